@@ -15,7 +15,7 @@ import { remoteRun } from '../import/to-run.js';
 import { CannotImport } from '../import/translate.js';
 import { didYouMean } from '../json/suggest.js';
 import { openEditPlace, saveEdit } from './edit-place.js';
-import { print, tell } from './output.js';
+import { print, printJson, tell } from './output.js';
 
 export interface AddOptions {
   /** `NAME`, `PACKAGE`, `NAME PACKAGE` or a name of the registry. */
@@ -25,6 +25,7 @@ export interface AddOptions {
   /** Each `NAME=VALUE`, or `NAME` for a variable of the environment. */
   readonly env: readonly string[];
   readonly isDryRun: boolean;
+  readonly isJson: boolean;
 }
 
 /** `trunkline add`: adds one server to the configuration. */
@@ -38,6 +39,14 @@ export async function add(settings: GlobalOptions, options: AddOptions): Promise
   const { entry, unset } = written;
   const edited = editConfig(config.text ?? '', config.file, { kind: 'add', key, entry });
   checkEdited(config, edited);
+  const facts = {
+    ...{ configFile: config.file, envFile: secrets.added.length > 0 ? secrets.file : null },
+    ...{ written: !options.isDryRun, server: key, entry, unset },
+  };
+  if (options.isDryRun && options.isJson) {
+    await printJson(facts);
+    return EXIT.ok;
+  }
   if (options.isDryRun) {
     tell(`This would be added to ${config.file}:`);
     await print(blockLines({ key, value: entry }, 2).join('\n'));
@@ -46,6 +55,10 @@ export async function add(settings: GlobalOptions, options: AddOptions): Promise
     return EXIT.ok;
   }
   saveEdit(place, edited);
+  if (options.isJson) {
+    await printJson(facts);
+    return EXIT.ok;
+  }
   tell(`Added ${key} to ${config.file}. \`trunkline check ${key}\` starts it once.`);
   if (unset.length > 0) tell(`  set ${unset.join(', ')} in ${secrets.file} or in your environment`);
   return EXIT.ok;

@@ -9,13 +9,14 @@ import { type ConfigEdit, editConfig, entriesIn } from '../config-edit/edit-conf
 import { EnvDraft } from '../config-edit/env-draft.js';
 import { runOf } from '../import/plan.js';
 import { openConfigToEdit } from './edit-place.js';
-import { tell } from './output.js';
+import { printJson, tell } from './output.js';
 
 /** `trunkline remove`, `enable` and `disable`: change one server of the configuration, and nothing else in the file. */
 export async function changeServer(
   settings: GlobalOptions,
   command: 'remove' | 'enable' | 'disable',
   key: string | undefined,
+  isJson: boolean,
 ): Promise<number> {
   if (key === undefined) {
     throw new UsageError(`\`trunkline ${command}\` needs the name of a server`, 'see `trunkline check` for the names');
@@ -33,25 +34,33 @@ export async function changeServer(
     );
   }
   const edited = editConfig(text, file, edit);
-  if (edited === text) {
-    tell(`${key} is ${command}d already.`);
+  const isChanged = edited !== text;
+  if (isChanged) saveConfig(config, edited);
+  const unused = command === 'remove' ? unusedOf(file, namesOf(before[key]), edited) : undefined;
+  if (isJson) {
+    const result = isChanged ? DONE[command].toLowerCase() : 'unchanged';
+    await printJson({ configFile: file, server: key, result, unused: unused?.names ?? [] });
     return EXIT.ok;
   }
-  saveConfig(config, edited);
-  tell(`${DONE[command]} ${key} ${command === 'remove' ? 'from' : 'in'} ${file}.`);
-  if (command === 'remove') tellUnused(file, namesOf(before[key]), edited);
+  if (!isChanged) tell(`${key} is ${command}d already.`);
+  else tell(`${DONE[command]} ${key} ${command === 'remove' ? 'from' : 'in'} ${file}.`);
+  if (unused !== undefined)
+    tell(`No server uses ${unused.names.join(', ')} in ${unused.file} now; remove what you do not need.`);
   return EXIT.ok;
 }
 
 const DONE = { remove: 'Removed', enable: 'Enabled', disable: 'Disabled' } as const;
 
-/** Names the variables of the environment file that only the removed server has used. */
-function tellUnused(configFile: string, names: readonly string[], edited: string): void {
+/** The variables of the environment file that only the removed server has used; `undefined` if there are none. */
+function unusedOf(
+  configFile: string,
+  names: readonly string[],
+  edited: string,
+): { readonly file: string; readonly names: readonly string[] } | undefined {
   const secrets = secretsBeside(configFile, edited);
   const used = new Set(Object.values(entriesIn(edited)).flatMap(namesOf));
   const unused = names.filter((name) => !used.has(name) && Object.hasOwn(secrets?.values ?? {}, name));
-  if (secrets === undefined || unused.length === 0) return;
-  tell(`No server uses ${unused.join(', ')} in ${secrets.file} now; remove what you do not need.`);
+  return secrets === undefined || unused.length === 0 ? undefined : { file: secrets.file, names: unused };
 }
 
 function secretsBeside(configFile: string, text: string): EnvDraft | undefined {

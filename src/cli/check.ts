@@ -6,6 +6,7 @@ import { reportStatus } from '../gateway/status/status.js';
 import type { ServerReport } from '../gateway/status/status-report.js';
 import { installedTree } from '../packages/installed-tree.js';
 import { type Diagnosis, diagnose, diagnoseTools, outputOf } from './diagnosis.js';
+import { type EmitJson, print, printJson } from './output.js';
 import { remarksOn } from './package-remarks.js';
 import { chooseServers, type Once, runOnce } from './run-once.js';
 import { type Cell, table } from './table.js';
@@ -24,7 +25,7 @@ export async function check(
 export async function tryServers(
   settings: GlobalOptions,
   names: readonly string[],
-  { isJson }: { readonly isJson: boolean },
+  { isJson, emit = printJson }: { readonly isJson: boolean; readonly emit?: EmitJson },
 ): Promise<{ readonly exitCode: number; readonly sound: readonly string[] }> {
   const sound: string[] = [];
   const exitCode = await runOnce(
@@ -39,12 +40,9 @@ export async function tryServers(
         return { server, report, diagnosis, unlisted: diagnoseTools(report), packageRemarks, readyAfterMs };
       });
       const look = lookOf(process.stdout);
-      const text = isJson
-        ? JSON.stringify({ configFile: once.config.file, servers: results.map(toFacts) })
-        : [table([HEAD, ...results.map((result) => toRow(result, look))], look), ...results.flatMap(toRemarks)].join(
-            '\n',
-          );
-      process.stdout.write(`${text}\n`);
+      const rows = () => table([HEAD, ...results.map((result) => toRow(result, look))], look);
+      if (isJson) await emit({ configFile: once.config.file, servers: results.map(toFacts) });
+      else await print([rows(), ...results.flatMap(toRemarks)].join('\n'));
       const fine = results.filter(({ diagnosis, unlisted }) => diagnosis === undefined && unlisted === undefined);
       sound.push(...fine.map(({ server }) => server.key));
       return fine.length === results.length ? EXIT.ok : EXIT.failed;

@@ -10,7 +10,7 @@ import { type Plan, planConnect, planTakeOut } from '../clients/plan-change.js';
 import { Refusal } from '../clients/refusal.js';
 import { thisSystem } from '../clients/this-system.js';
 import { withoutHome } from './home-path.js';
-import { print, tell } from './output.js';
+import { type EmitJson, print, printJson, tell } from './output.js';
 
 /** Plans the changes of each client. */
 export async function planAll(clients: readonly Client[], plan: (client: Client) => Promise<Plan[]>): Promise<Plan[]> {
@@ -23,10 +23,10 @@ export async function planAll(clients: readonly Client[], plan: (client: Client)
 export async function registerAndTakeOut(
   clients: readonly Client[],
   taken: readonly FoundServer[],
-  config: string | undefined,
+  { config, isJson, emit }: RegisterOptions,
 ): Promise<number> {
   const own = ownCommand({ execPath: process.execPath, cliPath: programPath(), config });
-  const options = { isDryRun: false, isJson: false, run: new Date().toISOString(), tellsRestart: false };
+  const options = { isDryRun: false, isJson, emit, run: new Date().toISOString(), tellsRestart: false };
   const toAdd = await planAll(clients, (client) => planConnect(client, own, { ...planOptions(), isNamed: true }));
   const registered = await carryOutAll(toAdd, own, options);
   if (own.warning !== undefined) tell(`warning: ${own.warning}`);
@@ -40,11 +40,21 @@ export async function registerAndTakeOut(
   return Math.max(registered, removed);
 }
 
+/** Takes one server out of its client. One undo takes back all changes of one `run`. Throws if that cannot be done. */
+export async function takeOutOfClient(server: FoundServer, run: string): Promise<void> {
+  const journal = new ChangeJournal(clientChangesFile());
+  for (const plan of await planTakeOut([server], thisSystem())) {
+    if (!isChange(plan)) throw new Refusal(plan.because);
+    const { isRecorded } = await carryOut(plan, { system: thisSystem(), ...execution(), journal, run });
+    if (!isRecorded) tell(`undo does not know of this: ${shown(clientChangesFile())} cannot be written`);
+  }
+}
+
 /** Carries plans out one after the other, and tells what was done. Returns the exit code. */
 export async function carryOutAll(
   plans: readonly Plan[],
   own: OwnCommand | undefined,
-  { isDryRun, isJson, run = new Date().toISOString(), tellsRestart = !isDryRun }: CarryOutAllOptions,
+  { isDryRun, isJson, emit = printJson, run = new Date().toISOString(), tellsRestart = !isDryRun }: CarryOutAllOptions,
 ): Promise<number> {
   const journal = new ChangeJournal(clientChangesFile());
   const options = { ...planOptions(), ...execution(), journal, run };
@@ -54,7 +64,7 @@ export async function carryOutAll(
     reports.push(report);
     if (!isJson) await tellReport(report, own, { isDryRun, tellsRestart });
   }
-  if (isJson) await print(JSON.stringify({ dryRun: isDryRun, changes: reports.map(toJson) }, null, 2));
+  if (isJson) await emit({ dryRun: isDryRun, changes: reports.map(toJson) });
   else if (plans.length === 0) await print('No client needs a change.');
   return reports.some(({ plan, failed }) => plan.kind === 'refused' || failed !== undefined) ? EXIT.failed : EXIT.ok;
 
@@ -68,9 +78,17 @@ export async function carryOutAll(
   }
 }
 
+export interface RegisterOptions {
+  /** The configuration for the clients; the one of the user when absent. */
+  readonly config: string | undefined;
+  readonly isJson: boolean;
+  readonly emit: EmitJson;
+}
+
 export interface CarryOutAllOptions {
   readonly isDryRun: boolean;
   readonly isJson: boolean;
+  readonly emit?: EmitJson;
   /** The name of this run; a new one by default. One undo takes back all changes of one run. */
   readonly run?: string;
   /** Whether each change says that the client has to be restarted; by default it does. */
@@ -119,7 +137,8 @@ function toJson({ plan, done, failed }: Report) {
   const file = isChange(plan) ? plan.place.file : plan.file;
   const because = isChange(plan) ? failed : plan.because;
   const action = failed === undefined ? plan.kind : 'failed';
-  return { client, title, file, action, because, backup: done?.backup, program: done?.program };
+  const { backup = null, program = null } = done ?? {};
+  return { client, title, file: file ?? null, action, because: because ?? null, backup, program };
 }
 
 function isChange(plan: Plan): plan is Extract<Plan, { content: string }> {

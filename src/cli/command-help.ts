@@ -13,7 +13,8 @@ export function helpText(command: CliCommand, look: Look): string {
   return help.formatHelp(command, help);
 }
 
-class CommandHelp extends Help {
+/** How commands, arguments and options are written for a person. */
+export class CommandHelp extends Help {
   override showGlobalOptions = true;
   readonly #look: Look;
 
@@ -89,7 +90,7 @@ export function placeholders(flags: string): string {
   return flags.replaceAll(/[<>]/g, '').replaceAll('...', '…');
 }
 
-const EXIT_CODES = [
+export const EXIT_CODES = [
   'Exit codes:',
   '  0   all servers and calls succeeded',
   '  1   a server, the call or a change failed, a tool is not approved, or the doctor found a problem',

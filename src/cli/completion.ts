@@ -109,7 +109,12 @@ _trunkline() {
     _files
   fi
 }
-compdef _trunkline trunkline`,
+# In a folder of fpath this file is the function itself, and runs at the first Tab.
+if [[ "\${funcstack[1]}" == _trunkline ]]; then
+  _trunkline "$@"
+else
+  compdef _trunkline trunkline
+fi`,
   fish: `# fish completion for trunkline. Load it with: trunkline completion fish | source
 function __trunkline_complete
     set -l words (commandline -opc)

@@ -16,7 +16,7 @@ import { changesToUndo, type Undone, undoChange } from '../clients/undo-change.j
 import { findConfigFile } from '../config/find-config.js';
 import { didYouMean, suggest } from '../json/suggest.js';
 import { carryOutAll, execution, planAll, planOptions, programPath, shown } from './client-changes.js';
-import { print, tell } from './output.js';
+import { print, printJson, tell } from './output.js';
 
 export interface ConnectOptions {
   /** The names of clients on the command line. */
@@ -54,26 +54,38 @@ export async function disconnect(options: ConnectOptions): Promise<number> {
 }
 
 /** `trunkline undo`: takes back what the last command has changed, or the last command for each of these clients. */
-export async function undo({ clients: names, isAll }: Pick<ConnectOptions, 'clients' | 'isAll'>): Promise<number> {
+export async function undo({
+  clients: names,
+  isAll,
+  isJson,
+}: Pick<ConnectOptions, 'clients' | 'isAll' | 'isJson'>): Promise<number> {
   const clients = isAll || names.length > 0 ? chosenClients('undo', { clients: names, isAll }) : undefined;
   const journal = new ChangeJournal(clientChangesFile());
   const changes = await changesToUndo(
     journal,
     clients?.map(({ client }) => client),
   );
-  if (changes.length === 0) await print('There is nothing to undo.');
+  const results: object[] = [];
   let code: number = EXIT.ok;
   for (const change of changes) {
     try {
       const undone = await undoChange(change, { ...planOptions(), ...execution(), journal });
-      await print(undoneText(change, undone));
+      results.push({ ...factsOf(change), result: undone, because: null });
+      if (!isJson) await print(undoneText(change, undone));
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
+      results.push({ ...factsOf(change), result: 'failed', because: error.message });
       tell(`trunkline: ${titleOf(change)}: cannot undo the change of ${shown(change.file)}: ${error.message}`);
       code = EXIT.failed;
     }
   }
+  if (isJson) await printJson({ changes: results });
+  else if (changes.length === 0) await print('There is nothing to undo.');
   return code;
+}
+
+function factsOf(change: Change): object {
+  return { client: change.client, title: titleOf(change), file: change.file };
 }
 
 function chosenClients(

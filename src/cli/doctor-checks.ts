@@ -1,12 +1,16 @@
+import { homedir } from 'node:os';
 import { dirname } from 'node:path';
 import type { GlobalOptions } from '../app/global-options.js';
 import { openLog } from '../app/global-options.js';
 import { packageFolders, runFolder, sealFile, tokenFile, userDataFolder } from '../app/user-files.js';
-import type { FoundServers } from '../clients/found-server.js';
+import type { FoundServer, FoundServers } from '../clients/found-server.js';
+import { thisSystem } from '../clients/this-system.js';
 import type { Config, ServerConfig } from '../config/config.js';
 import { ConfigError } from '../config/config-error.js';
+import { userConfigFile } from '../config/find-config.js';
+import { checkDuplicates, checkGateways, type Taken } from '../doctor/client-duplicates.js';
 import { checkTraps } from '../doctor/client-traps.js';
-import { checkClients, checkDuplicates } from '../doctor/clients.js';
+import { checkClients } from '../doctor/clients.js';
 import { checkCommands } from '../doctor/commands.js';
 import { type ConfigSource, checkBrokenConfig, checkConfig } from '../doctor/config-file.js';
 import { desktopPath, shellPath } from '../doctor/desktop-path.js';
@@ -24,11 +28,15 @@ import type { Registration } from '../doctor/registrations.js';
 import { type Check, runChecks } from '../doctor/run-checks.js';
 import { checkEnvFiles, checkLiterals, checkSecretFiles } from '../doctor/secrets.js';
 import { checkVariables } from '../doctor/variables.js';
+import { gatewayOf } from '../import/gateways.js';
+import { toRun } from '../import/to-run.js';
+import { CannotImport } from '../import/translate.js';
 import { systemClock } from '../observe/system-clock.js';
 import { installedTree } from '../packages/installed-tree.js';
 import { runNpm } from '../packages/npm-client.js';
 import { npmEnvironment } from '../process/environment.js';
 import { OrphanGuard } from '../process/orphan-guard.js';
+import { takeOutOfClient } from './client-changes.js';
 import type { DoctorHub } from './doctor-hub.js';
 import { remarksOn } from './package-remarks.js';
 import { workOnPackages } from './package-work.js';
@@ -56,10 +64,37 @@ export async function checkMachine(facts: DoctorFacts): Promise<readonly Finding
     ...machineChecks(facts),
     ...onConfig,
     { about: 'the clients', run: async () => await checkClients(clients, registrations, machine) },
-    { about: 'servers that exist twice', run: () => checkDuplicates(clients, registrations, servers) },
+    {
+      about: 'servers that exist twice',
+      run: () => [
+        ...(config instanceof ConfigError ? [] : checkDuplicates(clients, registrations, takenBy(config, servers))),
+        ...checkGateways(clients, registrations, gatewayNameOf),
+      ],
+    },
     { about: 'settings and logs of clients', run: async () => await checkTraps(registrations, machine, now) },
     ...processChecks(facts, now),
   ]);
+}
+
+/** What is removed by one `--fix` is one change for `trunkline undo`. */
+function takenBy({ file }: Config, servers: readonly ServerConfig[]): Taken {
+  const run = new Date().toISOString();
+  const { env, platform } = process;
+  return {
+    servers,
+    configFile: file,
+    userConfigFile: userConfigFile({ env, home: homedir(), platform }),
+    takeOut: async (server) => await takeOutOfClient(server, run),
+  };
+}
+
+function gatewayNameOf(server: FoundServer): string | undefined {
+  try {
+    return gatewayOf(toRun(server, { system: thisSystem(), readEnvFile: () => ({}) }));
+  } catch (error) {
+    if (error instanceof CannotImport) return undefined;
+    throw error;
+  }
 }
 
 function machineChecks({ machine, config, servers }: DoctorFacts): Check[] {

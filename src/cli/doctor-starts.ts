@@ -46,6 +46,7 @@ async function startOnce({ settings, config, servers }: DoctorFacts): Promise<Ob
   const startable = servers.filter(({ child }) => child !== undefined && child.missing === undefined);
   let observed: Observed = { servers: [], tools: [] };
   const endedBy = new Map<string, string | undefined>();
+  const left = new Map<string, number>();
   if (config instanceof ConfigError || startable.length === 0) return observed;
   const keys = new Set(startable.map(({ key }) => key));
   await runOnce(
@@ -55,6 +56,9 @@ async function startOnce({ settings, config, servers }: DoctorFacts): Promise<Ob
       // The servers are stopped after this.
       composition.platform.events.subscribe('server.changed', ({ instance, snapshot: { state, lastExit } }) => {
         if (state === 'stopped') endedBy.set(instance, lastExit?.signal ?? undefined);
+      });
+      composition.platform.events.subscribe('server.left-processes', ({ server, count }) => {
+        left.set(server, (left.get(server) ?? 0) + count);
       });
       const { servers: reports } = reportStatus(composition.status());
       const detailed = reports.map(({ server }) => reportStatus(composition.status(), server).servers[0]);
@@ -71,7 +75,10 @@ async function startOnce({ settings, config, servers }: DoctorFacts): Promise<Ob
     },
     { isReview: true, isQuiet: true },
   );
-  const ended = observed.servers.map((one) => ({ ...one, endedBy: endedBy.get(one.report.server) }));
+  const ended = observed.servers.map((one) => ({
+    ...one,
+    ...{ endedBy: endedBy.get(one.report.server), leftProcesses: left.get(one.report.server) },
+  }));
   return { ...observed, servers: ended };
 }
 
@@ -84,8 +91,15 @@ function toolsIn(list: string | undefined, reports: readonly ServerReport[]): Li
     const server = owners.get(name);
     if (server === undefined || !isRecord(tool)) return [];
     const descriptionBytes = Buffer.byteLength(String(tool.description ?? ''));
-    return [{ server, name, size: JSON.stringify(tool).length, descriptionBytes }];
+    return [
+      { server, name, size: JSON.stringify(tool).length, descriptionBytes, hasHints: hasHints(tool.annotations) },
+    ];
   });
+}
+
+/** A tool that is read-only says so, too. */
+function hasHints(annotations: unknown): boolean {
+  return isRecord(annotations) && ('destructiveHint' in annotations || 'readOnlyHint' in annotations);
 }
 
 /** Each command once, also if several clients have it. One after the other, since each starts all servers. */
@@ -94,7 +108,9 @@ async function checkClientStarts(facts: DoctorFacts): Promise<Finding[]> {
   const path = await desktopPath(machine);
   const byRun = new Map<string, { run: FoundCommand; titles: string[] }>();
   for (const registration of registrations) {
-    const { run, isDisabled, variables } = registration.server;
+    const { run, isDisabled, variables, place } = registration.server;
+    // Claude Desktop runs its extensions with a Node of its own.
+    if (place.scope === 'extension') continue;
     // What the client would put in place of a variable is not known here.
     const hasVariables = variables !== 'none' && JSON.stringify(run).includes('${');
     // That a program does not exist has been said.

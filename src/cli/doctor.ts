@@ -1,4 +1,5 @@
 import { realpathSync } from 'node:fs';
+import { parse } from 'node:path';
 import { secretsOf } from '../app/configured-servers.js';
 import { EXIT } from '../app/exit-codes.js';
 import { type GlobalOptions, openLog } from '../app/global-options.js';
@@ -20,7 +21,7 @@ import { openDoctorHub } from './doctor-hub.js';
 import { checkStarts } from './doctor-starts.js';
 import { countsOf, findingsText, listedCodes, type ReportedFinding } from './doctor-text.js';
 import { withoutHome } from './home-path.js';
-import { print } from './output.js';
+import { print, printJson } from './output.js';
 import { chooseFrom } from './run-once.js';
 import { table } from './table.js';
 import { lookOf } from './terminal.js';
@@ -77,7 +78,7 @@ function thisMachine(isOffline: boolean): Machine {
   const { platform, home, cwd, env } = thisSystem();
   const [, program = ''] = process.argv;
   return {
-    ...{ platform, home, cwd, env, isOffline, version: VERSION },
+    ...{ platform, home, cwd, env, isOffline, version: VERSION, root: parse(process.execPath).root },
     uid: process.getuid?.(),
     node: {
       version: process.versions.node,
@@ -114,7 +115,7 @@ async function report(
   if (isJson) {
     const { version, platform, node } = machine;
     const facts = { version, platform, arch: process.arch, node: node.version };
-    await print(JSON.stringify({ ...facts, counts, findings: reported }, null, 2));
+    await printJson({ ...facts, counts, findings: reported });
   } else {
     await print(findingsText(reported, lookOf(process.stdout)));
   }
@@ -124,6 +125,7 @@ async function report(
 async function printCodes(isJson: boolean): Promise<number> {
   const codes = listedCodes();
   const rows = codes.map(({ code, level, means }) => [code, level, means]);
-  await print(isJson ? JSON.stringify(codes, null, 2) : table([['CODE', 'LEVEL', 'MEANING'], ...rows]));
+  if (isJson) await printJson(codes);
+  else await print(table([['CODE', 'LEVEL', 'MEANING'], ...rows]));
   return EXIT.ok;
 }

@@ -3,14 +3,15 @@ import type { GlobalOptions } from '../app/global-options.js';
 import { VERSION } from '../version.js';
 import { describeHubs, withHub } from './hub-access.js';
 import { hubText, processText } from './hub-text.js';
-import { note, print } from './output.js';
+import { note, print, printJson } from './output.js';
 import { lookOf } from './terminal.js';
 
 /** `trunkline hub status`: which hub runs, and whether earlier ones still drain. */
 export async function hubStatus(options: GlobalOptions, isJson: boolean): Promise<number> {
   return await withHub(options, async (reached) => {
     const facts = await describeHubs(reached);
-    await print(isJson ? JSON.stringify(facts) : hubText(facts, VERSION));
+    if (isJson) await printJson(facts);
+    else await print(hubText(facts, VERSION));
     return EXIT.ok;
   });
 }
@@ -19,18 +20,21 @@ export async function hubStatus(options: GlobalOptions, isJson: boolean): Promis
 export async function ps(options: GlobalOptions, isJson: boolean): Promise<number> {
   return await withHub(options, async (reached) => {
     const facts = await describeHubs(reached, true);
-    await print(isJson ? JSON.stringify(facts) : processText(facts, lookOf(process.stdout)));
+    if (isJson) await printJson(facts);
+    else await print(processText(facts, lookOf(process.stdout)));
     return EXIT.ok;
   });
 }
 
 /** `trunkline restart SERVER`: restarts a server of the running hub. */
-export async function restartServer(options: GlobalOptions, server: string): Promise<number> {
+export async function restartServer(options: GlobalOptions, server: string, isJson: boolean): Promise<number> {
   return await withHub(options, async ({ control }) => {
     await control.request('restart', { server });
-    note(
-      `Server "${server}" is being restarted. Its calls in flight fail. \`trunkline status\` shows when it is ready.`,
-    );
+    if (isJson) await printJson({ server, restarting: true });
+    else
+      note(
+        `Server "${server}" is being restarted. Its calls in flight fail. \`trunkline status\` shows when it is ready.`,
+      );
     return EXIT.ok;
   });
 }

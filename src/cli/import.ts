@@ -1,6 +1,5 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { createInterface } from 'node:readline/promises';
 import { parseEnv } from 'node:util';
 import { EXIT } from '../app/exit-codes.js';
 import type { GlobalOptions } from '../app/global-options.js';
@@ -17,7 +16,8 @@ import { didYouMean, suggest } from '../json/suggest.js';
 import { OWN_FOLDER } from '../version.js';
 import { type EditPlace, openEditPlace, saveEdit } from './edit-place.js';
 import { serversFrom } from './import-sources.js';
-import { print, tell } from './output.js';
+import { printJson, tell } from './output.js';
+import { openQuestions } from './questions.js';
 import { table } from './table.js';
 import { lookOf } from './terminal.js';
 
@@ -69,13 +69,13 @@ export async function prepareImport(
 /** `trunkline import`: takes the servers of other clients over into the configuration. */
 export async function importServers(settings: GlobalOptions, options: ImportOptions): Promise<number> {
   const prepared = await prepareImport(settings, options);
-  const { place, found, plan, added, edited } = prepared;
+  const { place, added, edited } = prepared;
   if (!options.isJson) reportPlan(prepared);
   // A program that reads JSON answers no question.
   const isDryRun = options.isDryRun || (options.isJson && !options.isYes);
   const isWritten = added.length > 0 && !isDryRun && (options.isYes || (await agrees(added.length, place)));
   if (isWritten) saveEdit(place, edited);
-  if (options.isJson) await print(JSON.stringify(toJson(plan, found, place, isWritten), undefined, 2));
+  if (options.isJson) await printJson(toJson(prepared, isWritten));
   else if (isWritten) {
     tellWritten(added, place);
     tell('`trunkline check` starts each of them once. Then remove them from your clients, or each tool exists twice.');
@@ -144,17 +144,15 @@ export function reportPlan({ plan, added, found: { unreadable }, place: { config
 }
 
 async function agrees(count: number, { config }: EditPlace): Promise<boolean> {
-  if (!process.stdin.isTTY || !process.stderr.isTTY) {
-    tell('Nothing was written. To add them without a question, use --yes.');
+  const questions = await openQuestions();
+  if (questions === undefined) {
+    tell('Nothing was written, because nobody can be asked without a terminal. To add them without a question: --yes.');
     return false;
   }
-  const lines = createInterface({ input: process.stdin, output: process.stderr });
-  try {
-    const answer = await lines.question(`Add ${count === 1 ? 'it' : 'them'} to ${config.file}? [y/N] `);
-    return /^\s*y(?:es)?\s*$/i.test(answer);
-  } finally {
-    lines.close();
-  }
+  const question = `Add ${count === 1 ? 'it' : 'them'} to ${config.file}?`;
+  const isAgreed = await questions.confirm(question, { byDefault: false });
+  if (isAgreed !== true) tell('Nothing was written.');
+  return isAgreed === true;
 }
 
 function tellWritten(added: readonly PlannedServer[], { config, secrets }: EditPlace): void {
@@ -164,11 +162,9 @@ function tellWritten(added: readonly PlannedServer[], { config, secrets }: EditP
   }
 }
 
-/** No values: names of variables only. */
-function toJson(
-  plan: readonly PlannedServer[],
-  { unreadable }: FoundServers,
-  { config, secrets }: EditPlace,
+/** What `--json` prints. No values: names of variables only. */
+export function toJson(
+  { plan, found: { unreadable }, place: { config, secrets } }: PreparedImport,
   isWritten: boolean,
 ) {
   return {

@@ -4,16 +4,18 @@ import type { GlobalOptions } from '../app/global-options.js';
 import { UsageError } from '../app/usage-error.js';
 import { CLIENTS, type Client } from '../clients/client-table.js';
 import { isInstalled } from '../clients/client-target.js';
+import type { ClientPlace } from '../clients/found-server.js';
 import { thisSystem } from '../clients/this-system.js';
 import { userConfigFile } from '../config/find-config.js';
 import type { PlannedServer } from '../import/plan.js';
 import { tryServers } from './check.js';
 import { registerAndTakeOut } from './client-changes.js';
 import { clientsNamed } from './connect.js';
-import { prepareImport, reportPlan, writeImport } from './import.js';
-import { type InitQuestions, questionsOnTerminal } from './init-questions.js';
+import { prepareImport, reportPlan, toJson, writeImport } from './import.js';
+import { InitReport } from './init-report.js';
 import { install } from './install.js';
 import { tell } from './output.js';
+import { openQuestions, type Questions } from './questions.js';
 
 export interface InitOptions {
   /** The names of the clients to register Trunkline with. Empty: all that are installed, or those that the user chooses. */
@@ -21,6 +23,7 @@ export interface InitOptions {
   readonly isDryRun: boolean;
   /** Asks nothing. */
   readonly isYes: boolean;
+  readonly isJson: boolean;
 }
 
 /**
@@ -28,40 +31,58 @@ export interface InitOptions {
  * takes the servers that work out of them.
  */
 export async function init(settings: GlobalOptions, options: InitOptions): Promise<number> {
-  const questions = options.isYes || options.isDryRun ? undefined : await questionsOnTerminal();
-  if (questions === undefined && !options.isYes && !options.isDryRun) {
-    throw new UsageError('`trunkline init` asks questions, and this is no terminal', 'add --yes to answer all of them');
+  const { isDryRun, isJson } = options;
+  const mustAsk = !options.isYes && !isDryRun;
+  // A program that reads JSON answers no question.
+  const questions = mustAsk && !isJson ? await openQuestions() : undefined;
+  if (mustAsk && questions === undefined) {
+    const because = isJson ? 'a program that reads JSON answers none' : 'this is no terminal';
+    throw new UsageError(`\`trunkline init\` asks questions, and ${because}`, 'add --yes to answer all of them');
   }
+  const report = new InitReport(isJson);
   const prepared = await prepareImport(settings, { from: undefined, servers: [] });
   const { plan, place, added } = prepared;
   const known = plan.some(({ verdict }) => verdict === 'same');
   reportPlan(prepared);
   if (added.length === 0 && !known && place.config.text === undefined) {
     tell('Trunkline needs a server: `trunkline add NAME PACKAGE` adds one. Then run `trunkline init` again.');
+    await report.print({ dryRun: isDryRun, clients: [], import: toJson(prepared, false) });
     return EXIT.failed;
   }
   const clients = await chooseClients(options, questions);
   if (clients === undefined) return cancelled();
   tellIntention(added.length, clients);
-  if (options.isDryRun) return EXIT.ok;
-  if (questions !== undefined && !(await questions.confirm('Do this?'))) return cancelled();
+  const chosen = clients.map(({ client }) => client);
+  if (isDryRun) {
+    await report.print({ dryRun: true, clients: chosen, import: toJson(prepared, false) });
+    return EXIT.ok;
+  }
+  if (questions !== undefined && !(await questions.confirm('Do this?', { byDefault: true }))) return cancelled();
 
   if (added.length > 0) writeImport(prepared);
   const configured = { ...settings, config: place.config.file };
   const enabled = added.filter(({ entry }) => entry?.disabled !== true).map(({ key = '' }) => key);
   if (enabled.length > 0) tell('\nInstalling the packages of these servers:');
-  const installed = enabled.length > 0 ? await install(configured, enabled, { isJson: false }) : EXIT.ok;
+  const installed = enabled.length > 0 ? await install(configured, enabled, report.step('install')) : EXIT.ok;
+  // A signal ends the step that runs; nothing may follow it.
+  if (isInterrupted(installed)) return installed;
   tell('\nStarting every server once:');
-  const { exitCode, sound } = await tryServers(configured, [], { isJson: false });
+  const { exitCode, sound } = await tryServers(configured, [], report.step('check'));
+  if (isInterrupted(exitCode)) return exitCode;
   const taken = plan.filter((each) => isTaken(each, clients, sound)).map(({ found }) => found);
   tell('\nRegistering Trunkline:');
-  const registered = await registerAndTakeOut(
-    clients,
-    taken,
-    isUserConfig(place.config.file) ? undefined : place.config.file,
-  );
+  const registered = await registerAndTakeOut(clients, taken, {
+    config: isUserConfig(place.config.file) ? undefined : place.config.file,
+    ...report.step('connect'),
+  });
   tellEnd(plan, sound, place.config.file);
+  await report.print({ dryRun: false, clients: chosen, import: toJson(prepared, added.length > 0) });
   return Math.max(installed, exitCode, registered);
+}
+
+/** Whether a command was ended by a signal. */
+function isInterrupted(exitCode: number): boolean {
+  return exitCode > 128;
 }
 
 /** Whether clients find this configuration without being told. */
@@ -77,12 +98,14 @@ function cancelled(): number {
 
 async function chooseClients(
   { clients: names }: InitOptions,
-  questions: InitQuestions | undefined,
+  questions: Questions | undefined,
 ): Promise<readonly Client[] | undefined> {
   if (names.length > 0) return clientsNamed(names);
   const system = thisSystem();
   const here = CLIENTS.filter((client) => isInstalled(client, system));
-  return questions === undefined || here.length === 0 ? here : await questions.chooseClients(here);
+  if (questions === undefined || here.length === 0) return here;
+  const choices = here.map((client) => ({ value: client, label: client.title }));
+  return await questions.choose('Register Trunkline with which clients? (space: choose, enter: go on)', choices);
 }
 
 function tellIntention(added: number, clients: readonly Client[]): void {
@@ -94,11 +117,15 @@ function tellIntention(added: number, clients: readonly Client[]): void {
   );
 }
 
-/** A server that does not work stays where it is, as do the files that a project shares with others. */
+/** A server that does not work stays where it is, as do extensions and the files that a project shares with others. */
 function isTaken({ found, key = '', verdict }: PlannedServer, clients: readonly Client[], sound: readonly string[]) {
   const isOurs = verdict === 'new' || verdict === 'renamed' || verdict === 'same';
   const isChosen = clients.some(({ client }) => client === found.place.client);
-  return isOurs && isChosen && found.place.scope !== 'project' && sound.includes(key);
+  return isOurs && isChosen && isWritten(found.place) && sound.includes(key);
+}
+
+function isWritten({ scope }: ClientPlace): boolean {
+  return scope === 'user' || scope === 'local';
 }
 
 function tellEnd(plan: readonly PlannedServer[], sound: readonly string[], file: string): void {
@@ -114,6 +141,11 @@ function tellEnd(plan: readonly PlannedServer[], sound: readonly string[], file:
   );
   for (const each of shared)
     tell(`\n${each} belongs to a project and was left as it is: its servers exist twice there.`);
+  const extensions = plan.filter(({ found, key }) => found.place.scope === 'extension' && key !== undefined);
+  if (extensions.length > 0) {
+    const names = extensions.map(({ found }) => found.name).join(', ');
+    tell(`\nDisable these extensions in Claude Desktop (Settings, Extensions), or their tools exist twice: ${names}.`);
+  }
   tell(
     `\nThe servers are in ${file}. Restart your clients. To take the changes of the clients back: \`trunkline undo\`.`,
   );

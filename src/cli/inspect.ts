@@ -7,22 +7,27 @@ import { parseLine, type RecordedLine } from '../record/format.js';
 import { messageText } from '../record/message-text.js';
 import { withHub } from './hub-access.js';
 import { openRecording } from './open-recording.js';
-import { print, tell } from './output.js';
+import { print, printJson, tell } from './output.js';
 
 export interface InspectOptions {
   /** The recording. Without it, the messages of the running hub are shown. */
   readonly file: string | undefined;
   readonly server: string | undefined;
   readonly isFollowed: boolean;
+  /** Prints each line as it is in a recording. */
+  readonly isJson: boolean;
 }
 
 /** `trunkline inspect`: shows the messages of a recording, or those that pass in the running hub, one a line. */
-export async function inspect(settings: GlobalOptions, { file, server, isFollowed }: InspectOptions): Promise<number> {
+export async function inspect(settings: GlobalOptions, options: InspectOptions): Promise<number> {
+  const { file, server, isFollowed, isJson } = options;
   // `head` closes its end early.
   process.stdout.once('error', () => process.exit(EXIT.ok));
   const show = async (line: RecordedLine | undefined) => {
     const text = line && lineText(line, server);
-    if (text !== undefined) await print(fitted(text, process.stdout));
+    if (line === undefined || text === undefined) return;
+    if (isJson) await printJson(recorded(line));
+    else await print(fitted(text, process.stdout));
   };
   if (file === undefined) return await inspectHub(settings, server, show);
   const { header } = await openRecording(file);
@@ -60,6 +65,18 @@ export function lineText(line: RecordedLine, server: string | undefined): string
       return `--- ${line.dropped} messages are missing here: they could not be written in time`;
     case 'entry':
       return server === undefined || line.entry.server === server ? messageText(line.entry) : undefined;
+  }
+}
+
+/** The line as a recording has it. */
+function recorded(line: RecordedLine): object {
+  switch (line.kind) {
+    case 'header':
+      return line.header;
+    case 'entry':
+      return line.entry;
+    case 'gap':
+      return { dropped: line.dropped };
   }
 }
 

@@ -3,7 +3,7 @@ import type { GlobalOptions } from '../app/global-options.js';
 import { causeLines } from '../observe/cause-lines.js';
 import { installedTree, storedTree } from '../packages/installed-tree.js';
 import { InstallFault } from '../packages/package-installer.js';
-import { forStream, tell } from './output.js';
+import { type EmitJson, forStream, printJson, tell } from './output.js';
 import { listRemarks, lookUpNewest, remarksOn } from './package-remarks.js';
 import { type PackagedServer, type PackageWork, workOnPackages } from './package-work.js';
 import { waiting } from './progress-line.js';
@@ -16,7 +16,7 @@ import { lookOf } from './terminal.js';
 export async function install(
   settings: GlobalOptions,
   names: readonly string[],
-  { isJson }: { readonly isJson: boolean },
+  { isJson, emit = printJson }: { readonly isJson: boolean; readonly emit?: EmitJson },
 ): Promise<number> {
   return await workOnPackages(
     settings,
@@ -25,8 +25,8 @@ export async function install(
       const results: Result[] = [];
       for (const [index, server] of work.servers.entries()) results.push(await installOne(server, index, work));
       work.progressLine.clear();
-      const text = isJson ? `${JSON.stringify({ servers: results.map(toFacts) })}\n` : describe(results);
-      process.stdout.write(text);
+      if (isJson) await emit({ servers: results.map(toFacts) });
+      else process.stdout.write(describe(results));
       for (const { fault } of results) if (fault !== undefined) reportInstallFault(fault, work);
       return results.some(({ fault }) => fault !== undefined) ? EXIT.failed : EXIT.ok;
     },

@@ -39,6 +39,14 @@ export async function print(text: string): Promise<void> {
   await write(`${text}\n`);
 }
 
+/** Prints what `--json` asks for: one value on one line. */
+export async function printJson(value: unknown): Promise<void> {
+  await print(JSON.stringify(value));
+}
+
+/** Takes what `--json` would print. `trunkline init` puts the values of several commands together. */
+export type EmitJson = (value: unknown) => Promise<void> | void;
+
 /** Resolves when stdout has taken everything that was written. */
 export async function flushed(): Promise<void> {
   await write('');

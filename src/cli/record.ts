@@ -3,16 +3,17 @@ import { EXIT } from '../app/exit-codes.js';
 import type { GlobalOptions } from '../app/global-options.js';
 import type { RecordCounts } from '../app/recording-commands.js';
 import { withHub } from './hub-access.js';
-import { tell } from './output.js';
+import { printJson, tell } from './output.js';
 import { ProgressLine } from './progress-line.js';
 
 export interface RecordOptions {
   readonly file: string;
   readonly maxBytes: number | undefined;
+  readonly isJson: boolean;
 }
 
 /** `trunkline record`: records all messages of the running hub until Ctrl-C. The hub writes the file. */
-export async function record(settings: GlobalOptions, { file, maxBytes }: RecordOptions): Promise<number> {
+export async function record(settings: GlobalOptions, { file, maxBytes, isJson }: RecordOptions): Promise<number> {
   const path = resolve(file);
   return await withHub(settings, async ({ control, site }) => {
     const progress = new ProgressLine(process.stderr);
@@ -32,7 +33,9 @@ export async function record(settings: GlobalOptions, { file, maxBytes }: Record
     } finally {
       progress.clear();
     }
-    tell(`${path} has ${countsText(last)}.`);
+    const { written, dropped, fault = null } = last;
+    if (isJson) await printJson({ file: path, written, dropped, fault });
+    else tell(`${path} has ${countsText(last)}.`);
     return last.dropped > 0 ? EXIT.failed : EXIT.ok;
   });
 }

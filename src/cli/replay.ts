@@ -19,7 +19,7 @@ import { ServerScript } from '../replay/server-script.js';
 import { StandIn } from '../replay/stand-in.js';
 import { IDENTITY } from '../version.js';
 import { openRecording } from './open-recording.js';
-import { print, tell } from './output.js';
+import { print, printJson, tell } from './output.js';
 
 /** `trunkline replay FILE --as-server NAME`: an MCP server on stdin and stdout that answers as in the recording. */
 export async function replayServer(file: string, server: string): Promise<number> {
@@ -46,7 +46,11 @@ const TIMEOUT_MS = 120_000;
 const ALWAYS_IGNORED = ['serverInfo', 'instructions'];
 
 /** `trunkline replay FILE --as-client`: sends what the clients sent to the configured gateway, and compares the answers. */
-export async function replayClient(settings: GlobalOptions, file: string, ignored: readonly string[]): Promise<number> {
+export async function replayClient(
+  settings: GlobalOptions,
+  file: string,
+  { ignored, isJson }: { readonly ignored: readonly string[]; readonly isJson: boolean },
+): Promise<number> {
   const { entries } = await openRecording(file);
   // What a client of `/mcp/KEY` gets is not what a client on stdin gets.
   const ofAll = entries.filter(({ dir, server }) => server === undefined || dir === 'g>s' || dir === 's>g');
@@ -81,7 +85,8 @@ export async function replayClient(settings: GlobalOptions, file: string, ignore
         ignored: new Set([...ALWAYS_IGNORED, ...ignored]),
       });
       if (ofAll.length < entries.length) tell(leftOutText(entries));
-      await print(resultText(result));
+      if (isJson) await printJson(result);
+      else await print(resultText(result));
       return result.findings.length > 0 ? EXIT.failed : EXIT.ok;
     },
   });

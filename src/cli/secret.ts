@@ -1,16 +1,36 @@
+import { homedir } from 'node:os';
 import { EXIT } from '../app/exit-codes.js';
 import { UsageError } from '../app/usage-error.js';
 import { secretFile } from '../app/user-files.js';
+import { type Keychain, systemKeychain } from '../config/keychain.js';
 import { readSecretFile, writeSecretFile } from '../files/secret-file.js';
 import { didYouMean, suggest } from '../json/suggest.js';
-import { print, tell } from './output.js';
+import { print, printJson, tell } from './output.js';
 import { readHidden } from './read-hidden.js';
 
 const NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
 
+/** Where a value is stored. */
+type Place = 'file' | 'keychain';
+
+export interface SecretOptions {
+  readonly isJson: boolean;
+  /** `set` stores the value in the keychain of the system. */
+  readonly isKeychain: boolean;
+}
+
 /** `trunkline secret set|list|remove`: the secrets of this user, to which a configuration refers by name. */
-export async function secret(words: readonly string[]): Promise<number> {
-  const { names, note } = await useSecrets(words, { file: secretFile(), readValue });
+export async function secret(words: readonly string[], { isJson, isKeychain }: SecretOptions): Promise<number> {
+  const file = secretFile();
+  const keychain = systemKeychain({ platform: process.platform, env: process.env, cwd: homedir() });
+  const wanted: Place = isKeychain ? 'keychain' : 'file';
+  const { names, inKeychain, place, note } = await useSecrets(words, { file, readValue, keychain, wanted });
+  if (isJson) {
+    const [action, name] = words;
+    const result = action === 'set' ? 'stored' : 'removed';
+    await printJson(action === 'list' ? { file, names, keychain: inKeychain } : { file, name, result, place });
+    return EXIT.ok;
+  }
   if (names.length > 0) await print(names.join('\n'));
   if (note !== '') tell(note);
   return EXIT.ok;
@@ -20,24 +40,71 @@ export interface SecretPlaces {
   readonly file: string;
   /** Asks for the value of a secret; `undefined` if the person gives none. */
   readonly readValue: (name: string) => Promise<string | undefined>;
+  /** Absent on a system whose keychain Trunkline cannot use. */
+  readonly keychain: Keychain | undefined;
+  /** Where `set` stores a value. */
+  readonly wanted: Place;
 }
 
-/** Does what these words say. Returns the names to print, and what to tell the person. Throws a `UsageError`. */
+interface UsedSecrets {
+  /** What to print. */
+  readonly names: readonly string[];
+  readonly inKeychain: readonly string[];
+  /** Where the secret is, or was. */
+  readonly place: Place;
+  /** What to tell the person. */
+  readonly note: string;
+}
+
+/** Does what these words say. Throws a `UsageError`. */
 export async function useSecrets(
   [action, name, ...excess]: readonly string[],
-  { file, readValue: ask }: SecretPlaces,
-): Promise<{ readonly names: readonly string[]; readonly note: string }> {
+  { file, readValue: ask, keychain, wanted }: SecretPlaces,
+): Promise<UsedSecrets> {
   checkWords(action, name, excess);
   const found = await readSecretFile(file);
   if ('fault' in found)
     throw new UsageError(`the file ${file} cannot be used: ${found.fault}`, 'correct or remove the file');
   const secrets = new Map(found.secrets);
-  const names = [...secrets.keys()];
-  if (name === undefined) return { names, note: names.length === 0 ? NONE : '' };
-  if (action === 'set') secrets.set(checkedName(name), checkedValue(await ask(name)));
-  else if (!secrets.delete(name)) throw unknown(name, names);
-  await writeSecretFile(file, secrets);
-  return { names: [], note: `${action === 'set' ? 'Stored' : 'Removed'} the secret ${name}. ${LATER}` };
+  const inKeychain = new Set(found.inKeychain);
+  const names = [...secrets.keys(), ...inKeychain].sort();
+  const listed = [...inKeychain].sort();
+  if (name === undefined) return { names, inKeychain: listed, place: 'file', note: listNote(names, listed) };
+  const before: Place = inKeychain.has(name) ? 'keychain' : 'file';
+  const place = action === 'set' ? wanted : before;
+  if (action === 'remove' && !names.includes(name)) throw unknown(name, names);
+  const value = action === 'set' ? checkedValue(await ask(checkedName(name))) : '';
+  // The new value is stored before the old one is removed, which then cannot be lost.
+  if (action === 'set' && wanted === 'keychain') await storeInKeychain(keychain, name, value);
+  secrets.delete(name);
+  inKeychain.delete(name);
+  if (action === 'set' && wanted === 'file') secrets.set(name, value);
+  else if (action === 'set') inKeychain.add(name);
+  await writeSecretFile(file, { secrets, inKeychain });
+  const isLeft = before === 'keychain' && !inKeychain.has(name);
+  const fault = isLeft ? await removeFromKeychain(keychain, name) : undefined;
+  const done = action === 'set' ? `Stored the secret ${name}${TO[wanted]}` : `Removed the secret ${name}`;
+  const rest = fault === undefined ? '' : ` It is still in the keychain, and not used: ${fault}.`;
+  return { names: [], inKeychain: listed, place, note: `${done}. ${LATER}${rest}` };
+}
+
+const TO = { file: '', keychain: ' in the keychain' } as const;
+
+async function storeInKeychain(keychain: Keychain | undefined, name: string, value: string): Promise<void> {
+  const hint = `\`trunkline secret set ${name}\` without \`--keychain\` stores it in a file that only you can read`;
+  if (keychain === undefined) throw new UsageError('Trunkline cannot use the keychain of this system', hint);
+  const fault = await keychain.store(name, value);
+  if (fault === undefined) return;
+  throw new UsageError(`the ${keychain.title} does not take the secret ${name}: ${fault}`, hint);
+}
+
+async function removeFromKeychain(keychain: Keychain | undefined, name: string): Promise<string | undefined> {
+  return keychain === undefined ? 'Trunkline cannot use the keychain of this system' : await keychain.remove(name);
+}
+
+function listNote(names: readonly string[], inKeychain: readonly string[]): string {
+  if (names.length === 0) return NONE;
+  return inKeychain.length === 0 ? '' : `In the keychain: ${inKeychain.join(', ')}.`;
 }
 
 const NONE = 'No secrets are stored. `trunkline secret set NAME` stores one.';

@@ -3,6 +3,7 @@ import { readRegularFile } from '../files/regular-file.js';
 import { isRecord } from '../json/is-record.js';
 import { MAX_FILE_BYTES } from './client-file.js';
 import { clientPlaces } from './client-places.js';
+import { findDesktopExtensions } from './desktop-extensions.js';
 import type { ClientPlace, ClientSystem, FoundServer, FoundServers, UnreadablePlace } from './found-server.js';
 import { parseFile } from './parse-file.js';
 import { serversIn, valueAt } from './read-servers.js';
@@ -33,7 +34,11 @@ export async function findServers(system: ClientSystem): Promise<FoundServers> {
       unreadable.push({ place, because: error instanceof Refusal ? error.message : 'it cannot be understood' });
     }
   }
-  return { servers: servers.map((server) => switchedOff(server, claudeProjects)), unreadable };
+  const extensions = await findDesktopExtensions(system);
+  return {
+    servers: [...servers.map((server) => switchedOff(server, claudeProjects)), ...extensions.servers],
+    unreadable: [...unreadable, ...extensions.unreadable],
+  };
 }
 
 /** Claude Code lists what the user has switched off for a project in the file of the user. */

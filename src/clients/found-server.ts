@@ -4,8 +4,11 @@ export interface ClientPlace {
   readonly client: string;
   /** The name for people, such as *Claude Desktop*. */
   readonly title: string;
-  /** `local` is one project in a file of the user, as Claude Code has it. */
-  readonly scope: 'user' | 'project' | 'local';
+  /**
+   * `local` is one project in a file of the user, as Claude Code has it. `extension` is a server that the client has
+   * installed itself: its file is never written.
+   */
+  readonly scope: 'user' | 'project' | 'local' | 'extension';
   /** The absolute path of the file. */
   readonly file: string;
   readonly format: 'json' | 'jsonc' | 'toml' | 'yaml';

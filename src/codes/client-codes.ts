@@ -48,10 +48,38 @@ export const CLIENT_CODES = {
     means: 'A client runs a server itself that Trunkline runs for it too, so it shows its tools twice.',
     remedy: 'Remove the server from the file of the client.',
   },
+  'TL-CLIENT-GATEWAY': {
+    level: 'warn',
+    means:
+      'A client that uses Trunkline runs another gateway, too. A server of both runs twice, and its tools are shown twice.',
+    remedy:
+      'Take the servers of the other gateway over with `trunkline import --from FILE`, and remove the other gateway.',
+  },
   'TL-CLIENT-UNREACHED': {
     level: 'fail',
     means: 'A client is told to use Trunkline at an address where nothing listens.',
     remedy: 'Start `trunkline serve --http PORT`, or correct the address.',
+  },
+  'TL-CLIENT-FOREIGN': {
+    level: 'fail',
+    means: 'A client is told to use Trunkline at an address where another program answers.',
+    remedy: 'Start `trunkline serve --http` on another port, and correct the address in the client.',
+  },
+  'TL-CLIENT-TOKEN': {
+    level: 'fail',
+    means: 'A client uses Trunkline over HTTP with a wrong token, or without one.',
+    remedy: 'Give the client the header `Authorization: Bearer TOKEN`. `trunkline token` prints the token.',
+  },
+  'TL-CLIENT-CLEARTEXT': {
+    level: 'warn',
+    means:
+      'A client uses Trunkline on another machine without TLS, so that the network can read the token and all data.',
+    remedy: 'Start `trunkline serve --http` with `--tls-cert` and `--tls-key`, and use an `https` address.',
+  },
+  'TL-CLIENT-PENDING': {
+    level: 'warn',
+    means: 'Claude Code has not asked yet whether to use Trunkline from the file of this project, and does not run it.',
+    remedy: 'Start `claude` in the folder of the project, and approve the server.',
   },
   'TL-CLIENT-MSIX': {
     level: 'warn',
@@ -60,8 +88,8 @@ export const CLIENT_CODES = {
   },
   'TL-CLIENT-DENIED': {
     level: 'fail',
-    means: 'The settings of a client forbid the tools of Trunkline.',
-    remedy: 'Remove the rule from the settings of the client.',
+    means: 'The settings of a client, or those of its administrator, forbid Trunkline or its tools.',
+    remedy: 'Change the setting in the named file. Managed settings belong to the administrator of the machine.',
   },
   'TL-CLIENT-LOG': {
     level: 'warn',

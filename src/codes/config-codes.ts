@@ -139,6 +139,12 @@ export const CONFIG_CODES = {
     means: 'More tools are listed than some clients accept.',
     remedy: 'List fewer, with `tools.allow` or `tools.deny` of a server.',
   },
+  'TL-TOOLS-UNMARKED': {
+    level: 'warn',
+    means:
+      'Tools whose names sound destructive have no annotations, so that a client cannot know whether to ask first.',
+    remedy: 'Deny those that nobody needs with `tools: { deny: [NAME] }`, or tell the authors of the server.',
+  },
   'TL-TOOLS-HEAVY': {
     level: 'warn',
     means: 'The list of tools takes more than a tenth of the context of a usual model.',

@@ -148,6 +148,16 @@ export const SERVER_CODES = {
     means: 'Tools of the server wait for your approval, and are not offered.',
     remedy: 'Review them: `trunkline approve SERVER`.',
   },
+  'TL-SERVER-LIST-MISSING': {
+    level: 'warn',
+    means: 'The server announces prompts or resources, and its list of them cannot be read.',
+    remedy: 'Report it to the authors of the server. Its tools work all the same.',
+  },
+  'TL-SERVER-LEFTOVERS': {
+    level: 'warn',
+    means: 'The server left processes behind when it ended, outside of its process group. Trunkline ended them.',
+    remedy: 'Nothing has to be done. If they are to go on, set `leaveRunning: true`.',
+  },
   'TL-SERVER-LINGERS': {
     level: 'warn',
     means: 'The server ended neither when its stdin was closed nor at SIGTERM, so it was killed.',

@@ -2,6 +2,7 @@ import { dirname } from 'node:path';
 import { readSecretFile } from '../files/secret-file.js';
 import type { CheckedFile } from './checked-file.js';
 import type { Variables } from './expand.js';
+import type { Keychain, KeychainOptions } from './keychain.js';
 import { runSecretCommand, type SecretCommandOptions } from './secret-command.js';
 
 /** A secret, or why there is none: a sentence without a period, and the next step. */
@@ -17,7 +18,7 @@ export interface ReadSecretsOptions {
   readonly timeoutMs?: SecretCommandOptions['timeoutMs'];
 }
 
-/** Reads these secrets: from their commands, or else from the file. Runs each command once. */
+/** Reads these secrets: from their commands, or else from the file or the keychain. Runs each command once. */
 export async function readSecrets(
   names: readonly string[],
   { secretCommands }: Pick<CheckedFile, 'secretCommands'>,
@@ -25,21 +26,44 @@ export async function readSecrets(
 ): Promise<ReadonlyMap<string, Secret>> {
   const secrets = new Map<string, Secret>();
   const stored = names.filter((name) => !Object.hasOwn(secretCommands, name));
+  const options = { cwd: dirname(configFile), env, ...(timeoutMs !== undefined && { timeoutMs }) };
+  const inKeychain: string[] = [];
   if (stored.length > 0) {
     const file = await readSecretFile(secretFile);
-    for (const name of stored) secrets.set(name, storedSecret(name, file, secretFile));
+    for (const name of stored) {
+      if ('inKeychain' in file && file.inKeychain.has(name)) inKeychain.push(name);
+      else secrets.set(name, storedSecret(name, file, secretFile));
+    }
   }
+  const keychain = inKeychain.length > 0 ? await openKeychain(options) : undefined;
   const run = async (name: string) => {
-    const command = secretCommands[name] ?? [];
-    const options = { cwd: dirname(configFile), env, ...(timeoutMs !== undefined && { timeoutMs }) };
+    const command = secretCommands[name];
+    if (command === undefined) {
+      const found = (await keychain?.read(name)) ?? { fault: 'this system has none that Trunkline can use' };
+      secrets.set(name, 'value' in found ? found : lockedSecret(name, found.fault));
+      return;
+    }
     const outcome = await runSecretCommand(command, options);
     secrets.set(name, 'value' in outcome ? outcome : failedSecret(name, outcome.fault));
   };
-  const [first, ...others] = names.filter((name) => Object.hasOwn(secretCommands, name));
-  // A password manager that has to be unlocked asks once, and not once for each command.
+  const [first, ...others] = names.filter((name) => Object.hasOwn(secretCommands, name) || inKeychain.includes(name));
+  // A password manager or keychain that has to be unlocked asks once, and not once for each command.
   if (first !== undefined) await run(first);
   await Promise.all(others.map(run));
   return secrets;
+}
+
+/** Most people have no secret there. */
+async function openKeychain(options: Omit<KeychainOptions, 'platform'>): Promise<Keychain | undefined> {
+  const { systemKeychain } = await import('./keychain.js');
+  return systemKeychain({ platform: process.platform, ...options });
+}
+
+function lockedSecret(name: string, fault: string): Secret {
+  return {
+    fault: `the secret ${name} cannot be read from the keychain: ${fault}`,
+    hint: `unlock the keychain, or store the secret again: \`trunkline secret set ${name}\``,
+  };
 }
 
 function storedSecret(name: string, file: Awaited<ReturnType<typeof readSecretFile>>, path: string): Secret {

@@ -1,12 +1,10 @@
 import { existsSync } from 'node:fs';
-import { connect } from 'node:net';
 import type { FoundCommand, FoundServer, FoundServers } from '../clients/found-server.js';
-import { identityOf } from '../clients/identity.js';
-import type { ServerConfig } from '../config/config.js';
+import { checkAddress } from './client-address.js';
 import { type Finding, finding } from './finding.js';
 import type { Machine } from './machine.js';
 import { whyVanishing } from './node.js';
-import { isAbsolutePath, optionIn, type Registration, titleOf } from './registrations.js';
+import { isAbsolutePath, isLoopback, optionIn, type Registration, titleOf } from './registrations.js';
 
 /** Whether the files of the clients can be read, and whether each client has Trunkline registered once, so that it works. */
 export async function checkClients(
@@ -20,9 +18,9 @@ export async function checkClients(
     });
   });
   if (registrations.length === 0)
-    return [...unreadable, finding('TL-CLIENT-NONE', 'no client has Trunkline registered')];
+    return [...unreadable, finding('TL-CLIENT-NONE', 'no client has Trunkline registered'), ...checkCleartext(found)];
   const each = await Promise.all(registrations.map(async (one) => await checkRegistration(one, machine)));
-  return [...unreadable, ...each.flat(), ...checkTwice(registrations, machine)];
+  return [...unreadable, ...each.flat(), ...checkTwice(registrations, machine), ...checkCleartext(found)];
 }
 
 async function checkRegistration(registration: Registration, machine: Machine): Promise<Finding[]> {
@@ -32,7 +30,9 @@ async function checkRegistration(registration: Registration, machine: Machine): 
   if (server.isDisabled) return [finding('TL-CLIENT-DISABLED', `${title} has Trunkline disabled`, { evidence })];
   const { run } = server;
   const found =
-    run.kind === 'remote' ? await checkAddress(run.url, title, evidence) : checkCommand(run, registration, machine);
+    run.kind === 'remote'
+      ? await checkAddress(run, title, server.place.file)
+      : checkCommand(run, registration, machine);
   return found.length > 0 ? found : [finding('TL-CLIENT-OK', `${title} has Trunkline registered`, { evidence })];
 }
 
@@ -50,7 +50,8 @@ function checkCommand(run: FoundCommand, registration: Registration, machine: Ma
     const text = `${title} names what does not exist: ${missing}`;
     found.push(finding('TL-CLIENT-COMMAND', text, { evidence: [file], remedy }));
   }
-  if (!isAbsolutePath(run.command)) {
+  // Claude Desktop has a Node of its own for its extensions.
+  if (!isAbsolutePath(run.command) && server.place.scope !== 'extension') {
     const text = `${title} runs \`${run.command}\`, which depends on the PATH of the client`;
     found.push(finding('TL-CLIENT-RELATIVE', text, { evidence: [file], remedy }));
   }
@@ -76,28 +77,13 @@ function remedyFor({ place, name }: FoundServer, config: string | undefined): st
   return `trunkline connect ${place.client}${config === undefined ? '' : ` --config ${config}`}`;
 }
 
-const CONNECT_WITHIN_MS = 1_000;
-
-async function checkAddress(url: string, title: string, evidence: readonly string[]): Promise<Finding[]> {
-  const { hostname, port, protocol } = new URL(url);
-  const usual = protocol === 'https:' ? 443 : 80;
-  const isListening = await listens(hostname.replace(/^\[|\]$/g, ''), port === '' ? usual : Number(port));
-  if (isListening) return [];
-  return [
-    finding('TL-CLIENT-UNREACHED', `${title} uses ${hostname}:${port || usual}, where nothing listens`, { evidence }),
-  ];
-}
-
-async function listens(host: string, port: number): Promise<boolean> {
-  return await new Promise((resolve) => {
-    const socket = connect({ host, port, timeout: CONNECT_WITHIN_MS });
-    const done = (isListening: boolean) => {
-      socket.destroy();
-      resolve(isListening);
-    };
-    socket.once('connect', () => done(true));
-    socket.once('timeout', () => done(false));
-    socket.once('error', () => done(false));
+/** A Trunkline on another machine, whose token passes the network. */
+function checkCleartext({ servers }: FoundServers): Finding[] {
+  return servers.flatMap(({ place, name, run, isDisabled }) => {
+    if (isDisabled || run.kind === 'command' || name !== 'trunkline') return [];
+    if (!/^http:/i.test(run.url) || isLoopback(run.url)) return [];
+    const text = `${place.title} uses Trunkline on another machine without TLS`;
+    return [finding('TL-CLIENT-CLEARTEXT', text, { evidence: [place.file] })];
   });
 }
 
@@ -113,39 +99,4 @@ function checkTwice(registrations: readonly Registration[], { cwd }: Machine): F
     const evidence = own.map(({ server: { place, name } }) => `${place.scope} \`${name}\` in ${place.file}`);
     return [finding('TL-CLIENT-TWICE', `${title} has Trunkline registered ${own.length} times`, { evidence })];
   });
-}
-
-/** Servers that a client with Trunkline runs itself although they are in the configuration, too. */
-export function checkDuplicates(
-  found: FoundServers,
-  registrations: readonly Registration[],
-  servers: readonly ServerConfig[],
-): Finding[] {
-  const clients = new Set(
-    registrations.filter(({ server }) => !server.isDisabled).map(({ server }) => server.place.client),
-  );
-  const ours = new Map(servers.map((server) => [identityOfOurs(server), server.key]));
-  return found.servers.flatMap((server) => {
-    const { place, name, run, isDisabled } = server;
-    if (isDisabled || run.kind === 'remote' || !clients.has(place.client)) return [];
-    const key = ours.get(identityOf(run));
-    if (key === undefined) return [];
-    const text = `${place.title} runs \`${name}\` itself, which is server \`${key}\` of Trunkline, too`;
-    return [finding('TL-CLIENT-DUPLICATE', text, { evidence: [place.file], remedy: removalOf(server) })];
-  });
-}
-
-function identityOfOurs({ child, package: used }: ServerConfig): string {
-  if (child === undefined) return '';
-  const { command, args, env } = child;
-  if (used === undefined) return identityOf({ kind: 'command', command, args, env });
-  // The program of an installed package is the first argument.
-  const own = used.found === undefined ? args : args.slice(1);
-  return identityOf({ kind: 'command', command: 'npx', args: [used.request.name, ...own], env });
-}
-
-function removalOf({ place, name }: FoundServer): string {
-  if (place.client === 'claude-code') return `claude mcp remove ${name} --scope ${place.scope}`;
-  if (place.client === 'codex') return `codex mcp remove ${name}`;
-  return `Remove \`${name}\` from \`${place.path.join('.')}\` in ${place.file}.`;
 }

@@ -3,6 +3,8 @@ export interface Machine {
   readonly platform: 'darwin' | 'linux' | 'win32';
   readonly home: string;
   readonly cwd: string;
+  /** The folder in which the files of the system are: `/`, or the drive of Windows. */
+  readonly root: string;
   readonly env: Readonly<Record<string, string | undefined>>;
   /** The id of the user; `undefined` on Windows, which has neither owners nor modes. */
   readonly uid: number | undefined;

@@ -64,6 +64,6 @@ function realPath(path: string): string | undefined {
   return existsSync(path) ? realpathSync(path) : undefined;
 }
 
-function isLoopback(url: string): boolean {
+export function isLoopback(url: string): boolean {
   return /^https?:\/\/(?:localhost|127\.0\.0\.1|\[::1\])(?::\d+)?(?:\/|$)/i.test(url);
 }

@@ -10,6 +10,8 @@ export interface ObservedServer {
   readonly readyAfterMs?: number | undefined;
   /** The signal that ended it, if it did not end by itself when it was told to. */
   readonly endedBy?: string | undefined;
+  /** How many processes outside of its group were left when it had ended. */
+  readonly leftProcesses?: number | undefined;
   /** What happened and what to do, if the start failed. */
   readonly diagnosis?: { readonly reason: string; readonly hint: string } | undefined;
 }
@@ -91,6 +93,12 @@ function remarksOn(report: ServerReport): Finding[] {
       finding('TL-SERVER-QUARANTINED', `entries of ${of} are not listed: ${quarantined.length}`, { evidence }),
     );
   }
+  // The list of tools has a finding of its own.
+  const failures = [prompts, resources, resourceTemplates].flatMap(({ failure }) => failure ?? []);
+  if (failures.length > 0) {
+    const text = `${of} announces lists that it does not give: ${failures.length}`;
+    found.push(finding('TL-SERVER-LIST-MISSING', text, { evidence: failures }));
+  }
   if (tools.hiding.length > 0)
     found.push(finding('TL-SERVER-HIDDEN-TEXT', `tools of ${of} hide text: ${someOf(tools.hiding)}`));
   const cut = [tools, prompts, resources].map(({ truncated }: ListReport) => truncated).find((why) => why !== null);
@@ -107,9 +115,15 @@ function remarksOn(report: ServerReport): Finding[] {
 }
 
 /** Many servers end only at SIGTERM, which loses nothing. */
-function remarksOnEnd({ report: { server }, endedBy }: ObservedServer): Finding[] {
-  if (endedBy !== 'SIGKILL') return [];
-  return [finding('TL-SERVER-LINGERS', `server \`${server}\` did not end by itself and was killed`)];
+function remarksOnEnd({ report: { server }, endedBy, leftProcesses = 0 }: ObservedServer): Finding[] {
+  const found: Finding[] = [];
+  if (endedBy === 'SIGKILL')
+    found.push(finding('TL-SERVER-LINGERS', `server \`${server}\` did not end by itself and was killed`));
+  if (leftProcesses > 0) {
+    const text = `server \`${server}\` left ${leftProcesses} of its processes behind, which were ended`;
+    found.push(finding('TL-SERVER-LEFTOVERS', text));
+  }
+  return found;
 }
 
 function sentence(phrase: string): string {

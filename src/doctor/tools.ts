@@ -8,6 +8,8 @@ export interface ListedTool {
   readonly size: number;
   /** Length of its description, in bytes. */
   readonly descriptionBytes: number;
+  /** Whether it says whether it changes or destroys something. */
+  readonly hasHints: boolean;
 }
 
 /** Clients show a tool as `mcp__trunkline__NAME`, and models take 64 characters. */
@@ -46,8 +48,16 @@ export function checkTools(tools: readonly ListedTool[]): Finding[] {
     const text = `${counted(wordy.length, 'tool')} with descriptions of more than 2 KB`;
     found.push(finding('TL-SERVER-LONG-TEXT', text, { evidence }));
   }
+  const unmarked = tools.filter(({ name, hasHints }) => !hasHints && DESTRUCTIVE.test(name));
+  if (unmarked.length > 0) {
+    const text = `${counted(unmarked.length, 'tool')} that may destroy data, and ${unmarked.length === 1 ? 'does' : 'do'} not say so`;
+    found.push(finding('TL-TOOLS-UNMARKED', text, { evidence: [someOf(unmarked.map(({ name }) => name))] }));
+  }
   return found;
 }
+
+/** Names of tools that a careful client asks about, behind the prefix of the server. */
+const DESTRUCTIVE = /(?:^|__|[_-])(?:delete|remove|drop|destroy|erase|purge|truncate|overwrite|wipe)(?:[_-]|$)/i;
 
 /** What each server adds to the list, the largest first. */
 function sharesOf(tools: readonly ListedTool[]) {

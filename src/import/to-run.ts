@@ -21,7 +21,7 @@ export function toRun(server: FoundServer, options: ToRunOptions): Run {
 
 /** The folder of the project that has the entry. */
 function projectOf({ place: { scope, file, path } }: FoundServer): string | undefined {
-  if (scope === 'user') return undefined;
+  if (scope === 'user' || scope === 'extension') return undefined;
   if (scope === 'local') return path[1];
   const folder = dirname(file);
   // Such as `.cursor/mcp.json`.

@@ -64,7 +64,7 @@ describe('a command line', () => {
     [['hub', 'sotp'], 'none'],
     [['--confg', 'x'], 'there is no option `--confg`; did you mean `--config`?'],
     [['--jsn', 'tols'], 'there is no option `--jsn`; did you mean `--json`?'],
-    [['restart', '--jso'], 'there is no option `--jso`; see `trunkline --help`'],
+    [['restart', '--zzz'], 'there is no option `--zzz`; see `trunkline --help`'],
     [['restart', '--follow'], '`trunkline restart` takes no `--follow`; see `trunkline restart --help`'],
     [['hub', 'status', '--all'], '`trunkline hub status` takes no `--all`; see `trunkline hub status --help`'],
     [['--http'], '`--http` needs a value; write `--http [HOST:]PORT`'],
@@ -95,6 +95,12 @@ describe('the page of the commands', () => {
       expect(options).toEqual(command.options.map(({ long }) => long));
     },
   );
+
+  it('offers JSON for every command whose output is not something else', () => {
+    const without = leaves.filter(({ options }) => !options.some(({ long }) => long === '--json'));
+    const names = without.map(({ path }) => path.replace('trunkline ', ''));
+    expect(names).toEqual(['serve', 'schema', 'completion', 'help']);
+  });
 
   it('has the shape of every JSON', () => {
     const shapes = page.slice(page.indexOf('## JSON'));

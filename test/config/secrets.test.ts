@@ -27,7 +27,8 @@ describe('a stored secret', () => {
   const file = () => join(folder, 'secrets');
 
   test('is read from the file, which only its user can read', async () => {
-    await writeSecretFile(file(), new Map(Object.entries({ B: 'two\nlines', A: 'one' })));
+    const secrets = new Map(Object.entries({ B: 'two\nlines', A: 'one' }));
+    await writeSecretFile(file(), { secrets, inKeychain: new Set() });
     expect(await read(['A', 'B'])).toEqual({ A: { value: 'one' }, B: { value: 'two\nlines' } });
     chmodSync(file(), 0o644);
     expect(await read(['A'])).toEqual({

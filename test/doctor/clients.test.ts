@@ -1,9 +1,11 @@
 import { utimesSync } from 'node:fs';
+import { createServer as createHttpServer } from 'node:http';
 import { createServer } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Code } from '../../src/codes/codes.js';
 import { type ClientStart, checkClientStart, clientEnvironment, startAsClient } from '../../src/doctor/client-start.js';
 import type { Finding } from '../../src/doctor/finding.js';
+import { repair } from '../../src/doctor/repair.js';
 import { DoctorHome } from './doctor-home.js';
 
 let home: DoctorHome;
@@ -25,6 +27,26 @@ async function registered(
 
 async function claudeCode(): Promise<void> {
   home.register({ trunkline: { command: process.execPath, args: [home.install()] } }, '.claude.json');
+}
+
+/** Registers Trunkline in a project, for a Claude Code that has decided this about the project. */
+async function inProject(decided: Record<string, unknown>, settings = '{}'): Promise<readonly Finding[]> {
+  home.register({ trunkline: { command: process.execPath, args: [home.install()] } }, 'code/.mcp.json');
+  const project = home.path('code');
+  home.write('.claude.json', JSON.stringify({ projects: { [project]: decided } }));
+  home.write('code/.claude/settings.local.json', settings);
+  return await home.checkClients({ cwd: project });
+}
+
+/** Serves HTTP with this answer, and has a client use it as Trunkline. */
+async function answering(status: number, headers: Record<string, string>, body: string): Promise<readonly Code[]> {
+  const server = createHttpServer((_, response) => response.writeHead(status, headers).end(body));
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as { port: number };
+  home.register({ trunkline: { url: `http://127.0.0.1:${port}/mcp` } }, '.cursor/mcp.json');
+  const found = await home.checkClients();
+  await new Promise((resolve) => server.close(resolve));
+  return found.map(({ code }) => code);
 }
 
 const ROWS: readonly Row[] = [
@@ -92,6 +114,109 @@ const ROWS: readonly Row[] = [
     },
   ],
   [
+    'a denied command, by the administrator of Claude Code',
+    'TL-CLIENT-DENIED',
+    /forbid Trunkline/,
+    async () => {
+      await claudeCode();
+      const rule = { serverCommand: [process.execPath, home.path('lib/trunkline/dist/cli.js')] };
+      home.write('root/etc/claude-code/managed-settings.json', JSON.stringify({ deniedMcpServers: [rule] }));
+      return await home.checkClients();
+    },
+  ],
+  [
+    'a list of allowed servers without Trunkline',
+    'TL-CLIENT-DENIED',
+    /forbid Trunkline/,
+    async () => {
+      await claudeCode();
+      const allowedMcpServers = [{ serverName: 'github' }];
+      home.write('root/etc/claude-code/managed-settings.json', JSON.stringify({ allowedMcpServers }));
+      return await home.checkClients();
+    },
+  ],
+  [
+    'servers of the administrator, besides which Claude Code uses none',
+    'TL-CLIENT-DENIED',
+    /forbid Trunkline/,
+    async () => {
+      await claudeCode();
+      home.write('root/etc/claude-code/managed-mcp.json', '{"mcpServers":{}}');
+      return await home.checkClients();
+    },
+  ],
+  [
+    'an entry of a project that nobody has approved',
+    'TL-CLIENT-PENDING',
+    /^Claude Code \(project, as trunkline\) waits for your approval/,
+    async () => await inProject({}),
+  ],
+  [
+    'VS Code that may use servers of a registry only',
+    'TL-CLIENT-DENIED',
+    /the settings of VS Code \(user, as trunkline\) forbid Trunkline/,
+    async () => {
+      const servers = { trunkline: { command: process.execPath, args: [home.install()] } };
+      home.write('.config/Code/User/mcp.json', JSON.stringify({ servers }));
+      home.write('.config/Code/User/settings.json', '{\n  // ours\n  "chat.mcp.access": "registry",\n}');
+      return await home.checkClients();
+    },
+  ],
+  [
+    'another gateway',
+    'TL-CLIENT-GATEWAY',
+    /^Claude Desktop runs mcp-hub \(`hub`\) besides Trunkline$/,
+    async () => {
+      const trunkline = { command: process.execPath, args: [home.install()] };
+      home.register({ trunkline, hub: { command: 'mcp-hub' } });
+      return await home.checkClients();
+    },
+  ],
+  [
+    'a Trunkline on another machine without TLS',
+    'TL-CLIENT-CLEARTEXT',
+    /^Cursor uses Trunkline on another machine without TLS$/,
+    async () => {
+      home.register({ trunkline: { url: 'http://192.0.2.7:7411/mcp' } }, '.cursor/mcp.json');
+      return await home.checkClients();
+    },
+  ],
+  [
+    'a log of Claude Code with a failure',
+    'TL-CLIENT-LOG',
+    /the log of Claude Code \(user, as trunkline\) shows a failure/,
+    async () => {
+      await claudeCode();
+      const folder = `.cache/claude-cli-nodejs/${home.folder.replaceAll(/[^a-zA-Z0-9]/g, '-')}/mcp-logs-trunkline`;
+      home.write(`${folder}/2026-11-23.jsonl`, '{"debug":"Connection failed: spawn /x/node ENOENT"}\n');
+      return await home.checkClients();
+    },
+  ],
+  [
+    'a log of Cursor with a failure',
+    'TL-CLIENT-LOG',
+    /the log of Cursor \(user, as trunkline\) shows a failure/,
+    async () => {
+      home.register({ trunkline: { command: process.execPath, args: [home.install()] } }, '.cursor/mcp.json');
+      const logs = '.config/Cursor/logs/20261123T1/window1/exthost/anysphere.cursor-mcp';
+      home.write(`${logs}/MCP user-trunkline.log`, '[error] spawn node ENOENT\n');
+      home.write(`${logs}/MCP user-other.log`, '[info] fine\n');
+      return await home.checkClients();
+    },
+  ],
+  [
+    'a log of VS Code with a failure',
+    'TL-CLIENT-LOG',
+    /the log of VS Code \(user, as trunkline\) shows a failure/,
+    async () => {
+      const servers = { trunkline: { command: process.execPath, args: [home.install()] } };
+      home.write('.config/Code/User/mcp.json', JSON.stringify({ servers }));
+      const log = '.config/Code/logs/20261123T1/window2/mcpServer.mcp.config.usrlocal.trunkline.log';
+      home.write(log, '[error] Process exited with code 1\n');
+      return await home.checkClients();
+    },
+  ],
+  [
     'a log with a failure',
     'TL-CLIENT-LOG',
     /the log of Claude Desktop \(user, as trunkline\) shows a failure/,
@@ -116,13 +241,74 @@ describe('the clients', () => {
     expect((await registered()).map(({ code }) => code)).toEqual(['TL-CLIENT-OK']);
   });
 
-  it('may use an address at which somebody listens', async () => {
+  it('are not blamed for what Trunkline writes to stderr, which Claude Code calls an error', async () => {
+    await claudeCode();
+    const folder = `.cache/claude-cli-nodejs/${home.folder.replaceAll(/[^a-zA-Z0-9]/g, '-')}/mcp-logs-trunkline`;
+    home.write(`${folder}/2026-11-23.jsonl`, '{"error":"Server stderr: all is well"}\n');
+    expect((await home.checkClients()).map(({ code }) => code)).toEqual(['TL-CLIENT-OK']);
+  });
+
+  it('may use an address where somebody listens, with a token that only they can put in', async () => {
     const server = createServer((socket) => socket.destroy()).listen(0, '127.0.0.1');
     await new Promise((resolve) => server.once('listening', resolve));
     const { port } = server.address() as { port: number };
-    home.register({ trunkline: { url: `http://127.0.0.1:${port}/mcp` } }, '.cursor/mcp.json');
+    const entry = { url: `http://127.0.0.1:${port}/mcp`, headers: { Authorization: `Bearer \${env:TOKEN}` } };
+    home.register({ trunkline: entry }, '.cursor/mcp.json');
     expect((await home.checkClients()).map(({ code }) => code)).toEqual(['TL-CLIENT-OK']);
     await new Promise((resolve) => server.close(resolve));
+  });
+
+  it.each([
+    ['Trunkline itself', 'TL-CLIENT-OK', 200, {}, '{"result":{"serverInfo":{"name":"trunkline"}}}'],
+    ['as an event', 'TL-CLIENT-OK', 200, {}, 'event: message\ndata: {"result":{"serverInfo":{"name":"trunkline"}}}\n'],
+    ['a wrong token', 'TL-CLIENT-TOKEN', 401, { 'www-authenticate': 'Bearer realm="trunkline"' }, ''],
+    ['another server', 'TL-CLIENT-FOREIGN', 200, {}, '{"result":{"serverInfo":{"name":"files"}}}'],
+    ['a web server', 'TL-CLIENT-FOREIGN', 404, {}, '<html>'],
+    ['a web server with passwords', 'TL-CLIENT-FOREIGN', 401, { 'www-authenticate': 'Basic' }, ''],
+  ] as const)('are told who answers at their address: %s (%s)', async (_, code, status, headers, body) => {
+    expect(await answering(status, headers, body)).toEqual([code]);
+  });
+
+  it.each([
+    [{ enabledMcpjsonServers: ['trunkline'] }, '{}'],
+    [{}, '{"enableAllProjectMcpServers":true}'],
+    [{}, '{"enabledMcpjsonServers":["trunkline"]}'],
+  ])('have approved the entry of a project with %j or settings %s', async (decided, settings) => {
+    expect((await inProject(decided, settings)).map(({ code }) => code)).toEqual(['TL-CLIENT-OK']);
+  });
+
+  it('lose a server that exists twice by --fix, if their Trunkline has it with all of its variables', async () => {
+    home.configure({ a: { package: 'notes', env: { KEY: 'x' } } });
+    const trunkline = { command: process.execPath, args: [home.install()] };
+    const notes = { command: 'npx', args: ['-y', 'notes@2'], env: { KEY: 'y' } };
+    home.register({ trunkline, notes });
+    const findings = await repair(await home.checkClients());
+    expect(findings.find(({ code }) => code === 'TL-FIX-DONE')?.sentence).toMatch(
+      /^TL-CLIENT-DUPLICATE: removed `notes`/,
+    );
+    expect(home.takenOut).toEqual(['claude-desktop user notes']);
+  });
+
+  it.each([
+    ['has another configuration', ['--config', '/other.yaml'], {}],
+    ['has a configuration that depends on the folder', ['--config', 'trunkline.yaml'], {}],
+    ['does not set a variable of the entry', [], { TOKEN: 'x' }],
+  ])('keep a server that exists twice if their Trunkline %s', async (_, args, env) => {
+    home.configure({ a: { package: 'notes' } });
+    const trunkline = { command: process.execPath, args: [home.install(), ...args] };
+    home.register({ trunkline, notes: { command: 'npx', args: ['-y', 'notes'], env } });
+    await repair(await home.checkClients());
+    expect(home.takenOut).toEqual([]);
+  });
+
+  it('keep a server that exists twice in the file of a project, which belongs to others, too', async () => {
+    home.configure({ a: { package: 'notes' } });
+    home.register({ trunkline: { command: process.execPath, args: [home.install()] } }, '.claude.json');
+    home.register({ notes: { command: 'npx', args: ['-y', 'notes'] } }, 'code/.mcp.json');
+    const found = await home.checkClients({ cwd: home.path('code') });
+    expect(found.map(({ code }) => code)).toContain('TL-CLIENT-DUPLICATE');
+    await repair(found);
+    expect(home.takenOut).toEqual([]);
   });
 
   it('are told how to register Trunkline again, with the same configuration', async () => {

@@ -43,6 +43,7 @@ function tools(count: number, size = 100, rest: Partial<ListedTool> = {}): Liste
     name: `s__t${at}`,
     size,
     descriptionBytes: 10,
+    hasHints: true,
     ...rest,
   }));
 }
@@ -146,6 +147,17 @@ const ROWS: readonly Row[] = [
   ['long names', 'TL-NAMES-LONG', /^1 tool with names/, () => checkTools(tools(1, 100, { name: 'x'.repeat(49) }))],
   ['many tools', 'TL-TOOLS-MANY', /81 tools are listed; some clients accept 80/, () => checkTools(tools(81))],
   ['a heavy list', 'TL-TOOLS-HEAVY', /about 25000 tokens/, () => checkTools(tools(10, 10_000))],
+  [
+    'tools that sound destructive and do not say so',
+    'TL-TOOLS-UNMARKED',
+    /^1 tool that may destroy data, and does not say so$/,
+    () =>
+      checkTools([
+        ...tools(1, 100, { name: 's__delete_file', hasHints: false }),
+        ...tools(1, 100, { name: 's__drop_table' }),
+        ...tools(1, 100, { name: 's__undeleted', hasHints: false }),
+      ]),
+  ],
   [
     'long descriptions',
     'TL-SERVER-LONG-TEXT',

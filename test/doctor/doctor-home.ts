@@ -2,8 +2,9 @@ import { chmodSync } from 'node:fs';
 import { findServers } from '../../src/clients/find-servers.js';
 import type { Config } from '../../src/config/config.js';
 import { ConfigError } from '../../src/config/config-error.js';
+import { checkDuplicates, checkGateways } from '../../src/doctor/client-duplicates.js';
 import { checkTraps } from '../../src/doctor/client-traps.js';
-import { checkClients, checkDuplicates } from '../../src/doctor/clients.js';
+import { checkClients } from '../../src/doctor/clients.js';
 import { checkCommands } from '../../src/doctor/commands.js';
 import { type ConfigSource, checkBrokenConfig, checkConfig } from '../../src/doctor/config-file.js';
 import type { Finding } from '../../src/doctor/finding.js';
@@ -20,6 +21,8 @@ import { loadConfig } from '../support/load-config.js';
 /** A home folder of its own, and the machine around it. */
 export class DoctorHome extends ClientHome {
   readonly env: Record<string, string> = {};
+  /** The servers that a repair has taken out of clients. */
+  readonly takenOut: string[] = [];
 
   /** This copy of Trunkline, as if it were installed here. */
   get program(): string {
@@ -29,6 +32,7 @@ export class DoctorHome extends ClientHome {
   machine(rest: Partial<Machine> = {}): Machine {
     return {
       ...{ platform: 'linux', home: this.folder, cwd: this.folder, env: this.env, uid: process.getuid?.() },
+      root: this.path('root'),
       node: { version: '22.4.0', path: process.execPath, isElectron: false },
       ...{ program: this.program, version: '2.0.0', isOffline: true },
       ...rest,
@@ -113,7 +117,11 @@ export class DoctorHome extends ClientHome {
     })();
     return [
       ...(await checkClients(found, registrations, machine)),
-      ...checkDuplicates(found, registrations, servers),
+      ...checkDuplicates(found, registrations, {
+        ...{ servers, configFile: this.path('trunkline.yaml'), userConfigFile: this.path('trunkline.yaml') },
+        takeOut: async ({ place, name }) => void this.takenOut.push(`${place.client} ${place.scope} ${name}`),
+      }),
+      ...checkGateways(found, registrations, ({ name }) => (name === 'hub' ? 'mcp-hub' : undefined)),
       ...(await checkTraps(registrations, machine, Date.now())),
     ];
   }

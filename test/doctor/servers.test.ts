@@ -72,6 +72,16 @@ const ROWS: readonly (readonly [what: string, code: Code, findings: () => readon
   ],
   ['has to be killed', 'TL-SERVER-LINGERS', () => checkServer({ report: reportOf(), endedBy: 'SIGKILL' })],
   [
+    'left processes behind',
+    'TL-SERVER-LEFTOVERS',
+    () => checkServer({ report: reportOf(), endedBy: undefined, leftProcesses: 2 }),
+  ],
+  [
+    'announces prompts that it does not list',
+    'TL-SERVER-LIST-MISSING',
+    () => seen({ prompts: { ...NOTHING, failure: 'prompts/list: it said no' } }),
+  ],
+  [
     'waits for approval',
     'TL-SERVER-APPROVAL',
     () =>

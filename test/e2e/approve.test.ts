@@ -81,7 +81,12 @@ describe('over stdio', () => {
 
     const listChanges = () => gateway.notifications('notifications/tools/list_changed').length;
     const before = listChanges();
-    expect(await approve(gateway, 'f', 'edit', '--yes')).toMatchObject({ code: 0 });
+    const { stdout: listed } = await approve(gateway, 'f', 'edit', '--json');
+    const waiting = { tool: 'edit', state: 'waiting', change: 'changed', definition: POISONED, earlier: EDIT };
+    expect(JSON.parse(listed)).toEqual({ servers: [{ server: 'f', problem: null, tools: [waiting] }] });
+    const { code, stdout } = await approve(gateway, 'f', 'edit', '--json', '--yes');
+    const approved = { ...waiting, state: 'approved' };
+    expect([code, JSON.parse(stdout)]).toEqual([0, { servers: [{ server: 'f', problem: null, tools: [approved] }] }]);
     await until('the client is told', () => listChanges() > before);
     expect(names(await gateway.listTools())).toEqual(['f__edit', 'f__change', 'trunkline__status']);
     expect((await gateway.call('f__edit', { nonce: 'x' })).message.result.content[0].text).toBe('x');
@@ -187,7 +192,7 @@ describe('trunkline approve', () => {
 
   it('shows all tools of a server that was never used, and approves nothing without a terminal', async () => {
     const { code, stdout, stderr } = await place.run(['approve']);
-    expect({ code, stderr }).toEqual({ code: 1, stderr: '' });
+    expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringContaining('Nothing was approved, because') });
     expect(stdout.match(/^\S.*$/gm)).toEqual([
       'f: edit is new',
       'f: edit is not approved',
@@ -251,10 +256,10 @@ describe('trunkline approve', () => {
     child.stdout.setEncoding('utf8').on('data', (text: string) => {
       output += text;
     });
-    await until('it asks', () => output.includes('Approve edit of f? [y/N] '));
-    child.stdin.write('y\n');
-    await until('it asks again', () => output.includes('Approve change of f? [y/N] '));
-    child.stdin.write('\n');
+    await until('it asks', () => output.includes('Approve edit of f?'));
+    child.stdin.write('y');
+    await until('it asks again', () => output.includes('Approve change of f?'));
+    child.stdin.write('\r');
     expect(await new Promise((resolve) => child.once('close', resolve))).toBe(1);
     expect(output).toContain('f: edit is approved');
     expect(output).toContain('f: change is not approved');

@@ -35,7 +35,7 @@ describe('the command line', () => {
     [['check', '--config'], '`--config` needs a value; write `--config FILE`'],
     [['--config', '-v'], '`--config` needs a value; write `--config FILE`'],
     [['tools', '--json=yes'], '`--json` takes no value; write `--json` alone'],
-    [['token', '--json'], '`trunkline token` takes no `--json`; see `trunkline token --help`'],
+    [['schema', '--json'], '`trunkline schema` takes no `--json`; see `trunkline schema --help`'],
     [['serve', 'now'], '`trunkline serve` takes no arguments; see `trunkline serve --help`'],
     [['call'], '`trunkline call` needs the name of a tool; `trunkline tools` lists them'],
     [['help', 'tols'], 'there is no command `tols`; did you mean `tools`?'],

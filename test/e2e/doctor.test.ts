@@ -1,4 +1,4 @@
-import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -30,6 +30,9 @@ function write(name: string, value: unknown): string {
   mkdirSync(dirname(join(place.folder, name)), { recursive: true });
   return place.write(name, JSON.stringify(value));
 }
+
+/** A process that leaves the group of the server. */
+const DAEMON = `require('node:child_process').spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)'], { detached: true, stdio: 'ignore' }).unref()`;
 
 interface Report {
   readonly counts: Readonly<Record<string, number>>;
@@ -65,6 +68,7 @@ describe('the doctor', () => {
       crash: { ...node('console.error("API key is required: " + process.env.A_KEY)'), env: { A_KEY: secret } },
       mute: { ...node('console.log("hello"); setInterval(() => {}, 1000)'), startTimeout: '1s' },
       gone: { command: 'no-such-program' },
+      leaves: node(`${DAEMON}; import(${JSON.stringify(LAB)})`),
       stays: node(`process.on('SIGTERM', () => {}); setInterval(() => {}, 1000); import(${JSON.stringify(LAB)})`),
     });
     write('.config/Claude/claude_desktop_config.json', {
@@ -77,10 +81,16 @@ describe('the doctor', () => {
     expect(codes).toEqual(
       expect.arrayContaining([
         ...['TL-NODE-OK', 'TL-SECRET-LITERAL', 'TL-COMMAND-NOT-FOUND', 'TL-CLIENT-COMMAND', 'TL-SERVER-SPAWN'],
-        ...['TL-SERVER-UNAUTHORIZED', 'TL-SERVER-SILENT', 'TL-SERVER-STDOUT', 'TL-SERVER-LINGERS'],
+        ...[
+          'TL-SERVER-UNAUTHORIZED',
+          'TL-SERVER-SILENT',
+          'TL-SERVER-STDOUT',
+          'TL-SERVER-LINGERS',
+          'TL-SERVER-LEFTOVERS',
+        ],
       ]),
     );
-    expect(codes.filter((one) => one === 'TL-SERVER-OK')).toHaveLength(3);
+    expect(codes.filter((one) => one === 'TL-SERVER-OK')).toHaveLength(4);
     expect(counts.fail).toBe(5);
     expect(stdout).not.toContain(secret);
     expect(stdout).not.toContain(place.folder);
@@ -139,6 +149,20 @@ describe('the doctor', () => {
     const { code, codes } = await examine(['--no-start', '--fix']);
     expect({ code, codes }).toMatchObject({ code: 0, codes: expect.arrayContaining(['TL-FIX-DONE']) });
     expect(statSync(token).mode & 0o777).toBe(0o600);
+  });
+
+  it('takes a server that exists twice out of a client with `--fix`, and `undo` puts it back', async () => {
+    mkdirSync(join(place.folder, '.config/trunkline'), { recursive: true });
+    const entry = { command: 'node', args: [LAB] };
+    write('.config/trunkline/trunkline.yaml', { servers: { lab: entry } });
+    const trunkline = { command: process.execPath, args: [CLI] };
+    const file = write('.config/Claude/claude_desktop_config.json', { mcpServers: { trunkline, lab: entry } });
+    const before = readFileSync(file, 'utf8');
+    const { codes } = await examine(['--no-start', '--fix']);
+    expect(codes).toEqual(expect.arrayContaining(['TL-CLIENT-DUPLICATE', 'TL-FIX-DONE']));
+    expect(JSON.parse(readFileSync(file, 'utf8'))).toEqual({ mcpServers: { trunkline } });
+    expect((await place.run(['undo'])).code).toBe(0);
+    expect(readFileSync(file, 'utf8')).toBe(before);
   });
 
   it('rejects a server that does not exist, and its options for other commands', async () => {

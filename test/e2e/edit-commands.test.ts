@@ -31,7 +31,7 @@ describe('import', () => {
     place.write('.cursor/mcp.json', JSON.stringify({ mcpServers: servers }));
     const first = await place.run(['import']);
     expect(first).toMatchObject({ code: 1, stdout: '' });
-    expect(first.stderr).toContain('Nothing was written.');
+    expect(first.stderr).toContain('Nothing was written, because');
     const { code, stderr } = await place.run(['import', '--yes']);
     expect(code).toBe(0);
     expect(stderr).toMatch(/my server +Cursor \(user\) .* API_TOKEN LEVEL +new as my-server\n/);
@@ -63,7 +63,9 @@ describe('add, disable, enable and remove', () => {
     });
     const added = `${text}  time:\n    command: uvx\n    args: [--quiet, time]\n    env:\n      ZONE: utc\n`;
     expect(read('trunkline.yaml')).toBe(added);
-    await place.run(['disable', 'time']);
+    const configFile = join(place.folder, 'trunkline.yaml');
+    const disabled = await place.run(['disable', 'time', '--json']);
+    expect(JSON.parse(disabled.stdout)).toEqual({ configFile, server: 'time', result: 'disabled', unused: [] });
     expect(read('trunkline.yaml')).toBe(`${added}    disabled: true\n`);
     await place.run(['enable', 'time']);
     expect(read('trunkline.yaml')).toBe(added);
@@ -86,7 +88,13 @@ describe('add, disable, enable and remove', () => {
       registry.close();
     });
     place.env.TRUNKLINE_REGISTRY_URL = `http://127.0.0.1:${(registry.address() as AddressInfo).port}`;
-    const { code, stdout } = await place.run(['add', 'io.github.ada/notes', '--dry-run', '--', '/notes']);
+    const words = ['add', 'io.github.ada/notes', '--dry-run'];
+    const { code, stdout } = await place.run([...words, '--', '/notes']);
     expect({ code, stdout }).toEqual({ code: 0, stdout: 'notes:\n  package: notes@1.0.0\n  args: [/notes]\n' });
+    const asJson = await place.run([...words, '--json', '--', '/notes']);
+    expect(JSON.parse(asJson.stdout)).toEqual({
+      ...{ configFile: join(place.folder, 'none/trunkline/trunkline.yaml'), envFile: null, written: false },
+      ...{ server: 'notes', entry: { package: 'notes@1.0.0', args: ['/notes'] }, unset: [] },
+    });
   });
 });

@@ -100,6 +100,7 @@ describe('without a running hub', () => {
     expect(await place.run(['stop'])).toEqual({ code: 0, stdout: '', stderr: nothing });
     const all = 'No hub of yours runs, so there is nothing to stop.\n';
     expect(await place.run(['stop', '--all'])).toEqual({ code: 0, stdout: '', stderr: all });
+    expect(await place.run(['stop', '--json'])).toEqual({ code: 0, stdout: '{"hubs":[]}\n', stderr: '' });
   });
 
   it('call and tools start servers of their own, as always', async () => {
@@ -205,7 +206,7 @@ describe('with a running hub', () => {
   it('restart replaces the process of one server, and refuses a server that the hub does not have', async () => {
     await connect('claude');
     const { servers } = (await json(['ps', '--json'])).hub;
-    expect((await place.run(['restart', 'one'])).code).toBe(0);
+    expect(await json(['restart', 'one', '--json'])).toEqual({ server: 'one', restarting: true });
     await until(
       'the process is another one',
       () => !serverPids().includes(servers[0].pid) && serverPids().length === 2,
@@ -267,7 +268,7 @@ describe('with a running hub', () => {
     let inFlight = 0;
     do inFlight = (await json(['ps', '--json'])).hub.clients[0].inFlight;
     while (inFlight === 0);
-    await place.run(['hub', 'restart']);
+    expect(await json(['hub', 'restart', '--json'])).toMatchObject({ result: 'replaced', pid: old, moving: 1 });
     const { hub, draining } = await json(['hub', 'status', '--json']);
     expect(hub.number).toBe(2);
     expect(draining).toEqual([expect.objectContaining({ pid: old, number: 1, isDraining: true })]);
@@ -283,6 +284,15 @@ describe('with a running hub', () => {
     expect(code).toBe(0);
     expect(stderr).toMatch(/^Stopped the hub \(pid \d+\), which had no client\./);
     expect(hubPids()).toEqual([]);
+  });
+
+  it('stop says as JSON which hub it has ended', async () => {
+    await connect('claude');
+    const [pid] = hubPids();
+    const configFile = join(place.folder, 'trunkline.yaml');
+    const { stdout, stderr } = await place.run(['stop', '--json']);
+    expect(JSON.parse(stdout)).toEqual({ hubs: [{ pid, configFile, result: 'stopped', clients: 1 }] });
+    expect(stderr).toBe('');
   });
 
   it.each([[['stop']], [['hub', 'stop']], [['stop', '--all']]])('%j ends it with its servers', async (args) => {

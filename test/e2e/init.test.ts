@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { CLI, Workplace } from '../cli/cli-run.js';
+import { until } from '../support/processes.js';
 
 const LAB = fileURLToPath(new URL('../fixtures/servers/lab.mjs', import.meta.url));
 const DESKTOP = '.config/Claude/claude_desktop_config.json';
@@ -32,7 +33,7 @@ describe('trunkline init', () => {
       mcpServers: { same: { command: process.execPath, args: [LAB], env: { LAB_API_KEY: SECRET } } },
     });
     const cursor = work.write('.cursor/mcp.json', cursorText);
-    const { code, stdout, stderr } = await work.run(['init', '--yes']);
+    const { code, stdout, stderr } = await work.run(['init', '--yes', '--json']);
 
     // One server does not start.
     expect(code).toBe(1);
@@ -46,12 +47,21 @@ describe('trunkline init', () => {
       'dark',
     ]);
     expect(JSON.parse(readFileSync(cursor, 'utf8'))).toEqual({ mcpServers: { trunkline: own } });
+    const { import: imported, check, changes } = JSON.parse(stdout);
+    expect([imported.written, changes.map(({ action }: { action: string }) => action)]).toEqual([
+      true,
+      ['add', 'add', 'remove', 'remove'],
+    ]);
+    expect(check.servers).toContainEqual(expect.objectContaining({ server: 'broken', state: 'failed' }));
     const config = readFileSync(join(work.folder, '.config/trunkline/trunkline.yaml'), 'utf8');
     expect(config).toContain('  works:\n');
     expect(config).not.toContain(SECRET);
     expect((await work.run(['tools', 'works', '--alone'])).stdout).toContain('works__');
 
-    await work.run(['undo']);
+    const undone = await work.run(['undo', '--json']);
+    expect(JSON.parse(undone.stdout).changes).toContainEqual(
+      expect.objectContaining({ client: 'cursor', file: cursor, result: 'restored', because: null }),
+    );
     expect(readFileSync(desktop, 'utf8')).toBe(desktopFile());
     expect(readFileSync(cursor, 'utf8')).toBe(cursorText);
   });
@@ -65,6 +75,19 @@ describe('trunkline init', () => {
     });
     expect(readFileSync(desktop, 'utf8')).toBe(desktopFile());
     expect(await work.run(['init'])).toMatchObject({ code: 2, stderr: expect.stringContaining('add --yes') });
+  });
+
+  it('ends at a signal while the servers start, and has changed no client', async () => {
+    const mute = { command: process.execPath, args: ['-e', 'setInterval(() => {}, 1000)', `run=${work.folder}`] };
+    const text = JSON.stringify({ mcpServers: { mute } });
+    const cursor = work.write('.cursor/mcp.json', text);
+    const running = work.start(['init', '--yes']);
+    await work.says(running.process, 'Starting every server once');
+    await until('the server runs', () => work.leftovers().length > 0);
+    running.process.kill('SIGTERM');
+    const { code, stderr } = await running.finished;
+    expect({ code, isRegistering: stderr.includes('Registering') }).toEqual({ code: 143, isRegistering: false });
+    expect(readFileSync(cursor, 'utf8')).toBe(text);
   });
 
   it('says how to go on where there is neither a server nor a configuration', async () => {

@@ -52,7 +52,8 @@ describe('a recorded session of the demo', () => {
     const standIn = (key: string) => ({ command: 'node', args: [CLI, 'replay', file, '--as-server', key] });
     const standIns = { everything: standIn('everything'), files: standIn('files') };
     place.write('trunkline.yaml', JSON.stringify({ servers: standIns }));
-    expect(await place.run(['replay', file, '--as-client'])).toMatchObject(equal);
+    const again = await place.run(['replay', file, '--as-client', '--json']);
+    expect(JSON.parse(again.stdout)).toEqual({ compared: 6, skipped: 0, findings: [] });
 
     const calls = (text: string) => ['call', 'everything__echo', JSON.stringify({ message: text })];
     const { code, stderr } = await place.run(calls('never said'));
@@ -61,6 +62,8 @@ describe('a recorded session of the demo', () => {
     const { stdout } = await place.run(['inspect', file, '--server', 'files']);
     expect(stdout).toMatch(/→ server files gen 1: tools\/call \d+ \{"name":"read_text_file"/);
     expect(stdout).not.toContain('get-sum');
+    const asIs = await place.run(['inspect', file, '--json']);
+    expect(asIs.stdout).toBe(readFileSync(file, 'utf8'));
   });
 });
 
@@ -76,7 +79,7 @@ describe('the running hub', () => {
       XDG_DATA_HOME: join(hubPlace.folder, 'data'),
     });
     const options = ['--config', join(hubPlace.folder, 'trunkline.yaml')];
-    const recording = place.start(['record', '-o', 'live.jsonl', ...options]);
+    const recording = place.start(['record', '-o', 'live.jsonl', '--json', ...options]);
     const watching = place.start(['inspect', '--server', 'lab', ...options]);
     await Promise.all([
       place.says(recording.process, 'Recording all messages'),
@@ -93,9 +96,9 @@ describe('the running hub', () => {
     expect(await shown).toMatch(/→ server lab gen 1: tools\/call \d+ \{"name":"echo","arguments":\{"during":1\}\}/);
     watching.process.kill('SIGINT');
     recording.process.kill('SIGINT');
-    expect(await recording.finished).toMatchObject({
-      code: 0,
-      stderr: expect.stringContaining('live.jsonl has 4 messages.'),
+    const { stdout: counts } = await recording.finished;
+    expect(JSON.parse(counts)).toEqual({
+      ...{ file: join(place.folder, 'live.jsonl'), written: 4, dropped: 0, fault: null },
     });
     await watching.finished;
     const recorded = readFileSync(join(place.folder, 'live.jsonl'), 'utf8');

@@ -36,6 +36,7 @@ function familyOf({ leaveRunning = false, hasGroup = true, reason = undefined as
         remove: (pgid) => void guarded.delete(String(pgid)),
         release: () => void guarded.delete('mark'),
       },
+      events: { emit: () => {} },
       controlGroups: {
         open: async (key, limitsOf) => {
           done.push(`open ${key} ${JSON.stringify(limitsOf())}`);

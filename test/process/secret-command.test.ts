@@ -87,7 +87,7 @@ describe('a secret with a command', () => {
   });
 
   test('gives way to a command', async () => {
-    await writeSecretFile(join(folder, 'secrets'), new Map([['A', 'stored']]));
+    await writeSecretFile(join(folder, 'secrets'), { secrets: new Map([['A', 'stored']]), inKeychain: new Set() });
     expect(await read(['A'], { A: program('console.log("printed")') })).toEqual({ A: { value: 'printed' } });
   });
 });

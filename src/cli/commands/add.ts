@@ -20,10 +20,11 @@ export const addCommand: DefineCommand = (program) =>
       collect,
     )
     .option('--dry-run', 'print what would be added')
+    .option('--json', 'print the entry as JSON')
     .example('trunkline add files @modelcontextprotocol/server-filesystem -- ~/notes')
     .example('trunkline add weather -- python3 /opt/weather/server.py')
     .example('trunkline add io.github.user/server --env API_KEY=…')
-    .runs<{ env: string[]; dryRun: true }>(async ({ settings, words, behind, options }) => {
+    .runs<{ env: string[]; dryRun: true; json: true }>(async ({ settings, words, behind, options }) => {
       const { add } = await import('../add.js');
       const before = words.slice(0, words.length - (behind?.length ?? 0));
       return await add(settings, {
@@ -31,5 +32,6 @@ export const addCommand: DefineCommand = (program) =>
         rest: behind,
         env: options.env ?? [],
         isDryRun: options.dryRun === true,
+        isJson: options.json === true,
       });
     });

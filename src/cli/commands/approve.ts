@@ -11,8 +11,9 @@ export const approveCommand: DefineCommand = (program) =>
       'For servers with `approval: required`: starts them once and shows each tool that is new or has changed since its approval, as a model would see it. Removed lines are marked with -, added lines with +. Asks for each tool whether to approve it. Without a terminal it approves nothing, unless --yes is given. A running Trunkline offers approved tools at once.',
     )
     .option('-y, --yes', 'approve without asking')
+    .option('--json', 'print the tools as JSON, and ask nothing; with --yes, also approve')
     .example('trunkline approve', 'trunkline approve files read_text_file', 'trunkline approve files --yes')
-    .runs<{ yes: true }>(async ({ settings, words: [server, ...tools], options }) => {
+    .runs<{ yes: true; json: true }>(async ({ settings, words: [server, ...tools], options }) => {
       const { approve } = await import('../approve.js');
-      return await approve(settings, { server, tools, isYes: options.yes === true });
+      return await approve(settings, { server, tools, isYes: options.yes === true, isJson: options.json === true });
     });

@@ -20,9 +20,10 @@ function define(program: CliCommand, command: 'remove' | 'enable' | 'disable', s
     .needs('the name of a server', 'see `trunkline check` for the names')
     .helpGroup(GROUPS.configuration)
     .summary(summary)
+    .option('--json', 'print the result as JSON')
     .example(`trunkline ${command} files`)
-    .runs(async ({ settings, words: [server] }) => {
+    .runs<{ json: true }>(async ({ settings, words: [server], options }) => {
       const { changeServer } = await import('../change-server.js');
-      return await changeServer(settings, command, server);
+      return await changeServer(settings, command, server, options.json === true);
     });
 }

@@ -51,10 +51,11 @@ export const undoCommand: DefineCommand = (program) =>
       "Takes back what the last command has changed in files of clients, or the last change for each of the named clients. A file that nobody has changed since becomes byte for byte what it was; in every other file only Trunkline's changes are taken back.",
     )
     .option('--all', 'every client')
+    .option('--json', 'print the result as JSON')
     .example('trunkline undo', 'trunkline undo cursor')
     .runs<Options>(async ({ words, options }) => {
       const { undo } = await import('../connect.js');
-      return await undo({ clients: words, isAll: options.all === true });
+      return await undo({ clients: words, isAll: options.all === true, isJson: options.json === true });
     });
 
 function withChoice(command: CliCommand): CliCommand {

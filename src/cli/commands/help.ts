@@ -11,8 +11,15 @@ export const helpCommand: DefineCommand = (program) =>
     .helpGroup(GROUPS.setup)
     .summary('show help for a command')
     .description('Shows the help of a command: what it does, its arguments and options, and examples.')
+    .option('--man', 'print the manual page of all commands, for `man`')
     .example('trunkline help check', 'trunkline help hub restart')
-    .runs(async ({ words }) => {
+    .example('trunkline help --man > ~/.local/share/man/man1/trunkline.1')
+    .runs<{ man: true }>(async ({ words, options }) => {
+      if (options.man === true) {
+        const { manPage } = await import('../man-page.js');
+        await print(manPage(program).trimEnd());
+        return 0;
+      }
       const { command, named } = program.find(words);
       const unknown = words[named];
       if (unknown !== undefined) throw unknownCommand(command, unknown);

@@ -25,10 +25,13 @@ export const hubCommand: DefineCommand = (program) => {
       'Stops the hub of the configuration and its servers. Clients stay connected: each starts a hub again when it has something to send.',
     )
     .option(...STOP_ALL)
+    .option('--json', 'print the result as JSON')
     .example('trunkline hub stop', 'trunkline hub stop --all')
-    .runs<{ all: true }>(async ({ settings, options }) => {
+    .runs<{ all: true; json: true }>(async ({ settings, options }) => {
       const { stopEveryHub, stopHub } = await import('../hub-end.js');
-      return await (options.all === true ? stopEveryHub() : stopHub(settings));
+      return await (options.all === true
+        ? stopEveryHub(options.json === true)
+        : stopHub(settings, options.json === true));
     });
   hub
     .command('restart')
@@ -36,9 +39,10 @@ export const hubCommand: DefineCommand = (program) => {
     .description(
       'Starts another hub, as after an update of Trunkline. Clients move to it as soon as nothing of theirs is in flight.',
     )
+    .option('--json', 'print the result as JSON')
     .example('trunkline hub restart')
-    .runs(async ({ settings }) => {
+    .runs<{ json: true }>(async ({ settings, options }) => {
       const { restartHub } = await import('../hub-end.js');
-      return await restartHub(settings);
+      return await restartHub(settings, options.json === true);
     });
 };

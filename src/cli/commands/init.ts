@@ -11,10 +11,11 @@ export const initCommand: DefineCommand = (program) =>
     )
     .option('--client <CLIENT>', 'register Trunkline with this client only; repeatable', collect)
     .option('--dry-run', 'show what would be done, and change nothing')
+    .option('--json', 'print what each step does as JSON; needs --yes or --dry-run')
     .option('-y, --yes', 'do it without asking, with all clients that are installed')
     .example('trunkline init', 'trunkline init --yes --client claude-code')
-    .runs<{ client: string[]; dryRun: true; yes: true }>(async ({ settings, options }) => {
+    .runs<{ client: string[]; dryRun: true; json: true; yes: true }>(async ({ settings, options }) => {
       const { init } = await import('../init.js');
-      const { client: clients = [], dryRun = false, yes = false } = options;
-      return await init(settings, { clients, isDryRun: dryRun, isYes: yes });
+      const { client: clients = [], dryRun = false, json = false, yes = false } = options;
+      return await init(settings, { clients, isDryRun: dryRun, isJson: json, isYes: yes });
     });

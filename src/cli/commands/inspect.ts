@@ -11,8 +11,12 @@ export const inspectCommand: DefineCommand = (program) =>
     )
     .option('-f, --follow', 'go on with what is recorded from now on')
     .option('--server <SERVER>', 'show only what concerns this server')
+    .option('--json', 'print the messages as they are recorded')
     .example('trunkline inspect', 'trunkline inspect session.jsonl --server files')
-    .runs<{ follow: true; server: string }>(async ({ settings, words: [file], options }) => {
+    .runs<{ follow: true; server: string; json: true }>(async ({ settings, words: [file], options }) => {
       const { inspect } = await import('../inspect.js');
-      return await inspect(settings, { file, server: options.server, isFollowed: options.follow === true });
+      return await inspect(settings, {
+        ...{ file, server: options.server },
+        ...{ isFollowed: options.follow === true, isJson: options.json === true },
+      });
     });

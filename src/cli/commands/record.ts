@@ -11,9 +11,10 @@ export const recordCommand: DefineCommand = (program) =>
     )
     .requiredOption('-o, --out <FILE>', 'write to this file')
     .option('--max <SIZE>', 'keep the newest messages, SIZE in all (100MiB)')
+    .option('--json', 'at the end, print the counts as JSON')
     .example('trunkline record -o session.jsonl')
-    .runs<{ out: string; max: string }>(async ({ settings, options }) => {
-      const { out = '', max } = options;
+    .runs<{ out: string; max: string; json: true }>(async ({ settings, options }) => {
+      const { out = '', max, json = false } = options;
       const { record } = await import('../record.js');
-      return await record(settings, { file: out, maxBytes: readSize(max) });
+      return await record(settings, { file: out, maxBytes: readSize(max), isJson: json });
     });

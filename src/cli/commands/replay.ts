@@ -14,17 +14,22 @@ export const replayCommand: DefineCommand = (program) =>
     .option('--as-server <SERVER>', 'stand in for this server')
     .option('--as-client', 'send what the clients sent, and compare the answers')
     .option('--ignore <MEMBERS>', 'with --as-client: members with these names, separated by commas, may differ')
+    .option('--json', 'with --as-client: print the differences as JSON')
     .example('trunkline replay session.jsonl --as-server files')
     .example('trunkline replay session.jsonl --as-client --ignore requestTime')
-    .runs<{ asServer: string; asClient: true; ignore: string }>(async ({ settings, words: [file = ''], options }) => {
-      const { asServer, asClient = false, ignore } = options;
-      if ((asServer !== undefined) === asClient) {
-        const hint = 'write `--as-server SERVER` to stand in for a server, or `--as-client` to test the servers';
-        throw new UsageError('`trunkline replay` needs to know what to replay', hint);
-      }
-      if (asServer !== undefined && ignore !== undefined)
-        throw new UsageError('`trunkline replay --as-server` takes no `--ignore`', 'leave it out');
-      const { replayClient, replayServer } = await import('../replay.js');
-      if (asServer !== undefined) return await replayServer(file, asServer);
-      return await replayClient(settings, file, ignore?.split(',') ?? []);
-    });
+    .runs<{ asServer: string; asClient: true; ignore: string; json: true }>(
+      async ({ settings, words: [file = ''], options }) => {
+        const { asServer, asClient = false, ignore, json = false } = options;
+        if ((asServer !== undefined) === asClient) {
+          const hint = 'write `--as-server SERVER` to stand in for a server, or `--as-client` to test the servers';
+          throw new UsageError('`trunkline replay` needs to know what to replay', hint);
+        }
+        if (asServer !== undefined && (ignore !== undefined || json)) {
+          const option = json ? '--json' : '--ignore';
+          throw new UsageError(`\`trunkline replay --as-server\` takes no \`${option}\``, 'leave it out');
+        }
+        const { replayClient, replayServer } = await import('../replay.js');
+        if (asServer !== undefined) return await replayServer(file, asServer);
+        return await replayClient(settings, file, { ignored: ignore?.split(',') ?? [], isJson: json });
+      },
+    );

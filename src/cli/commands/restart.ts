@@ -10,8 +10,9 @@ export const restartCommand: DefineCommand = (program) =>
     .description(
       'Restarts a server of the running hub. Its calls in flight fail, and what it had in memory is lost. Clients stay connected.',
     )
+    .option('--json', 'print the result as JSON')
     .example('trunkline restart files')
-    .runs(async ({ settings, words: [server = ''] }) => {
+    .runs<{ json: true }>(async ({ settings, words: [server = ''], options }) => {
       const { restartServer } = await import('../hub-commands.js');
-      return await restartServer(settings, server);
+      return await restartServer(settings, server, options.json === true);
     });

@@ -11,8 +11,11 @@ export const stopCommand: DefineCommand = (program) =>
       'Stops the hub of the configuration and its servers; the same as `trunkline hub stop`. Clients stay connected: each starts a hub again when it has something to send.',
     )
     .option(...STOP_ALL)
+    .option('--json', 'print the result as JSON')
     .example('trunkline stop', 'trunkline stop --all')
-    .runs<{ all: true }>(async ({ settings, options }) => {
+    .runs<{ all: true; json: true }>(async ({ settings, options }) => {
       const { stopEveryHub, stopHub } = await import('../hub-end.js');
-      return await (options.all === true ? stopEveryHub() : stopHub(settings));
+      return await (options.all === true
+        ? stopEveryHub(options.json === true)
+        : stopHub(settings, options.json === true));
     });

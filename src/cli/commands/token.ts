@@ -8,8 +8,9 @@ export const tokenCommand: DefineCommand = (program) =>
     .description(
       'Prints the bearer token for clients of `trunkline serve --http`, and creates the token if there is none. The token is stored in a file that only you can read.',
     )
+    .option('--json', 'print the token and its file as JSON')
     .example('trunkline token', `curl -H "Authorization: Bearer $(trunkline token)" http://localhost:7411/mcp`)
-    .runs(async () => {
+    .runs<{ json: true }>(async ({ options }) => {
       const { token } = await import('../token.js');
-      return await token();
+      return await token(options.json === true);
     });

@@ -1,3 +1,4 @@
+import type { EventSink } from '../../observe/events/event-bus.js';
 import type { Logger } from '../../observe/logger.js';
 import type { ControlGroup } from '../../process/control-group.js';
 import type { ControlGroups } from '../../process/control-groups.js';
@@ -17,6 +18,7 @@ export interface LaunchedFamilyOptions {
   readonly logger: Pick<Logger, 'info' | 'error'>;
   readonly orphanGuard: GroupGuard;
   readonly controlGroups: Pick<ControlGroups, 'open'>;
+  readonly events: Pick<EventSink, 'emit'>;
 }
 
 /** How many of the processes that have left the group of a server the log names. */
@@ -111,8 +113,9 @@ export class LaunchedFamily {
   }
 
   #report({ signaled, gone }: FamilyEnd): void {
-    const { logger } = this.#options;
+    const { logger, events } = this.#options;
     const { spec, generation } = this.#target;
+    if (signaled.length > 0) events.emit({ kind: 'server.left-processes', server: spec.key, count: signaled.length });
     const facts = { server: spec.key, generation, count: signaled.length, pids: signaled.slice(0, SHOWN_PIDS) };
     if (!gone) {
       const causes = 'they survive SIGKILL, start others faster than Trunkline finds them, or cannot be searched for';

@@ -1,0 +1,57 @@
+import type { ReadStream, WriteStream } from 'node:tty';
+import { printable } from '../json/printable.js';
+
+/** What a command asks a person on a terminal. `undefined` as an answer: the person gave up with Ctrl-C or Escape. */
+export interface Questions {
+  confirm(question: string, options: ConfirmOptions): Promise<boolean | undefined>;
+  choose<T>(question: string, choices: readonly Choice<T>[]): Promise<readonly T[] | undefined>;
+}
+
+export interface ConfirmOptions {
+  /** The answer that Enter alone gives. */
+  readonly byDefault: boolean;
+  /** Ends the question without an answer. */
+  readonly signal?: AbortSignal;
+}
+
+export interface Choice<T> {
+  readonly value: T;
+  readonly label: string;
+}
+
+/** The terminal on which questions are asked: stdout belongs to the results. */
+export interface Terminal {
+  readonly input: Pick<ReadStream, 'isTTY'>;
+  readonly output: Pick<WriteStream, 'isTTY' | 'columns' | 'rows'>;
+}
+
+const DEFAULT_COLUMNS = 80;
+const DEFAULT_ROWS = 24;
+
+/** The only way in which a command asks. `undefined` if nobody can answer, because stdin or stderr is no terminal. */
+export async function openQuestions(
+  { input, output }: Terminal = { input: process.stdin, output: process.stderr },
+): Promise<Questions | undefined> {
+  if (!input.isTTY || !output.isTTY) return undefined;
+  // A terminal without a size, as some programs open one, has 0 columns: each letter would stand on a line of its own.
+  output.columns ||= DEFAULT_COLUMNS;
+  output.rows ||= DEFAULT_ROWS;
+  const { confirm, isCancel, multiselect } = await import('@clack/prompts');
+  const streams = { input: input as ReadStream, output: output as WriteStream };
+  return {
+    confirm: async (question, { byDefault, signal }) => {
+      const message = printable(question);
+      const answer = await confirm({ ...streams, message, initialValue: byDefault, ...(signal && { signal }) });
+      return isCancel(answer) ? undefined : answer;
+    },
+    choose: async <T>(question: string, choices: readonly Choice<T>[]) => {
+      const answer = await multiselect<Choice<T>>({
+        ...streams,
+        message: printable(question),
+        options: choices.map((value) => ({ value, label: printable(value.label) })),
+        initialValues: [...choices],
+      });
+      return isCancel(answer) ? undefined : answer.map(({ value }) => value);
+    },
+  };
+}

@@ -1,0 +1,99 @@
+import { isAbsolute, resolve } from 'node:path';
+import type { FoundServer, FoundServers } from '../clients/found-server.js';
+import { identityOf } from '../clients/identity.js';
+import type { ServerConfig } from '../config/config.js';
+import { type Finding, finding, type Repair } from './finding.js';
+import { optionIn, type Registration } from './registrations.js';
+
+/** What Trunkline runs for the clients, and how `--fix` takes a server out of a client. */
+export interface Taken {
+  readonly servers: readonly ServerConfig[];
+  /** The configuration that has the servers. */
+  readonly configFile: string;
+  /** The configuration of clients that name none. */
+  readonly userConfigFile: string;
+  /** Removes the entry, with a backup, so that `trunkline undo` can put it back. */
+  readonly takeOut: (server: FoundServer) => Promise<void>;
+}
+
+/** Servers that a client with Trunkline runs itself although they are in the configuration, too. */
+export function checkDuplicates(found: FoundServers, registrations: readonly Registration[], taken: Taken): Finding[] {
+  const active = registrations.filter(({ server }) => !server.isDisabled);
+  const clients = new Set(active.map(({ server }) => server.place.client));
+  const ours = new Map(taken.servers.map((server) => [identityOfOurs(server), server]));
+  return found.servers.flatMap((server) => {
+    const { place, name, run, isDisabled } = server;
+    if (isDisabled || run.kind === 'remote' || !clients.has(place.client)) return [];
+    const same = ours.get(identityOf(run));
+    if (same === undefined) return [];
+    const text = `${place.title} runs \`${name}\` itself, which is server \`${same.key}\` of Trunkline, too`;
+    const repair = canTakeOut(server, same, active, taken) ? removal(server, taken) : undefined;
+    return [finding('TL-CLIENT-DUPLICATE', text, { evidence: [place.file], remedy: removalOf(server), repair })];
+  });
+}
+
+/** A client that runs Trunkline and another gateway. `gatewayOf` knows the names of gateways. */
+export function checkGateways(
+  found: FoundServers,
+  registrations: readonly Registration[],
+  gatewayOf: (server: FoundServer) => string | undefined,
+): Finding[] {
+  const active = registrations.filter(({ server }) => !server.isDisabled);
+  const clients = new Set(active.map(({ server }) => server.place.client));
+  return found.servers.flatMap((server) => {
+    const { place, name, isDisabled } = server;
+    const gateway = isDisabled || !clients.has(place.client) ? undefined : gatewayOf(server);
+    if (gateway === undefined) return [];
+    const text = `${place.title} runs ${gateway} (\`${name}\`) besides Trunkline`;
+    return [finding('TL-CLIENT-GATEWAY', text, { evidence: [place.file] })];
+  });
+}
+
+/**
+ * Whether the client loses nothing: in every folder it runs a Trunkline that has this server, with all variables that the
+ * entry sets. The file of a project belongs to others, too, and
+ * an extension to its client.
+ */
+function canTakeOut(
+  { place, run }: FoundServer,
+  { child }: ServerConfig,
+  active: readonly Registration[],
+  { configFile, userConfigFile }: Taken,
+): boolean {
+  if (place.scope === 'project' || place.scope === 'extension' || run.kind === 'remote') return false;
+  const serves = active.some(({ server }) => {
+    const isSameClient = server.place.client === place.client && server.place.scope === 'user';
+    return isSameClient && configOf(server, userConfigFile) === configFile;
+  });
+  return serves && Object.keys(run.env).every((name) => Object.hasOwn(child?.env ?? {}, name));
+}
+
+/** `undefined` if it depends on the folder in which the client starts Trunkline. */
+function configOf({ run }: FoundServer, userConfigFile: string): string | undefined {
+  if (run.kind === 'remote') return undefined;
+  const named = optionIn(run, '--config', '-c') ?? run.env.TRUNKLINE_CONFIG;
+  if (!named) return userConfigFile;
+  return isAbsolute(named) ? resolve(named) : undefined;
+}
+
+function removal(server: FoundServer, { takeOut }: Taken): Repair {
+  const { name, place } = server;
+  const done = `removed \`${name}\` from ${place.file}; \`trunkline undo\` puts it back. Restart ${place.title}`;
+  return { done, apply: async () => await takeOut(server) };
+}
+
+function identityOfOurs({ child, package: used }: ServerConfig): string {
+  if (child === undefined) return '';
+  const { command, args, env } = child;
+  if (used === undefined) return identityOf({ kind: 'command', command, args, env });
+  // The program of an installed package is the first argument.
+  const own = used.found === undefined ? args : args.slice(1);
+  return identityOf({ kind: 'command', command: 'npx', args: [used.request.name, ...own], env });
+}
+
+function removalOf({ place, name }: FoundServer): string {
+  if (place.scope === 'extension') return `Disable the extension \`${name}\` in Claude Desktop: Settings, Extensions.`;
+  if (place.client === 'claude-code') return `claude mcp remove ${name} --scope ${place.scope}`;
+  if (place.client === 'codex') return `codex mcp remove ${name}`;
+  return `Remove \`${name}\` from \`${place.path.join('.')}\` in ${place.file}.`;
+}

@@ -1,0 +1,124 @@
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { type Keychain, systemKeychain } from '../../src/config/keychain.js';
+import { readSecrets } from '../../src/config/read-secrets.js';
+import { writeSecretFile } from '../../src/files/secret-file.js';
+
+let folder: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'keychain-'));
+  mkdirSync(join(folder, 'bin'));
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+/** What both programs have in common: values in a file, and the arguments of each call in another one. */
+const BEGIN = `#!${process.execPath}
+const { appendFileSync, existsSync, readFileSync, writeFileSync } = process.getBuiltinModule('node:fs');
+const [values, calls] = ['values.json', 'calls'].map((name) => process.argv[1].replace(/bin.[^/]+$/, name));
+const args = process.argv.slice(2);
+appendFileSync(calls, args.join(' ') + '\\n');
+const all = existsSync(values) ? JSON.parse(readFileSync(values, 'utf8')) : {};
+const save = () => writeFileSync(values, JSON.stringify(all));
+const after = (word) => args[args.indexOf(word) + 1];
+`;
+
+/** As the program of libsecret: the value on stdin, and printed without a line break. */
+const SECRET_TOOL = `${BEGIN}
+const name = after('account');
+if (args[0] === 'store') { all[name] = readFileSync(0, 'utf8'); save(); }
+if (args[0] === 'lookup') { if (!(name in all)) process.exit(1); process.stdout.write(all[name]); }
+if (args[0] === 'clear') { delete all[name]; save(); }
+`;
+
+/** As the program of macOS: commands on stdin with -i, no fault in the exit code, and hexadecimal digits beyond ASCII. */
+const SECURITY = `${BEGIN}
+if (args[0] === '-i') {
+  for (const line of readFileSync(0, 'utf8').split('\\n')) {
+    const words = line.split(' ');
+    const of = (flag) => words[words.indexOf(flag) + 1];
+    if (words[0] === 'add-generic-password') all[of('-a')] = Buffer.from(of('-X'), 'hex').toString();
+  }
+  save();
+}
+const name = after('-a');
+if (args[0] === 'find-generic-password') {
+  if (!(name in all)) process.exit(44);
+  const isPlain = /^[ -~]*$/.test(all[name]);
+  console.log(isPlain ? all[name] : Buffer.from(all[name]).toString('hex'));
+}
+if (args[0] === 'delete-generic-password') { delete all[name]; save(); }
+`;
+
+const PROGRAMS = { linux: ['secret-tool', SECRET_TOOL], darwin: ['security', SECURITY] } as const;
+
+function environment() {
+  return { PATH: join(folder, 'bin') };
+}
+
+function install(platform: keyof typeof PROGRAMS, script: string = PROGRAMS[platform][1]): Keychain {
+  const file = join(folder, 'bin', PROGRAMS[platform][0]);
+  writeFileSync(file, script);
+  chmodSync(file, 0o755);
+  return open(platform);
+}
+
+function open(platform: string): Keychain {
+  const keychain = systemKeychain({ platform, env: environment(), cwd: folder, timeoutMs: 20_000 });
+  if (keychain === undefined) throw new Error(`no keychain on ${platform}`);
+  return keychain;
+}
+
+const VALUE = 'canary "7f3a" $(x)';
+
+describe.runIf(process.platform !== 'win32')('the keychain of the system', () => {
+  it.each(['linux', 'darwin'] as const)('of %s keeps a value that is never an argument', async (platform) => {
+    const keychain = install(platform);
+    for (const value of [VALUE, 'two\nlines, ü', 'base64:eA==']) {
+      expect(await keychain.store('TOKEN', value)).toBeUndefined();
+      expect(await keychain.read('TOKEN')).toEqual({ value });
+    }
+    expect(await keychain.remove('TOKEN')).toBeUndefined();
+    expect(await keychain.read('TOKEN')).toEqual({ fault: expect.stringMatching(/^it ended with exit code \d+$/) });
+    const calls = readFileSync(join(folder, 'calls'), 'utf8');
+    expect(calls).toContain('TOKEN');
+    expect(calls).not.toMatch(/canary|lines|63616e617279/);
+  });
+
+  it('says that its program is not installed', async () => {
+    const fault = '`secret-tool` is not installed';
+    expect(await open('linux').read('TOKEN')).toEqual({ fault });
+    expect(await open('linux').store('TOKEN', 'x')).toBe(fault);
+  });
+
+  it('is believed only when it has the value afterwards', async () => {
+    const forgetful = SECURITY.replace('  save();\n}', '}');
+    expect(await install('darwin', forgetful).store('TOKEN', 'x')).toBe('it ended with exit code 44');
+  });
+
+  it('cannot be used on Windows', () => {
+    expect(systemKeychain({ platform: 'win32', env: {}, cwd: folder })).toBeUndefined();
+  });
+});
+
+describe.runIf(process.platform === 'linux')('a secret in the keychain', () => {
+  const read = () => {
+    const places = { configFile: join(folder, 'trunkline.yaml'), secretFile: join(folder, 'secrets') };
+    return readSecrets(['A', 'B'], { secretCommands: {} }, { ...places, env: environment(), timeoutMs: 20_000 });
+  };
+
+  it('is read by its name from there, beside those in the file', async () => {
+    await install('linux').store('A', VALUE);
+    await writeSecretFile(join(folder, 'secrets'), { secrets: new Map([['B', 'b']]), inKeychain: new Set(['A']) });
+    expect(Object.fromEntries(await read())).toEqual({ A: { value: VALUE }, B: { value: 'b' } });
+  });
+
+  it('has a fault that names it if the keychain does not give it', async () => {
+    await writeSecretFile(join(folder, 'secrets'), { secrets: new Map([['B', 'b']]), inKeychain: new Set(['A']) });
+    expect((await read()).get('A')).toEqual({
+      fault: 'the secret A cannot be read from the keychain: `secret-tool` is not installed',
+      hint: 'unlock the keychain, or store the secret again: `trunkline secret set A`',
+    });
+  });
+});
