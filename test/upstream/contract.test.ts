@@ -113,7 +113,7 @@ class ModernPeer extends StreamedPeer {
 const PROFILE = { clientInfo: {}, capabilities: {} };
 const META = {
   'io.modelcontextprotocol/protocolVersion': '2026-07-28',
-  'io.modelcontextprotocol/clientCapabilities': {},
+  'io.modelcontextprotocol/clientCapabilities': { extensions: { 'io.modelcontextprotocol/tasks': {} } },
 };
 /** What the handshake says, and what a request has besides. */
 const LEGACY = { revision: '2025-06-18', requestedRevision: '2025-11-25', meta: {} };

@@ -5,6 +5,7 @@ import { join } from '../../jsonrpc/message.js';
 import type { ClientProfile } from '../../mcp/client-profile.js';
 import type { LogLevel } from '../../mcp/log-levels.js';
 import type { RelayedRequest } from '../../mcp/relayed-request.js';
+import { TASKS_EXTENSION } from '../../mcp/task-extension.js';
 
 /**
  * What each request to a modern server says about the client, in `_meta`. The texts are made once for a connection, so a
@@ -118,18 +119,27 @@ function clientMembers({ clientInfo, capabilities, raw }: ClientProfile): Uint8A
   ]);
 }
 
-/** Without what these revisions do not have: tasks of the client, and notifications about its roots. */
+/**
+ * Without what these revisions do not have: tasks of the client, and notifications about its roots. With the tasks extension:
+ * the gateway waits for a task where the client does not know them.
+ */
 function capabilitiesFor(declared: Uint8Array): Uint8Array {
   const removing = (unknown: string) => (name: string) => (name === unknown ? REMOVED : undefined);
+  const tasks = `"${TASKS_EXTENSION}":{}`;
   return rewriteObject(
     declared,
     { start: 0, end: declared.length },
     {
       change: (name, value) => {
         if (name === 'tasks') return REMOVED;
+        if (name === 'extensions' && isObject(declared, value)) {
+          const insert = (names: ReadonlySet<string>) => (names.has(TASKS_EXTENSION) ? [] : [toBytes(tasks)]);
+          return rewriteObject(declared, value, { change: () => undefined, insert });
+        }
         const isRoots = name === 'roots' && isObject(declared, value);
         return isRoots ? rewriteObject(declared, value, { change: removing('listChanged') }) : undefined;
       },
+      insert: (names) => (names.has('extensions') ? [] : [toBytes(`"extensions":{${tasks}}`)]),
     },
   );
 }

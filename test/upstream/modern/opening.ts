@@ -10,7 +10,7 @@ import { bridging, TIMEOUTS } from '../stdio/bridging.js';
 export const PROFILE: ClientProfile = { clientInfo: { name: 'c', version: '1' }, capabilities: {} };
 /** What each request to the server says about that client, as the end of an object. */
 export const META =
-  '"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"c","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}';
+  '"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"c","version":"1"},"io.modelcontextprotocol/clientCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}';
 
 /** A connection to a modern server that the test plays. What it was asked with is forgotten. */
 export async function openModern({
