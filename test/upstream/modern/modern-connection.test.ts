@@ -65,7 +65,7 @@ describe('a request of a client with a handshake', () => {
     const { output, send } = await openModern({ profile: { ...PROFILE, raw } });
     send(CALL, new Listener());
     expect(output.lines[0]).toContain(
-      '"io.modelcontextprotocol/clientInfo":{"name":"\\u0061"},"io.modelcontextprotocol/clientCapabilities":{ "x":9007199254740993,"roots":{"y":1.0},"extensions":{"io.modelcontextprotocol/tasks":{}}}}',
+      '"io.modelcontextprotocol/clientInfo":{"name":"\\u0061"},"io.modelcontextprotocol/clientCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}, "x":9007199254740993,"roots":{"y":1.0}}}',
     );
   });
 });
