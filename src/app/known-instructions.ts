@@ -2,7 +2,8 @@ import type { CacheFolder } from '../cache/cache-folder.js';
 import { type CachedInstructions, readInstructions, writeInstructions } from '../cache/instructions-cache.js';
 import { readConfigText } from '../config/find-config.js';
 import { checksumOf, stateOf } from '../config/stamp.js';
-import type { ClientFacts } from '../downstream/port.js';
+import { withoutRelayed } from '../downstream/declared-capabilities.js';
+import type { ClientFacts, GatewayDescription } from '../downstream/port.js';
 import { privateFile, readRegularFileSync } from '../files/regular-file.js';
 import { ABOUT } from '../gateway/about.js';
 import type { PendingGateway } from '../gateway/pending-gateway.js';
@@ -12,18 +13,19 @@ import type { ConfigPlace } from './config-place.js';
 import { instructionsFolder, sealFile } from './user-files.js';
 
 /**
- * The instructions for a client that connects before the configuration is read: those that such a client would have got
- * at the end of the last run, if the configuration file has not changed since.
+ * What a client learns that connects before the configuration is read: the instructions and the capabilities that such a
+ * client would have got at the end of the last run, if the configuration file has not changed since.
  */
-export function knownInstructions(place: ConfigPlace, { profile, view }: ClientFacts): string {
+export function knownDescription(place: ConfigPlace, { profile, view }: ClientFacts): GatewayDescription {
   try {
     const { file: configFile } = place;
     const cached = readInstructions(instructionsFolder(), { configFile, profile, view });
-    return cached !== undefined && isFor(configFile, cached) ? cached.text : ABOUT;
+    if (cached !== undefined && isFor(configFile, cached))
+      return { offered: cached.offered, instructions: cached.text };
   } catch {
     // There is no configuration file, or no home folder. What follows the answer reports the reason.
-    return ABOUT;
   }
+  return { offered: [], instructions: ABOUT };
 }
 
 /** Whether the file is the same as in the last run, or was written again with the same text. */
@@ -52,6 +54,9 @@ export interface KeepInstructionsOptions {
   readonly ending: AbortSignal;
 }
 
+/** A server that declares more than all servers together need must not cost the others their instructions. */
+const MAX_OFFERED_LENGTH = 32 * 1024;
+
 /** Servers become ready one after the other, and each of them changes the instructions. */
 const KEEP_EVERY_MS = 1_000;
 
@@ -69,7 +74,9 @@ export function keepInstructions(options: KeepInstructionsOptions): void {
     const { instructions: text } = session;
     // Nothing is known of any server, which is less than what may be cached.
     if (text === ABOUT) return;
-    const cached = { text, state: stamp.state, seal: sealOf(secret, stamp.checksum) };
+    const some = session.offered.map(withoutRelayed).filter((capabilities) => Object.keys(capabilities).length > 0);
+    const offered = JSON.stringify(some).length > MAX_OFFERED_LENGTH ? [] : some;
+    const cached = { text, offered, state: stamp.state, seal: sealOf(secret, stamp.checksum) };
     writeInstructions(folder, { configFile, profile: facts.profile, view: facts.view }, cached);
   };
   const debounce = new Debounce({ clock, delayMs: KEEP_EVERY_MS, everyMs: KEEP_EVERY_MS, run: keep });

@@ -15,7 +15,7 @@ import type { DrainOptions } from './drain-client.js';
 import { EXIT } from './exit-codes.js';
 import type { GlobalOptions } from './global-options.js';
 import type { HubLife } from './hub-life.js';
-import { knownInstructions } from './known-instructions.js';
+import { knownDescription } from './known-instructions.js';
 import type { Platform } from './platform.js';
 import { FIRST_MESSAGE_MS, inTime, LOCAL_USER, MAX_LINE_BYTES, signal } from './stdio-client.js';
 
@@ -60,7 +60,7 @@ export async function serveHub(options: GlobalOptions, { platform, life, listen,
   platform.messages.hold();
   const place = new ConfigPlace(options);
   const since = platform.clock.now();
-  const gateway = new PendingGateway((facts) => knownInstructions(place, facts));
+  const gateway = new PendingGateway((facts) => knownDescription(place, facts));
   let logger: Pick<Logger, 'warn'> | undefined;
   const [firstMessage, onFirstMessage] = signal();
   const [serving, onServing] = signal<DrainOptions>();

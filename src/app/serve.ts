@@ -4,7 +4,7 @@ import { ConfigPlace } from './config-place.js';
 import { endProcess, fileOperationsEnd } from './end-process.js';
 import type { GlobalOptions } from './global-options.js';
 import type { StartedServers } from './head-start.js';
-import { knownInstructions } from './known-instructions.js';
+import { knownDescription } from './known-instructions.js';
 import type { LocalClients } from './local-clients.js';
 import { createPlatform } from './platform.js';
 import type { HttpSettings } from './serve-http.js';
@@ -40,7 +40,7 @@ export async function serve(
   const platform = createPlatform();
   platform.messages.hold();
   const place = new ConfigPlace(options);
-  const gateway = new PendingGateway((facts) => knownInstructions(place, facts));
+  const gateway = new PendingGateway((facts) => knownDescription(place, facts));
   const client = stdio ? await openStdioClient(platform, gateway, options.view) : undefined;
   const started =
     client !== undefined && gateway.isNew ? await startedServers(place, platform.clock, options.view) : undefined;

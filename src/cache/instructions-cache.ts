@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { checksumOf } from '../config/stamp.js';
 import { privateFile, readRegularFileSync } from '../files/regular-file.js';
+import { isRecord } from '../json/is-record.js';
 import { type ClientProfile, profileKey } from '../mcp/client-profile.js';
 import { VERSION } from '../version.js';
 import type { CacheFolder } from './cache-folder.js';
@@ -17,6 +18,8 @@ export interface InstructionsKey {
 
 export interface CachedInstructions {
   readonly text: string;
+  /** The capabilities of each server, apart from those that the gateway declares anyway. */
+  readonly offered: readonly Readonly<Record<string, unknown>>[];
   /** The state of the configuration file that they belong to. */
   readonly state: string;
   /** The same for its text, sealed with the secret of this user. */
@@ -36,12 +39,17 @@ export function readInstructions(folder: string, key: InstructionsKey): CachedIn
   const found = readRegularFileSync(join(folder, nameOf(facts)), privateFile(MAX_INSTRUCTIONS_FILE_BYTES));
   if (found.kind !== 'read') return undefined;
   try {
-    const { text, state, seal, ...others } = JSON.parse(new TextDecoder().decode(found.bytes)) as Record<
-      string,
-      unknown
-    >;
+    const {
+      text,
+      offered = [],
+      state,
+      seal,
+      ...others
+    } = JSON.parse(new TextDecoder().decode(found.bytes)) as Record<string, unknown>;
     const isValid = typeof text === 'string' && typeof state === 'string' && typeof seal === 'number';
-    return isValid && JSON.stringify(others) === JSON.stringify(facts) ? { text, state, seal } : undefined;
+    const areValid = Array.isArray(offered) && offered.every((each) => isRecord(each));
+    const isOurs = isValid && areValid && JSON.stringify(others) === JSON.stringify(facts);
+    return isOurs ? { text, offered, state, seal } : undefined;
   } catch {
     // The file is damaged.
     return undefined;

@@ -42,6 +42,11 @@ const TASKS = { list: {}, cancel: {}, requests: { tools: { call: {} } } };
 
 const KNOWN = new Set([...Object.keys(RELAYED), 'tasks', 'extensions']);
 
+/** What of a server's capabilities changes those that the gateway declares. */
+export function withoutRelayed(capabilities: Capabilities): Capabilities {
+  return Object.fromEntries(Object.entries(capabilities).filter(([name]) => !Object.hasOwn(RELAYED, name)));
+}
+
 function toRecord(value: unknown): Record<string, unknown> {
   return isRecord(value) ? value : {};
 }

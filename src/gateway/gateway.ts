@@ -16,8 +16,8 @@ import { type Catalogs, mergeCatalogs } from './catalog/catalogs.js';
 import { ClientBackends } from './client-backends.js';
 import type { ClientView } from './client-view.js';
 import { ClientViews } from './client-views.js';
+import { describeServers } from './describe-servers.js';
 import type { GatewayOptions, GatewaySettings } from './gateway-options.js';
-import { composeInstructions } from './instructions.js';
 import { type NamedView, NamedViews } from './named-views.js';
 import type { Backend } from './registry/backend.js';
 import type { BackendListener } from './registry/backend-listener.js';
@@ -28,7 +28,7 @@ import { LogLevelRouter } from './reverse/log-level-router.js';
 import { NotificationRouter } from './reverse/notification-router.js';
 import { ServerRequests } from './reverse/server-requests.js';
 import { Subscriptions } from './reverse/subscriptions.js';
-import { handshakeOf, instructingServer, serverHandshake } from './server-handshake.js';
+import { handshakeOf, serverHandshake } from './server-handshake.js';
 import { Tasks } from './tasks/tasks.js';
 
 /** A connected client. */
@@ -126,11 +126,13 @@ export class Gateway implements GatewayPort {
     this.#clients.set(client, connected);
     this.#report('client.connected', connected);
     const only = facts.server === undefined ? undefined : backends[0];
-    const instructions = () => this.#instructions(connected.view.backends.values(), connected.view.named);
+    const description = () => this.#description(connected.view.backends.values(), connected.view.named);
     return {
-      offered: backends.map((backend) => this.#handshake(backend)?.capabilities ?? {}),
+      get offered() {
+        return description().offered;
+      },
       get instructions() {
-        return instructions();
+        return description().instructions;
       },
       areListsSettled: () => [...connected.view.backends.values()].every(({ isStartSettled }) => isStartSettled),
       initializeResult: only && serverHandshake(only, this.#settings.startupWaitMs),
@@ -149,9 +151,10 @@ export class Gateway implements GatewayPort {
     const { server } = facts;
     const isShown = ({ key }: Backend) => (server === undefined ? named?.showsServer(key) !== false : key === server);
     const backends = this.#oldest.filter(isShown);
-    const handshakes = backends.map((backend) => this.#handshake(backend));
-    const instructions = server === undefined ? this.#instructions(backends, named) : handshakes[0]?.instructions;
-    return { offered: handshakes.map((each) => each?.capabilities ?? {}), instructions: instructions ?? '' };
+    const description = this.#description(backends, named);
+    const [own] = backends;
+    if (server === undefined || own === undefined) return description;
+    return { ...description, instructions: this.#handshake(own)?.instructions ?? '' };
   }
 
   /**
@@ -236,10 +239,8 @@ export class Gateway implements GatewayPort {
     return viewName === undefined ? undefined : (this.#settings.views ?? NO_VIEWS).of(viewName);
   }
 
-  #instructions(backends: Iterable<Backend>, named: NamedView | undefined): string {
-    const { notice, maxInstructionsBytes: maxBytes } = this.#settings;
-    const servers = [...backends].flatMap((backend) => instructingServer(backend, this.#handshake(backend), named));
-    return composeInstructions({ notice: notice ?? named?.fault, servers, maxBytes });
+  #description(backends: Iterable<Backend>, named: NamedView | undefined): GatewayDescription {
+    return describeServers([...backends], (backend) => this.#handshake(backend), named, this.#settings);
   }
 
   #drainingOf(client: DownstreamClient): Backend[] {

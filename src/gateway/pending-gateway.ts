@@ -17,14 +17,14 @@ const MAX_QUEUED = 1_024;
  * served in order when the gateway exists.
  */
 export class PendingGateway implements GatewayPort {
-  readonly #instructionsFor: (facts: ClientFacts) => string;
+  readonly #known: (facts: ClientFacts) => GatewayDescription;
   #gateway: GatewayPort | undefined;
   #newest: Opened | undefined;
   readonly #waiting = new Set<PendingSession>();
 
-  /** `instructionsFor` returns the instructions for a client that connects before the gateway exists. */
-  constructor(instructionsFor: (facts: ClientFacts) => string) {
-    this.#instructionsFor = instructionsFor;
+  /** `known` returns what a client learns that connects before the gateway exists. */
+  constructor(known: (facts: ClientFacts) => GatewayDescription) {
+    this.#known = known;
   }
 
   /** Whether a client that connected before the gateway existed is still connected. */
@@ -49,7 +49,7 @@ export class PendingGateway implements GatewayPort {
       return session;
     }
     const onClosed = () => this.#waiting.delete(session);
-    const session = new PendingSession(client, facts, this.#instructionsFor(facts), onClosed);
+    const session = new PendingSession(client, facts, this.#known(facts), onClosed);
     this.#waiting.add(session);
     return session;
   }
@@ -59,7 +59,7 @@ export class PendingGateway implements GatewayPort {
   }
 
   describe(facts: ClientFacts): GatewayDescription {
-    return this.#gateway?.describe(facts) ?? { offered: [], instructions: this.#instructionsFor(facts) };
+    return this.#gateway?.describe(facts) ?? this.#known(facts);
   }
 
   /** The gateway exists. All queued and later requests go to it. */
@@ -77,7 +77,7 @@ interface Opened {
 
 /** The session of a client that connected before the gateway existed. The gateway's own session replaces it. */
 class PendingSession implements GatewaySession {
-  readonly offered = [];
+  readonly offered: GatewayDescription['offered'];
   readonly instructions: string;
   readonly initializeResult = undefined;
   readonly #client: DownstreamClient;
@@ -85,10 +85,11 @@ class PendingSession implements GatewaySession {
   readonly #onClosed: () => void;
   #queued: Exchange[] = [];
 
-  constructor(client: DownstreamClient, facts: ClientFacts, instructions: string, onClosed: () => void) {
+  constructor(client: DownstreamClient, facts: ClientFacts, known: GatewayDescription, onClosed: () => void) {
     this.#client = client;
     this.#facts = facts;
-    this.instructions = instructions;
+    this.offered = known.offered;
+    this.instructions = known.instructions;
     this.#onClosed = onClosed;
   }
 

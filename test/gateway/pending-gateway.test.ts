@@ -7,7 +7,10 @@ import { ScriptedClient, scriptGateway } from '../support/scripted-gateway.js';
 async function pending() {
   const clock = new FakeClock();
   const world = scriptGateway({ servers: { a: { tools: ['x'], hello: { instructions: 'Be a.' } } }, clock });
-  const gateway = new PendingGateway(({ profile }) => `Known for ${profile.clientInfo.name}.`);
+  const gateway = new PendingGateway(({ profile }) => ({
+    offered: [{ extensions: { 'x/y': {} } }],
+    instructions: `Known for ${profile.clientInfo.name}.`,
+  }));
   const client = new ScriptedClient(gateway, clock);
   return { ...world, standIn: gateway, client };
 }
@@ -15,7 +18,8 @@ async function pending() {
 describe('while the gateway is being put together', () => {
   it('a client gets an initialize result, and its ping is answered', async () => {
     const { client } = await pending();
-    expect(client.initialize().result.instructions).toBe('Known for t.');
+    const { instructions, capabilities } = client.initialize().result;
+    expect([instructions, capabilities.extensions]).toEqual(['Known for t.', { 'x/y': {} }]);
     client.request(1, 'ping');
     expect(client.answerTo(1)?.result).toEqual({});
   });

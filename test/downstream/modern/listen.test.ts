@@ -384,7 +384,7 @@ describe('a subscription goes on', () => {
 
   it('when it was opened before the gateway existed', async () => {
     const world = await listening();
-    const pending = new PendingGateway(() => '');
+    const pending = new PendingGateway(() => ({ offered: [], instructions: '' }));
     const client = new ScriptedClient(pending, world.clock);
     world.listen(client, 1, { resourceSubscriptions: [URI], toolsListChanged: true });
     pending.become(world.gateway);
