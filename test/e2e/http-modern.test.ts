@@ -76,7 +76,7 @@ describe('clients of revision 2026-07-28', () => {
     expect((await listTools(second, `${result?.nextCursor}x`)).error?.code).toBe(-32602);
   });
 
-  it('are not served if others can read that key', async () => {
+  it('F161: are not served if others can read that key', async () => {
     const key = place.file('key');
     writeFileSync(key, `${'k'.repeat(44)}\n`);
     chmodSync(key, 0o644);

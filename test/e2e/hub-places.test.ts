@@ -39,7 +39,7 @@ async function service(client: GatewayProcess): Promise<string> {
 const withFilesOf = (blocks: number) => ['/bin/sh', '-c', `ulimit -f ${blocks}; exec "$@"`, 'sh'];
 
 describe('on a full disk', () => {
-  it('a client that would start a hub serves itself and says why, and nothing of the attempt is left', async () => {
+  it('F138: a client that would start a hub serves itself and says why, and nothing of the attempt is left', async () => {
     const place = shared(LAB);
     const client = await place.client({ via: withFilesOf(0) });
     expect(await textOf(client, 'alone')).toBe('alone');
@@ -47,7 +47,7 @@ describe('on a full disk', () => {
     expect([place.hubPids, readdirSync(place.hubFolder)]).toEqual([[], []]);
   });
 
-  it('a hub that can write neither its log nor a cache serves its clients, and so does the next one', async () => {
+  it('F139: a hub that can write neither its log nor a cache serves its clients, and so does the next one', async () => {
     const place = shared(LAB);
     const via = withFilesOf(1);
     const [one, other] = [await place.client({ via, args: ['-v'] }), await place.client({ via })];
@@ -75,7 +75,7 @@ function openTo(place: HubPlace): void {
 }
 
 describe('in folders that cannot be written', () => {
-  it('a client serves itself and says which folder it is', async () => {
+  it('F140: a client serves itself and says which folder it is', async () => {
     const place = shared(LAB);
     openTo(place);
     chmodSync(place.hubs, 0o555);
@@ -106,7 +106,7 @@ describe('in folders that cannot be written', () => {
 });
 
 describe('a client that comes', () => {
-  it('at the moment at which the idle hub ends gets a hub, round after round', async () => {
+  it('F141: at the moment at which the idle hub ends gets a hub, round after round', async () => {
     const place = shared({ ...LAB, gateway: { hubIdle: '1ms' } });
     let last = await place.client();
     for (let round = 1; round <= repetitions({ full: 40, short: 3 }); round += 1) {
@@ -119,7 +119,7 @@ describe('a client that comes', () => {
     await until('one hub', () => place.hubPids.length === 1);
   });
 
-  it('before the hub has read its configuration is not refused for the number of those that came with it', async () => {
+  it('F142: before the hub has read its configuration is not refused for the number of those that came with it', async () => {
     const place = shared(LAB);
     const gate = join(place.folder, 'gate');
     const waits = `while [ ! -e ${gate} ]; do sleep 0.02; done; echo secret`;
@@ -133,7 +133,7 @@ describe('a client that comes', () => {
     for (const { socket } of others) socket.destroy();
   });
 
-  it('with another wire protocol is refused, and the hub goes on', async () => {
+  it('F143: with another wire protocol is refused, and the hub goes on', async () => {
     const place = shared(LAB);
     const client = await place.client();
     const { answer, socket } = await hello(place, { wire: 2 });
@@ -156,7 +156,7 @@ function hello(place: HubPlace, more: Message = {}): Promise<{ answer: Message; 
 }
 
 describe('a client whose hub dies', () => {
-  it('within a line goes on with that line at the next hub', async () => {
+  it('F144: within a line goes on with that line at the next hub', async () => {
     const place = shared(LAB);
     const client = await place.client();
     await client.listTools();
@@ -171,7 +171,7 @@ describe('a client whose hub dies', () => {
     expect(hubNumbers(place.hubFolder)).toEqual([1, 2]);
   });
 
-  it('within an answer gets that line broken off, and a whole answer that says so', async () => {
+  it('F144: within an answer gets that line broken off, and a whole answer that says so', async () => {
     const place = shared(LAB);
     const client = await place.client({ mayBreak: true });
     await client.listTools();
@@ -187,7 +187,7 @@ describe('a client whose hub dies', () => {
 });
 
 describe('a hub whose program is gone, as after an update', () => {
-  it('serves on: clients come and leave, a server restarts, and a changed configuration is applied or refused', async () => {
+  it('F145: serves on: clients come and leave, a server restarts, and a changed configuration is applied or refused', async () => {
     const place = shared(LAB);
     const installed = mkdtempSync(join(place.folder, 'installed-'));
     const program = copyInto(installed);
@@ -220,7 +220,7 @@ describe('a hub whose program is gone, as after an update', () => {
 });
 
 describe('a process that starts the hub', () => {
-  it('and dies after any of its steps leaves the way free for the next client', async () => {
+  it('F146: and dies after any of its steps leaves the way free for the next client', async () => {
     const preload = fixture('die-at.cjs');
     const all = ['number', 'process', 'token', 'draft', 'socket', 'log', 'pid'];
     const steps = all.slice(0, repetitions({ full: all.length, short: 3 }));

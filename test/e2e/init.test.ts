@@ -77,7 +77,7 @@ describe('trunkline init', () => {
     expect(await work.run(['init'])).toMatchObject({ code: 2, stderr: expect.stringContaining('add --yes') });
   });
 
-  it('ends at a signal while the servers start, and has changed no client', async () => {
+  it('F170: ends at a signal while the servers start, and has changed no client', async () => {
     const mute = { command: process.execPath, args: ['-e', 'setInterval(() => {}, 1000)', `run=${work.folder}`] };
     const text = JSON.stringify({ mcpServers: { mute } });
     const cursor = work.write('.cursor/mcp.json', text);

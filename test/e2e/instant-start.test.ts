@@ -61,7 +61,7 @@ describe('the second run', () => {
     expect(second.notifications(CHANGED)).toEqual([]);
   });
 
-  it('does not wait for a server that failed or hung in the last run, even if that was ended by SIGKILL', async () => {
+  it('F135: does not wait for a server that failed or hung in the last run, even if that was ended by SIGKILL', async () => {
     // The list would wait for longer than any test may take.
     const options = {
       servers: {

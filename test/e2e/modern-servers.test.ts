@@ -57,7 +57,7 @@ describe('a server of the official SDK that refuses initialize', () => {
 });
 
 describe('a server that exits when it is asked for its era', () => {
-  it('is started again at once, without a failure, and is not asked in the next run', async () => {
+  it('F148: is started again at once, without a failure, and is not asked in the next run', async () => {
     const servers = { s: { program: program('strict') } };
     gateway = await GatewayProcess.start({ servers });
     // The first list waits for that start as for any other.

@@ -68,7 +68,7 @@ describe('what a server writes', () => {
     expect(gateway.status('f')).toMatchObject({ generation: 1, dropped: { junk: 1 } });
   });
 
-  it('fails the request that it answers with a result that is no object, at once and as often as it comes', async () => {
+  it('F137: fails the request that it answers with a result that is no object, at once and as often as it comes', async () => {
     const { gateway, client } = await serving({ concurrency: 100 });
     const wrong = [null, 'done', [], [{ type: 'text', text: 'done' }], 7, true];
     for (const result of wrong)

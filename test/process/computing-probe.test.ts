@@ -16,7 +16,7 @@ describe.runIf(process.platform === 'linux')('whether a process computes', () =>
     for (let times = 0; times < 3; times += 1) await until('it has computed', () => isComputing() === true);
   });
 
-  it('is so while only a thread of it does, and the main thread waits', async () => {
+  it('F136: is so while only a thread of it does, and the main thread waits', async () => {
     const busy = 'new Worker("for (;;);", { eval: true }).once("online", () => process.stdout.write("up"))';
     const { child, says } = nodeRunning(`const { Worker } = require('node:worker_threads'); ${busy};`);
     await says('up');

@@ -114,7 +114,7 @@ describe.runIf(process.platform === 'linux')('a secret in the keychain', () => {
     expect(Object.fromEntries(await read())).toEqual({ A: { value: VALUE }, B: { value: 'b' } });
   });
 
-  it('has a fault that names it if the keychain does not give it', async () => {
+  it('F171: has a fault that names it if the keychain does not give it', async () => {
     await writeSecretFile(join(folder, 'secrets'), { secrets: new Map([['B', 'b']]), inKeychain: new Set(['A']) });
     expect((await read()).get('A')).toEqual({
       fault: 'the secret A cannot be read from the keychain: `secret-tool` is not installed',

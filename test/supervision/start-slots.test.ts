@@ -51,7 +51,7 @@ describe('StartSlots', () => {
     expect(started).toEqual(['hanging', 'next']);
   });
 
-  it('reports a start that has waited for 1 s without a break, and one that has begun 5 s ago', () => {
+  it('F136: reports a start that has waited for 1 s without a break, and one that has begun 5 s ago', () => {
     let isBusy = false;
     const { clock, slow, request } = setUp(3, (key) => key === 'computes' || (key === 'seldom' && isBusy));
     request('waits', 'computes', 'seldom');

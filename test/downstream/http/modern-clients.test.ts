@@ -88,7 +88,7 @@ describe('the official client of revision 2026-07-28', () => {
     expect((await answered).content).toEqual([{ type: 'text', text: 'sent' }]);
   });
 
-  it('cancels a call by closing its response, and no other call', async () => {
+  it('F158: cancels a call by closing its response, and no other call', async () => {
     const front = await gatewayFront({ servers: SERVERS });
     const [one, other] = [await connect(front), await connect(front)];
     const { child } = front.server('mail');
@@ -164,7 +164,7 @@ describe('over HTTP, revision 2026-07-28', () => {
     expect(await answered).toMatchObject({ status: 400, answer: { error: { code: -32021 } } });
   });
 
-  it.each(['files__query', 'query'])('compares the parameters that headers repeat, of %s', async (name) => {
+  it.each(['files__query', 'query'])('F159: compares the parameters that headers repeat, of %s', async (name) => {
     const front = await gatewayFront({ servers: SERVERS });
     const call = (header: Record<string, string>) =>
       post(front, 'tools/call', { name, arguments: { region: 'eu' } }, { 'mcp-name': name, ...header });

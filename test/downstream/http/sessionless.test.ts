@@ -206,7 +206,7 @@ describe('who sends requests without a session', () => {
     expect((await answer).status).toBe(200);
   });
 
-  it('makes room for others when there are too many, unless all are busy', async () => {
+  it('F160: makes room for others when there are too many, unless all are busy', async () => {
     const http = await serving({ limits: { maxSessions: 2 } });
     for (const key of ['a', 'b', 'c']) http.core.servers.add(key);
     await post(http, modern(1, 'tools/list'), {}, '/mcp/a');

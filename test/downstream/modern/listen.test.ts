@@ -216,7 +216,7 @@ describe('a resource that cannot be subscribed to', () => {
     expect(heard()).toEqual([`subscribe ${URI}`]);
   });
 
-  it('is left out if the server takes longer than two seconds, and unsubscribed from', async () => {
+  it('F163: is left out if the server takes longer than two seconds, and unsubscribed from', async () => {
     const { connect, listen, clock, heard, server, update } = await listening();
     const client = connect();
     listen(client, 1, { resourceSubscriptions: [URI, OTHER] });
@@ -352,7 +352,7 @@ describe('the end of a subscription', () => {
 });
 
 describe('a subscription goes on', () => {
-  it('when a server restarts', async () => {
+  it('F162: when a server restarts', async () => {
     const { connect, opened, agree, server, heard, update } = await listening();
     const client = connect();
     await opened(client, 1, { resourceSubscriptions: [URI] });
@@ -400,7 +400,7 @@ describe('a subscription goes on', () => {
 });
 
 describe('a client that does not read', () => {
-  it('gets one notification for each list and resource later, in the place of many', async () => {
+  it('F164: gets one notification for each list and resource later, in the place of many', async () => {
     const { connect, opened, changeTools, pass, update, clock } = await listening();
     const client = connect();
     await opened(client, 1, { resourceSubscriptions: [URI, OTHER], toolsListChanged: true });

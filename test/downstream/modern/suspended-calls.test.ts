@@ -81,7 +81,7 @@ describe('a call whose server asks the client', () => {
     expect(asked.answers).toEqual([{ action: 'cancel' }]);
   });
 
-  it('answers each of equal requests the same, and the server once', () => {
+  it('F154: answers each of equal requests the same, and the server once', () => {
     const peer = new ModernPeer();
     const asked = elicitation();
     const retry = accept(suspend(peer, asked));
@@ -97,7 +97,7 @@ describe('a call whose server asks the client', () => {
     expect(peer.clock.pending).toBe(0);
   });
 
-  it('tells a client again what it asks for, if the client lost that', () => {
+  it('F154: tells a client again what it asks for, if the client lost that', () => {
     const peer = new ModernPeer();
     const retry = accept(suspend(peer, elicitation('1')));
     const again = peer.call(retry);
@@ -153,7 +153,7 @@ describe('the state of a suspended call', () => {
   }
   const refusal = (peer: ModernPeer, params: Message) => peer.answerTo(peer.call(params))?.error.code;
 
-  it('is refused with any other character in it', () => {
+  it('F155: is refused with any other character in it', () => {
     const { peer, asked, retry } = suspended();
     const state: string = retry.requestState;
     for (let at = 0; at < state.length; at += 1) {
@@ -164,7 +164,7 @@ describe('the state of a suspended call', () => {
     expect([asked.settled, peer.gateway.exchanges.length]).toEqual([0, 1]);
   });
 
-  it('is refused with other params, for another tool, and from another principal', () => {
+  it('F155: is refused with other params, for another tool, and from another principal', () => {
     const { peer, asked, retry } = suspended();
     expect(refusal(peer, { ...retry, arguments: { n: 2 } })).toBe(-32602);
     expect(refusal(peer, { ...retry, name: 'other' })).toBe(-32602);
@@ -183,7 +183,7 @@ describe('the state of a suspended call', () => {
     expect(asked.settled).toBe(1);
   });
 
-  it('is refused by another process, with another word', () => {
+  it('F155: is refused by another process, with another word', () => {
     const { peer, retry } = suspended();
     const gateway = new PlayedGateway();
     Object.assign(gateway, { seals: { ...gateway.seals, run: (text: string) => `other ${text}` } });
@@ -193,7 +193,7 @@ describe('the state of a suspended call', () => {
     expect(peer.gateway.exchanges).toHaveLength(1);
   });
 
-  it('expires, and then the server has its answers and its call is cancelled', () => {
+  it('F156: expires, and then the server has its answers and its call is cancelled', () => {
     const peer = new ModernPeer();
     const [form, sampling] = [elicitation(), new Asked('sampling/createMessage')];
     const retry = accept(suspend(peer, form, sampling));
@@ -244,7 +244,7 @@ describe('a client that cancels', () => {
 });
 
 describe('the number of suspended calls', () => {
-  it('is limited for each principal and in all, and they leave nothing behind', () => {
+  it('F157: is limited for each principal and in all, and they leave nothing behind', () => {
     const peer = new ModernPeer();
     const more = Array.from({ length: 17 }, (_, at) => new ModernPeer({ ...peer, principal: `p${at}` }));
     const ask = (each: ModernPeer) => {

@@ -53,7 +53,7 @@ describe('the list of skills', () => {
     expect(client.answerTo('odd')?.error.code).toBe(-32602);
   });
 
-  it('has the skills of the other servers when one fails', async () => {
+  it('F169: has the skills of the other servers when one fails', async () => {
     const { list } = await starting({ a: serving({ code: -32000, message: 'no' }), b: serving([skillOf('one')]) });
     expect((await list()).result).toEqual({ skills: [skillOf('one')] });
   });

@@ -205,7 +205,7 @@ describe('a task of a server without a handshake, for a client of the extension'
     return { ...world, client, taskId: client.answerTo('call')?.result.taskId as string };
   }
 
-  it('is known by another id, which its principal alone can use', async () => {
+  it('F168: is known by another id, which its principal alone can use', async () => {
     const { client, child, connect, taskId } = await calling();
     expect(client.answerTo('call')?.result).toMatchObject({ resultType: 'task', status: 'working' });
     expect(taskId).toMatch(/^a:.*:t$/);
@@ -323,7 +323,7 @@ describe('a task of a server without a handshake, for a client that knows no suc
     expect(server('a').backend.dispatcher.counters.cancelled).toBe(1);
   });
 
-  it('is canceled when it takes longer than a call may', async () => {
+  it('F167: is canceled when it takes longer than a call may', async () => {
     const { client, child, poll } = await calling();
     for (let minute = 0; minute < 10; minute += 1) {
       await poll(60_000);
@@ -335,7 +335,7 @@ describe('a task of a server without a handshake, for a client that knows no suc
     expect(child.asked('tasks/cancel')).toHaveLength(1);
   });
 
-  it('fails as a call does when the server ends', async () => {
+  it('F166: fails as a call does when the server ends', async () => {
     const { client, server, poll } = await calling();
     server('a').crash();
     await poll(2_000);

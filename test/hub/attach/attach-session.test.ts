@@ -151,7 +151,7 @@ describe('an open subscription of revision 2026-07-28', () => {
     expect(served.take()).toEqual([{ jsonrpc: '2.0', method: 'acknowledged' }]);
   });
 
-  it('goes on when its hub ends, and not when it has ended itself', () => {
+  it('F165: goes on when its hub ends, and not when it has ended itself', () => {
     const served = opened();
     served.hub.end();
     served.read();

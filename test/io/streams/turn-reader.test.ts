@@ -34,7 +34,7 @@ function reading(msOfRead: () => number) {
 }
 
 describe('a client among others', () => {
-  it('that writes without a pause is read once in a turn, and goes on in the next', () => {
+  it('F147: that writes without a pause is read once in a turn, and goes on in the next', () => {
     const { turns, nextTurn, read, flows } = reading(() => 20);
     for (let turn = 1; turn <= 3; turn += 1) {
       turns.filled(64 * 1024);

@@ -137,7 +137,7 @@ describe('a server of which nothing is known', () => {
   });
 
   describe('and that is silent', () => {
-    it('gets initialize behind the question after 3 s, and its answer decides', async () => {
+    it('F149: gets initialize behind the question after 3 s, and its answer decides', async () => {
       const { opened, answer, methods, kept, advance, bridge } = opening();
       await advance(2_999);
       expect(methods()).toEqual(['server/discover']);
@@ -227,7 +227,7 @@ describe('a server with a verdict', () => {
     expect(kept.verdict?.era).toBe('legacy');
   });
 
-  it('fails if it is modern and is not, and the next start asks', async () => {
+  it('F150: fails if it is modern and is not, and the next start asks', async () => {
     const { answer, opened, methods, kept, era } = opening({ verdict: { era: 'modern', version: '1' } });
     await answer('server/discover', NOT_FOUND);
     expect(await opened).toMatchObject({ kind: 'failed', reason: expect.stringContaining('server/discover') });

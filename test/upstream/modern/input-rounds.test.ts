@@ -112,7 +112,7 @@ describe('a result that requires input', () => {
     expect(client.asked).toEqual([]);
   });
 
-  it('asks ten times at most', async () => {
+  it('F153: asks ten times at most', async () => {
     const { client, require, connection } = await calling();
     for (let round = 0; round < 10; round += 1) {
       await require({ r: ROOTS });
@@ -230,7 +230,7 @@ describe('while a person is asked', () => {
     expect(connection.inFlight).toBe(0);
   });
 
-  it('the end of the server ends the call', async () => {
+  it('F152: the end of the server ends the call', async () => {
     const { client, require, bridge } = await calling();
     await require({ who: ELICIT });
     bridge.close('exited');

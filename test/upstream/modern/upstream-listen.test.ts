@@ -66,7 +66,7 @@ describe('the stream of changes', () => {
     ]);
   });
 
-  it('is opened again after a pause when the server ends it, and reports what may have been missed', async () => {
+  it('F151: is opened again after a pause when the server ends it, and reports what may have been missed', async () => {
     const { acknowledge, listens, last, say, advance, texts } = await listening();
     await acknowledge();
     await say({ jsonrpc: '2.0', id: last().id, result: { resultType: 'complete' } });
