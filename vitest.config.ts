@@ -12,16 +12,18 @@ process.env.TRUNKLINE_HUB = 'off';
 // The files of unit tests share the workers and their modules, because a new process takes longer than most of these
 // files. So a test has to restore what it replaces in its process, and a shared module must not register hooks when it is
 // loaded, which happens once in a worker. The files of the other projects have processes of their own.
-/** Tests that run the program dozens of times, most of them for its commands. `npm test` has three minutes, so they run on their own. */
+/** Tests that run the program dozens of times: for its commands, or with clients and servers of both eras. `npm test` has three minutes, so they run on their own. */
 const COMMANDS = [
   'approve',
   'cli',
   'clients',
   'completion',
   'doctor',
+  'eras',
   'edit-commands',
   'examples',
   'hub-commands',
+  'http-modern',
   'hub-places',
   'init',
   'package-commands',

@@ -25,6 +25,10 @@ export class ExchangeDecorator implements Exchange {
     return this.#exchange.client;
   }
 
+  get conversation(): object {
+    return this.#exchange.conversation;
+  }
+
   get isSettled(): boolean {
     return this.#exchange.isSettled;
   }

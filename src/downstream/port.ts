@@ -141,6 +141,12 @@ export interface Exchange {
   readonly requestId: string;
   /** The client that sent the request. */
   readonly client: DownstreamClient;
+  /**
+   * What tells apart whose requests are in flight: the client, or the request itself where nothing connects the requests of
+   * a client. A server request or a log message of a server goes to a request only if all that could have caused it are of
+   * one conversation.
+   */
+  readonly conversation: object;
   /** Whether the request was answered or cancelled. Nothing more is sent for it then, except progress of a task. */
   readonly isSettled: boolean;
   /** Whether the client requested progress. */

@@ -88,6 +88,8 @@ export abstract class WireExchange implements Exchange {
 
   abstract requireInput(input: InputRequest): WithdrawInput;
 
+  abstract get conversation(): object;
+
   get requestId(): string {
     return readText(this.#envelope.bytes, this.#envelope.id);
   }

@@ -1,6 +1,7 @@
 import { editMembers } from '../json/edit-members.js';
 import { isObject } from '../json/json-text.js';
 import type { Edit } from '../json/splice.js';
+import type { ResponseEnvelope } from './envelope.js';
 import type { RelayedRequest } from './relayed-request.js';
 
 /** The members of `_meta` that a modern client puts into each request; a legacy server knows none of them. */
@@ -19,4 +20,15 @@ export function withoutEraMembers({ bytes, params, tokens }: RelayedRequest): re
       : [];
   if (params === undefined || (inputResponses === undefined && requestState === undefined)) return ofMeta;
   return [...ofMeta, ...editMembers(bytes, params, { removes: (name) => OF_PARAMS.has(name) })];
+}
+
+/** The members of a modern server's result that a legacy client does not know. */
+const OF_RESULT: ReadonlySet<string> = new Set(['resultType', 'ttlMs', 'cacheScope']);
+
+/** Removes from a modern server's result what a legacy client must not get. */
+export function withoutResultMembers({ bytes, result, tokens }: ResponseEnvelope): readonly Edit[] {
+  const { resultType, ttlMs, cacheScope } = tokens;
+  const hasNone = resultType === undefined && ttlMs === undefined && cacheScope === undefined;
+  if (result === undefined || hasNone) return [];
+  return editMembers(bytes, result, { removes: (name) => OF_RESULT.has(name) });
 }

@@ -215,6 +215,8 @@ export type Outcome =
       readonly response: ResponseEnvelope;
       /** When the answer was read, in milliseconds on the clock. */
       readonly at: number;
+      /** What to replace in the response because the server speaks another era than the sender. */
+      readonly edits?: readonly Edit[];
     }
   | {
       readonly kind: 'failed';

@@ -220,6 +220,10 @@ export class InMemoryExchange implements Exchange {
     this.client = client ?? new InMemoryClient();
   }
 
+  get conversation(): object {
+    return this.client;
+  }
+
   get isSettled(): boolean {
     return this.answers.length > 0 || this.isCancelled;
   }

@@ -1,21 +1,14 @@
-import { editMembers } from '../../json/edit-members.js';
 import type { Edit } from '../../json/splice.js';
-import type { ResponseEnvelope } from '../../mcp/envelope.js';
 import type { InputRequest, WithdrawInput } from '../port.js';
 import { type AnswerForm, WireExchange, type WireExchangeOptions } from '../wire-exchange.js';
 
-/** Removes what only the revisions without a handshake define. */
+/** Answers are what the server wrote. */
 const LEGACY_FORM: AnswerForm = {
-  edits: (response) => (response.tokens.resultType === undefined ? NO_EDITS : withoutModernMembers(response)),
+  edits: () => NO_EDITS,
   result: (result) => result,
 };
 
 const NO_EDITS: readonly Edit[] = [];
-const MODERN_MEMBERS: ReadonlySet<string> = new Set(['resultType', 'ttlMs', 'cacheScope']);
-
-function withoutModernMembers({ bytes, result }: ResponseEnvelope): readonly Edit[] {
-  return result === undefined ? NO_EDITS : editMembers(bytes, result, { removes: (name) => MODERN_MEMBERS.has(name) });
-}
 
 export interface LegacyExchangeOptions extends WireExchangeOptions {
   /** Asks the client for input because of this exchange. */
@@ -32,6 +25,10 @@ export class LegacyExchange extends WireExchange {
   constructor(options: LegacyExchangeOptions) {
     super(options);
     this.#requireInput = options.requireInput;
+  }
+
+  get conversation(): object {
+    return this.client;
   }
 
   requireInput(input: InputRequest): WithdrawInput {

@@ -50,6 +50,11 @@ export class ModernExchange extends WireExchange {
     this.logLevel = requestedLogLevel(envelope);
   }
 
+  /** One pipe is one program. Over HTTP, different programs of one user may state the same about themselves. */
+  get conversation(): object {
+    return this.#options.reply.isShared ? this.client : this;
+  }
+
   /** Whether a server may ask the client because of this request. */
   get isInteractive(): boolean {
     return INTERACTIVE.has(this.request.method);

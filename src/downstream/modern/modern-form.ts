@@ -1,7 +1,8 @@
 import { addFirst } from '../../json/edit-members.js';
-import { isObject, type Span, toBytes, valuesAt } from '../../json/json-text.js';
+import { isObject, readText, type Span, toBytes, valuesAt } from '../../json/json-text.js';
 import { type Edit, splice } from '../../json/splice.js';
 import { join } from '../../jsonrpc/message.js';
+import { RPC_CODES } from '../../jsonrpc/rpc-error.js';
 import type { ResponseEnvelope } from '../../mcp/envelope.js';
 import { requestedList } from '../../mcp/lists.js';
 import { METHODS } from '../../mcp/methods.js';
@@ -19,9 +20,11 @@ const MISSING = { type: 1, ttl: 2, scope: 4, meta: 8 } as const;
 const COMPLETE = '"resultType":"complete"';
 const CLOSE = toBytes('}');
 const SERVER_INFO = 'io.modelcontextprotocol/serverInfo';
-/** Resource not found, up to revision 2025-11-25. */
-const OLD_NOT_FOUND = toBytes('-32002');
-const INVALID_PARAMS = toBytes('-32602');
+/** Resource not found; a URL has to be visited before. Each with the code of 2026-07-28 that comes closest. */
+const OLD_CODES: ReadonlyMap<string, Uint8Array> = new Map([
+  ['-32002', toBytes(`${RPC_CODES.invalidParams}`)],
+  ['-32042', toBytes(`${RPC_CODES.internalError}`)],
+]);
 
 export interface ModernFormOptions {
   readonly serverInfo: ServerInfo;
@@ -116,9 +119,9 @@ const CACHEABLE: ReadonlySet<string> = new Set([
   ...Object.values(SKILL_METHODS),
 ]);
 
-/** Replaces the code for an unknown resource, which revision 2026-07-28 forbids. */
+/** Replaces the codes that earlier revisions define, and revision 2026-07-28 forbids. */
 function errorEdits(bytes: Uint8Array, code: Span | undefined): readonly Edit[] {
-  if (code === undefined || code.end - code.start !== OLD_NOT_FOUND.length) return [];
-  const isOld = OLD_NOT_FOUND.every((byte, at) => bytes[code.start + at] === byte);
-  return isOld ? [{ span: code, text: INVALID_PARAMS }] : [];
+  if (code === undefined) return [];
+  const text = OLD_CODES.get(readText(bytes, code));
+  return text === undefined ? [] : [{ span: code, text }];
 }

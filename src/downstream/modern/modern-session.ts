@@ -166,11 +166,11 @@ class ModernSession implements EraSession {
     }
     const client = this.#clientOf(request);
     const { requestState } = request.tokens;
-    if (requestState === undefined || !isString(request.bytes, requestState)) {
-      this.#serve(request, key, reply, client);
-      return;
+    if (requestState === undefined) this.#serve(request, key, reply, client);
+    else {
+      const state = isString(request.bytes, requestState) ? readString(request.bytes, requestState) : '';
+      this.#resume(request, key, reply, client, state);
     }
-    this.#resume(request, key, reply, client, readString(request.bytes, requestState));
   }
 
   #listen(request: RequestEnvelope, key: IdKey, reply: ReplyChannel): void {

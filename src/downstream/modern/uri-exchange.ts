@@ -32,6 +32,10 @@ export class UriExchange implements Exchange {
     this.#onEnd = onEnd;
   }
 
+  get conversation(): object {
+    return this.client;
+  }
+
   get isSettled(): boolean {
     return this.#isSettled;
   }

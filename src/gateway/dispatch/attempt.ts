@@ -3,7 +3,7 @@ import type { Exchange, InputRequest, WithdrawInput } from '../../downstream/por
 import { type OnInternalError, reportInternalError, withErrorBoundaryAsync } from '../../errors/error-boundary.js';
 import { internalError } from '../../errors/internal-error.js';
 import { concatEdits, type SplicedMessage } from '../../json/splice.js';
-import { isErrorResponse, type NotificationEnvelope, type ResponseEnvelope } from '../../mcp/envelope.js';
+import { isErrorResponse, type NotificationEnvelope } from '../../mcp/envelope.js';
 import type { EventSink } from '../../observe/events/event-bus.js';
 import type { GatewayEvent } from '../../observe/events/events.js';
 import type { Clock } from '../../timing/clock.js';
@@ -210,7 +210,7 @@ class Attempt implements RequestHandler, InFlightCall {
     this.#reportEnd(outcome);
     if (outcome.kind === 'answered') {
       leave(call);
-      this.#answered(outcome.response, outcome.at);
+      this.#answered(outcome);
       return;
     }
     if (outcome.reason === 'cancelled') {
@@ -224,12 +224,12 @@ class Attempt implements RequestHandler, InFlightCall {
     leave(call);
   }
 
-  #answered(response: ResponseEnvelope, at: number): void {
+  #answered({ response, at, edits }: Extract<Outcome, { readonly kind: 'answered' }>): void {
     const { exchange, handling, earlier } = this.#call;
     const { counters, latencies, breaker } = this.#context;
     const { editAnswer, translation, onAnswered } = handling;
     const ofTask = translation?.answer(response, () => this.#keepProgress());
-    exchange.answer(response, concatEdits(editAnswer?.(response), ofTask));
+    exchange.answer(response, concatEdits(concatEdits(editAnswer?.(response), ofTask), edits));
     if (!isTaskResultWait(exchange)) latencies.add(at - (earlier?.startedAt ?? this.#sent?.sentAt ?? at));
     if (isErrorResponse(response)) counters.errors += 1;
     breaker().succeeded(at);

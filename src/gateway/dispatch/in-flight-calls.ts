@@ -54,7 +54,7 @@ export class InFlightCalls {
 
   /**
    * The call that caused a notification or a server request: the latest candidate, if all candidates belong to one
-   * client. `undefined` without a candidate, or with candidates of several clients. Client capabilities do not help to
+   * conversation. `undefined` without a candidate, or with candidates of several conversations. Client capabilities do not help to
    * decide, because a process that serves all clients knows none of them.
    *
    * Messages about a task name that task, so task requests are candidates only if no other call is in flight. Calls
@@ -64,7 +64,7 @@ export class InFlightCalls {
     const all = this.#all.filter(({ isSettled }) => !isSettled);
     const candidates = preferring(preferring(all, isNotTaskRequest), isInteractive);
     const latest = candidates.at(-1);
-    return candidates.every(({ client }) => client === latest?.client) ? latest : undefined;
+    return candidates.every(({ conversation }) => conversation === latest?.conversation) ? latest : undefined;
   }
 
   /**

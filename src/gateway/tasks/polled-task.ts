@@ -13,6 +13,7 @@ import {
 import { join } from '../../jsonrpc/message.js';
 import { RpcError } from '../../jsonrpc/rpc-error.js';
 import type { ResponseEnvelope } from '../../mcp/envelope.js';
+import { withoutResultMembers } from '../../mcp/era-members.js';
 import { METHODS } from '../../mcp/methods.js';
 import { EnvelopeRequest } from '../../mcp/relayed-request.js';
 import { isTerminal } from '../../mcp/task-id.js';
@@ -191,7 +192,8 @@ export class PolledTask {
   #end(outcome: Outcome): void {
     this.#isOver = true;
     this.#cancelTimer();
-    this.#settle(outcome);
+    const isOther = outcome.kind === 'answered' && !this.#options.exchange.takesInputRequests;
+    this.#settle(isOther ? { ...outcome, edits: withoutResultMembers(outcome.response) } : outcome);
   }
 }
 

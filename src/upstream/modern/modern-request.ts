@@ -4,6 +4,7 @@ import { join, notificationMessage } from '../../jsonrpc/message.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
 import { UNSUPPORTED_REVISION } from '../../mcp/discover-result.js';
 import type { NotificationEnvelope, ResponseEnvelope, ScanEnvelope } from '../../mcp/envelope.js';
+import { withoutResultMembers } from '../../mcp/era-members.js';
 import { METHODS } from '../../mcp/methods.js';
 import type { RelayedRequest } from '../../mcp/relayed-request.js';
 import type { Cancel, Clock } from '../../timing/clock.js';
@@ -238,7 +239,8 @@ export class ModernRequest implements RequestHandler, SentRequest {
     if (outcome.kind === 'answered')
       for (const elicitationId of this.#mintedIds ?? [])
         handler.send?.(notificationMessage(METHODS.elicitationComplete, { elicitationId }));
-    handler.settle(outcome);
+    const isOther = outcome.kind === 'answered' && handler.takesInputRequests !== true;
+    handler.settle(isOther ? { ...outcome, edits: withoutResultMembers(outcome.response) } : outcome);
   }
 
   get #remainingMs(): number {

@@ -204,3 +204,45 @@ describe('over HTTP, revision 2026-07-28', () => {
     await expect(client.callTool({ name: 'send', arguments: {} })).rejects.toThrow('There is no such server');
   });
 });
+
+describe('two programs of one user that state the same about themselves', () => {
+  /** A call of either, which is answered when the test lets its server answer. */
+  function call(front: GatewayFront, marker: string) {
+    const capabilities = { elicitation: { form: {} } };
+    const meta = { ...META, 'io.modelcontextprotocol/clientCapabilities': capabilities };
+    return post(
+      front,
+      'tools/call',
+      { name: 'mail__send', arguments: { marker }, _meta: meta },
+      { 'mcp-name': 'mail__send' },
+    );
+  }
+
+  it('never get the questions of each other, and are asked one after the other from then on', async () => {
+    const front = await gatewayFront({ servers: SERVERS });
+    const { child } = front.server('mail');
+    const ask = (id: string) =>
+      child.say({ jsonrpc: '2.0', id, method: 'elicitation/create', params: { message: 'Who?', requestedSchema: {} } });
+    const both = [call(front, 'Alice'), call(front, 'Bob')];
+    await until('both calls arrived', () => child.calls.length === 2);
+    ask('first');
+    await until('the question is refused', () => child.received.lines.some((line) => line.includes('"id":"first"')));
+    expect(child.received.last.error.code).toBe(-32603);
+    for (const index of [0, 1]) child.answer(index);
+    expect((await Promise.all(both)).map(({ answer }) => answer.result.resultType)).toEqual(['complete', 'complete']);
+    const alice = call(front, 'Alice');
+    await until('her call arrived', () => child.calls.length === 3);
+    const bob = call(front, 'Bob');
+    ask('second');
+    await until('she is waited for', () => {
+      front.clock.advance(15);
+      return front.server('mail').backend.dispatcher.inFlightCalls.size === 1;
+    });
+    expect((await alice).answer.result.resultType).toBe('input_required');
+    expect(child.calls).toHaveLength(3);
+    child.answer(2);
+    await until('his call arrived', () => child.calls.length === 4);
+    child.answer(3);
+    expect((await bob).answer.result.resultType).toBe('complete');
+  });
+});

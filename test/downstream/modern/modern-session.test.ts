@@ -154,6 +154,8 @@ describe('an answer to a client without a handshake', () => {
     const error = { code: -32002, message: 'no', data: { uri: 'x' } };
     expect(JSON.parse(answered('resources/read', { error })).error).toEqual({ ...error, code: -32602 });
     expect(JSON.parse(answered('resources/read', { error: { ...error, code: -32001 } })).error.code).toBe(-32001);
+    const visit = { code: -32042, message: 'visit', data: { elicitations: [] } };
+    expect(JSON.parse(answered('tools/call', { error: visit })).error).toEqual({ ...visit, code: -32603 });
   });
 
   it('says how long a list may be kept, and names the gateway', () => {

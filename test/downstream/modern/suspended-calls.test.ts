@@ -177,6 +177,12 @@ describe('the state of a suspended call', () => {
     expect(asked.settled).toBe(1);
   });
 
+  it('is refused if it is no string', () => {
+    const { peer, retry } = suspended();
+    for (const requestState of [5, {}, '']) expect(refusal(peer, { ...retry, requestState })).toBe(-32602);
+    expect(peer.gateway.exchanges).toHaveLength(1);
+  });
+
   it('is accepted with members in another order', () => {
     const { peer, asked, retry } = suspended();
     peer.request('tools/call', { arguments: { n: 1 }, ...retry, name: 'ask' });

@@ -3,15 +3,15 @@ import { ExclusiveClient } from '../../../src/gateway/dispatch/exclusive-client.
 import { InMemoryClient } from '../../support/in-memory-client.js';
 
 interface NamedCall {
-  readonly client: InMemoryClient;
+  readonly conversation: InMemoryClient;
   readonly name: string;
 }
 
 function admitting() {
   const admitted: string[] = [];
   const exclusive = new ExclusiveClient<NamedCall>(({ name }) => admitted.push(name));
-  const enter = (client: InMemoryClient, name: string): NamedCall => {
-    const call = { client, name };
+  const enter = (conversation: InMemoryClient, name: string): NamedCall => {
+    const call = { conversation, name };
     if (exclusive.enter(call)) admitted.push(name);
     return call;
   };
