@@ -35,7 +35,10 @@ describe('a server of the official SDK that refuses initialize', () => {
     expect(envelope).toEqual({
       'io.modelcontextprotocol/protocolVersion': '2026-07-28',
       'io.modelcontextprotocol/clientInfo': { name: 'test', version: '1' },
-      'io.modelcontextprotocol/clientCapabilities': { elicitation: {}, sampling: {}, roots: {} },
+      'io.modelcontextprotocol/clientCapabilities': {
+        ...{ elicitation: {}, sampling: {}, roots: {} },
+        extensions: { 'io.modelcontextprotocol/tasks': {} },
+      },
     });
 
     const greeted = gateway.call('m__greet');
