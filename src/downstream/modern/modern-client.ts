@@ -25,6 +25,12 @@ interface ClientExchange {
   requireInput(input: InputRequest): WithdrawInput;
 }
 
+/** A request for input that waits for a request of the client. */
+interface ParkedInput {
+  ask(): void;
+  refuse(): void;
+}
+
 export interface ModernClientOptions {
   readonly clock: Clock;
   readonly gateway: GatewayPort;
@@ -51,8 +57,8 @@ export class ModernClient implements DownstreamClient {
   #session: GatewaySession;
   /** Requests that were not settled yet, suspended ones included. */
   readonly #inFlight = new Set<ClientExchange>();
-  /** Requests for roots that no request of the client caused, and how to ask for each. */
-  readonly #parked = new Map<InputRequest, () => void>();
+  /** Requests for roots that no request of the client caused, until one of its requests can ask. */
+  readonly #parked = new Map<InputRequest, ParkedInput>();
 
   constructor({ clock, gateway, transport, profile, serverInfo, onInternalError }: ModernClientOptions) {
     const { principal, server, view, origin } = transport;
@@ -99,14 +105,16 @@ export class ModernClient implements DownstreamClient {
     }
     let withdraw: WithdrawInput = () => this.#parked.delete(input);
     const refuse = () => {
+      cancel();
       this.#parked.delete(input);
       input.fail(NOT_ASKING);
     };
     const cancel = this.#clock.schedule(PARKED_MS, refuse);
-    this.#parked.set(input, () => {
+    const ask = () => {
       cancel();
       withdraw = [...this.#inFlight].at(-1)?.requireInput(input) ?? withdraw;
-    });
+    };
+    this.#parked.set(input, { ask, refuse });
     return (...cancellation) => {
       cancel();
       withdraw(...cancellation);
@@ -119,7 +127,7 @@ export class ModernClient implements DownstreamClient {
     if (!exchange.isInteractive || this.#parked.size === 0) return;
     const parked = [...this.#parked.values()];
     this.#parked.clear();
-    for (const ask of parked) ask();
+    for (const { ask } of parked) ask();
   }
 
   ended(exchange: ClientExchange): void {
@@ -140,7 +148,7 @@ export class ModernClient implements DownstreamClient {
   }
 
   close(): void {
-    this.#parked.clear();
+    for (const { refuse } of [...this.#parked.values()]) refuse();
     this.listens.close();
     this.#session.close();
   }

@@ -283,6 +283,15 @@ describe('a server that asks for roots without a request of the client', () => {
     expect(Object.values(peer.answerTo(id)?.result.inputRequests)).toEqual([{ method: 'roots/list', params: {} }]);
   });
 
+  it('is refused when the client leaves', () => {
+    const peer = new ModernPeer();
+    peer.request('tools/list');
+    const roots = new Asked('roots/list');
+    peer.gateway.clients[0]?.requireInput(roots.input);
+    peer.pipe.close();
+    expect([roots.errors[0]?.code, peer.clock.pending]).toEqual([-32603, 0]);
+  });
+
   it('is refused after a while, and at once for anything else', () => {
     const peer = new ModernPeer();
     peer.request('tools/list');
