@@ -16,6 +16,7 @@ process.env.TRUNKLINE_HUB = 'off';
 const COMMANDS = [
   'approve',
   'cli',
+  'cli-serve',
   'clients',
   'completion',
   'listen-sdk',
