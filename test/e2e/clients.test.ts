@@ -41,7 +41,7 @@ describe('trunkline connect', () => {
     const { stdout } = await work.run(['connect', '--all', '--dry-run']);
     expect(stdout).toContain('Cursor: would add `trunkline` to ~/.cursor/mcp.json');
     const { changes } = JSON.parse((await work.run(['connect', '--all', '--dry-run', '--json'])).stdout);
-    expect(changes).toEqual([
+    expect(changes).toMatchObject([
       { client: 'cursor', title: 'Cursor', file, action: 'add' },
       { client: 'codex', title: 'Codex', file: join(work.folder, '.codex/config.toml'), action: 'add' },
     ]);
