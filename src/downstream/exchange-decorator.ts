@@ -29,6 +29,10 @@ export class ExchangeDecorator implements Exchange {
     return this.#exchange.conversation;
   }
 
+  get isSuspended(): boolean {
+    return this.#exchange.isSuspended;
+  }
+
   get isSettled(): boolean {
     return this.#exchange.isSettled;
   }

@@ -147,6 +147,8 @@ export interface Exchange {
    * one conversation.
    */
   readonly conversation: object;
+  /** Whether the client was asked for input and has not come back yet, so that the server waits and causes nothing. */
+  readonly isSuspended: boolean;
   /** Whether the request was answered or cancelled. Nothing more is sent for it then, except progress of a task. */
   readonly isSettled: boolean;
   /** Whether the client requested progress. */

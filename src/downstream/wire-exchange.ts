@@ -90,6 +90,8 @@ export abstract class WireExchange implements Exchange {
 
   abstract get conversation(): object;
 
+  abstract readonly isSuspended: boolean;
+
   get requestId(): string {
     return readText(this.#envelope.bytes, this.#envelope.id);
   }

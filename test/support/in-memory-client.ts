@@ -193,6 +193,7 @@ export class InMemoryExchange implements Exchange {
   readonly wantsProgress: boolean;
   logLevel: Exchange['logLevel'];
   takesInputRequests = false;
+  isSuspended = false;
   /** The raw result or error: of the server, or of the gateway. At most one. */
   readonly answers: string[] = [];
   /** The progress values. */

@@ -19,6 +19,7 @@ export interface LegacyExchangeOptions extends WireExchangeOptions {
 export class LegacyExchange extends WireExchange {
   readonly logLevel = undefined;
   readonly takesInputRequests = false;
+  readonly isSuspended = false;
   protected readonly form: AnswerForm = LEGACY_FORM;
   readonly #requireInput: LegacyExchangeOptions['requireInput'];
 

@@ -85,6 +85,11 @@ export class InputRounds implements ReplyChannel {
     return this.#options.context.principal;
   }
 
+  /** Whether no request of the client is open. */
+  get isSuspended(): boolean {
+    return this.#fronts.length === 0;
+  }
+
   get unwrittenBytes(): number {
     return this.#fronts.at(-1)?.reply.unwrittenBytes ?? 0;
   }

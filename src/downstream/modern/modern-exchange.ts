@@ -50,6 +50,10 @@ export class ModernExchange extends WireExchange {
     this.logLevel = requestedLogLevel(envelope);
   }
 
+  get isSuspended(): boolean {
+    return this.#rounds?.isSuspended === true;
+  }
+
   /** One pipe is one program. Over HTTP, different programs of one user may state the same about themselves. */
   get conversation(): object {
     return this.#options.reply.isShared ? this.client : this;

@@ -22,6 +22,7 @@ export class UriExchange implements Exchange {
   readonly wantsProgress = false;
   readonly logLevel = 'off';
   readonly takesInputRequests = false;
+  readonly isSuspended = false;
   readonly #onEnd: UriExchangeOptions['onEnd'];
   #isSettled = false;
   #onCancel: ((notification?: NotificationEnvelope) => void) | undefined;

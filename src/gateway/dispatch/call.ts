@@ -1,4 +1,4 @@
-import type { Exchange } from '../../downstream/port.js';
+import type { DownstreamClient, Exchange } from '../../downstream/port.js';
 import type { Due } from '../../timing/deadlines.js';
 import type { EndedBecause } from '../../upstream/port.js';
 import type { Slot } from './concurrency-limit.js';
@@ -41,7 +41,7 @@ export class Call implements Due {
     this.handling = handling;
   }
 
-  get conversation(): object {
-    return this.exchange.conversation;
+  get client(): DownstreamClient {
+    return this.exchange.client;
   }
 }

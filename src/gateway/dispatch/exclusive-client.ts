@@ -1,7 +1,8 @@
+import type { DownstreamClient } from '../../downstream/port.js';
+
 /** A call that may wait until the calls of another client are done. */
 export interface ExclusiveCall {
-  /** See `Exchange.conversation`. */
-  readonly conversation: object;
+  readonly client: DownstreamClient;
 }
 
 /**
@@ -13,7 +14,7 @@ export interface ExclusiveCall {
 export class ExclusiveClient<WaitingCall extends ExclusiveCall> {
   readonly #waiting = new Set<WaitingCall>();
   readonly #onAdmitted: (call: WaitingCall) => void;
-  #conversation: object | undefined;
+  #client: DownstreamClient | undefined;
   #calls = 0;
 
   /** `onAdmitted` is called for a call that had to wait. */
@@ -23,7 +24,7 @@ export class ExclusiveClient<WaitingCall extends ExclusiveCall> {
 
   /** Admits the call now if possible, and queues it otherwise. Returns whether it was admitted. */
   enter(call: WaitingCall): boolean {
-    const isFree = this.#calls === 0 || (this.#conversation === call.conversation && this.#waiting.size === 0);
+    const isFree = this.#calls === 0 || (this.#client === call.client && this.#waiting.size === 0);
     if (isFree) this.#admit(call);
     else this.#waiting.add(call);
     return isFree;
@@ -42,15 +43,15 @@ export class ExclusiveClient<WaitingCall extends ExclusiveCall> {
 
   #admitNext(): void {
     for (const call of this.#waiting) {
-      if (this.#calls > 0 && call.conversation !== this.#conversation) return;
+      if (this.#calls > 0 && call.client !== this.#client) return;
       this.#waiting.delete(call);
       this.#admit(call);
       this.#onAdmitted(call);
     }
   }
 
-  #admit({ conversation }: WaitingCall): void {
-    this.#conversation = conversation;
+  #admit({ client }: WaitingCall): void {
+    this.#client = client;
     this.#calls += 1;
   }
 }

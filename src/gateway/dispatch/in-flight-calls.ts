@@ -58,11 +58,12 @@ export class InFlightCalls {
    * decide, because a process that serves all clients knows none of them.
    *
    * Messages about a task name that task, so task requests are candidates only if no other call is in flight. Calls
-   * that are not interactive are candidates only if no interactive call is in flight.
+   * that are not interactive are candidates only if no interactive call is in flight, and those that wait for their client
+   * only if no other one is.
    */
   get cause(): Exchange | undefined {
     const all = this.#all.filter(({ isSettled }) => !isSettled);
-    const candidates = preferring(preferring(all, isNotTaskRequest), isInteractive);
+    const candidates = preferring(preferring(preferring(all, isNotTaskRequest), isInteractive), isActive);
     const latest = candidates.at(-1);
     return candidates.every(({ conversation }) => conversation === latest?.conversation) ? latest : undefined;
   }
@@ -119,4 +120,9 @@ function isNotTaskRequest({ request }: Exchange): boolean {
 function preferring(calls: readonly Exchange[], isOfKind: (call: Exchange) => boolean): readonly Exchange[] {
   const some = calls.filter(isOfKind);
   return some.length > 0 ? some : calls;
+}
+
+/** Whether the server works on the request, and does not wait for input of its client. */
+function isActive({ isSuspended }: Exchange): boolean {
+  return !isSuspended;
 }

@@ -3,15 +3,15 @@ import { ExclusiveClient } from '../../../src/gateway/dispatch/exclusive-client.
 import { InMemoryClient } from '../../support/in-memory-client.js';
 
 interface NamedCall {
-  readonly conversation: InMemoryClient;
+  readonly client: InMemoryClient;
   readonly name: string;
 }
 
 function admitting() {
   const admitted: string[] = [];
   const exclusive = new ExclusiveClient<NamedCall>(({ name }) => admitted.push(name));
-  const enter = (conversation: InMemoryClient, name: string): NamedCall => {
-    const call = { conversation, name };
+  const enter = (client: InMemoryClient, name: string): NamedCall => {
+    const call = { client, name };
     if (exclusive.enter(call)) admitted.push(name);
     return call;
   };
