@@ -18,8 +18,11 @@ const INSPECTORS = [
 /** What version 2 of the Inspector needs. */
 const NODE_OF_V2 = 24;
 
-/** Names are the fixture's own; Trunkline shows them with the key of the server before them. */
-const KEY = 'everything';
+/**
+ * Names are the fixture's own; Trunkline shows them with the key of the server before them. The key is short, so that the
+ * longest names stay whole with it.
+ */
+const KEY = 'it';
 const STEPS = [
   { method: 'tools/list', isEssential: true },
   {
@@ -159,8 +162,9 @@ function parsed(text) {
 }
 
 /** An answer as text to compare: names as the server itself spells them, and without what Trunkline is to add. */
-function shown({ code, result }, method, prefix) {
-  const text = (value) => `exit code ${code}, ${JSON.stringify(value)}`;
+function shown({ code, result: answer }, method, prefix) {
+  const result = withoutEra(answer);
+  const text = (value) => `exit code ${code}, ${JSON.stringify(sorted(value))}`;
   const kind = { 'tools/list': 'tools', 'prompts/list': 'prompts' }[method];
   if (prefix === undefined || result?.[kind] === undefined) return text(result);
   const entries = result[kind].filter(({ name }) => name !== 'trunkline__status');
@@ -168,6 +172,22 @@ function shown({ code, result }, method, prefix) {
   const ownName = (name) => (name.startsWith(prefix) ? name.slice(prefix.length) : `${name} without its prefix`);
   const own = entries.map((entry) => ({ ...entry, name: ownName(entry.name) }));
   return `${text({ ...result, [kind]: own })}${isComplete ? '' : ', without trunkline__status'}`;
+}
+
+/** The same value with the members of its objects in one order: the Inspector changes it in one era, and not in the other. */
+function sorted(value) {
+  if (Array.isArray(value)) return value.map(sorted);
+  if (typeof value !== 'object' || value === null) return value;
+  const names = Object.keys(value).sort();
+  return Object.fromEntries(names.map((name) => [name, sorted(value[name])]));
+}
+
+/** A modern Inspector is a modern client of Trunkline, and a legacy one of the fixture: what only one era has is left out. */
+function withoutEra(result) {
+  if (result === undefined || result === null) return result;
+  const { _meta, resultType, ttlMs, cacheScope, ...others } = result;
+  const { 'io.modelcontextprotocol/serverInfo': serverInfo, ...meta } = _meta ?? {};
+  return Object.keys(meta).length > 0 ? { ...others, _meta: meta } : others;
 }
 
 /** A Trunkline that an Inspector started ends with it. */
