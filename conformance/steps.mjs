@@ -1,4 +1,4 @@
-// How many commands, hand edits and seconds does it take until Claude Code has the eight servers of Claude Desktop? A home
+// How many commands and seconds does it take until Claude Code has the eight servers of Claude Desktop? A home
 // folder in which eight real servers stand in Claude Desktop's file, as most people write them (`npx -y …`), and four tools
 // that other people and we have written. Each tool goes the shortest way that its documentation and its help describe.
 import { execFile, spawn } from 'node:child_process';
@@ -112,7 +112,7 @@ async function measure(name, { version, node, take, remark }) {
       seen = await look(place);
     }
     const seconds = (performance.now() - startedAt) / 1000;
-    return { name, version: version ?? 'this one', commands, edits: 0, seconds, remark, ...seen };
+    return { name, version: version ?? 'this one', commands, seconds, remark, ...seen };
   } finally {
     for (const { pid } of kept) endGroup(pid);
     await runIn(place, process.execPath, [CLI, 'stop', '--all']);
@@ -267,11 +267,11 @@ function print(measured) {
   const lines = [
     `${client.package} ${client.version}, ${servers.goodKeys.length} servers in Claude Desktop's file, Node ${process.version}, ${type()}, ${cpus().length} × ${cpu?.model.trim()}`,
     '',
-    '| Tool | Commands | Hand edits | Seconds | Claude Code connects to | Servers with tools | What else |',
-    '|---|---|---|---|---|---|---|',
-    ...measured.map(({ name, version, commands, edits, seconds, isDone, connected, entries: all, reached, remark }) => {
+    '| Tool | Commands | Seconds | Claude Code connects to | Servers with tools | What else |',
+    '|---|---|---|---|---|---|',
+    ...measured.map(({ name, version, commands, seconds, isDone, connected, entries: all, reached, remark }) => {
       const time = isDone ? seconds.toFixed(0) : `not after ${Math.round(seconds)}`;
-      const cells = [`${name} ${version}`, commands, edits, time, `${connected} of ${all}`, `${reached} of 8`, remark];
+      const cells = [`${name} ${version}`, commands, time, `${connected} of ${all}`, `${reached} of 8`, remark];
       return `| ${cells.join(' | ')} |`;
     }),
   ];

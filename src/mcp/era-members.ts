@@ -4,6 +4,9 @@ import type { Edit } from '../json/splice.js';
 import type { ResponseEnvelope } from './envelope.js';
 import type { RelayedRequest } from './relayed-request.js';
 
+/** The member of a notification's `_meta` that names the `subscriptions/listen` request it belongs to. */
+export const SUBSCRIPTION_ID = 'io.modelcontextprotocol/subscriptionId';
+
 /** The members of `_meta` that a modern client puts into each request; a legacy server knows none of them. */
 const OF_META: ReadonlySet<string> = new Set(
   ['protocolVersion', 'clientInfo', 'clientCapabilities', 'logLevel'].map((name) => `io.modelcontextprotocol/${name}`),

@@ -26,7 +26,7 @@ export function wrapTaskId({ maker, original }: TaskOrigin, holder: string, seal
 export function unwrapTaskId(id: string, holder: string, seal: Hmac): TaskOrigin | undefined {
   const [, maker, mac, original] = /^([^:]+):([^:]+):(.*)$/s.exec(id) ?? [];
   if (maker === undefined || mac === undefined || original === undefined) return undefined;
-  return isSame(mac, seal(sealed(maker, original, holder))) ? { maker, original } : undefined;
+  return isSameSeal(mac, seal(sealed(maker, original, holder))) ? { maker, original } : undefined;
 }
 
 /** Joins the parts unambiguously, whatever they contain. */
@@ -34,8 +34,8 @@ function sealed(maker: string, original: string, holder: string): string {
   return JSON.stringify([maker, holder, original]);
 }
 
-/** Compares in a time that does not depend on where the texts differ. */
-function isSame(a: string, b: string): boolean {
+/** Compares in a time that does not depend on where the seals differ. */
+export function isSameSeal(a: string, b: string): boolean {
   let difference = a.length ^ b.length;
   for (let index = 0; index < a.length; index += 1) difference |= a.charCodeAt(index) ^ b.charCodeAt(index % b.length);
   return difference === 0;

@@ -268,7 +268,7 @@ export class InputRounds implements ReplyChannel {
   }
 }
 
-/** The id does not matter: whoever gets the response replaces it. */
+/** The id does not matter: the server request that gets the response has its own. */
 const ANY_ID = toBytes('0');
 const CANCELED = toBytes('{"action":"cancel"}');
 

@@ -1,6 +1,6 @@
 import { canonicalObject } from '../../json/canonical-json.js';
 import type { RelayedRequest } from '../../mcp/relayed-request.js';
-import type { Hmac } from '../../mcp/task-id.js';
+import { type Hmac, isSameSeal } from '../../mcp/task-id.js';
 
 /** What the gateway must know when a client comes back with input. The client keeps it as `requestState`. */
 export interface InputState {
@@ -37,7 +37,7 @@ export function openState(text: string, context: StateContext, seal: Hmac): Inpu
   const payload = text.slice(0, end);
   const [prefix, call, round, instance] = payload.split('.');
   if (prefix !== PREFIX || call === undefined || round === undefined || instance === undefined) return undefined;
-  return isSame(text.slice(end + 1), seal(sealed(payload, context)))
+  return isSameSeal(text.slice(end + 1), seal(sealed(payload, context)))
     ? { call, round: Number(round), instance }
     : undefined;
 }
@@ -54,7 +54,7 @@ export function wrapServerState(original: string, context: StateContext, seal: H
 export function unwrapServerState(text: string, context: StateContext, seal: Hmac): string | undefined {
   const [, mac, original] = /^P\.([^.]*)\.(.*)$/s.exec(text) ?? [];
   if (mac === undefined || original === undefined) return undefined;
-  return isSame(mac, seal(sealed(original, context))) ? original : undefined;
+  return isSameSeal(mac, seal(sealed(original, context))) ? original : undefined;
 }
 
 /** The request without what differs each time that the client sends it. */
@@ -67,13 +67,6 @@ const CHANGING: ReadonlySet<string> = new Set(['_meta', 'inputResponses', 'reque
 /** Joins the parts unambiguously, whatever they contain. */
 function sealed(payload: string, { principal, request }: StateContext): string {
   return JSON.stringify(['input', payload, principal, request]);
-}
-
-/** Compares in a time that does not depend on where the texts differ. */
-function isSame(a: string, b: string): boolean {
-  let difference = a.length ^ b.length;
-  for (let index = 0; index < a.length; index += 1) difference |= a.charCodeAt(index) ^ b.charCodeAt(index % b.length);
-  return difference === 0;
 }
 
 /** The name of this process in the states of its calls. */

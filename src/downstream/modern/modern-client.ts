@@ -16,7 +16,7 @@ import { ModernForm } from './modern-form.js';
 /** How long a request for roots waits for a request of the client. */
 const PARKED_MS = 10_000;
 
-const NOT_ASKING = new RpcError(RPC_CODES.internalError, 'No request is in flight that could ask the client');
+export const NOT_ASKING = new RpcError(RPC_CODES.internalError, 'No request is in flight that could ask the client');
 
 /** A request of the client, as far as the client must know it. */
 interface ClientExchange {

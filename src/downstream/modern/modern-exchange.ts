@@ -10,7 +10,7 @@ import type { Exchange, GatewaySeals, InputRequest, WithdrawInput } from '../por
 import { WireExchange, type WireExchangeOptions } from '../wire-exchange.js';
 import { InputRounds } from './input-rounds.js';
 import { instanceName, requestDigest, type StateContext, wrapServerState } from './input-state.js';
-import type { ModernClient } from './modern-client.js';
+import { type ModernClient, NOT_ASKING } from './modern-client.js';
 import { requestedLogLevel } from './request-facts.js';
 import type { SuspendedCalls } from './suspended-calls.js';
 
@@ -29,7 +29,6 @@ export interface ModernExchangeOptions extends WireExchangeOptions {
 const INTERACTIVE: ReadonlySet<string> = new Set([METHODS.callTool, METHODS.getPrompt, METHODS.readResource]);
 
 const TOO_MANY = new RpcError(RPC_CODES.internalError, 'Too many calls wait for input of their clients');
-const NOT_ASKING = new RpcError(RPC_CODES.internalError, 'No request is in flight that could ask the client');
 
 /** A request of a client that speaks a revision without a handshake. */
 export class ModernExchange extends WireExchange {

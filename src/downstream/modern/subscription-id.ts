@@ -2,8 +2,8 @@ import { editMembers } from '../../json/edit-members.js';
 import { isObject, toBytes, valuesAt } from '../../json/json-text.js';
 import type { Edit, SplicedMessage } from '../../json/splice.js';
 import { join } from '../../jsonrpc/message.js';
+import { SUBSCRIPTION_ID } from '../../mcp/era-members.js';
 
-const SUBSCRIPTION_ID = 'io.modelcontextprotocol/subscriptionId';
 const MEMBER = toBytes(`${JSON.stringify(SUBSCRIPTION_ID)}:`);
 const META = toBytes('"_meta":{');
 const PARAMS = toBytes('"params":{"_meta":{');

@@ -7,7 +7,7 @@ import type { Outcome } from '../../upstream/port.js';
 /** Scans messages of the gateway's own. What they contain of other messages was checked when those were read. */
 export const scanOwn = createScan(() => true);
 
-/** A response in place of a server's own, with a result as JSON or an error. Whoever answers with it replaces the id. */
+/** A response in place of a server's own, with a result as JSON or an error. Its id is replaced when it is sent. */
 export function madeResponse(content: Uint8Array | RpcError): ResponseEnvelope {
   const message = content instanceof RpcError ? errorMessage(ANY_ID, content) : resultMessage(ANY_ID, content);
   return toResponse(splice(message));

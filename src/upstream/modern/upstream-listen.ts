@@ -5,6 +5,8 @@ import { parseJson } from '../../json/parse-json.js';
 import { splice } from '../../json/splice.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
 import type { NotificationEnvelope, ScanEnvelope } from '../../mcp/envelope.js';
+import { SUBSCRIPTION_ID } from '../../mcp/era-members.js';
+import { LISTS } from '../../mcp/lists.js';
 import { METHODS } from '../../mcp/methods.js';
 import type { Cancel, Clock } from '../../timing/clock.js';
 import type { Channel } from '../dialect.js';
@@ -54,7 +56,7 @@ const LASTING_MS = 60_000;
  */
 export class UpstreamListen {
   readonly #options: UpstreamListenOptions;
-  readonly #lists: readonly (typeof LISTS)[number][];
+  readonly #lists: readonly (typeof REPORTED)[number][];
   readonly #uris = new Set<string>();
   #waiting: { readonly uri: string; readonly done: OnSubscribed }[] = [];
   /** Acknowledged. */
@@ -69,7 +71,7 @@ export class UpstreamListen {
 
   constructor(options: UpstreamListenOptions) {
     this.#options = options;
-    this.#lists = LISTS.filter(({ capability }) => options.offers(`${capability}.listChanged`));
+    this.#lists = REPORTED.filter(({ capability }) => options.offers(`${capability}.listChanged`));
   }
 
   /** Opens the stream, if the server has anything to report. */
@@ -230,10 +232,11 @@ export class UpstreamListen {
 /** Nobody waits for the answer, which comes when the stream ends. */
 const STANDING = { idleMs: Number.POSITIVE_INFINITY, maxMs: Number.POSITIVE_INFINITY };
 
-const LISTS = [
-  { capability: 'tools', wish: 'toolsListChanged', method: 'notifications/tools/list_changed' },
-  { capability: 'prompts', wish: 'promptsListChanged', method: 'notifications/prompts/list_changed' },
-  { capability: 'resources', wish: 'resourcesListChanged', method: 'notifications/resources/list_changed' },
+/** The lists whose changes a stream can report. */
+const REPORTED = [
+  { capability: 'tools', wish: 'toolsListChanged', method: LISTS.tools.changed },
+  { capability: 'prompts', wish: 'promptsListChanged', method: LISTS.prompts.changed },
+  { capability: 'resources', wish: 'resourcesListChanged', method: LISTS.resources.changed },
 ] as const;
 
 const NOT_REPORTED = new RpcError(RPC_CODES.invalidParams, 'The server does not report updates of this resource');
@@ -262,5 +265,3 @@ function withoutSubscription(notification: NotificationEnvelope, scan: ScanEnvel
   const without = scan(splice({ bytes, span, edits }));
   return without.kind === 'notification' ? without : notification;
 }
-
-const SUBSCRIPTION_ID = 'io.modelcontextprotocol/subscriptionId';
