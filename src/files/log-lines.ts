@@ -13,29 +13,35 @@ const READ_BYTES = 64 * 1024;
 /** Time between two looks at a file that is followed. */
 const LOOK_EVERY_MS = 250;
 
-/** Yields the lines of a log file and of its rotated predecessors, the oldest first. Yields nothing if there is none. */
+/**
+ * Yields the lines of a log file and of its rotated predecessors, the oldest first. Yields nothing if there is none. The
+ * files are closed when the caller takes no more lines.
+ */
 export async function* logLines(options: LogLinesOptions): AsyncGenerator<string> {
   let [current, ...later] = await openAll(options);
-  while (current !== undefined || options.isFollowed) {
-    if (current !== undefined) {
-      // A file that is read is done once there is a later one: nothing is written to it any more.
-      yield* current.lines();
-      later = later.length > 0 ? later : await openLater(options, current);
-    } else {
-      later = await openAll(options);
-    }
-    if (later.length > 0) {
+  try {
+    while (current !== undefined || options.isFollowed) {
       if (current !== undefined) {
+        // A file that is read is done once there is a later one: nothing is written to it any more.
         yield* current.lines();
-        await current.close();
+        later = later.length > 0 ? later : await openLater(options, current);
+      } else {
+        later = await openAll(options);
       }
-      [current, ...later] = later;
-    } else if (options.isFollowed) {
-      await new Promise((resolve) => setTimeout(resolve, LOOK_EVERY_MS));
-    } else {
-      await current?.close();
-      return;
+      if (later.length > 0) {
+        if (current !== undefined) {
+          yield* current.lines();
+          await current.close();
+        }
+        [current, ...later] = later;
+      } else if (options.isFollowed) {
+        await new Promise((resolve) => setTimeout(resolve, LOOK_EVERY_MS));
+      } else {
+        return;
+      }
     }
+  } finally {
+    for (const each of [current, ...later]) await each?.close();
   }
 }
 
@@ -97,6 +103,7 @@ class OpenFile {
   }
 
   async close(): Promise<void> {
+    if (!this.isOpen) return;
     this.isOpen = false;
     await this.#handle.close();
   }

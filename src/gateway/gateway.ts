@@ -147,14 +147,14 @@ export class Gateway implements GatewayPort {
   }
 
   describe(facts: ClientFacts): GatewayDescription {
+    const [own] = facts.server === undefined ? [] : this.#pool.of(facts.server);
+    if (own !== undefined) {
+      const { capabilities = {}, instructions = '' } = this.#handshake(own) ?? {};
+      return { offered: [capabilities], instructions };
+    }
     const named = this.#named(this.#viewNameFor(facts));
-    const { server } = facts;
-    const isShown = ({ key }: Backend) => (server === undefined ? named?.showsServer(key) !== false : key === server);
-    const backends = this.#oldest.filter(isShown);
-    const description = this.#description(backends, named);
-    const [own] = backends;
-    if (server === undefined || own === undefined) return description;
-    return { ...description, instructions: this.#handshake(own)?.instructions ?? '' };
+    const isShown = ({ key }: Backend) => facts.server === undefined && named?.showsServer(key) !== false;
+    return this.#description(this.#oldest.filter(isShown), named);
   }
 
   /**

@@ -1,4 +1,4 @@
-import { appendFileSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { appendFileSync, mkdtempSync, readdirSync, readlinkSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -16,6 +16,15 @@ async function all(): Promise<string[]> {
   const lines: string[] = [];
   for await (const line of logLines({ file, maxFiles: 5, isFollowed: false })) lines.push(line);
   return lines;
+}
+
+/** Empty if the descriptor was closed meanwhile. */
+function linkOf(path: string): string[] {
+  try {
+    return [readlinkSync(path)];
+  } catch {
+    return [];
+  }
 }
 
 describe('the lines of a log', () => {
@@ -45,5 +54,16 @@ describe('the lines of a log', () => {
     expect((await lines.next()).value).toBe('second file');
     expect((await lines.next()).value).toBe('third file');
     await lines.return(undefined);
+  });
+
+  it.runIf(process.platform === 'linux')('keep no file open when nobody wants more of them', async () => {
+    const openFiles = () => readdirSync('/proc/self/fd').flatMap((fd) => linkOf(`/proc/self/fd/${fd}`));
+    writeFileSync(`${file}.1`, 'one\ntwo\n');
+    writeFileSync(file, 'three\n');
+    const lines = logLines({ file, maxFiles: 5, isFollowed: true });
+    expect((await lines.next()).value).toBe('one');
+    expect(openFiles()).toContain(file);
+    await lines.return(undefined);
+    expect(openFiles().filter((path) => path.startsWith(folder))).toEqual([]);
   });
 });
