@@ -3,8 +3,8 @@ import type { Edit } from './splice.js';
 
 /** What to change in an object. */
 export interface MemberChanges {
-  /** Whether to remove the members of this name. */
-  readonly removes?: (name: string) => boolean;
+  /** Whether to remove a member. Called for each, in order. */
+  readonly removes?: (name: string, value: Span) => boolean;
   /** Members to add at the end, as JSON without the braces. The caller removes members of the same name. */
   readonly add?: Uint8Array | undefined;
 }
@@ -16,7 +16,7 @@ export interface MemberChanges {
 export function editMembers(bytes: Uint8Array, object: Span, { removes, add }: MemberChanges): Edit[] {
   const members: Member[] = [];
   visitMembers(bytes, object.start, Number.POSITIVE_INFINITY, (key, value) => {
-    members.push({ start: key.start, end: value.end, isRemoved: removes?.(readString(bytes, key)) === true });
+    members.push({ start: key.start, end: value.end, isRemoved: removes?.(readString(bytes, key), value) === true });
   });
   const edits: Edit[] = removes === undefined ? [] : removals(members);
   if (add === undefined) return edits;

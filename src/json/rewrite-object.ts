@@ -1,4 +1,6 @@
-import { readString, type Span, toBytes, visitMembers } from './json-text.js';
+import { editMembers } from './edit-members.js';
+import { type Span, toBytes } from './json-text.js';
+import { type Edit, splice } from './splice.js';
 
 /** What becomes of a member that is taken out. */
 export const REMOVED = Symbol('removed');
@@ -16,53 +18,23 @@ export interface ObjectRewrite {
  * readers differ in which of them they take.
  */
 export function rewriteObject(bytes: Uint8Array, span: Span, { change, insert }: ObjectRewrite): Uint8Array {
-  const members: Member[] = [];
   const names = new Set<string>();
-  visitMembers(bytes, span.start, Number.POSITIVE_INFINITY, (key, value) => {
-    const name = readString(bytes, key);
-    names.add(name);
-    members.push({ key, value, becomes: change(name, value) });
+  const changed: Edit[] = [];
+  let isEmptied = true;
+  const removed = editMembers(bytes, span, {
+    removes: (name, value) => {
+      names.add(name);
+      const becomes = change(name, value);
+      if (becomes === REMOVED) return true;
+      isEmptied = false;
+      if (becomes !== undefined) changed.push({ span: value, text: becomes });
+      return false;
+    },
   });
-  const inserted = insert?.(names) ?? [];
-  const lastKept = members.findLastIndex(({ becomes }) => becomes !== REMOVED);
-  const pieces: Uint8Array[] = [bytes.subarray(span.start, span.start + 1)];
-  inserted.forEach((member, index) => {
-    pieces.push(member);
-    if (index < inserted.length - 1 || lastKept >= 0) pieces.push(COMMA);
-  });
-  let position = span.start + 1;
-  members.slice(0, lastKept + 1).forEach(({ key, value, becomes }, index) => {
-    if (becomes === undefined) return;
-    const isRemoved = becomes === REMOVED;
-    pieces.push(bytes.subarray(position, isRemoved ? key.start : value.start));
-    if (!isRemoved) pieces.push(becomes);
-    // A removed member takes the comma after it along. One follows, because a member that is kept does.
-    position = isRemoved ? (members[index + 1]?.key.start ?? value.end) : value.end;
-  });
-  const [first, last] = [members[lastKept + 1], members.at(-1)];
-  if (first !== undefined && last !== undefined) {
-    // The removed members at the end take the comma before them along.
-    pieces.push(bytes.subarray(position, lastKept < 0 ? first.key.start : members[lastKept]?.value.end));
-    position = last.value.end;
-  }
-  pieces.push(bytes.subarray(position, span.end));
-  return joined(pieces);
-}
-
-interface Member {
-  readonly key: Span;
-  readonly value: Span;
-  readonly becomes: Uint8Array | typeof REMOVED | undefined;
+  const inserted = (insert?.(names) ?? []).flatMap((member, at) => (at === 0 ? [member] : [COMMA, member]));
+  if (inserted.length > 0 && !isEmptied) inserted.push(COMMA);
+  const first = { start: span.start + 1, end: span.start + 1 };
+  return splice({ bytes, span, edits: [...inserted.map((text) => ({ span: first, text })), ...removed, ...changed] });
 }
 
 const COMMA = toBytes(',');
-
-function joined(pieces: readonly Uint8Array[]): Uint8Array {
-  const out = new Uint8Array(pieces.reduce((length, piece) => length + piece.length, 0));
-  let at = 0;
-  for (const piece of pieces) {
-    out.set(piece, at);
-    at += piece.length;
-  }
-  return out;
-}

@@ -15,7 +15,7 @@ export type TokenText = Omit<Required<Edit>, 'span'>;
 export interface SplicedMessage {
   readonly bytes: Uint8Array;
   readonly span: Span;
-  /** In any order. Their spans do not overlap. */
+  /** In any order. Their spans do not overlap. Several that insert at one place go there in this order. */
   readonly edits: readonly Edit[];
   /**
    * The lease on the memory of `bytes`, if the message is large (`io/lease.ts`). The code that writes, copies or drops
@@ -91,7 +91,7 @@ function inOrder(edits: readonly Edit[]): readonly Edit[] {
   if (edits.length !== 2 || first === undefined || second === undefined) {
     return [...edits].sort((a, b) => a.span.start - b.span.start);
   }
-  return first.span.start < second.span.start ? edits : [second, first];
+  return first.span.start <= second.span.start ? edits : [second, first];
 }
 
 /** Returns the edits of both lists. Avoids an allocation when one of them is empty, as it is for most messages. */
