@@ -1,23 +1,11 @@
 import { spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { CLI, type Message } from '../support/gateway-process.js';
-import { HubPlace } from '../support/hub-place.js';
+import { sharedPlace } from '../support/hub-place.js';
 import { copyInto } from '../support/own-copy.js';
 import { until } from '../support/processes.js';
-
-const places: HubPlace[] = [];
-
-function shared(...[options]: ConstructorParameters<typeof HubPlace>): HubPlace {
-  const place = new HubPlace(options);
-  places.push(place);
-  return place;
-}
-
-afterEach(async () => {
-  for (const place of places.splice(0)) await place.dispose();
-});
 
 const LAB = { servers: { lab: {} } };
 
@@ -31,7 +19,7 @@ function toolsCall(id: number, name: string, args: Message = {}): string {
 
 describe('a hub that is killed', () => {
   it('F99: leaves its clients to the next one, which takes no late answer for its own', async () => {
-    const place = shared(LAB);
+    const place = sharedPlace(LAB);
     const [one, other] = [await place.client({}, { handshake: false }), await place.client()];
     await one.initialize('2025-11-25', { roots: {} });
     await one.listTools();
@@ -62,7 +50,7 @@ describe('a hub that is killed', () => {
 
 describe('a hub that ends by SIGTERM', () => {
   it('F100: is replaced when a client needs one, and calls in flight are answered', async () => {
-    const place = shared(LAB);
+    const place = sharedPlace(LAB);
     const client = await place.client();
     await client.listTools();
     const ended = place.hubPid;
@@ -79,7 +67,7 @@ describe('a hub that ends by SIGTERM', () => {
 
 describe('a hub that is stopped by SIGSTOP', () => {
   it('F101: keeps its clients, while a new client is served alone and no second hub is started', async () => {
-    const place = shared(LAB);
+    const place = sharedPlace(LAB);
     const before = await place.client();
     await before.listTools();
     process.kill(place.hubPid, 'SIGSTOP');
@@ -94,7 +82,7 @@ describe('a hub that is stopped by SIGSTOP', () => {
 
 describe('a hub that fails at every start', () => {
   it('F103: is started three times, and then the client serves itself', async () => {
-    const place = shared(LAB);
+    const place = sharedPlace(LAB);
     const preload = join(place.folder, 'fail.cjs');
     mkdirSync(place.folder, { recursive: true });
     writeFileSync(preload, "if (process.argv.includes('--place')) process.exit(1);");
@@ -107,14 +95,14 @@ describe('a hub that fails at every start', () => {
 
 describe('a hub that may not serve a client', () => {
   it('is started with `hub: auto` and not with `hub: off`, and takes as many clients as `hubClients` says', async () => {
-    const off = shared({ ...LAB, gateway: { hub: 'off' }, env: { TRUNKLINE_HUB: '' } });
+    const off = sharedPlace({ ...LAB, gateway: { hub: 'off' }, env: { TRUNKLINE_HUB: '' } });
     await (await off.client()).listTools();
     expect(off.hubPids).toEqual([]);
-    const on = shared({ ...LAB, gateway: { hub: 'auto' }, env: { TRUNKLINE_HUB: '' } });
+    const on = sharedPlace({ ...LAB, gateway: { hub: 'auto' }, env: { TRUNKLINE_HUB: '' } });
     await (await on.client()).listTools();
     expect(on.hubPids).toHaveLength(1);
 
-    const full = shared({ ...LAB, gateway: { hubClients: 1 } });
+    const full = sharedPlace({ ...LAB, gateway: { hubClients: 1 } });
     await (await full.client()).listTools();
     await (await full.client()).listTools();
     await until('two servers', () => full.serverPids('lab.mjs').length === 2);
@@ -124,7 +112,7 @@ describe('a hub that may not serve a client', () => {
 
 describe('a client of a later version', () => {
   it('F112: starts a hub of its version, to which the other clients move with their sessions', async () => {
-    const place = shared(LAB);
+    const place = sharedPlace(LAB);
     const older = await place.client();
     await older.listTools();
     const before = place.hubPid;
@@ -142,7 +130,7 @@ describe('a client of a later version', () => {
 
 describe('a client of a hub', () => {
   it('that closes stdin at once gets the answers of a server that starts slowly', async () => {
-    const place = shared({ servers: { lab: { args: ['slow=3000'] } } });
+    const place = sharedPlace({ servers: { lab: { args: ['slow=3000'] } } });
     const client = await place.client();
     const answer = client.call('lab__wait', { delayMs: 0, marker: 'late' });
     const code = client.end();
@@ -151,7 +139,7 @@ describe('a client of a hub', () => {
   });
 
   it('F105: that is killed within a line is forgotten with its calls, and the hub ends when it is idle', async () => {
-    const place = shared({ ...LAB, gateway: { hubIdle: '100ms' } });
+    const place = sharedPlace({ ...LAB, gateway: { hubIdle: '100ms' } });
     const client = await place.client();
     await client.listTools();
     client.send(toolsCall(900, 'lab__wait', { delayMs: 600_000 }));
@@ -164,7 +152,7 @@ describe('a client of a hub', () => {
   });
 
   it('that ends by SIGTERM leaves the hub to others', async () => {
-    const place = shared(LAB);
+    const place = sharedPlace(LAB);
     const [one, other] = [await place.client(), await place.client()];
     one.kill('SIGTERM');
     expect(await one.exited).toBe(0);
@@ -172,7 +160,7 @@ describe('a client of a hub', () => {
   });
 
   it('sends and gets messages of 10 MiB, and batches', async () => {
-    const place = shared(LAB);
+    const place = sharedPlace(LAB);
     const client = await place.client({}, { handshake: false });
     await client.initialize('2025-03-26');
     await client.listTools();
@@ -190,7 +178,7 @@ describe('a client of a hub', () => {
   });
 
   it('F104: that reads nothing delays no other, loses no answer without a word, and goes on when it reads again', async () => {
-    const place = shared(LAB);
+    const place = sharedPlace(LAB);
     const [silent, other] = [await place.client({ mayBreak: true }), await place.client()];
     await silent.listTools();
     silent.pauseReading();
@@ -207,7 +195,7 @@ describe('a client of a hub', () => {
 
 describe('the process of a hub', () => {
   it('F106: has no marks of an outer Trunkline, is in a session of its own, and ignores the end of a terminal', async () => {
-    const place = shared(LAB);
+    const place = sharedPlace(LAB);
     const client = await place.client({ env: { TRUNKLINE_FAMILY_outer: '1' } });
     await client.listTools();
     const pid = place.hubPid;
@@ -220,7 +208,7 @@ describe('the process of a hub', () => {
   });
 
   it('looks for programs where any of its clients does, once a server starts again', async () => {
-    const place = shared(LAB);
+    const place = sharedPlace(LAB);
     const first = await place.client();
     await first.untilState('lab', 'ready');
     const second = await place.client({ env: { PATH: `/opt/of-the-second:${process.env.PATH}` } });
@@ -233,7 +221,7 @@ describe('the process of a hub', () => {
   });
 
   it('answers a client that is a shell pipe', async () => {
-    const place = shared(LAB);
+    const place = sharedPlace(LAB);
     const first = await place.client();
     await first.listTools();
     const lines = [

@@ -3,25 +3,13 @@
 import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { hubNumbers } from '../../src/hub/place.js';
 import type { GatewayProcess, Message } from '../support/gateway-process.js';
-import { HubPlace } from '../support/hub-place.js';
+import { type HubPlace, sharedPlace } from '../support/hub-place.js';
 import { copyInto } from '../support/own-copy.js';
 import { fixture, until } from '../support/processes.js';
 import { repetitions } from '../support/repetitions.js';
-
-const places: HubPlace[] = [];
-
-function shared(...[options]: ConstructorParameters<typeof HubPlace>): HubPlace {
-  const place = new HubPlace(options);
-  places.push(place);
-  return place;
-}
-
-afterEach(async () => {
-  for (const place of places.splice(0)) await place.dispose();
-});
 
 const LAB = { servers: { lab: {} } };
 
@@ -40,7 +28,7 @@ const withFilesOf = (blocks: number) => ['/bin/sh', '-c', `ulimit -f ${blocks}; 
 
 describe('on a full disk', () => {
   it('F138: a client that would start a hub serves itself and says why, and nothing of the attempt is left', async () => {
-    const place = shared(LAB);
+    const place = sharedPlace(LAB);
     const client = await place.client({ via: withFilesOf(0) });
     expect(await textOf(client, 'alone')).toBe('alone');
     expect(await service(client)).toContain('the shared process cannot be started (EFBIG');
@@ -48,7 +36,7 @@ describe('on a full disk', () => {
   });
 
   it('F139: a hub that can write neither its log nor a cache serves its clients, and so does the next one', async () => {
-    const place = shared(LAB);
+    const place = sharedPlace(LAB);
     const via = withFilesOf(1);
     const [one, other] = [await place.client({ via, args: ['-v'] }), await place.client({ via })];
     for (const client of [one, other]) expect(await textOf(client, 'shared')).toBe('shared');
@@ -76,7 +64,7 @@ function openTo(place: HubPlace): void {
 
 describe('in folders that cannot be written', () => {
   it('F140: a client serves itself and says which folder it is', async () => {
-    const place = shared(LAB);
+    const place = sharedPlace(LAB);
     openTo(place);
     chmodSync(place.hubs, 0o555);
     const hubs = join(place.hubs, 'hubs');
@@ -89,7 +77,7 @@ describe('in folders that cannot be written', () => {
   it.runIf(process.getuid?.() === 0)('clients of a user without a home share a hub below /tmp', async () => {
     const hubs = `/tmp/trunkline-${USER}`;
     rmSync(hubs, { recursive: true, force: true });
-    const place = shared({ ...LAB, gateway: { hubIdle: '1ms' } });
+    const place = sharedPlace({ ...LAB, gateway: { hubIdle: '1ms' } });
     openTo(place);
     try {
       const via = ['env', '-u', 'TRUNKLINE_HUB_DIR', 'HOME=/nonexistent', ...AS_USER];
@@ -107,7 +95,7 @@ describe('in folders that cannot be written', () => {
 
 describe('a client that comes', () => {
   it('F141: at the moment at which the idle hub ends gets a hub, round after round', async () => {
-    const place = shared({ ...LAB, gateway: { hubIdle: '1ms' } });
+    const place = sharedPlace({ ...LAB, gateway: { hubIdle: '1ms' } });
     let last = await place.client();
     for (let round = 1; round <= repetitions({ full: 40, short: 3 }); round += 1) {
       // Both at once: the hub ends while the next client looks for it, starts, or says hello.
@@ -120,7 +108,7 @@ describe('a client that comes', () => {
   });
 
   it('F142: before the hub has read its configuration is not refused for the number of those that came with it', async () => {
-    const place = shared(LAB);
+    const place = sharedPlace(LAB);
     const gate = join(place.folder, 'gate');
     const waits = `while [ ! -e ${gate} ]; do sleep 0.02; done; echo secret`;
     const reference = ['$', '{secret:name}'].join('');
@@ -134,7 +122,7 @@ describe('a client that comes', () => {
   });
 
   it('F143: with another wire protocol is refused, and the hub goes on', async () => {
-    const place = shared(LAB);
+    const place = sharedPlace(LAB);
     const client = await place.client();
     const { answer, socket } = await hello(place, { wire: 2 });
     expect(answer).toEqual({ ok: false, because: 'malformed' });
@@ -157,7 +145,7 @@ function hello(place: HubPlace, more: Message = {}): Promise<{ answer: Message; 
 
 describe('a client whose hub dies', () => {
   it('F144: within a line goes on with that line at the next hub', async () => {
-    const place = shared(LAB);
+    const place = sharedPlace(LAB);
     const client = await place.client();
     await client.listTools();
     client.forget();
@@ -172,7 +160,7 @@ describe('a client whose hub dies', () => {
   });
 
   it('F144: within an answer gets that line broken off, and a whole answer that says so', async () => {
-    const place = shared(LAB);
+    const place = sharedPlace(LAB);
     const client = await place.client({ mayBreak: true });
     await client.listTools();
     client.pauseReading();
@@ -191,7 +179,7 @@ describe('a client whose hub dies', () => {
 
 describe('a hub whose program is gone, as after an update', () => {
   it('F145: serves on: clients come and leave, a server restarts, and a changed configuration is applied or refused', async () => {
-    const place = shared(LAB);
+    const place = sharedPlace(LAB);
     const installed = mkdtempSync(join(place.folder, 'installed-'));
     const program = copyInto(installed);
     const via = ['/bin/sh', '-c', `node=$1; shift 2; exec "$node" '${program}' "$@"`, 'sh'];
@@ -229,7 +217,7 @@ describe('a process that starts the hub', () => {
     const steps = all.slice(0, repetitions({ full: all.length, short: 3 }));
     await Promise.all(
       steps.map(async (step) => {
-        const place = shared(LAB);
+        const place = sharedPlace(LAB);
         const env = { NODE_OPTIONS: `--require ${preload}`, DIE_AT: step };
         const dead = await place.client({ env }, { handshake: false });
         await dead.exited;

@@ -4,6 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { onTestFinished } from 'vitest';
 import { GatewayProcess, type StartOptions } from './gateway-process.js';
 import { killAll, processesWith, until } from './processes.js';
 
@@ -68,4 +69,11 @@ export class HubPlace {
       rmSync(this.hubs, { recursive: true, force: true });
     }
   }
+}
+
+/** What the clients of the running test share. It is disposed of at the end of the test, which fails if a process is left. */
+export function sharedPlace(options: StartOptions): HubPlace {
+  const place = new HubPlace(options);
+  onTestFinished(() => place.dispose());
+  return place;
 }
