@@ -57,6 +57,11 @@ export function checkedFolder(): string {
   return inDataFolder('checked');
 }
 
+/** Folder of compiled code. */
+export function codeCacheFolder(): string {
+  return inDataFolder('code');
+}
+
 function inDataFolder(name: string): string {
   return join(userDataFolder(), name);
 }

@@ -1,7 +1,9 @@
 import { parseArgs } from 'node:util';
 import { attach } from '../app/attach.js';
+import { cacheCompiledCode } from '../app/code-cache.js';
 import { endProcess } from '../app/end-process.js';
 import type { GlobalOptions } from '../app/global-options.js';
+import { codeCacheFolder } from '../app/user-files.js';
 import { VERSION } from '../version.js';
 import { HTTP_OPTIONS, type HttpValues, readTransports } from './http-options.js';
 
@@ -26,6 +28,7 @@ const OPTIONS = {
 export async function main(): Promise<never> {
   // In a desktop program, `process.execPath` may be Electron. Our own processes run as Node with this; servers do not get it.
   if (process.versions.electron !== undefined) process.env.ELECTRON_RUN_AS_NODE = '1';
+  cacheCompiledCode(codeCacheFolder(), VERSION);
   try {
     return await endProcess(await run(process.argv.slice(2)));
   } catch (error) {

@@ -8,7 +8,7 @@ import { processesWith, until } from '../support/processes.js';
 
 /** What the answer to `initialize` needs of ours. A client waits for every one of these, each time. */
 const INITIALIZE = [
-  ...['src/cli/entry.ts', 'src/cli/main.ts', 'src/version.ts', 'src/cli/http-options.ts'],
+  ...['src/cli/entry.ts', 'src/cli/main.ts', 'src/app/code-cache.ts', 'src/version.ts', 'src/cli/http-options.ts'],
   // The way to the hub, which is loaded before it is known whether there is one.
   ...['src/app/attach.ts', 'src/hub/attach/', 'src/hub/claim.ts', 'src/hub/place.ts', 'src/hub/wire.ts'],
   ...['src/hub/memory-pair.ts', 'src/process/family-prefix.ts', 'src/app/exit-codes.ts'],
@@ -39,7 +39,8 @@ const INITIALIZE = [
 
 /** What a client waits for that attaches to a running hub. Each client has a process with this for as long as it lives. */
 const ATTACH = [
-  ...['src/cli/entry.ts', 'src/cli/main.ts', 'src/version.ts', 'src/cli/http-options.ts', 'src/app/usage-error.ts'],
+  ...['src/cli/entry.ts', 'src/cli/main.ts', 'src/app/code-cache.ts', 'src/version.ts', 'src/cli/http-options.ts'],
+  'src/app/usage-error.ts',
   ...[
     'src/app/attach.ts',
     'src/app/exit-codes.ts',
