@@ -1,0 +1,65 @@
+import { describe, expect, it } from 'vitest';
+import { offering, type ServerScript, scriptGateway } from '../support/scripted-gateway.js';
+import { flush, type Message } from '../support/wire.js';
+
+const CAPABILITIES = { elicitation: { form: {}, url: {} } };
+
+/** One server of this era, with a client of each era. */
+async function withServer(era: 'legacy' | 'modern', script: ServerScript = {}, alone = false) {
+  const { clock, server, startAll, connect } = scriptGateway({
+    servers: { s: { hasBridge: true, isModern: era === 'modern', clientCapabilities: CAPABILITIES, ...script } },
+  });
+  await startAll();
+  const who = alone ? { server: 's' } : {};
+  const [legacy, modern] = [connect(who), connect(who)];
+  legacy.initialize('2025-11-25', CAPABILITIES);
+  await flush();
+  const ask = async (client: 'legacy' | 'modern', id: number, method: string, params: Message = {}) => {
+    if (client === 'legacy') legacy.request(id, method, params);
+    else modern.modernRequest(id, method, params, CAPABILITIES);
+    await flush();
+  };
+  const reply = async (method: string, answer: Message) => {
+    server('s').child.reply(method, answer);
+    await flush();
+  };
+  return { clock, child: server('s').child, legacy, modern, ask, reply };
+}
+
+describe('an error about a resource', () => {
+  const withResources = offering({ resources: [] });
+  const uri = 'x://\u00fc';
+  const missing = (code: number, data?: Message) => ({ code, message: 'gone', ...(data && { data }) });
+
+  it.each([
+    ['becomes the code that legacy clients know if it names the resource', missing(-32602, { uri, n: 1 }), -32002],
+    ['stays if it names another resource', missing(-32602, { uri: 'x://other' }), -32602],
+    ['stays if it names none', missing(-32602), -32602],
+    ['stays if its code says something else', missing(-32603, { uri }), -32603],
+  ])('of a modern server %s', async (_, error, code) => {
+    const { legacy, modern, ask, reply } = await withServer('modern', withResources, true);
+    await ask('legacy', 1, 'resources/read', { uri });
+    await reply('resources/read', error);
+    expect(legacy.answerTo(1)?.error).toEqual({ ...error, code });
+    await ask('modern', 1, 'resources/read', { uri });
+    await reply('resources/read', error);
+    expect(modern.answerTo(1)?.error).toEqual(error);
+  });
+
+  it('of a modern server stays if it answers another request', async () => {
+    const { legacy, ask, reply } = await withServer('modern', { tools: ['t'] }, true);
+    await ask('legacy', 1, 'tools/call', { name: 't', uri });
+    await reply('tools/call', missing(-32602, { uri }));
+    expect(legacy.answerTo(1)?.error.code).toBe(-32602);
+  });
+
+  it('of a legacy server becomes the code that modern clients know, with its data', async () => {
+    const { legacy, modern, ask, reply } = await withServer('legacy', withResources, true);
+    for (const client of ['legacy', 'modern'] as const) {
+      await ask(client, 1, 'resources/read', { uri });
+      await reply('resources/read', missing(-32002, { uri, n: 1 }));
+    }
+    expect(legacy.answerTo(1)?.error).toEqual(missing(-32002, { uri, n: 1 }));
+    expect(modern.answerTo(1)?.error).toEqual(missing(-32602, { uri, n: 1 }));
+  });
+});
