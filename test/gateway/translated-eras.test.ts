@@ -63,3 +63,25 @@ describe('an error about a resource', () => {
     expect(modern.answerTo(1)?.error).toEqual(missing(-32602, { uri, n: 1 }));
   });
 });
+
+describe('a legacy server that wants a URL to be visited', () => {
+  const elicitation = { mode: 'url', elicitationId: 'e1', url: 'https://a.test', message: 'Log in' };
+  const error = { code: -32042, message: 'visit', data: { elicitations: [elicitation] } };
+
+  it('is called again by a modern client that comes back, as at first, and a legacy client gets the error', async () => {
+    const { child, legacy, modern, ask, reply } = await withServer('legacy', { tools: ['t'] });
+    const call = { name: 's__t', arguments: { n: 1 } };
+    await ask('modern', 1, 'tools/call', call);
+    await reply('tools/call', error);
+    const { inputRequests, requestState } = modern.answerTo(1)?.result ?? {};
+    expect(Object.values<Message>(inputRequests).map(({ params }) => params.url)).toEqual(['https://a.test']);
+    const inputResponses = { 'url-1': { action: 'accept' } };
+    await ask('modern', 2, 'tools/call', { ...call, inputResponses, requestState });
+    expect(child.calls.map(({ params }) => params)).toEqual(Array(2).fill({ name: 't', arguments: { n: 1 }, _meta: {} }));
+    await reply('tools/call', { content: ['done'] });
+    expect(modern.answerTo(2)?.result).toMatchObject({ resultType: 'complete', content: ['done'] });
+    await ask('legacy', 1, 'tools/call', call);
+    await reply('tools/call', error);
+    expect(legacy.answerTo(1)?.error).toEqual(error);
+  });
+});
