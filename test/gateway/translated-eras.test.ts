@@ -77,11 +77,40 @@ describe('a legacy server that wants a URL to be visited', () => {
     expect(Object.values<Message>(inputRequests).map(({ params }) => params.url)).toEqual(['https://a.test']);
     const inputResponses = { 'url-1': { action: 'accept' } };
     await ask('modern', 2, 'tools/call', { ...call, inputResponses, requestState });
-    expect(child.calls.map(({ params }) => params)).toEqual(Array(2).fill({ name: 't', arguments: { n: 1 }, _meta: {} }));
+    expect(child.calls.map(({ params }) => params)).toEqual(
+      Array(2).fill({ name: 't', arguments: { n: 1 }, _meta: {} }),
+    );
     await reply('tools/call', { content: ['done'] });
     expect(modern.answerTo(2)?.result).toMatchObject({ resultType: 'complete', content: ['done'] });
     await ask('legacy', 1, 'tools/call', call);
     await reply('tools/call', error);
     expect(legacy.answerTo(1)?.error).toEqual(error);
+  });
+});
+
+describe('two calls of one modern client to a legacy server', () => {
+  it('are told apart by which of them was sent or came back last', async () => {
+    const { clock, child, modern, ask } = await withServer('legacy', { tools: ['t'] });
+    const call = (n: number) => ({ name: 's__t', arguments: { n } });
+    const elicit = async (id: string) => {
+      const params = { message: id, requestedSchema: { type: 'object', properties: {} } };
+      child.say({ jsonrpc: '2.0', id, method: 'elicitation/create', params });
+      await flush();
+      clock.advance(15);
+    };
+    await ask('modern', 1, 'tools/call', call(1));
+    await elicit('first');
+    await ask('modern', 2, 'tools/call', call(2));
+    const { requestState } = modern.answerTo(1)?.result ?? {};
+    const inputResponses = { 'input-1': { action: 'accept', content: {} } };
+    await ask('modern', 3, 'tools/call', { ...call(1), inputResponses, requestState });
+    await elicit('second');
+    expect([modern.answerTo(2), modern.answerTo(3)?.result.inputRequests['input-2'].params.message]).toEqual([
+      undefined,
+      'second',
+    ]);
+    await ask('modern', 4, 'tools/call', call(3));
+    await elicit('third');
+    expect(modern.answerTo(4)?.result.resultType).toBe('input_required');
   });
 });
