@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { offering, type ServerScript, scriptGateway } from '../support/scripted-gateway.js';
+import { offering, type ServerScript, scriptGateway, toolOf } from '../support/scripted-gateway.js';
 import { flush, type Message } from '../support/wire.js';
 
 const CAPABILITIES = { elicitation: { form: {}, url: {} } };
@@ -112,5 +112,76 @@ describe('two calls of one modern client to a legacy server', () => {
     await ask('modern', 4, 'tools/call', call(3));
     await elicit('third');
     expect(modern.answerTo(4)?.result.resultType).toBe('input_required');
+  });
+});
+
+describe('a tool whose output is no object', () => {
+  const outputSchema = { type: 'array', items: { $ref: '#/$defs/n' }, $defs: { n: { type: 'number' } } };
+  const rebased = { ...outputSchema, items: { $ref: '#/properties/result/$defs/n' } };
+  const wrapped = { type: 'object', properties: { result: rebased }, required: ['result'] };
+  const either = { anyOf: [{ type: 'object' }, { type: 'null' }] };
+  const tools = [
+    toolOf('list', { outputSchema }),
+    toolOf('either', { outputSchema: either }),
+    toolOf('plain', { outputSchema: { type: 'object' } }),
+    toolOf('none'),
+  ];
+  const schemasOf = (answer: Message | undefined) =>
+    Object.fromEntries(answer?.result.tools.map((tool: Message) => [tool.name, tool.outputSchema]));
+
+  it('of a modern server is listed for modern clients as it is, and for legacy clients as an object', async () => {
+    const { legacy, modern, ask } = await withServer('modern', { tools });
+    await ask('legacy', 1, 'tools/list');
+    await ask('modern', 1, 'tools/list');
+    expect(schemasOf(legacy.answerTo(1))).toEqual({
+      s__list: wrapped,
+      s__either: { type: 'object', properties: { result: either }, required: ['result'] },
+      s__plain: { type: 'object' },
+      s__none: undefined,
+    });
+    expect(schemasOf(modern.answerTo(1))).toMatchObject({ s__list: outputSchema, s__either: either });
+  });
+
+  it.each([
+    ['the server alone', {}],
+    ['the server alone, with other names', { shapes: { rename: { list: 'other' } } }],
+  ])('is listed the same for clients that see %s', async (_, script: ServerScript) => {
+    const { legacy, modern, ask } = await withServer('modern', { tools, ...script }, true);
+    await ask('legacy', 1, 'tools/list');
+    await ask('modern', 1, 'tools/list');
+    const name = script.shapes === undefined ? 'list' : 'other';
+    expect(schemasOf(legacy.answerTo(1))).toMatchObject({ [name]: wrapped, plain: { type: 'object' } });
+    expect(schemasOf(modern.answerTo(1))).toMatchObject({ [name]: outputSchema });
+  });
+
+  it.each([
+    ['list', [1], { result: [1] }],
+    ['either', { a: 1 }, { result: { a: 1 } }],
+    ['either', null, { result: null }],
+    ['plain', { a: 1 }, { a: 1 }],
+    ['none', 5, { result: 5 }],
+  ])('of a modern server: %s gives %j', async (tool, structuredContent, expected) => {
+    for (const alone of [false, true]) {
+      const { legacy, modern, ask, reply } = await withServer('modern', { tools }, alone);
+      for (const client of ['legacy', 'modern'] as const) {
+        await ask(client, 1, 'tools/call', { name: alone ? tool : `s__${tool}` });
+        await reply('tools/call', { resultType: 'complete', content: [], structuredContent, ttlMs: 1 });
+      }
+      expect(legacy.answerTo(1)?.result).toEqual({ content: [], structuredContent: expected });
+      expect(modern.answerTo(1)?.result.structuredContent).toEqual(structuredContent);
+    }
+  });
+
+  it('of a legacy server is not listed, and its results stay as they are', async () => {
+    const { legacy, modern, ask, reply } = await withServer('legacy', { tools });
+    for (const client of ['legacy', 'modern'] as const) {
+      await ask(client, 1, 'tools/list');
+      await ask(client, 2, 'tools/call', { name: 's__list' });
+      await reply('tools/call', { content: [], structuredContent: [1] });
+    }
+    for (const client of [legacy, modern]) {
+      expect(Object.keys(schemasOf(client.answerTo(1)))).toEqual(['s__plain', 's__none']);
+      expect(client.answerTo(2)?.result.structuredContent).toEqual([1]);
+    }
   });
 });

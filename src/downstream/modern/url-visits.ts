@@ -1,5 +1,14 @@
 import { editMembers } from '../../json/edit-members.js';
-import { isObject, isString, readString, readText, toBytes, valuesAt, visitElements } from '../../json/json-text.js';
+import {
+  isObject,
+  isString,
+  OPEN_BRACKET,
+  readString,
+  readText,
+  toBytes,
+  valuesAt,
+  visitElements,
+} from '../../json/json-text.js';
 import { splice } from '../../json/splice.js';
 import { join } from '../../jsonrpc/message.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
@@ -125,8 +134,6 @@ function readVisits({ bytes, error }: ResponseEnvelope, scan: ScanEnvelope): rea
   const readable = visits.filter((visit) => visit !== undefined);
   return readable.length === visits.length ? readable : [];
 }
-
-const OPEN_BRACKET = 0x5b;
 
 function toVisit(params: Uint8Array, scan: ScanEnvelope): Visit | undefined {
   const head = `{"jsonrpc":"2.0","id":0,"method":${JSON.stringify(METHODS.elicit)},"params":`;
