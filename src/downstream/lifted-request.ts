@@ -18,7 +18,10 @@ const OLD_PARAMS: ReadonlySet<string> = new Set(['task', 'elicitationId']);
 const OLD_META: ReadonlySet<string> = new Set(['progressToken', 'io.modelcontextprotocol/related-task']);
 
 /** The method and the params of a server request, as the members of an entry of `inputRequests`. Copies them. */
-export function inputRequestMembers({ request, edits }: InputRequest, scan: ScanEnvelope): Uint8Array {
+export function inputRequestMembers(
+  { request, edits }: Pick<InputRequest, 'request' | 'edits'>,
+  scan: ScanEnvelope,
+): Uint8Array {
   const text = toBytes('0');
   const bytes = splice(request.message({ text, part: { start: 0, end: text.length } }, edits));
   const message = scan(bytes);

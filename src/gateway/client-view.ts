@@ -229,7 +229,7 @@ export class ClientView {
     // A request with a cursor continues a list that the client has started to read.
     const mayWait = exchange.request.tokens.cursor === undefined && !this.#lists.isComplete;
     if (mayWait && this.#queue.add(exchange)) return;
-    answerList(exchange, this.#lists.show(kind).pages);
+    answerList(exchange, this.#lists.show(kind).pagesFor(exchange.client.revision));
   }
 
   #route(exchange: Exchange): void {

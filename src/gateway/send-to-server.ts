@@ -1,6 +1,9 @@
 import type { Exchange } from '../downstream/port.js';
+import { concatEdits } from '../json/splice.js';
+import { asLegacyResult } from '../mcp/legacy-output.js';
 import { isRepeatable, TASK_METHODS } from '../mcp/methods.js';
-import type { Handling } from './dispatch/handling.js';
+import { hasHandshake } from '../mcp/revisions.js';
+import type { EditAnswer, Handling } from './dispatch/handling.js';
 import type { Target } from './routing/target.js';
 import { askedTask, updated } from './tasks/asked-task.js';
 import { calledTask } from './tasks/called-task.js';
@@ -20,11 +23,24 @@ export function sendToServer(
   if (task === undefined && relatedTask === undefined && !TASK_METHODS.has(request.method)) {
     const translation = calledTask(exchange, target, tasks);
     const mayRepeat = tool === undefined ? isRepeatable(request.method) : backend.isRepeatable(tool);
-    backend.serve(exchange, { edits, editAnswer, onAnswered, translation, isRepeatable: mayRepeat, refusal });
+    // The calls of a server without a handshake have a translation, because they may become tasks.
+    const editor = translation === undefined ? editAnswer : editToolResult(exchange, target);
+    backend.serve(exchange, { edits, editAnswer: editor, onAnswered, translation, isRepeatable: mayRepeat, refusal });
     return;
   }
   if (updated(exchange, backend, tasks)) return;
   const related = tasks.towardServer(request, client, backend);
   const translation = askedTask(exchange, backend, tasks);
   backend.serve(exchange, { edits: [...edits, ...related], editAnswer, onAnswered, translation, refusal });
+}
+
+/** Edits the result of a tool also for its client's era, where the server speaks a later one. */
+function editToolResult({ client }: Exchange, { backend, tool, editAnswer }: Target): EditAnswer | undefined {
+  if (tool === undefined || !hasHandshake(client.revision)) return editAnswer;
+  return (response) => {
+    const { connection } = backend.dispatcher;
+    if (connection === undefined || hasHandshake(connection.revision)) return editAnswer?.(response) ?? [];
+    const isOther = backend.knownListsAs('exposed').tools.otherOutputs.has(tool);
+    return concatEdits(editAnswer?.(response), asLegacyResult(response, isOther));
+  };
 }

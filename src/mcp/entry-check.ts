@@ -14,10 +14,11 @@ export type EntryVerdict =
  * because it is not what it looks like.
  *
  * Checks shape and size only. Never compiles a server's schema and never runs a pattern in it. `ordinaryText` is the text
- * of the entry if `isOrdinary`; it only saves time.
+ * of the entry if `isOrdinary`; it only saves time. From revision 2026-07-28 on (`isModern`), the output of a tool need not be
+ * an object.
  */
-export function checkEntry(list: ListKind, entry: unknown, ordinaryText?: string): EntryVerdict {
-  const { identity, required, members } = SHAPES[list];
+export function checkEntry(list: ListKind, entry: unknown, ordinaryText?: string, isModern = false): EntryVerdict {
+  const { identity, required, members } = isModern && list === 'tools' ? MODERN_TOOLS : SHAPES[list];
   if (!isRecord(entry)) return { kind: 'unsound', name: undefined, reason: 'is not an object' };
   const name = entry[identity];
   if (typeof name !== 'string' || name === '') {
@@ -88,6 +89,13 @@ const SHAPES: Readonly<Record<ListKind, Shape>> = {
   templates: { identity: 'uriTemplate', required: ['name'], members: RESOURCE_MEMBERS },
 };
 
+const MODERN_TOOLS: Shape = {
+  ...SHAPES.tools,
+  members: SHAPES.tools.members.map((rule) =>
+    rule[0] === 'outputSchema' ? ['outputSchema', isAnySchema, 'a schema'] : rule,
+  ),
+};
+
 function isArgumentList(value: unknown): boolean {
   return Array.isArray(value) && value.every(isArgument);
 }
@@ -113,6 +121,10 @@ function isObjectSchema(value: unknown): boolean {
   const hasProperties = properties === undefined || isRecord(properties);
   const hasRequired = required === undefined || (Array.isArray(required) && required.every(isText));
   return hasProperties && hasRequired;
+}
+
+function isAnySchema(value: unknown): boolean {
+  return isRecord(value) && (value.type !== 'object' || isObjectSchema(value));
 }
 
 /** A larger schema is of no use to a model; the largest seen in the field is about half of it. */

@@ -14,6 +14,11 @@ export function isModernRevision(version: string): version is ModernRevision {
   return (MODERN_REVISIONS as readonly string[]).includes(version);
 }
 
+/** Whether a client of this revision, or with none yet, has a handshake. */
+export function hasHandshake(revision: string | undefined): boolean {
+  return revision === undefined || !isModernRevision(revision);
+}
+
 /** The revision that the gateway offers to servers, and to clients that request an unknown one. */
 export const LATEST_LEGACY_REVISION: LegacyRevision = LEGACY_REVISIONS[0];
 

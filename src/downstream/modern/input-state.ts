@@ -31,6 +31,39 @@ export function isOwnState(text: string): boolean {
   return text.startsWith(`${PREFIX}.`);
 }
 
+/** What the gateway must know when a client comes back that was asked to visit URLs. No call is suspended meanwhile. */
+export interface VisitState {
+  /** Counts the times that the client was asked, from 1. */
+  readonly round: number;
+  /** Names the pages, so that the same ones are not shown twice, and their number. */
+  readonly pages: string;
+  readonly count: number;
+  /** Whether the user has agreed to visit these pages already. */
+  readonly isAccepted: boolean;
+}
+
+const VISIT_PREFIX = 'U';
+
+export function sealVisit({ round, pages, count, isAccepted }: VisitState, context: StateContext, seal: Hmac): string {
+  const payload = [VISIT_PREFIX, round, pages, count, isAccepted ? 'accepted' : 'asked'].join('.');
+  return `${payload}.${seal(sealed(payload, context, 'visit'))}`;
+}
+
+/** Whether the gateway made a text as the state of visits, as its beginning tells. */
+export function isVisitState(text: string): boolean {
+  return text.startsWith(`${VISIT_PREFIX}.`);
+}
+
+/** Reads the state of visits. `undefined` if the gateway did not make it for this principal and request. */
+export function openVisit(text: string, context: StateContext, seal: Hmac): VisitState | undefined {
+  const end = text.lastIndexOf('.');
+  const payload = text.slice(0, end);
+  const [, round, pages = '', count, stage] = payload.split('.');
+  const isOurs = isSameSeal(text.slice(end + 1), seal(sealed(payload, context, 'visit')));
+  if (!isOurs) return undefined;
+  return { round: Number(round), pages, count: Number(count), isAccepted: stage === 'accepted' };
+}
+
 /** Reads a state. `undefined` if the gateway did not make it for this principal and request. */
 export function openState(text: string, context: StateContext, seal: Hmac): InputState | undefined {
   const end = text.lastIndexOf('.');
@@ -65,8 +98,8 @@ export function requestDigest({ method, bytes, params }: RelayedRequest): string
 const CHANGING: ReadonlySet<string> = new Set(['_meta', 'inputResponses', 'requestState']);
 
 /** Joins the parts unambiguously, whatever they contain. */
-function sealed(payload: string, { principal, request }: StateContext): string {
-  return JSON.stringify(['input', payload, principal, request]);
+function sealed(payload: string, { principal, request }: StateContext, use = 'input'): string {
+  return JSON.stringify([use, payload, principal, request]);
 }
 
 /** The name of this process in the states of its calls. */

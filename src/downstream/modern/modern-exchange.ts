@@ -9,10 +9,11 @@ import { refusedInput } from '../input-capability.js';
 import type { Exchange, GatewaySeals, InputRequest, WithdrawInput } from '../port.js';
 import { WireExchange, type WireExchangeOptions } from '../wire-exchange.js';
 import { InputRounds } from './input-rounds.js';
-import { instanceName, requestDigest, type StateContext, wrapServerState } from './input-state.js';
+import { instanceName, requestDigest, type StateContext, type VisitState, wrapServerState } from './input-state.js';
 import { type ModernClient, NOT_ASKING } from './modern-client.js';
 import { requestedLogLevel } from './request-facts.js';
 import type { SuspendedCalls } from './suspended-calls.js';
+import { UrlVisits, wantsVisits } from './url-visits.js';
 
 export interface ModernExchangeOptions extends WireExchangeOptions {
   readonly client: ModernClient;
@@ -21,6 +22,10 @@ export interface ModernExchangeOptions extends WireExchangeOptions {
   readonly seals: () => GatewaySeals;
   /** The server's own state, where the request brings it back in the gateway's form. */
   readonly serverState?: string | undefined;
+  /** Present if the client comes back that was asked to visit URLs. */
+  readonly visit?: VisitState | undefined;
+  /** Sends the request to its server again. */
+  readonly serve: (exchange: ModernExchange) => void;
   /** The client got a request for input as the answer. The call goes on. */
   readonly onSuspended: (exchange: ModernExchange) => void;
 }
@@ -39,6 +44,7 @@ export class ModernExchange extends WireExchange {
   readonly #options: ModernExchangeOptions;
   readonly #clock: Clock;
   #rounds: InputRounds | undefined;
+  #visits: UrlVisits | undefined;
 
   constructor(options: ModernExchangeOptions) {
     const { envelope, serverState } = options;
@@ -65,7 +71,13 @@ export class ModernExchange extends WireExchange {
 
   /** The state of a server goes to the client in a form that only this client can bring back. */
   override answer(response: ResponseEnvelope, edits: readonly Edit[] = []): void {
-    const { bytes, tokens } = response;
+    const { bytes, tokens, error } = response;
+    const visits = error !== undefined && this.isInteractive && wantsVisits(response) && this.#visit(response);
+    if (visits === 'later') return;
+    if (visits) {
+      super.answer(visits);
+      return;
+    }
     const { resultState } = tokens;
     if (resultState === undefined || !isString(bytes, resultState)) {
       super.answer(response, edits);
@@ -86,6 +98,19 @@ export class ModernExchange extends WireExchange {
     }
     this.#rounds ??= this.#beginRounds();
     return this.#rounds.requireInput(input);
+  }
+
+  /** The server wants URLs to be visited first. */
+  #visit(refused: ResponseEnvelope): ReturnType<UrlVisits['next']> {
+    const { client, scan, seals, visit, serve } = this.#options;
+    this.#visits ??= new UrlVisits({
+      ...{ clock: this.#clock, scan, seal: seals().lasting, context: this.#context, state: visit },
+      capabilities: client.profile.capabilities,
+      sendAgain: () => serve(this),
+    });
+    const next = this.#visits.next(refused);
+    if (next === 'later') this.onCancel(() => this.#visits?.cancel());
+    return next;
   }
 
   get #context(): StateContext {

@@ -20,10 +20,11 @@ import type { InputRounds } from './input-rounds.js';
 import type { Listen } from './listen.js';
 import { readFilter } from './listen-filter.js';
 import { ModernClient } from './modern-client.js';
-import { ModernExchange } from './modern-exchange.js';
+import { ModernExchange, type ModernExchangeOptions } from './modern-exchange.js';
 import { factsKey, readProfile, refusedFacts } from './request-facts.js';
 import { RetriedRequest } from './retried-request.js';
 import { SuspendedCalls } from './suspended-calls.js';
+import { withoutInput } from './url-visits.js';
 
 export interface ModernEraOptions {
   readonly clock: Clock;
@@ -75,6 +76,15 @@ class ModernSession implements EraSession {
     // The client may use the id for another request from now on.
     if (!this.#suspended.has(exchange)) this.#inFlight.delete(exchange.key, exchange);
     this.#suspended.add(exchange);
+  };
+  /** Hands a request to the gateway. */
+  readonly #send = (exchange: ModernExchange) => {
+    try {
+      exchange.client.session.serve(exchange);
+    } catch (error) {
+      reportInternalError(error, this.#options.onInternalError);
+      exchange.fail(internalError());
+    }
   };
   /** Clients rarely change what they state. */
   #lastKey: string | undefined;
@@ -196,7 +206,9 @@ class ModernSession implements EraSession {
     if (found instanceof RpcError) {
       reply.answer(errorMessage(rawId(envelope), found));
     } else if ('serverState' in found) {
-      this.#serve(envelope, key, reply, client, found.serverState);
+      this.#serve(envelope, key, reply, client, found);
+    } else if ('visit' in found) {
+      this.#serve(withoutInput(envelope, this.#options.scan), key, reply, client, found);
     } else {
       const onOver = (over: RetriedRequest) => this.#inFlight.delete(key, over);
       const retried = new RetriedRequest({ envelope, reply, key, rounds: found.rounds, onOver });
@@ -207,22 +219,18 @@ class ModernSession implements EraSession {
     }
   }
 
-  #serve(envelope: RequestEnvelope, key: IdKey, reply: ReplyChannel, client: ModernClient, serverState?: string): void {
-    const { clock, scan, gateway, onInternalError } = this.#options;
+  #serve(envelope: RequestEnvelope, key: IdKey, reply: ReplyChannel, client: ModernClient, back?: Brought): void {
+    const { clock, scan, gateway } = this.#options;
     const exchange = new ModernExchange({
-      ...{ envelope, client, key, reply, clock, scan, serverState, owner: this.#owner, calls: this.#calls },
+      ...{ envelope, client, key, reply, clock, scan, ...back, owner: this.#owner, calls: this.#calls },
       seals: () => sealsOf(gateway),
       onSuspended: this.#onSuspended,
+      serve: this.#send,
     });
     this.#inFlight.add(key, exchange);
     client.began(exchange);
     reply.onAbandoned(() => exchange.cancel());
-    try {
-      client.session.serve(exchange);
-    } catch (error) {
-      reportInternalError(error, onInternalError);
-      exchange.fail(internalError());
-    }
+    this.#send(exchange);
   }
 
   #settled(exchange: ModernExchange): void {
@@ -267,6 +275,9 @@ class ModernSession implements EraSession {
     }
   }
 }
+
+/** What a request brings back. */
+type Brought = Pick<ModernExchangeOptions, 'serverState' | 'visit'>;
 
 /** No server can cause a message before the gateway has servers. */
 function sealsOf({ seals }: GatewayPort): GatewaySeals {

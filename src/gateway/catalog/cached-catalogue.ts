@@ -41,15 +41,17 @@ function answer(result: readonly Uint8Array[]): Uint8Array {
  * same checks as those of a running server. A cache file is trusted no more than a server.
  */
 export class CachedCatalogue {
+  readonly revision: string;
   readonly capabilities: InitializeResult['capabilities'];
   readonly instructions: string | undefined;
   readonly serverInfo: InitializeResult['serverInfo'];
   readonly request: UpstreamConnection['request'];
 
   private constructor(
-    { capabilities, instructions, serverInfo }: InitializeResult,
+    { protocolVersion, capabilities, instructions, serverInfo }: InitializeResult,
     answers: ReadonlyMap<string, ResponseEnvelope>,
   ) {
+    this.revision = protocolVersion;
     this.capabilities = capabilities;
     this.instructions = instructions;
     this.serverInfo = serverInfo;

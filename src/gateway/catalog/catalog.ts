@@ -1,7 +1,9 @@
 import type { MirroredParam } from '../../downstream/port.js';
 import { toBytes } from '../../json/json-text.js';
 import { splitExposedName } from '../../mcp/exposed-name.js';
+import { asLegacyTool } from '../../mcp/legacy-output.js';
 import { isNamed, type ListKind } from '../../mcp/lists.js';
+import { hasHandshake } from '../../mcp/revisions.js';
 import type { ExposedList } from './exposed-list.js';
 import { mirroredParams } from './mirrored-params.js';
 import { PagedList, type Paging } from './paged-list.js';
@@ -72,6 +74,11 @@ export class Catalog {
   readonly shadowed: readonly Shadowed[];
   /** Names of the gateway's own entries. */
   readonly ownNames: readonly string[];
+  readonly #entries: readonly Uint8Array[];
+  /** Indexes of the entries that clients with a handshake get in another form. */
+  readonly #translated: readonly number[];
+  readonly #paging: Paging;
+  #legacyPages: PagedList | undefined;
   readonly #routes: ReadonlyMap<string, Route>;
   readonly #kind: ListKind;
   /** Original name to route, `undefined` where servers share the name. */
@@ -86,6 +93,7 @@ export class Catalog {
     const listed = new Map<string, string[]>();
     const shadowed: Shadowed[] = [];
     const entries: Uint8Array[] = [];
+    const translated: number[] = [];
 
     for (const { key, list } of parts) {
       const names: string[] = [];
@@ -100,11 +108,15 @@ export class Catalog {
         originals.set(original, originals.has(original) ? undefined : route);
         if (entry === undefined) continue;
         names.push(exposed);
+        if (list.otherOutputs.has(original)) translated.push(entries.length);
         entries.push(entry);
       }
       listed.set(key, names);
     }
-    this.pages = new PagedList(kind, [...entries, ...own.map(({ entry }) => entry)], paging);
+    this.#entries = [...entries, ...own.map(({ entry }) => entry)];
+    this.#translated = translated;
+    this.#paging = paging;
+    this.pages = new PagedList(kind, this.#entries, paging);
     this.listed = listed;
     this.shadowed = shadowed;
     this.ownNames = own.map(({ name }) => name);
@@ -116,6 +128,20 @@ export class Catalog {
   /** The result of the list request without a cursor, as JSON: the first page, which is nearly always the only one. */
   get answer(): Uint8Array {
     return this.pages.first;
+  }
+
+  /** The response pages for clients of a revision. */
+  pagesFor(revision: string | undefined): PagedList {
+    if (this.#translated.length === 0 || !hasHandshake(revision)) return this.pages;
+    if (this.#legacyPages === undefined) {
+      const entries = [...this.#entries];
+      for (const index of this.#translated) {
+        const entry = entries[index];
+        if (entry !== undefined) entries[index] = asLegacyTool(entry, { start: 0, end: entry.length });
+      }
+      this.#legacyPages = new PagedList(this.#kind, entries, this.#paging);
+    }
+    return this.#legacyPages;
   }
 
   /** Number of listed entries of all servers, without the gateway's own entries. */

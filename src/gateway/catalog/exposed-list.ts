@@ -4,6 +4,7 @@ import { join } from '../../jsonrpc/message.js';
 import { checkEntry, type EntryVerdict } from '../../mcp/entry-check.js';
 import { exposedName, type Sha256 } from '../../mcp/exposed-name.js';
 import { hidesCharactersWithin } from '../../mcp/hidden-text.js';
+import { hasOtherOutput } from '../../mcp/legacy-output.js';
 import { isNamed, type ListKind } from '../../mcp/lists.js';
 import { isOrdinary } from '../../mcp/ordinary-text.js';
 import { toolDefinition } from '../../mcp/tool-definition.js';
@@ -57,6 +58,8 @@ export interface ExposedList {
   readonly taskOnly: ReadonlySet<string>;
   /** Original names of tools whose annotations say that a call may be repeated. */
   readonly repeatable: ReadonlySet<string>;
+  /** Original names of tools whose output need not be an object, as clients with a handshake need it. */
+  readonly otherOutputs: ReadonlySet<string>;
   /** Names that clients see without a prefix, by original name, of the tools that the configuration renames. */
   readonly renamed?: ReadonlyMap<string, string> | undefined;
   /** Sentences about what the configuration shapes and the server does not have. */
@@ -73,7 +76,16 @@ export const EMPTY_LIST: ExposedList = {
   withHiddenCharacters: [],
   taskOnly: new Set(),
   repeatable: new Set(),
+  otherOutputs: new Set(),
 };
+
+/** A list as a server sent it. */
+export interface RawList {
+  readonly entries: readonly RawEntry[];
+  readonly truncated: string | undefined;
+  /** Whether the server speaks a revision without a handshake. */
+  readonly isModern?: boolean;
+}
 
 export interface ExposureRules {
   readonly key: string;
@@ -88,11 +100,7 @@ export interface ExposureRules {
 }
 
 /** Checks the entries of a list one by one and inserts the exposed names. A bad entry does not affect the others. */
-export function exposeList(
-  kind: ListKind,
-  list: { readonly entries: readonly RawEntry[]; readonly truncated: string | undefined },
-  rules: ExposureRules,
-): ExposedList {
+export function exposeList(kind: ListKind, list: RawList, rules: ExposureRules): ExposedList {
   const { key, prefix, policy, approvals, sha256 } = rules;
   const shaping = kind === 'tools' ? beginShaping(list.entries, rules) : undefined;
   const verdicts = kind === 'tools' ? approvals?.judge(definitionsOf(list.entries, policy)) : undefined;
@@ -102,13 +110,14 @@ export function exposeList(
   const withHiddenCharacters: string[] = [];
   const taskOnly = new Set<string>();
   const repeatable = new Set<string>();
+  const otherOutputs = new Set<string>();
   const seen = new Set<string>();
 
   list.entries.forEach((raw, index) => {
     const text = readText(raw.bytes, raw.span);
     const value: unknown = JSON.parse(text);
     const ordinaryText = isOrdinary(text) ? text : undefined;
-    const verdict = verdictOn(kind, raw, value, ordinaryText);
+    const verdict = verdictOn(kind, raw, value, ordinaryText, list.isModern);
     const { name } = verdict;
     if (name === undefined) {
       withheld.push({ name: `#${index + 1}`, reason: verdict.kind === 'unsound' ? verdict.reason : '' });
@@ -134,6 +143,7 @@ export function exposeList(
     }
     if (kind === 'tools' && isTaskOnly(value)) taskOnly.add(name);
     if (kind === 'tools' && isRepeatable(value)) repeatable.add(name);
+    if (kind === 'tools' && list.isModern === true && hasOtherOutput(value)) otherOutputs.add(name);
     if (verdict.kind === 'unsound') withheld.push({ name, reason: verdict.reason });
     else if (ordinaryText === undefined && hidesCharactersWithin(value)) withHiddenCharacters.push(exposed);
     const newName = isRenamed ? exposed : undefined;
@@ -144,7 +154,8 @@ export function exposeList(
   });
   const entries = toEntries(kind, drafts, rules);
   return {
-    ...{ entries, withheld, denied, truncated: list.truncated, withHiddenCharacters, taskOnly, repeatable, verdicts },
+    ...{ entries, withheld, denied, truncated: list.truncated, withHiddenCharacters, verdicts },
+    ...{ taskOnly, repeatable, otherOutputs },
     ...(shaping && { renamed: shaping.names, unshaped: shaping.end() }),
   };
 }
@@ -197,8 +208,9 @@ function verdictOn(
   { isTooLarge }: RawEntry,
   value: unknown,
   ordinaryText: string | undefined,
+  isModern?: boolean,
 ): EntryVerdict {
-  const verdict = checkEntry(kind, value, ordinaryText);
+  const verdict = checkEntry(kind, value, ordinaryText, isModern);
   if (isTooLarge !== true) return verdict;
   return { kind: 'unsound', name: verdict.name, reason: `is larger than ${MAX_ENTRY_BYTES} bytes` };
 }

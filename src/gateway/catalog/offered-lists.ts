@@ -1,4 +1,5 @@
 import { LIST_KINDS, LISTS, type ListKind } from '../../mcp/lists.js';
+import { isModernRevision } from '../../mcp/revisions.js';
 import type { Cancel, Clock } from '../../timing/clock.js';
 import { NO_WORK_TIME, timed, type WorkTime } from '../../timing/work-time.js';
 import type { RequestTimeouts, UpstreamConnection } from '../../upstream/port.js';
@@ -8,7 +9,7 @@ import { fixedList, type ListNaming, ServedList, type ServerLists, type ShownLis
 import { describeRefusal } from './tool-approval.js';
 
 /** Where the lists of a server are read from: its connection or its cached catalogue. */
-type ListSource = Pick<UpstreamConnection, 'offers' | 'request'>;
+type ListSource = Pick<UpstreamConnection, 'offers' | 'request' | 'revision'>;
 
 /** Why a list of a server could not be read. */
 export interface ListFailure {
@@ -124,9 +125,10 @@ export class OfferedLists {
     }
     this.#failures.delete(kind);
     this.#sources.set(kind, source);
-    const isListed = list?.kind === 'listed';
-    this.#set(kind, isListed ? this.#parse(() => new ServedList(kind, list, this.#rules)) : fixedList(EMPTY_LIST));
-    if (isOffered) this.#entries.set(kind, isListed ? list.entries : []);
+    const listed = list?.kind === 'listed' ? { ...list, isModern: isModernRevision(source.revision) } : undefined;
+    const served = listed && this.#parse(() => new ServedList(kind, listed, this.#rules));
+    this.#set(kind, served ?? fixedList(EMPTY_LIST));
+    if (isOffered) this.#entries.set(kind, listed?.entries ?? []);
     else this.#entries.delete(kind);
     return undefined;
   }

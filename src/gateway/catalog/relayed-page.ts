@@ -3,17 +3,20 @@ import { readText, type Span, toBytes, visitElements } from '../../json/json-tex
 import type { Edit } from '../../json/splice.js';
 import { join } from '../../jsonrpc/message.js';
 import type { ResponseEnvelope } from '../../mcp/envelope.js';
+import { asLegacyTool, hasOtherOutput } from '../../mcp/legacy-output.js';
 import { definitionsOf, type ExposedList, type ExposureRules } from './exposed-list.js';
 
 /**
  * Edits one page of a server's tool list for a client that sees only this server: removes the tools that the
  * configuration denies or a person has not approved, and shapes those that the configuration shapes. A page without such
- * tools stays as it is, byte for byte. `known` is the list as far as it was read.
+ * tools stays as it is, byte for byte. `known` is the list as far as it was read. `isTranslated`: the client has a handshake,
+ * and the server has none.
  */
 export function editToolPage(
   { bytes, tokens: { resultTools } }: ResponseEnvelope,
   { policy, approvals, shaping }: Pick<ExposureRules, 'policy' | 'approvals' | 'shaping'>,
   known: Pick<ExposedList, 'renamed'>,
+  isTranslated = false,
 ): readonly Edit[] {
   if (resultTools === undefined) return [];
   const entries: Span[] = [];
@@ -27,7 +30,8 @@ export function editToolPage(
   });
   const texts = shown.map((span) => {
     const name = shaping === undefined ? undefined : nameOf(bytes, span);
-    return name === undefined ? undefined : shaping?.shapeWhole(name, { bytes, span }, known.renamed);
+    const text = name === undefined ? undefined : shaping?.shapeWhole(name, { bytes, span }, known.renamed);
+    return isTranslated ? (translated(text ?? bytes.subarray(span.start, span.end)) ?? text) : text;
   });
   if (shown.length === entries.length && texts.every((text) => text === undefined)) return [];
   const parts = shown.flatMap(({ start, end }, at) => [
@@ -35,6 +39,12 @@ export function editToolPage(
     texts[at] ?? bytes.subarray(start, end),
   ]);
   return [{ span: resultTools, text: join([toBytes('['), ...parts, toBytes(']')]) }];
+}
+
+/** The entry for a client with a handshake; `undefined` if it stays as it is. */
+function translated(entry: Uint8Array): Uint8Array | undefined {
+  const span = { start: 0, end: entry.length };
+  return hasOtherOutput(JSON.parse(readText(entry, span))) ? asLegacyTool(entry, span) : undefined;
 }
 
 function nameOf(bytes: Uint8Array, entry: Span): string | undefined {

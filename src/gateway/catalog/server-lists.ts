@@ -1,6 +1,5 @@
 import type { ListKind } from '../../mcp/lists.js';
-import { EMPTY_LIST, type ExposedList, type ExposureRules, exposeList } from './exposed-list.js';
-import type { RawEntry } from './list-pages.js';
+import { EMPTY_LIST, type ExposedList, type ExposureRules, exposeList, type RawList } from './exposed-list.js';
 
 /** Entries of one server for each of the merged lists. */
 export type ServerLists = Readonly<Record<ListKind, ExposedList>>;
@@ -43,11 +42,7 @@ export class ServedList implements ShownList {
   readonly #makeOriginal: () => ExposedList;
   #original: ExposedList | undefined;
 
-  constructor(
-    kind: ListKind,
-    list: { readonly entries: readonly RawEntry[]; readonly truncated: string | undefined },
-    rules: ExposureRules,
-  ) {
+  constructor(kind: ListKind, list: RawList, rules: ExposureRules) {
     this.exposed = exposeList(kind, list, rules);
     this.withRules = (others) => new ServedList(kind, list, others);
     this.#makeOriginal = () => exposeList(kind, list, { ...rules, prefix: undefined });

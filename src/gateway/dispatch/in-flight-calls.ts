@@ -10,7 +10,7 @@ export interface InFlightCall {
 }
 
 /**
- * The calls in flight on one process, in the order in which they were sent. They decide which client a notification or
+ * The calls in flight on one process, in the order in which they were sent or resumed. They decide which client a notification or
  * a server request is for. A settled call cannot carry messages to its client any more.
  *
  * This is a linked list, because a set would rehash again and again as calls come and go.
@@ -44,6 +44,15 @@ export class InFlightCalls {
     call.next = undefined;
     this.#size -= 1;
     if (this.#size === 0) this.#onIdle();
+  }
+
+  /** The server goes on with a call for which its client came back, as if the call had been sent just now. */
+  resumed(exchange: Pick<Exchange, 'requireInput'>): void {
+    let call = this.#first;
+    while (call !== undefined && call.exchange !== exchange) call = call.next;
+    if (call === undefined || call === this.#last) return;
+    this.delete(call);
+    this.add(call);
   }
 
   /** Calls `onIdle` each time the last call ends, and at once if no call is in flight now. */

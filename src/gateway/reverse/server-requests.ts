@@ -67,6 +67,8 @@ export class ServerRequests {
       edits: [...edits, ...this.#tasks.towardClient(request, client, backend)],
       answer: (response, keepProgress) => {
         over();
+        // A client without a session has sent its call again with this answer.
+        if (cause !== undefined && !client.hasSession) backend.dispatcher.inFlightCalls.resumed(cause);
         serverRequest.answer(response, [
           ...this.#tasks.ofClients.answered(request, response, client, backend, keepProgress),
           ...this.#tasks.towardServer(response, client, backend),

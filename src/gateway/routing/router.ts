@@ -50,7 +50,7 @@ export class Router {
   target(request: RelayedRequest, catalogs: Catalogs, revision: string | undefined): Target | Candidates | RpcError {
     const { name, uri, refName, refUri } = request.tokens;
     const only = this.#onlyBackend();
-    if (only !== undefined && this.#naming === 'original') return unchanged(request, only.backend);
+    if (only !== undefined && this.#naming === 'original') return unchanged(request, only.backend, revision);
     switch (request.method) {
       case METHODS.callTool: {
         const target = this.#byName(request, name, catalogs, 'tools');

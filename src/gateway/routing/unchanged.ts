@@ -3,7 +3,9 @@ import { RPC_CODES, type RpcError } from '../../jsonrpc/rpc-error.js';
 import { requestedList } from '../../mcp/lists.js';
 import { METHODS } from '../../mcp/methods.js';
 import type { RelayedRequest } from '../../mcp/relayed-request.js';
+import { hasHandshake } from '../../mcp/revisions.js';
 import { editToolPage } from '../catalog/relayed-page.js';
+import type { EditAnswer } from '../dispatch/handling.js';
 import type { Backend } from '../registry/backend.js';
 import { NotListed, shaped, type Target } from './target.js';
 import { plainUnknownName } from './unknown-name.js';
@@ -12,10 +14,13 @@ import { plainUnknownName } from './unknown-name.js';
  * The target of a request of a client that sees this server unchanged: the server gets every request as it is, listed or
  * not, and answers itself what is wrong with it. Only tools that the configuration denies do not exist.
  */
-export function unchanged(request: RelayedRequest, backend: Backend): Target | RpcError {
+export function unchanged(request: RelayedRequest, backend: Backend, revision: string | undefined): Target | RpcError {
   const { method, bytes, tokens } = request;
-  if (requestedList(method) === 'tools')
-    return { backend, edits: [], editAnswer: (page) => editToolPage(page, backend.rules, toolsOf(backend)) };
+  if (requestedList(method) === 'tools') {
+    const isTranslated = () => hasHandshake(revision) && isModern(backend);
+    const editAnswer: EditAnswer = (page) => editToolPage(page, backend.rules, toolsOf(backend), isTranslated());
+    return { backend, edits: [], editAnswer };
+  }
   const { name } = tokens;
   if (method !== METHODS.callTool || name === undefined || !isString(bytes, name)) return { backend, edits: [] };
   const shown = readString(bytes, name);
@@ -29,4 +34,9 @@ export function unchanged(request: RelayedRequest, backend: Backend): Target | R
 /** The tools of a server as far as they were read, under original names. */
 function toolsOf(backend: Backend) {
   return backend.knownListsAs('original').tools;
+}
+
+/** Whether the process of the server speaks a revision without a handshake. */
+function isModern({ dispatcher: { connection } }: Backend): boolean {
+  return connection !== undefined && !hasHandshake(connection.revision);
 }

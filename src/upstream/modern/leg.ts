@@ -1,3 +1,4 @@
+import { isString, readString } from '../../json/json-text.js';
 import type { Edit, SplicedMessage, TokenText } from '../../json/splice.js';
 import type { RelayedRequest } from '../../mcp/relayed-request.js';
 import type { RequestMeta } from './request-meta.js';
@@ -37,4 +38,16 @@ export class Leg implements RelayedRequest {
     this.#onId?.(id);
     return this.#meta.message(this.#request, id, edits, this.#more);
   }
+}
+
+/** A text in the params of a request as the server gets it; `undefined` if it is absent or no string. */
+export function sentText(
+  { bytes, tokens }: RelayedRequest,
+  edits: readonly Edit[],
+  name: 'uri' | 'level',
+): string | undefined {
+  const span = tokens[name];
+  const edit = edits.find((each) => each.span === span);
+  const { text, part = { start: 0, end: text.length } } = edit ?? { text: bytes, part: span };
+  return span !== undefined && isString(text, part) ? readString(text, part) : undefined;
 }

@@ -1,4 +1,4 @@
-import { isString, readString, toBytes } from '../../json/json-text.js';
+import { toBytes } from '../../json/json-text.js';
 import type { Edit } from '../../json/splice.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
 import { type DiscoverResult, offeredRevision } from '../../mcp/discover-result.js';
@@ -21,6 +21,7 @@ import type {
   ServerRequest,
   UpstreamConnection,
 } from '../port.js';
+import { sentText } from './leg.js';
 import { ModernRequest, type RequestContext } from './modern-request.js';
 import { EMPTY_RESULT, errorText, ownRequest, ownResponse } from './own-messages.js';
 import { RequestMeta } from './request-meta.js';
@@ -160,7 +161,7 @@ export class ModernConnection implements UpstreamConnection {
 
   #answerItself(request: RelayedRequest, edits: readonly Edit[], handler: RequestHandler): SentRequest | undefined {
     const { clock, scan } = this.#options;
-    const { bytes, method, tokens } = request;
+    const { method } = request;
     let isSettled = false;
     const settle = (outcome: Outcome) => {
       if (!isSettled) handler.settle(outcome);
@@ -175,14 +176,8 @@ export class ModernConnection implements UpstreamConnection {
         error === undefined ? ownResponse(scan, 'result', EMPTY_RESULT) : ownResponse(scan, 'error', errorText(error));
       settle({ kind: 'answered', response, at: clock.now() });
     };
-    const textAt = (name: 'uri' | 'level') => {
-      const span = tokens[name];
-      const edit = edits.find((each) => each.span === span);
-      const { text, part = { start: 0, end: text.length } } = edit ?? { text: bytes, part: span };
-      return span !== undefined && isString(text, part) ? readString(text, part) : undefined;
-    };
-    const uri = textAt('uri');
-    const level = textAt('level');
+    const uri = sentText(request, edits, 'uri');
+    const level = sentText(request, edits, 'level');
     if (method === METHODS.setLevel && level !== undefined && isLogLevel(level)) this.#meta.logLevel = level;
     if (method === METHODS.unsubscribe && uri !== undefined) this.#listen.unsubscribe(uri);
     if (method !== METHODS.subscribe) done();

@@ -4,7 +4,6 @@ import { join, notificationMessage } from '../../jsonrpc/message.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
 import { UNSUPPORTED_REVISION } from '../../mcp/discover-result.js';
 import type { NotificationEnvelope, ResponseEnvelope, ScanEnvelope } from '../../mcp/envelope.js';
-import { withoutResultMembers } from '../../mcp/era-members.js';
 import { METHODS } from '../../mcp/methods.js';
 import type { RelayedRequest } from '../../mcp/relayed-request.js';
 import type { Cancel, Clock } from '../../timing/clock.js';
@@ -12,6 +11,7 @@ import type { Channel } from '../dialect.js';
 import type { CloseReason, EndedBecause, Outcome, RequestHandler, RequestTimeouts, SentRequest } from '../port.js';
 import { InputRound, type RoundEnd, readRequiredInput, requiresInput } from './input-round.js';
 import { Leg } from './leg.js';
+import { legacyAnswer } from './legacy-answer.js';
 import { errorText, ownResponse } from './own-messages.js';
 import type { RequestMeta } from './request-meta.js';
 
@@ -235,12 +235,12 @@ export class ModernRequest implements RequestHandler, SentRequest {
     this.#isSettled = true;
     this.#cancelTimer();
     this.#context.suspended.delete(this);
-    const { handler } = this.#options;
+    const { handler, request, edits } = this.#options;
     if (outcome.kind === 'answered')
       for (const elicitationId of this.#mintedIds ?? [])
         handler.send?.(notificationMessage(METHODS.elicitationComplete, { elicitationId }));
     const isOther = outcome.kind === 'answered' && handler.takesInputRequests !== true;
-    handler.settle(isOther ? { ...outcome, edits: withoutResultMembers(outcome.response) } : outcome);
+    handler.settle(isOther ? { ...outcome, edits: legacyAnswer(outcome.response, request, edits) } : outcome);
   }
 
   get #remainingMs(): number {

@@ -10,7 +10,7 @@ function call(): InFlightCall {
 }
 
 describe('the calls in flight to a process', () => {
-  it('are in the order in which they were sent, however they end', () => {
+  it('are in the order in which they were sent or resumed, however they end', () => {
     const random = new Seeded(1);
     const inFlightCalls = new InFlightCalls();
     const expected: InFlightCall[] = [];
@@ -19,6 +19,12 @@ describe('the calls in flight to a process', () => {
         const added = call();
         inFlightCalls.add(added);
         expected.push(added);
+      } else if (random.chance(0.2)) {
+        const [resumed] = expected.splice(random.below(expected.length), 1);
+        if (resumed !== undefined) {
+          inFlightCalls.resumed(resumed.exchange);
+          expected.push(resumed);
+        }
       } else {
         const [ended] = expected.splice(random.chance(0.5) ? 0 : random.below(expected.length), 1);
         if (ended !== undefined) inFlightCalls.delete(ended);
@@ -39,6 +45,8 @@ describe('the calls in flight to a process', () => {
     });
     inFlightCalls.delete(one);
     inFlightCalls.delete(one);
+    inFlightCalls.resumed(one.exchange);
+    inFlightCalls.resumed(other.exchange);
     expect([inFlightCalls.size, idle]).toEqual([1, 0]);
     inFlightCalls.delete(other);
     expect([inFlightCalls.size, idle]).toEqual([0, 1]);

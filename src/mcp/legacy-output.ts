@@ -1,0 +1,135 @@
+import { isRecord } from '../json/is-record.js';
+import {
+  isObject,
+  isString,
+  OPEN_BRACKET,
+  readString,
+  type Span,
+  toBytes,
+  valuesAt,
+  visitElements,
+  visitMembers,
+} from '../json/json-text.js';
+import { rewriteObject } from '../json/rewrite-object.js';
+import { type Edit, splice } from '../json/splice.js';
+import { join } from '../jsonrpc/message.js';
+import type { ResponseEnvelope } from './envelope.js';
+
+/*
+ * From revision 2026-07-28 on, the structured output of a tool can be any JSON value. Before, it was an object. For clients of
+ * the earlier revisions, any other output becomes the member `result` of an object, in the schema and in the results. The
+ * official TypeScript SDK does the same, so that a server which speaks both eras looks the same directly.
+ */
+
+/** Whether a tool has an output schema whose root need not be an object. */
+export function hasOtherOutput(tool: unknown): boolean {
+  return isRecord(tool) && isRecord(tool.outputSchema) && tool.outputSchema.type !== 'object';
+}
+
+/** Returns the entry of such a tool for clients of earlier revisions. Only the schema changes. */
+export function asLegacyTool(bytes: Uint8Array, entry: Span): Uint8Array {
+  return rewriteObject(bytes, entry, {
+    change: (name, value) => (name === 'outputSchema' && isObject(bytes, value) ? wrapSchema(bytes, value) : undefined),
+  });
+}
+
+/**
+ * Edits the result of a tool for clients of earlier revisions. `isOther` is whether the tool has another output than an
+ * object: then an object is wrapped, too.
+ */
+export function asLegacyResult({ bytes, result }: ResponseEnvelope, isOther: boolean): readonly Edit[] {
+  const contents = result === undefined ? [] : valuesAt(bytes, result, ['structuredContent']);
+  return contents.flatMap((span) => {
+    if (!isOther && isObject(bytes, span)) return [];
+    return [{ span, text: join([BEFORE_RESULT, bytes.subarray(span.start, span.end), CLOSE]) }];
+  });
+}
+
+const BEFORE_RESULT = toBytes('{"result":');
+const CLOSE = toBytes('}');
+
+function wrapSchema(bytes: Uint8Array, schema: Span): Uint8Array {
+  const textAt = (member: string) =>
+    valuesAt(bytes, schema, [member])
+      .filter((span) => isString(bytes, span))
+      .map((span) => readString(bytes, span))
+      .at(-1);
+  const dialect = textAt('$schema');
+  const isAnchored = valuesAt(bytes, schema, ['$recursiveAnchor']).some(({ start }) => bytes[start] === LETTER_T);
+  const isRecursive = dialect?.includes('/2019-09/') === true && !isAnchored;
+  const edits: Edit[] = [];
+  new References(bytes, edits, isRecursive).visit(schema, 'schema');
+  return join([
+    toBytes(
+      `{${dialect === undefined ? '' : `"$schema":${JSON.stringify(dialect)},`}"type":"object","properties":{"result":`,
+    ),
+    splice({ bytes, span: schema, edits }),
+    toBytes('},"required":["result"]}'),
+  ]);
+}
+
+/** The first byte of the token `true`. */
+const LETTER_T = 0x74;
+
+/** Where the schema is in the wrapped one. */
+const NEW_ROOT = '#/properties/result';
+
+/** Keywords whose values are data, in which `$ref` means nothing. */
+const DATA: ReadonlySet<string> = new Set(['const', 'enum', 'default', 'examples']);
+/** Keywords whose values map names to schemas. A name there is no keyword. */
+const NAME_MAPS: ReadonlySet<string> = new Set([
+  ...['properties', 'patternProperties', 'dependentSchemas', 'dependencies'],
+  ...['$defs', 'definitions'],
+]);
+
+/** Points the references within a schema to its new place. Those to other documents stay. */
+class References {
+  readonly #bytes: Uint8Array;
+  readonly #edits: Edit[];
+  /** Whether `$recursiveRef` of 2019-09 means the root of the schema, as it does there without an anchor. */
+  readonly #isRecursive: boolean;
+
+  constructor(bytes: Uint8Array, edits: Edit[], isRecursive: boolean) {
+    this.#bytes = bytes;
+    this.#edits = edits;
+    this.#isRecursive = isRecursive;
+  }
+
+  visit(value: Span, kind: 'schema' | 'names'): void {
+    const bytes = this.#bytes;
+    if (!isObject(bytes, value)) {
+      if (bytes[value.start] === OPEN_BRACKET) {
+        visitElements(bytes, value.start, Number.POSITIVE_INFINITY, (element) => this.visit(element, 'schema'));
+      }
+      return;
+    }
+    const members: { name: string; key: Span; value: Span }[] = [];
+    visitMembers(bytes, value.start, Number.POSITIVE_INFINITY, (key, inner) => {
+      members.push({ name: readString(bytes, key), key, value: inner });
+    });
+    if (kind === 'names') {
+      for (const member of members) this.visit(member.value, 'schema');
+      return;
+    }
+    // References below such an id are relative to it.
+    if (members.some((member) => member.name === '$id' && this.#text(member.value)?.startsWith('#') !== true)) return;
+    const hasRef = members.some(({ name }) => name === '$ref');
+    for (const member of members) {
+      const { name, key, value: inner } = member;
+      if (name === '$ref' || name === '$dynamicRef') this.#point(inner);
+      else if (name === '$recursiveRef' && this.#isRecursive && !hasRef && this.#text(inner) === '#') {
+        this.#edits.push({ span: { start: key.start, end: inner.end }, text: toBytes(`"$ref":"${NEW_ROOT}"`) });
+      } else if (!DATA.has(name)) this.visit(inner, NAME_MAPS.has(name) ? 'names' : 'schema');
+    }
+  }
+
+  #point(span: Span): void {
+    const reference = this.#text(span);
+    if (reference !== '#' && reference?.startsWith('#/') !== true) return;
+    this.#edits.push({ span, text: toBytes(JSON.stringify(`${NEW_ROOT}${reference.slice(1)}`)) });
+  }
+
+  #text(span: Span): string | undefined {
+    return isString(this.#bytes, span) ? readString(this.#bytes, span) : undefined;
+  }
+}
