@@ -65,8 +65,8 @@ export interface ClientOrigin {
 
 /** One client's session with the gateway. */
 export interface GatewaySession extends GatewayDescription {
-  /** Whether no list waits for the first start of a server, so that a list which is read now stays as it is for now. */
-  areListsSettled(): boolean;
+  /** How a list of this kind that is read now may be cached. */
+  caching(kind: ListKind): ListCaching;
   /**
    * The initialize result of the one server that the client sees unchanged, or why that server does not start. Absent
    * for a client that sees all servers.
@@ -80,6 +80,16 @@ export interface GatewaySession extends GatewayDescription {
   notified(notification: NotificationEnvelope): void;
   /** Ends the session. The caller cancels the exchanges that are still in flight. */
   close(): void;
+}
+
+/** How a merged list may be cached. */
+export interface ListCaching {
+  /** Whether the list waits for no first start of a server, so that it stays as it is for now. */
+  readonly isSettled: boolean;
+  /** The shortest time that the servers let their lists be cached, in milliseconds; infinite if none of them says. */
+  readonly freshMs: number;
+  /** Whether the list is the same for all users. */
+  readonly isPublic: boolean;
 }
 
 /** A parameter that a client repeats in the header `Mcp-Param-` and this name. See `x-mcp-header` in the MCP specification. */

@@ -1,16 +1,17 @@
 import { addFirst } from '../../json/edit-members.js';
-import { isObject, readText, type Span, toBytes, valuesAt } from '../../json/json-text.js';
+import { isObject, isString, readString, readText, type Span, toBytes, valuesAt } from '../../json/json-text.js';
 import { type Edit, splice } from '../../json/splice.js';
 import { join } from '../../jsonrpc/message.js';
 import { RPC_CODES } from '../../jsonrpc/rpc-error.js';
 import type { ResponseEnvelope } from '../../mcp/envelope.js';
-import { requestedList } from '../../mcp/lists.js';
+import { type ListKind, requestedList } from '../../mcp/lists.js';
 import { METHODS } from '../../mcp/methods.js';
 import { SKILL_METHODS } from '../../mcp/skills.js';
 import type { ServerInfo } from '../declared-capabilities.js';
+import type { GatewaySession } from '../port.js';
 import type { AnswerForm } from '../wire-exchange.js';
 
-/** How long a client may keep a list while a server is still starting, and after that. Changes are announced besides. */
+/** How long a client may keep a list at most, while a server is still starting, and after that. Changes are announced besides. */
 const UNSETTLED_TTL_MS = 5_000;
 const SETTLED_TTL_MS = 300_000;
 
@@ -18,6 +19,8 @@ const SETTLED_TTL_MS = 300_000;
 const MISSING = { type: 1, ttl: 2, scope: 4, meta: 8 } as const;
 
 const COMPLETE = '"resultType":"complete"';
+const NOT_KEPT = '"ttlMs":0';
+const PRIVATE = '"cacheScope":"private"';
 const CLOSE = toBytes('}');
 const SERVER_INFO = 'io.modelcontextprotocol/serverInfo';
 /** Resource not found; a URL has to be visited before. Each with the code of 2026-07-28 that comes closest. */
@@ -28,8 +31,8 @@ const OLD_CODES: ReadonlyMap<string, Uint8Array> = new Map([
 
 export interface ModernFormOptions {
   readonly serverInfo: ServerInfo;
-  /** Whether a list that is read now stays as it is for now. */
-  readonly areListsSettled: () => boolean;
+  /** Absent if no list is answered in this form. */
+  readonly caching?: GatewaySession['caching'];
 }
 
 /**
@@ -56,7 +59,7 @@ export class ModernForm implements AnswerForm {
     let missing = 0;
     if (resultType === undefined) missing += MISSING.type;
     // A request for input is not cached, and says so with its own type.
-    if (resultType === undefined && isCacheable(method)) {
+    if (isCacheable(method) && (resultType === undefined || isComplete(bytes, resultType))) {
       if (ttlMs === undefined) missing += MISSING.ttl;
       if (cacheScope === undefined) missing += MISSING.scope;
     }
@@ -68,12 +71,12 @@ export class ModernForm implements AnswerForm {
 
   result(result: Uint8Array, method: string): Uint8Array {
     const span = { start: 0, end: result.length };
-    const isList = requestedList(method) !== undefined;
+    const list = requestedList(method);
     const members = [COMPLETE];
-    if (isCacheable(method)) members.push(`"ttlMs":${this.#ttlMs(isList)}`, '"cacheScope":"private"');
+    if (isCacheable(method)) members.push(...this.#cachingHint(list));
     const edits: Edit[] = [];
     // Lists of the gateway's own have no `_meta`, and may be large.
-    const [meta] = isList ? [] : valuesAt(result, span, ['_meta']);
+    const [meta] = list !== undefined ? [] : valuesAt(result, span, ['_meta']);
     if (meta === undefined) members.push(this.#meta);
     else edits.push(addFirst(result, meta, toBytes(this.#serverInfo)));
     edits.push(addFirst(result, span, toBytes(members.join())));
@@ -91,8 +94,8 @@ export class ModernForm implements AnswerForm {
     if (members === undefined) {
       const texts: readonly (readonly [number, string])[] = [
         [MISSING.type, COMPLETE],
-        [MISSING.ttl, '"ttlMs":0'],
-        [MISSING.scope, '"cacheScope":"private"'],
+        [MISSING.ttl, NOT_KEPT],
+        [MISSING.scope, PRIVATE],
         [MISSING.meta, this.#meta],
       ];
       const wanted = texts.flatMap(([bit, text]) => ((missing & bit) === 0 ? [] : [text]));
@@ -102,10 +105,18 @@ export class ModernForm implements AnswerForm {
     return members;
   }
 
-  #ttlMs(isList: boolean): number {
-    if (!isList) return 0;
-    return this.#options.areListsSettled() ? SETTLED_TTL_MS : UNSETTLED_TTL_MS;
+  /** The servers' own hints, as far as the gateway can keep their word. */
+  #cachingHint(list: ListKind | undefined): readonly string[] {
+    const caching = list === undefined ? undefined : this.#options.caching?.(list);
+    if (caching === undefined) return [NOT_KEPT, PRIVATE];
+    const { isSettled, freshMs, isPublic } = caching;
+    const ttlMs = Math.floor(Math.min(isSettled ? SETTLED_TTL_MS : UNSETTLED_TTL_MS, freshMs));
+    return [`"ttlMs":${ttlMs}`, isPublic ? '"cacheScope":"public"' : PRIVATE];
   }
+}
+
+function isComplete(bytes: Uint8Array, resultType: Span): boolean {
+  return isString(bytes, resultType) && readString(bytes, resultType) === 'complete';
 }
 
 /** The results that say how long they may be cached. See the page server/utilities/caching of revision 2026-07-28. */

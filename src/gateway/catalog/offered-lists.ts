@@ -2,7 +2,7 @@ import { LIST_KINDS, LISTS, type ListKind } from '../../mcp/lists.js';
 import type { Cancel, Clock } from '../../timing/clock.js';
 import { NO_WORK_TIME, timed, type WorkTime } from '../../timing/work-time.js';
 import type { RequestTimeouts, UpstreamConnection } from '../../upstream/port.js';
-import { EMPTY_LIST, type ExposureRules } from './exposed-list.js';
+import { EMPTY_LIST, type ExposureRules, UNOFFERED_LIST } from './exposed-list.js';
 import { listAllPages, type RawEntry } from './list-pages.js';
 import { fixedList, type ListNaming, ServedList, type ServerLists, type ShownList } from './server-lists.js';
 import { describeRefusal } from './tool-approval.js';
@@ -125,7 +125,7 @@ export class OfferedLists {
     this.#failures.delete(kind);
     this.#sources.set(kind, source);
     const isListed = list?.kind === 'listed';
-    this.#set(kind, isListed ? this.#parse(() => new ServedList(kind, list, this.#rules)) : fixedList(EMPTY_LIST));
+    this.#set(kind, isListed ? this.#parse(() => new ServedList(kind, list, this.#rules)) : fixedList(UNOFFERED_LIST));
     if (isOffered) this.#entries.set(kind, isListed ? list.entries : []);
     else this.#entries.delete(kind);
     return undefined;

@@ -1,6 +1,6 @@
 import type { ListKind } from '../../mcp/lists.js';
 import { EMPTY_LIST, type ExposedList, type ExposureRules, exposeList } from './exposed-list.js';
-import type { RawEntry } from './list-pages.js';
+import type { ReceivedList } from './list-pages.js';
 
 /** Entries of one server for each of the merged lists. */
 export type ServerLists = Readonly<Record<ListKind, ExposedList>>;
@@ -28,6 +28,8 @@ export interface ListedServer {
   listsAs(naming: ListNaming): ServerLists;
   /** The latest known entries, also while the server is unavailable. */
   knownListsAs(naming: ListNaming): ServerLists;
+  /** A client was shown this list. */
+  listShown(kind: ListKind): void;
 }
 
 /** One list of a server, under exposed and under original names. */
@@ -43,11 +45,7 @@ export class ServedList implements ShownList {
   readonly #makeOriginal: () => ExposedList;
   #original: ExposedList | undefined;
 
-  constructor(
-    kind: ListKind,
-    list: { readonly entries: readonly RawEntry[]; readonly truncated: string | undefined },
-    rules: ExposureRules,
-  ) {
+  constructor(kind: ListKind, list: ReceivedList, rules: ExposureRules) {
     this.exposed = exposeList(kind, list, rules);
     this.withRules = (others) => new ServedList(kind, list, others);
     this.#makeOriginal = () => exposeList(kind, list, { ...rules, prefix: undefined });

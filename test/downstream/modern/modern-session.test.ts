@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import type { ListCaching } from '../../../src/downstream/port.js';
 import { RpcError } from '../../../src/jsonrpc/rpc-error.js';
 import { DONE, ModernPeer, REVISION, resultOf } from '../../support/modern-peer.js';
 import { type Message, responseOf } from '../../support/wire.js';
@@ -163,6 +164,20 @@ describe('an answer to a client without a handshake', () => {
     const id = peer.request('tools/list');
     peer.gateway.last.succeed(Buffer.from('{"tools":[]}'));
     expect(peer.answerTo(id)?.result).toMatchObject({ ttlMs: 300_000, cacheScope: 'private', tools: [] });
+  });
+
+  it('says it in whole milliseconds, and 5 s at most while a server is starting', () => {
+    const peer = new ModernPeer();
+    const hint = (caching: ListCaching) => {
+      peer.gateway.caching = caching;
+      const id = peer.request('tools/list');
+      peer.gateway.last.succeed(Buffer.from('{"tools":[]}'));
+      const { ttlMs, cacheScope } = peer.answerTo(id)?.result ?? {};
+      return [ttlMs, cacheScope];
+    };
+    expect(hint({ isSettled: false, freshMs: 60_000, isPublic: true })).toEqual([5_000, 'public']);
+    expect(hint({ isSettled: false, freshMs: 1_234.5, isPublic: false })).toEqual([1_234, 'private']);
+    expect(hint({ isSettled: true, freshMs: 60_000.9, isPublic: true })).toEqual([60_000, 'public']);
   });
 
   it('is a tool result or an error where the gateway fails the request', () => {
