@@ -180,8 +180,11 @@ export interface Exchange {
    * request releases the lease, so that the memory can be reused. `undefined` when the memory is not pooled.
    */
   leaseRequest(): SplicedMessage['lease'];
-  /** Answers with a server's response, unchanged except for the id and the edits. */
-  answer(response: ResponseEnvelope, edits?: readonly Edit[]): void;
+  /**
+   * Answers with a server's response, unchanged except for the id and the edits. `server` is what the server calls itself,
+   * as JSON, for a result that should say so and does not.
+   */
+  answer(response: ResponseEnvelope, edits?: readonly Edit[], server?: Uint8Array): void;
   /** Answers with a result made by the gateway, as JSON. */
   succeed(result: Uint8Array): void;
   /** Answers with an error. A `Failure` becomes a tool result or a JSON-RPC error, as the era and the method require. */

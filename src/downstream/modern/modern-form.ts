@@ -37,22 +37,20 @@ export interface ModernFormOptions {
 
 /**
  * Writes answers as revision 2026-07-28 wants them: each result has a `resultType`, results of lists and reads say how
- * long they may be cached, and `_meta` names the server. What a server wrote itself stays.
+ * long they may be cached, and `_meta` names the server, or else the gateway. What a server wrote itself stays.
  */
 export class ModernForm implements AnswerForm {
   readonly #options: ModernFormOptions;
-  readonly #serverInfo: string;
-  readonly #meta: string;
-  /** What was added to results, by the sum of what was missing. */
-  readonly #added: (Uint8Array | undefined)[] = [];
+  readonly #own: Additions;
+  /** By what a server calls itself. */
+  readonly #ofServers = new WeakMap<Uint8Array, Additions>();
 
   constructor(options: ModernFormOptions) {
     this.#options = options;
-    this.#serverInfo = `${JSON.stringify(SERVER_INFO)}:${JSON.stringify(options.serverInfo)}`;
-    this.#meta = `"_meta":{${this.#serverInfo}}`;
+    this.#own = new Additions(JSON.stringify(options.serverInfo));
   }
 
-  edits({ bytes, result, tokens }: ResponseEnvelope, method: string): readonly Edit[] {
+  edits({ bytes, result, tokens }: ResponseEnvelope, method: string, server?: Uint8Array): readonly Edit[] {
     if (result === undefined) return errorEdits(bytes, tokens.errorCode);
     if (!isObject(bytes, result)) return [];
     const { resultType, ttlMs, cacheScope, resultMeta, resultServerInfo } = tokens;
@@ -64,9 +62,11 @@ export class ModernForm implements AnswerForm {
       if (cacheScope === undefined) missing += MISSING.scope;
     }
     if (resultMeta === undefined) missing += MISSING.meta;
-    const own = missing === 0 ? [] : [addFirst(bytes, result, this.#members(missing))];
     const isUnnamed = resultMeta !== undefined && resultServerInfo === undefined && isObject(bytes, resultMeta);
-    return isUnnamed ? [...own, addFirst(bytes, resultMeta, toBytes(this.#serverInfo))] : own;
+    if (missing === 0 && !isUnnamed) return [];
+    const additions = server === undefined ? this.#own : this.#additionsOf(server);
+    const own = missing === 0 ? [] : [addFirst(bytes, result, additions.members(missing))];
+    return isUnnamed ? [...own, addFirst(bytes, resultMeta, additions.serverInfo)] : own;
   }
 
   result(result: Uint8Array, method: string): Uint8Array {
@@ -77,32 +77,24 @@ export class ModernForm implements AnswerForm {
     const edits: Edit[] = [];
     // Lists of the gateway's own have no `_meta`, and may be large.
     const [meta] = list !== undefined ? [] : valuesAt(result, span, ['_meta']);
-    if (meta === undefined) members.push(this.#meta);
-    else edits.push(addFirst(result, meta, toBytes(this.#serverInfo)));
+    if (meta === undefined) members.push(this.#own.meta);
+    else edits.push(addFirst(result, meta, this.#own.serverInfo));
     edits.push(addFirst(result, span, toBytes(members.join())));
     return splice({ bytes: result, span, edits });
   }
 
   /** A result that requires input. `members` are those of the result, as JSON without the braces. */
   inputRequired(members: Uint8Array): Uint8Array {
-    return join([toBytes(`{"resultType":"input_required",${this.#meta},`), members, CLOSE]);
+    return join([toBytes(`{"resultType":"input_required",${this.#own.meta},`), members, CLOSE]);
   }
 
-  /** The missing members as JSON. There are few combinations. */
-  #members(missing: number): Uint8Array {
-    let members = this.#added[missing];
-    if (members === undefined) {
-      const texts: readonly (readonly [number, string])[] = [
-        [MISSING.type, COMPLETE],
-        [MISSING.ttl, NOT_KEPT],
-        [MISSING.scope, PRIVATE],
-        [MISSING.meta, this.#meta],
-      ];
-      const wanted = texts.flatMap(([bit, text]) => ((missing & bit) === 0 ? [] : [text]));
-      members = toBytes(wanted.join());
-      this.#added[missing] = members;
+  #additionsOf(server: Uint8Array): Additions {
+    let additions = this.#ofServers.get(server);
+    if (additions === undefined) {
+      additions = new Additions(readText(server, { start: 0, end: server.length }));
+      this.#ofServers.set(server, additions);
     }
-    return members;
+    return additions;
   }
 
   /** The servers' own hints, as far as the gateway can keep their word. */
@@ -112,6 +104,37 @@ export class ModernForm implements AnswerForm {
     const { isSettled, freshMs, isPublic } = caching;
     const ttlMs = Math.floor(Math.min(isSettled ? SETTLED_TTL_MS : UNSETTLED_TTL_MS, freshMs));
     return [`"ttlMs":${ttlMs}`, isPublic ? '"cacheScope":"public"' : PRIVATE];
+  }
+}
+
+/** What is added to the results of one server, or of the gateway. `name` is what it calls itself, as JSON. */
+class Additions {
+  readonly serverInfo: Uint8Array;
+  readonly meta: string;
+  /** By the sum of what was missing. */
+  readonly #members: (Uint8Array | undefined)[] = [];
+
+  constructor(name: string) {
+    const serverInfo = `${JSON.stringify(SERVER_INFO)}:${name}`;
+    this.serverInfo = toBytes(serverInfo);
+    this.meta = `"_meta":{${serverInfo}}`;
+  }
+
+  /** The missing members as JSON. There are few combinations. */
+  members(missing: number): Uint8Array {
+    let members = this.#members[missing];
+    if (members === undefined) {
+      const texts: readonly (readonly [number, string])[] = [
+        [MISSING.type, COMPLETE],
+        [MISSING.ttl, NOT_KEPT],
+        [MISSING.scope, PRIVATE],
+        [MISSING.meta, this.meta],
+      ];
+      const wanted = texts.flatMap(([bit, text]) => ((missing & bit) === 0 ? [] : [text]));
+      members = toBytes(wanted.join());
+      this.#members[missing] = members;
+    }
+    return members;
   }
 }
 

@@ -146,6 +146,24 @@ describe('an answer to a client without a handshake', () => {
     });
   });
 
+  it('names the server that did not name itself in its result, if its name is known', () => {
+    const peer = new ModernPeer();
+    const name = Buffer.from('{"name":"s\\u0073","version":"1", "n":1.0}');
+    const named = (response: Message) => {
+      const id = peer.call();
+      peer.gateway.last.answer(resultOf(response), [], name);
+      expect(peer.answerTo(id)).toBeDefined();
+      return peer.received.lines.at(-1);
+    };
+    const member = `"${SERVER}":${name}`;
+    expect(named({})).toBe(`{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","_meta":{${member}}}}`);
+    expect(named({ resultType: 'complete', _meta: { a: 1 } })).toBe(
+      `{"jsonrpc":"2.0","id":2,"result":{"resultType":"complete","_meta":{${member},"a":1}}}`,
+    );
+    const itself = { resultType: 'complete', _meta: { [SERVER]: { name: 'itself', version: '2' } } };
+    expect(JSON.parse(named(itself) ?? '').result).toEqual(itself);
+  });
+
   it('does not say how long a request for input may be kept', () => {
     const result = { resultType: 'input_required', inputRequests: {} };
     expect(JSON.parse(answered('resources/read', { result })).result).not.toHaveProperty('ttlMs');
