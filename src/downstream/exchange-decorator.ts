@@ -57,8 +57,8 @@ export class ExchangeDecorator implements Exchange {
     return this.#exchange.leaseRequest();
   }
 
-  answer(response: ResponseEnvelope, edits?: readonly Edit[]): void {
-    this.#exchange.answer(response, edits);
+  answer(response: ResponseEnvelope, edits?: readonly Edit[], server?: Uint8Array): void {
+    this.#exchange.answer(response, edits, server);
   }
 
   succeed(result: Uint8Array): void {

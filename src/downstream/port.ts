@@ -65,8 +65,8 @@ export interface ClientOrigin {
 
 /** One client's session with the gateway. */
 export interface GatewaySession extends GatewayDescription {
-  /** Whether no list waits for the first start of a server, so that a list which is read now stays as it is for now. */
-  areListsSettled(): boolean;
+  /** How a list of this kind that is read now may be cached. */
+  caching(kind: ListKind): ListCaching;
   /**
    * The initialize result of the one server that the client sees unchanged, or why that server does not start. Absent
    * for a client that sees all servers.
@@ -80,6 +80,16 @@ export interface GatewaySession extends GatewayDescription {
   notified(notification: NotificationEnvelope): void;
   /** Ends the session. The caller cancels the exchanges that are still in flight. */
   close(): void;
+}
+
+/** How a merged list may be cached. */
+export interface ListCaching {
+  /** Whether the list waits for no first start of a server, so that it stays as it is for now. */
+  readonly isSettled: boolean;
+  /** The shortest time that the servers let their lists be cached, in milliseconds; infinite if none of them says. */
+  readonly freshMs: number;
+  /** Whether the list is the same for all users. */
+  readonly isPublic: boolean;
 }
 
 /** A parameter that a client repeats in the header `Mcp-Param-` and this name. See `x-mcp-header` in the MCP specification. */
@@ -170,8 +180,11 @@ export interface Exchange {
    * request releases the lease, so that the memory can be reused. `undefined` when the memory is not pooled.
    */
   leaseRequest(): SplicedMessage['lease'];
-  /** Answers with a server's response, unchanged except for the id and the edits. */
-  answer(response: ResponseEnvelope, edits?: readonly Edit[]): void;
+  /**
+   * Answers with a server's response, unchanged except for the id and the edits. `server` is what the server calls itself,
+   * as JSON, for a result that should say so and does not.
+   */
+  answer(response: ResponseEnvelope, edits?: readonly Edit[], server?: Uint8Array): void;
   /** Answers with a result made by the gateway, as JSON. */
   succeed(result: Uint8Array): void;
   /** Answers with an error. A `Failure` becomes a tool result or a JSON-RPC error, as the era and the method require. */

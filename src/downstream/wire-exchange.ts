@@ -41,8 +41,8 @@ export interface ExchangeOwner<E extends WireExchange = WireExchange> {
 
 /** How a protocol era writes answers. */
 export interface AnswerForm {
-  /** What to replace in a server's response before the client gets it. */
-  edits(response: ResponseEnvelope, method: string): readonly Edit[];
+  /** What to replace in a server's response before the client gets it. `server`: see `Exchange.answer`. */
+  edits(response: ResponseEnvelope, method: string, server?: Uint8Array): readonly Edit[];
   /** A result of the gateway's own, as JSON. */
   result(result: Uint8Array, method: string): Uint8Array;
 }
@@ -117,12 +117,12 @@ export abstract class WireExchange implements Exchange {
     return this.#lease?.retain();
   }
 
-  answer(response: ResponseEnvelope, edits: readonly Edit[] = []): void {
+  answer(response: ResponseEnvelope, edits: readonly Edit[] = [], server?: Uint8Array): void {
     // A task reports progress after its answer, and its first progress must not come before the id in that answer.
     const since = this.#keepsProgress ? undefined : this.#lastProgressAt;
     const waitMs = since === undefined ? 0 : since + PROGRESS_GAP_MS - this.#clock.now();
-    if (waitMs > 0) this.#clock.schedule(waitMs, () => this.#answer(response, edits));
-    else this.#answer(response, edits);
+    if (waitMs > 0) this.#clock.schedule(waitMs, () => this.#answer(response, edits, server));
+    else this.#answer(response, edits, server);
   }
 
   succeed(result: Uint8Array): void {
@@ -179,10 +179,10 @@ export abstract class WireExchange implements Exchange {
     this.#onCancel?.(notification);
   }
 
-  #answer(response: ResponseEnvelope, relayed: readonly Edit[]): void {
+  #answer(response: ResponseEnvelope, relayed: readonly Edit[], server: Uint8Array | undefined): void {
     if (!this.#settle()) return;
     const { bytes, span, id } = response;
-    const edits = concatEdits(relayed, this.form.edits(response, this.request.method));
+    const edits = concatEdits(relayed, this.form.edits(response, this.request.method, server));
     const own = this.#replacing(id, this.#envelope.id);
     const message: SplicedMessage = { bytes, span, edits: edits.length === 0 ? [own] : [own, ...edits] };
     // Only large lines have a lease. An answer is written once and nothing keeps it.

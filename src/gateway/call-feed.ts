@@ -122,14 +122,14 @@ class ObservedExchange extends ExchangeDecorator {
     super.route(source);
   }
 
-  override answer(response: ResponseEnvelope, edits: readonly Edit[] = []): void {
+  override answer(response: ResponseEnvelope, edits: readonly Edit[] = [], server?: Uint8Array): void {
     const failed = response.error === undefined ? 'tool_error' : 'rpc_error';
     const { bytes, result, error } = response;
     this.#end(isErrorResponse(response) ? failed : 'ok', {
       bytesOut: splicedLength({ ...response, edits }),
       result: this.#excerpt(bytes, result ?? error),
     });
-    super.answer(response, edits);
+    super.answer(response, edits, server);
   }
 
   override succeed(result: Uint8Array): void {

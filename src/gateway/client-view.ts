@@ -64,7 +64,7 @@ export class ClientView {
   readonly clients = new Set<DownstreamClient>();
   readonly #backends: ReadonlyMap<string, Backend>;
   readonly #ownTools: ReadonlyMap<string, OwnTool>;
-  readonly #lists: MergedLists;
+  readonly lists: MergedLists;
   readonly #announcements: ListAnnouncements;
   readonly #router: Router;
   readonly #subscriptions: Subscriptions;
@@ -96,24 +96,24 @@ export class ClientView {
     this.#subscriptions = options.subscriptions;
     this.#logs = options.logs;
     this.#tasks = options.tasks;
-    this.#lists = new MergedLists(
+    this.lists = new MergedLists(
       { ...options, view: named, servers: backends, paging: { hmac }, onMerged: (catalogs) => this.#merged(catalogs) },
-      before === undefined ? undefined : before.#lists,
+      before === undefined ? undefined : before.lists,
     );
     this.#announcements = new ListAnnouncements({
       clock,
-      lists: this.#lists,
+      lists: this.lists,
       clients: this.clients,
       before: before === undefined ? undefined : before.#announcements,
     });
     this.#learnsUris = this.#router.withResources.length > 1;
-    this.#wereListsRead = this.#lists.isSettled;
+    this.#wereListsRead = this.lists.isSettled;
     this.#queue = new StartupQueue({
       clock,
       waitMs: startupWaitMs,
-      isReady: () => this.#lists.isSettled,
+      isReady: () => this.lists.isSettled,
       // Clients that have read a list do not wait for servers that were added to it.
-      isOver: this.#lists.wereShown,
+      isOver: this.lists.wereShown,
       serve: (exchange) => this.serve(exchange),
       onTimeout: () => {
         for (const backend of backends) backend.missedFirstList();
@@ -135,7 +135,7 @@ export class ClientView {
   }
 
   get catalogs(): Catalogs {
-    return this.#lists.catalogs;
+    return this.lists.catalogs;
   }
 
   get shadowedSkills(): readonly Shadowed[] {
@@ -162,7 +162,7 @@ export class ClientView {
   /** The lists of a backend may have changed; the server announced the changes of those that are `announced`. */
   listsChanged(announced: readonly ListKind[] = []): void {
     this.#isAnnounced = announced.length > 0;
-    this.#lists.changed();
+    this.lists.changed();
     this.#isAnnounced = false;
   }
 
@@ -188,7 +188,7 @@ export class ClientView {
   /** All clients have moved. If no server is starting, the differences are announced at once. */
   begin(): void {
     this.#before = undefined;
-    if (this.#lists.isSettled) this.#announcements.endQuiet();
+    if (this.lists.isSettled) this.#announcements.endQuiet();
   }
 
   /** A server has sent an update of a resource, listed or not. */
@@ -199,7 +199,7 @@ export class ClientView {
   /** The first start of a backend has ended. */
   startSettled(): void {
     this.#queue.startSettled();
-    if (this.#lists.isSettled) this.#announcements.endQuiet();
+    if (this.lists.isSettled) this.#announcements.endQuiet();
   }
 
   close(): void {
@@ -222,14 +222,14 @@ export class ClientView {
     const isKnown = this.isUnchanged && (this.#isAnnounced || !this.#wereListsRead);
     if (isKnown) this.#announcements.accept();
     else this.#announcements.announce();
-    this.#wereListsRead ||= this.#lists.isSettled;
+    this.#wereListsRead ||= this.lists.isSettled;
   }
 
   #list(exchange: Exchange, kind: ListKind): void {
     // A request with a cursor continues a list that the client has started to read.
-    const mayWait = exchange.request.tokens.cursor === undefined && !this.#lists.isComplete;
+    const mayWait = exchange.request.tokens.cursor === undefined && !this.lists.isComplete;
     if (mayWait && this.#queue.add(exchange)) return;
-    answerList(exchange, this.#lists.show(kind).pagesFor(exchange.client.revision));
+    answerList(exchange, this.lists.show(kind).pagesFor(exchange.client.revision));
   }
 
   #route(exchange: Exchange): void {
@@ -277,7 +277,7 @@ export class ClientView {
     // A method that MCP does not define may concern a task, and goes to the server of that task then.
     const aboutTask = tokens.taskId === undefined ? undefined : ofServers.target(request, client, this.#backends);
     const isAboutTask = aboutTask !== undefined && !(aboutTask instanceof RpcError) && !KNOWN_METHODS.has(method);
-    return isAboutTask ? aboutTask : this.#router.target(request, this.#lists.catalogs, client.revision);
+    return isAboutTask ? aboutTask : this.#router.target(request, this.lists.catalogs, client.revision);
   }
 
   #send(exchange: Exchange, target: Target): void {

@@ -134,7 +134,7 @@ export class Gateway implements GatewayPort {
       get instructions() {
         return description().instructions;
       },
-      areListsSettled: () => [...connected.view.backends.values()].every(({ isStartSettled }) => isStartSettled),
+      caching: (kind) => connected.view.lists.caching(kind, this.#settings.views?.areNone !== false),
       initializeResult: only && serverHandshake(only, this.#settings.startupWaitMs),
       mirroredParams: (tool) => connected.view.catalogs.tools.resolve(tool)?.mirroredParams ?? [],
       serve: (this.#options.calls ?? NO_CALLS).session(connected),

@@ -38,6 +38,11 @@ export class NamedViews {
     }));
   }
 
+  /** Whether the configuration has no views, so that all clients see the same. */
+  get areNone(): boolean {
+    return this.#views.size === 0;
+  }
+
   has(name: string): boolean {
     return this.#views.has(name);
   }

@@ -5,6 +5,7 @@ import type {
   GatewayDescription,
   GatewayPort,
   GatewaySession,
+  ListCaching,
 } from '../downstream/port.js';
 import { RPC_CODES, RpcError } from '../jsonrpc/rpc-error.js';
 import { ABOUT } from './about.js';
@@ -110,8 +111,8 @@ class PendingSession implements GatewaySession {
     return [];
   }
 
-  areListsSettled(): boolean {
-    return false;
+  caching(): ListCaching {
+    return { isSettled: false, freshMs: Number.POSITIVE_INFINITY, isPublic: false };
   }
 
   /** Notifications before the gateway exists concern no server, and are dropped. */

@@ -1,5 +1,5 @@
 import { isRecord } from '../json/is-record.js';
-import { isObject, readText, toBytes, valuesAt } from '../json/json-text.js';
+import { isObject, readText, type Span, toBytes, valuesAt } from '../json/json-text.js';
 import { parseJson } from '../json/parse-json.js';
 import { REMOVED, rewriteObject } from '../json/rewrite-object.js';
 import { join } from '../jsonrpc/message.js';
@@ -14,6 +14,8 @@ export const UNSUPPORTED_REVISION = -32022;
 export interface DiscoverResult {
   /** The first of its revisions that is known here; `undefined` if none is. */
   readonly revision: ModernRevision | undefined;
+  /** What the server calls itself, as JSON; `undefined` if it does not say, or too long, or not as the revision wants it. */
+  readonly serverInfo: Uint8Array | undefined;
   /** The result as one of `initialize` in that revision, for what reads those. */
   readonly asInitialize: InitializeResult;
 }
@@ -43,8 +45,21 @@ export function readDiscoverResult({ bytes, result, tokens }: ResponseEnvelope):
       toBytes('}'),
     ]),
   );
-  return typeof asInitialize === 'string' ? undefined : { revision, asInitialize };
+  return typeof asInitialize === 'string'
+    ? undefined
+    : { revision, serverInfo: serverInfoOf(bytes, info), asInitialize };
 }
+
+/** A copy, because the memory of a response has another use soon. */
+function serverInfoOf(bytes: Uint8Array, info: Span | undefined): Uint8Array | undefined {
+  if (info === undefined || info.end - info.start > MAX_SERVER_INFO_BYTES) return undefined;
+  const value = parseJson(readText(bytes, info));
+  const isNamed = isRecord(value) && typeof value.name === 'string' && typeof value.version === 'string';
+  return isNamed ? bytes.slice(info.start, info.end) : undefined;
+}
+
+/** It may contain icons, which are too much to be added to results. */
+const MAX_SERVER_INFO_BYTES = 4 * 1024;
 
 /** The modern revision that an error offers instead of the requested one; `undefined` if the error is another one. */
 export function offeredRevision({ bytes, error }: ResponseEnvelope): ModernRevision | undefined {

@@ -96,6 +96,8 @@ export interface UpstreamConnection {
   readonly instructions: string | undefined;
   /** The server's description of itself. */
   readonly serverInfo: ServerDescription;
+  /** What the server calls itself, as JSON, where the revision wants results to say so. */
+  readonly nameInResults?: Uint8Array | undefined;
   readonly counters: Readonly<DropCounters>;
   /** Requests that wait for an answer. */
   readonly inFlight: number;

@@ -1,7 +1,14 @@
 // A client without a handshake at the other end of a pipe, and a gateway behind it that the test plays.
 
 import { modernEra } from '../../src/downstream/modern/modern-session.js';
-import type { ClientFacts, DownstreamClient, Exchange, GatewayPort, InputRequest } from '../../src/downstream/port.js';
+import type {
+  ClientFacts,
+  DownstreamClient,
+  Exchange,
+  GatewayPort,
+  InputRequest,
+  ListCaching,
+} from '../../src/downstream/port.js';
 import { ClientPipe } from '../../src/downstream/stdio/client-pipe.js';
 import { toBytes } from '../../src/json/json-text.js';
 import type { RpcError } from '../../src/jsonrpc/rpc-error.js';
@@ -21,6 +28,7 @@ export class PlayedGateway implements GatewayPort {
   readonly clients: DownstreamClient[] = [];
   readonly facts: ClientFacts[] = [];
   closed = 0;
+  caching: ListCaching = { isSettled: true, freshMs: Number.POSITIVE_INFINITY, isPublic: false };
 
   open(client: DownstreamClient, facts: ClientFacts): ReturnType<GatewayPort['open']> {
     this.clients.push(client);
@@ -28,7 +36,7 @@ export class PlayedGateway implements GatewayPort {
     return {
       offered: [],
       instructions: '',
-      areListsSettled: () => true,
+      caching: () => this.caching,
       mirroredParams: () => [],
       initializeResult: undefined,
       serve: (exchange) => this.exchanges.push(exchange),

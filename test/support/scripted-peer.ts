@@ -87,6 +87,7 @@ export abstract class ScriptedPeer {
   /** Answers for discovery and for subscriptions, which never end. */
   #readModern({ id, method, params }: Message): void {
     const { capabilities } = this.initializeResult;
+    const { serverInfo } = this.#hello;
     if (method === 'server/discover') {
       const result = {
         resultType: 'complete',
@@ -94,6 +95,7 @@ export abstract class ScriptedPeer {
         capabilities,
         ttlMs: 0,
         cacheScope: 'private',
+        ...(serverInfo && { _meta: { 'io.modelcontextprotocol/serverInfo': serverInfo } }),
       };
       this.say({ jsonrpc: '2.0', id, result });
     } else if (method === 'subscriptions/listen') {

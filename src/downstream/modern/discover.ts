@@ -24,6 +24,5 @@ export function discover(
     capabilities: declaredCapabilities(MODERN_REVISIONS[0], offered),
     ...(instructions !== '' && { instructions }),
   };
-  const form = new ModernForm({ serverInfo, areListsSettled: () => false });
-  return form.result(toBytes(JSON.stringify(result)), METHODS.discover);
+  return new ModernForm({ serverInfo }).result(toBytes(JSON.stringify(result)), METHODS.discover);
 }

@@ -68,7 +68,7 @@ export class ModernClient implements DownstreamClient {
     this.#onGone = () => transport.gone();
     this.listens = new ClientListens({ clock, client: this, session: () => this.#session, onInternalError });
     this.#session = gateway.open(this, { profile, server, view, origin });
-    this.form = new ModernForm({ serverInfo, areListsSettled: () => this.#session.areListsSettled() });
+    this.form = new ModernForm({ serverInfo, caching: (kind) => this.#session.caching(kind) });
   }
 
   /** Whether nothing would end with the client. */

@@ -70,7 +70,7 @@ export class ModernExchange extends WireExchange {
   }
 
   /** The state of a server goes to the client in a form that only this client can bring back. */
-  override answer(response: ResponseEnvelope, edits: readonly Edit[] = []): void {
+  override answer(response: ResponseEnvelope, edits: readonly Edit[] = [], server?: Uint8Array): void {
     const { bytes, tokens, error } = response;
     const visits = error !== undefined && this.isInteractive && wantsVisits(response) && this.#visit(response);
     if (visits === 'later') return;
@@ -80,11 +80,11 @@ export class ModernExchange extends WireExchange {
     }
     const { resultState } = tokens;
     if (resultState === undefined || !isString(bytes, resultState)) {
-      super.answer(response, edits);
+      super.answer(response, edits, server);
       return;
     }
     const wrapped = wrapServerState(readString(bytes, resultState), this.#context, this.#options.seals().lasting);
-    super.answer(response, [...edits, { span: resultState, text: toBytes(JSON.stringify(wrapped)) }]);
+    super.answer(response, [...edits, { span: resultState, text: toBytes(JSON.stringify(wrapped)) }], server);
   }
 
   requireInput(input: InputRequest): WithdrawInput {

@@ -1,16 +1,17 @@
 import { addFirst } from '../../json/edit-members.js';
-import { isObject, readText, type Span, toBytes, valuesAt } from '../../json/json-text.js';
+import { isObject, isString, readString, readText, type Span, toBytes, valuesAt } from '../../json/json-text.js';
 import { type Edit, splice } from '../../json/splice.js';
 import { join } from '../../jsonrpc/message.js';
 import { RPC_CODES } from '../../jsonrpc/rpc-error.js';
 import type { ResponseEnvelope } from '../../mcp/envelope.js';
-import { requestedList } from '../../mcp/lists.js';
+import { type ListKind, requestedList } from '../../mcp/lists.js';
 import { METHODS } from '../../mcp/methods.js';
 import { SKILL_METHODS } from '../../mcp/skills.js';
 import type { ServerInfo } from '../declared-capabilities.js';
+import type { GatewaySession } from '../port.js';
 import type { AnswerForm } from '../wire-exchange.js';
 
-/** How long a client may keep a list while a server is still starting, and after that. Changes are announced besides. */
+/** How long a client may keep a list at most, while a server is still starting, and after that. Changes are announced besides. */
 const UNSETTLED_TTL_MS = 5_000;
 const SETTLED_TTL_MS = 300_000;
 
@@ -18,6 +19,8 @@ const SETTLED_TTL_MS = 300_000;
 const MISSING = { type: 1, ttl: 2, scope: 4, meta: 8 } as const;
 
 const COMPLETE = '"resultType":"complete"';
+const NOT_KEPT = '"ttlMs":0';
+const PRIVATE = '"cacheScope":"private"';
 const CLOSE = toBytes('}');
 const SERVER_INFO = 'io.modelcontextprotocol/serverInfo';
 /** Resource not found; a URL has to be visited before. Each with the code of 2026-07-28 that comes closest. */
@@ -28,84 +31,115 @@ const OLD_CODES: ReadonlyMap<string, Uint8Array> = new Map([
 
 export interface ModernFormOptions {
   readonly serverInfo: ServerInfo;
-  /** Whether a list that is read now stays as it is for now. */
-  readonly areListsSettled: () => boolean;
+  /** Absent if no list is answered in this form. */
+  readonly caching?: GatewaySession['caching'];
 }
 
 /**
  * Writes answers as revision 2026-07-28 wants them: each result has a `resultType`, results of lists and reads say how
- * long they may be cached, and `_meta` names the server. What a server wrote itself stays.
+ * long they may be cached, and `_meta` names the server, or else the gateway. What a server wrote itself stays.
  */
 export class ModernForm implements AnswerForm {
   readonly #options: ModernFormOptions;
-  readonly #serverInfo: string;
-  readonly #meta: string;
-  /** What was added to results, by the sum of what was missing. */
-  readonly #added: (Uint8Array | undefined)[] = [];
+  readonly #own: Additions;
+  /** By what a server calls itself. */
+  readonly #ofServers = new WeakMap<Uint8Array, Additions>();
 
   constructor(options: ModernFormOptions) {
     this.#options = options;
-    this.#serverInfo = `${JSON.stringify(SERVER_INFO)}:${JSON.stringify(options.serverInfo)}`;
-    this.#meta = `"_meta":{${this.#serverInfo}}`;
+    this.#own = new Additions(JSON.stringify(options.serverInfo));
   }
 
-  edits({ bytes, result, tokens }: ResponseEnvelope, method: string): readonly Edit[] {
+  edits({ bytes, result, tokens }: ResponseEnvelope, method: string, server?: Uint8Array): readonly Edit[] {
     if (result === undefined) return errorEdits(bytes, tokens.errorCode);
     if (!isObject(bytes, result)) return [];
     const { resultType, ttlMs, cacheScope, resultMeta, resultServerInfo } = tokens;
     let missing = 0;
     if (resultType === undefined) missing += MISSING.type;
     // A request for input is not cached, and says so with its own type.
-    if (resultType === undefined && isCacheable(method)) {
+    if (isCacheable(method) && (resultType === undefined || isComplete(bytes, resultType))) {
       if (ttlMs === undefined) missing += MISSING.ttl;
       if (cacheScope === undefined) missing += MISSING.scope;
     }
     if (resultMeta === undefined) missing += MISSING.meta;
-    const own = missing === 0 ? [] : [addFirst(bytes, result, this.#members(missing))];
     const isUnnamed = resultMeta !== undefined && resultServerInfo === undefined && isObject(bytes, resultMeta);
-    return isUnnamed ? [...own, addFirst(bytes, resultMeta, toBytes(this.#serverInfo))] : own;
+    if (missing === 0 && !isUnnamed) return [];
+    const additions = server === undefined ? this.#own : this.#additionsOf(server);
+    const own = missing === 0 ? [] : [addFirst(bytes, result, additions.members(missing))];
+    return isUnnamed ? [...own, addFirst(bytes, resultMeta, additions.serverInfo)] : own;
   }
 
   result(result: Uint8Array, method: string): Uint8Array {
     const span = { start: 0, end: result.length };
-    const isList = requestedList(method) !== undefined;
+    const list = requestedList(method);
     const members = [COMPLETE];
-    if (isCacheable(method)) members.push(`"ttlMs":${this.#ttlMs(isList)}`, '"cacheScope":"private"');
+    if (isCacheable(method)) members.push(...this.#cachingHint(list));
     const edits: Edit[] = [];
     // Lists of the gateway's own have no `_meta`, and may be large.
-    const [meta] = isList ? [] : valuesAt(result, span, ['_meta']);
-    if (meta === undefined) members.push(this.#meta);
-    else edits.push(addFirst(result, meta, toBytes(this.#serverInfo)));
+    const [meta] = list !== undefined ? [] : valuesAt(result, span, ['_meta']);
+    if (meta === undefined) members.push(this.#own.meta);
+    else edits.push(addFirst(result, meta, this.#own.serverInfo));
     edits.push(addFirst(result, span, toBytes(members.join())));
     return splice({ bytes: result, span, edits });
   }
 
   /** A result that requires input. `members` are those of the result, as JSON without the braces. */
   inputRequired(members: Uint8Array): Uint8Array {
-    return join([toBytes(`{"resultType":"input_required",${this.#meta},`), members, CLOSE]);
+    return join([toBytes(`{"resultType":"input_required",${this.#own.meta},`), members, CLOSE]);
+  }
+
+  #additionsOf(server: Uint8Array): Additions {
+    let additions = this.#ofServers.get(server);
+    if (additions === undefined) {
+      additions = new Additions(readText(server, { start: 0, end: server.length }));
+      this.#ofServers.set(server, additions);
+    }
+    return additions;
+  }
+
+  /** The servers' own hints, as far as the gateway can keep their word. */
+  #cachingHint(list: ListKind | undefined): readonly string[] {
+    const caching = list === undefined ? undefined : this.#options.caching?.(list);
+    if (caching === undefined) return [NOT_KEPT, PRIVATE];
+    const { isSettled, freshMs, isPublic } = caching;
+    const ttlMs = Math.floor(Math.min(isSettled ? SETTLED_TTL_MS : UNSETTLED_TTL_MS, freshMs));
+    return [`"ttlMs":${ttlMs}`, isPublic ? '"cacheScope":"public"' : PRIVATE];
+  }
+}
+
+/** What is added to the results of one server, or of the gateway. `name` is what it calls itself, as JSON. */
+class Additions {
+  readonly serverInfo: Uint8Array;
+  readonly meta: string;
+  /** By the sum of what was missing. */
+  readonly #members: (Uint8Array | undefined)[] = [];
+
+  constructor(name: string) {
+    const serverInfo = `${JSON.stringify(SERVER_INFO)}:${name}`;
+    this.serverInfo = toBytes(serverInfo);
+    this.meta = `"_meta":{${serverInfo}}`;
   }
 
   /** The missing members as JSON. There are few combinations. */
-  #members(missing: number): Uint8Array {
-    let members = this.#added[missing];
+  members(missing: number): Uint8Array {
+    let members = this.#members[missing];
     if (members === undefined) {
       const texts: readonly (readonly [number, string])[] = [
         [MISSING.type, COMPLETE],
-        [MISSING.ttl, '"ttlMs":0'],
-        [MISSING.scope, '"cacheScope":"private"'],
-        [MISSING.meta, this.#meta],
+        [MISSING.ttl, NOT_KEPT],
+        [MISSING.scope, PRIVATE],
+        [MISSING.meta, this.meta],
       ];
       const wanted = texts.flatMap(([bit, text]) => ((missing & bit) === 0 ? [] : [text]));
       members = toBytes(wanted.join());
-      this.#added[missing] = members;
+      this.#members[missing] = members;
     }
     return members;
   }
+}
 
-  #ttlMs(isList: boolean): number {
-    if (!isList) return 0;
-    return this.#options.areListsSettled() ? SETTLED_TTL_MS : UNSETTLED_TTL_MS;
-  }
+function isComplete(bytes: Uint8Array, resultType: Span): boolean {
+  return isString(bytes, resultType) && readString(bytes, resultType) === 'complete';
 }
 
 /** The results that say how long they may be cached. See the page server/utilities/caching of revision 2026-07-28. */

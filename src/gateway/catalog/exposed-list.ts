@@ -1,6 +1,7 @@
 import { isString, readString, readText, type Span, toBytes, valuesAt, visitMembers } from '../../json/json-text.js';
 import { copySpliced, type SplicedMessage, splice, splicedLength } from '../../json/splice.js';
 import { join } from '../../jsonrpc/message.js';
+import type { CachingHint } from '../../mcp/caching-hint.js';
 import { checkEntry, type EntryVerdict } from '../../mcp/entry-check.js';
 import { exposedName, type Sha256 } from '../../mcp/exposed-name.js';
 import { hidesCharactersWithin } from '../../mcp/hidden-text.js';
@@ -9,7 +10,7 @@ import { isNamed, type ListKind } from '../../mcp/lists.js';
 import { isOrdinary } from '../../mcp/ordinary-text.js';
 import { toolDefinition } from '../../mcp/tool-definition.js';
 import { isUiUri, uiAlias, uiPointers } from '../../mcp/ui-uri.js';
-import { MAX_ENTRY_BYTES, type RawEntry } from './list-pages.js';
+import { MAX_ENTRY_BYTES, type RawEntry, type ReceivedList } from './list-pages.js';
 import { type ApprovalVerdict, type ToolApprovals, WITHHELD_BECAUSE } from './tool-approval.js';
 import type { ToolPolicy } from './tool-policy.js';
 import type { ListShaping, ToolShaping } from './tool-shaping.js';
@@ -52,6 +53,8 @@ export interface ExposedList {
   readonly denied: readonly string[];
   /** Why the list was cut short; `undefined` if it is complete. */
   readonly truncated: string | undefined;
+  /** How the server lets the list be cached; `undefined` if it does not say. */
+  readonly hint?: CachingHint | undefined;
   /** Exposed names of entries with invisible characters in their texts. They are listed, and the status names them. */
   readonly withHiddenCharacters: readonly string[];
   /** Original names of tools with `execution.taskSupport: required`. */
@@ -79,13 +82,11 @@ export const EMPTY_LIST: ExposedList = {
   otherOutputs: new Set(),
 };
 
-/** A list as a server sent it. */
-export interface RawList {
-  readonly entries: readonly RawEntry[];
-  readonly truncated: string | undefined;
-  /** Whether the server speaks a revision without a handshake. */
-  readonly isModern?: boolean;
-}
+/** Of a server that does not offer the list: nothing that could become stale, or differ from user to user. */
+export const UNOFFERED_LIST: ExposedList = {
+  ...EMPTY_LIST,
+  hint: { freshUntil: Number.POSITIVE_INFINITY, isPublic: true },
+};
 
 export interface ExposureRules {
   readonly key: string;
@@ -100,7 +101,7 @@ export interface ExposureRules {
 }
 
 /** Checks the entries of a list one by one and inserts the exposed names. A bad entry does not affect the others. */
-export function exposeList(kind: ListKind, list: RawList, rules: ExposureRules): ExposedList {
+export function exposeList(kind: ListKind, list: ReceivedList, rules: ExposureRules): ExposedList {
   const { key, prefix, policy, approvals, sha256 } = rules;
   const shaping = kind === 'tools' ? beginShaping(list.entries, rules) : undefined;
   const verdicts = kind === 'tools' ? approvals?.judge(definitionsOf(list.entries, policy)) : undefined;
@@ -152,9 +153,10 @@ export function exposeList(kind: ListKind, list: RawList, rules: ExposureRules):
     const message = verdict.kind === 'sound' ? renamed(shaped ?? raw, newName, verdict, before) : undefined;
     drafts.push({ exposed, original: name, message, hasUi: ordinaryText?.includes('ui://') !== false });
   });
+  const { truncated, hint } = list;
   const entries = toEntries(kind, drafts, rules);
   return {
-    ...{ entries, withheld, denied, truncated: list.truncated, withHiddenCharacters, verdicts },
+    ...{ entries, withheld, denied, truncated, hint, withHiddenCharacters, verdicts },
     ...{ taskOnly, repeatable, otherOutputs },
     ...(shaping && { renamed: shaping.names, unshaped: shaping.end() }),
   };

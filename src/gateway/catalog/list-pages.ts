@@ -1,5 +1,6 @@
 import { isString, readText, type Span, toBytes, valuesAt, visitElements } from '../../json/json-text.js';
 import { RPC_CODES } from '../../jsonrpc/rpc-error.js';
+import { type CachingHint, mergeCachingHints, readCachingHint } from '../../mcp/caching-hint.js';
 import type { ResponseEnvelope } from '../../mcp/envelope.js';
 import type { ListFacts } from '../../mcp/lists.js';
 import type { RequestFailure, RequestTimeouts, UpstreamConnection } from '../../upstream/port.js';
@@ -12,8 +13,19 @@ export interface RawEntry {
   readonly isTooLarge?: boolean;
 }
 
+/** A list as a server sent it. */
+export interface ReceivedList {
+  readonly entries: readonly RawEntry[];
+  /** Why the list was cut short; `undefined` if it is complete. */
+  readonly truncated: string | undefined;
+  /** How the list may be cached; `undefined` if the server does not say. */
+  readonly hint?: CachingHint | undefined;
+  /** Whether the server speaks a revision without a handshake. */
+  readonly isModern?: boolean;
+}
+
 export type ListOutcome =
-  | { readonly kind: 'listed'; readonly entries: readonly RawEntry[]; readonly truncated: string | undefined }
+  | (ReceivedList & { readonly kind: 'listed' })
   /**
    * `isUnknown`: the server answered with "Method not found" (-32601). `isBroken`: the answer was a broken or oversized
    * message, which counts as a violation of the protocol.
@@ -67,6 +79,7 @@ export async function listAllPages(
   limits: ListLimits = DEFAULT_LIST_LIMITS,
 ): Promise<ListOutcome> {
   const entries: RawEntry[] = [];
+  const hints: (CachingHint | undefined)[] = [];
   const seenCursors = new Set<string>();
   let cursor: string | undefined;
   const { maxEntryBytes = MAX_ENTRY_BYTES } = limits;
@@ -87,6 +100,7 @@ export async function listAllPages(
     if (list === undefined || !isList(response, list)) {
       return { kind: 'failed', reason: `${method}: the result contains no list` };
     }
+    hints.push(readCachingHint(response, outcome.at));
     // Entries live long. The copy lets the rest of the response be freed.
     const bytes = response.bytes.slice(list.start, list.end);
     let excess: string | undefined;
@@ -98,12 +112,15 @@ export async function listAllPages(
     });
     byteLength += bytes.length;
     excess ??= excessOf(limits, entries.length, byteLength);
-    if (excess !== undefined) return truncated(entries, excess);
+    const listed = (truncated?: string): ListOutcome => {
+      return { kind: 'listed', entries, truncated, hint: mergeCachingHints(hints) };
+    };
+    if (excess !== undefined) return listed(excess);
 
     cursor = readCursor(response);
-    if (cursor === undefined) return { kind: 'listed', entries, truncated: undefined };
-    if (seenCursors.has(cursor)) return truncated(entries, 'the server sent the same cursor twice');
-    if (page >= limits.maxPages) return truncated(entries, `more than ${limits.maxPages} pages`);
+    if (cursor === undefined) return listed();
+    if (seenCursors.has(cursor)) return listed('the server sent the same cursor twice');
+    if (page >= limits.maxPages) return listed(`more than ${limits.maxPages} pages`);
     seenCursors.add(cursor);
   }
 }
@@ -126,10 +143,6 @@ const MAX_IDENTITY_BYTES = 4 * 1024;
 function excessOf({ maxEntries, maxBytes }: ListLimits, entryCount: number, byteLength: number): string | undefined {
   if (entryCount > maxEntries) return `more than ${maxEntries} entries`;
   return byteLength > maxBytes ? `larger than ${maxBytes} bytes` : undefined;
-}
-
-function truncated(entries: readonly RawEntry[], reason: string): ListOutcome {
-  return { kind: 'listed', entries, truncated: reason };
 }
 
 function isList(response: ResponseEnvelope, span: Span): boolean {

@@ -23,7 +23,7 @@ export interface ListReaderOptions {
 /** Shortest time between two reads of a list. It bounds the load from a server that announces changes all the time. */
 const REFRESH_EVERY_MS = 250;
 
-/** Shortest time from a failed read to a read because the server is used. */
+/** Shortest time from a read to the next one that only the use of the server asks for. */
 const USED_EVERY_MS = 5_000;
 
 /** The pause after a failed read. It doubles with each further failure. */
@@ -113,6 +113,11 @@ export class ListReader {
     for (const list of this.#failing) list.used();
   }
 
+  /** Call this when a client was shown a list: one that the server does not let be cached any longer is read again. */
+  shown(kind: ListKind): void {
+    if (!this.areUnread) this.#kinds.get(kind)?.shown();
+  }
+
   close(): void {
     for (const list of this.#kinds.values()) list.close();
   }
@@ -190,6 +195,15 @@ class RepeatedRead {
     const failure = this.#failure;
     if (failure === undefined || this.#isReading) return;
     if (this.#options.clock.now() - this.#settledAt >= atLeast(USED_EVERY_MS, failure)) this.#request();
+  }
+
+  shown(): void {
+    const { clock, lists } = this.#options;
+    const { freshUntil = Number.POSITIVE_INFINITY } = lists.as('exposed')[this.#kind].hint ?? {};
+    const now = clock.now();
+    if (now < freshUntil || now - this.#settledAt < USED_EVERY_MS || this.#isReading) return;
+    // A list that could not be read is read again on its own.
+    if (this.#failure === undefined) this.#request();
   }
 
   close(): void {

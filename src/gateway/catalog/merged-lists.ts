@@ -1,3 +1,5 @@
+import type { ListCaching } from '../../downstream/port.js';
+import { mergeCachingHints } from '../../mcp/caching-hint.js';
 import type { ListKind } from '../../mcp/lists.js';
 import type { Clock } from '../../timing/clock.js';
 import { NO_WORK_TIME, timed, type WorkTime } from '../../timing/work-time.js';
@@ -61,7 +63,17 @@ export class MergedLists {
   show(kind: ListKind): Catalog {
     const list = this.catalogs[kind];
     this.#wereShown = true;
+    for (const server of this.#options.servers) server.listShown(kind);
     return list;
+  }
+
+  /** How a client may cache the list. `isSame`: the configuration does not make it differ from client to client. */
+  caching(kind: ListKind, isSame: boolean): ListCaching {
+    const { servers, naming, clock } = this.#options;
+    const hint = mergeCachingHints(servers.map((server) => server.listsAs(naming)[kind].hint));
+    const freshUntil = hint?.freshUntil ?? Number.POSITIVE_INFINITY;
+    const isPublic = isSame && hint?.isPublic === true && freshUntil < Number.POSITIVE_INFINITY;
+    return { isSettled: this.isSettled, freshMs: Math.max(0, freshUntil - clock.now()), isPublic };
   }
 
   /**

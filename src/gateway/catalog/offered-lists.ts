@@ -3,7 +3,7 @@ import { isModernRevision } from '../../mcp/revisions.js';
 import type { Cancel, Clock } from '../../timing/clock.js';
 import { NO_WORK_TIME, timed, type WorkTime } from '../../timing/work-time.js';
 import type { RequestTimeouts, UpstreamConnection } from '../../upstream/port.js';
-import { EMPTY_LIST, type ExposureRules } from './exposed-list.js';
+import { EMPTY_LIST, type ExposureRules, UNOFFERED_LIST } from './exposed-list.js';
 import { listAllPages, type RawEntry } from './list-pages.js';
 import { fixedList, type ListNaming, ServedList, type ServerLists, type ShownList } from './server-lists.js';
 import { describeRefusal } from './tool-approval.js';
@@ -127,7 +127,7 @@ export class OfferedLists {
     this.#sources.set(kind, source);
     const listed = list?.kind === 'listed' ? { ...list, isModern: isModernRevision(source.revision) } : undefined;
     const served = listed && this.#parse(() => new ServedList(kind, listed, this.#rules));
-    this.#set(kind, served ?? fixedList(EMPTY_LIST));
+    this.#set(kind, served ?? fixedList(UNOFFERED_LIST));
     if (isOffered) this.#entries.set(kind, listed?.entries ?? []);
     else this.#entries.delete(kind);
     return undefined;

@@ -1,5 +1,6 @@
 import type { ListKind } from '../../mcp/lists.js';
-import { EMPTY_LIST, type ExposedList, type ExposureRules, exposeList, type RawList } from './exposed-list.js';
+import { EMPTY_LIST, type ExposedList, type ExposureRules, exposeList } from './exposed-list.js';
+import type { ReceivedList } from './list-pages.js';
 
 /** Entries of one server for each of the merged lists. */
 export type ServerLists = Readonly<Record<ListKind, ExposedList>>;
@@ -27,6 +28,8 @@ export interface ListedServer {
   listsAs(naming: ListNaming): ServerLists;
   /** The latest known entries, also while the server is unavailable. */
   knownListsAs(naming: ListNaming): ServerLists;
+  /** A client was shown this list. */
+  listShown(kind: ListKind): void;
 }
 
 /** One list of a server, under exposed and under original names. */
@@ -42,7 +45,7 @@ export class ServedList implements ShownList {
   readonly #makeOriginal: () => ExposedList;
   #original: ExposedList | undefined;
 
-  constructor(kind: ListKind, list: RawList, rules: ExposureRules) {
+  constructor(kind: ListKind, list: ReceivedList, rules: ExposureRules) {
     this.exposed = exposeList(kind, list, rules);
     this.withRules = (others) => new ServedList(kind, list, others);
     this.#makeOriginal = () => exposeList(kind, list, { ...rules, prefix: undefined });

@@ -37,6 +37,7 @@ export class Backend {
   readonly #reader: ListReader;
   readonly #idleTimer: IdleTimer;
   readonly #open = new OpenConnection();
+  readonly listShown = (kind: ListKind) => this.#reader.shown(kind);
 
   constructor(options: BackendOptions & { readonly listenerFor?: ListenerFor | undefined }) {
     this.#options = options;

@@ -52,13 +52,13 @@ class TriedExchange extends ExchangeDecorator {
     else this.#send(this, this.#current);
   }
 
-  override answer(response: ResponseEnvelope, edits?: readonly Edit[]): void {
+  override answer(response: ResponseEnvelope, edits?: readonly Edit[], server?: Uint8Array): void {
     if (this.#options.isUnknown(response)) {
       this.next();
       return;
     }
     if (this.#current !== undefined) this.#options.onFound(this.#current);
-    super.answer(response, edits);
+    super.answer(response, edits, server);
   }
 
   override fail(reason: RpcError | Failure): void {

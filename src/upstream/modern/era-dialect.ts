@@ -103,11 +103,10 @@ export class EraDialect implements Dialect {
     options: OpenOptions,
     { revision, result }: Extract<Discovery, { kind: 'modern' }>,
   ): Promise<DialOutcome> {
-    const { asInitialize } = result;
     // Few servers need this code, so it is loaded late.
     const { ModernConnection } = await import('./modern-connection.js');
-    options.era.opened({ era: 'modern', version: asInitialize.version });
-    const connection = new ModernConnection({ ...this.#options, ...options, channel, revision, asInitialize });
+    options.era.opened({ era: 'modern', version: result.asInitialize.version });
+    const connection = new ModernConnection({ ...this.#options, ...options, channel, revision, discovered: result });
     return { kind: 'open', connection };
   }
 

@@ -39,7 +39,7 @@ interface ModernConnectionOptions
     Pick<OpenOptions, 'generation' | 'profile' | 'listener' | 'era'> {
   readonly channel: Channel;
   readonly revision: ModernRevision;
-  readonly asInitialize: DiscoverResult['asInitialize'];
+  readonly discovered: DiscoverResult;
 }
 
 /**
@@ -51,6 +51,7 @@ interface ModernConnectionOptions
 export class ModernConnection implements UpstreamConnection {
   readonly generation: number;
   readonly requestedRevision: string;
+  readonly nameInResults: Uint8Array | undefined;
   readonly #options: ModernConnectionOptions;
   readonly #result: InitializeResult;
   readonly #meta: RequestMeta;
@@ -59,12 +60,13 @@ export class ModernConnection implements UpstreamConnection {
   #revision: ModernRevision;
 
   constructor(options: ModernConnectionOptions) {
-    const { channel, clock, scan, mintId, generation, profile, revision, asInitialize, listener } = options;
+    const { channel, clock, scan, mintId, generation, profile, revision, discovered, listener } = options;
     this.#options = options;
     this.generation = generation;
     this.requestedRevision = revision;
     this.#revision = revision;
-    this.#result = asInitialize;
+    this.#result = discovered.asInitialize;
+    this.nameInResults = discovered.serverInfo;
     this.#meta = new RequestMeta(profile, revision);
     const meta = this.#meta;
     const offers = (capability: string) => this.offers(capability);

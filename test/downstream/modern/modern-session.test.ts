@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import type { ListCaching } from '../../../src/downstream/port.js';
 import { RpcError } from '../../../src/jsonrpc/rpc-error.js';
 import { DONE, ModernPeer, REVISION, resultOf } from '../../support/modern-peer.js';
 import { type Message, responseOf } from '../../support/wire.js';
@@ -145,6 +146,24 @@ describe('an answer to a client without a handshake', () => {
     });
   });
 
+  it('names the server that did not name itself in its result, if its name is known', () => {
+    const peer = new ModernPeer();
+    const name = Buffer.from('{"name":"s\\u0073","version":"1", "n":1.0}');
+    const named = (response: Message) => {
+      const id = peer.call();
+      peer.gateway.last.answer(resultOf(response), [], name);
+      expect(peer.answerTo(id)).toBeDefined();
+      return peer.received.lines.at(-1);
+    };
+    const member = `"${SERVER}":${name}`;
+    expect(named({})).toBe(`{"jsonrpc":"2.0","id":1,"result":{"resultType":"complete","_meta":{${member}}}}`);
+    expect(named({ resultType: 'complete', _meta: { a: 1 } })).toBe(
+      `{"jsonrpc":"2.0","id":2,"result":{"resultType":"complete","_meta":{${member},"a":1}}}`,
+    );
+    const itself = { resultType: 'complete', _meta: { [SERVER]: { name: 'itself', version: '2' } } };
+    expect(JSON.parse(named(itself) ?? '').result).toEqual(itself);
+  });
+
   it('does not say how long a request for input may be kept', () => {
     const result = { resultType: 'input_required', inputRequests: {} };
     expect(JSON.parse(answered('resources/read', { result })).result).not.toHaveProperty('ttlMs');
@@ -163,6 +182,20 @@ describe('an answer to a client without a handshake', () => {
     const id = peer.request('tools/list');
     peer.gateway.last.succeed(Buffer.from('{"tools":[]}'));
     expect(peer.answerTo(id)?.result).toMatchObject({ ttlMs: 300_000, cacheScope: 'private', tools: [] });
+  });
+
+  it('says it in whole milliseconds, and 5 s at most while a server is starting', () => {
+    const peer = new ModernPeer();
+    const hint = (caching: ListCaching) => {
+      peer.gateway.caching = caching;
+      const id = peer.request('tools/list');
+      peer.gateway.last.succeed(Buffer.from('{"tools":[]}'));
+      const { ttlMs, cacheScope } = peer.answerTo(id)?.result ?? {};
+      return [ttlMs, cacheScope];
+    };
+    expect(hint({ isSettled: false, freshMs: 60_000, isPublic: true })).toEqual([5_000, 'public']);
+    expect(hint({ isSettled: false, freshMs: 1_234.5, isPublic: false })).toEqual([1_234, 'private']);
+    expect(hint({ isSettled: true, freshMs: 60_000.9, isPublic: true })).toEqual([60_000, 'public']);
   });
 
   it('is a tool result or an error where the gateway fails the request', () => {

@@ -16,7 +16,7 @@ function child(...pages: (string | Message)[]) {
     if (page === undefined) return { kind: 'failed', reason: 'exited', sent: true };
     const text = typeof page === 'string' ? page : JSON.stringify(page);
     const member = text.startsWith('{"code"') ? 'error' : 'result';
-    return { kind: 'answered', response: responseOf(`{"jsonrpc":"2.0","id":1,"${member}":${text}}`), at: 0 };
+    return { kind: 'answered', response: responseOf(`{"jsonrpc":"2.0","id":1,"${member}":${text}}`), at: 100 };
   };
   return { asked, list: (limits?: ListLimits) => listAllPages({ request }, LISTS.tools, TIMEOUTS, limits) };
 }
@@ -48,6 +48,36 @@ describe('listing all pages', () => {
     );
     expect(await texts(list())).toEqual(['1', '2', '3', '4']);
     expect(asked).toEqual([undefined, { cursor: 'a\n"é' }, { cursor: '' }, { cursor: '\\u0061' }]);
+  });
+
+  it.each<[string, Message[], unknown]>([
+    ['no hint if no page has one', [{}, {}], undefined],
+    [
+      'the shortest time of the pages',
+      [
+        { ttlMs: 9, cacheScope: 'public' },
+        { ttlMs: 7, cacheScope: 'public' },
+      ],
+      { freshUntil: 107, isPublic: true },
+    ],
+    [
+      'the scope of the most private page',
+      [
+        { ttlMs: 9, cacheScope: 'public' },
+        { ttlMs: 9, cacheScope: 'private' },
+      ],
+      { freshUntil: 109, isPublic: false },
+    ],
+    [
+      'a private scope if a page has no hint',
+      [{ ttlMs: 9, cacheScope: 'public' }, {}],
+      { freshUntil: 109, isPublic: false },
+    ],
+    ['no time if it is none', [{ ttlMs: -1, cacheScope: 5 }, { ttlMs: '9' }], { freshUntil: 100, isPublic: false }],
+  ])('has %s', async (_, hints, expected) => {
+    const pages = hints.map((hint, at) => ({ tools: [], ...hint, ...(at === 0 && { nextCursor: 'a' }) }));
+    const outcome = await child(...pages).list();
+    expect(outcome.kind === 'listed' && outcome.hint).toEqual(expected);
   });
 
   it('takes a null cursor for none', async () => {

@@ -55,6 +55,24 @@ function opening({ setting = 'auto', verdict }: { setting?: Era | 'auto'; verdic
 
 const HANDSHAKE = ['initialize', 'notifications/initialized'];
 
+describe('the name of a modern server', () => {
+  it.each<[string, unknown, string | undefined]>([
+    ['is as the server wrote it', { name: 's', version: '1', n: 1 }, '{"name":"s","version":"1","n":1}'],
+    ['is unknown if the server keeps it to itself', undefined, undefined],
+    ['is unknown if the server has no version', { name: 's' }, undefined],
+    ['is unknown if it is no object', 's', undefined],
+    ['is unknown if it is too long to be added to results', { name: 's', version: '1'.repeat(5_000) }, undefined],
+  ])('%s', async (_, serverInfo, name) => {
+    const { opened, answer } = opening();
+    const _meta = { 'io.modelcontextprotocol/serverInfo': serverInfo };
+    await answer('server/discover', { ...DISCOVERED, _meta });
+    const outcome = await opened;
+    if (outcome.kind !== 'open') throw new Error(outcome.reason);
+    const { nameInResults } = outcome.connection;
+    expect(nameInResults && Buffer.from(nameInResults).toString()).toBe(name);
+  });
+});
+
 describe('a server of which nothing is known', () => {
   it('is asked with server/discover, in the envelope of the modern era', async () => {
     const { output } = opening();
