@@ -36,8 +36,6 @@ export class Person {
   readonly received: Received[] = [];
   /** By exposed name: the server and the original name, as the last list says. */
   tools = new Map<string, string>();
-  /** Whether the present gateway has answered with a list: before, it cannot know what a shortened name stands for. */
-  hasCurrentList = false;
   #next = 1;
 
   constructor(wire: ClientWire, isModern: boolean, name: string) {
@@ -61,8 +59,7 @@ export class Person {
 
   call(which: number): Asked {
     const [name, wanted] = [...this.tools][which % Math.max(1, this.tools.size)] ?? ['old__t', 'old t'];
-    const known = this.hasCurrentList ? { wanted } : {};
-    return this.request('tools/call', { name, ...known, arguments: { odd: ODD }, odd: ODD, ...this.#marked() });
+    return this.request('tools/call', { name, wanted, arguments: { odd: ODD }, odd: ODD, ...this.#marked() });
   }
 
   readResource(key: string): Asked {
@@ -181,7 +178,6 @@ export class Person {
 
   #learn({ result }: Message): void {
     const tools: Message[] = result?.tools ?? [];
-    this.hasCurrentList = true;
     this.tools = new Map(tools.map(({ name, description }) => [name, description]));
   }
 }

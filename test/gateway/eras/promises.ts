@@ -85,8 +85,7 @@ function expectOfServer({ isModern, server }: ServerProcess, { line, message }: 
   expectUnharmed(line);
   if (method === 'tools/call') {
     expect(countOf(line, params.marker), `invariant 9: ${line}`).toBe(3);
-    const called = `${server.backend.key} ${params.name}`;
-    expect(called, `invariant 10: ${line}`).toBe(params.wanted ?? called);
+    expect(`${server.backend.key} ${params.name}`, `invariant 10: ${line}`).toBe(params.wanted);
   }
   if (method === undefined || id === undefined) return;
   const reserved = Object.keys(params?._meta ?? {}).filter((key) => key.startsWith(ERA));

@@ -132,7 +132,6 @@ export class World {
     for (const process of this.processes) process.die();
     this.#world = this.#start();
     this.#changes += 1;
-    for (const person of this.people) person.hasCurrentList = false;
     for (const wire of this.#attached) wire.attach(this.#world);
   }
 
