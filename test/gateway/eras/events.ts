@@ -9,6 +9,7 @@ const CLIENT_EVENTS = [
   'call',
   'read',
   'list',
+  'listen',
   'ping',
   'input',
   'input',

@@ -3,7 +3,7 @@ import type { Message } from '../../support/wire.js';
 import type { ClientWire } from './client-wire.js';
 import { ODD, oddText } from './odd-payload.js';
 
-/** The root in no client's capabilities, and the mode of a URL, is what nobody may be asked for. */
+/** Nobody may be asked for roots, nor to visit a URL. */
 export const CAPABILITIES = { sampling: {}, elicitation: { form: {} } };
 export const ERA = 'io.modelcontextprotocol/';
 
@@ -17,6 +17,9 @@ export interface Asked {
   readonly wantsLog: boolean;
   state: 'open' | 'answered' | 'cancelled';
 }
+
+/** The requests that one server answers, after a while. */
+export const SERVED = new Set(['tools/call', 'resources/read']);
 
 /** What a client received, as text and as a message. */
 export interface Received {
@@ -34,6 +37,8 @@ export class Person {
   readonly questions: Message[] = [];
   readonly retries: { readonly method: string; readonly params: Message }[] = [];
   readonly received: Received[] = [];
+  /** By the id of a `subscriptions/listen` request: the methods of what came on it. */
+  readonly listens = new Map<number | string, string[]>();
   /** By exposed name: the server and the original name, as the last list says. */
   tools = new Map<string, string>();
   #next = 1;
@@ -66,6 +71,13 @@ export class Person {
     return this.request('resources/read', { uri: `x://${key}/1`, odd: ODD, ...this.#marked() });
   }
 
+  /** Asks to be told of other tools, as both eras can. */
+  listen(): void {
+    if (!this.isModern) return;
+    const { id } = this.request('subscriptions/listen', { notifications: { toolsListChanged: true } });
+    this.listens.set(id, []);
+  }
+
   /** Params with a marker keep it: they are those of a request that comes back. */
   request(method: string, { marker = this.#marked().marker, ...params }: Message = {}): Asked {
     // Ids of both types, which no server may see.
@@ -75,7 +87,7 @@ export class Person {
     const asked: Asked = { id, method, params: { ...params, marker }, marker, wantsLog, state: 'open' };
     this.asked.set(id, asked);
     const _meta = {
-      ...(method.endsWith('/list') ? {} : { progressToken: tokenOf(this.name, id) }),
+      ...(SERVED.has(method) && { progressToken: tokenOf(this.name, id) }),
       odd: ODD,
       ...(this.isModern && {
         [`${ERA}protocolVersion`]: '2026-07-28',
@@ -100,6 +112,10 @@ export class Person {
 
   get open(): Asked[] {
     return [...this.asked.values()].filter(({ state }) => state === 'open');
+  }
+
+  isOpen(id: number | string): boolean {
+    return this.asked.get(id)?.state === 'open';
   }
 
   cancel(which: number): Asked | undefined {
@@ -163,6 +179,8 @@ export class Person {
       return;
     }
     if (id !== undefined) this.questions.push(message);
+    const listen = message.params?._meta?.[`${ERA}subscriptionId`];
+    if (listen !== undefined) this.#listened(listen, method, line);
     if (method === 'notifications/progress') {
       const { progressToken } = message.params;
       const open = this.open.map((asked) => tokenOf(this.name, asked.id));
@@ -174,6 +192,15 @@ export class Person {
         `invariant 6: ${line}`,
       ).toBe(true);
     }
+  }
+
+  /** The acknowledgment comes first and once, and nothing that was not asked for, or after the end. */
+  #listened(id: number | string, method: string, line: string): void {
+    const methods = this.listens.get(id);
+    const wanted =
+      methods?.length === 0 ? 'notifications/subscriptions/acknowledged' : 'notifications/tools/list_changed';
+    expect([this.asked.get(id)?.state, method], `invariant 25: ${line}`).toEqual(['open', wanted]);
+    methods?.push(method);
   }
 
   #learn({ result }: Message): void {

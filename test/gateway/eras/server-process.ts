@@ -3,7 +3,7 @@ import type { ScriptedServer } from '../../support/scripted-gateway.js';
 import type { ScriptedPeer } from '../../support/scripted-peer.js';
 import type { Message } from '../../support/wire.js';
 import { ODD, oddText } from './odd-payload.js';
-import type { Received } from './person.js';
+import { type Received, SERVED } from './person.js';
 
 /** A request of the gateway's, as far as the process knows. */
 interface Call {
@@ -11,8 +11,6 @@ interface Call {
   readonly marker: string;
   state: 'open' | 'answered' | 'cancelled' | 'answered late';
 }
-
-const SERVED = new Set(['tools/call', 'resources/read']);
 
 /** One process of a server, as its author sees it. */
 export class ServerProcess {

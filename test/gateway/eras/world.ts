@@ -69,7 +69,7 @@ export class World {
 
   async take(event: Event): Promise<void> {
     if ('client' in event) await this.#clientDoes(event, this.people[event.client]);
-    else if ('ms' in event) this.#world.clock.advance(event.ms);
+    else if ('ms' in event) await this.#pass(event.ms);
     else if (event.kind === 'start') await this.#startMissing(true);
     else this.#happens(event.kind, event.which);
     await this.#settle();
@@ -77,10 +77,28 @@ export class World {
 
   /** Longer than anybody waits passes. */
   async end(): Promise<void> {
-    for (let round = 0; round < 2; round += 1) {
-      this.#world.clock.advance(LONGEST_WAIT_MS);
-      await this.#settle();
-    }
+    for (let round = 0; round < 2; round += 1) await this.#pass(LONGEST_WAIT_MS);
+  }
+
+  async #pass(ms: number): Promise<void> {
+    this.#world.clock.advance(ms);
+    await this.#settle();
+  }
+
+  /** Tools change that every client sees. Who listens is told. */
+  async expectListening(): Promise<void> {
+    for (const process of this.processes) if (!process.isDead && process.isHung) process.hang();
+    await this.#startMissing(true);
+    for (const lists of Object.values(this.#lists)) delete lists['tools/list'];
+    for (const key of ['old', 'new']) this.#announce(key);
+    await this.end();
+    const listens = this.people.flatMap((person) => [...person.listens].filter(([id]) => person.isOpen(id)));
+    const before = listens.map(([, { length }]) => length);
+    this.#changeTools('old');
+    // The gateway waits for further changes, reads the lists, and waits again.
+    for (let round = 0; round < 4; round += 1) await this.#pass(1_000);
+    for (const [at, [, methods]] of listens.entries())
+      expect(methods.length, 'invariant 25: hears of a change').toBeGreaterThan(before[at] ?? 0);
   }
 
   /** The clients leave, and servers that nobody uses end. Returns what the clock still waits for. */
@@ -97,6 +115,7 @@ export class World {
     if (kind === 'call') person.call(which);
     if (kind === 'read') person.readResource(which % 2 === 0 ? 'old' : 'new');
     if (kind === 'list') person.request('tools/list');
+    if (kind === 'listen') person.listen();
     if (kind === 'input') person.answer(which);
     if (kind === 'again') person.again(which);
     if (kind === 'ping' && !person.isModern) await this.#expectAnswered(person.request('ping'));
