@@ -3,6 +3,7 @@ const MAX_LENGTH = 48;
 /** How many digits of a hash make a shortened name unique. */
 export const HASH_LENGTH = 8;
 const SEPARATOR = '__';
+const SHORTENED = new RegExp(`_[0-9a-f]{${HASH_LENGTH}}$`);
 const ALLOWED = /^[A-Za-z0-9_-]+$/;
 const FORBIDDEN = /[^A-Za-z0-9_-]+/g;
 
@@ -21,6 +22,11 @@ export function exposedName(key: string, prefix: string, original: string, sha25
   const clean = full.replace(FORBIDDEN, '_');
   const hash = sha256(`${key}\0${original}`).slice(0, HASH_LENGTH);
   return `${clean.slice(0, MAX_LENGTH - HASH_LENGTH - 1)}_${hash}`;
+}
+
+/** Whether the name may be a shortened one, from which the original cannot be told without the list. */
+export function isShortened(name: string): boolean {
+  return SHORTENED.test(name);
 }
 
 /** Splits an exposed name at the first separator. No prefix contains a separator. */

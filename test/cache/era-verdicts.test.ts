@@ -1,7 +1,9 @@
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { cachedVerdicts } from '../../src/cache/era-verdicts.js';
 
-const DAY_MS = 24 * 60 * 60 * 1_000;
+const HOUR_MS = 60 * 60 * 1_000;
+const DAY_MS = 24 * HOUR_MS;
 
 /** Verdicts in a folder that the test has, and a clock that it moves. */
 function caching() {
@@ -48,6 +50,27 @@ describe('the cached era of a server', () => {
     verdicts.put({ era: 'modern', version: '1' });
     wait(1_000 * DAY_MS);
     expect(verdicts.find()?.era).toBe('modern');
+  });
+
+  it('invariant 32: is asked anew as soon as a day is over, whatever was found out and however the clock is set', () => {
+    const hours = fc.constantFrom(-30, -1, 0, 1, 12, 23, 24, 48);
+    const found = fc.constantFrom<'legacy' | 'modern' | undefined>('legacy', 'modern', undefined);
+    fc.assert(
+      fc.property(fc.array(fc.tuple(found, hours)), (steps) => {
+        const { verdicts, wait } = caching();
+        let last: { readonly era: 'legacy' | 'modern'; ageMs: number } | undefined;
+        for (const [era, passed] of steps) {
+          if (era !== undefined) {
+            verdicts.put({ era, version: '1' });
+            last = { era, ageMs: 0 };
+          }
+          wait(passed * HOUR_MS);
+          if (last !== undefined) last.ageMs += passed * HOUR_MS;
+          const counts = last?.era === 'modern' || (last !== undefined && last.ageMs >= 0 && last.ageMs < DAY_MS);
+          expect(verdicts.find()?.era).toBe(counts ? last?.era : undefined);
+        }
+      }),
+    );
   });
 
   it('does not count if it is of a time to come', () => {

@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import { exposedName } from '../../src/mcp/exposed-name.js';
 import { offering, scriptGateway } from '../support/scripted-gateway.js';
+import { sha256 } from '../support/sha256.js';
 import { flush } from '../support/wire.js';
 
 const servers = {
@@ -35,6 +37,18 @@ describe('a request for what no server lists yet', () => {
     const child = await server('quick').start();
     child.answer(0, { content: [], marker: 1 });
     expect(client.answerTo(1)?.result).toEqual({ content: [], marker: 1 });
+  });
+
+  it('waits also for a name that only a list can lead back to the original', async () => {
+    const { server, connect } = scriptGateway({ servers: { a: { tools: ['read file'] }, b: {} } });
+    const client = connect();
+    client.initialize();
+    const shortened = exposedName('a', 'a', 'read file', sha256);
+    client.call(1, shortened);
+    client.call(2, 'a__unlisted');
+    const child = await server('a').start();
+    await server('b').start();
+    expect(child.calls.map(({ params }) => params.name).sort()).toEqual(['read file', 'unlisted']);
   });
 
   it('is refused once all have started, if none has it', async () => {

@@ -17,7 +17,7 @@ function expose(of: string, name: string, prefix = of): string {
 }
 
 describe('an exposed name', () => {
-  it('is one that model APIs take, and leaves space for the prefix of a host', () => {
+  it('invariant 10: is one that model APIs take, and leaves space for the prefix of a host', () => {
     fc.assert(
       fc.property(key, original, fc.boolean(), (of, name, isPrefixed) => {
         expect(expose(of, name, isPrefixed ? of : '')).toMatch(/^[A-Za-z0-9_-]{1,48}$/);
@@ -36,7 +36,7 @@ describe('an exposed name', () => {
     );
   });
 
-  it('differs for different tools of one server', () => {
+  it('invariant 10: differs for different tools of one server', () => {
     fc.assert(
       fc.property(key, original, original, (of, one, other) => {
         fc.pre(one !== other);

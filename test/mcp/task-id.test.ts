@@ -25,7 +25,7 @@ describe('the wrapped id of a task', () => {
     expect(wrap()).toMatch(/^a:[\w-]{22}:t$/);
   });
 
-  it('is no id for any other holder', () => {
+  it('invariant 15: is no id for any other holder', () => {
     fc.assert(
       fc.property(maker, text, text, text, (key, original, holder, other) => {
         fc.pre(holder !== other);
@@ -34,7 +34,7 @@ describe('the wrapped id of a task', () => {
     );
   });
 
-  it('is no id any more when one character is another, missing, or too many', () => {
+  it('invariant 15: is no id any more when one character is another, missing, or too many', () => {
     const character = fc.string({ unit: 'binary', minLength: 0, maxLength: 2 });
     fc.assert(
       fc.property(maker, text, text, fc.nat(), character, fc.boolean(), (key, original, holder, at, put, isMore) => {

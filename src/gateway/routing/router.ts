@@ -2,6 +2,7 @@ import { isString, readString, readText, type Span, toBytes, valuesAt, visitElem
 import type { Edit } from '../../json/splice.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
 import type { ResponseEnvelope } from '../../mcp/envelope.js';
+import { isShortened } from '../../mcp/exposed-name.js';
 import { METHODS } from '../../mcp/methods.js';
 import type { RelayedRequest } from '../../mcp/relayed-request.js';
 import { resourceNotFoundCode } from '../../mcp/revisions.js';
@@ -60,9 +61,9 @@ export class Router {
           return new NotListed(RPC_CODES.invalidParams, plainUnknownName('tool', target.name));
         }
         const aliases = catalogs.ui.aliasesOf(target.backend.key);
-        const { backend, edits, original } = target;
+        const { backend, edits, original, isGuess } = target;
         const editAnswer = aliases.size === 0 ? undefined : editToolResult(aliases);
-        return shaped({ backend, edits, original, tool: original, editAnswer }, request);
+        return shaped({ backend, edits, original, tool: original, editAnswer, isGuess }, request);
       }
       case METHODS.getPrompt:
         return this.#byName(request, name, catalogs, 'prompts');
@@ -95,7 +96,7 @@ export class Router {
     token: Span | undefined,
     catalogs: Catalogs,
     kind: NamedKind,
-  ): (Target & { readonly name: string; readonly original: string; readonly isListed: boolean }) | RpcError {
+  ): NamedTarget | RpcError {
     if (token === undefined || !isString(bytes, token)) {
       return new RpcError(RPC_CODES.invalidParams, `${method} needs the name of a ${NOUNS[kind]}, a string`);
     }
@@ -108,7 +109,8 @@ export class Router {
       return new NotListed(RPC_CODES.invalidParams, describeUnknownName(about));
     }
     const edits = route.original === name ? [] : [{ span: token, text: route.token }];
-    return { backend, edits, name, original: route.original, isListed: route.isListed };
+    const { original, isListed } = route;
+    return { backend, edits, name, original, isListed, isGuess: !isListed && isShortened(name) };
   }
 
   /** A server has mentioned the URI. */
@@ -239,6 +241,7 @@ export class Router {
 }
 
 type NamedKind = 'tools' | 'prompts';
+type NamedTarget = Required<Pick<Target, 'original' | 'isGuess'>> & Target & Pick<Route, 'isListed'> & { name: string };
 
 const NOUNS = { tools: 'tool', prompts: 'prompt' } as const satisfies Record<NamedKind, string>;
 

@@ -87,7 +87,7 @@ const mutation: fc.Arbitrary<(value: string) => string | undefined> = fc.oneof(
 );
 
 describe('the headers of a request without a session', () => {
-  it('agree with the body of every valid request, and no single one may be changed or left out', () => {
+  it('invariant 28: agree with the body of every valid request, and no single one may be changed or left out', () => {
     fc.assert(
       fc.property(validPost, fc.nat(), mutation, ({ message, headers }, which, mutate) => {
         expect(refused(message, headers)).toBeUndefined();

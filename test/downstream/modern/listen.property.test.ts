@@ -228,7 +228,7 @@ function expectInvariants(world: World): void {
 }
 
 describe('subscriptions of two clients', () => {
-  it('whatever happens in whatever order, get what they ask for, and the server keeps what is wanted', async () => {
+  it('invariants 25, 27 and 29: whatever happens in whatever order, get what they ask for, and the server keeps what is wanted', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 80, size: 'max' }), async (steps) => {
         const world = await listening();

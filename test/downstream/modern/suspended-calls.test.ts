@@ -81,7 +81,7 @@ describe('a call whose server asks the client', () => {
     expect(asked.answers).toEqual([{ action: 'cancel' }]);
   });
 
-  it('F154: answers each of equal requests the same, and the server once', () => {
+  it('F154: invariant 18: answers each of equal requests the same, and the server once', () => {
     const peer = new ModernPeer();
     const asked = elicitation();
     const retry = accept(suspend(peer, asked));
@@ -145,7 +145,7 @@ describe('a call whose server asks the client', () => {
   });
 });
 
-describe('the state of a suspended call', () => {
+describe('invariant 15: the state of a suspended call', () => {
   function suspended() {
     const peer = new ModernPeer();
     const asked = elicitation();
@@ -249,7 +249,7 @@ describe('a client that cancels', () => {
   });
 });
 
-describe('the number of suspended calls', () => {
+describe('invariant 19: the number of suspended calls', () => {
   it('F157: is limited for each principal and in all, and they leave nothing behind', () => {
     const peer = new ModernPeer();
     const more = Array.from({ length: 17 }, (_, at) => new ModernPeer({ ...peer, principal: `p${at}` }));
@@ -304,7 +304,7 @@ describe('a server that asks for roots without a request of the client', () => {
 });
 
 describe('the state of a server without a handshake', () => {
-  it('reaches the server byte for byte, and only with the same request', () => {
+  it('invariant 16: reaches the server byte for byte, and only with the same request', () => {
     const peer = new ModernPeer();
     const own = 'S.looks.like.ours "\\u0041" é';
     const id = peer.call();

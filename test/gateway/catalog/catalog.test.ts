@@ -39,7 +39,7 @@ describe('the merged list', () => {
     ]);
   });
 
-  it('is the same to the byte for the same tools', () => {
+  it('invariant 12: is the same to the byte for the same tools', () => {
     const make = () => toolsOf([part('a', ['x', 'y']), part('b', ['x'])], OWN);
     expect(make().answer).toEqual(make().answer);
     expect(make().equals(make())).toBe(true);
@@ -50,7 +50,7 @@ describe('the merged list', () => {
     expect(namesIn(toolsOf([part('a', [])], OWN))).toEqual(['trunkline__status']);
   });
 
-  it('changes no name of one server when another comes or goes', () => {
+  it('invariant 11: changes no name of one server when another comes or goes', () => {
     const name = fc.constantFrom('read', 'write', 'a.b', 'x'.repeat(60), '__proto__', 'b__read');
     fc.assert(
       fc.property(fc.uniqueArray(name), fc.uniqueArray(name), (ours, theirs) => {

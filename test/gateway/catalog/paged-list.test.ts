@@ -83,7 +83,7 @@ describe('a large list', () => {
     expect(cursorOf(page)).toBe(cursorOf(pagesOf(listOf(numbered(1_001)))[0]));
   });
 
-  it('yields every entry once and in order to who follows its cursors, and no page beyond its limits', () => {
+  it('invariant 13: yields every entry once and in order to who follows its cursors, and no page beyond its limits', () => {
     const entry = fc.oneof(fc.json(), fc.constantFrom('1', '{ }', '"é"', `"${'x'.repeat(30)}"`));
     const limits = fc.record({ maxEntries: fc.integer({ min: 1, max: 6 }), maxBytes: fc.integer({ min: 1, max: 60 }) });
     fc.assert(
@@ -103,7 +103,7 @@ describe('a large list', () => {
     );
   });
 
-  it('has no page for a cursor of which any character is another, is missing or is one too many', () => {
+  it('invariant 13: has no page for a cursor of which any character is another, is missing or is one too many', () => {
     const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_+/= "\\\n\0é';
     const list = listOf(numbered(5), { maxEntries: 2, maxBytes: 1_000 });
     const cursors = pagesOf(list).flatMap((page) => cursorOf(page) ?? []);

@@ -48,7 +48,7 @@ describe('a request of a client without a handshake', () => {
 });
 
 describe('opening a child', () => {
-  it('sends initialize and, once that is answered, initialized with nothing in between', async () => {
+  it('invariant 24: sends initialize and, once that is answered, initialized with nothing in between', async () => {
     const { output, handshake, say } = opening();
     expect(output.messages).toEqual([
       {

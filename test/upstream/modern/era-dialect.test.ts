@@ -195,7 +195,7 @@ describe('a server of which nothing is known', () => {
     });
   });
 
-  it('is not asked at the next start if the question ended it, and nothing is kept of that', async () => {
+  it('invariant 32: is not asked at the next start if the question ended it, and nothing is kept of that', async () => {
     const { opened, bridge, era, kept } = opening();
     bridge.close('exited');
     expect(await opened).toMatchObject({ kind: 'failed', reason: 'server/discover: exited' });

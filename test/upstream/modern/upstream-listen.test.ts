@@ -127,7 +127,7 @@ describe('a subscription to a resource', () => {
     expect([listener.told, cancelled()]).toEqual([['{}'], [listens()[0]?.id]]);
   });
 
-  it('loses no update while the stream is replaced', async () => {
+  it('invariant 26: loses no update while the stream is replaced', async () => {
     const { acknowledge, subscription, listens, notify, texts } = await listening();
     await acknowledge();
     await subscription('a:b');

@@ -1,0 +1,117 @@
+import { eraChooser } from '../../../src/app/choose-era.js';
+import { legacyEra } from '../../../src/downstream/legacy/legacy-session.js';
+import { modernEra } from '../../../src/downstream/modern/modern-session.js';
+import { ClientPipe } from '../../../src/downstream/stdio/client-pipe.js';
+import { AttachSession } from '../../../src/hub/attach/attach-session.js';
+import { HubFraming } from '../../../src/hub/server/framing.js';
+import { copyInto } from '../../../src/io/byte-reader.js';
+import { splice } from '../../../src/json/splice.js';
+import type { scriptGateway } from '../../support/scripted-gateway.js';
+import { bytesOf, lineOf, scan } from '../../support/wire.js';
+
+/** How a client reaches the gateway. */
+export interface ClientWire {
+  say(line: string): void;
+  /** The lines that came since the last time. */
+  read(): string[];
+  close(): void;
+}
+
+type ScriptedGateway = Pick<ReturnType<typeof scriptGateway>, 'gateway' | 'clock' | 'connect'>;
+
+/** The client is connected to the gateway itself. */
+export function directWire({ connect }: ScriptedGateway, principal: string): ClientWire {
+  const client = connect({ principal });
+  return {
+    say: (line) => client.say(line),
+    read: () => client.received.lines.splice(0),
+    close: () => client.session.close(),
+  };
+}
+
+/** What one hub knows of the client. */
+interface Served {
+  readonly pipe: ClientPipe;
+  readonly written: Uint8Array[];
+  unfinished: string;
+}
+
+/** The client is attached to a hub, and goes on at the next one when that dies. */
+export class AttachedWire implements ClientWire {
+  readonly #session: AttachSession;
+  readonly #principal: string;
+  #hub: Served | undefined;
+  #hubs = 0;
+  #text = '';
+
+  constructor(principal: string) {
+    this.#principal = principal;
+    this.#session = new AttachSession({
+      toClient: (bytes) => {
+        this.#text += Buffer.from(bytes).toString();
+      },
+      toHub: (bytes) => this.#toHub(bytes),
+      onMoved: () => {},
+      onClosed: () => {},
+    });
+  }
+
+  /** A hub with this gateway serves the client from now on. */
+  attach({ gateway, clock }: ScriptedGateway): void {
+    const written: Uint8Array[] = [];
+    const send: HubFraming['sink']['send'] = (message) => {
+      written.push(Buffer.concat([splice(message), Buffer.from('\n')]));
+      message.lease?.release();
+    };
+    const framing = new HubFraming({ send, unwrittenBytes: 0 }, this.#hubs);
+    this.#hubs += 1;
+    const { sink, openReply, firstRequestId } = framing;
+    const era = { clock, scan, gateway, serverInfo: { name: 'trunkline', version: '1.2.3' } };
+    const chooseEra = eraChooser({ legacy: legacyEra(era), modern: modernEra(era) });
+    const pipe = new ClientPipe({ scan, chooseEra, sink, principal: this.#principal, openReply, firstRequestId });
+    this.#hub = { pipe, written, unfinished: '' };
+    this.#session.attached();
+  }
+
+  /** The hub dies. So many of its messages reach the client before. */
+  die(messages: number): void {
+    this.#hub?.written.splice(messages);
+    this.#deliver();
+    this.#hub = undefined;
+    this.#session.detached();
+  }
+
+  say(line: string): void {
+    this.#session.fromClient(lineOf(line));
+  }
+
+  read(): string[] {
+    this.#deliver();
+    const lines = this.#text.split('\n');
+    this.#text = '';
+    return lines.filter((line) => line !== '');
+  }
+
+  close(): void {
+    this.#hub?.pipe.close();
+  }
+
+  #toHub(bytes: Uint8Array): void {
+    const hub = this.#hub;
+    if (hub === undefined) return;
+    const lines = `${hub.unfinished}${Buffer.from(bytes)}`.split('\n');
+    hub.unfinished = lines.pop() ?? '';
+    for (const line of lines) hub.pipe.receive(bytesOf(line));
+  }
+
+  #deliver(): void {
+    const session = this.#session;
+    const reader = {
+      get freeSpace() {
+        return session.freeSpace;
+      },
+      filled: (byteLength: number) => session.fromHub(byteLength),
+    };
+    for (const bytes of this.#hub?.written.splice(0) ?? []) copyInto(reader, bytes);
+  }
+}

@@ -1,0 +1,214 @@
+import { expect } from 'vitest';
+import type { Message } from '../../support/wire.js';
+import type { ClientWire } from './client-wire.js';
+import { ODD, oddText } from './odd-payload.js';
+
+/** Nobody may be asked for roots, nor to visit a URL. */
+export const CAPABILITIES = { sampling: {}, elicitation: { form: {} } };
+export const ERA = 'io.modelcontextprotocol/';
+
+/** One request, as far as the client knows. */
+export interface Asked {
+  readonly id: number | string;
+  readonly method: string;
+  readonly params: Message;
+  /** Stands in the params, and in all that the server says about it. */
+  readonly marker: string;
+  readonly wantsLog: boolean;
+  state: 'open' | 'answered' | 'cancelled';
+}
+
+/** The requests that one server answers, after a while. */
+export const SERVED = new Set(['tools/call', 'resources/read']);
+
+/** What a client received, as text and as a message. */
+export interface Received {
+  readonly line: string;
+  readonly message: Message;
+}
+
+/** A client as its user sees it: what it asked for, what it was asked, and what came back. */
+export class Person {
+  readonly wire: ClientWire;
+  readonly isModern: boolean;
+  readonly name: string;
+  readonly asked = new Map<number | string, Asked>();
+  /** Requests for input that were not answered: results of its own requests, or requests of a server. */
+  readonly questions: Message[] = [];
+  readonly retries: { readonly method: string; readonly params: Message }[] = [];
+  readonly received: Received[] = [];
+  /** By the id of a `subscriptions/listen` request: the methods of what came on it. */
+  readonly listens = new Map<number | string, string[]>();
+  /** By exposed name: the server and the original name, as the last list says. */
+  tools = new Map<string, string>();
+  #next = 1;
+
+  constructor(wire: ClientWire, isModern: boolean, name: string) {
+    this.wire = wire;
+    this.isModern = isModern;
+    this.name = name;
+  }
+
+  /** Begins the session, if the era has one. */
+  initialize(): void {
+    if (this.isModern) return;
+    const params = {
+      protocolVersion: '2025-11-25',
+      capabilities: CAPABILITIES,
+      clientInfo: { name: 'm', version: '0' },
+    };
+    this.wire.say(JSON.stringify({ jsonrpc: '2.0', id: 'hello', method: 'initialize', params }));
+    this.wire.say(JSON.stringify({ jsonrpc: '2.0', method: 'notifications/initialized' }));
+    this.wire.read();
+  }
+
+  call(which: number): Asked {
+    const [name, wanted] = [...this.tools][which % Math.max(1, this.tools.size)] ?? ['old__t', 'old t'];
+    return this.request('tools/call', { name, wanted, arguments: { odd: ODD }, odd: ODD, ...this.#marked() });
+  }
+
+  readResource(key: string): Asked {
+    return this.request('resources/read', { uri: `x://${key}/1`, odd: ODD, ...this.#marked() });
+  }
+
+  /** Asks to be told of other tools, as both eras can. */
+  listen(): void {
+    if (!this.isModern) return;
+    const { id } = this.request('subscriptions/listen', { notifications: { toolsListChanged: true } });
+    this.listens.set(id, []);
+  }
+
+  /** Params with a marker keep it: they are those of a request that comes back. */
+  request(method: string, { marker = this.#marked().marker, ...params }: Message = {}): Asked {
+    // Ids of both types, which no server may see.
+    const id = this.#next % 2 === 0 ? `own-${this.name}-${this.#next}` : 70_000 + this.#next;
+    const wantsLog = this.isModern && this.#next % 3 === 0;
+    this.#next += 1;
+    const asked: Asked = { id, method, params: { ...params, marker }, marker, wantsLog, state: 'open' };
+    this.asked.set(id, asked);
+    const _meta = {
+      ...(SERVED.has(method) && { progressToken: tokenOf(this.name, id) }),
+      odd: ODD,
+      ...(this.isModern && {
+        [`${ERA}protocolVersion`]: '2026-07-28',
+        [`${ERA}clientCapabilities`]: CAPABILITIES,
+        [`${ERA}clientInfo`]: { name: 'm', version: '0' },
+      }),
+      ...(wantsLog && { [`${ERA}logLevel`]: 'info' }),
+    };
+    this.wire.say(oddText({ jsonrpc: '2.0', id, method, params: { ...asked.params, _meta } }, marker));
+    return asked;
+  }
+
+  /** Reads what came, and checks what depends on the order in which it came. */
+  read(): Received[] {
+    return this.wire.read().map((line) => {
+      const each = { line, message: JSON.parse(line) };
+      this.received.push(each);
+      this.#take(each);
+      return each;
+    });
+  }
+
+  get open(): Asked[] {
+    return [...this.asked.values()].filter(({ state }) => state === 'open');
+  }
+
+  isOpen(id: number | string): boolean {
+    return this.asked.get(id)?.state === 'open';
+  }
+
+  cancel(which: number): Asked | undefined {
+    const asked = this.open[which % Math.max(1, this.open.length)];
+    if (asked === undefined) return undefined;
+    asked.state = 'cancelled';
+    const params = { requestId: asked.id };
+    this.wire.say(JSON.stringify({ jsonrpc: '2.0', method: 'notifications/cancelled', params }));
+    return asked;
+  }
+
+  /** Answers a question. */
+  answer(which: number): void {
+    const [question] = this.questions.splice(which % Math.max(1, this.questions.length), 1);
+    if (question === undefined) return;
+    const label = `${this.name}-input.`;
+    const content = { odd: ODD };
+    if (!this.isModern) {
+      const result = question.method === 'elicitation/create' ? { action: 'accept', content } : { roots: [] };
+      this.wire.say(oddText({ jsonrpc: '2.0', id: question.id, result }, label));
+      return;
+    }
+    const { inputRequests, requestState } = question.result;
+    const asked = this.asked.get(question.id);
+    if (asked === undefined) return;
+    const response = { action: 'accept', content: { name: label } };
+    const inputResponses = Object.fromEntries(Object.keys(inputRequests ?? {}).map((key) => [key, response]));
+    const retry = { method: asked.method, params: { ...asked.params, inputResponses, requestState } };
+    this.retries.push(retry);
+    this.request(retry.method, retry.params);
+  }
+
+  /** Sends a request that came back already once more. */
+  again(which: number): void {
+    const retry = this.retries[which % Math.max(1, this.retries.length)];
+    if (retry !== undefined) this.request(retry.method, retry.params);
+  }
+
+  /** Comes back with a state in which one character is another. */
+  forge(which: number): Asked | undefined {
+    const retry = this.retries[which % Math.max(1, this.retries.length)];
+    if (retry === undefined) return undefined;
+    const state: string = retry.params.requestState;
+    const at = which % state.length;
+    const requestState = `${state.slice(0, at)}${state[at] === 'A' ? 'B' : 'A'}${state.slice(at + 1)}`;
+    return this.request(retry.method, { ...retry.params, requestState });
+  }
+
+  #marked(): { readonly marker: string } {
+    return { marker: `${this.name}-${this.#next}.` };
+  }
+
+  #take({ line, message }: Received): void {
+    const { id, method, result } = message;
+    if (method === undefined) {
+      const asked = this.asked.get(id);
+      expect(asked?.state, `invariants 1 and 2: ${line}`).toBe('open');
+      if (asked !== undefined) asked.state = 'answered';
+      if (result?.resultType === 'input_required') this.questions.push(message);
+      if (asked?.method === 'tools/list') this.#learn(message);
+      return;
+    }
+    if (id !== undefined) this.questions.push(message);
+    const listen = message.params?._meta?.[`${ERA}subscriptionId`];
+    if (listen !== undefined) this.#listened(listen, method, line);
+    if (method === 'notifications/progress') {
+      const { progressToken } = message.params;
+      const open = this.open.map((asked) => tokenOf(this.name, asked.id));
+      expect(open, `invariant 6: ${line}`).toContain(progressToken);
+    }
+    if (method === 'notifications/message' && this.isModern) {
+      expect(
+        this.open.some(({ wantsLog }) => wantsLog),
+        `invariant 6: ${line}`,
+      ).toBe(true);
+    }
+  }
+
+  /** The acknowledgment comes first and once, and nothing that was not asked for, or after the end. */
+  #listened(id: number | string, method: string, line: string): void {
+    const methods = this.listens.get(id);
+    const wanted =
+      methods?.length === 0 ? 'notifications/subscriptions/acknowledged' : 'notifications/tools/list_changed';
+    expect([this.asked.get(id)?.state, method], `invariant 25: ${line}`).toEqual(['open', wanted]);
+    methods?.push(method);
+  }
+
+  #learn({ result }: Message): void {
+    const tools: Message[] = result?.tools ?? [];
+    this.tools = new Map(tools.map(({ name, description }) => [name, description]));
+  }
+}
+
+function tokenOf(name: string, id: number | string): string {
+  return `token-${name}-${id}`;
+}

@@ -1,0 +1,134 @@
+import { expect } from 'vitest';
+import type { Message } from '../../support/wire.js';
+import { countOf, labelsIn } from './odd-payload.js';
+import { ERA, type Person, type Received } from './person.js';
+import type { ServerProcess } from './server-process.js';
+import type { World } from './world.js';
+
+/** What holds of everything that was sent, once longer than anybody waits has passed. The numbers are the design's. */
+export function expectPromises(world: World): void {
+  for (const person of world.people) {
+    for (const { state, id } of person.asked.values())
+      if (!person.listens.has(id)) expect(state, `invariants 1 and 31: ${id}`).not.toBe('open');
+    for (const received of person.received) expectOfClient(person, received);
+    expectProgress(person);
+  }
+  for (const process of world.processes) {
+    for (const received of process.received) expectOfServer(process, received);
+    expectOpening(process);
+    for (const [id, times] of process.asked) {
+      expect(times, `invariants 17 and 18: ${id}`).toBeLessThanOrEqual(1);
+      // A client with a session may leave a request open as long as it likes.
+      const isModern = world.people.every((person) => person.isModern);
+      if (isModern && !process.isDead) expect(times, `invariant 17: ${id}`).toBe(1);
+    }
+  }
+  expectNames(world);
+  expectSameLists(world);
+}
+
+function expectOfClient({ name, isModern, asked }: Person, { line, message }: Received): void {
+  expect(line, 'invariant 3').not.toContain(name === 'FIRST' ? 'SECOND-' : 'FIRST-');
+  expectUnharmed(line);
+  const { id, method, result, error } = message;
+  const request = method === undefined ? asked.get(id) : undefined;
+  if (request?.method === 'tools/list') expect(result?.tools, `invariant 14: ${line}`).toBeInstanceOf(Array);
+  expectUndeclared(message, line);
+  if (isModern) {
+    expect(id !== undefined && method !== undefined, `invariant 21: ${line}`).toBe(false);
+    if (result !== undefined) expect(result.resultType, `invariant 21: ${line}`).toBeDefined();
+    expect([-32002, -32042], `invariant 21: ${line}`).not.toContain(error?.code);
+    const isCacheable = request?.method === 'tools/list' || request?.method === 'resources/read';
+    if (isCacheable && result?.resultType === 'complete') {
+      expect([typeof result.ttlMs, typeof result.cacheScope], `invariant 21: ${line}`).toEqual(['number', 'string']);
+    }
+  } else {
+    for (const member of ['resultType', 'ttlMs', 'cacheScope'])
+      expect(result ?? {}, `invariant 22: ${line}`).not.toHaveProperty(member);
+    expect(line, 'invariant 22').not.toContain('acknowledged');
+  }
+}
+
+/** Neither client declared roots, nor to visit URLs. */
+function expectUndeclared({ method, params, result }: Message, line: string): void {
+  const asked = [{ method, params }, ...Object.values<Message>(result?.inputRequests ?? {})];
+  for (const each of asked) {
+    expect([each.method, each.params?.mode], `invariant 20: ${line}`).not.toContain('roots/list');
+    expect(each.params?.mode, `invariant 20: ${line}`).not.toBe('url');
+  }
+}
+
+/** Whatever passes has its odd members as they were written; what a server answers has them all. */
+function expectUnharmed(line: string): void {
+  const labels = labelsIn(line);
+  for (const label of new Set(labels)) {
+    expect(countOf(line, label), `invariant 9: ${line}`).toBe(labels.filter((each) => each === label).length);
+  }
+  const [, answered] = /"text":"([A-Z]+-\d+\.)"/.exec(line) ?? [];
+  if (answered !== undefined) expect(countOf(line, answered), `invariant 9: ${line}`).toBe(3);
+  const messages = line.match(/"message":"[A-Z]+-\d+\."/g) ?? [];
+  if (messages.length > 0) expect(labels.length, `invariant 9: ${line}`).toBe(messages.length);
+}
+
+function expectProgress({ received }: Person): void {
+  const last = new Map<string, number>();
+  for (const { line, message } of received) {
+    if (message.method !== 'notifications/progress') continue;
+    const { progressToken, progress } = message.params;
+    expect(progress, `invariant 7: ${line}`).toBeGreaterThan(last.get(progressToken) ?? Number.NEGATIVE_INFINITY);
+    last.set(progressToken, progress);
+  }
+}
+
+function expectOfServer({ isModern, server }: ServerProcess, { line, message }: Received): void {
+  const { id, method, params } = message;
+  expect(line, 'invariant 4').not.toMatch(/"(?:id|progressToken|requestId)":(?:"(?:own|token)-|70\d\d\d)/);
+  expectUnharmed(line);
+  if (method === 'tools/call') {
+    expect(countOf(line, params.marker), `invariant 9: ${line}`).toBe(3);
+    expect(`${server.backend.key} ${params.name}`, `invariant 10: ${line}`).toBe(params.wanted);
+  }
+  if (method === undefined || id === undefined) return;
+  const reserved = Object.keys(params?._meta ?? {}).filter((key) => key.startsWith(ERA));
+  if (isModern) {
+    const required = [`${ERA}protocolVersion`, `${ERA}clientCapabilities`];
+    expect(reserved, `invariant 23: ${line}`).toEqual(expect.arrayContaining(required));
+    const state = params?.requestState;
+    if (state !== undefined) expect(state, `invariant 16: ${line}`).toBe(`${params.marker}"\\`);
+  } else {
+    expect(reserved, `invariant 23: ${line}`).toEqual([]);
+    expect(params ?? {}, `invariant 23: ${line}`).not.toHaveProperty('requestState');
+  }
+}
+
+function expectOpening({ isModern, received }: ServerProcess): void {
+  const methods = received.map(({ message }) => message.method).filter((method) => method !== 'server/discover');
+  if (!isModern) expect(methods.slice(0, 2), 'invariant 24').toEqual(['initialize', 'notifications/initialized']);
+}
+
+/** Each tool has one name in all lists, whatever other servers come and go, and each name means one tool. */
+function expectNames({ listed }: World): void {
+  const names = new Map<string, string>();
+  for (const { line } of listed) {
+    const { result } = JSON.parse(`{${line}`);
+    const tools: Message[] = result?.tools ?? [];
+    const exposed = tools.map(({ name }) => name);
+    expect(new Set(exposed).size, 'invariant 10').toBe(exposed.length);
+    for (const { name, description } of tools) {
+      expect(name, 'invariant 10').toMatch(/^[a-zA-Z0-9_-]{1,48}$/);
+      expect(names.get(description) ?? name, 'invariant 11').toBe(name);
+      names.set(description, name);
+    }
+  }
+  expect(new Set(names.values()).size, 'invariant 10').toBe(names.size);
+}
+
+function expectSameLists({ listed, people }: World): void {
+  for (const person of people) {
+    const own = listed.filter((each) => each.person === person);
+    for (const [at, { line, change }] of own.entries()) {
+      const before = own[at - 1];
+      if (before !== undefined && before.change === change) expect(line, 'invariant 12').toBe(before.line);
+    }
+  }
+}

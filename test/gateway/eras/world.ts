@@ -1,0 +1,275 @@
+import { expect } from 'vitest';
+import { offering, type ServerScript, scriptGateway, toolOf } from '../../support/scripted-gateway.js';
+import { flush } from '../../support/wire.js';
+import { AttachedWire, directWire } from './client-wire.js';
+import type { Event, Setting } from './events.js';
+import { ODD, oddText } from './odd-payload.js';
+import { type Asked, CAPABILITIES, Person, type Received } from './person.js';
+import { ServerProcess } from './server-process.js';
+
+/** Longer than anybody waits: a client's absence is the longest. */
+const LONGEST_WAIT_MS = 660_000;
+/** Names that cannot be exposed as they are, and names that only their ends tell apart. */
+const TOOLS = ['t', 'a b/ü', 'a b:ü', `${'x'.repeat(60)}1`, `${'x'.repeat(60)}2`];
+
+/** A list that a client got. */
+interface Listed {
+  readonly person: Person;
+  readonly line: string;
+  /** How often anything had changed that a list may show. */
+  readonly change: number;
+}
+
+/**
+ * Two clients, and two servers of which one is of each era, and everything that can come between a request and its answer.
+ * What depends on the order of messages is checked as they come; `promises.ts` checks the rest at the end.
+ */
+export class World {
+  readonly people: readonly [Person, Person];
+  readonly processes: ServerProcess[] = [];
+  readonly listed: Listed[] = [];
+  /** The gateway and its servers. */
+  #world: ReturnType<typeof scriptGateway>;
+  /** Those of the clients, if they are attached to a hub. */
+  readonly #attached: readonly AttachedWire[];
+  readonly #servers: Readonly<Record<string, ServerScript>>;
+  readonly #pages: Readonly<Record<string, string[]>>;
+  readonly #lists: Readonly<Record<string, Record<string, object>>>;
+  #hasExtra = false;
+  #changes = 0;
+
+  constructor({ areModern, hasOnePrincipal, sharing, isHub }: Setting) {
+    this.#pages = { old: pagesOf('old'), new: pagesOf('new'), extra: pagesOf('extra') };
+    const listsOf = (key: string) => offering({ resources: [`x://${key}/1`] }).lists ?? {};
+    this.#lists = { old: { ...listsOf('old') }, new: { ...listsOf('new') }, extra: { ...listsOf('extra') } };
+    const script = (key: string, isModern: boolean): ServerScript => ({
+      pages: this.#pages[key] ?? [],
+      lists: this.#lists[key] ?? {},
+      hello: { capabilities: { tools: { listChanged: true }, resources: {}, logging: {} } },
+      ...{ hasBridge: true, sharing, isModern, clientCapabilities: CAPABILITIES },
+    });
+    this.#servers = { old: script('old', false), new: script('new', true), extra: script('extra', false) };
+    this.#world = this.#start();
+    const principals = ['one', hasOnePrincipal ? 'one' : 'another'];
+    this.#attached = isHub ? principals.map((principal) => new AttachedWire(principal)) : [];
+    const [one, other] = isHub ? this.#attached : principals.map((principal) => directWire(this.#world, principal));
+    if (one === undefined || other === undefined) throw new Error('Two clients');
+    this.people = [new Person(one, areModern[0], 'FIRST'), new Person(other, areModern[1], 'SECOND')];
+    for (const wire of this.#attached) wire.attach(this.#world);
+  }
+
+  /** Everybody is there, and has a list. */
+  async begin(): Promise<void> {
+    for (const person of this.people) {
+      person.initialize();
+      person.request('tools/list');
+    }
+    await this.#settle();
+  }
+
+  async take(event: Event): Promise<void> {
+    if ('client' in event) await this.#clientDoes(event, this.people[event.client]);
+    else if ('ms' in event) await this.#pass(event.ms);
+    else if (event.kind === 'start') await this.#startMissing(true);
+    else this.#happens(event.kind, event.which);
+    await this.#settle();
+  }
+
+  /** Longer than anybody waits passes. */
+  async end(): Promise<void> {
+    for (let round = 0; round < 2; round += 1) await this.#pass(LONGEST_WAIT_MS);
+  }
+
+  async #pass(ms: number): Promise<void> {
+    this.#world.clock.advance(ms);
+    await this.#settle();
+  }
+
+  /** Tools change that every client sees. Who listens is told. */
+  async expectListening(): Promise<void> {
+    for (const process of this.processes) if (!process.isDead && process.isHung) process.hang();
+    await this.#startMissing(true);
+    for (const lists of Object.values(this.#lists)) delete lists['tools/list'];
+    for (const key of ['old', 'new']) this.#announce(key);
+    await this.end();
+    const listens = this.people.flatMap((person) => [...person.listens].filter(([id]) => person.isOpen(id)));
+    const before = listens.map(([, { length }]) => length);
+    this.#changeTools('old');
+    // The gateway waits for further changes, reads the lists, and waits again.
+    for (let round = 0; round < 4; round += 1) await this.#pass(1_000);
+    for (const [at, [, methods]] of listens.entries())
+      expect(methods.length, 'invariant 25: hears of a change').toBeGreaterThan(before[at] ?? 0);
+  }
+
+  /** The clients leave, and servers that nobody uses end. Returns what the clock still waits for. */
+  async leave(): Promise<number> {
+    for (const { wire } of this.people) wire.close();
+    await this.end();
+    // A process for everybody stays, and one that answers nothing would be tried for ever.
+    for (const process of this.processes) if (!process.isDead) process.crash();
+    await this.end();
+    return this.#world.clock.pending;
+  }
+
+  async #clientDoes({ kind, which }: Extract<Event, { client: number }>, person: Person): Promise<void> {
+    if (kind === 'call') person.call(which);
+    if (kind === 'read') person.readResource(which % 2 === 0 ? 'old' : 'new');
+    if (kind === 'list') person.request('tools/list');
+    if (kind === 'listen') person.listen();
+    if (kind === 'input') person.answer(which);
+    if (kind === 'again') person.again(which);
+    if (kind === 'ping' && !person.isModern) await this.#expectAnswered(person.request('ping'));
+    if (kind === 'cancel') await this.#expectCancelled(person.cancel(which));
+    if (kind === 'forge') await this.#expectRefused(person, person.forge(which));
+  }
+
+  #happens(kind: Event['kind'], which: number): void {
+    const alive = this.processes.filter(({ isDead }) => !isDead);
+    const process = alive[which % Math.max(1, alive.length)];
+    if (kind === 'ask') process?.ask(which, true);
+    if (kind === 'ask undeclared') process?.ask(which, false);
+    if (kind === 'answer') process?.answer(which, false);
+    if (kind === 'fail') process?.answer(which, true);
+    if (kind === 'answer late') process?.answerLate(which);
+    if (kind === 'progress') process?.progress(which);
+    if (kind === 'log') process?.log();
+    if (kind === 'garbage') process?.child.say('{"jsonrpc":"2.0","id":{}}');
+    if (kind === 'hang') process?.hang();
+    if (kind === 'crash') process?.crash();
+    if (kind === 'hang' || kind === 'crash') this.#changes += 1;
+    const key = which % 2 === 0 ? 'old' : 'new';
+    if (kind === 'break lists') this.#breakLists(key);
+    if (kind === 'change tools') this.#changeTools(key);
+    if (kind === 'reconfigure') this.#reconfigure();
+    if (kind === 'hub death') this.#dieAndStart(which);
+  }
+
+  /** The hub dies with its servers, and the clients go on at the next one. */
+  #dieAndStart(which: number): void {
+    if (this.#attached.length === 0) return;
+    for (const wire of this.#attached) wire.die(which % 3);
+    for (const process of this.processes) process.die();
+    this.#world = this.#start();
+    this.#changes += 1;
+    for (const wire of this.#attached) wire.attach(this.#world);
+  }
+
+  #start(): ReturnType<typeof scriptGateway> {
+    return scriptGateway({ servers: this.#configured, startupWaitMs: 500 });
+  }
+
+  #breakLists(key: string): void {
+    const lists = this.#lists[key] ?? {};
+    if (lists['tools/list'] === undefined) lists['tools/list'] = { code: -32603, message: 'broken' };
+    else delete lists['tools/list'];
+    this.#announce(key);
+  }
+
+  #changeTools(key: string): void {
+    const pages = this.#pages[key] ?? [];
+    const [first = '', ...rest] = pagesOf(key);
+    const isPlain = pages[0] === first;
+    pages.splice(0, pages.length, isPlain ? first.replace('[', `[${toolText(key, 'further')},`) : first, ...rest);
+    this.#announce(key);
+  }
+
+  #announce(key: string): void {
+    this.#changes += 1;
+    for (const { child, server, isDead } of this.processes)
+      if (!isDead && server.backend.key === key)
+        child.say({ jsonrpc: '2.0', method: 'notifications/tools/list_changed' });
+  }
+
+  /** A third server comes, or goes. */
+  #reconfigure(): void {
+    this.#changes += 1;
+    this.#hasExtra = !this.#hasExtra;
+    this.#world.change(this.#configured);
+  }
+
+  get #configured(): Readonly<Record<string, ServerScript>> {
+    const { extra, ...others } = this.#servers;
+    return this.#hasExtra && extra !== undefined ? { ...others, extra } : others;
+  }
+
+  async #settle(): Promise<void> {
+    for (let turn = 0; turn < 2; turn += 1) {
+      await flush();
+      await this.#startMissing();
+      this.#read();
+    }
+  }
+
+  /** New processes where the gateway wants one, and after a crash. */
+  async #startMissing(isAfterCrash = false): Promise<void> {
+    for (const id of this.#world.ids()) {
+      const server = this.#world.server(id);
+      if (server.isEnded) continue;
+      const last = this.processes.findLast((process) => process.server === server);
+      if (last !== undefined && !(isAfterCrash && last.isDead)) continue;
+      await server.start();
+      this.processes.push(new ServerProcess(server));
+      this.#changes += 1;
+    }
+  }
+
+  #read(): void {
+    for (const process of this.processes) {
+      const isListed = process.read().some(({ message }) => message.method === 'tools/list');
+      if (isListed) this.#changes += 1;
+    }
+    for (const person of this.people) this.#sort(person, person.read());
+  }
+
+  #sort(person: Person, received: readonly Received[]): void {
+    for (const { line, message } of received) {
+      const method = person.asked.get(message.id)?.method;
+      if (message.method !== undefined || method !== 'tools/list') continue;
+      const result = line.slice(line.indexOf('"result"'));
+      this.listed.push({ person, line: result, change: this.#changes });
+    }
+  }
+
+  /** Whatever hangs. */
+  async #expectAnswered(asked: Asked): Promise<void> {
+    await this.#settle();
+    expect(asked.state, 'invariant 30').toBe('answered');
+  }
+
+  /** At most the request's own call is cancelled. */
+  async #expectCancelled(asked: Asked | undefined): Promise<void> {
+    const cancelled = () => this.processes.flatMap(({ calls }) => calls.filter(({ state }) => state === 'cancelled'));
+    const before = new Set(cancelled());
+    await this.#settle();
+    const now = cancelled().filter((call) => !before.has(call));
+    expect(now.length, 'invariant 8').toBeLessThanOrEqual(1);
+    expect(
+      now.filter(({ marker }) => marker !== asked?.marker),
+      'invariant 8',
+    ).toEqual([]);
+  }
+
+  /** A state that the gateway did not make is refused, and no server learns of it. */
+  async #expectRefused(person: Person, asked: Asked | undefined): Promise<void> {
+    if (asked === undefined) return;
+    const before = this.processes.map(({ calls }) => calls.length);
+    await this.#settle();
+    const answer = person.received.find(({ message }) => message.id === asked.id);
+    expect(answer?.message.error?.code, `invariant 15: ${answer?.line}`).toBe(-32602);
+    expect(
+      this.processes.slice(0, before.length).map(({ calls }) => calls.length),
+      'invariant 15',
+    ).toEqual(before);
+  }
+}
+
+function toolText(key: string, name: string): string {
+  return oddText(JSON.parse(toolOf(name, { description: `${key} ${name}`, odd: ODD })), `${key} tool`);
+}
+
+/** Two pages, of which the second has the last tool. */
+function pagesOf(key: string): string[] {
+  const tools = TOOLS.map((name) => toolText(key, name));
+  const last = tools.pop() ?? '';
+  return [`{"tools":[${tools.join()}],"nextCursor":"1"}`, `{"tools":[${last}]}`];
+}
