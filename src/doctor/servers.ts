@@ -1,4 +1,5 @@
 import type { Code } from '../codes/codes.js';
+import { describeEra } from '../gateway/status/server-text.js';
 import type { ListReport, ServerReport } from '../gateway/status/status-report.js';
 import { counted, type Finding, finding, someOf } from './finding.js';
 import { causeIn } from './server-causes.js';
@@ -30,12 +31,13 @@ export function checkServer(observed: ObservedServer): Finding[] {
   const failure = failureOf(observed);
   const remarks = [...remarksOn(observed.report), ...remarksOnEnd(observed)];
   if (failure !== undefined) return [failure, ...remarks];
-  const { server, state, tools, protocolVersion, advice } = observed.report;
+  const { server, state, tools, protocolVersion, era, advice } = observed.report;
   const pending = PENDING[state];
   if (pending !== undefined)
     return [finding(pending, `server \`${server}\` is ${state}`, { remedy: advice || undefined }), ...remarks];
   const start = observed.readyAfterMs === undefined ? state : `ready after ${Math.round(observed.readyAfterMs)} ms`;
-  const phases = protocolVersion === null ? [] : [`handshake ${protocolVersion}`];
+  const how = era === null ? '' : ` (${describeEra(era)})`;
+  const phases = protocolVersion === null ? [] : [`revision ${protocolVersion}${how}`];
   const text = [`server \`${server}\`: ${start}`, ...phases, counted(tools.exposed.length, 'tool')].join(', ');
   return [finding('TL-SERVER-OK', text), ...remarks];
 }

@@ -110,3 +110,15 @@ describe('a server that', () => {
     );
   });
 });
+
+describe('a server that works', () => {
+  it('has its revision, its era, and how that was found out', () => {
+    const era = { name: 'legacy', foundBy: 'asked', cachedUntil: null } as const;
+    expect(seen({ era })).toMatchObject([
+      {
+        code: 'TL-SERVER-OK',
+        sentence: 'server `s`: ready, revision 2025-11-25 (legacy, it was asked when it started), 1 tool',
+      },
+    ]);
+  });
+});
