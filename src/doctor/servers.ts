@@ -13,6 +13,8 @@ export interface ObservedServer {
   readonly endedBy?: string | undefined;
   /** How many processes outside of its group were left when it had ended. */
   readonly leftProcesses?: number | undefined;
+  /** What came of a `ping`; absent if none was sent. */
+  readonly ping?: 'answered' | 'refused' | 'silent' | undefined;
   /** What happened and what to do, if the start failed. */
   readonly diagnosis?: { readonly reason: string; readonly hint: string } | undefined;
 }
@@ -29,7 +31,7 @@ const PENDING: Readonly<Partial<Record<ServerReport['state'], Code>>> = {
 /** How far a server gets, what it does wrong, and what is not listed of it. */
 export function checkServer(observed: ObservedServer): Finding[] {
   const failure = failureOf(observed);
-  const remarks = [...remarksOn(observed.report), ...remarksOnEnd(observed)];
+  const remarks = [...remarksOn(observed.report), ...remarksOnPing(observed), ...remarksOnEnd(observed)];
   if (failure !== undefined) return [failure, ...remarks];
   const { server, state, tools, protocolVersion, era, advice } = observed.report;
   const pending = PENDING[state];
@@ -114,6 +116,12 @@ function remarksOn(report: ServerReport): Finding[] {
       }),
     );
   return found;
+}
+
+function remarksOnPing({ report: { server }, ping }: ObservedServer): Finding[] {
+  if (ping === undefined || ping === 'answered') return [];
+  const how = ping === 'silent' ? 'does not answer `ping`' : 'answers `ping` with an error';
+  return [finding('TL-SERVER-PING', `server \`${server}\` ${how}`)];
 }
 
 /** Many servers end only at SIGTERM, which loses nothing. */

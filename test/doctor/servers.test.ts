@@ -70,6 +70,8 @@ const ROWS: readonly (readonly [what: string, code: Code, findings: () => readon
     'TL-SERVER-TRUNCATED',
     () => seen({ tools: { ...NOTHING, truncated: 'more than 3 pages' } }),
   ],
+  ['answers no ping', 'TL-SERVER-PING', () => checkServer({ report: reportOf(), ping: 'silent' })],
+  ['refuses a ping', 'TL-SERVER-PING', () => checkServer({ report: reportOf(), ping: 'refused' })],
   ['has to be killed', 'TL-SERVER-LINGERS', () => checkServer({ report: reportOf(), endedBy: 'SIGKILL' })],
   [
     'left processes behind',
