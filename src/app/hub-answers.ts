@@ -33,6 +33,10 @@ export interface ClientDescription {
   readonly since: string;
   readonly uptimeSeconds: number;
   readonly inFlight: number;
+  /** The revision of MCP that it opened with; null before it did. Older hubs do not tell. */
+  readonly revision?: string | null;
+  /** The version of Trunkline that the client has started. Older hubs do not tell. */
+  readonly trunkline?: string;
 }
 
 /** The result of the command `status`, and each of its events. */

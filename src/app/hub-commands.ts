@@ -104,7 +104,7 @@ export function hubCommands(options: HubCommandsOptions): ControlCommands {
 }
 
 function describeClient({ hello, since, transport }: HubClient, clock: Clock): ClientDescription {
-  const { profile, inFlight } = transport;
+  const { profile, inFlight, revision } = transport;
   const { name, version } = profile?.clientInfo ?? {};
   return {
     name: typeof name === 'string' ? name : null,
@@ -112,6 +112,8 @@ function describeClient({ hello, since, transport }: HubClient, clock: Clock): C
     pid: hello.pid,
     ...ageOf(since, clock),
     inFlight,
+    revision: revision ?? null,
+    trunkline: hello.version,
   };
 }
 

@@ -55,8 +55,11 @@ export class LocalClient {
     );
   }
 
-  /** A client of a gateway in this process, without a pipe. It has the view of this name, or sees everything. */
-  static async open({ platform, gateway }: Composition, view = ''): Promise<LocalClient> {
+  /**
+   * A client of a gateway in this process, without a pipe. It has the view of this name, or sees everything; with `server`,
+   * it sees this one server unchanged.
+   */
+  static async open({ platform, gateway }: Composition, view = '', server?: string): Promise<LocalClient> {
     const { scan, internalErrors } = platform;
     return await LocalClient.connect(scan, (receive) => {
       const sink: MessageSink = { send: (message) => receive(splice(message)), unwrittenBytes: 0 };
@@ -68,6 +71,7 @@ export class LocalClient {
         principal: 'local',
         messages: platform.messages,
         view,
+        server,
       });
       return { send: (message) => session.receive(message), close: () => session.close() };
     });

@@ -15,7 +15,7 @@ export const FIRST_MESSAGE_MS = 30;
 export const LOCAL_USER = 'local';
 
 /** The client at the other end of stdin and stdout. */
-export interface StdioClient extends Omit<StdioTransport, 'whenAllWritten'> {
+export interface StdioClient extends Omit<StdioTransport, 'whenAllWritten' | 'revision'> {
   /** Resolves when the client has closed stdin. It may still wait for answers. */
   readonly inputEnded: Promise<void>;
   /** Resolves when the client has closed stdin and has all answers, or when nobody reads stdout any more. */

@@ -215,6 +215,7 @@ export class SupervisedBackends {
       lifecycle: instance?.server.child === undefined ? undefined : this.#supervisor.snapshot(id),
       problem: instance?.server.problem,
       limits: instance?.server.limits,
+      era: instance?.era.source,
       packageVersion: this.#installer.versionOf(instance?.server.package),
       logLines: instance?.log.lines ?? [],
       cause: this.#explain(id, causeOfFailure) ?? [],

@@ -31,7 +31,8 @@ export function cachedVerdicts({ folder, name, onCached, now = Date.now }: Cache
       const age = typeof at === 'number' ? now() - at : Number.NaN;
       // A clock that was set back proves nothing either.
       if (era === 'legacy' && !(age >= 0 && age < LEGACY_LASTS_MS)) return undefined;
-      return { era, version: typeof version === 'string' ? version : undefined };
+      const until = era === 'legacy' ? new Date(now() + LEGACY_LASTS_MS - age).toISOString() : undefined;
+      return { era, version: typeof version === 'string' ? version : undefined, until };
     },
     put: ({ era, version }) => {
       onCached();

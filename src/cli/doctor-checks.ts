@@ -39,7 +39,7 @@ import { OrphanGuard } from '../process/orphan-guard.js';
 import { takeOutOfClient } from './client-changes.js';
 import type { DoctorHub } from './doctor-hub.js';
 import { remarksOn } from './package-remarks.js';
-import { workOnPackages } from './package-work.js';
+import { allSettled, workOnPackages } from './package-work.js';
 import { chooseServers } from './run-once.js';
 
 /** What all checks together need to know. */
@@ -176,7 +176,7 @@ async function installPackages(settings: GlobalOptions, keys: readonly string[])
     (config) => chooseServers(config, keys),
     async ({ servers, installer, ending }) => {
       try {
-        for (const server of servers) await installer.obtain(server.package.request, ending);
+        await allSettled(servers.map((server) => installer.obtain(server.package.request, ending)));
       } catch (error) {
         fault = error;
       }

@@ -86,7 +86,13 @@ function stateOf(
 ): HubFacts['state'] {
   if (description !== undefined) {
     const { pid, version, clients } = description;
-    return { kind: 'running', pid, version, clients: clients.length };
+    const known = clients.map(({ name, pid, revision = null, trunkline = null }) => ({
+      name,
+      pid,
+      revision,
+      trunkline,
+    }));
+    return { kind: 'running', pid, version, clients: known };
   }
   if (control === 'not running' || control === 'refused') return { kind: control };
   return { kind: 'silent', pid: notedPid(folder) };

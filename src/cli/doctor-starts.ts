@@ -1,6 +1,9 @@
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
+import type { Composition } from '../app/composition.js';
 import { EXIT } from '../app/exit-codes.js';
+import { LocalClient } from '../app/local-client.js';
 import type { FoundCommand } from '../clients/found-server.js';
 import type { ServerConfig } from '../config/config.js';
 import { ConfigError } from '../config/config-error.js';
@@ -14,6 +17,8 @@ import { reportStatus } from '../gateway/status/status.js';
 import type { ServerReport } from '../gateway/status/status-report.js';
 import { isRecord } from '../json/is-record.js';
 import { parseJson } from '../json/parse-json.js';
+import { RpcError } from '../jsonrpc/rpc-error.js';
+import { METHODS } from '../mcp/methods.js';
 import { diagnose, diagnoseTools } from './diagnosis.js';
 import type { DoctorFacts } from './doctor-checks.js';
 import { runOnce } from './run-once.js';
@@ -63,12 +68,14 @@ async function startOnce({ settings, config, servers }: DoctorFacts): Promise<Ob
       const { servers: reports } = reportStatus(composition.status());
       const detailed = reports.map(({ server }) => reportStatus(composition.status(), server).servers[0]);
       const known = detailed.filter((report) => report !== undefined);
+      const pings = await pingAll(composition, known);
       // The servers that list nothing have findings of their own.
       const list = await listAllTools(client).catch(() => undefined);
       const all = known.map((report): ObservedServer => {
         const server = once.servers.find(({ key }) => key === report.server) as ServerConfig;
         const diagnosis = diagnose(once.file, server, report) ?? diagnoseTools(report);
-        return { report, diagnosis, readyAfterMs: starts.readyAfterMs(report.server) };
+        const ping = pings.get(report.server);
+        return { report, diagnosis, ping, readyAfterMs: starts.readyAfterMs(report.server) };
       });
       observed = { servers: all, tools: toolsIn(list, known) };
       return EXIT.ok;
@@ -81,6 +88,35 @@ async function startOnce({ settings, config, servers }: DoctorFacts): Promise<Ob
   }));
   return { ...observed, servers: ended };
 }
+
+type Ping = ObservedServer['ping'];
+
+/** The revisions of the modern era have no `ping`. */
+async function pingAll(composition: Composition, reports: readonly ServerReport[]): Promise<Map<string, Ping>> {
+  const asked = reports.filter(({ state, era }) => state === 'ready' && era?.name === 'legacy');
+  return new Map(
+    await Promise.all(asked.map(async ({ server }) => [server, await ping(composition, server)] as const)),
+  );
+}
+
+async function ping(composition: Composition, server: string): Promise<Ping> {
+  const client = await LocalClient.open(composition, undefined, server);
+  const silence = new AbortController();
+  try {
+    const answer = client.request(METHODS.ping, '{}').then(
+      () => 'answered' as const,
+      (error) => (error instanceof RpcError ? ('refused' as const) : ('silent' as const)),
+    );
+    const late = setTimeout(PING_WITHIN_MS, 'silent' as const, silence);
+    return await Promise.race([answer, late]);
+  } finally {
+    silence.abort();
+    client.close();
+  }
+}
+
+/** A server that has listed its tools has nothing else to do. */
+const PING_WITHIN_MS = 2_000;
 
 function toolsIn(list: string | undefined, reports: readonly ServerReport[]): ListedTool[] {
   const owners = new Map(reports.flatMap(({ server, tools }) => tools.exposed.map((name) => [name, server] as const)));

@@ -47,28 +47,29 @@ export function processText({ hub, draining }: HubFacts, look: Look = PLAIN): st
       ]),
     ],
     [
-      ['CLIENT', 'VERSION', 'PID', 'ATTACHED FOR', 'IN FLIGHT'],
+      ['CLIENT', 'VERSION', 'PID', 'REVISION', 'ATTACHED FOR', 'IN FLIGHT'],
       ...hubs.flatMap(({ clients }) => clients.map(clientRow)),
     ],
     [
-      ['SERVER', 'STATE', 'PID', 'MEMORY', 'CPU', 'PROCESSES', 'CALLS', 'CLIENTS'],
+      ['SERVER', 'STATE', 'PID', 'REVISION', 'MEMORY', 'CPU', 'PROCESSES', 'CALLS', 'CLIENTS'],
       ...hubs.flatMap(({ servers }) => servers.map((server) => serverRow(server, look))),
     ],
   ];
   return sections.map((rows) => table(rows, look)).join('\n\n');
 }
 
-function clientRow({ name, version, pid, uptimeSeconds, inFlight }: ClientDescription): string[] {
+function clientRow({ name, version, pid, revision, uptimeSeconds, inFlight }: ClientDescription): string[] {
   const told = [name ?? '(has not introduced itself)', version ?? UNKNOWN].map(printable);
-  return [...told, String(pid), duration(uptimeSeconds), String(inFlight)];
+  return [...told, String(pid), revision ?? UNKNOWN, duration(uptimeSeconds), String(inFlight)];
 }
 
 function serverRow(server: ProcessReport, look: Look): Cell[] {
-  const { id, state, pid, memoryBytes, cpuPercent, processes, calls, clients } = server;
+  const { id, state, pid, revision, memoryBytes, cpuPercent, processes, calls, clients } = server;
   return [
     id,
     stateCell(state, look),
     orUnknown(pid),
+    revision ?? UNKNOWN,
     memoryBytes === null ? UNKNOWN : describeBytes(memoryBytes),
     cpuPercent === null ? UNKNOWN : `${cpuPercent} %`,
     orUnknown(processes),

@@ -5,10 +5,9 @@ import { installedTree, storedTree } from '../packages/installed-tree.js';
 import { InstallFault } from '../packages/package-installer.js';
 import { type EmitJson, forStream, printJson, tell } from './output.js';
 import { listRemarks, lookUpNewest, remarksOn } from './package-remarks.js';
-import { type PackagedServer, type PackageWork, workOnPackages } from './package-work.js';
-import { waiting } from './progress-line.js';
+import { allSettled, type PackagedServer, type PackageWork, workOnPackages } from './package-work.js';
 import { chooseServers } from './run-once.js';
-import { progressBar } from './start-progress.js';
+import { StartProgress } from './start-progress.js';
 import { type Cell, table } from './table.js';
 import { lookOf } from './terminal.js';
 
@@ -22,9 +21,7 @@ export async function install(
     settings,
     (config) => chooseServers(config, names),
     async (work) => {
-      const results: Result[] = [];
-      for (const [index, server] of work.servers.entries()) results.push(await installOne(server, index, work));
-      work.progressLine.clear();
+      const results = await installAll(work);
       if (isJson) await emit({ servers: results.map(toFacts) });
       else process.stdout.write(describe(results));
       for (const { fault } of results) if (fault !== undefined) reportInstallFault(fault, work);
@@ -76,17 +73,33 @@ const OUTCOMES = {
   failed: () => 'failed',
 };
 
-async function installOne(server: PackagedServer, index: number, work: PackageWork): Promise<Result> {
-  const { servers, installer, places, progressLine, ending } = work;
+/** The installer decides how many packages are installed at once. */
+async function installAll(work: PackageWork): Promise<Result[]> {
+  const pending = new Set(work.servers);
+  const keysOfPending = () => [...pending].map(({ key }) => key);
+  const progress = new StartProgress(work.progressLine, keysOfPending(), { done: 'done' });
+  progress.remaining(keysOfPending());
+  const settle = (server: PackagedServer) => {
+    pending.delete(server);
+    progress.remaining(keysOfPending());
+  };
+  const installs = work.servers.map((server) => installOne(server, work).finally(() => settle(server)));
+  try {
+    return await allSettled(installs);
+  } finally {
+    progress.end();
+  }
+}
+
+async function installOne(server: PackagedServer, work: PackageWork): Promise<Result> {
+  const { installer, places, ending } = work;
   const { request, found } = server.package;
   if (found?.place === 'near') {
     const remarks = remarksOn(request, installedTree(request, found, places));
     return { server, result: 'near', version: found.version, remarks };
   }
-  const progress = `${progressBar(index, servers.length)} ${index} of ${servers.length}; installing ${request.shown}`;
-  progressLine.show(progress);
   try {
-    const { locked, isNew } = await waiting(progress, installer.obtain(request, ending), progressLine);
+    const { locked, isNew } = await installer.obtain(request, ending);
     const [result, { version }] = [isNew ? ('installed' as const) : ('present' as const), locked];
     const isNewestWanted = isNew && request.version === undefined;
     const onNewest = isNewestWanted ? await lookUpNewest(request, locked.version, work) : undefined;

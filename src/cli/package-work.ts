@@ -74,6 +74,12 @@ export async function workOnPackages(
   });
 }
 
+/** Waits until all have ended, so that nothing runs on when one has failed; then rejects as the first failed one did. */
+export async function allSettled<T>(work: readonly Promise<T>[]): Promise<T[]> {
+  await Promise.allSettled(work);
+  return await Promise.all(work);
+}
+
 /** Reports servers whose configuration is unusable. Returns whether there is one. */
 function reportProblems({ file }: Config, servers: readonly ServerConfig[]): boolean {
   let hasOne = false;

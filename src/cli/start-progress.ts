@@ -1,17 +1,20 @@
 import type { ChildSnapshot } from '../supervision/child-state.js';
 import { elapsed, type ProgressLine } from './progress-line.js';
 
-/** Shows on a terminal how many servers have started, and which package is being installed for how long. */
+/** Shows on a terminal how many servers have started, or are done with something else, and what is waited for how long. */
 export class StartProgress {
   readonly #line: ProgressLine;
   readonly #total: number;
+  readonly #done: string;
   readonly #installing = new Map<string, { readonly shown: string; readonly since: number }>();
   readonly #timer: NodeJS.Timeout;
   readonly #since = performance.now();
   #pending: readonly string[];
 
-  constructor(line: ProgressLine, keys: readonly string[]) {
+  /** `done` is the word for a server that is waited for no longer. */
+  constructor(line: ProgressLine, keys: readonly string[], { done = 'started' } = {}) {
     this.#line = line;
+    this.#done = done;
     this.#total = keys.length;
     this.#pending = keys;
     this.#timer = setInterval(() => this.#show(), 1_000);
@@ -42,13 +45,23 @@ export class StartProgress {
       return;
     }
     const done = this.#total - this.#pending.length;
+    // Servers that need the same package wait for one installation.
+    const packages = new Set([...this.#installing.values()].map(({ shown }) => shown));
     const [first] = this.#installing.values();
     const activity =
       first === undefined
-        ? `waiting for ${this.#pending.join(', ')}, ${elapsed(this.#since)}`
-        : `installing ${first.shown}, ${elapsed(first.since)}`;
-    this.#line.show(`${progressBar(done, this.#total)} ${done} of ${this.#total} started; ${activity}`);
+        ? `waiting for ${shortened(this.#pending)}, ${elapsed(this.#since)}`
+        : `installing ${shortened([...packages])}, ${elapsed(first.since)}`;
+    this.#line.show(`${progressBar(done, this.#total)} ${done} of ${this.#total} ${this.#done}; ${activity}`);
   }
+}
+
+/** More names than this are counted, so that the time behind them stays on the line. */
+const MAX_NAMES = 3;
+
+function shortened(names: readonly string[]): string {
+  const named = names.slice(0, MAX_NAMES).join(', ');
+  return names.length > MAX_NAMES ? `${named} and ${names.length - MAX_NAMES} more` : named;
 }
 
 const BAR_WIDTH = 20;

@@ -128,6 +128,11 @@ export const CLIENT_CODES = {
     means: 'The hub is another version of Trunkline than this one.',
     remedy: 'Start the new version: `trunkline hub restart`.',
   },
+  'TL-HUB-CLIENT-VERSION': {
+    level: 'warn',
+    means: 'A client has started another version of Trunkline than the hub is.',
+    remedy: 'Restart the client. If it stays so, register this version: `trunkline connect CLIENT`.',
+  },
   'TL-HUB-STALE': {
     level: 'warn',
     means: 'Files of a hub that was killed are left.',

@@ -153,6 +153,11 @@ export const SERVER_CODES = {
     means: 'The server announces prompts or resources, and its list of them cannot be read.',
     remedy: 'Report it to the authors of the server. Its tools work all the same.',
   },
+  'TL-SERVER-PING': {
+    level: 'warn',
+    means: 'The server does not answer `ping`, which MCP requires of it. A client that asks so may give it up.',
+    remedy: 'Report it to the authors of the server. Trunkline asks for its tools, too, before it restarts it.',
+  },
   'TL-SERVER-LEFTOVERS': {
     level: 'warn',
     means: 'The server left processes behind when it ended, outside of its process group. Trunkline ended them.',

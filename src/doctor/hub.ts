@@ -3,11 +3,26 @@ import { rm } from 'node:fs/promises';
 import { hubFiles, hubNumbers, latestHub } from '../hub/place.js';
 import { counted, type Finding, finding } from './finding.js';
 
+/** What the running hub knows of a client. What it does not know is null. */
+export interface HubClientFacts {
+  readonly name: string | null;
+  readonly pid: number;
+  /** The revision of MCP that the client opened with. */
+  readonly revision: string | null;
+  /** The version of Trunkline that the client has started. */
+  readonly trunkline: string | null;
+}
+
 /** What answers at the place of the hub of a configuration. */
 export interface HubFacts {
   readonly folder: string;
   readonly state:
-    | { readonly kind: 'running'; readonly pid: number; readonly version: string; readonly clients: number }
+    | {
+        readonly kind: 'running';
+        readonly pid: number;
+        readonly version: string;
+        readonly clients: readonly HubClientFacts[];
+      }
     | { readonly kind: 'silent'; readonly pid: number | undefined }
     | { readonly kind: 'refused' }
     | { readonly kind: 'not running' };
@@ -23,9 +38,15 @@ export async function checkHub(facts: HubFacts, version: string): Promise<Findin
 function checkRunning({ state }: HubFacts, version: string): Finding[] {
   switch (state.kind) {
     case 'running': {
-      const text = `hub ${state.pid} serves ${counted(state.clients, 'client')}`;
-      if (state.version === version) return [finding('TL-HUB-OK', text)];
-      return [finding('TL-HUB-VERSION', `${text} with version ${state.version}; this is ${version}`)];
+      const { pid, clients } = state;
+      const text = `hub ${pid} serves ${counted(clients.length, 'client')}`;
+      const evidence = clients.map(describeClient);
+      const others = clients.filter(({ trunkline }) => trunkline !== null && trunkline !== state.version);
+      if (state.version !== version)
+        return [finding('TL-HUB-VERSION', `${text} with version ${state.version}; this is ${version}`, { evidence })];
+      if (others.length === 0) return [finding('TL-HUB-OK', text, { evidence })];
+      const differing = `${counted(others.length, 'client')} of hub ${pid} started another version than ${version}`;
+      return [finding('TL-HUB-CLIENT-VERSION', differing, { evidence: others.map(describeClient) })];
     }
     case 'silent':
       return [finding('TL-HUB-SILENT', `the hub${state.pid === undefined ? '' : ` ${state.pid}`} does not answer`)];
@@ -34,6 +55,11 @@ function checkRunning({ state }: HubFacts, version: string): Finding[] {
     case 'not running':
       return [];
   }
+}
+
+function describeClient({ name, pid, revision, trunkline }: HubClientFacts): string {
+  const opened = revision === null ? 'has not opened a session yet' : `opened with revision ${revision}`;
+  return `${name ?? 'a client'} (pid ${pid}) ${opened}${trunkline === null ? '' : `, through Trunkline ${trunkline}`}`;
 }
 
 /** Says why no hub can run: `faults` are phrases. */

@@ -1,4 +1,5 @@
 import type { Code } from '../codes/codes.js';
+import { describeEra } from '../gateway/status/server-text.js';
 import type { ListReport, ServerReport } from '../gateway/status/status-report.js';
 import { counted, type Finding, finding, someOf } from './finding.js';
 import { causeIn } from './server-causes.js';
@@ -12,6 +13,8 @@ export interface ObservedServer {
   readonly endedBy?: string | undefined;
   /** How many processes outside of its group were left when it had ended. */
   readonly leftProcesses?: number | undefined;
+  /** What came of a `ping`; absent if none was sent. */
+  readonly ping?: 'answered' | 'refused' | 'silent' | undefined;
   /** What happened and what to do, if the start failed. */
   readonly diagnosis?: { readonly reason: string; readonly hint: string } | undefined;
 }
@@ -28,14 +31,15 @@ const PENDING: Readonly<Partial<Record<ServerReport['state'], Code>>> = {
 /** How far a server gets, what it does wrong, and what is not listed of it. */
 export function checkServer(observed: ObservedServer): Finding[] {
   const failure = failureOf(observed);
-  const remarks = [...remarksOn(observed.report), ...remarksOnEnd(observed)];
+  const remarks = [...remarksOn(observed.report), ...remarksOnPing(observed), ...remarksOnEnd(observed)];
   if (failure !== undefined) return [failure, ...remarks];
-  const { server, state, tools, protocolVersion, advice } = observed.report;
+  const { server, state, tools, protocolVersion, era, advice } = observed.report;
   const pending = PENDING[state];
   if (pending !== undefined)
     return [finding(pending, `server \`${server}\` is ${state}`, { remedy: advice || undefined }), ...remarks];
   const start = observed.readyAfterMs === undefined ? state : `ready after ${Math.round(observed.readyAfterMs)} ms`;
-  const phases = protocolVersion === null ? [] : [`handshake ${protocolVersion}`];
+  const how = era === null ? '' : ` (${describeEra(era)})`;
+  const phases = protocolVersion === null ? [] : [`revision ${protocolVersion}${how}`];
   const text = [`server \`${server}\`: ${start}`, ...phases, counted(tools.exposed.length, 'tool')].join(', ');
   return [finding('TL-SERVER-OK', text), ...remarks];
 }
@@ -112,6 +116,12 @@ function remarksOn(report: ServerReport): Finding[] {
       }),
     );
   return found;
+}
+
+function remarksOnPing({ report: { server }, ping }: ObservedServer): Finding[] {
+  if (ping === undefined || ping === 'answered') return [];
+  const how = ping === 'silent' ? 'does not answer `ping`' : 'answers `ping` with an error';
+  return [finding('TL-SERVER-PING', `server \`${server}\` ${how}`)];
 }
 
 /** Many servers end only at SIGTERM, which loses nothing. */

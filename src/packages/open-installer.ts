@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os';
 import type { Logger } from '../observe/logger.js';
 import type { GroupGuard } from '../process/orphan-guard.js';
 import { hostIdentity, identify, isRunning } from '../process/process-identity.js';
@@ -20,6 +21,11 @@ export interface OpenedInstaller {
   readonly installer: PackageInstaller;
   readonly npm: NpmClient;
 }
+
+/** npm computes half of the time, and otherwise waits for the registry and the disk. */
+const EXTRA_INSTALLS = 2;
+/** Each npm may take some hundred MB of memory. */
+const MAX_INSTALLS = 8;
 
 /** Creates the package installer. This file is loaded only when there is something to install. */
 export function openInstaller({
@@ -49,6 +55,7 @@ export function openInstaller({
       logger.warn({ file }, 'the lock file is empty, as after a power failure, so its packages are locked again'),
     ),
     npm,
+    limit: Math.min(availableParallelism() + EXTRA_INSTALLS, MAX_INSTALLS),
     onFallbackPath: (file) =>
       logger.warn(
         { file },

@@ -3,6 +3,7 @@ import { ServerFault } from '../config/server-fault.js';
 import { errorMessage } from '../errors/error-text.js';
 import type { PackageRequest } from '../supervision/child-spec.js';
 import type { Clock } from '../timing/clock.js';
+import { InstallSlots } from './install-slots.js';
 import { lockKey } from './installed-packages.js';
 import type { LockedPackage, LockFile } from './lock-file.js';
 import { LockFileError } from './lock-file.js';
@@ -15,7 +16,9 @@ export interface PackageInstallerOptions {
   readonly store: PackageStore;
   readonly storeLock: StoreLock;
   readonly lockFile: LockFile;
-  readonly npm: NpmClient;
+  readonly npm: Pick<NpmClient, 'install' | 'resolve'>;
+  /** How many packages are installed at once. */
+  readonly limit: number;
   /** Called with the path of the lock file when it cannot be next to the configuration. */
   readonly onFallbackPath: (file: string) => void;
   /** Called with the folder of an installed package that lacks a part, before it is installed again. */
@@ -43,21 +46,23 @@ export class InstallFault extends Error {
 }
 
 /**
- * Installs packages into the store, one at a time among all gateways that share it.
+ * Installs packages into the store: several at once, but only one gateway at a time among all that share it.
  *
  * A package is installed into a staging folder, moved into place by one rename, and then locked. An installation that
  * fails or is interrupted changes nothing else.
  */
 export class PackageInstaller {
   readonly #options: PackageInstallerOptions;
+  readonly #slots: InstallSlots;
 
   constructor(options: PackageInstallerOptions) {
     this.#options = options;
+    this.#slots = new InstallSlots({ limit: options.limit, acquire: (signal) => this.#acquire(signal) });
   }
 
   /** Resolves when the package is installed and locked. Rejects with an `InstallFault`, or when `signal` is aborted. */
   async obtain(request: PackageRequest, signal: AbortSignal): Promise<Obtained> {
-    return await this.#exclusively(request, signal, async (within) => {
+    return await this.#inSlot(request, signal, async (within) => {
       const { lockFile, store } = this.#options;
       const { name, installScripts } = request;
       const locked = lockFile.read().get(lockKey(request));
@@ -70,14 +75,14 @@ export class PackageInstaller {
 
   /** Installs the newest versions that the request accepts, and leaves the lock file as it is; `lock` changes it. */
   async obtainNewest(request: PackageRequest, signal: AbortSignal): Promise<Obtained> {
-    return await this.#exclusively(request, signal, async (within) => {
+    return await this.#inSlot(request, signal, async (within) => {
       const newest = await this.#inStaging((folder) => this.#options.npm.resolve(folder, request, within));
       return await this.#put(request, newest, within);
     });
   }
 
   async lock(request: PackageRequest, locked: LockedPackage, signal: AbortSignal): Promise<void> {
-    await this.#exclusively(request, signal, async () => this.#lock(request, locked));
+    await this.#inSlot(request, signal, async () => this.#lock(request, locked));
   }
 
   async #put(request: PackageRequest, known: LockedPackage | undefined, signal: AbortSignal): Promise<Obtained> {
@@ -115,23 +120,30 @@ export class PackageInstaller {
     if (file !== lockFile.path) onFallbackPath(file);
   }
 
-  /** Runs `work` while this process holds the store lock. The time limit does not include the wait for the lock. */
-  async #exclusively<T>(
+  async #acquire(signal: AbortSignal): Promise<() => Promise<void>> {
+    const { store, storeLock } = this.#options;
+    const release = await storeLock.acquire(signal);
+    // Nothing of this process is in staging now.
+    await store.sweep();
+    return release;
+  }
+
+  /** Runs `work` with a slot, while this process holds the store lock. The time limit does not include the wait for them. */
+  async #inSlot<T>(
     request: PackageRequest,
     signal: AbortSignal,
     work: (signal: AbortSignal) => Promise<T>,
   ): Promise<T> {
-    const { clock, store, storeLock } = this.#options;
+    const { clock } = this.#options;
     try {
-      const release = await storeLock.acquire(signal);
+      const leave = await this.#slots.enter(request.name, signal);
       const tooLong = new AbortController();
       const cancel = clock.schedule(request.budgetMs, () => tooLong.abort(new TookTooLong(request.budgetMs)));
       try {
-        await store.sweep();
         return await work(AbortSignal.any([signal, tooLong.signal]));
       } finally {
         cancel();
-        await release();
+        await leave();
       }
     } catch (error) {
       signal.throwIfAborted();

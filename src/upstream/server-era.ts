@@ -6,6 +6,19 @@ export interface EraVerdict {
   readonly era: Era;
   /** The version that the server gave itself; another version may speak another era. */
   readonly version: string | undefined;
+  /** Until when a cached verdict counts, as an ISO date; absent if it counts until it proves wrong. */
+  readonly until?: string | undefined;
+}
+
+/** How the era was found out in which a server is spoken to. */
+export interface EraSource {
+  /**
+   * `configured`: the configuration says so. `asked`: this start asked the server. `cached`: an earlier start did. `exited`:
+   * the server exits when it is asked.
+   */
+  readonly kind: 'configured' | 'asked' | 'cached' | 'exited';
+  /** Of a cached verdict, as above. */
+  readonly until?: string | undefined;
 }
 
 /** Where verdicts are kept from start to start. */
@@ -28,6 +41,7 @@ export class ServerEra {
   #known: EraVerdict | undefined;
   #isProbing = false;
   #hasProbeFailed = false;
+  #hasBegunAsKnown = false;
 
   /** Without `verdicts`, they are kept for as long as the process runs. */
   constructor(setting: Era | 'auto', verdicts: EraVerdicts = createMemory()) {
@@ -40,12 +54,21 @@ export class ServerEra {
     return this.#setting !== 'auto';
   }
 
+  /** How the era of the latest start was found out. */
+  get source(): EraSource {
+    if (this.isFixed) return { kind: 'configured' };
+    if (!this.#hasBegunAsKnown) return { kind: 'asked' };
+    return this.#hasProbeFailed ? { kind: 'exited' } : { kind: 'cached', until: this.#known?.until };
+  }
+
   /** A start begins. Returns the era to begin with; `undefined` if the server has to be asked. */
   begin(): Era | undefined {
     this.#isProbing = false;
     if (this.#setting !== 'auto') return this.#setting;
     this.#known = this.#verdicts.find();
-    return this.#hasProbeFailed ? 'legacy' : this.#known?.era;
+    const era = this.#hasProbeFailed ? 'legacy' : this.#known?.era;
+    this.#hasBegunAsKnown = era !== undefined;
+    return era;
   }
 
   /** The server is being asked, before anything else. */
@@ -58,6 +81,8 @@ export class ServerEra {
     this.#isProbing = false;
     if (this.isFixed) return;
     const known = this.#known;
+    // Opened in another era than it began with: the server was asked after all.
+    if (era !== (this.#hasProbeFailed ? 'legacy' : known?.era)) this.#hasBegunAsKnown = false;
     if (known?.era === era && known.version === version) return;
     if (known?.era === 'legacy' && era === 'legacy') this.#verdicts.forget();
     else this.#verdicts.put({ era, version });

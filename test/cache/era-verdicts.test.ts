@@ -32,7 +32,8 @@ describe('the cached era of a server', () => {
     const { verdicts, sealed } = caching();
     expect(verdicts.find()).toBeUndefined();
     verdicts.put({ era: 'legacy', version: '1.2' });
-    expect(verdicts.find()).toEqual({ era: 'legacy', version: '1.2' });
+    const until = new Date(1_000 + DAY_MS).toISOString();
+    expect(verdicts.find()).toEqual({ era: 'legacy', version: '1.2', until });
     verdicts.put({ era: 'modern', version: undefined });
     expect(verdicts.find()).toEqual({ era: 'modern', version: undefined });
     expect(sealed()).toBe(2);

@@ -8,9 +8,11 @@ import type { ProcessReport } from '../../src/gateway/status/process-list.js';
 
 const CLIENT: ClientDescription = {
   ...{ name: 'claude', version: '2.1', pid: 20, since: '2026-01-01T00:00:00.000Z', uptimeSeconds: 61, inFlight: 2 },
+  revision: '2026-07-28',
 };
 const SERVER: ProcessReport = {
   ...{ server: 'files', id: 'files~2', state: 'ready', pid: 30, memoryBytes: 2 ** 21, cpuPercent: 4, processes: 3 },
+  revision: '2025-11-25',
   ...{ calls: 7, inFlight: 1, clients: 1 },
 };
 const HUB: HubDescription = {
@@ -45,8 +47,10 @@ describe('the text about the hub', () => {
 
   it('lists clients and processes, with a dash for what is not known and without control characters', () => {
     const strange = { ...CLIENT, name: 'evil\u001b[2J', version: null };
+    // Older hubs do not tell the revision.
+    const { revision: _, ...older } = SERVER;
     const idle: ProcessReport = {
-      ...SERVER,
+      ...older,
       state: 'idle',
       pid: null,
       memoryBytes: null,
@@ -59,12 +63,12 @@ describe('the text about the hub', () => {
       'HUB  VERSION  UP         CONFIGURATION',
       '10   1.2.0    1 h 1 min  /c/trunkline.yaml',
       '',
-      'CLIENT         VERSION  PID  ATTACHED FOR  IN FLIGHT',
-      'evil\\u{1b}[2J  -        20   1 min 1 s     2',
+      'CLIENT         VERSION  PID  REVISION    ATTACHED FOR  IN FLIGHT',
+      'evil\\u{1b}[2J  -        20   2026-07-28  1 min 1 s     2',
       '',
-      'SERVER   STATE  PID  MEMORY  CPU  PROCESSES  CALLS  CLIENTS',
-      'files~2  ready  30   2 MiB   4 %  3          7      1',
-      'files~2  idle   -    -       -    -          7      1',
+      'SERVER   STATE  PID  REVISION    MEMORY  CPU  PROCESSES  CALLS  CLIENTS',
+      'files~2  ready  30   2025-11-25  2 MiB   4 %  3          7      1',
+      'files~2  idle   -    -           -       -    -          7      1',
     ]);
   });
 

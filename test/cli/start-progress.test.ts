@@ -17,7 +17,7 @@ function setUp(isTTY: boolean) {
   const stream = { isTTY, columns: 100, write: (text: string) => written.push(text) };
   const line = new ProgressLine(stream as unknown as NodeJS.WriteStream);
   const shown = () => written.map((text) => text.replace('\r\x1b[K', ''));
-  return { progress: new StartProgress(line, ['a', 'b']), written, shown };
+  return { progress: new StartProgress(line, ['a', 'b']), line, written, shown };
 }
 
 /** What a supervisor says of a child that installs. */
@@ -54,6 +54,15 @@ describe('the progress of starts', () => {
     ]);
     vi.advanceTimersByTime(5_000);
     expect(shown()).toHaveLength(6);
+  });
+
+  it('names three and counts the rest, so that the time stays on the line, and takes another word than started', () => {
+    const { line, shown } = setUp(true);
+    const keys = ['a', 'b', 'c', 'd', 'e'];
+    const progress = new StartProgress(line, keys, { done: 'done' });
+    progress.remaining(keys.slice(0, 4));
+    progress.end();
+    expect(shown()).toEqual(['[####----------------] 1 of 5 done; waiting for a, b, c and 1 more, 0 s', '']);
   });
 
   it('tells nothing where nobody watches', () => {

@@ -134,7 +134,15 @@ export function reportOf(members: Partial<ServerReport> = {}): ServerReport {
   return {
     ...{ server: 's', state: 'ready', pid: 1, uptimeSeconds: 1, generation: 1, restarts: 0, packageVersion: null },
     ...{ usage: null, resourceLimits: { memoryBytes: null, processes: null }, controlGroup: null, unshaped: [] },
-    ...{ protocolVersion: '2025-11-25', fromLastRun: false, breaker: 'closed', inFlight: 0, queued: 0, calls: 0 },
+    ...{
+      protocolVersion: '2025-11-25',
+      era: null,
+      fromLastRun: false,
+      breaker: 'closed',
+      inFlight: 0,
+      queued: 0,
+      calls: 0,
+    },
     ...{ errors: 0, failures: 0, failureReasons: {}, cancelled: 0, repeated: 0, latencyMs: null },
     ...{ tools: { ...NOTHING, exposed: ['s__a'] }, prompts: NOTHING, resources: NOTHING, resourceTemplates: NOTHING },
     ...{ approval: null, dropped: {}, pausedSeconds: 0, lastExit: null, lastFailure: null, retryInSeconds: null },

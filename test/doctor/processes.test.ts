@@ -20,11 +20,13 @@ function hub(state: HubFacts['state']): HubFacts {
   return { folder: home.path('hub'), state, isAlive: async () => false };
 }
 
+const CLAUDE = { name: 'claude', pid: 8, revision: '2025-11-25', trunkline: '2.0.0' };
+
 describe('the hub', () => {
   it.each([
-    [{ kind: 'running', pid: 7, version: '2.0.0', clients: 1 }, 'TL-HUB-OK', /^hub 7 serves 1 client$/],
+    [{ kind: 'running', pid: 7, version: '2.0.0', clients: [CLAUDE] }, 'TL-HUB-OK', /^hub 7 serves 1 client$/],
     [
-      { kind: 'running', pid: 7, version: '1.0.0', clients: 2 },
+      { kind: 'running', pid: 7, version: '1.0.0', clients: [CLAUDE, CLAUDE] },
       'TL-HUB-VERSION',
       /with version 1\.0\.0; this is 2\.0\.0$/,
     ],
@@ -32,6 +34,28 @@ describe('the hub', () => {
     [{ kind: 'silent', pid: 7 }, 'TL-HUB-SILENT', /^the hub 7 does not answer$/],
   ] as const)('that is %j has the code %s', async (state, code, says) => {
     expect(await checkHub(hub(state), '2.0.0')).toMatchObject([{ code, sentence: expect.stringMatching(says) }]);
+  });
+
+  it('that runs tells which revision each client opened with, and who has started another version of Trunkline', async () => {
+    const silent = { name: null, pid: 9, revision: null, trunkline: null };
+    const running = { kind: 'running', pid: 7, version: '2.0.0', clients: [CLAUDE, silent] } as const;
+    expect(await checkHub(hub(running), '2.0.0')).toMatchObject([
+      {
+        code: 'TL-HUB-OK',
+        evidence: [
+          'claude (pid 8) opened with revision 2025-11-25, through Trunkline 2.0.0',
+          'a client (pid 9) has not opened a session yet',
+        ],
+      },
+    ]);
+    const old = { ...CLAUDE, pid: 10, revision: '2026-07-28', trunkline: '1.0.0' };
+    expect(await checkHub(hub({ ...running, clients: [CLAUDE, old] }), '2.0.0')).toMatchObject([
+      {
+        code: 'TL-HUB-CLIENT-VERSION',
+        sentence: '1 client of hub 7 started another version than 2.0.0',
+        evidence: ['claude (pid 10) opened with revision 2026-07-28, through Trunkline 1.0.0'],
+      },
+    ]);
   });
 
   it('without a folder cannot run', () => {
@@ -52,7 +76,7 @@ describe('the hub', () => {
 
   it('that runs keeps its socket', async () => {
     home.write('hub/1/s', '');
-    const running = { kind: 'running', pid: 7, version: '2.0.0', clients: 1 } as const;
+    const running = { kind: 'running', pid: 7, version: '2.0.0', clients: [CLAUDE] } as const;
     expect(await checkHub(hub(running), '2.0.0')).toMatchObject([{ code: 'TL-HUB-OK' }]);
   });
 

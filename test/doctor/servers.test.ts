@@ -70,6 +70,8 @@ const ROWS: readonly (readonly [what: string, code: Code, findings: () => readon
     'TL-SERVER-TRUNCATED',
     () => seen({ tools: { ...NOTHING, truncated: 'more than 3 pages' } }),
   ],
+  ['answers no ping', 'TL-SERVER-PING', () => checkServer({ report: reportOf(), ping: 'silent' })],
+  ['refuses a ping', 'TL-SERVER-PING', () => checkServer({ report: reportOf(), ping: 'refused' })],
   ['has to be killed', 'TL-SERVER-LINGERS', () => checkServer({ report: reportOf(), endedBy: 'SIGKILL' })],
   [
     'left processes behind',
@@ -108,5 +110,17 @@ describe('a server that', () => {
     expect(seen({ state: 'misconfigured', problem: 'x', code: 'TL-SERVER-MISCONFIGURED' })).not.toContainEqual(
       expect.objectContaining({ level: 'fail' }),
     );
+  });
+});
+
+describe('a server that works', () => {
+  it('has its revision, its era, and how that was found out', () => {
+    const era = { name: 'legacy', foundBy: 'asked', cachedUntil: null } as const;
+    expect(seen({ era })).toMatchObject([
+      {
+        code: 'TL-SERVER-OK',
+        sentence: 'server `s`: ready, revision 2025-11-25 (legacy, it was asked when it started), 1 tool',
+      },
+    ]);
   });
 });

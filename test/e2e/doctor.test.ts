@@ -6,6 +6,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { CLI, Workplace } from '../cli/cli-run.js';
 import { killAll, processesOf, processesWith, until } from '../support/processes.js';
 
+const DEAF = fileURLToPath(new URL('../fixtures/cli/ok.mjs', import.meta.url));
 const LAB = fileURLToPath(new URL('../fixtures/servers/lab.mjs', import.meta.url));
 
 let place: Workplace;
@@ -68,6 +69,7 @@ describe('the doctor', () => {
       crash: { ...node('console.error("API key is required: " + process.env.A_KEY)'), env: { A_KEY: secret } },
       mute: { ...node('console.log("hello"); setInterval(() => {}, 1000)'), startTimeout: '1s' },
       gone: { command: 'no-such-program' },
+      deaf: { command: 'node', args: [DEAF, `run=${place.folder}`] },
       leaves: node(`${DAEMON}; import(${JSON.stringify(LAB)})`),
       stays: node(`process.on('SIGTERM', () => {}); setInterval(() => {}, 1000); import(${JSON.stringify(LAB)})`),
     });
@@ -90,8 +92,12 @@ describe('the doctor', () => {
         ],
       ]),
     );
-    expect(codes.filter((one) => one === 'TL-SERVER-OK')).toHaveLength(4);
+    expect(codes.filter((one) => one === 'TL-SERVER-OK')).toHaveLength(5);
     expect(counts.fail).toBe(5);
+    const onPing = findings.filter((one) => one.code === 'TL-SERVER-PING').map(({ sentence }) => sentence);
+    expect(onPing).toEqual(
+      expect.arrayContaining(['server `deaf` does not answer `ping`', 'server `one` answers `ping` with an error']),
+    );
     expect(stdout).not.toContain(secret);
     expect(stdout).not.toContain(place.folder);
     expect(findings.find((one) => one.code === 'TL-CLIENT-COMMAND')?.evidence).toEqual([
@@ -130,7 +136,9 @@ describe('the doctor', () => {
     const before = place.leftovers().map(({ pid }) => pid);
     const { codes, findings } = await examine();
     expect(codes).toEqual(expect.arrayContaining(['TL-HUB-OK', 'TL-SERVER-OK']));
-    expect(findings.find((each) => each.code === 'TL-SERVER-OK')?.sentence).toMatch(/^server `one`: ready, handshake/);
+    expect(findings.find((each) => each.code === 'TL-SERVER-OK')?.sentence).toMatch(
+      /^server `one`: ready, revision 2025-11-25 \(legacy, /,
+    );
     expect(place.leftovers().map(({ pid }) => pid)).toEqual(before);
     client.stdin.end();
     await finished;

@@ -129,12 +129,13 @@ describe('install', () => {
     expect(stderr).not.toContain('not-to-be-told');
   });
 
-  it('leaves nothing behind when it is interrupted', async () => {
+  it('installs side by side, and leaves nothing behind when it is interrupted', async () => {
     registry.publish('tool', { version: '1.0.0' });
+    registry.publish('other', { version: '2.0.0' });
     registry.hold();
-    place.configure({ a: { package: 'tool' } });
+    place.configure({ a: { package: 'tool' }, b: { package: 'other' } });
     const { process: running, finished } = place.start(['install']);
-    await until('npm downloads', () => registry.waiting > 0, 20_000);
+    await until('npm downloads both', () => registry.waiting === 2, 20_000);
     running.kill('SIGINT');
     expect(await finished).toEqual({ code: 130, stdout: '', stderr: '' });
     expect(processesOf(place.folder)).toEqual([]);

@@ -59,6 +59,8 @@ export interface StdioTransport {
   readonly inFlight: number;
   /** What the client told about itself; `undefined` before it did. */
   readonly profile: ClientProfile | undefined;
+  /** The revision that the client opened with; `undefined` before it did. */
+  readonly revision: string | undefined;
   /**
    * Finds out whether somebody still reads stdout, which a pipe tells only to those who write: writes a space, unless
    * something is being written. JSON allows spaces before a message. When nobody reads, `onEnd` follows.
@@ -148,6 +150,9 @@ export function openStdioTransport(options: StdioTransportOptions): StdioTranspo
     },
     get profile() {
       return client.profile;
+    },
+    get revision() {
+      return client.revision;
     },
     probe: () => {
       if (hasEnded || sink.unwrittenBytes > 0) return;

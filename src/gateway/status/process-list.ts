@@ -8,6 +8,8 @@ export interface ProcessReport {
   readonly id: string;
   readonly state: ServerReport['state'];
   readonly pid: number | null;
+  /** The revision of MCP that the process speaks. Absent in answers of older versions. */
+  readonly revision?: string | null;
   readonly memoryBytes: number | null;
   /** Present share of one processor. */
   readonly cpuPercent: number | null;
@@ -29,6 +31,7 @@ export function listProcesses({ servers, usageOf }: StatusFacts): ProcessReport[
         id: backend.id,
         state: problem === undefined ? stateOf(backend, lifecycle) : 'misconfigured',
         pid: pid ?? null,
+        revision: connection?.revision ?? null,
         memoryBytes: usage?.memoryBytes ?? null,
         cpuPercent: usage?.cpuShare === undefined ? null : Math.round(usage.cpuShare * 100),
         processes: usage?.processes ?? null,

@@ -1,6 +1,6 @@
 import { describeBytes } from '../../json/describe-bytes.js';
 import { isNearLimits, outputOf } from './status-overview.js';
-import type { InstanceReport, ListReport, ServerReport } from './status-report.js';
+import type { EraReport, InstanceReport, ListReport, ServerReport } from './status-report.js';
 
 /** Names of withheld entries in the text about all servers. The text about one server has all names. */
 const BRIEF_NAMES = 5;
@@ -45,6 +45,7 @@ export function renderServer(server: ServerReport): string[] {
       row('approval', `its first ${wereApproved(approval.approved)} approved automatically`),
     server.packageVersion !== null && row('version', server.packageVersion),
     processRow(server),
+    server.era !== null && row('era', describeEra(server.era)),
     usageRow(server),
     !isDown(server) && restartRow(server),
     instances.length > 1 && row('processes', instances.map(describeInstance).join('; ')),
@@ -216,6 +217,20 @@ function processRow({ pid, uptimeSeconds, generation, protocolVersion }: ServerR
   const age = uptimeSeconds === null ? '' : `, up ${duration(uptimeSeconds)}`;
   const version = protocolVersion === null ? '' : `, protocol ${protocolVersion}`;
   return row('process', `pid ${pid}${age}${version}${generation > 1 ? `, start ${generation}` : ''}`);
+}
+
+const ERA_SOURCES: Readonly<Record<EraReport['foundBy'], string>> = {
+  configured: '`era` of its entry says so',
+  asked: 'it was asked when it started',
+  cached: 'cached until it proves wrong',
+  exited: 'it exits when it is asked',
+};
+
+/** The protocol era of a server and how it was found out, such as `legacy, cached until 2026-11-24 08:10 UTC`. */
+export function describeEra({ name, foundBy, cachedUntil }: EraReport): string {
+  const isLimited = foundBy === 'cached' && cachedUntil !== null;
+  const until = isLimited ? `cached until ${cachedUntil.slice(0, 16).replace('T', ' ')} UTC` : ERA_SOURCES[foundBy];
+  return `${name}, ${until}`;
 }
 
 /** Calls that failed since Trunkline started, and calls that wait now. */

@@ -1,6 +1,7 @@
 import type { FairMemory } from '../../io/fair-memory.js';
 import type { SharedLimit } from '../../io/shared-limit.js';
 import type { WorkMeter } from '../../timing/work-meter.js';
+import type { EraSource } from '../../upstream/server-era.js';
 import type { Shadowed } from '../catalog/catalog.js';
 import type { Catalogs } from '../catalog/catalogs.js';
 import type { ServerState } from '../dispatch/availability.js';
@@ -31,6 +32,8 @@ export interface ServerFacts {
   readonly problem: { readonly message: string; readonly hint: string } | undefined;
   /** What the processes of one instance may use together. Absent if nothing is limited. */
   readonly limits?: { readonly memoryBytes?: number; readonly processes?: number } | undefined;
+  /** How the protocol era of the server was found out. */
+  readonly era?: EraSource | undefined;
   /** The exact version of the server's package. Absent if the server runs a command, or the package is not installed. */
   readonly packageVersion?: string | undefined;
   /** The last lines of stderr, and of stdout lines that were not messages. Without secrets, oldest first. */

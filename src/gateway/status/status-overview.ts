@@ -96,6 +96,8 @@ function overviewOfServer(report: ServerReport): ServerOverview {
       log: problem === '' ? [] : outputOf(report),
       retryInSeconds: report.retryInSeconds,
       installing: report.installing,
+      // Most servers were asked, or are known from the time when they were.
+      era: report.era?.foundBy === 'configured' || report.era?.foundBy === 'exited' ? report.era : null,
       fromLastRun: report.fromLastRun,
       breaker: breaker === 'closed' ? null : breaker,
       restarts,

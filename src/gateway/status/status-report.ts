@@ -1,5 +1,6 @@
 import type { Code } from '../../codes/codes.js';
 import type { BreakerState } from '../../upstream/health/circuit-breaker.js';
+import type { Era, EraSource } from '../../upstream/server-era.js';
 import type { ServerState } from '../dispatch/availability.js';
 
 /**
@@ -103,6 +104,8 @@ export interface ServerReport {
   /** The control group (cgroup v2) that holds its processes, and which limits the system enforces there; null without one. */
   readonly controlGroup: ControlGroupReport | null;
   readonly protocolVersion: string | null;
+  /** The protocol era of this revision, and how it was found out. Null while no process is connected. */
+  readonly era: EraReport | null;
   /** Whether the lists come from the cache of the last run, and no process of this run has confirmed them yet. */
   readonly fromLastRun: boolean;
   readonly breaker: BreakerState;
@@ -153,6 +156,13 @@ export interface ServerReport {
   readonly instructions: string | null;
   /** The instances of this server: one per client profile, one per client, or one for all. */
   readonly instances: readonly InstanceReport[];
+}
+
+export interface EraReport {
+  readonly name: Era;
+  readonly foundBy: EraSource['kind'];
+  /** Until when this is not asked again, as an ISO date; null if it counts until it proves wrong. */
+  readonly cachedUntil: string | null;
 }
 
 export interface UsageReport {

@@ -13,6 +13,7 @@ export function renderStatus(report: StatusReport): string {
     ...renderGeneral(report),
     ...troubled.flatMap(renderProblem),
     ...GROUPS.flatMap(({ label, includes }) => renderGroup(label, others.filter(includes))),
+    ...renderModern(others),
     ...renderFirstUse(report.servers),
     ...others.flatMap(renderRemarks),
     ...(report.advice === '' ? [] : [report.advice]),
@@ -162,6 +163,17 @@ function describeMember(server: ServerReport, isFirst: boolean): string {
     tools.denied.length > 0 && `${tools.denied.length} denied`,
   ].filter(Boolean);
   return facts.length === 0 ? server.server : `${server.server} (${facts.join(', ')})`;
+}
+
+/** More names than this are counted. */
+const MODERN_NAMES = 3;
+
+/** The servers of the modern era, which most are not. */
+function renderModern(servers: readonly ServerReport[]): string[] {
+  const modern = servers.filter(({ era }) => era?.name === 'modern').map(({ server }) => server);
+  if (modern.length === 0) return [];
+  const more = modern.length > MODERN_NAMES ? ` and ${modern.length - MODERN_NAMES} more` : '';
+  return [`Modern era: ${modern.slice(0, MODERN_NAMES).join(', ')}${more}`];
 }
 
 /** The servers whose tools nobody has looked at. */

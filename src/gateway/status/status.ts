@@ -1,6 +1,8 @@
 import type { FairMemory } from '../../io/fair-memory.js';
 import { printable, printableLines } from '../../json/printable.js';
 import type { ListKind } from '../../mcp/lists.js';
+import { isModernRevision } from '../../mcp/revisions.js';
+import type { EraSource } from '../../upstream/server-era.js';
 import type { Shadowed } from '../catalog/catalog.js';
 import type { Backend } from '../registry/backend.js';
 import { assess } from './status-advice.js';
@@ -8,6 +10,7 @@ import { type InstanceFacts, type ProcessFacts, type ServerFacts, type StatusFac
 import type {
   ApprovalReport,
   ControlGroupReport,
+  EraReport,
   EventLoopReport,
   InstanceReport,
   LimitReport,
@@ -100,6 +103,7 @@ function reportServer(facts: StatusFacts, one: ServerFacts, logLines: number): S
     resourceLimits: { memoryBytes: one.limits?.memoryBytes ?? null, processes: one.limits?.processes ?? null },
     controlGroup: reportControlGroup(facts, lifecycle),
     protocolVersion: connection?.revision ?? null,
+    era: connection === undefined || one.era === undefined ? null : reportEra(connection.revision, one.era),
     fromLastRun: backend.isFromCache,
     breaker: breaker.state,
     inFlight: connection?.inFlight ?? 0,
@@ -136,6 +140,10 @@ function reportServer(facts: StatusFacts, one: ServerFacts, logLines: number): S
         : printableLines(facts.redact(backend.handshake.instructions)),
     instances: one.instances.map((instance) => reportInstance(instance, backend)),
   };
+}
+
+function reportEra(revision: string, { kind, until }: EraSource): EraReport {
+  return { name: isModernRevision(revision) ? 'modern' : 'legacy', foundBy: kind, cachedUntil: until ?? null };
 }
 
 function reportUsage({ usageOf }: StatusFacts, lifecycle: ProcessFacts | undefined): UsageReport | null {

@@ -51,6 +51,17 @@ describe('the text about all servers', () => {
     const text = renderStatus(report);
     expect(text.length).toBeLessThanOrEqual(1_500);
     for (const key of keys) expect(text).toContain(`${key} (5`);
+    const era = { name: 'modern', foundBy: 'asked', cachedUntil: null } as const;
+    const modern = renderStatus({ ...report, servers: report.servers.map((server) => ({ ...server, era })) });
+    expect(modern.length).toBeLessThanOrEqual(1_500);
+    expect(modern).toContain(
+      '\nModern era: some-long-server-key-0, some-long-server-key-1, some-long-server-key-2 and 27 more',
+    );
+  });
+
+  it('says nothing of the era of servers with a handshake', async () => {
+    const era = { name: 'legacy', foundBy: 'cached', cachedUntil: '2026-11-24T08:10:30.000Z' } as const;
+    expect(await textWith({ era })).not.toContain('era');
   });
 
   it('begins with the servers that have a problem: what happened, why, and what to do', async () => {
@@ -250,6 +261,17 @@ describe('the text about all servers', () => {
 });
 
 describe('the text about one server', () => {
+  it.each([
+    ['configured', null, '`era` of its entry says so'],
+    ['asked', null, 'it was asked when it started'],
+    ['cached', '2026-11-24T08:10:30.000Z', 'cached until 2026-11-24 08:10 UTC'],
+    ['cached', null, 'cached until it proves wrong'],
+    ['exited', null, 'it exits when it is asked'],
+  ] as const)('tells the era that was found by %s (%s)', async (foundBy, cachedUntil, says) => {
+    const era = { name: 'legacy', foundBy, cachedUntil } as const;
+    expect(await textWith({ era }, renderOneServer)).toContain(`\n    era: legacy, ${says}\n`);
+  });
+
   it('has its process, and no line that says nothing', async () => {
     const { make } = await given();
     expect(renderOneServer(reportStatus(make(), 'a'))).toBe(

@@ -8,6 +8,17 @@ import { offering, type ServerScript, scriptGateway, toolOf } from '../../suppor
 import { given, NOTHING, READY } from './reporting.js';
 
 describe('the report', () => {
+  it('has the era of the revision, and how it was found out, while a process is connected', async () => {
+    const { make } = await given();
+    const era = { kind: 'cached', until: '2026-11-24T08:10:30.000Z' } as const;
+    const facts = make();
+    const report = reportStatus({ ...facts, servers: facts.servers.map((server) => ({ ...server, era })) });
+    expect(report.servers.map((server) => server.era)).toEqual([
+      { name: 'legacy', foundBy: 'cached', cachedUntil: '2026-11-24T08:10:30.000Z' },
+      null,
+    ]);
+  });
+
   it('of a server that is well has every member and nothing to advise', async () => {
     const { report } = await given();
     expect(report()).toMatchObject({
@@ -29,6 +40,7 @@ describe('the report', () => {
       resourceLimits: { memoryBytes: null, processes: null },
       controlGroup: null,
       protocolVersion: '2025-11-25',
+      era: null,
       fromLastRun: false,
       breaker: 'closed',
       inFlight: 0,

@@ -1,0 +1,139 @@
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { type LockedPackage, LockFile } from '../../src/packages/lock-file.js';
+import { type Obtained, PackageInstaller } from '../../src/packages/package-installer.js';
+import { PackageStore } from '../../src/packages/package-store.js';
+import { StoreLock } from '../../src/packages/store-lock.js';
+import type { PackageRequest } from '../../src/supervision/child-spec.js';
+import { folderWith } from '../config/files.js';
+import { FakeClock } from '../support/fake-clock.js';
+import { until } from '../support/processes.js';
+
+/** An npm whose installations end when the test says so. */
+class HeldNpm {
+  /** Names of the packages, in the order in which their installations began. */
+  readonly begun: string[] = [];
+  readonly #ends = new Map<string, (error?: Error) => void>();
+
+  async install(folder: string, { name }: PackageRequest): Promise<LockedPackage> {
+    this.begun.push(name);
+    const tree = { [`node_modules/${name}`]: { version: '1.0.0', integrity: `sha512-${name}` } };
+    const home = join(folder, 'node_modules', name);
+    mkdirSync(home, { recursive: true });
+    writeFileSync(join(home, 'package.json'), JSON.stringify({ name, bin: 'run.js' }));
+    writeFileSync(join(home, 'run.js'), '');
+    writeFileSync(join(folder, 'package-lock.json'), JSON.stringify({ packages: tree }));
+    const error = await new Promise<Error | undefined>((resolve) => this.#ends.set(name, resolve));
+    if (error !== undefined) throw error;
+    return { version: '1.0.0', integrity: `sha512-${name}`, tree };
+  }
+
+  resolve(): Promise<LockedPackage> {
+    throw new Error('Nothing is looked up');
+  }
+
+  end(name: string, error?: Error): void {
+    this.#ends.get(name)?.(error);
+  }
+}
+
+const NEVER = new AbortController().signal;
+
+function place({ limit = 3 } = {}) {
+  const folder = folderWith();
+  const npm = new HeldNpm();
+  const lockFile = new LockFile({ configFile: join(folder, 'trunkline.yaml'), fallbackFolder: folder });
+  const storeFolder = join(folder, 'store');
+  const open = () =>
+    new PackageInstaller({
+      ...{ npm, lockFile, limit, clock: new FakeClock(), onFallbackPath: () => {}, onDamaged: () => {} },
+      store: new PackageStore(storeFolder, { platform: 'linux', arch: 'x64', abi: '115' }),
+      storeLock: new StoreLock({
+        folder: storeFolder,
+        self: async () => ({ host: 'this machine', process: { pid: 1, startTime: '1' } }),
+        isRunning: async () => true,
+        onTorn: () => {},
+      }),
+    });
+  const installer = open();
+  const obtain = (name: string, signal = NEVER, by = installer): Promise<Obtained> => {
+    const request = { name, version: undefined, shown: name, bin: undefined, installScripts: false, env: {} };
+    return by.obtain({ ...request, budgetMs: 60_000 }, signal);
+  };
+  const begun = (...names: string[]) => until(`${names} begin`, () => npm.begun.join() === names.join());
+  return { folder, storeFolder, npm, lockFile, open, obtain, begun };
+}
+
+describe('the package installer', () => {
+  it('installs several packages side by side: the slow first one holds up none of the others', async () => {
+    const { npm, lockFile, obtain, begun } = place();
+    const slow = obtain('slow');
+    const others = [obtain('b'), obtain('c')];
+    await begun('slow', 'b', 'c');
+    npm.end('b');
+    npm.end('c');
+    const [b] = await Promise.all(others);
+    expect(b).toMatchObject({ isNew: true, locked: { version: '1.0.0' } });
+    npm.end('slow');
+    expect((await slow).isNew).toBe(true);
+    expect([...lockFile.read().keys()].sort()).toEqual(['b', 'c', 'slow']);
+  });
+
+  it('installs no more at once than its limit, and begins the next when one has ended or failed', async () => {
+    const { npm, obtain, begun } = place({ limit: 2 });
+    const failing = obtain('a').catch((error: Error) => error.message);
+    const rest = [obtain('b'), obtain('c'), obtain('d')];
+    await begun('a', 'b');
+    npm.end('a', new Error('no such package'));
+    expect(await failing).toBe('a could not be installed: no such package');
+    await begun('a', 'b', 'c');
+    npm.end('b');
+    await begun('a', 'b', 'c', 'd');
+    npm.end('c');
+    npm.end('d');
+    expect((await Promise.all(rest)).map(({ isNew }) => isNew)).toEqual([true, true, true]);
+  });
+
+  it('installs a package once that two servers want at the same time', async () => {
+    const { npm, obtain, begun } = place();
+    const both = [obtain('a'), obtain('a')];
+    await begun('a');
+    npm.end('a');
+    expect((await Promise.all(both)).map(({ isNew }) => isNew)).toEqual([true, false]);
+    expect(npm.begun).toEqual(['a']);
+  });
+
+  it('leaves the store to another gateway when the last of its installations has ended', async () => {
+    const { npm, obtain, open, begun } = place();
+    const ours = [obtain('a'), obtain('b')];
+    await begun('a', 'b');
+    const theirs = obtain('c', NEVER, open());
+    npm.end('a');
+    await ours[0];
+    expect(npm.begun).toEqual(['a', 'b']);
+    npm.end('b');
+    await begun('a', 'b', 'c');
+    npm.end('c');
+    expect((await theirs).isNew).toBe(true);
+  });
+
+  it('starts nothing for those that give up while they wait, and keeps neither slot nor lock for them', async () => {
+    const { storeFolder, npm, obtain, open, begun } = place({ limit: 1 });
+    const other = obtain('other', NEVER, open());
+    await begun('other');
+    const gaveUp = new AbortController();
+    // The first waits for the lock, the second for a slot.
+    const waiting = [obtain('a', gaveUp.signal), obtain('b', gaveUp.signal)];
+    const ends = Promise.allSettled(waiting);
+    gaveUp.abort(new Error('not wanted any more'));
+    expect((await ends).map(({ status }) => status)).toEqual(['rejected', 'rejected']);
+    npm.end('other');
+    await other;
+    const next = obtain('next');
+    await begun('other', 'next');
+    npm.end('next');
+    expect((await next).isNew).toBe(true);
+    expect(readdirSync(join(storeFolder, '.staging'))).toEqual([]);
+  });
+});
