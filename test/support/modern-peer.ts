@@ -1,7 +1,14 @@
 // A client without a handshake at the other end of a pipe, and a gateway behind it that the test plays.
 
 import { modernEra } from '../../src/downstream/modern/modern-session.js';
-import type { ClientFacts, DownstreamClient, Exchange, GatewayPort, InputRequest } from '../../src/downstream/port.js';
+import type {
+  ClientFacts,
+  DownstreamClient,
+  Exchange,
+  GatewayPort,
+  GatewaySeals,
+  InputRequest,
+} from '../../src/downstream/port.js';
 import { ClientPipe } from '../../src/downstream/stdio/client-pipe.js';
 import { toBytes } from '../../src/json/json-text.js';
 import type { RpcError } from '../../src/jsonrpc/rpc-error.js';
@@ -16,11 +23,15 @@ const CAPABILITIES = { sampling: {}, roots: {}, elicitation: { form: {}, url: {}
 
 /** A gateway that keeps each exchange for the test. */
 export class PlayedGateway implements GatewayPort {
-  readonly seals = { lasting: hmac, run: (text: string) => hmac(`run ${text}`) };
+  readonly seals: GatewaySeals;
   readonly exchanges: Exchange[] = [];
   readonly clients: DownstreamClient[] = [];
   readonly facts: ClientFacts[] = [];
   closed = 0;
+
+  constructor(seals: GatewaySeals = { lasting: hmac, run: (text) => hmac(`run ${text}`) }) {
+    this.seals = seals;
+  }
 
   open(client: DownstreamClient, facts: ClientFacts): ReturnType<GatewayPort['open']> {
     this.clients.push(client);
