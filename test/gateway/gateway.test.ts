@@ -45,6 +45,20 @@ describe('the first list', () => {
     expect(names(client.answerTo(2))).toEqual(['quick__x']);
   });
 
+  it('may be kept for 5 s by a client without a handshake while a server starts, and for 5 minutes then', async () => {
+    const { server, connect, clock } = scriptGateway({ servers, startupWaitMs: 2_000 });
+    const client = connect();
+    const ttlMs = (id: number) => client.answerTo(id)?.result.ttlMs;
+    client.modernRequest(1, 'tools/list');
+    await server('quick').start();
+    server('slow').moved('starting');
+    clock.advance(2_000);
+    expect([ttlMs(1), names(client.answerTo(1))]).toEqual([5_000, ['quick__x']]);
+    await server('slow').start();
+    client.modernRequest(2, 'tools/list');
+    expect([ttlMs(2), names(client.answerTo(2))]).toEqual([300_000, ['quick__x', 'slow__y']]);
+  });
+
   it('does not wait for a server that fails to start, nor for one that cannot', async () => {
     const { server, connect } = scriptGateway({ servers: { ...servers, bad: { isMisconfigured: true } } });
     const client = connect();

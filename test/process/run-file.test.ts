@@ -1,4 +1,5 @@
 import { execFileSync } from 'node:child_process';
+import { watch } from 'node:fs';
 import { mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
@@ -64,6 +65,33 @@ describe('the run file', () => {
     await file.settled();
     expect((await runsIn())[0]?.run.groups).toEqual([group(13)]);
   });
+
+  it.runIf(process.platform === 'linux')(
+    'is written once for groups that come before it is known who it belongs to',
+    async () => {
+      await mkdir(folder, { recursive: true });
+      const changed: string[] = [];
+      let onMarker = () => {};
+      const marked = new Promise<void>((resolve) => {
+        onMarker = resolve;
+      });
+      const watcher = watch(folder, (_, name) => {
+        changed.push(name ?? '');
+        if (name === 'marker') onMarker();
+      });
+      const file = open();
+      file.add(group(10));
+      file.add(group(11));
+      await file.settled();
+      const [name] = await names();
+      // Linux reports what happens in a folder in order.
+      await writeFile(join(folder, 'marker'), '');
+      await marked;
+      watcher.close();
+      expect(changed.filter((each) => each === name)).toHaveLength(1);
+      expect((await runsIn())[0]?.run.groups).toEqual([group(10), group(11)]);
+    },
+  );
 
   it('is not written for the end of a group while others run', async () => {
     const file = open();

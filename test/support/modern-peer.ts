@@ -6,6 +6,7 @@ import type {
   DownstreamClient,
   Exchange,
   GatewayPort,
+  GatewaySeals,
   InputRequest,
   ListCaching,
 } from '../../src/downstream/port.js';
@@ -23,12 +24,16 @@ const CAPABILITIES = { sampling: {}, roots: {}, elicitation: { form: {}, url: {}
 
 /** A gateway that keeps each exchange for the test. */
 export class PlayedGateway implements GatewayPort {
-  readonly seals = { lasting: hmac, run: (text: string) => hmac(`run ${text}`) };
+  readonly seals: GatewaySeals;
   readonly exchanges: Exchange[] = [];
   readonly clients: DownstreamClient[] = [];
   readonly facts: ClientFacts[] = [];
   closed = 0;
   caching: ListCaching = { isSettled: true, freshMs: Number.POSITIVE_INFINITY, isPublic: false };
+
+  constructor(seals: GatewaySeals = { lasting: hmac, run: (text) => hmac(`run ${text}`) }) {
+    this.seals = seals;
+  }
 
   open(client: DownstreamClient, facts: ClientFacts): ReturnType<GatewayPort['open']> {
     this.clients.push(client);

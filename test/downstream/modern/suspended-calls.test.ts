@@ -1,4 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { createSeals } from '../../../src/app/seal.js';
+import { splice } from '../../../src/json/splice.js';
 import { Asked, elicitation, ModernPeer, PlayedGateway, resultOf } from '../../support/modern-peer.js';
 import type { Message } from '../../support/wire.js';
 
@@ -191,9 +193,8 @@ describe('invariant 15: the state of a suspended call', () => {
 
   it('F155: is refused by another process, with another word', () => {
     const { peer, retry } = suspended();
-    const gateway = new PlayedGateway();
-    Object.assign(gateway, { seals: { ...gateway.seals, run: (text: string) => `other ${text}` } });
-    const other = new ModernPeer({ gateway });
+    const { lasting } = peer.gateway.seals;
+    const other = new ModernPeer({ gateway: new PlayedGateway({ lasting, run: (text) => `other ${text}` }) });
     const answer = other.answerTo(other.call(retry));
     expect(answer?.error).toMatchObject({ code: -32602, message: expect.stringContaining('process') });
     expect(peer.gateway.exchanges).toHaveLength(1);
@@ -312,11 +313,32 @@ describe('the state of a server without a handshake', () => {
     const result = peer.answerTo(id)?.result;
     expect(result.requestState).not.toBe(own);
     peer.call({ requestState: result.requestState });
-    const { request } = peer.gateway.last;
-    const sent = request.message({ text: Buffer.from('5'), part: { start: 0, end: 1 } }, []);
-    expect(sent.edits.map(({ text }) => Buffer.from(text).toString())).toContain(JSON.stringify(own));
+    expect(stateFor(peer.gateway)).toBe(own);
     expect(peer.answerTo(peer.call({ requestState: result.requestState, name: 'other' }))?.error.code).toBe(-32602);
     expect(peer.answerTo(peer.call({ requestState: own }))?.error.code).toBe(-32602);
     expect(peer.gateway.exchanges).toHaveLength(2);
   });
+
+  it('is taken by every gateway with the same key, and refused by one with another', () => {
+    const peerWith = (sharedKey: string) => {
+      const { seal, runSeal } = createSeals({ sharedKey });
+      return new ModernPeer({ gateway: new PlayedGateway({ lasting: seal, run: runSeal }) });
+    };
+    const own = 'what the server remembers';
+    const [first, second] = [peerWith('one'.repeat(20)), peerWith('one'.repeat(20))];
+    const stranger = peerWith('two'.repeat(20));
+    const id = first.call();
+    first.gateway.last.answer(resultOf({ resultType: 'input_required', inputRequests: {}, requestState: own }));
+    const requestState = first.answerTo(id)?.result.requestState;
+    second.call({ requestState });
+    expect(stateFor(second.gateway)).toBe(own);
+    expect(stranger.answerTo(stranger.call({ requestState }))?.error.code).toBe(-32602);
+    expect(stranger.gateway.exchanges).toEqual([]);
+  });
 });
+
+/** The state in the request that the server gets. */
+function stateFor({ last }: PlayedGateway): string {
+  const id = { text: Buffer.from('5'), part: { start: 0, end: 1 } };
+  return JSON.parse(Buffer.from(splice(last.request.message(id, []))).toString()).params.requestState;
+}
