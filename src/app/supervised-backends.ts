@@ -22,6 +22,7 @@ import type { LaunchTarget } from './backend-launcher.js';
 import { type ConfiguredServers, type ServerChanged, secretsOf } from './configured-servers.js';
 import { causeOfFailure, type Failed, StateLog, whyDown } from './failures.js';
 import { LateLauncher, type LateLauncherOptions, type ProcessServices } from './late-launcher.js';
+import { offerCached } from './offer-cached.js';
 
 export interface SupervisedBackendsOptions extends Omit<LateLauncherOptions, 'targets'> {
   readonly config: Config;
@@ -247,16 +248,10 @@ export class SupervisedBackends {
 
   /** Offers the cached catalogue for this client. Resolves with whether there was one. */
   async #showCached(instance: Instance, child: ChildSpec, profile: ClientProfile): Promise<boolean> {
-    const { catalogues } = this.#options;
+    const { catalogues, logger } = this.#options;
     if (catalogues === undefined) return false;
-    instance.cacheEntry = () => catalogues.of(instance.server, this.#installer.completed(child), profile);
-    const cached = instance.cacheEntry()?.find();
-    if (cached === 'missed') instance.backend.expectLate();
-    if (cached === undefined || cached === 'missed') return false;
-    const fault = await instance.backend.loadCached(cached);
-    if (fault !== undefined)
-      this.#options.logger.debug({ server: instance.server.key, fault }, 'not used of the last run');
-    return fault === undefined;
+    instance.cacheEntry = () => catalogues.of(instance.server, this.#withPackage(child), profile);
+    return await offerCached(instance.cacheEntry(), instance.backend, logger);
   }
 
   async #end(id: string): Promise<void> {
