@@ -1,7 +1,7 @@
 import type { Exchange } from '../downstream/port.js';
-import { concatEdits } from '../json/splice.js';
 import { asLegacyResult } from '../mcp/legacy-output.js';
-import { isRepeatable, TASK_METHODS } from '../mcp/methods.js';
+import { isRepeatable, METHODS, TASK_METHODS } from '../mcp/methods.js';
+import { asOlderContent, knowsOldContentOnly } from '../mcp/older-content.js';
 import { hasHandshake } from '../mcp/revisions.js';
 import type { EditAnswer, Handling } from './dispatch/handling.js';
 import type { Target } from './routing/target.js';
@@ -24,7 +24,8 @@ export function sendToServer(
     const translation = calledTask(exchange, target, tasks);
     const mayRepeat = tool === undefined ? isRepeatable(request.method) : backend.isRepeatable(tool);
     // The calls of a server without a handshake have a translation, because they may become tasks.
-    const editor = translation === undefined ? editAnswer : editToolResult(exchange, target);
+    const mayDiffer = translation !== undefined || knowsOldContentOnly(client.revision);
+    const editor = mayDiffer ? forClient(exchange, target) : editAnswer;
     backend.serve(exchange, { edits, editAnswer: editor, onAnswered, translation, isRepeatable: mayRepeat, refusal });
     return;
   }
@@ -34,13 +35,20 @@ export function sendToServer(
   backend.serve(exchange, { edits: [...edits, ...related], editAnswer, onAnswered, translation, refusal });
 }
 
-/** Edits the result of a tool also for its client's era, where the server speaks a later one. */
-function editToolResult({ client }: Exchange, { backend, tool, editAnswer }: Target): EditAnswer | undefined {
-  if (tool === undefined || !hasHandshake(client.revision)) return editAnswer;
+/** Edits an answer also for the revision of its client, where the server speaks one without a handshake. */
+function forClient({ client, request }: Exchange, { backend, tool, editAnswer }: Target): EditAnswer | undefined {
+  const { revision } = client;
+  if (!hasHandshake(revision)) return editAnswer;
+  const ofPrompt = request.method === METHODS.getPrompt ? 'prompt' : undefined;
+  const kind = tool === undefined ? ofPrompt : 'tool';
   return (response) => {
+    const own = editAnswer?.(response);
     const { connection } = backend.dispatcher;
-    if (connection === undefined || hasHandshake(connection.revision)) return editAnswer?.(response) ?? [];
-    const isOther = backend.knownListsAs('exposed').tools.otherOutputs.has(tool);
-    return concatEdits(editAnswer?.(response), asLegacyResult(response, isOther));
+    if (connection === undefined || hasHandshake(connection.revision)) return own ?? [];
+    const isOther = tool !== undefined && backend.knownListsAs('exposed').tools.otherOutputs.has(tool);
+    const output = tool === undefined ? [] : asLegacyResult(response, isOther);
+    const isOld = knowsOldContentOnly(revision) && kind !== undefined;
+    const content = isOld ? asOlderContent(response, kind, revision) : [];
+    return [...(own ?? []), ...output, ...content];
   };
 }

@@ -5,14 +5,14 @@ import { flush, type Message } from '../support/wire.js';
 const CAPABILITIES = { elicitation: { form: {}, url: {} } };
 
 /** One server of this era, with a client of each era. */
-async function withServer(era: 'legacy' | 'modern', script: ServerScript = {}, alone = false) {
+async function withServer(era: 'legacy' | 'modern', script: ServerScript = {}, alone = false, revision = '2025-11-25') {
   const { clock, server, startAll, connect } = scriptGateway({
     servers: { s: { hasBridge: true, isModern: era === 'modern', clientCapabilities: CAPABILITIES, ...script } },
   });
   await startAll();
   const who = alone ? { server: 's' } : {};
   const [legacy, modern] = [connect(who), connect(who)];
-  legacy.initialize('2025-11-25', CAPABILITIES);
+  legacy.initialize(revision, CAPABILITIES);
   await flush();
   const ask = async (client: 'legacy' | 'modern', id: number, method: string, params: Message = {}) => {
     if (client === 'legacy') legacy.request(id, method, params);
@@ -183,5 +183,50 @@ describe('a tool whose output is no object', () => {
       expect(Object.keys(schemasOf(client.answerTo(1)))).toEqual(['s__plain', 's__none']);
       expect(client.answerTo(2)?.result.structuredContent).toEqual([1]);
     }
+  });
+});
+
+describe('what came after the revision of a client', () => {
+  const link = { type: 'resource_link', name: 'n', uri: 'x://1' };
+  const withPrompts = { ...offering({ prompts: ['p'] }), tools: ['t'] };
+  const asks = [
+    ['tools/call', 's__t', { content: [link] }, { content: [{ type: 'text', text: 'n: x://1' }] }],
+    [
+      'prompts/get',
+      's__p',
+      { messages: [{ role: 'user', content: link }] },
+      { messages: [{ role: 'user', content: { type: 'text', text: 'n: x://1' } }] },
+    ],
+  ] as const;
+
+  it.each(asks)('does not reach it from a modern server: %s', async (method, name, result, older) => {
+    const { legacy, modern, ask, reply } = await withServer('modern', withPrompts, false, '2025-03-26');
+    for (const client of ['legacy', 'modern'] as const) {
+      await ask(client, 1, method, { name });
+      await reply(method, { resultType: 'complete', ...result });
+    }
+    expect(legacy.answerTo(1)?.result).toEqual(older);
+    expect(modern.answerTo(1)?.result).toMatchObject(result);
+  });
+
+  it.each(asks)('reaches it from a legacy server as it is: %s', async (method, name, result) => {
+    const { legacy, ask, reply } = await withServer('legacy', withPrompts, false, '2024-11-05');
+    await ask('legacy', 1, method, { name });
+    await reply(method, result);
+    expect(legacy.answerTo(1)?.result).toEqual(result);
+  });
+
+  it('is put into its words where a modern server asks its user', async () => {
+    const { legacy, ask, reply } = await withServer('modern', { tools: ['t'] }, false, '2025-06-18');
+    const choice = { type: 'string', oneOf: [{ const: 'r', title: 'Red' }] };
+    const params = { message: 'Which?', requestedSchema: { type: 'object', properties: { choice } } };
+    await ask('legacy', 1, 'tools/call', { name: 's__t' });
+    await reply('tools/call', {
+      resultType: 'input_required',
+      inputRequests: { k: { method: 'elicitation/create', params } },
+    });
+    const asked = legacy.received.messages.find(({ method }) => method === 'elicitation/create');
+    const older = { type: 'string', enum: ['r'], enumNames: ['Red'] };
+    expect(asked?.params.requestedSchema.properties.choice).toEqual(older);
   });
 });

@@ -23,9 +23,10 @@ import { type StateContext, sealVisit, type VisitState } from './input-state.js'
 
 /** The most times that one request asks its client for visits, or to come back later. */
 const MAX_ROUNDS = 10;
-/** How long a request that comes back waits for the end of the visit, and the pause before it is first sent again. */
+/** How long a request that comes back waits for the end of the visit. The pauses before it is sent again grow. */
 const MAX_WAIT_MS = 30_000;
 const FIRST_PAUSE_MS = 1_000;
+const MAX_PAUSE_MS = 5_000;
 
 /** The code of the error of revision 2025-11-25 for a request that needs the visit of a URL first. */
 const VISIT_REQUIRED = '-32042';
@@ -74,7 +75,7 @@ export class UrlVisits {
     const isAccepted = state?.isAccepted === true && state.pages === pages;
     if (isAccepted && clock.now() + this.#pauseMs <= this.#endsAt) {
       this.#cancelTimer = clock.schedule(this.#pauseMs, sendAgain);
-      this.#pauseMs *= 2;
+      this.#pauseMs = Math.min(2 * this.#pauseMs, MAX_PAUSE_MS);
       return 'later';
     }
     const round = (state?.round ?? 0) + 1;

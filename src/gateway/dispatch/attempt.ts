@@ -4,6 +4,7 @@ import { type OnInternalError, reportInternalError, withErrorBoundaryAsync } fro
 import { internalError } from '../../errors/internal-error.js';
 import { concatEdits, type SplicedMessage } from '../../json/splice.js';
 import { isErrorResponse, type NotificationEnvelope } from '../../mcp/envelope.js';
+import { asOlderInput } from '../../mcp/older-content.js';
 import type { EventSink } from '../../observe/events/event-bus.js';
 import type { GatewayEvent } from '../../observe/events/events.js';
 import type { Clock } from '../../timing/clock.js';
@@ -103,7 +104,9 @@ class Attempt implements RequestHandler, InFlightCall {
   }
 
   requireInput(input: InputRequest): WithdrawInput {
-    return this.#call.exchange.requireInput(input);
+    const { exchange } = this.#call;
+    const edits = asOlderInput(input.request, exchange.client.revision);
+    return exchange.requireInput(edits.length === 0 ? input : { ...input, edits: [...input.edits, ...edits] });
   }
 
   send(message: SplicedMessage): void {

@@ -15,6 +15,7 @@ import { RpcError } from '../../jsonrpc/rpc-error.js';
 import type { ResponseEnvelope } from '../../mcp/envelope.js';
 import { withoutResultMembers } from '../../mcp/era-members.js';
 import { METHODS } from '../../mcp/methods.js';
+import { asOlderInput } from '../../mcp/older-content.js';
 import { EnvelopeRequest } from '../../mcp/relayed-request.js';
 import { isTerminal } from '../../mcp/task-id.js';
 import type { Cancel, Clock } from '../../timing/clock.js';
@@ -128,7 +129,7 @@ export class PolledTask {
     }
     exchange.requireInput({
       request,
-      edits: [],
+      edits: asOlderInput(request, exchange.client.revision),
       answer: ({ bytes, result, error = { start: 0, end: 0 } }) => {
         if (result !== undefined) this.#update(key, bytes.slice(result.start, result.end));
         else if (request.method === METHODS.elicit) this.#update(key, CANCELED);
