@@ -12,6 +12,9 @@ const LONGEST_WAIT_MS = 660_000;
 /** Names that cannot be exposed as they are, and names that only their ends tell apart. */
 const TOOLS = ['t', 'a b/ü', 'a b:ü', `${'x'.repeat(60)}1`, `${'x'.repeat(60)}2`];
 
+/** What a process does because of a call. */
+const BUSINESS = new Set<Event['kind']>(['ask', 'ask undeclared', 'answer', 'fail', 'progress']);
+
 /** A list that a client got. */
 interface Listed {
   readonly person: Person;
@@ -68,7 +71,7 @@ export class World {
   }
 
   async take(event: Event): Promise<void> {
-    if ('client' in event) await this.#clientDoes(event, this.people[event.client]);
+    if ('client' in event) await this.#clientDoes(event, this.#whoCan(event.kind, this.people[event.client]));
     else if ('ms' in event) await this.#pass(event.ms);
     else if (event.kind === 'start') await this.#startMissing(true);
     else this.#happens(event.kind, event.which);
@@ -111,8 +114,18 @@ export class World {
     return this.#world.clock.pending;
   }
 
+  /** Whoever has something to answer or to repeat; if nobody or both do, the client that was chosen. */
+  #whoCan(kind: Event['kind'], chosen: Person): Person {
+    const can = ({ questions, retries, open }: Person) => {
+      if (kind === 'input') return questions.length > 0;
+      if (kind === 'again' || kind === 'forge') return retries.length > 0;
+      return kind !== 'cancel' || open.length > 0;
+    };
+    return [chosen, ...this.people].find(can) ?? chosen;
+  }
+
   async #clientDoes({ kind, which }: Extract<Event, { client: number }>, person: Person): Promise<void> {
-    if (kind === 'call') person.call(which);
+    if (kind === 'call') person.call(which, (key) => this.#lists[key]?.['tools/list'] === undefined);
     if (kind === 'read') person.readResource(which % 2 === 0 ? 'old' : 'new');
     if (kind === 'list') person.request('tools/list');
     if (kind === 'listen') person.listen();
@@ -125,7 +138,9 @@ export class World {
 
   #happens(kind: Event['kind'], which: number): void {
     const alive = this.processes.filter(({ isDead }) => !isDead);
-    const process = alive[which % Math.max(1, alive.length)];
+    const busy = alive.filter(({ calls, isHung }) => !isHung && calls.some(({ state }) => state === 'open'));
+    const some = BUSINESS.has(kind) && busy.length > 0 ? busy : alive;
+    const process = some[which % Math.max(1, some.length)];
     if (kind === 'ask') process?.ask(which, true);
     if (kind === 'ask undeclared') process?.ask(which, false);
     if (kind === 'answer') process?.answer(which, false);
@@ -193,10 +208,11 @@ export class World {
   }
 
   async #settle(): Promise<void> {
-    for (let turn = 0; turn < 2; turn += 1) {
+    let hasRead = true;
+    for (let turn = 0; turn < 2 || hasRead; turn += 1) {
       await flush();
       await this.#startMissing();
-      this.#read();
+      hasRead = this.#read();
     }
   }
 
@@ -213,12 +229,20 @@ export class World {
     }
   }
 
-  #read(): void {
+  /** Returns whether anything has come. */
+  #read(): boolean {
+    let hasRead = false;
     for (const process of this.processes) {
-      const isListed = process.read().some(({ message }) => message.method === 'tools/list');
-      if (isListed) this.#changes += 1;
+      const received = process.read();
+      hasRead ||= received.length > 0;
+      if (received.some(({ message }) => message.method === 'tools/list')) this.#changes += 1;
     }
-    for (const person of this.people) this.#sort(person, person.read());
+    for (const person of this.people) {
+      const received = person.read();
+      hasRead ||= received.length > 0;
+      this.#sort(person, received);
+    }
+    return hasRead;
   }
 
   #sort(person: Person, received: readonly Received[]): void {
