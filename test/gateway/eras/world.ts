@@ -1,16 +1,14 @@
 import { expect } from 'vitest';
-import { offering, type ServerScript, scriptGateway, toolOf } from '../../support/scripted-gateway.js';
+import { offering, type ServerScript, scriptGateway } from '../../support/scripted-gateway.js';
 import { flush } from '../../support/wire.js';
 import { AttachedWire, directWire } from './client-wire.js';
 import type { Event, Setting } from './events.js';
-import { ODD, oddText } from './odd-payload.js';
+import { pagesOf, toolText } from './offered-tools.js';
 import { type Asked, CAPABILITIES, Person, type Received } from './person.js';
 import { ServerProcess } from './server-process.js';
 
 /** Longer than anybody waits: a client's absence is the longest. */
 const LONGEST_WAIT_MS = 660_000;
-/** Names that cannot be exposed as they are, and names that only their ends tell apart. */
-const TOOLS = ['t', 'a b/ü', 'a b:ü', `${'x'.repeat(60)}1`, `${'x'.repeat(60)}2`];
 
 /** What a process does because of a call. */
 const BUSINESS = new Set<Event['kind']>(['ask', 'ask undeclared', 'answer', 'fail', 'progress']);
@@ -38,6 +36,8 @@ export class World {
   readonly #servers: Readonly<Record<string, ServerScript>>;
   readonly #pages: Readonly<Record<string, string[]>>;
   readonly #lists: Readonly<Record<string, Record<string, object>>>;
+  /** Servers whose lists the gateway may not know since the last start. */
+  readonly #broken = new Set<string>();
   #hasExtra = false;
   #changes = 0;
 
@@ -92,7 +92,7 @@ export class World {
   async expectListening(): Promise<void> {
     for (const process of this.processes) if (!process.isDead && process.isHung) process.hang();
     await this.#startMissing(true);
-    for (const lists of Object.values(this.#lists)) delete lists['tools/list'];
+    this.#mendLists();
     for (const key of ['old', 'new']) this.#announce(key);
     await this.end();
     const listens = this.people.flatMap((person) => [...person.listens].filter(([id]) => person.isOpen(id)));
@@ -125,7 +125,7 @@ export class World {
   }
 
   async #clientDoes({ kind, which }: Extract<Event, { client: number }>, person: Person): Promise<void> {
-    if (kind === 'call') person.call(which, (key) => this.#lists[key]?.['tools/list'] === undefined);
+    if (kind === 'call') person.call(which, (key) => !this.#broken.has(key));
     if (kind === 'read') person.readResource(which % 2 === 0 ? 'old' : 'new');
     if (kind === 'list') person.request('tools/list');
     if (kind === 'listen') person.listen();
@@ -166,6 +166,7 @@ export class World {
     for (const process of this.processes) process.die();
     this.#world = this.#start();
     this.#changes += 1;
+    this.#mendLists();
     for (const wire of this.#attached) wire.attach(this.#world);
   }
 
@@ -177,7 +178,13 @@ export class World {
     const lists = this.#lists[key] ?? {};
     if (lists['tools/list'] === undefined) lists['tools/list'] = { code: -32603, message: 'broken' };
     else delete lists['tools/list'];
+    this.#broken.add(key);
     this.#announce(key);
+  }
+
+  #mendLists(): void {
+    for (const lists of Object.values(this.#lists)) delete lists['tools/list'];
+    this.#broken.clear();
   }
 
   #changeTools(key: string): void {
@@ -285,15 +292,4 @@ export class World {
       'invariant 15',
     ).toEqual(before);
   }
-}
-
-function toolText(key: string, name: string): string {
-  return oddText(JSON.parse(toolOf(name, { description: `${key} ${name}`, odd: ODD })), `${key} tool`);
-}
-
-/** Two pages, of which the second has the last tool. */
-function pagesOf(key: string): string[] {
-  const tools = TOOLS.map((name) => toolText(key, name));
-  const last = tools.pop() ?? '';
-  return [`{"tools":[${tools.join()}],"nextCursor":"1"}`, `{"tools":[${last}]}`];
 }
