@@ -175,6 +175,7 @@ export class InputRounds implements ReplyChannel {
     if (this.#isOver) return;
     for (const { reply } of this.#fronts) reply.withdraw();
     this.#fronts = [];
+    this.#refuseAll('The call was cancelled');
     this.#end();
   }
 

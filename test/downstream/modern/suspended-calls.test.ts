@@ -247,6 +247,18 @@ describe('a client that cancels', () => {
     suspend(peer, asked);
     peer.pipe.close();
     expect([peer.gateway.last.isSettled, peer.gateway.closed, peer.clock.pending]).toEqual([true, 1, 0]);
+    expect(asked.answers).toEqual([{ action: 'cancel' }]);
+  });
+
+  it('invariant 17: leaves no request of the server without an answer', () => {
+    const peer = new ModernPeer();
+    const [person, model] = [elicitation(), new Asked('sampling/createMessage')];
+    const id = peer.call();
+    for (const { input } of [person, model]) peer.gateway.last.requireInput(input);
+    cancel(peer, id);
+    peer.clock.advance(600_000);
+    expect(person.answers).toEqual([{ action: 'cancel' }]);
+    expect(model.errors.map(({ message }) => message)).toEqual(['The call was cancelled']);
   });
 });
 

@@ -62,9 +62,11 @@ export class Person {
     this.wire.read();
   }
 
-  call(which: number): Asked {
+  /** A server whose lists are broken cannot be expected to know what a shortened name stands for. */
+  call(which: number, hasLists: (key: string) => boolean): Asked {
     const [name, wanted] = [...this.tools][which % Math.max(1, this.tools.size)] ?? ['old__t', 'old t'];
-    return this.request('tools/call', { name, wanted, arguments: { odd: ODD }, odd: ODD, ...this.#marked() });
+    const known = hasLists(wanted.split(' ')[0] ?? '') ? { wanted } : {};
+    return this.request('tools/call', { name, ...known, arguments: { odd: ODD }, odd: ODD, ...this.#marked() });
   }
 
   readResource(key: string): Asked {

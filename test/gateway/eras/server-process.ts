@@ -21,6 +21,8 @@ export class ServerProcess {
   readonly calls: Call[] = [];
   /** The ids of its own requests, and how often each was answered. */
   readonly asked = new Map<string, number>();
+  /** By the ids of its own requests: the marker of the call. */
+  readonly #causes = new Map<string, string>();
   /** It reads and answers nothing. */
   isHung = false;
   #isCrashed = false;
@@ -81,8 +83,11 @@ export class ServerProcess {
       this.child.say(oddText({ jsonrpc: '2.0', id: call.message.id, result }, `${marker}ask.`));
       return;
     }
+    // With a call of another client at work, the question of one that waits for its client counts as that one's.
+    if (this.server.backend.clients.size > 1 && this.#isWaiting(marker)) return;
     const id = `ask-${this.#next}`;
     this.#next += 1;
+    this.#causes.set(id, marker);
     this.asked.set(id, 0);
     this.child.say(oddText({ jsonrpc: '2.0', id, method, params }, `${marker}ask.`));
   }
@@ -122,6 +127,10 @@ export class ServerProcess {
     if (this.isHung) return;
     const params = { level: 'info', data: { odd: ODD } };
     this.child.say(oddText({ jsonrpc: '2.0', method: 'notifications/message', params }, 'log'));
+  }
+
+  #isWaiting(marker: string): boolean {
+    return [...this.#causes].some(([id, cause]) => cause === marker && this.asked.get(id) === 0);
   }
 
   #open(which: number): Call | undefined {

@@ -1,16 +1,17 @@
 import { expect } from 'vitest';
-import { offering, type ServerScript, scriptGateway, toolOf } from '../../support/scripted-gateway.js';
+import { offering, type ServerScript, scriptGateway } from '../../support/scripted-gateway.js';
 import { flush } from '../../support/wire.js';
 import { AttachedWire, directWire } from './client-wire.js';
 import type { Event, Setting } from './events.js';
-import { ODD, oddText } from './odd-payload.js';
+import { pagesOf, toolText } from './offered-tools.js';
 import { type Asked, CAPABILITIES, Person, type Received } from './person.js';
 import { ServerProcess } from './server-process.js';
 
 /** Longer than anybody waits: a client's absence is the longest. */
 const LONGEST_WAIT_MS = 660_000;
-/** Names that cannot be exposed as they are, and names that only their ends tell apart. */
-const TOOLS = ['t', 'a b/ü', 'a b:ü', `${'x'.repeat(60)}1`, `${'x'.repeat(60)}2`];
+
+/** What a process does because of a call. */
+const BUSINESS = new Set<Event['kind']>(['ask', 'ask undeclared', 'answer', 'fail', 'progress']);
 
 /** A list that a client got. */
 interface Listed {
@@ -35,6 +36,8 @@ export class World {
   readonly #servers: Readonly<Record<string, ServerScript>>;
   readonly #pages: Readonly<Record<string, string[]>>;
   readonly #lists: Readonly<Record<string, Record<string, object>>>;
+  /** Servers whose lists the gateway may not know since the last start. */
+  readonly #broken = new Set<string>();
   #hasExtra = false;
   #changes = 0;
 
@@ -68,7 +71,7 @@ export class World {
   }
 
   async take(event: Event): Promise<void> {
-    if ('client' in event) await this.#clientDoes(event, this.people[event.client]);
+    if ('client' in event) await this.#clientDoes(event, this.#whoCan(event.kind, this.people[event.client]));
     else if ('ms' in event) await this.#pass(event.ms);
     else if (event.kind === 'start') await this.#startMissing(true);
     else this.#happens(event.kind, event.which);
@@ -89,7 +92,7 @@ export class World {
   async expectListening(): Promise<void> {
     for (const process of this.processes) if (!process.isDead && process.isHung) process.hang();
     await this.#startMissing(true);
-    for (const lists of Object.values(this.#lists)) delete lists['tools/list'];
+    this.#mendLists();
     for (const key of ['old', 'new']) this.#announce(key);
     await this.end();
     const listens = this.people.flatMap((person) => [...person.listens].filter(([id]) => person.isOpen(id)));
@@ -111,8 +114,18 @@ export class World {
     return this.#world.clock.pending;
   }
 
+  /** Whoever has something to answer or to repeat; if nobody or both do, the client that was chosen. */
+  #whoCan(kind: Event['kind'], chosen: Person): Person {
+    const can = ({ questions, retries, open }: Person) => {
+      if (kind === 'input') return questions.length > 0;
+      if (kind === 'again' || kind === 'forge') return retries.length > 0;
+      return kind !== 'cancel' || open.length > 0;
+    };
+    return [chosen, ...this.people].find(can) ?? chosen;
+  }
+
   async #clientDoes({ kind, which }: Extract<Event, { client: number }>, person: Person): Promise<void> {
-    if (kind === 'call') person.call(which);
+    if (kind === 'call') person.call(which, (key) => !this.#broken.has(key));
     if (kind === 'read') person.readResource(which % 2 === 0 ? 'old' : 'new');
     if (kind === 'list') person.request('tools/list');
     if (kind === 'listen') person.listen();
@@ -125,7 +138,9 @@ export class World {
 
   #happens(kind: Event['kind'], which: number): void {
     const alive = this.processes.filter(({ isDead }) => !isDead);
-    const process = alive[which % Math.max(1, alive.length)];
+    const busy = alive.filter(({ calls, isHung }) => !isHung && calls.some(({ state }) => state === 'open'));
+    const some = BUSINESS.has(kind) && busy.length > 0 ? busy : alive;
+    const process = some[which % Math.max(1, some.length)];
     if (kind === 'ask') process?.ask(which, true);
     if (kind === 'ask undeclared') process?.ask(which, false);
     if (kind === 'answer') process?.answer(which, false);
@@ -151,6 +166,7 @@ export class World {
     for (const process of this.processes) process.die();
     this.#world = this.#start();
     this.#changes += 1;
+    this.#mendLists();
     for (const wire of this.#attached) wire.attach(this.#world);
   }
 
@@ -162,7 +178,13 @@ export class World {
     const lists = this.#lists[key] ?? {};
     if (lists['tools/list'] === undefined) lists['tools/list'] = { code: -32603, message: 'broken' };
     else delete lists['tools/list'];
+    this.#broken.add(key);
     this.#announce(key);
+  }
+
+  #mendLists(): void {
+    for (const lists of Object.values(this.#lists)) delete lists['tools/list'];
+    this.#broken.clear();
   }
 
   #changeTools(key: string): void {
@@ -193,10 +215,11 @@ export class World {
   }
 
   async #settle(): Promise<void> {
-    for (let turn = 0; turn < 2; turn += 1) {
+    let hasRead = true;
+    for (let turn = 0; turn < 2 || hasRead; turn += 1) {
       await flush();
       await this.#startMissing();
-      this.#read();
+      hasRead = this.#read();
     }
   }
 
@@ -213,12 +236,20 @@ export class World {
     }
   }
 
-  #read(): void {
+  /** Returns whether anything has come. */
+  #read(): boolean {
+    let hasRead = false;
     for (const process of this.processes) {
-      const isListed = process.read().some(({ message }) => message.method === 'tools/list');
-      if (isListed) this.#changes += 1;
+      const received = process.read();
+      hasRead ||= received.length > 0;
+      if (received.some(({ message }) => message.method === 'tools/list')) this.#changes += 1;
     }
-    for (const person of this.people) this.#sort(person, person.read());
+    for (const person of this.people) {
+      const received = person.read();
+      hasRead ||= received.length > 0;
+      this.#sort(person, received);
+    }
+    return hasRead;
   }
 
   #sort(person: Person, received: readonly Received[]): void {
@@ -261,15 +292,4 @@ export class World {
       'invariant 15',
     ).toEqual(before);
   }
-}
-
-function toolText(key: string, name: string): string {
-  return oddText(JSON.parse(toolOf(name, { description: `${key} ${name}`, odd: ODD })), `${key} tool`);
-}
-
-/** Two pages, of which the second has the last tool. */
-function pagesOf(key: string): string[] {
-  const tools = TOOLS.map((name) => toolText(key, name));
-  const last = tools.pop() ?? '';
-  return [`{"tools":[${tools.join()}],"nextCursor":"1"}`, `{"tools":[${last}]}`];
 }
