@@ -149,6 +149,7 @@ function readLines(stream: NodeJS.ReadableStream, onLine: (line: string) => void
 /** Turns the result of a start into findings about these clients. `servers`: number of servers in the configuration. */
 export function checkClientStart(start: ClientStart, titles: readonly string[], servers: number): Finding[] {
   const who = titles.join(' and ');
+  const asThey = `started as ${who} ${titles.length === 1 ? 'does' : 'do'} it`;
   const found: Finding[] = [];
   if (start.junk.length > 0)
     found.push(
@@ -156,11 +157,11 @@ export function checkClientStart(start: ClientStart, titles: readonly string[], 
     );
   if (start.kind === 'failed') {
     const evidence = start.output.slice(-20);
-    return [finding('TL-START-FAILED', `started as ${who} does it, ${start.because}`, { evidence }), ...found];
+    return [finding('TL-START-FAILED', `${asThey}, ${start.because}`, { evidence }), ...found];
   }
   const seconds = (start.afterMs / 1_000).toFixed(1);
   const tools = start.tools.filter((name) => !name.startsWith('trunkline__'));
-  const text = `started as ${who} does it, Trunkline listed ${counted(tools.length, 'tool')} after ${seconds} s`;
+  const text = `${asThey}, Trunkline listed ${counted(tools.length, 'tool')} after ${seconds} s`;
   if (start.afterMs > SLOW_MS) found.push(finding('TL-START-SLOW', text));
   if (tools.length === 0 && servers > 0)
     found.push(finding('TL-START-EMPTY', text, { evidence: start.output.slice(-5) }));
