@@ -137,7 +137,7 @@ function tellEnd(plan: readonly PlannedServer[], sound: readonly string[], file:
   if (broken.length > 0) {
     const names = [...new Set(broken.map(({ key }) => key))].join(', ');
     tell(
-      `\n${names}: did not start, so the clients keep their own entries, too. The reasons are above; \`trunkline doctor\` looks further.\nCorrect the entries in ${file}, then run \`trunkline init\` again. \`trunkline remove NAME\` removes one.`,
+      `\n${names}: did not start, so the clients keep their own entries, too. The reasons are above; \`trunkline doctor\` looks further.\nCorrect the entries in ${file}; \`trunkline check NAME\` tries one. Then \`trunkline doctor --fix\` removes them from the clients. To give one up: \`trunkline remove NAME\`.`,
     );
   }
   const shared = new Set(

@@ -39,7 +39,7 @@ describe('trunkline init', () => {
     expect(code).toBe(1);
     expect(stderr).toContain('broken: did not start, so the clients keep their own entries');
     expect(stderr).toMatch(
-      /\nCorrect the entries in .*trunkline\.yaml, then run `trunkline init` again\. `trunkline remove NAME`/,
+      /\nCorrect the entries in .*trunkline\.yaml; `trunkline check NAME` tries one\. Then `trunkline doctor --fix` removes/,
     );
     expect(`${stdout}${stderr}`).not.toContain(SECRET);
     const own = { command: process.execPath, args: [CLI] };
