@@ -20,7 +20,7 @@ import { print, printJson, tell } from './output.js';
 export interface AddOptions {
   /** `NAME`, `PACKAGE`, `NAME PACKAGE` or a name of the registry. */
   readonly words: readonly string[];
-  /** What stands behind `--`: a command with its arguments, or the arguments of a package. */
+  /** The words behind `--`: a command with its arguments, or the arguments of a package. */
   readonly rest: readonly string[] | undefined;
   /** Each `NAME=VALUE`, or `NAME` for a variable of the environment. */
   readonly env: readonly string[];

@@ -92,7 +92,7 @@ function chooseApproved(config: Config, name: string | undefined): readonly Serv
   return needing;
 }
 
-/** Decides whether to approve a tool; `undefined` if nobody decides. */
+/** Asks or decides whether to approve a tool; `undefined` if there is no decision. */
 type Decide = (question: string) => Promise<boolean | undefined>;
 
 interface DecisionMaker {

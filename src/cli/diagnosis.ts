@@ -11,7 +11,7 @@ export interface Diagnosis {
   readonly hint: string;
 }
 
-/** The lines of its output that tell most about the failure: those that name the cause, or else the last ones. */
+/** The most telling lines of the server's output: those that name the cause, or else the last ones. */
 export function outputOf({ cause, log }: ServerReport): readonly string[] {
   return cause.length > 0 ? cause : log;
 }

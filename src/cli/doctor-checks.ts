@@ -42,7 +42,7 @@ import { remarksOn } from './package-remarks.js';
 import { allSettled, workOnPackages } from './package-work.js';
 import { chooseServers } from './run-once.js';
 
-/** What all checks together need to know. */
+/** Facts for all checks. */
 export interface DoctorFacts {
   readonly settings: GlobalOptions;
   readonly machine: Machine;
@@ -76,7 +76,7 @@ export async function checkMachine(facts: DoctorFacts): Promise<readonly Finding
   ]);
 }
 
-/** What is removed by one `--fix` is one change for `trunkline undo`. */
+/** All removals of one `--fix` are one change for `trunkline undo`. */
 function takenBy({ file }: Config, servers: readonly ServerConfig[]): Taken {
   const run = new Date().toISOString();
   const { env, platform } = process;
@@ -160,7 +160,7 @@ function configChecks({ settings, machine, servers }: DoctorFacts, config: Confi
       },
     },
     { about: 'packages', run: () => checkPackages(servers, tools) },
-    { about: 'servers that run the same', run: () => checkTwins(servers) },
+    { about: 'servers that run the same program', run: () => checkTwins(servers) },
   ];
 }
 
@@ -201,7 +201,7 @@ function processChecks({ machine, hub }: DoctorFacts, now: number): Check[] {
   return checks;
 }
 
-/** Ends what killed gateways have left, as every start does. */
+/** Ends the processes that killed gateways have left, as every start does. */
 async function sweepRuns(): Promise<void> {
   const { logger } = openLog({ config: undefined, verbosity: 0, logFile: undefined });
   logger.level = 'fatal';

@@ -26,7 +26,7 @@ import { listAllTools } from './tools.js';
 
 /** Starts the servers, or asks the running hub about them; then runs what the clients would run. */
 export async function checkStarts(facts: DoctorFacts): Promise<readonly Finding[]> {
-  // Its servers run all the same, and must not run twice.
+  // The servers of a silent hub still run, and must not run twice.
   if (facts.hub?.state === 'silent') return [];
   const observed = await observe(facts);
   const onServers = observed.servers.flatMap(checkServer);
@@ -46,7 +46,7 @@ async function observe(facts: DoctorFacts): Promise<Observed> {
   return { servers: chosen.map((report) => ({ report })), tools: toolsIn(await hub?.tools(), chosen) };
 }
 
-/** Starts what can run now: nothing is installed, and nothing is approved. */
+/** Starts the servers whose packages are installed. Installs nothing and approves nothing. */
 async function startOnce({ settings, config, servers }: DoctorFacts): Promise<Observed> {
   const startable = servers.filter(({ child }) => child !== undefined && child.missing === undefined);
   let observed: Observed = { servers: [], tools: [] };
@@ -147,9 +147,9 @@ async function checkClientStarts(facts: DoctorFacts): Promise<Finding[]> {
     const { run, isDisabled, variables, place } = registration.server;
     // Claude Desktop runs its extensions with a Node of its own.
     if (place.scope === 'extension') continue;
-    // What the client would put in place of a variable is not known here.
+    // Only the client knows the values of its variables.
     const hasVariables = variables !== 'none' && JSON.stringify(run).includes('${');
-    // That a program does not exist has been said.
+    // A missing program has a finding already.
     const isGone = registration.program !== undefined && !existsSync(registration.program);
     if (isDisabled || run.kind !== 'command' || hasVariables || isGone) continue;
     const { command, args, env, cwd } = run;

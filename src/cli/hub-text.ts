@@ -84,12 +84,12 @@ function orUnknown(value: number | null): string {
   return value === null ? UNKNOWN : String(value);
 }
 
-/** What is said when no hub runs, and why that is no fault. */
+/** The message when no hub runs, with the reason why that is no fault. */
 export function noHubText(configFile: string): string {
   return `No hub runs for ${configFile}. The next client that connects starts one; \`trunkline check\` starts the servers once without it.`;
 }
 
-/** What is said about a hub whose process lives and does not answer. */
+/** The message about a hub whose process runs and does not answer. */
 export function silentText(pid: number | undefined): string {
   const which = pid === undefined ? 'The hub' : `The hub (pid ${pid})`;
   const resume = pid === undefined ? 'resume its process' : `\`kill -CONT ${pid}\` resumes it`;

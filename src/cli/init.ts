@@ -28,7 +28,7 @@ export interface InitOptions {
 
 /**
  * `trunkline init`: imports the servers of all clients, installs and tries them, registers Trunkline with the clients, and
- * takes the servers that work out of them.
+ * removes from the clients the servers that work.
  */
 export async function init(settings: GlobalOptions, options: InitOptions): Promise<number> {
   const { isDryRun, isJson } = options;
@@ -63,7 +63,11 @@ export async function init(settings: GlobalOptions, options: InitOptions): Promi
   const configured = { ...settings, config: place.config.file };
   const enabled = added.filter(({ entry }) => entry?.disabled !== true).map(({ key = '' }) => key);
   if (enabled.length > 0) tell('\nInstalling the packages of these servers:');
-  const installed = enabled.length > 0 ? await install(configured, enabled, report.step('install')) : EXIT.ok;
+  // Starting a server whose package failed installs it again, and reports the failure.
+  const installed =
+    enabled.length > 0
+      ? await install(configured, enabled, { ...report.step('install'), reportsFaults: false })
+      : EXIT.ok;
   // A signal ends the step that runs; nothing may follow it.
   if (isInterrupted(installed)) return installed;
   tell('\nStarting every server once:');
@@ -113,7 +117,7 @@ function tellIntention(added: number, clients: readonly Client[]): void {
   tell(
     clients.length === 0
       ? '\nNo client was found on this machine: Trunkline would be registered nowhere. `trunkline connect CLIENT` does that later.'
-      : `\nTrunkline imports ${added}, tries all, registers itself with ${names}, and takes the servers that work out of these clients. \`trunkline undo\` takes the changes of the clients back.`,
+      : `\nTrunkline imports ${added} ${added === 1 ? 'server' : 'servers'}, starts each one once, registers itself with ${names}, and removes from these clients the servers that work. \`trunkline undo\` takes the changes of the clients back.`,
   );
 }
 
@@ -133,7 +137,7 @@ function tellEnd(plan: readonly PlannedServer[], sound: readonly string[], file:
   if (broken.length > 0) {
     const names = [...new Set(broken.map(({ key }) => key))].join(', ');
     tell(
-      `\n${names}: did not start, so the clients keep their own entries, too. See the reasons above; \`trunkline doctor\` looks further.`,
+      `\n${names}: did not start, so the clients keep their own entries, too. The reasons are above; \`trunkline doctor\` looks further.\nCorrect the entries in ${file}; \`trunkline check NAME\` tries one. Then \`trunkline doctor --fix\` removes them from the clients. To give one up: \`trunkline remove NAME\`.`,
     );
   }
   const shared = new Set(

@@ -11,11 +11,18 @@ import { StartProgress } from './start-progress.js';
 import { type Cell, table } from './table.js';
 import { lookOf } from './terminal.js';
 
+interface InstallOptions {
+  readonly isJson: boolean;
+  readonly emit?: EmitJson;
+  /** Whether each failure is reported on stderr with the output of npm. The table says in any case which packages failed. */
+  readonly reportsFaults?: boolean;
+}
+
 /** `trunkline install`: installs missing packages and reports the result for each server. */
 export async function install(
   settings: GlobalOptions,
   names: readonly string[],
-  { isJson, emit = printJson }: { readonly isJson: boolean; readonly emit?: EmitJson },
+  { isJson, emit = printJson, reportsFaults = true }: InstallOptions,
 ): Promise<number> {
   return await workOnPackages(
     settings,
@@ -24,8 +31,9 @@ export async function install(
       const results = await installAll(work);
       if (isJson) await emit({ servers: results.map(toFacts) });
       else process.stdout.write(describe(results));
-      for (const { fault } of results) if (fault !== undefined) reportInstallFault(fault, work);
-      return results.some(({ fault }) => fault !== undefined) ? EXIT.failed : EXIT.ok;
+      const faults = results.flatMap(({ fault }) => fault ?? []);
+      if (reportsFaults) for (const fault of faults) reportInstallFault(fault, work);
+      return faults.length > 0 ? EXIT.failed : EXIT.ok;
     },
   );
 }

@@ -64,7 +64,7 @@ interface Known {
   readonly output: readonly string[];
 }
 
-/** What the running hub knows. `undefined` if there is none to ask: its log is there all the same. */
+/** Facts of the running hub; `undefined` if none runs. The log file exists without a hub, too. */
 async function askHub(folder: string, server: string | undefined): Promise<Known | undefined> {
   const control = await reachHub(folder);
   if (typeof control === 'string') return undefined;
@@ -110,7 +110,7 @@ export function logText(line: string, server: string | undefined, look: Look | u
   return text.replace(`${printable(named)}: `, (name) => paint(look, colorOf(keyOf(named)), name));
 }
 
-/** The key of a server, of which its instances have the same color. */
+/** The key of a server without the number of the instance: all instances of a server have the same color. */
 function keyOf(instance: string): string {
   return instance.replace(/~\d+$/, '');
 }

@@ -42,7 +42,7 @@ function notRecorded(server: string, { entries }: Recording): UsageError {
 /** The first list waits for all servers, so that the answers do not depend on how fast they start. */
 const STARTUP_WAIT_MS = 300_000;
 const TIMEOUT_MS = 120_000;
-/** What a session begins with says the version of Trunkline, and which servers run already. */
+/** Answers that differ from run to run, because they contain the version of Trunkline and the servers that run already. */
 const ALWAYS_IGNORED = ['serverInfo', 'instructions'];
 
 /** `trunkline replay FILE --as-client`: sends what the clients sent to the configured gateway, and compares the answers. */

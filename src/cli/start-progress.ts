@@ -1,7 +1,7 @@
 import type { ChildSnapshot } from '../supervision/child-state.js';
 import { elapsed, type ProgressLine } from './progress-line.js';
 
-/** Shows on a terminal how many servers have started, or are done with something else, and what is waited for how long. */
+/** Shows a progress line on a terminal: how many servers have started or are done, which are pending, and for how long. */
 export class StartProgress {
   readonly #line: ProgressLine;
   readonly #total: number;
@@ -11,7 +11,7 @@ export class StartProgress {
   readonly #since = performance.now();
   #pending: readonly string[];
 
-  /** `done` is the word for a server that is waited for no longer. */
+  /** `done` is the word for a server that is no longer pending. */
   constructor(line: ProgressLine, keys: readonly string[], { done = 'started' } = {}) {
     this.#line = line;
     this.#done = done;

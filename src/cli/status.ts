@@ -28,7 +28,7 @@ export async function status(options: GlobalOptions, { isJson, isWatched }: Stat
   });
 }
 
-/** Until the hub ends, or the user: a screen on a terminal; elsewhere, the status at each change. */
+/** Shows a screen on a terminal; elsewhere, prints the status at each change. Lasts until the hub ends or the user stops it. */
 async function watch(control: HubControl, isJson: boolean): Promise<number> {
   const { stdin, stdout } = process;
   const isScreen = !isJson && stdout.isTTY === true && stdin.isTTY === true && process.env.TERM !== 'dumb';

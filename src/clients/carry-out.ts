@@ -64,7 +64,7 @@ export async function makeChange(
   }
 }
 
-/** The client's program knows one kind of entry. What the user has added to it must not get onto a command line. */
+/** The client's program supports one shape of entry. Members that the user has added must not get onto a command line. */
 function canUseProgram({ client, entries, entry, kind }: PlannedChange): boolean {
   const isOwn = entries.length === 1 && entries[0]?.name === OWN_NAME;
   const isUser = isDeepStrictEqual(entries[0]?.path, client.path);
@@ -92,7 +92,7 @@ async function throughProgram(
   if (await isAsRead(known)) return undefined;
   const file = await readClientFile(place.file, system.home);
   const text = textOf(file);
-  // What is in the file counts, not what the program says.
+  // The content of the file decides, not the output of the program.
   const found = entryIn(text, place, OWN_NAME);
   const run = found && readEntry(place, OWN_NAME, found)?.run;
   const isDone = isDeepStrictEqual(run, entry && readEntry(place, OWN_NAME, entry)?.run);

@@ -94,7 +94,7 @@ export function backUp({ file, bytes, mode }: ClientFile, now: Date): string | u
   }
 }
 
-/** Removes a file that is as it was read. */
+/** Removes a file if its content is still what was read. */
 export async function removeClientFile(known: ClientFile): Promise<void> {
   if (!(await isAsRead(known))) throw new Refusal('it has changed meanwhile; run this command again');
   try {
@@ -109,7 +109,7 @@ export function dropBackup(backup: string): void {
   try {
     unlinkSync(backup);
   } catch {
-    // Somebody else has removed it, or nobody can.
+    // Another process has removed it, or it cannot be removed.
   }
 }
 

@@ -64,7 +64,7 @@ async function readExtension(folder: string, id: string, system: ClientSystem): 
   return { servers: [{ place, name, run, isDisabled, variables }], unreadable: [] };
 }
 
-/** What runs on this system. */
+/** The command of a manifest for this system. */
 function configFor(manifest: Members, { platform }: ClientSystem): Members {
   const { platform_overrides: overrides, ...config } = record(record(manifest.server).mcp_config);
   return { ...config, ...record(record(overrides)[platform]) };
@@ -124,7 +124,7 @@ class UserConfig {
     return isReadable ? value : undefined;
   }
 
-  /** A secret that cannot be read has been entered, as far as anybody knows. */
+  /** Whether the server gets this value: it is required, or was entered. Encrypted secrets count as entered. */
   #isNeeded(key: string): boolean {
     const { required, sensitive } = record(this.#fields[key]);
     return required === true || sensitive === true || this.#values[key] !== undefined;

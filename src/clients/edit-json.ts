@@ -4,8 +4,8 @@ import { parseJsonTree } from './parse-file.js';
 import { Refusal } from './refusal.js';
 
 /*
- * Edits of JSON with comments. `modify` of jsonc-parser formats the lines that it touches anew, so it would change what
- * belongs to somebody else. What is inserted here is one piece of text, and removing it removes that piece.
+ * Edits of JSON with comments. `modify` of jsonc-parser reformats the lines that it touches, and so would change text
+ * of the user. The edits here insert one piece of text, and removing an entry removes exactly that piece.
  */
 
 /** Adds the entry as the last one, or replaces the value of the existing one. */

@@ -5,7 +5,7 @@ import { isRecord } from '../json/is-record.js';
 import type { FoundCommand, FoundServer } from './found-server.js';
 
 /**
- * What is the same for two entries that run the same server: the address, or the package or command with its arguments. The
+ * The identity of an entry, equal for two entries that run the same server: address, or package or command with arguments. The
  * version of a package does not count. It may hold secrets, since addresses and arguments may: compare it, never show it.
  */
 export function identityOf(run: FoundServer['run']): string {

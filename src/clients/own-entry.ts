@@ -6,7 +6,7 @@ import type { Entry } from './found-server.js';
 /** The name under which Trunkline is registered. */
 export const OWN_NAME = 'trunkline';
 
-/** What clients start, and what could make it disappear. */
+/** The command that clients start, and a warning if its program may disappear. */
 export interface OwnCommand {
   readonly command: string;
   readonly args: readonly string[];

@@ -144,7 +144,7 @@ function ownIn(text: string, place: ClientPlace, cliPath: string): Entry | undef
   throw new Refusal(`its entry \`${OWN_NAME}\` is another server; rename or remove that entry first`);
 }
 
-/** Turns what stands in the way into a plan. The file may become known while planning. */
+/** Runs `plan`, and turns its `Refusal` into a refused plan. The file may become known while planning. */
 async function planned(
   client: Client,
   file: () => string | undefined,

@@ -1,7 +1,7 @@
 import { homedir } from 'node:os';
 import type { ClientSystem } from './found-server.js';
 
-/** The system of this process. What is neither macOS nor Windows keeps its files where Linux does. */
+/** The system of this process. Any system but macOS and Windows keeps its files where Linux does. */
 export function thisSystem(): ClientSystem {
   const { platform, env } = process;
   return {

@@ -52,7 +52,7 @@ export async function undoChange(change: Change, options: UndoOptions): Promise<
   return undone;
 }
 
-/** Restores the file if it is still what was written. `undefined` if it is not, or if the backup is gone. */
+/** Restores the file if it still has the content that Trunkline wrote; otherwise, or without a backup, `undefined`. */
 async function restore({ file, backup, written }: Change, { system }: UndoOptions): Promise<Undone | undefined> {
   const known = await readClientFile(file, system.home);
   if (known.bytes === undefined) return 'nothing';
@@ -68,7 +68,7 @@ async function restore({ file, backup, written }: Change, { system }: UndoOption
   return 'restored';
 }
 
-/** Gives each entry the state that it has in the backup, unless somebody has changed the entry itself. */
+/** Restores each entry from the backup, except for entries that were changed since. */
 async function putEntriesBack(client: Client, change: Change, options: UndoOptions): Promise<Undone> {
   const known = await readClientFile(change.file, options.system.home);
   const before = await backupText(change);

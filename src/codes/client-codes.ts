@@ -104,7 +104,7 @@ export const CLIENT_CODES = {
   },
   'TL-START-STDOUT': {
     level: 'fail',
-    means: 'What the client starts writes text to stdout that is no MCP message.',
+    means: 'The command of the client writes text to stdout that is no MCP message.',
     remedy: 'Run Node and Trunkline without a wrapper that prints.',
   },
   'TL-START-SLOW': {

@@ -41,7 +41,7 @@ async function listens(host: string, port: number): Promise<boolean> {
 
 /** Introduces a client, and ends its session at once. */
 async function whoAnswers({ url, headers }: FoundRemote): Promise<'trunkline' | 'refused' | 'other' | 'unknown'> {
-  // What a client would put in place of a variable is not known here.
+  // Only the client knows the values of its variables.
   if (Object.values(headers).some((value) => value.includes('${'))) return 'unknown';
   const sent = { ...headers, 'content-type': 'application/json', accept: 'application/json, text/event-stream' };
   const clientInfo = { name: 'trunkline-doctor', version: '1' };

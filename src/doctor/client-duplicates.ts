@@ -5,12 +5,12 @@ import type { ServerConfig } from '../config/config.js';
 import { type Finding, finding, type Repair } from './finding.js';
 import { optionIn, type Registration } from './registrations.js';
 
-/** What Trunkline runs for the clients, and how `--fix` takes a server out of a client. */
+/** The servers of Trunkline, and how `--fix` removes the same server from a client. */
 export interface Taken {
   readonly servers: readonly ServerConfig[];
   /** The configuration that has the servers. */
   readonly configFile: string;
-  /** The configuration of clients that name none. */
+  /** The configuration file that Trunkline uses when a client passes no `--config`. */
   readonly userConfigFile: string;
   /** Removes the entry, with a backup, so that `trunkline undo` can put it back. */
   readonly takeOut: (server: FoundServer) => Promise<void>;

@@ -14,9 +14,9 @@ const SHOWN_CHARACTERS = 300;
 
 const TROUBLE =
   /\bENOENT\b|\bEACCES\b|\berror\b|"error"|timed? ?out|(?:closed|disconnected) unexpectedly|exit(?:ing|ed) (?:early|with)|Connection closed|Failed to connect|is not valid JSON/i;
-/** Claude Code calls every line an error that Trunkline writes to stderr. */
+/** Claude Code labels every line that Trunkline writes to stderr as an error. */
 const STDERR = '"error":"Server stderr:';
-/** The client has the tools: what stands before was overcome. */
+/** Lines showing that the client got the tools: failures before them are over. */
 const GOOD =
   /"result":\{"tools"|"method":"tools\/call"|Successfully connected|Discovered \d+ tools|Connection established/;
 

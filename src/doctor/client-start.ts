@@ -7,7 +7,7 @@ import { spawnChild } from '../process/spawn-child.js';
 import { counted, type Finding, finding } from './finding.js';
 import { type Machine, variableOf } from './machine.js';
 
-/** How the command of a client went that was run as the client runs it. */
+/** The result of running a client's command as the client runs it. */
 export interface ClientStart {
   readonly kind: 'listed' | 'failed';
   /** From the spawn to the first list of tools, or to the failure. */
@@ -29,7 +29,7 @@ const LADDER = { termAfterMs: 2_000, killAfterMs: 4_000 };
 const MAX_LINES = 200;
 const UNREAD_MS = 100;
 
-/** What a program of the desktop hands to an MCP server: the variables of the stdio client of the MCP SDK. */
+/** The variables that a desktop program passes to an MCP server: those of the stdio client of the MCP SDK. */
 const INHERITED = ['HOME', 'LOGNAME', 'SHELL', 'TERM', 'USER', 'LANG', 'TMPDIR'];
 const INHERITED_ON_WINDOWS = [
   ...['APPDATA', 'HOMEDRIVE', 'HOMEPATH', 'LOCALAPPDATA', 'PROCESSOR_ARCHITECTURE', 'SYSTEMDRIVE', 'SYSTEMROOT'],
@@ -115,7 +115,7 @@ class Answers {
     return true;
   }
 
-  /** What the program wrote before it ended may still be unread, so the reason counts a moment later. */
+  /** The output of a program that has ended may still be unread, so the reason takes effect a moment later. */
   fail(reason: string): void {
     setTimeout(() => {
       this.#reason ??= reason;
@@ -146,21 +146,22 @@ function readLines(stream: NodeJS.ReadableStream, onLine: (line: string) => void
   });
 }
 
-/** What the start says about the entries of these clients. `servers` is the number of servers in the configuration. */
+/** Turns the result of a start into findings about these clients. `servers`: number of servers in the configuration. */
 export function checkClientStart(start: ClientStart, titles: readonly string[], servers: number): Finding[] {
   const who = titles.join(' and ');
+  const asThey = `started as ${who} ${titles.length === 1 ? 'does' : 'do'} it`;
   const found: Finding[] = [];
   if (start.junk.length > 0)
     found.push(
-      finding('TL-START-STDOUT', `what ${who} starts writes text to stdout`, { evidence: start.junk.slice(0, 3) }),
+      finding('TL-START-STDOUT', `the command of ${who} writes text to stdout`, { evidence: start.junk.slice(0, 3) }),
     );
   if (start.kind === 'failed') {
     const evidence = start.output.slice(-20);
-    return [finding('TL-START-FAILED', `started as ${who} does it, ${start.because}`, { evidence }), ...found];
+    return [finding('TL-START-FAILED', `${asThey}, ${start.because}`, { evidence }), ...found];
   }
   const seconds = (start.afterMs / 1_000).toFixed(1);
   const tools = start.tools.filter((name) => !name.startsWith('trunkline__'));
-  const text = `started as ${who} does it, Trunkline listed ${counted(tools.length, 'tool')} after ${seconds} s`;
+  const text = `${asThey}, Trunkline listed ${counted(tools.length, 'tool')} after ${seconds} s`;
   if (start.afterMs > SLOW_MS) found.push(finding('TL-START-SLOW', text));
   if (tools.length === 0 && servers > 0)
     found.push(finding('TL-START-EMPTY', text, { evidence: start.output.slice(-5) }));

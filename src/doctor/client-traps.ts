@@ -6,7 +6,7 @@ import { type Finding, finding } from './finding.js';
 import { type Machine, variableOf } from './machine.js';
 import type { Registration } from './registrations.js';
 
-/** What single clients do that makes a correct entry useless. */
+/** Finds peculiarities of single clients that keep a correct entry from working. */
 export async function checkTraps(
   registrations: readonly Registration[],
   machine: Machine,

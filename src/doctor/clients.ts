@@ -47,7 +47,7 @@ function checkCommand(run: FoundCommand, registration: Registration, machine: Ma
     (path) => path !== undefined && isAbsolutePath(path) && !existsSync(path),
   );
   if (missing !== undefined) {
-    const text = `${title} names what does not exist: ${missing}`;
+    const text = `${title} names a program or file that does not exist: ${missing}`;
     found.push(finding('TL-CLIENT-COMMAND', text, { evidence: [file], remedy }));
   }
   // Claude Desktop has a Node of its own for its extensions.
@@ -77,7 +77,7 @@ function remedyFor({ place, name }: FoundServer, config: string | undefined): st
   return `trunkline connect ${place.client}${config === undefined ? '' : ` --config ${config}`}`;
 }
 
-/** A Trunkline on another machine, whose token passes the network. */
+/** Finds clients that use a Trunkline on another machine without TLS: the network can read the token. */
 function checkCleartext({ servers }: FoundServers): Finding[] {
   return servers.flatMap(({ place, name, run, isDisabled }) => {
     if (isDisabled || run.kind === 'command' || name !== 'trunkline') return [];
@@ -87,7 +87,7 @@ function checkCleartext({ servers }: FoundServers): Finding[] {
   });
 }
 
-/** Entries for other projects of Claude Code do not meet. */
+/** Entries of Claude Code for different projects are never active together. */
 function checkTwice(registrations: readonly Registration[], { cwd }: Machine): Finding[] {
   const active = registrations.filter(({ server: { isDisabled, place } }) => {
     return !isDisabled && (place.scope !== 'local' || place.path.includes(cwd));

@@ -69,7 +69,7 @@ function checkBorder(key: string, { command }: ChildSpec, { platform, env }: Ask
   return [finding('TL-WSL-MIXED', `server \`${key}\` runs on the other side of the border between Windows and WSL`)];
 }
 
-/** Something that only a path looks like; URLs and options do not. */
+/** Text that can only be a path: neither a URL nor an option. */
 const PATH_LIKE = /^(?:~|\.{1,2})?[\\/](?![\\/])[^\s*?{}|<>]*$|^[a-z]:[\\/][^*?|<>]*$/i;
 
 function checkArguments(key: string, { args, cwd }: ChildSpec, { home }: Asked): Finding[] {
@@ -79,7 +79,7 @@ function checkArguments(key: string, { args, cwd }: ChildSpec, { home }: Asked):
     if (existsSync(path)) return [];
     const isHome = arg.startsWith('~');
     const remedy = isHome ? 'Write the whole path: nobody replaces `~` in arguments.' : undefined;
-    const text = `args[${index}] of server \`${key}\` looks like a path, and nothing is there`;
+    const text = `args[${index}] of server \`${key}\` looks like a path that does not exist`;
     return [finding('TL-ARG-PATH-MISSING', text, { evidence: [path], remedy })];
   });
 }

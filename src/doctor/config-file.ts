@@ -55,7 +55,7 @@ export function checkConfig(config: Config, source: ConfigSource, machine: Machi
   return found.some(({ level }) => level === 'fail') ? found : [ok, ...found];
 }
 
-/** A file that a flag names is meant; every other choice can surprise. */
+/** Only a file named by a flag was chosen deliberately; any other choice can surprise the user. */
 function checkShadowed(file: string, source: ConfigSource, machine: Machine): Finding[] {
   if (source === '--config') return [];
   const { cwd, env, home, platform } = machine;
@@ -71,7 +71,7 @@ function checkModes(file: string, { uid }: Machine): Finding[] {
   if (uid === undefined) return [];
   return [file, dirname(resolve(file))].flatMap((path) => {
     const { mode } = statSync(path);
-    // Nobody can replace the files of others in a folder with the sticky bit.
+    // In a folder with the sticky bit, only its owner can replace a file.
     const isOpen = (mode & 0o022) !== 0 && (mode & 0o1000) === 0;
     // A group of its own for each user is usual on Linux, and a group that may write is, too.
     if (!isOpen || (mode & 0o002) === 0) return [];

@@ -5,14 +5,14 @@ import { type Machine, variableOf } from './machine.js';
 
 type Asked = Pick<Machine, 'platform' | 'env' | 'home'>;
 
-/** The PATH that Debian and its relatives give to programs that no shell has started. */
+/** The PATH of programs that no shell has started, on Debian and systems derived from it. */
 const USUAL_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
-/** A login shell may take long, or wait for an answer that nobody gives. */
+/** A login shell may be slow, or wait for input that never comes. */
 const SHELL_WITHIN_MS = 2_000;
 const TOOL_WITHIN_MS = 1_000;
 
 /**
- * The PATH that a program of the desktop has, which no shell has extended.
+ * The PATH of a desktop program, without the additions of a shell.
  *
  * The part for macOS is untried: `launchctl` names the PATH of the session if somebody has set one, otherwise it is the one
  * of `/etc/paths`.
@@ -53,7 +53,7 @@ async function pathsOfMac(): Promise<string> {
   return texts.flatMap((text) => text.split('\n').filter(Boolean)).join(':') || USUAL_PATH;
 }
 
-/** What a program prints, at most as long as it may take; empty if it fails. It has no terminal and no input. */
+/** Runs a program without terminal and input, and returns its stdout; empty if it fails or exceeds the time limit. */
 async function outputOf(
   command: string,
   args: readonly string[],

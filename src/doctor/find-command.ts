@@ -26,7 +26,7 @@ export function findCommand(command: string, path: string, cwd: string, system: 
   return unusable === undefined ? { kind: 'missing' } : { kind: 'not-executable', file: unusable };
 }
 
-/** What a name may lack at its end: Windows finds `npx.cmd` for `npx`. */
+/** File name extensions that a command may omit: Windows finds `npx.cmd` for `npx`. */
 function suffixes(command: string, system: System): readonly string[] {
   if (system.platform !== 'win32' || /\.[a-z]{3}$/i.test(command)) return [''];
   return (variableOf(system, 'PATHEXT') ?? '.COM;.EXE;.BAT;.CMD').split(';');

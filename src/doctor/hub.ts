@@ -3,7 +3,7 @@ import { rm } from 'node:fs/promises';
 import { hubFiles, hubNumbers, latestHub } from '../hub/place.js';
 import { counted, type Finding, finding } from './finding.js';
 
-/** What the running hub knows of a client. What it does not know is null. */
+/** A client of the running hub. Members that the hub does not know are null. */
 export interface HubClientFacts {
   readonly name: string | null;
   readonly pid: number;
@@ -13,7 +13,7 @@ export interface HubClientFacts {
   readonly trunkline: string | null;
 }
 
-/** What answers at the place of the hub of a configuration. */
+/** The hub of a configuration: its folder, and whether a hub answers there. */
 export interface HubFacts {
   readonly folder: string;
   readonly state:
@@ -82,7 +82,7 @@ async function checkStale({ folder, state, isAlive }: HubFacts): Promise<Finding
   }
   if (stale.length === 0) return [];
   const sockets = stale.map((number) => hubFiles(folder, number).socket);
-  // The folder stays: the numbers of hubs only grow, so that nobody takes a new hub for an old one.
+  // The folder stays: it keeps the numbers of hubs growing, so that no new hub has the number of an old one.
   const apply = async () => {
     for (const socket of sockets) await rm(socket, { force: true });
   };

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { counted, type Finding, finding } from './finding.js';
 
-/** What the system lets the processes of this user have. `undefined` if it is not limited, or not known. */
+/** Limits of the system for the processes of this user. `undefined`: not limited, or not known. */
 export interface Limits {
   readonly openFiles?: number | undefined;
   readonly processes?: number | undefined;
@@ -9,10 +9,10 @@ export interface Limits {
   readonly watches?: number | undefined;
 }
 
-/** Pipes of a server, with room for what it opens while it starts; and what Trunkline itself needs. */
+/** Open files for each server (its pipes, and what it opens while it starts), and for Trunkline itself. */
 const FILES_OF_SERVER = 4 * 8;
 const OWN_FILES = 256;
-/** A server with its children; and the desktop itself. */
+/** Processes for each server with its children, and for the rest of the desktop. */
 const PROCESSES_OF_SERVER = 16;
 const OTHER_PROCESSES = 256;
 /** Editors alone watch thousands. */

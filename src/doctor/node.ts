@@ -6,7 +6,7 @@ import type { Machine } from './machine.js';
 /** As in `engines` of our package.json. */
 const NEEDED = '^20.19.0 || >=22.3.0';
 
-/** Folders of version managers that vanish, each with what makes it vanish. */
+/** Folders of version managers that are removed some day, each with the cause of the removal. */
 const VANISHING: readonly (readonly [sign: RegExp, why: string])[] = [
   [/[\\/]fnm_multishells[\\/]/, 'fnm removes this folder when the shell ends'],
   [/[\\/]nvm[\\/](?:versions[\\/]node[\\/])?v?\d/, 'nvm removes this folder when you uninstall the version'],
@@ -29,7 +29,7 @@ export function checkNode({ node }: Pick<Machine, 'node'>): Finding[] {
   return found.length > 0 ? found : [finding('TL-NODE-OK', `Node ${node.version} fits`, { evidence })];
 }
 
-/** Why the program at this path may be gone tomorrow; `undefined` if nothing speaks for that. */
+/** Why the program at this path may disappear; `undefined` if there is no sign of it. */
 export function whyVanishing(path: string): string | undefined {
   return VANISHING.find(([sign]) => sign.test(path))?.[1];
 }

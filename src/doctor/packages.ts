@@ -54,13 +54,13 @@ function checkPackage(
   return found;
 }
 
-/** npm notes the words of the author in its lock file. */
+/** The author's deprecation message, which npm stores in its lock file. */
 function deprecationIn({ tree }: LockedPackage, name: string): string | undefined {
   const own = tree[`node_modules/${name}`];
   return isRecord(own) && typeof own.deprecated === 'string' ? own.deprecated : undefined;
 }
 
-/** Servers that run the same: their tools exist twice. */
+/** Finds servers that run the same program, so that their tools exist twice. */
 export function checkTwins(servers: readonly ServerConfig[]): Finding[] {
   const byRun = new Map<string, string[]>();
   for (const { key, child, package: used } of servers) {
@@ -73,5 +73,5 @@ export function checkTwins(servers: readonly ServerConfig[]): Finding[] {
     byRun.set(run, [...(byRun.get(run) ?? []), key]);
   }
   const twins = [...byRun.values()].filter((keys) => keys.length > 1);
-  return twins.map((keys) => finding('TL-SERVER-TWICE', `the servers ${keys.join(' and ')} run the same`));
+  return twins.map((keys) => finding('TL-SERVER-TWICE', `the servers ${keys.join(' and ')} run the same program`));
 }

@@ -4,7 +4,7 @@ import { hostIdentity, identify, isRunning } from '../process/process-identity.j
 import { type FoundRun, findRuns } from '../process/run-file.js';
 import { type Finding, finding } from './finding.js';
 
-/** Run files of gateways that were killed, and servers that outlived them. `sweep` ends what bears our mark. */
+/** Run files of gateways that were killed, and servers that outlived them. `sweep` ends the processes that carry Trunkline's mark. */
 export async function checkRuns(runFolder: string, sweep: () => Promise<void>): Promise<Finding[]> {
   const runs = await findRuns({ folder: runFolder, host: hostIdentity(), onIgnored: () => {}, isReadOnly: true });
   const found = await Promise.all(runs.map(async (each) => await checkRun(each, sweep)));

@@ -19,6 +19,7 @@ export async function checkRecentFaults(logFile: string, now: number): Promise<F
     if (now - at <= RECENT_MS) faults.push(toText(record).split('\n')[0] ?? '');
   }
   if (faults.length === 0) return [];
-  const text = `the log of the hub has ${faults.length} warnings and errors of the last 24 hours`;
+  const count = faults.length === 1 ? 'one warning or error' : `${faults.length} warnings and errors`;
+  const text = `the log of the hub has ${count} of the last 24 hours`;
   return [finding('TL-RECENT-FAULTS', text, { evidence: faults.slice(-MAX_SHOWN) })];
 }

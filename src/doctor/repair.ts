@@ -1,7 +1,7 @@
 import { errorMessage } from '../errors/error-text.js';
 import { type Finding, finding } from './finding.js';
 
-/** Applies what the findings offer. What was mended is no problem any more; a finding after it tells what was done. */
+/** Applies the repairs of the findings. A repaired finding gets the level `ok`, and a finding behind it says what was done. */
 export async function repair(findings: readonly Finding[]): Promise<readonly Finding[]> {
   const result: Finding[] = [];
   for (const found of findings) {

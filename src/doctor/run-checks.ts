@@ -1,9 +1,9 @@
 import { errorMessage } from '../errors/error-text.js';
 import { type Finding, finding } from './finding.js';
 
-/** One question to the machine. Answers with findings, and changes nothing. */
+/** One check. Returns findings and changes nothing. */
 export interface Check {
-  /** What is checked, for a check that does not answer. */
+  /** The subject of the check, for the message when it fails or does not end in time. */
   readonly about: string;
   readonly run: () => Promise<readonly Finding[]> | readonly Finding[];
   /** How long it may take. */

@@ -4,16 +4,16 @@ import type { ListReport, ServerReport } from '../gateway/status/status-report.j
 import { counted, type Finding, finding, someOf } from './finding.js';
 import { causeIn } from './server-causes.js';
 
-/** What is known of a server that was started for the doctor, or that the running hub has. */
+/** A server that the doctor has started, or one of the running hub. */
 export interface ObservedServer {
   readonly report: ServerReport;
   /** From spawn to ready, in milliseconds; absent for a server of a running hub. */
   readonly readyAfterMs?: number | undefined;
-  /** The signal that ended it, if it did not end by itself when it was told to. */
+  /** The signal that ended its process, if the process did not end after its stdin was closed. */
   readonly endedBy?: string | undefined;
-  /** How many processes outside of its group were left when it had ended. */
+  /** Number of processes outside of its process group that still ran after its end. */
   readonly leftProcesses?: number | undefined;
-  /** What came of a `ping`; absent if none was sent. */
+  /** The outcome of a `ping`; absent if none was sent. */
   readonly ping?: 'answered' | 'refused' | 'silent' | undefined;
   /** What happened and what to do, if the start failed. */
   readonly diagnosis?: { readonly reason: string; readonly hint: string } | undefined;
@@ -21,14 +21,14 @@ export interface ObservedServer {
 
 const MAX_LINES = 20;
 
-/** States of a running hub's server in which nothing is wrong, and in which no tool works. */
+/** States of a hub's server that are no fault, although its tools do not work. */
 const PENDING: Readonly<Partial<Record<ServerReport['state'], Code>>> = {
   installing: 'TL-SERVER-INSTALLING',
   starting: 'TL-SERVER-STARTING',
   stopped: 'TL-SERVER-STOPPED',
 };
 
-/** How far a server gets, what it does wrong, and what is not listed of it. */
+/** Reports whether a server starts, its mistakes, and the entries that are not listed. */
 export function checkServer(observed: ObservedServer): Finding[] {
   const failure = failureOf(observed);
   const remarks = [...remarksOn(observed.report), ...remarksOnPing(observed), ...remarksOnEnd(observed)];
@@ -46,7 +46,7 @@ export function checkServer(observed: ObservedServer): Finding[] {
 
 function failureOf({ report, diagnosis }: ObservedServer): Finding | undefined {
   const { server, problem, advice, code, cause, log, lastFailure } = report;
-  // What has a code and no problem of its own is told below.
+  // A report with a code and without a problem leads to a remark below.
   if (diagnosis === undefined && problem === '') return undefined;
   if (report.state === 'misconfigured') return undefined;
   const output = (cause.length > 0 ? cause : log).filter((line) => line !== lastFailure).slice(-MAX_LINES);
@@ -82,7 +82,7 @@ function remarksOn(report: ServerReport): Finding[] {
   const { server, dropped, tools, prompts, resources, resourceTemplates, approval, advice } = report;
   const found: Finding[] = [];
   const of = `server \`${server}\``;
-  // The counters of a server that has ended are gone; its log is there.
+  // A server that has ended has no counters any more; its log remains.
   const stray = report.log.filter((line) => line.startsWith('stdout ('));
   const junk = Math.max(dropped.junk ?? 0, stray.length);
   if (junk > 0) {

@@ -8,7 +8,7 @@ export interface ListedTool {
   readonly size: number;
   /** Length of its description, in bytes. */
   readonly descriptionBytes: number;
-  /** Whether it says whether it changes or destroys something. */
+  /** Whether its annotations state if it changes or destroys something. */
   readonly hasHints: boolean;
 }
 
@@ -59,7 +59,7 @@ export function checkTools(tools: readonly ListedTool[]): Finding[] {
 /** Names of tools that a careful client asks about, behind the prefix of the server. */
 const DESTRUCTIVE = /(?:^|__|[_-])(?:delete|remove|drop|destroy|erase|purge|truncate|overwrite|wipe)(?:[_-]|$)/i;
 
-/** What each server adds to the list, the largest first. */
+/** The share of each server in the list, the largest first. */
 function sharesOf(tools: readonly ListedTool[]) {
   const servers = [...new Set(tools.map(({ server }) => server))];
   const shares = servers.map((server) => {

@@ -1,11 +1,11 @@
 import type { ServerConfig } from '../config/config.js';
 import { type Finding, finding } from './finding.js';
 
-/** What examples write where a value belongs. The whole value has to match. */
+/** Placeholders in examples, such as `YOUR_API_KEY`. The whole value has to match. */
 const PLACEHOLDER =
   /^(?:<[^<>]*>|\[[a-z _-]*\]|\.{3,}|[x*]{3,}|(?:sk|ghp|pk|xox[bp])[-_](?:\.{3}|[x*]{3,}|your.*)|(?:your|my|insert|enter|put|paste|add|replace)[-_ ].*|.*[-_ ](?:goes[-_ ])?here|change[-_ ]?me|to[-_]?do|tbd|placeholder|example|dummy|(?:api[-_]?key|token|secret|password))$/i;
 
-/** Whether this is what an example has in the place of a value. */
+/** Whether a value is a placeholder of an example. */
 export function isPlaceholder(value: string): boolean {
   return PLACEHOLDER.test(value.trim());
 }

@@ -1,6 +1,6 @@
 import { literalIn, type Run } from './run.js';
 
-/** The same without the shell of Windows, which clients need to start scripts. */
+/** Removes `cmd /c` from a command line: clients on Windows need it to start scripts, Trunkline does not. */
 export function withoutShell(command: string, args: readonly string[]): { command: string; args: readonly string[] } {
   const [flag = '', program, ...rest] = args;
   const isShell = programName(command) === 'cmd' && flag.toLowerCase() === '/c';

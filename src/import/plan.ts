@@ -9,7 +9,7 @@ import { type SecretFile, toEntry } from './to-entry.js';
 import { type ToRunOptions, toRun } from './to-run.js';
 import { CannotImport } from './translate.js';
 
-/** What becomes of one server of a client. */
+/** What an import does with one server of a client. */
 export type Verdict = 'new' | 'renamed' | 'same' | 'skipped' | 'cannot';
 
 export interface PlannedServer {
@@ -21,7 +21,7 @@ export interface PlannedServer {
   readonly because: string;
   /** What it runs, with its secrets: not to be shown. */
   readonly run?: Run;
-  /** What is written; absent unless the verdict is `new` or `renamed`. */
+  /** The entry to write; absent unless the verdict is `new` or `renamed`. */
   readonly entry?: NewEntry;
   /** The name in the client, if it is another one. */
   readonly comment?: string;
@@ -52,7 +52,7 @@ class ImportPlan {
   readonly #known = new Map<string, string>();
   /** In lower case. */
   readonly #taken: Set<string>;
-  /** What at least one client runs, so that a copy that another client has disabled does not count. */
+  /** Identities of servers that at least one client has enabled. A disabled copy of another client does not count. */
   readonly #enabled = new Set<string>();
 
   constructor(options: PlanOptions) {

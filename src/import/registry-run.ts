@@ -3,7 +3,7 @@ import { literal, type Run } from './run.js';
 import { remoteRun } from './to-run.js';
 import { CannotImport, variableName } from './translate.js';
 
-/** What the user adds to what the registry knows, in the notation of the configuration. */
+/** The user's additions to an entry of the registry, in the notation of the configuration. */
 export interface GivenInputs {
   readonly env: Readonly<Record<string, string>>;
   /** Arguments of the server, after its own. */
@@ -39,7 +39,7 @@ export function runFromRegistry(server: Data, given: GivenInputs): RegistryRun {
 /** In order of preference. */
 const KINDS = ['npm', 'pypi', 'oci', 'nuget'] as const;
 
-/** Fills in what the registry leaves open, and collects what is missing. */
+/** Fills in the inputs of a registry entry, and collects the missing ones. */
 class Inputs {
   readonly #given: GivenInputs;
   readonly #missing: string[] = [];

@@ -14,13 +14,13 @@ export function literal(text: string): string {
   return text.replaceAll('${', () => '$${');
 }
 
-/** What a text stands for if it refers to no variable. */
+/** The literal value of a text; `undefined` if it refers to a variable. */
 export function literalIn(text: string): string | undefined {
   return namesIn([text]).length > 0 ? undefined : text.replaceAll('$${', () => '${');
 }
 
 /**
- * The same text for two servers that are the same: they run the same program with the same arguments and variables. The
+ * An identity: equal for two entries that run the same program with the same arguments and variables. The
  * version of a package does not count. The text contains secrets: it must stay in memory.
  */
 export function identityOfRun({ program, args, env, cwd }: Run, variables: Variables): string {

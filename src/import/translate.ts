@@ -6,7 +6,7 @@ export class CannotImport extends Error {
   override readonly name = 'CannotImport';
 }
 
-/** What variables of clients can stand for that is known now. */
+/** The known values of client variables, such as the project folder. */
 export interface Surroundings {
   readonly platform: 'darwin' | 'linux' | 'win32';
   readonly home: string;

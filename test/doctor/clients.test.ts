@@ -375,6 +375,7 @@ describe('the command of a client', () => {
 
   it('is reported if it lists late, or nothing but the tools of Trunkline itself', () => {
     const late = { ...LISTED, afterMs: 12_000 };
+    expect(checkClientStart(late, ['Cursor', 'Zed'], 1)[0]?.sentence).toMatch(/^started as Cursor and Zed do it, /);
     expect(checkClientStart(late, ['Cursor'], 1)).toMatchObject([{ code: 'TL-START-SLOW' }]);
     const empty = { ...LISTED, tools: ['trunkline__status'] };
     expect(checkClientStart(empty, ['Cursor'], 1)).toMatchObject([{ code: 'TL-START-EMPTY' }]);

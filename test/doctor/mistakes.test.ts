@@ -223,7 +223,7 @@ const MISTAKES: readonly Mistake[] = [
   [
     'a client that runs a copy which was removed',
     'TL-CLIENT-COMMAND',
-    /Claude Desktop \(user, as trunkline\) names what does not exist: .*cli\.js/,
+    /Claude Desktop \(user, as trunkline\) names a program or file that does not exist: .*cli\.js/,
     async () => {
       home.register({ trunkline: { command: process.execPath, args: [home.program] } });
       return await home.checkClients();

@@ -90,7 +90,13 @@ describe('the hub', () => {
     ];
     const file = home.write('hub.log', `${lines.join('\n')}\n`);
     const findings = await checkRecentFaults(file, now);
-    expect(findings).toMatchObject([{ code: 'TL-RECENT-FAULTS', evidence: [expect.stringMatching(/server parked$/)] }]);
+    expect(findings).toMatchObject([
+      {
+        code: 'TL-RECENT-FAULTS',
+        sentence: 'the log of the hub has one warning or error of the last 24 hours',
+        evidence: [expect.stringMatching(/server parked$/)],
+      },
+    ]);
     expect(await checkRecentFaults(home.path('none.log'), now)).toEqual([]);
   });
 });

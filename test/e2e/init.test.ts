@@ -38,6 +38,9 @@ describe('trunkline init', () => {
     // One server does not start.
     expect(code).toBe(1);
     expect(stderr).toContain('broken: did not start, so the clients keep their own entries');
+    expect(stderr).toMatch(
+      /\nCorrect the entries in .*trunkline\.yaml; `trunkline check NAME` tries one\. Then `trunkline doctor --fix` removes/,
+    );
     expect(`${stdout}${stderr}`).not.toContain(SECRET);
     const own = { command: process.execPath, args: [CLI] };
     const { mcpServers, theme } = JSON.parse(readFileSync(desktop, 'utf8'));
@@ -64,6 +67,17 @@ describe('trunkline init', () => {
     );
     expect(readFileSync(desktop, 'utf8')).toBe(desktopFile());
     expect(readFileSync(cursor, 'utf8')).toBe(cursorText);
+  });
+
+  it('reports a package that cannot be installed once, although it tries it twice', async () => {
+    Object.assign(work.env, { npm_config_registry: 'http://127.0.0.1:9/', npm_config_fetch_retries: '0' });
+    const absent = { command: 'npx', args: ['-y', 'no-such-package'] };
+    work.write('.cursor/mcp.json', JSON.stringify({ mcpServers: { absent } }));
+    const { code, stdout, stderr } = await work.run(['init', '--yes']);
+    expect(code).toBe(1);
+    expect(stdout).toMatch(/\nabsent +no-such-package +failed\n/);
+    expect(stdout).toMatch(/\nabsent: no-such-package could not be installed/);
+    expect(stderr).not.toContain('could not be installed');
   });
 
   it('only shows what it would do with --dry-run, and needs a terminal or --yes', async () => {

@@ -27,6 +27,6 @@ export const serveCommand: DefineCommand = (program) =>
     .example('trunkline', 'trunkline serve --config ~/servers.yaml -v --log-file ~/trunkline.log')
     .example('trunkline --http 7411')
     .runs(async () => {
-      // The only option of all commands that serving does not take: the log is what it writes.
+      // Serving takes all global options but this one: its log is its only output for a person.
       throw new UsageError('`trunkline serve` takes no `--quiet`', 'without `-v` it logs warnings and errors only');
     });
