@@ -1,19 +1,23 @@
 // Does the MCP Inspector, which many developers look at a server with, get the same through Trunkline as directly? Its
-// command line, of today and of 2025, asks our fixture server itself, Trunkline over stdio, alone and through a hub, and
-// Trunkline over HTTP with a token. Trunkline runs on the Node in use, as do old Inspectors.
+// command line, of today and of 2025 and in each protocol era, asks a fixture server itself, Trunkline over stdio, alone
+// and through a hub, and Trunkline over HTTP with a token. Trunkline runs on the Node in use, as do old Inspectors.
 import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { delimiter, dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs, promisify } from 'node:util';
 import { bringNode, installPackage } from './packages.mjs';
-import { CLI, EVERYTHING, startTrunkline } from './targets.mjs';
+import { CLI, everything, startTrunkline } from './targets.mjs';
 
-/** One that can send a token, with the SDK of its day, and the newest, which can look for newer servers first. */
+/**
+ * One that can send a token, with the SDK of its day, and the newest, which speaks the `era` that it is told. `servers`
+ * are the eras of the servers behind Trunkline.
+ */
 const INSPECTORS = [
-  { version: '0.16.8', before: '2025-09-25' },
-  { version: '2.12.0' },
-  { version: '2.12.0', flags: ['--protocol-era', 'auto'] },
+  { version: '0.16.8', before: '2025-09-25', servers: ['legacy'] },
+  { version: '2.12.0', era: 'legacy', servers: ['legacy', 'modern'] },
+  { version: '2.12.0', era: 'modern', servers: ['legacy', 'modern'] },
+  { version: '2.12.0', era: 'auto', servers: ['legacy'] },
 ];
 /** What version 2 of the Inspector needs. */
 const NODE_OF_V2 = 24;
@@ -44,7 +48,8 @@ const STEPS = [
   { method: 'resources/templates/list' },
   { method: 'resources/read', flags: ['--uri', 'test://static-binary'] },
   { method: 'resources/read', flags: ['--uri', 'test://template/7/data'] },
-  { method: 'logging/setLevel', flags: ['--log-level', 'info'] },
+  // The modern era has no such request, and the Inspector sends none.
+  { method: 'logging/setLevel', flags: ['--log-level', 'info'], isLegacy: true },
 ];
 
 const STEP_TIMEOUT_MS = 60_000;
@@ -55,7 +60,7 @@ const POLL_MS = 50;
 const { values } = parseArgs({
   options: { inspector: { type: 'string' }, short: { type: 'boolean', default: false } },
 });
-const inspectors = values.inspector === undefined ? INSPECTORS : [{ version: values.inspector }];
+const inspectors = values.inspector === undefined ? INSPECTORS : [{ version: values.inspector, servers: ['legacy'] }];
 const steps = values.short ? STEPS.filter(({ isEssential }) => isEssential) : STEPS;
 
 const run = promisify(execFile);
@@ -63,52 +68,70 @@ const stop = new AbortController();
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.once(signal, () => stop.abort(new Error(signal)));
 
 say('MCP Inspector, through Trunkline and directly');
-const server = await startTrunkline({ [KEY]: EVERYTHING });
-/** All Inspectors share a hub. */
-const HUB = [
-  'TRUNKLINE_HUB=auto',
-  `TRUNKLINE_HUB_DIR=${join(server.folder, 'hubs')}`,
-  `XDG_DATA_HOME=${server.env.XDG_DATA_HOME}`,
-];
+const eras = new Set(inspectors.flatMap(({ servers }) => servers));
+/** By the era of the server. */
+const places = new Map();
 try {
-  const { stdout: token } = await run(process.execPath, [CLI, 'token'], { env: server.env });
-  for (const inspector of inspectors) await compare(await prepare(inspector), token.trim());
-  await endHub();
-  await expectNothingLeft();
+  for (const era of eras) places.set(era, await startPlace(era));
+  for (const inspector of inspectors) {
+    const prepared = await prepare(inspector);
+    for (const era of inspector.servers) await compare(prepared, era);
+  }
+  for (const place of places.values()) {
+    await endHub(place);
+    await expectNothingLeft(place);
+  }
 } finally {
-  await server.close();
+  for (const { server } of places.values()) await server.close();
+}
+
+/** Starts Trunkline with the fixture of an era. All Inspectors of it share a hub. */
+async function startPlace(era) {
+  const server = await startTrunkline({ [KEY]: everything(era) });
+  const { stdout } = await run(process.execPath, [CLI, 'token'], { env: server.env });
+  const hubs = `TRUNKLINE_HUB_DIR=${join(server.folder, 'hubs')}`;
+  const hub = ['TRUNKLINE_HUB=auto', hubs, `XDG_DATA_HOME=${server.env.XDG_DATA_HOME}`];
+  return { server, hub, token: stdout.trim() };
 }
 
 /** Returns how the Inspector is called and run. */
-async function prepare({ version, before, flags = [] }) {
+async function prepare({ version, before, era }) {
   const folder = await installPackage('@modelcontextprotocol/inspector', version, { before });
   const { bin } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
   const isOld = Number.parseInt(version, 10) < 2;
   const node = isOld ? process.execPath : await bringNode(NODE_OF_V2);
   const { stdout } = await run(node, ['--version']);
+  const flags = era === undefined ? [] : ['--protocol-era', era];
   return {
     title: [version, ...flags, `on Node ${stdout.trim().slice(1)}`].join(' '),
-    command: [node, join(folder, bin['mcp-inspector']), '--cli'],
-    flags,
+    command: [node, join(folder, bin['mcp-inspector']), '--cli', ...flags],
+    era,
     // Old ones start themselves once more, with the first `node` that they find.
-    env: { ...server.env, PATH: `${dirname(node)}${delimiter}${process.env.PATH}` },
+    path: `${dirname(node)}${delimiter}${process.env.PATH}`,
   };
 }
 
-/** Prints how the answers to one Inspector compare. */
-async function compare(inspector, token) {
-  const directly = { target: [EVERYTHING.command, ...EVERYTHING.args], prefix: '' };
+/**
+ * Prints how the answers to one Inspector compare. Where it and the server do not understand each other directly, it asks
+ * the fixture of its own era, which offers the same.
+ */
+async function compare({ title: name, command, era = 'legacy', path }, serverEra) {
+  const { server, hub, token } = places.get(serverEra);
+  const inspector = { command, env: { ...server.env, PATH: path } };
+  const own = everything(era === 'auto' ? serverEra : era);
+  const directly = { target: [own.command, ...own.args], prefix: '' };
   const prefix = `${KEY}__`;
   const withToken = (text) => ['--transport', 'http', '--header', `Authorization: Bearer ${text}`];
   const ways = [
     { way: 'stdio', target: [process.execPath, CLI], after: ['--', '--no-hub', '--config', server.config], prefix },
     // An Inspector passes none of these variables on.
-    { way: 'hub', target: ['env', ...HUB, process.execPath, CLI], after: ['--', '--config', server.config], prefix },
+    { way: 'hub', target: ['env', ...hub, process.execPath, CLI], after: ['--', '--config', server.config], prefix },
     { way: 'HTTP', target: [server.url], headers: withToken(token), prefix },
   ];
   const passed = { stdio: 0, hub: 0, HTTP: 0 };
   const faults = [];
-  for (const step of steps) {
+  const ownSteps = steps.filter(({ isLegacy }) => era === 'legacy' || isLegacy !== true);
+  for (const step of ownSteps) {
     const title = [step.method, ...(step.name ?? []), ...(step.flags ?? [])].join(' ');
     const [expected, ...answers] = await Promise.all([directly, ...ways].map((way) => ask(inspector, way, step)));
     const wanted = shown(expected, step.method);
@@ -123,14 +146,14 @@ async function compare(inspector, token) {
   const refused = await ask(inspector, stranger, { method: 'tools/list' });
   if (refused.code === 0 || refused.result !== undefined) faults.push('HTTP: a wrong token was not refused');
 
-  const summary = Object.entries(passed).map(([way, count]) => `${way} ${count} of ${steps.length}`);
-  say(`${inspector.title}: ${summary.join(', ')}`);
+  const summary = Object.entries(passed).map(([way, count]) => `${way} ${count} of ${ownSteps.length}`);
+  say(`${name}, ${serverEra} server: ${summary.join(', ')}`);
   for (const fault of faults) complain(fault);
 }
 
 /** One hub has served all Inspectors, or it was not what they got. */
-async function endHub() {
-  const env = { ...server.env, ...Object.fromEntries(HUB.map((variable) => variable.split('='))) };
+async function endHub({ server, hub }) {
+  const env = { ...server.env, ...Object.fromEntries(hub.map((variable) => variable.split('='))) };
   const trunkline = async (...args) =>
     (await run(process.execPath, [CLI, ...args, '--config', server.config], { env })).stdout;
   const { pid, number } = JSON.parse(await trunkline('hub', 'status', '--json')).hub ?? {};
@@ -140,12 +163,12 @@ async function endHub() {
 }
 
 /** Runs the Inspector once; `result` is what it printed, if that is JSON. */
-async function ask({ command, flags, env }, { target, headers = [], after = [], prefix }, step) {
+async function ask({ command, env }, { target, headers = [], after = [], prefix }, step) {
   const [flag, name] = step.name ?? [];
   const named = name === undefined ? [] : [flag, `${prefix}${name}`];
   // Lists of values go on to the next flag, so that one has to stand between them and the target.
   const what = [...named, ...(step.flags ?? []), ...headers, '--method', step.method];
-  const [program, ...args] = [...command, ...flags, ...what, ...target, ...after];
+  const [program, ...args] = [...command, ...what, ...target, ...after];
   const options = { env, timeout: STEP_TIMEOUT_MS, killSignal: 'SIGKILL', signal: stop.signal };
   const { code = 0, stdout, stderr } = await run(program, args, options).catch((error) => error);
   stop.signal.throwIfAborted();
@@ -191,7 +214,7 @@ function withoutEra(result) {
 }
 
 /** A Trunkline that an Inspector started ends with it. */
-async function expectNothingLeft() {
+async function expectNothingLeft({ server }) {
   const deadline = performance.now() + END_WITHIN_MS;
   for (;;) {
     const { stdout } = await run('ps', ['-A', '-o', 'stat=,pid=,args=']);

@@ -16,8 +16,10 @@ const PROGRAMS = {
   modern: { stdio: join(FIXTURES, 'everything-modern.mjs'), http: join(FIXTURES, 'everything-modern-http.mjs') },
 };
 
-/** The fixture over stdio, as an entry of a configuration. */
-export const EVERYTHING = { command: process.execPath, args: [PROGRAMS.legacy.stdio] };
+/** The fixture of an era over stdio, as an entry of a configuration. */
+export function everything(era) {
+  return { command: process.execPath, args: [PROGRAMS[era].stdio] };
+}
 
 const READY_WITHIN_MS = 15_000;
 const END_WITHIN_MS = 5_000;
@@ -31,8 +33,7 @@ export const TARGETS = {
     return await startServer([PROGRAMS[era].http, String(port)], port);
   },
   Trunkline: (era) => {
-    const entry = { command: process.execPath, args: [PROGRAMS[era].stdio], prefix: '' };
-    return startTrunkline({ everything: entry }, ['--no-auth']);
+    return startTrunkline({ everything: { ...everything(era), prefix: '' } }, ['--no-auth']);
   },
 };
 

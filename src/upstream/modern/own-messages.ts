@@ -15,8 +15,8 @@ export function ownRequest(scan: ScanEnvelope, method: string, params?: Uint8Arr
   return new EnvelopeRequest(envelope);
 }
 
-export function ownNotification(scan: ScanEnvelope, method: string): NotificationEnvelope {
-  const envelope = scan(toBytes(JSON.stringify({ jsonrpc: '2.0', method })));
+export function ownNotification(scan: ScanEnvelope, method: string, params?: object): NotificationEnvelope {
+  const envelope = scan(toBytes(JSON.stringify({ jsonrpc: '2.0', method, params })));
   if (envelope.kind !== 'notification') throw new Error(`Not a notification: ${method}`);
   return envelope;
 }

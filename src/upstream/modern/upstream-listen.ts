@@ -163,7 +163,6 @@ export class UpstreamListen {
   }
 
   #acknowledged(stream: Stream, { bytes, tokens }: NotificationEnvelope): void {
-    const { scan, listener } = this.#options;
     stream.cancelTimer();
     const earlier = this.#current;
     this.#current = stream;
@@ -175,11 +174,19 @@ export class UpstreamListen {
     );
     this.#answerWaiting(stream, (uri) => (uris.has(uri) ? undefined : NOT_REPORTED));
     if (stream.isReplacement) {
-      this.#hasMissed = false;
-      for (const { wish, method } of this.#lists)
-        if (isRecord(honored) && honored[wish] === true) listener.notification(ownNotification(scan, method));
+      const missed = [...stream.uris].filter((uri) => uris.has(uri));
+      this.#reportMissed(isRecord(honored) ? honored : {}, missed);
     }
     this.#goOn();
+  }
+
+  /** Whatever the server reports may have changed while there was no stream. */
+  #reportMissed(honored: Readonly<Record<string, unknown>>, uris: readonly string[]): void {
+    const { scan, listener } = this.#options;
+    this.#hasMissed = false;
+    for (const { wish, method } of this.#lists)
+      if (honored[wish] === true) listener.notification(ownNotification(scan, method));
+    for (const uri of uris) listener.notification(ownNotification(scan, METHODS.resourceUpdated, { uri }));
   }
 
   /** A stream has ended: the server ended it, did not open it, or the gateway does not need it any more. */

@@ -79,6 +79,17 @@ describe('the stream of changes', () => {
     expect(texts()).toEqual(['{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}']);
   });
 
+  it('F151: reports each resource that is subscribed to, too, when it is opened again', async () => {
+    const { acknowledge, subscription, last, say, advance, texts } = await listening();
+    await acknowledge();
+    await subscription('x://a');
+    await acknowledge();
+    await say({ jsonrpc: '2.0', id: last().id, result: {} });
+    await advance(1_000);
+    await acknowledge(last(), { resourceSubscriptions: ['x://a'] });
+    expect(texts()).toEqual([`{"jsonrpc":"2.0","method":"${UPDATED}","params":{"uri":"x://a"}}`]);
+  });
+
   it('is opened again as well when the server cancels it', async () => {
     const { acknowledge, listens, last, say, advance, texts } = await listening();
     await acknowledge();
