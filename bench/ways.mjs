@@ -31,9 +31,7 @@ export function allWays({ against, peers = [] }) {
       commandFor: (server) => [...node(import.meta.resolve('./byte-relay.mjs')), ...server],
     },
     trunkline,
-    ...(against === undefined
-      ? []
-      : [otherBuild(against)]),
+    ...(against === undefined ? [] : [otherBuild(against)]),
     { name: NAIVE, ...gateway, isQuiet: true, start: node(import.meta.resolve('./naive-gateway.mjs')) },
     ...peers.map(toPeer),
   ];

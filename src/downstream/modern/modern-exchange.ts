@@ -10,19 +10,24 @@ import type { Exchange, GatewaySeals, InputRequest, WithdrawInput } from '../por
 import { WireExchange, type WireExchangeOptions } from '../wire-exchange.js';
 import { InputRounds } from './input-rounds.js';
 import { instanceName, requestDigest, type StateContext, wrapServerState } from './input-state.js';
-import { type ModernClient, NOT_ASKING } from './modern-client.js';
+import { type ClientExchange, type ModernClient, NOT_ASKING } from './modern-client.js';
 import { requestedLogLevel } from './request-facts.js';
 import type { SuspendedCalls } from './suspended-calls.js';
 
-export interface ModernExchangeOptions extends WireExchangeOptions {
-  readonly client: ModernClient;
+/** What the requests of one session share. */
+export interface ExchangeContext {
   readonly scan: ScanEnvelope;
   readonly calls: SuspendedCalls<InputRounds>;
   readonly seals: () => GatewaySeals;
-  /** The server's own state, where the request brings it back in the gateway's form. */
-  readonly serverState?: string | undefined;
   /** The client got a request for input as the answer. The call goes on. */
   readonly onSuspended: (exchange: ModernExchange) => void;
+}
+
+export interface ModernExchangeOptions extends WireExchangeOptions {
+  readonly client: ModernClient;
+  readonly shared: ExchangeContext;
+  /** The server's own state, where the request brings it back in the gateway's form. */
+  readonly serverState?: string | undefined;
 }
 
 /** The methods whose results may require input. See the page basic/patterns/mrtr of revision 2026-07-28. */
@@ -31,8 +36,10 @@ const INTERACTIVE: ReadonlySet<string> = new Set([METHODS.callTool, METHODS.getP
 const TOO_MANY = new RpcError(RPC_CODES.internalError, 'Too many calls wait for input of their clients');
 
 /** A request of a client that speaks a revision without a handshake. */
-export class ModernExchange extends WireExchange {
+export class ModernExchange extends WireExchange implements ClientExchange {
   declare readonly client: ModernClient;
+  previous: ClientExchange | undefined;
+  next: ClientExchange | undefined;
   logLevel: Exchange['logLevel'];
   readonly takesInputRequests = true;
   protected readonly form: ModernClient['form'];
@@ -71,12 +78,17 @@ export class ModernExchange extends WireExchange {
       super.answer(response, edits);
       return;
     }
-    const wrapped = wrapServerState(readString(bytes, resultState), this.#context, this.#options.seals().lasting);
+    const wrapped = wrapServerState(
+      readString(bytes, resultState),
+      this.#context,
+      this.#options.shared.seals().lasting,
+    );
     super.answer(response, [...edits, { span: resultState, text: toBytes(JSON.stringify(wrapped)) }]);
   }
 
   requireInput(input: InputRequest): WithdrawInput {
-    const { client, calls } = this.#options;
+    const { client, shared } = this.#options;
+    const { calls } = shared;
     const isFull = this.#rounds === undefined && !calls.admits(client.principal);
     const own = isFull ? TOO_MANY : refusedInput(input.request, client.profile.capabilities);
     const refusal = this.isInteractive ? own : NOT_ASKING;
@@ -93,7 +105,8 @@ export class ModernExchange extends WireExchange {
   }
 
   #beginRounds(): InputRounds {
-    const { calls, scan, seals, envelope, reply, onSuspended } = this.#options;
+    const { envelope, reply, shared } = this.#options;
+    const { calls, scan, seals, onSuspended } = shared;
     const { lasting, run } = seals();
     const rounds = new InputRounds({
       ...{ clock: this.#clock, scan, calls, seal: lasting, id: calls.nextId(run), instance: instanceName(run) },

@@ -18,6 +18,7 @@ const SETTLED_TTL_MS = 300_000;
 const MISSING = { type: 1, ttl: 2, scope: 4, meta: 8 } as const;
 
 const COMPLETE = '"resultType":"complete"';
+const NO_EDITS: readonly Edit[] = [];
 const CLOSE = toBytes('}');
 const SERVER_INFO = 'io.modelcontextprotocol/serverInfo';
 /** Resource not found; a URL has to be visited before. Each with the code of 2026-07-28 that comes closest. */
@@ -38,20 +39,22 @@ export interface ModernFormOptions {
  */
 export class ModernForm implements AnswerForm {
   readonly #options: ModernFormOptions;
-  readonly #serverInfo: string;
+  /** A member of `_meta`, before a comma. */
+  readonly #serverInfo: Uint8Array;
   readonly #meta: string;
-  /** What was added to results, by the sum of what was missing. */
+  /** What was added to results, before a comma, by the sum of what was missing. */
   readonly #added: (Uint8Array | undefined)[] = [];
 
   constructor(options: ModernFormOptions) {
     this.#options = options;
-    this.#serverInfo = `${JSON.stringify(SERVER_INFO)}:${JSON.stringify(options.serverInfo)}`;
-    this.#meta = `"_meta":{${this.#serverInfo}}`;
+    const serverInfo = `${JSON.stringify(SERVER_INFO)}:${JSON.stringify(options.serverInfo)}`;
+    this.#serverInfo = toBytes(`${serverInfo},`);
+    this.#meta = `"_meta":{${serverInfo}}`;
   }
 
   edits({ bytes, result, tokens }: ResponseEnvelope, method: string): readonly Edit[] {
     if (result === undefined) return errorEdits(bytes, tokens.errorCode);
-    if (!isObject(bytes, result)) return [];
+    if (!isObject(bytes, result)) return NO_EDITS;
     const { resultType, ttlMs, cacheScope, resultMeta, resultServerInfo } = tokens;
     let missing = 0;
     if (resultType === undefined) missing += MISSING.type;
@@ -61,9 +64,9 @@ export class ModernForm implements AnswerForm {
       if (cacheScope === undefined) missing += MISSING.scope;
     }
     if (resultMeta === undefined) missing += MISSING.meta;
-    const own = missing === 0 ? [] : [addFirst(bytes, result, this.#members(missing))];
+    const own = missing === 0 ? NO_EDITS : [addFirst(bytes, result, this.#members(missing))];
     const isUnnamed = resultMeta !== undefined && resultServerInfo === undefined && isObject(bytes, resultMeta);
-    return isUnnamed ? [...own, addFirst(bytes, resultMeta, toBytes(this.#serverInfo))] : own;
+    return isUnnamed ? [...own, addFirst(bytes, resultMeta, this.#serverInfo)] : own;
   }
 
   result(result: Uint8Array, method: string): Uint8Array {
@@ -75,8 +78,8 @@ export class ModernForm implements AnswerForm {
     // Lists of the gateway's own have no `_meta`, and may be large.
     const [meta] = isList ? [] : valuesAt(result, span, ['_meta']);
     if (meta === undefined) members.push(this.#meta);
-    else edits.push(addFirst(result, meta, toBytes(this.#serverInfo)));
-    edits.push(addFirst(result, span, toBytes(members.join())));
+    else edits.push(addFirst(result, meta, this.#serverInfo));
+    edits.push(addFirst(result, span, toBytes(`${members.join()},`)));
     return splice({ bytes: result, span, edits });
   }
 
@@ -85,7 +88,7 @@ export class ModernForm implements AnswerForm {
     return join([toBytes(`{"resultType":"input_required",${this.#meta},`), members, CLOSE]);
   }
 
-  /** The missing members as JSON. There are few combinations. */
+  /** The missing members as JSON, before a comma. There are few combinations. */
   #members(missing: number): Uint8Array {
     let members = this.#added[missing];
     if (members === undefined) {
@@ -96,7 +99,7 @@ export class ModernForm implements AnswerForm {
         [MISSING.meta, this.#meta],
       ];
       const wanted = texts.flatMap(([bit, text]) => ((missing & bit) === 0 ? [] : [text]));
-      members = toBytes(wanted.join());
+      members = toBytes(`${wanted.join()},`);
       this.#added[missing] = members;
     }
     return members;
@@ -121,7 +124,7 @@ const CACHEABLE: ReadonlySet<string> = new Set([
 
 /** Replaces the codes that earlier revisions define, and revision 2026-07-28 forbids. */
 function errorEdits(bytes: Uint8Array, code: Span | undefined): readonly Edit[] {
-  if (code === undefined) return [];
+  if (code === undefined) return NO_EDITS;
   const text = OLD_CODES.get(readText(bytes, code));
-  return text === undefined ? [] : [{ span: code, text }];
+  return text === undefined ? NO_EDITS : [{ span: code, text }];
 }

@@ -20,8 +20,8 @@ import type { InputRounds } from './input-rounds.js';
 import type { Listen } from './listen.js';
 import { readFilter } from './listen-filter.js';
 import { ModernClient } from './modern-client.js';
-import { ModernExchange } from './modern-exchange.js';
-import { factsKey, readProfile, refusedFacts } from './request-facts.js';
+import { type ExchangeContext, ModernExchange } from './modern-exchange.js';
+import { copyFacts, factsKey, readProfile, refusedFacts, type StatedFacts, statesSame } from './request-facts.js';
 import { RetriedRequest } from './retried-request.js';
 import { SuspendedCalls } from './suspended-calls.js';
 
@@ -71,13 +71,9 @@ class ModernSession implements EraSession {
     sendUnsolicited: () => {},
     settled: (exchange) => this.#settled(exchange),
   };
-  readonly #onSuspended = (exchange: ModernExchange) => {
-    // The client may use the id for another request from now on.
-    if (!this.#suspended.has(exchange)) this.#inFlight.delete(exchange.key, exchange);
-    this.#suspended.add(exchange);
-  };
+  readonly #shared: ExchangeContext;
   /** Clients rarely change what they state. */
-  #lastKey: string | undefined;
+  #lastFacts: StatedFacts | undefined;
   #lastClient: ModernClient | undefined;
   #profile: ClientProfile | undefined;
   #isClosed = false;
@@ -86,6 +82,9 @@ class ModernSession implements EraSession {
     this.#options = options;
     this.#transport = transport;
     this.#calls = calls;
+    const { scan, gateway } = options;
+    const onSuspended = (exchange: ModernExchange) => this.#onSuspended(exchange);
+    this.#shared = { scan, calls, seals: () => sealsOf(gateway), onSuspended };
   }
 
   get revision(): string | undefined {
@@ -208,11 +207,17 @@ class ModernSession implements EraSession {
   }
 
   #serve(envelope: RequestEnvelope, key: IdKey, reply: ReplyChannel, client: ModernClient, serverState?: string): void {
-    const { clock, scan, gateway, onInternalError } = this.#options;
+    const { clock, onInternalError } = this.#options;
+    const owner = this.#owner;
     const exchange = new ModernExchange({
-      ...{ envelope, client, key, reply, clock, scan, serverState, owner: this.#owner, calls: this.#calls },
-      seals: () => sealsOf(gateway),
-      onSuspended: this.#onSuspended,
+      envelope,
+      client,
+      key,
+      reply,
+      serverState,
+      clock,
+      owner,
+      shared: this.#shared,
     });
     this.#inFlight.add(key, exchange);
     client.began(exchange);
@@ -225,8 +230,14 @@ class ModernSession implements EraSession {
     }
   }
 
+  #onSuspended(exchange: ModernExchange): void {
+    // The client may use the id for another request from now on.
+    if (!this.#suspended.has(exchange)) this.#inFlight.delete(exchange.key, exchange);
+    this.#suspended.add(exchange);
+  }
+
   #settled(exchange: ModernExchange): void {
-    if (!this.#suspended.delete(exchange)) this.#inFlight.delete(exchange.key, exchange);
+    if (this.#suspended.size === 0 || !this.#suspended.delete(exchange)) this.#inFlight.delete(exchange.key, exchange);
     exchange.client.ended(exchange);
   }
 
@@ -245,15 +256,16 @@ class ModernSession implements EraSession {
 
   /** The client that states what this request states. */
   #clientOf(request: RequestEnvelope): ModernClient {
+    const isSame = this.#lastFacts !== undefined && statesSame(request, this.#lastFacts);
+    if (isSame && this.#lastClient !== undefined) return this.#lastClient;
     const key = factsKey(request);
-    if (key === this.#lastKey && this.#lastClient !== undefined) return this.#lastClient;
     const known = this.#clients.get(key);
     const transport = this.#transport;
     const client = known ?? new ModernClient({ ...this.#options, transport, profile: readProfile(request) });
     this.#profile = client.profile;
     this.#clients.delete(key);
     this.#clients.set(key, client);
-    this.#lastKey = key;
+    this.#lastFacts = copyFacts(request);
     this.#lastClient = client;
     this.#forgetIdle();
     return client;

@@ -59,7 +59,7 @@ export class ModernRequest implements RequestHandler, SentRequest {
   #round: InputRound | undefined;
   #rounds = 0;
   #pauseMs = FIRST_PAUSE_MS;
-  #cancelTimer: Cancel = () => {};
+  #cancelTimer: Cancel | undefined;
   #more: Uint8Array | undefined;
   #progressed: number | undefined;
   #hasReselected = false;
@@ -180,7 +180,7 @@ export class ModernRequest implements RequestHandler, SentRequest {
       isAccepted: (url) => this.#accepted.has(url),
       accepted: (url) => this.#accepted.add(url),
       onEnd: (end) => {
-        this.#cancelTimer();
+        this.#cancelTimer?.();
         if (end.kind === 'complete') goOn(end.responses);
         else this.#refuse(end);
       },
@@ -233,8 +233,9 @@ export class ModernRequest implements RequestHandler, SentRequest {
   #settle(outcome: Outcome): void {
     if (this.#isSettled) return;
     this.#isSettled = true;
-    this.#cancelTimer();
-    this.#context.suspended.delete(this);
+    this.#cancelTimer?.();
+    const { suspended } = this.#context;
+    if (suspended.size > 0) suspended.delete(this);
     const { handler } = this.#options;
     if (outcome.kind === 'answered')
       for (const elicitationId of this.#mintedIds ?? [])
