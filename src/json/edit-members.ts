@@ -68,7 +68,9 @@ export function removeFound(
   }
   if (start < 0) return edits;
   const edit = removal(bytes, start, end);
-  return edit === undefined ? undefined : [...edits, edit];
+  if (edit === undefined) return undefined;
+  edits.push(edit);
+  return edits;
 }
 
 /** Removes the members from `start` to `end` with the comma behind them, or before them if they are the last ones. */

@@ -53,7 +53,11 @@ export function buildTree(paths: readonly (readonly string[])[]): { root: WatchN
 export function findPlain(node: WatchNode, bytes: Uint8Array, at: number): WatchNode | undefined {
   const candidates = node.byFirst[bytes[at + 1] ?? 0];
   if (candidates === undefined) return undefined;
-  for (const member of candidates) if (equalsAt(bytes, at, member.quotedKey)) return member;
+  for (const member of candidates) {
+    const { quotedKey } = member;
+    // Many keys begin alike and differ in their length.
+    if (bytes[at + quotedKey.length - 1] === QUOTE && equalsAt(bytes, at, quotedKey)) return member;
+  }
   return undefined;
 }
 

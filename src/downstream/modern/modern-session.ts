@@ -82,9 +82,8 @@ class ModernSession implements EraSession {
     this.#options = options;
     this.#transport = transport;
     this.#calls = calls;
-    const { scan, gateway } = options;
-    const onSuspended = (exchange: ModernExchange) => this.#onSuspended(exchange);
-    this.#shared = { scan, calls, seals: () => sealsOf(gateway), onSuspended };
+    const seals = () => sealsOf(options.gateway);
+    this.#shared = { scan: options.scan, calls, seals, onSuspended: (exchange) => this.#onSuspended(exchange) };
   }
 
   get revision(): string | undefined {
@@ -102,7 +101,8 @@ class ModernSession implements EraSession {
   mirroredParams(call: RequestEnvelope): readonly MirroredParam[] {
     const { bytes, tokens } = call;
     if (this.#isClosed || tokens.name === undefined || !isString(bytes, tokens.name)) return [];
-    return this.#clientOf(call).session.mirroredParams(readString(bytes, tokens.name));
+    if (refusedFacts(call) !== undefined) return [];
+    return (this.#knownClient(call) ?? this.#clientOf(call)).session.mirroredParams(readString(bytes, tokens.name));
   }
 
   receive(message: Envelope, reply: ReplyChannel): boolean {
@@ -130,20 +130,21 @@ class ModernSession implements EraSession {
 
   #request(request: RequestEnvelope, reply: ReplyChannel): void {
     const { onInternalError } = this.#options;
-    const refusal = refusedFacts(request);
+    const known = this.#knownClient(request);
+    const refusal = known === undefined ? refusedFacts(request) : undefined;
     if (refusal !== undefined) {
       reply.answer(errorMessage(rawId(request), refusal));
       return;
     }
     try {
-      this.#accepted(request, reply);
+      this.#accepted(request, reply, known);
     } catch (error) {
       reportInternalError(error, onInternalError);
       reply.answer(errorMessage(rawId(request), internalError()));
     }
   }
 
-  #accepted(request: RequestEnvelope, reply: ReplyChannel): void {
+  #accepted(request: RequestEnvelope, reply: ReplyChannel, known: ModernClient | undefined): void {
     const { method } = request;
     if (method === METHODS.discover) {
       reply.answer(resultMessage(rawId(request), discover(request, this.#transport, this.#options)));
@@ -163,7 +164,7 @@ class ModernSession implements EraSession {
       this.#listen(request, key, reply);
       return;
     }
-    const client = this.#clientOf(request);
+    const client = known ?? this.#clientOf(request);
     const { requestState } = request.tokens;
     if (requestState === undefined) this.#serve(request, key, reply, client);
     else {
@@ -254,10 +255,14 @@ class ModernSession implements EraSession {
     for (const client of this.#clients.values()) client.session.notified(notification);
   }
 
-  /** The client that states what this request states. */
+  /** The client of the last request, if this one states the same: that was not refused. */
+  #knownClient(request: RequestEnvelope): ModernClient | undefined {
+    const facts = this.#lastFacts;
+    return facts !== undefined && statesSame(request, facts) ? this.#lastClient : undefined;
+  }
+
+  /** The client that states what this request states, which is not refused. */
   #clientOf(request: RequestEnvelope): ModernClient {
-    const isSame = this.#lastFacts !== undefined && statesSame(request, this.#lastFacts);
-    if (isSame && this.#lastClient !== undefined) return this.#lastClient;
     const key = factsKey(request);
     const known = this.#clients.get(key);
     const transport = this.#transport;

@@ -40,19 +40,28 @@ function missing(name: string, kind: string): RpcError {
   return new RpcError(RPC_CODES.invalidParams, `_meta["io.modelcontextprotocol/${name}"] must be ${kind}`);
 }
 
-/** What a client states about itself in its requests, byte for byte. */
+/** What a client states in its requests, byte for byte. */
 export interface StatedFacts {
+  readonly version: Uint8Array | undefined;
   readonly capabilities: Uint8Array | undefined;
   readonly clientInfo: Uint8Array | undefined;
 }
 
-export function copyFacts({ bytes, tokens: { eraCapabilities, eraClientInfo } }: RequestEnvelope): StatedFacts {
-  return { capabilities: bytesAt(bytes, eraCapabilities), clientInfo: bytesAt(bytes, eraClientInfo) };
+export function copyFacts({ bytes, tokens }: RequestEnvelope): StatedFacts {
+  return {
+    version: bytesAt(bytes, tokens.eraVersion),
+    capabilities: bytesAt(bytes, tokens.eraCapabilities),
+    clientInfo: bytesAt(bytes, tokens.eraClientInfo),
+  };
 }
 
 /** Whether the request states these facts. Makes no text of it, because most requests state those of the one before. */
-export function statesSame({ bytes, tokens }: RequestEnvelope, { capabilities, clientInfo }: StatedFacts): boolean {
-  return isSame(bytes, tokens.eraCapabilities, capabilities) && isSame(bytes, tokens.eraClientInfo, clientInfo);
+export function statesSame({ bytes, tokens }: RequestEnvelope, facts: StatedFacts): boolean {
+  return (
+    isSame(bytes, tokens.eraVersion, facts.version) &&
+    isSame(bytes, tokens.eraCapabilities, facts.capabilities) &&
+    isSame(bytes, tokens.eraClientInfo, facts.clientInfo)
+  );
 }
 
 function isSame(bytes: Uint8Array, span: Span | undefined, expected: Uint8Array | undefined): boolean {
@@ -94,7 +103,8 @@ function withoutRootChanges(capabilities: Uint8Array): Uint8Array {
 
 /** Without a level, a client gets no log messages. See the page server/utilities/logging of revision 2026-07-28. */
 export function requestedLogLevel({ bytes, tokens: { eraLogLevel } }: RequestEnvelope): Exchange['logLevel'] {
-  const level = eraLogLevel !== undefined && isString(bytes, eraLogLevel) ? readString(bytes, eraLogLevel) : '';
+  if (eraLogLevel === undefined) return 'off';
+  const level = isString(bytes, eraLogLevel) ? readString(bytes, eraLogLevel) : '';
   return isLogLevel(level) ? level : 'off';
 }
 

@@ -240,8 +240,12 @@ export class ModernRequest implements RequestHandler, SentRequest {
     if (outcome.kind === 'answered')
       for (const elicitationId of this.#mintedIds ?? [])
         handler.send?.(notificationMessage(METHODS.elicitationComplete, { elicitationId }));
-    const isOther = outcome.kind === 'answered' && handler.takesInputRequests !== true;
-    handler.settle(isOther ? { ...outcome, edits: withoutResultMembers(outcome.response) } : outcome);
+    if (outcome.kind === 'failed' || handler.takesInputRequests === true) {
+      handler.settle(outcome);
+    } else {
+      const { kind, response, at } = outcome;
+      handler.settle({ kind, response, at, edits: withoutResultMembers(response) });
+    }
   }
 
   get #remainingMs(): number {
