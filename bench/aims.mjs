@@ -73,7 +73,7 @@ function ofEras(era, serverEra, atMost) {
     aim: `${shown}, ${pair} ÷ legacy pair`,
     of: ({ eras }) => eras && median(ratios(eras, pair, measure, LEGACY_PAIR)),
     atMost,
-    wide: 3,
+    wide: 4,
   }));
 }
 
