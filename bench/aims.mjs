@@ -1,3 +1,4 @@
+import { LEGACY_PAIR, pairName } from './era-calls.mjs';
 import { ASLEEP_P99, STREAMING_P99 } from './neighbours.mjs';
 import { table } from './page.mjs';
 import { worstPayloadRatio } from './payloads.mjs';
@@ -24,6 +25,8 @@ const AIMS = [
   { aim: 'Resident memory after it ÷ idle', of: ofMemory(({ after, idle }) => after / idle), atMost: 1.2 },
   { aim: '`tools/list` of 10,000 tools, slowest page', of: ofManyTools, unit: 'ms', atMost: 3 },
   { aim: '`initialize` answered', of: ofStarts, unit: 'ms', atMost: 150 },
+  ...ofEras('modern', 'modern', 1.15),
+  ...ofEras('modern', 'legacy', 1.3),
 ];
 
 /** The aims that something was measured for, and whether they are met. */
@@ -59,6 +62,19 @@ function ofPayloads(beginning) {
 
 function beside(measure) {
   return ({ neighbours }) => neighbours && median(ratios(neighbours, TRUNKLINE, measure, RELAY));
+}
+
+function ofEras(era, serverEra, atMost) {
+  const pair = pairName(era, serverEra);
+  return [
+    ['p50', 'p50 of a call'],
+    ['cpuTogether', 'CPU of a call with 64 in flight'],
+  ].map(([measure, shown]) => ({
+    aim: `${shown}, ${pair} ÷ legacy pair`,
+    of: ({ eras }) => eras && median(ratios(eras, pair, measure, LEGACY_PAIR)),
+    atMost,
+    wide: 4,
+  }));
 }
 
 function ofManyTools({ manyTools }) {

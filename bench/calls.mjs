@@ -4,9 +4,9 @@ import { median, quantile, shownRatio } from './statistics.mjs';
 import { DIRECT, IN_FLIGHT, LIMITED, OpenWay, RELAY, TRUNKLINE, tinyServer } from './ways.mjs';
 
 /** The first rounds find code that is not compiled yet; they are not counted. */
-const WARM_UP_ROUNDS = 2;
+export const WARM_UP_ROUNDS = 2;
 /** Calls in flight together take a fraction of the time each, so there can be more of them. */
-const IN_FLIGHT_FACTOR = 4;
+export const IN_FLIGHT_FACTOR = 4;
 
 /**
  * Small calls: one at a time, and many in flight. By way and round; times are in µs. Trunkline is measured with default
@@ -40,7 +40,7 @@ export async function measureCalls(allWays, folder, { rounds, calls }) {
 }
 
 /** With the CPU time of what stands between, in µs a call. */
-async function measured(way, { client, tool }, options) {
+export async function measured(way, { client, tool }, options) {
   const before = await way.ask('cpu');
   const result = await client.echo(tool, options);
   const after = await way.ask('cpu');

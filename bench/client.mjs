@@ -6,6 +6,13 @@ const PROBE = import.meta.resolve('./probe.mjs');
 const END_WITHIN_MS = 5_000;
 const TEXT = 'hello';
 
+/** What a program without a handshake states in each request, with as much of it as Claude Code has. */
+const MODERN_META = {
+  'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+  'io.modelcontextprotocol/clientInfo': { name: 'claude-code', version: '2.1.0', title: 'Claude Code' },
+  'io.modelcontextprotocol/clientCapabilities': { roots: {}, elicitation: { form: {}, url: {} } },
+};
+
 /**
  * The measuring client: starts an MCP server as a child process and does as little as possible besides, so that what
  * is measured is the server and what stands before it.
@@ -19,12 +26,18 @@ export class Client {
   #lastId = 0;
   #waiting = new Map();
   #names = [];
+  /** Members that every request has, by the client's era. */
+  #params;
   #isClosing = false;
   /** Each ends something that is being waited for when the child ends or says something wrong. */
   #failures = new Set();
 
-  /** With `isProbed`, a Node program tells what it takes of the machine. `child` is what runs already, if it does. */
-  constructor([command, ...args], { isProbed = false, isQuiet = false, child } = {}) {
+  /**
+   * With `isProbed`, a Node program tells what it takes of the machine. `era` is the client's. `child` is what runs
+   * already, if it does.
+   */
+  constructor([command, ...args], { isProbed = false, isQuiet = false, era = 'legacy', child } = {}) {
+    this.#params = era === 'modern' ? { _meta: MODERN_META } : {};
     const stderr = isQuiet ? 'ignore' : 'inherit';
     this.#child =
       child ??
@@ -46,7 +59,16 @@ export class Client {
     return [child, second].map((each) => new Client([command, ...args], { child: each }));
   }
 
+  get #isModern() {
+    return this.#params._meta !== undefined;
+  }
+
+  /** Without a handshake, asks what the server is. */
   async initialize() {
+    if (this.#isModern) {
+      resultOf(await this.#answer('server/discover', {}));
+      return;
+    }
     const clientInfo = { name: 'bench', version: '1.0.0' };
     const answer = await this.#answer('initialize', { protocolVersion: '2025-06-18', capabilities: {}, clientInfo });
     resultOf(answer);
@@ -54,7 +76,7 @@ export class Client {
 
   /** Says that the session is open, and waits until so many tools are listed. */
   async open(count = 1) {
-    this.#send(`${JSON.stringify({ jsonrpc: '2.0', method: 'notifications/initialized' })}\n`);
+    if (!this.#isModern) this.#send(`${JSON.stringify({ jsonrpc: '2.0', method: 'notifications/initialized' })}\n`);
     const deadline = performance.now() + OPEN_WITHIN_MS;
     do {
       this.#names = (await this.list()).map(({ name }) => name);
@@ -112,7 +134,8 @@ export class Client {
    */
   call(tool, args, { count = Number.POSITIVE_INFINITY, inFlight = 1, isApart = false, isOver = () => false, check }) {
     const head = '{"jsonrpc":"2.0","id":';
-    const tail = `,"method":"tools/call","params":{"name":"${tool}","arguments":${args}}}\n`;
+    const more = this.#isModern ? `,${JSON.stringify(this.#params).slice(1, -1)}` : '';
+    const tail = `,"method":"tools/call","params":{"name":"${tool}","arguments":${args}${more}}}\n`;
     const rest = tail.length < LARGE_CHARACTERS ? tail : Buffer.from(tail);
     const durations = [];
     let sent = 0;
@@ -160,7 +183,7 @@ export class Client {
     return this.#operation((resolve) => {
       const id = this.#nextId();
       this.#waiting.set(id, resolve);
-      this.#send(`${JSON.stringify({ jsonrpc: '2.0', id, method, params })}\n`);
+      this.#send(`${JSON.stringify({ jsonrpc: '2.0', id, method, params: { ...params, ...this.#params } })}\n`);
     });
   }
 

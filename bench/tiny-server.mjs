@@ -1,5 +1,6 @@
 // The smallest MCP server that can be measured through. It answers at once, and knows what it answers beforehand.
-// `tiny-server.mjs --tools COUNT` has so many tools more that nobody calls.
+// `tiny-server.mjs --tools COUNT` has so many tools more that nobody calls. `tiny-server.mjs --modern` speaks revision
+// 2026-07-28 instead of those with a handshake.
 import { Lines } from './lines.mjs';
 import { textOf } from './payload.mjs';
 
@@ -14,6 +15,13 @@ const TOOLS = [
   ...Array.from({ length: process.argv[2] === '--tools' ? Number(process.argv[3]) : 0 }, (_, index) => idleTool(index)),
 ];
 const UNKNOWN_METHOD = { code: -32601, message: 'Method not found' };
+
+const INFO = { name: 'tiny', version: '1.0.0' };
+const CAPABILITIES = { tools: {} };
+/** What servers made with the official SDK write into each result of revision 2026-07-28. */
+const OF_RESULTS = { resultType: 'complete', _meta: { 'io.modelcontextprotocol/serverInfo': INFO } };
+const OF_LISTS = { ...OF_RESULTS, ttlMs: 0, cacheScope: 'private' };
+const isModern = process.argv[2] === '--modern';
 
 const lines = new Lines();
 const produced = new Map();
@@ -62,22 +70,29 @@ function callTool(id, { name, arguments: args }) {
 }
 
 function resultOf(method, params) {
+  if (isModern) return modernResultOf(method);
   switch (method) {
     case 'tools/list':
       return { tools: TOOLS };
     case 'initialize':
-      return {
-        protocolVersion: params.protocolVersion,
-        capabilities: { tools: {} },
-        serverInfo: { name: 'tiny', version: '1.0.0' },
-      };
+      return { protocolVersion: params.protocolVersion, capabilities: CAPABILITIES, serverInfo: INFO };
     case 'ping':
       return {};
   }
 }
 
+function modernResultOf(method) {
+  switch (method) {
+    case 'tools/list':
+      return { tools: TOOLS, ...OF_LISTS };
+    case 'server/discover':
+      return { supportedVersions: ['2026-07-28'], capabilities: CAPABILITIES, ...OF_LISTS };
+  }
+}
+
 function textResult(text) {
-  return { content: [{ type: 'text', text }] };
+  const content = [{ type: 'text', text }];
+  return isModern ? { content, ...OF_RESULTS } : { content };
 }
 
 function say(id, result) {

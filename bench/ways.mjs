@@ -23,7 +23,6 @@ export function tinyServer(...args) {
  * gateways, `NAME=COMMAND` with `{config}` in the place of a file like Claude Desktop's.
  */
 export function allWays({ against, peers = [] }) {
-  const cli = (file) => [process.execPath, file, '--config'];
   return [
     { name: DIRECT, commandFor: (server) => server },
     {
@@ -32,9 +31,7 @@ export function allWays({ against, peers = [] }) {
       commandFor: (server) => [...node(import.meta.resolve('./byte-relay.mjs')), ...server],
     },
     trunkline,
-    ...(against === undefined
-      ? []
-      : [{ ...trunkline, name: OTHER_BUILD, start: cli(resolve(against, 'dist/cli.js')) }]),
+    ...(against === undefined ? [] : [otherBuild(against)]),
     { name: NAIVE, ...gateway, isQuiet: true, start: node(import.meta.resolve('./naive-gateway.mjs')) },
     ...peers.map(toPeer),
   ];
@@ -47,6 +44,11 @@ export const trunkline = {
   ...gateway,
   start: [...node(import.meta.resolve('../dist/cli.js')), '--config'],
 };
+
+/** The build of another checkout. */
+export function otherBuild(checkout) {
+  return { ...trunkline, name: OTHER_BUILD, start: [process.execPath, resolve(checkout, 'dist/cli.js'), '--config'] };
+}
 
 /** Trunkline with a concurrency limit, so that most calls in flight wait in its queue. */
 export const LIMITED = { ...trunkline, name: `Trunkline, concurrency ${LIMIT}`, limits: { concurrency: LIMIT } };
@@ -117,10 +119,10 @@ function paired({ start }, servers) {
   ]);
 }
 
-function shared({ name, start, style, limits, isProbed, isQuiet }, folder, servers) {
+function shared({ name, start, style, limits, era, isProbed, isQuiet }, folder, servers) {
   const config = writeConfig(folder, `${name.replaceAll(/\W/g, '-')}.json`, servers, { style, limits });
   const command = style === undefined ? [...start, config] : start.map((word) => word.replace('{config}', config));
-  const client = new Client(command, { isProbed, isQuiet });
+  const client = new Client(command, { isProbed, isQuiet, era });
   return new Map(Object.keys(servers).map((key) => [key, client]));
 }
 

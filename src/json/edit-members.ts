@@ -1,4 +1,15 @@
-import { CLOSE_BRACE, COMMA, readString, type Span, skipWhitespace, visitMembers } from './json-text.js';
+import { QUOTE } from './json-string.js';
+import {
+  CLOSE_BRACE,
+  COLON,
+  COMMA,
+  equalsAt,
+  OPEN_BRACE,
+  readString,
+  type Span,
+  skipWhitespace,
+  visitMembers,
+} from './json-text.js';
 import type { Edit } from './splice.js';
 
 /** What to change in an object. */
@@ -24,6 +35,56 @@ export function editMembers(bytes: Uint8Array, object: Span, { removes, add }: M
   const isAlone = members.every(({ isRemoved }) => isRemoved);
   edits.push({ span: { start: at, end: at }, text: isAlone ? add : afterComma(add) });
   return edits;
+}
+
+/**
+ * The edits of `editMembers` that remove members whose values were found before, without a look at any other member.
+ * `keys` are with their quotes. Returns `undefined` if the members are not in the order of the keys, or if they are not
+ * written as `JSON.stringify` does.
+ */
+export function removeFound(
+  bytes: Uint8Array,
+  keys: readonly Uint8Array[],
+  values: readonly (Span | undefined)[],
+): Edit[] | undefined {
+  const edits: Edit[] = [];
+  let start = -1;
+  let end = -1;
+  for (let index = 0; index < keys.length; index += 1) {
+    const quotedKey = keys[index];
+    const value = values[index];
+    if (quotedKey === undefined || value === undefined) continue;
+    const key = value.start - 1 - quotedKey.length;
+    if (key < end || bytes[value.start - 1] !== COLON || !equalsAt(bytes, key, quotedKey)) return undefined;
+    if (start < 0) {
+      start = key;
+    } else if (key !== end + 1) {
+      const edit = removal(bytes, start, end);
+      if (edit === undefined) return undefined;
+      edits.push(edit);
+      start = key;
+    }
+    end = value.end;
+  }
+  if (start < 0) return edits;
+  const edit = removal(bytes, start, end);
+  if (edit === undefined) return undefined;
+  edits.push(edit);
+  return edits;
+}
+
+/** Removes the members from `start` to `end` with the comma behind them, or before them if they are the last ones. */
+function removal(bytes: Uint8Array, start: number, end: number): Edit | undefined {
+  const before = bytes[start - 1];
+  const isFirst = before === OPEN_BRACE;
+  if (!isFirst && (before !== COMMA || isWhitespace(bytes[start - 2]))) return undefined;
+  if (bytes[end] === CLOSE_BRACE) return { span: { start: isFirst ? start : start - 1, end }, text: NOTHING };
+  const isBetween = bytes[end] === COMMA && bytes[end + 1] === QUOTE;
+  return isBetween ? { span: { start, end: end + 1 }, text: NOTHING } : undefined;
+}
+
+function isWhitespace(byte: number | undefined): boolean {
+  return byte === undefined || byte <= 0x20;
 }
 
 /** A member from its key to the end of its value. */
@@ -63,18 +124,12 @@ function afterComma(text: Uint8Array): Uint8Array {
 }
 
 /**
- * Adds members at the beginning of an object, which need not be read to its end. `members` is JSON without the braces and
- * contains no name that the object has.
+ * Adds members at the beginning of an object, which need not be read to its end. `members` is JSON without the braces, ends
+ * with a comma, which an empty object does not need, and contains no name that the object has.
  */
 export function addFirst(bytes: Uint8Array, object: Span, members: Uint8Array): Edit {
   const at = object.start + 1;
   const isEmpty = bytes[skipWhitespace(bytes, at)] === CLOSE_BRACE;
-  return { span: { start: at, end: at }, text: isEmpty ? members : beforeComma(members) };
-}
-
-function beforeComma(text: Uint8Array): Uint8Array {
-  const out = new Uint8Array(text.length + 1);
-  out.set(text);
-  out[text.length] = COMMA;
-  return out;
+  const span = { start: at, end: at };
+  return isEmpty ? { span, text: members, part: { start: 0, end: members.length - 1 } } : { span, text: members };
 }

@@ -14,7 +14,7 @@ export interface Span {
 export const TOO_DEEP = -2;
 
 export const COMMA = 0x2c;
-const COLON = 0x3a;
+export const COLON = 0x3a;
 const ZERO = 0x30;
 const NINE = 0x39;
 export const OPEN_BRACKET = 0x5b;
@@ -57,6 +57,14 @@ export function skipValue(bytes: Uint8Array, at: number, depth: number): number 
     default:
       return skipNumber(bytes, at);
   }
+}
+
+/** Whether these bytes stand at `at`. */
+export function equalsAt(bytes: Uint8Array, at: number, expected: Uint8Array): boolean {
+  for (let index = 0; index < expected.length; index += 1) {
+    if (bytes[at + index] !== expected[index]) return false;
+  }
+  return true;
 }
 
 /** Calls `visit` with the spans of each member's key (quotes included) and value; returns as `skipValue` does. */

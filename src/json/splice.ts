@@ -85,13 +85,22 @@ function copy(from: Uint8Array, start: number, end: number, to: Uint8Array, at: 
   return target;
 }
 
-/** Sorts edits by position. Nearly every call has two, so those are not passed to `sort`. */
+/** Sorts edits by position. Nearly every message has two, and most others have them in order, so those are not passed to `sort`. */
 function inOrder(edits: readonly Edit[]): readonly Edit[] {
   const [first, second] = edits;
-  if (edits.length !== 2 || first === undefined || second === undefined) {
-    return [...edits].sort((a, b) => a.span.start - b.span.start);
+  if (edits.length === 2 && first !== undefined && second !== undefined) {
+    return first.span.start <= second.span.start ? edits : [second, first];
   }
-  return first.span.start <= second.span.start ? edits : [second, first];
+  return areInOrder(edits) ? edits : [...edits].sort((a, b) => a.span.start - b.span.start);
+}
+
+function areInOrder(edits: readonly Edit[]): boolean {
+  let position = 0;
+  for (const { span } of edits) {
+    if (span.start < position) return false;
+    position = span.start;
+  }
+  return true;
 }
 
 /** Returns the edits of both lists. Avoids an allocation when one of them is empty, as it is for most messages. */

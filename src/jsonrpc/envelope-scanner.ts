@@ -2,6 +2,7 @@ import { BACKSLASH, NOT_JSON, skipString } from '../json/json-string.js';
 import {
   CLOSE_BRACE,
   COMMA,
+  equalsAt,
   isNumber,
   isObject,
   isString,
@@ -17,7 +18,7 @@ import {
 } from '../json/json-text.js';
 import { type BatchLimits, splitBatch } from './batch.js';
 import type { Envelope, Rejection, RejectionReason, Tokens, WatchedPaths } from './envelope.js';
-import { buildTree, equalsAt, findEscaped, findPlain, skipPlain, type WatchNode } from './watched-members.js';
+import { buildTree, findEscaped, findPlain, skipPlain, type WatchNode } from './watched-members.js';
 
 /** The limits for batches; the depth and the encoding apply to every line. */
 export interface EnvelopeScannerOptions<Paths extends WatchedPaths> extends BatchLimits {

@@ -1,5 +1,5 @@
 import { BACKSLASH, NOT_JSON, QUOTE } from '../json/json-string.js';
-import { readText, toBytes } from '../json/json-text.js';
+import { equalsAt, readText, toBytes } from '../json/json-text.js';
 
 /** A watched member, or a member on the path to one. */
 export interface WatchNode {
@@ -53,7 +53,11 @@ export function buildTree(paths: readonly (readonly string[])[]): { root: WatchN
 export function findPlain(node: WatchNode, bytes: Uint8Array, at: number): WatchNode | undefined {
   const candidates = node.byFirst[bytes[at + 1] ?? 0];
   if (candidates === undefined) return undefined;
-  for (const member of candidates) if (equalsAt(bytes, at, member.quotedKey)) return member;
+  for (const member of candidates) {
+    const { quotedKey } = member;
+    // Many keys begin alike and differ in their length.
+    if (bytes[at + quotedKey.length - 1] === QUOTE && equalsAt(bytes, at, quotedKey)) return member;
+  }
   return undefined;
 }
 
@@ -71,11 +75,4 @@ export function skipPlain(bytes: Uint8Array, at: number): number {
 export function findEscaped(node: WatchNode, bytes: Uint8Array, quote: number, keyEnd: number): WatchNode | undefined {
   const key = JSON.parse(readText(bytes, { start: quote, end: keyEnd })) as string;
   return node.members.find((member) => member.key === key);
-}
-
-export function equalsAt(bytes: Uint8Array, at: number, expected: Uint8Array): boolean {
-  for (let index = 0; index < expected.length; index += 1) {
-    if (bytes[at + index] !== expected[index]) return false;
-  }
-  return true;
 }

@@ -26,6 +26,7 @@ const INITIALIZE = [
     'src/downstream/declared-extensions.ts',
     'src/downstream/input-capability.ts',
     'src/downstream/lifted-request.ts',
+    'src/downstream/linked-list.ts',
   ],
   // One small file of the cache has the servers' instructions for this configuration file.
   ...[

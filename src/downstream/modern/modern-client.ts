@@ -8,6 +8,7 @@ import { METHODS } from '../../mcp/methods.js';
 import { MODERN_REVISIONS } from '../../mcp/revisions.js';
 import type { Clock } from '../../timing/clock.js';
 import type { ServerInfo } from '../declared-capabilities.js';
+import { type Linked, LinkedList } from '../linked-list.js';
 import type { DownstreamClient, GatewayPort, GatewaySession, InputRequest, WithdrawInput } from '../port.js';
 import type { TransportSession } from '../transport.js';
 import { ClientListens } from './client-listens.js';
@@ -19,7 +20,7 @@ const PARKED_MS = 10_000;
 export const NOT_ASKING = new RpcError(RPC_CODES.internalError, 'No request is in flight that could ask the client');
 
 /** A request of the client, as far as the client must know it. */
-interface ClientExchange {
+export interface ClientExchange extends Linked<ClientExchange> {
   /** Whether a server may ask the client because of this request. */
   readonly isInteractive: boolean;
   requireInput(input: InputRequest): WithdrawInput;
@@ -56,7 +57,7 @@ export class ModernClient implements DownstreamClient {
   readonly #onGone: () => void;
   #session: GatewaySession;
   /** Requests that were not settled yet, suspended ones included. */
-  readonly #inFlight = new Set<ClientExchange>();
+  readonly #inFlight = new LinkedList<ClientExchange>();
   /** Requests for roots that no request of the client caused, until one of its requests can ask. */
   readonly #parked = new Map<InputRequest, ParkedInput>();
 
@@ -97,7 +98,8 @@ export class ModernClient implements DownstreamClient {
    * wait a while for a request that can.
    */
   requireInput(input: InputRequest): WithdrawInput {
-    const able = [...this.#inFlight].findLast(({ isInteractive }) => isInteractive);
+    let able = this.#inFlight.last;
+    while (able !== undefined && !able.isInteractive) able = able.previous;
     if (able !== undefined) return able.requireInput(input);
     if (input.request.method !== METHODS.listRoots) {
       input.fail(NOT_ASKING);
@@ -112,7 +114,7 @@ export class ModernClient implements DownstreamClient {
     const cancel = this.#clock.schedule(PARKED_MS, refuse);
     const ask = () => {
       cancel();
-      withdraw = [...this.#inFlight].at(-1)?.requireInput(input) ?? withdraw;
+      withdraw = this.#inFlight.last?.requireInput(input) ?? withdraw;
     };
     this.#parked.set(input, { ask, refuse });
     return (...cancellation) => {
@@ -124,7 +126,7 @@ export class ModernClient implements DownstreamClient {
   /** A request of the client is about to be served. */
   began(exchange: ClientExchange): void {
     this.#inFlight.add(exchange);
-    if (!exchange.isInteractive || this.#parked.size === 0) return;
+    if (this.#parked.size === 0 || !exchange.isInteractive) return;
     const parked = [...this.#parked.values()];
     this.#parked.clear();
     for (const { ask } of parked) ask();

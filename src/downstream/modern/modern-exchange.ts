@@ -10,24 +10,29 @@ import type { Exchange, GatewaySeals, InputRequest, WithdrawInput } from '../por
 import { WireExchange, type WireExchangeOptions } from '../wire-exchange.js';
 import { InputRounds } from './input-rounds.js';
 import { instanceName, requestDigest, type StateContext, type VisitState, wrapServerState } from './input-state.js';
-import { type ModernClient, NOT_ASKING } from './modern-client.js';
+import { type ClientExchange, type ModernClient, NOT_ASKING } from './modern-client.js';
 import { requestedLogLevel } from './request-facts.js';
 import type { SuspendedCalls } from './suspended-calls.js';
 import { UrlVisits, wantsVisits } from './url-visits.js';
 
-export interface ModernExchangeOptions extends WireExchangeOptions {
-  readonly client: ModernClient;
+/** What the requests of one session share. */
+export interface ExchangeContext {
   readonly scan: ScanEnvelope;
   readonly calls: SuspendedCalls<InputRounds>;
   readonly seals: () => GatewaySeals;
-  /** The server's own state, where the request brings it back in the gateway's form. */
-  readonly serverState?: string | undefined;
-  /** Present if the client comes back that was asked to visit URLs. */
-  readonly visit?: VisitState | undefined;
   /** Sends the request to its server again. */
   readonly serve: (exchange: ModernExchange) => void;
   /** The client got a request for input as the answer. The call goes on. */
   readonly onSuspended: (exchange: ModernExchange) => void;
+}
+
+export interface ModernExchangeOptions extends WireExchangeOptions {
+  readonly client: ModernClient;
+  readonly shared: ExchangeContext;
+  /** The server's own state, where the request brings it back in the gateway's form. */
+  readonly serverState?: string | undefined;
+  /** Present if the client comes back that was asked to visit URLs. */
+  readonly visit?: VisitState | undefined;
 }
 
 /** The methods whose results may require input. See the page basic/patterns/mrtr of revision 2026-07-28. */
@@ -36,8 +41,10 @@ const INTERACTIVE: ReadonlySet<string> = new Set([METHODS.callTool, METHODS.getP
 const TOO_MANY = new RpcError(RPC_CODES.internalError, 'Too many calls wait for input of their clients');
 
 /** A request of a client that speaks a revision without a handshake. */
-export class ModernExchange extends WireExchange {
+export class ModernExchange extends WireExchange implements ClientExchange {
   declare readonly client: ModernClient;
+  previous: ClientExchange | undefined;
+  next: ClientExchange | undefined;
   logLevel: Exchange['logLevel'];
   readonly takesInputRequests = true;
   protected readonly form: ModernClient['form'];
@@ -83,12 +90,17 @@ export class ModernExchange extends WireExchange {
       super.answer(response, edits, server);
       return;
     }
-    const wrapped = wrapServerState(readString(bytes, resultState), this.#context, this.#options.seals().lasting);
+    const wrapped = wrapServerState(
+      readString(bytes, resultState),
+      this.#context,
+      this.#options.shared.seals().lasting,
+    );
     super.answer(response, [...edits, { span: resultState, text: toBytes(JSON.stringify(wrapped)) }], server);
   }
 
   requireInput(input: InputRequest): WithdrawInput {
-    const { client, calls } = this.#options;
+    const { client, shared } = this.#options;
+    const { calls } = shared;
     const isFull = this.#rounds === undefined && !calls.admits(client.principal);
     const own = isFull ? TOO_MANY : refusedInput(input.request, client.profile.capabilities);
     const refusal = this.isInteractive ? own : NOT_ASKING;
@@ -102,7 +114,8 @@ export class ModernExchange extends WireExchange {
 
   /** The server wants URLs to be visited first. */
   #visit(refused: ResponseEnvelope): ReturnType<UrlVisits['next']> {
-    const { client, scan, seals, visit, serve } = this.#options;
+    const { client, visit, shared } = this.#options;
+    const { scan, seals, serve } = shared;
     this.#visits ??= new UrlVisits({
       ...{ clock: this.#clock, scan, seal: seals().lasting, context: this.#context, state: visit },
       capabilities: client.profile.capabilities,
@@ -118,7 +131,8 @@ export class ModernExchange extends WireExchange {
   }
 
   #beginRounds(): InputRounds {
-    const { calls, scan, seals, envelope, reply, onSuspended } = this.#options;
+    const { envelope, reply, shared } = this.#options;
+    const { calls, scan, seals, onSuspended } = shared;
     const { lasting, run } = seals();
     const rounds = new InputRounds({
       ...{ clock: this.#clock, scan, calls, seal: lasting, id: calls.nextId(run), instance: instanceName(run) },

@@ -21,6 +21,7 @@ const MISSING = { type: 1, ttl: 2, scope: 4, meta: 8 } as const;
 const COMPLETE = '"resultType":"complete"';
 const NOT_KEPT = '"ttlMs":0';
 const PRIVATE = '"cacheScope":"private"';
+const NO_EDITS: readonly Edit[] = [];
 const CLOSE = toBytes('}');
 const SERVER_INFO = 'io.modelcontextprotocol/serverInfo';
 /** Resource not found; a URL has to be visited before. Each with the code of 2026-07-28 that comes closest. */
@@ -52,7 +53,7 @@ export class ModernForm implements AnswerForm {
 
   edits({ bytes, result, tokens }: ResponseEnvelope, method: string, server?: Uint8Array): readonly Edit[] {
     if (result === undefined) return errorEdits(bytes, tokens.errorCode);
-    if (!isObject(bytes, result)) return [];
+    if (!isObject(bytes, result)) return NO_EDITS;
     const { resultType, ttlMs, cacheScope, resultMeta, resultServerInfo } = tokens;
     let missing = 0;
     if (resultType === undefined) missing += MISSING.type;
@@ -63,9 +64,9 @@ export class ModernForm implements AnswerForm {
     }
     if (resultMeta === undefined) missing += MISSING.meta;
     const isUnnamed = resultMeta !== undefined && resultServerInfo === undefined && isObject(bytes, resultMeta);
-    if (missing === 0 && !isUnnamed) return [];
+    if (missing === 0 && !isUnnamed) return NO_EDITS;
     const additions = server === undefined ? this.#own : this.#additionsOf(server);
-    const own = missing === 0 ? [] : [addFirst(bytes, result, additions.members(missing))];
+    const own = missing === 0 ? NO_EDITS : [addFirst(bytes, result, additions.members(missing))];
     return isUnnamed ? [...own, addFirst(bytes, resultMeta, additions.serverInfo)] : own;
   }
 
@@ -79,7 +80,7 @@ export class ModernForm implements AnswerForm {
     const [meta] = list !== undefined ? [] : valuesAt(result, span, ['_meta']);
     if (meta === undefined) members.push(this.#own.meta);
     else edits.push(addFirst(result, meta, this.#own.serverInfo));
-    edits.push(addFirst(result, span, toBytes(members.join())));
+    edits.push(addFirst(result, span, toBytes(`${members.join()},`)));
     return splice({ bytes: result, span, edits });
   }
 
@@ -109,6 +110,7 @@ export class ModernForm implements AnswerForm {
 
 /** What is added to the results of one server, or of the gateway. `name` is what it calls itself, as JSON. */
 class Additions {
+  /** A member of `_meta`, before a comma. */
   readonly serverInfo: Uint8Array;
   readonly meta: string;
   /** By the sum of what was missing. */
@@ -116,11 +118,11 @@ class Additions {
 
   constructor(name: string) {
     const serverInfo = `${JSON.stringify(SERVER_INFO)}:${name}`;
-    this.serverInfo = toBytes(serverInfo);
+    this.serverInfo = toBytes(`${serverInfo},`);
     this.meta = `"_meta":{${serverInfo}}`;
   }
 
-  /** The missing members as JSON. There are few combinations. */
+  /** The missing members as JSON, before a comma. There are few combinations. */
   members(missing: number): Uint8Array {
     let members = this.#members[missing];
     if (members === undefined) {
@@ -131,7 +133,7 @@ class Additions {
         [MISSING.meta, this.meta],
       ];
       const wanted = texts.flatMap(([bit, text]) => ((missing & bit) === 0 ? [] : [text]));
-      members = toBytes(wanted.join());
+      members = toBytes(`${wanted.join()},`);
       this.#members[missing] = members;
     }
     return members;
@@ -155,7 +157,7 @@ const CACHEABLE: ReadonlySet<string> = new Set([
 
 /** Replaces the codes that earlier revisions define, and revision 2026-07-28 forbids. */
 function errorEdits(bytes: Uint8Array, code: Span | undefined): readonly Edit[] {
-  if (code === undefined) return [];
+  if (code === undefined) return NO_EDITS;
   const text = OLD_CODES.get(readText(bytes, code));
-  return text === undefined ? [] : [{ span: code, text }];
+  return text === undefined ? NO_EDITS : [{ span: code, text }];
 }

@@ -20,9 +20,10 @@ import type { InputRounds } from './input-rounds.js';
 import type { Listen } from './listen.js';
 import { readFilter } from './listen-filter.js';
 import { ModernClient } from './modern-client.js';
-import { ModernExchange, type ModernExchangeOptions } from './modern-exchange.js';
-import { factsKey, readProfile, refusedFacts } from './request-facts.js';
+import { type ExchangeContext, ModernExchange, type ModernExchangeOptions } from './modern-exchange.js';
+import { refusedFacts } from './request-facts.js';
 import { RetriedRequest } from './retried-request.js';
+import { StatedClients } from './stated-clients.js';
 import { SuspendedCalls } from './suspended-calls.js';
 import { withoutInput } from './url-visits.js';
 
@@ -46,12 +47,6 @@ export function modernEra(options: ModernEraOptions): Era {
   };
 }
 
-/**
- * Clients that state different things about themselves in one transport session. Most state the same in every request;
- * those that used the session least recently are forgotten beyond this number.
- */
-const MAX_IDLE_CLIENTS = 8;
-
 /** Limit of subscriptions that are open in one transport session. A client needs one or two. */
 const MAX_LISTENS = 64;
 
@@ -65,45 +60,33 @@ class ModernSession implements EraSession {
   readonly #suspended = new Set<ModernExchange>();
   /** Subscriptions last, so they do not count as requests in flight. */
   readonly #listens = new InFlightExchanges<Listen>();
-  /** By what they state about themselves, the least recently used first. */
-  readonly #clients = new Map<string, ModernClient>();
+  readonly #clients: StatedClients;
   readonly #owner: ExchangeOwner<ModernExchange> = {
     // Nothing reaches a client but what one of its requests asked for.
     sendUnsolicited: () => {},
     settled: (exchange) => this.#settled(exchange),
   };
-  readonly #onSuspended = (exchange: ModernExchange) => {
-    // The client may use the id for another request from now on.
-    if (!this.#suspended.has(exchange)) this.#inFlight.delete(exchange.key, exchange);
-    this.#suspended.add(exchange);
-  };
-  /** Hands a request to the gateway. */
-  readonly #send = (exchange: ModernExchange) => {
-    try {
-      exchange.client.session.serve(exchange);
-    } catch (error) {
-      reportInternalError(error, this.#options.onInternalError);
-      exchange.fail(internalError());
-    }
-  };
-  /** Clients rarely change what they state. */
-  #lastKey: string | undefined;
-  #lastClient: ModernClient | undefined;
-  #profile: ClientProfile | undefined;
+  readonly #shared: ExchangeContext;
   #isClosed = false;
 
   constructor(options: ModernEraOptions, transport: TransportSession, calls: SuspendedCalls<InputRounds>) {
     this.#options = options;
     this.#transport = transport;
     this.#calls = calls;
+    this.#clients = new StatedClients((profile) => new ModernClient({ ...options, transport, profile }));
+    const seals = () => sealsOf(options.gateway);
+    this.#shared = {
+      ...{ scan: options.scan, calls, seals, onSuspended: (exchange) => this.#onSuspended(exchange) },
+      serve: (exchange) => this.#send(exchange),
+    };
   }
 
   get revision(): string | undefined {
-    return this.#profile === undefined ? undefined : MODERN_REVISIONS[0];
+    return this.#clients.profile === undefined ? undefined : MODERN_REVISIONS[0];
   }
 
   get profile(): ClientProfile | undefined {
-    return this.#profile;
+    return this.#clients.profile;
   }
 
   get inFlight(): number {
@@ -113,7 +96,8 @@ class ModernSession implements EraSession {
   mirroredParams(call: RequestEnvelope): readonly MirroredParam[] {
     const { bytes, tokens } = call;
     if (this.#isClosed || tokens.name === undefined || !isString(bytes, tokens.name)) return [];
-    return this.#clientOf(call).session.mirroredParams(readString(bytes, tokens.name));
+    if (refusedFacts(call) !== undefined) return [];
+    return (this.#clients.known(call) ?? this.#clients.of(call)).session.mirroredParams(readString(bytes, tokens.name));
   }
 
   receive(message: Envelope, reply: ReplyChannel): boolean {
@@ -135,26 +119,26 @@ class ModernSession implements EraSession {
     if (this.#isClosed) return;
     this.#isClosed = true;
     for (const exchange of [...this.#inFlight.all(), ...this.#suspended]) exchange.cancel();
-    for (const client of this.#clients.values()) client.close();
-    this.#clients.clear();
+    this.#clients.close();
   }
 
   #request(request: RequestEnvelope, reply: ReplyChannel): void {
     const { onInternalError } = this.#options;
-    const refusal = refusedFacts(request);
+    const known = this.#clients.known(request);
+    const refusal = known === undefined ? refusedFacts(request) : undefined;
     if (refusal !== undefined) {
       reply.answer(errorMessage(rawId(request), refusal));
       return;
     }
     try {
-      this.#accepted(request, reply);
+      this.#accepted(request, reply, known);
     } catch (error) {
       reportInternalError(error, onInternalError);
       reply.answer(errorMessage(rawId(request), internalError()));
     }
   }
 
-  #accepted(request: RequestEnvelope, reply: ReplyChannel): void {
+  #accepted(request: RequestEnvelope, reply: ReplyChannel, known: ModernClient | undefined): void {
     const { method } = request;
     if (method === METHODS.discover) {
       reply.answer(resultMessage(rawId(request), discover(request, this.#transport, this.#options)));
@@ -174,7 +158,7 @@ class ModernSession implements EraSession {
       this.#listen(request, key, reply);
       return;
     }
-    const client = this.#clientOf(request);
+    const client = known ?? this.#clients.of(request);
     const { requestState } = request.tokens;
     if (requestState === undefined) this.#serve(request, key, reply, client);
     else {
@@ -189,7 +173,7 @@ class ModernSession implements EraSession {
       reply.answer(errorMessage(rawId(request), filter));
       return;
     }
-    const client = this.#clientOf(request);
+    const client = this.#clients.of(request);
     // The memory of the request has another use later.
     const id = rawId(request).slice();
     const onEnded = (ended: Listen) => this.#listens.delete(key, ended);
@@ -220,12 +204,16 @@ class ModernSession implements EraSession {
   }
 
   #serve(envelope: RequestEnvelope, key: IdKey, reply: ReplyChannel, client: ModernClient, back?: Brought): void {
-    const { clock, scan, gateway } = this.#options;
     const exchange = new ModernExchange({
-      ...{ envelope, client, key, reply, clock, scan, ...back, owner: this.#owner, calls: this.#calls },
-      seals: () => sealsOf(gateway),
-      onSuspended: this.#onSuspended,
-      serve: this.#send,
+      envelope,
+      client,
+      key,
+      reply,
+      serverState: back?.serverState,
+      visit: back?.visit,
+      clock: this.#options.clock,
+      owner: this.#owner,
+      shared: this.#shared,
     });
     this.#inFlight.add(key, exchange);
     client.began(exchange);
@@ -233,8 +221,24 @@ class ModernSession implements EraSession {
     this.#send(exchange);
   }
 
+  /** Hands a request to the gateway. */
+  #send(exchange: ModernExchange): void {
+    try {
+      exchange.client.session.serve(exchange);
+    } catch (error) {
+      reportInternalError(error, this.#options.onInternalError);
+      exchange.fail(internalError());
+    }
+  }
+
+  #onSuspended(exchange: ModernExchange): void {
+    // The client may use the id for another request from now on.
+    if (!this.#suspended.has(exchange)) this.#inFlight.delete(exchange.key, exchange);
+    this.#suspended.add(exchange);
+  }
+
   #settled(exchange: ModernExchange): void {
-    if (!this.#suspended.delete(exchange)) this.#inFlight.delete(exchange.key, exchange);
+    if (this.#suspended.size === 0 || !this.#suspended.delete(exchange)) this.#inFlight.delete(exchange.key, exchange);
     exchange.client.ended(exchange);
   }
 
@@ -248,31 +252,7 @@ class ModernSession implements EraSession {
       if (others.length === 0) cancelled?.cancel(notification);
       return;
     }
-    for (const client of this.#clients.values()) client.session.notified(notification);
-  }
-
-  /** The client that states what this request states. */
-  #clientOf(request: RequestEnvelope): ModernClient {
-    const key = factsKey(request);
-    if (key === this.#lastKey && this.#lastClient !== undefined) return this.#lastClient;
-    const known = this.#clients.get(key);
-    const transport = this.#transport;
-    const client = known ?? new ModernClient({ ...this.#options, transport, profile: readProfile(request) });
-    this.#profile = client.profile;
-    this.#clients.delete(key);
-    this.#clients.set(key, client);
-    this.#lastKey = key;
-    this.#lastClient = client;
-    this.#forgetIdle();
-    return client;
-  }
-
-  #forgetIdle(): void {
-    const idle = [...this.#clients].filter(([, client]) => client !== this.#lastClient && client.isIdle);
-    for (const [key, client] of idle.slice(0, -MAX_IDLE_CLIENTS)) {
-      this.#clients.delete(key);
-      client.close();
-    }
+    for (const client of this.#clients.all()) client.session.notified(notification);
   }
 }
 

@@ -1,5 +1,14 @@
 import { editMembers } from '../../json/edit-members.js';
-import { isObject, isString, readString, readText, type Span, toBytes, valuesAt } from '../../json/json-text.js';
+import {
+  equalsAt,
+  isObject,
+  isString,
+  readString,
+  readText,
+  type Span,
+  toBytes,
+  valuesAt,
+} from '../../json/json-text.js';
 import { splice } from '../../json/splice.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
 import type { ClientProfile } from '../../mcp/client-profile.js';
@@ -31,7 +40,36 @@ function missing(name: string, kind: string): RpcError {
   return new RpcError(RPC_CODES.invalidParams, `_meta["io.modelcontextprotocol/${name}"] must be ${kind}`);
 }
 
-/** Returns the same text for requests whose clients state the same about themselves, byte for byte. */
+/** What a client states in its requests, byte for byte. */
+export interface StatedFacts {
+  readonly version: Uint8Array | undefined;
+  readonly capabilities: Uint8Array | undefined;
+  readonly clientInfo: Uint8Array | undefined;
+}
+
+export function copyFacts({ bytes, tokens }: RequestEnvelope): StatedFacts {
+  return {
+    version: bytesAt(bytes, tokens.eraVersion),
+    capabilities: bytesAt(bytes, tokens.eraCapabilities),
+    clientInfo: bytesAt(bytes, tokens.eraClientInfo),
+  };
+}
+
+/** Whether the request states these facts. Makes no text of it, because most requests state those of the one before. */
+export function statesSame({ bytes, tokens }: RequestEnvelope, facts: StatedFacts): boolean {
+  return (
+    isSame(bytes, tokens.eraVersion, facts.version) &&
+    isSame(bytes, tokens.eraCapabilities, facts.capabilities) &&
+    isSame(bytes, tokens.eraClientInfo, facts.clientInfo)
+  );
+}
+
+function isSame(bytes: Uint8Array, span: Span | undefined, expected: Uint8Array | undefined): boolean {
+  if (span === undefined || expected === undefined) return span === expected;
+  return span.end - span.start === expected.length && equalsAt(bytes, span.start, expected);
+}
+
+/** Returns the same text for requests whose clients state the same about themselves. */
 export function factsKey({ bytes, tokens: { eraCapabilities, eraClientInfo } }: RequestEnvelope): string {
   return `${textAt(bytes, eraCapabilities)}\n${textAt(bytes, eraClientInfo)}`;
 }
@@ -65,7 +103,8 @@ function withoutRootChanges(capabilities: Uint8Array): Uint8Array {
 
 /** Without a level, a client gets no log messages. See the page server/utilities/logging of revision 2026-07-28. */
 export function requestedLogLevel({ bytes, tokens: { eraLogLevel } }: RequestEnvelope): Exchange['logLevel'] {
-  const level = eraLogLevel !== undefined && isString(bytes, eraLogLevel) ? readString(bytes, eraLogLevel) : '';
+  if (eraLogLevel === undefined) return 'off';
+  const level = isString(bytes, eraLogLevel) ? readString(bytes, eraLogLevel) : '';
   return isLogLevel(level) ? level : 'off';
 }
 

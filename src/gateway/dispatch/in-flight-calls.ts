@@ -1,56 +1,39 @@
+import { type Linked, LinkedList } from '../../downstream/linked-list.js';
 import type { DownstreamClient, Exchange } from '../../downstream/port.js';
 import { requestedList } from '../../mcp/lists.js';
 import { METHODS, TASK_METHODS } from '../../mcp/methods.js';
 
 /** A call that was sent, as a node of the linked list in `InFlightCalls`. */
-export interface InFlightCall {
+export interface InFlightCall extends Linked<InFlightCall> {
   readonly exchange: Exchange;
-  previous?: InFlightCall | undefined;
-  next?: InFlightCall | undefined;
 }
 
 /**
- * The calls in flight on one process, in the order in which they were sent or resumed. They decide which client a notification or
- * a server request is for. A settled call cannot carry messages to its client any more.
- *
- * This is a linked list, because a set would rehash again and again as calls come and go.
+ * The calls in flight on one process, in the order in which they were sent or resumed. They decide which client a
+ * notification or a server request is for. A settled call cannot carry messages to its client any more.
  */
 export class InFlightCalls {
-  #first: InFlightCall | undefined;
-  #last: InFlightCall | undefined;
-  #size = 0;
+  readonly #calls = new LinkedList<InFlightCall>();
   #onIdle = () => {};
 
   get size(): number {
-    return this.#size;
+    return this.#calls.size;
   }
 
   add(call: InFlightCall): void {
-    call.previous = this.#last;
-    if (this.#last === undefined) this.#first = call;
-    else this.#last.next = call;
-    this.#last = call;
-    this.#size += 1;
+    this.#calls.add(call);
   }
 
   /** Removes a call. Calling it again does nothing. */
   delete(call: InFlightCall): void {
-    if (call.previous === undefined && this.#first !== call) return;
-    if (call.previous === undefined) this.#first = call.next;
-    else call.previous.next = call.next;
-    if (call.next === undefined) this.#last = call.previous;
-    else call.next.previous = call.previous;
-    call.previous = undefined;
-    call.next = undefined;
-    this.#size -= 1;
-    if (this.#size === 0) this.#onIdle();
+    if (this.#calls.delete(call) && this.#calls.size === 0) this.#onIdle();
   }
 
   /** The server goes on with a call for which its client came back, as if the call had been sent just now. */
   resumed(exchange: Pick<Exchange, 'requireInput'>): void {
-    let call = this.#first;
+    let call = this.#calls.first;
     while (call !== undefined && call.exchange !== exchange) call = call.next;
-    if (call === undefined || call === this.#last) return;
+    if (call === undefined || call === this.#calls.last) return;
     this.delete(call);
     this.add(call);
   }
@@ -58,7 +41,7 @@ export class InFlightCalls {
   /** Calls `onIdle` each time the last call ends, and at once if no call is in flight now. */
   whenIdle(onIdle: () => void): void {
     this.#onIdle = onIdle;
-    if (this.#size === 0) onIdle();
+    if (this.#calls.size === 0) onIdle();
   }
 
   /**
@@ -99,7 +82,7 @@ export class InFlightCalls {
 
   get #all(): Exchange[] {
     const all: Exchange[] = [];
-    for (let call = this.#first; call !== undefined; call = call.next) all.push(call.exchange);
+    for (let call = this.#calls.first; call !== undefined; call = call.next) all.push(call.exchange);
     return all;
   }
 }

@@ -47,13 +47,13 @@ interface CalledTaskOptions {
 
 class CalledTask implements Translation {
   readonly #options: CalledTaskOptions;
-  readonly #translation: Translation;
+  /** Few calls become a task. */
+  #translation: Translation | undefined;
   /** Whether the call was made a task. */
   #isMade = false;
 
   constructor(options: CalledTaskOptions) {
     this.#options = options;
-    this.#translation = options.tasks.translationOf(options.exchange, options.backend);
   }
 
   request(connection: UpstreamConnection): readonly Edit[] {
@@ -61,19 +61,27 @@ class CalledTask implements Translation {
     const isMissing = !knowsTasks(exchange.client.revision) && backend.isTaskOnly(tool);
     this.#isMade = isMissing && connection.offers('tasks.requests.tools.call');
     const end = params.end - 1;
-    return this.#isMade ? [{ span: { start: end, end }, text: AS_TASK }] : [];
+    return this.#isMade ? [{ span: { start: end, end }, text: AS_TASK }] : NO_EDITS;
   }
 
   answer(response: ResponseEnvelope, keepProgress: () => () => void): readonly Edit[] {
-    return this.#translation.answer(response, keepProgress);
+    const { createdTask, resultTaskId, resultRelatedTask } = response.tokens;
+    const isOfTask = createdTask !== undefined || resultTaskId !== undefined || resultRelatedTask !== undefined;
+    return isOfTask ? this.#ofTask.answer(response, keepProgress) : NO_EDITS;
   }
 
   progress(notification: NotificationEnvelope): readonly Edit[] {
-    return this.#translation.progress(notification);
+    return this.#ofTask.progress(notification);
   }
 
   cancel(notification: NotificationEnvelope): readonly Edit[] {
-    return this.#translation.cancel(notification);
+    return this.#ofTask.cancel(notification);
+  }
+
+  get #ofTask(): Translation {
+    const { exchange, backend, tasks } = this.#options;
+    this.#translation ??= tasks.translationOf(exchange, backend);
+    return this.#translation;
   }
 
   goOn(
@@ -104,6 +112,8 @@ class CalledTask implements Translation {
     return outcome.finally(() => tasks.ofServers.finished(id, backend));
   }
 }
+
+const NO_EDITS: readonly Edit[] = [];
 
 async function resultOf(
   taskId: string,

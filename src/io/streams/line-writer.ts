@@ -5,8 +5,9 @@ import type { MessageSink } from '../../jsonrpc/message.js';
 const SLAB_BYTES = 64 * 1024;
 /** Messages from this size on are passed to the stream in pieces instead of being copied. */
 export const LARGE_BYTES = 16 * 1024;
-/** Small messages are written at once when they add up to this, so that the other side can work on them meanwhile. */
-const FULL_BYTES = 2 * 1024;
+/** So many small messages, or so many bytes of them, are written at once, so that the other side can work on them meanwhile. */
+const FULL_MESSAGES = 20;
+const FULL_BYTES = 8 * 1024;
 const NEWLINE = Buffer.from('\n');
 
 /** Runs a task soon. */
@@ -42,6 +43,7 @@ export class LineWriter implements MessageSink {
   #pieceBytes = 0;
   /** Of the messages among the pieces. */
   #leases: NonNullable<SplicedMessage['lease']>[] = [];
+  #unwritten = 0;
   #isFlushDue = false;
   #sentBytes = 0;
   /** Of the sent bytes, those passed to the stream, and those that it may have passed on. */
@@ -76,7 +78,8 @@ export class LineWriter implements MessageSink {
     this.#sentBytes += length;
     if (length < LARGE_BYTES) this.#copy(message, length);
     else this.#reference(message, length);
-    if (this.#filled - this.#flushed >= FULL_BYTES) this.#write();
+    this.#unwritten += 1;
+    if (this.#unwritten >= FULL_MESSAGES || this.#filled - this.#flushed >= FULL_BYTES) this.#write();
     if (this.#isFlushDue) return;
     this.#isFlushDue = true;
     this.#defer(this.#flushLater);
@@ -109,6 +112,7 @@ export class LineWriter implements MessageSink {
       return;
     }
     this.#endPiece();
+    this.#unwritten = 0;
     const pieces = this.#pieces;
     const leases = this.#leases;
     const last = pieces.pop();

@@ -1,5 +1,5 @@
 import { toBytes } from '../../json/json-text.js';
-import type { Edit } from '../../json/splice.js';
+import { concatEdits, type Edit } from '../../json/splice.js';
 import { join } from '../../jsonrpc/message.js';
 import type { ClientProfile } from '../../mcp/client-profile.js';
 import { withoutEraMembers } from '../../mcp/era-members.js';
@@ -102,7 +102,7 @@ class LegacyConnection implements UpstreamConnection {
     timeouts: RequestTimeouts,
     handler: RequestHandler,
   ): SentRequest | undefined {
-    const all = request.tokens.eraVersion === undefined ? edits : [...edits, ...withoutEraMembers(request)];
+    const all = request.tokens.eraVersion === undefined ? edits : concatEdits(edits, withoutEraMembers(request));
     return this.#channel.send(request, all, timeouts, handler);
   }
 

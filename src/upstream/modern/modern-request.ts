@@ -59,7 +59,7 @@ export class ModernRequest implements RequestHandler, SentRequest {
   #round: InputRound | undefined;
   #rounds = 0;
   #pauseMs = FIRST_PAUSE_MS;
-  #cancelTimer: Cancel = () => {};
+  #cancelTimer: Cancel | undefined;
   #more: Uint8Array | undefined;
   #progressed: number | undefined;
   #hasReselected = false;
@@ -180,7 +180,7 @@ export class ModernRequest implements RequestHandler, SentRequest {
       isAccepted: (url) => this.#accepted.has(url),
       accepted: (url) => this.#accepted.add(url),
       onEnd: (end) => {
-        this.#cancelTimer();
+        this.#cancelTimer?.();
         if (end.kind === 'complete') goOn(end.responses);
         else this.#refuse(end);
       },
@@ -233,14 +233,19 @@ export class ModernRequest implements RequestHandler, SentRequest {
   #settle(outcome: Outcome): void {
     if (this.#isSettled) return;
     this.#isSettled = true;
-    this.#cancelTimer();
-    this.#context.suspended.delete(this);
+    this.#cancelTimer?.();
+    const { suspended } = this.#context;
+    if (suspended.size > 0) suspended.delete(this);
     const { handler, request, edits } = this.#options;
     if (outcome.kind === 'answered')
       for (const elicitationId of this.#mintedIds ?? [])
         handler.send?.(notificationMessage(METHODS.elicitationComplete, { elicitationId }));
-    const isOther = outcome.kind === 'answered' && handler.takesInputRequests !== true;
-    handler.settle(isOther ? { ...outcome, edits: legacyAnswer(outcome.response, request, edits) } : outcome);
+    if (outcome.kind === 'failed' || handler.takesInputRequests === true) {
+      handler.settle(outcome);
+    } else {
+      const { kind, response, at } = outcome;
+      handler.settle({ kind, response, at, edits: legacyAnswer(response, request, edits) });
+    }
   }
 
   get #remainingMs(): number {

@@ -1,6 +1,6 @@
-import { isObject, readText, type Span, skipWhitespace, toBytes } from '../../json/json-text.js';
+import { equalsAt, isObject, type Span, skipWhitespace, toBytes } from '../../json/json-text.js';
 import { REMOVED, rewriteObject } from '../../json/rewrite-object.js';
-import type { Edit, SplicedMessage, TokenText } from '../../json/splice.js';
+import { concatEdits, type Edit, type SplicedMessage, type TokenText } from '../../json/splice.js';
 import { join } from '../../jsonrpc/message.js';
 import type { ClientProfile } from '../../mcp/client-profile.js';
 import type { LogLevel } from '../../mcp/log-levels.js';
@@ -38,22 +38,24 @@ export class RequestMeta {
   message(request: RelayedRequest, id: TokenText, edits: readonly Edit[], more?: Uint8Array): SplicedMessage {
     const { bytes, params } = request;
     if (params !== undefined && isObject(bytes, params)) {
-      return request.message(id, [...edits, ...this.#editsOf(request, params, more)]);
+      return request.message(id, concatEdits(edits, this.#editsOf(request, params, more)));
     }
     const message = request.message(id, edits);
     const added = join([this.#texts.asParams, ...(more ? [COMMA, more] : []), CLOSE]);
     return { ...message, edits: [...message.edits, before(message.span.end - 1, added)] };
   }
 
-  #editsOf({ bytes, tokens }: RelayedRequest, params: Span, more?: Uint8Array): Edit[] {
+  #editsOf({ bytes, tokens }: RelayedRequest, params: Span, more?: Uint8Array): readonly Edit[] {
     const { requestMeta, eraVersion } = tokens;
     // A modern client says all of it, in a revision that may be another one.
     if (eraVersion !== undefined) {
-      const edits = more === undefined ? [] : [atEnd(bytes, params, join([COMMA, more]))];
-      if (readText(bytes, eraVersion) !== this.#texts.quotedRevision) {
-        edits.push({ span: eraVersion, text: toBytes(this.#texts.quotedRevision) });
-      }
-      return edits;
+      const { quotedRevision } = this.#texts;
+      const isSame = equalsAt(bytes, eraVersion.start, quotedRevision);
+      if (isSame && more === undefined) return NO_EDITS;
+      return [
+        ...(more === undefined ? [] : [atEnd(bytes, params, join([COMMA, more]))]),
+        ...(isSame ? [] : [{ span: eraVersion, text: quotedRevision }]),
+      ];
     }
     if (requestMeta === undefined) {
       const { nextMember } = this.#texts;
@@ -75,9 +77,9 @@ export class RequestMeta {
   }
 
   #compose(): Texts {
-    const quotedRevision = JSON.stringify(this.#revision);
+    const quotedRevision = toBytes(JSON.stringify(this.#revision));
     const level = this.#logLevel === undefined ? '' : `,"${PREFIX}logLevel":${JSON.stringify(this.#logLevel)}`;
-    const members = join([toBytes(`"${PREFIX}protocolVersion":${quotedRevision}`), this.#client, toBytes(level)]);
+    const members = join([toBytes(`"${PREFIX}protocolVersion":`), quotedRevision, this.#client, toBytes(level)]);
     const asObject = join([OPEN, members, CLOSE]);
     const asMember = join([toBytes('"_meta":'), asObject]);
     return {
@@ -92,7 +94,7 @@ export class RequestMeta {
 }
 
 interface Texts {
-  readonly quotedRevision: string;
+  readonly quotedRevision: Uint8Array;
   /** After a comma, as the end of an object that has members. */
   readonly nextMembers: Uint8Array;
   readonly asObject: Uint8Array;
@@ -102,6 +104,7 @@ interface Texts {
   readonly asParams: Uint8Array;
 }
 
+const NO_EDITS: readonly Edit[] = [];
 const PREFIX = 'io.modelcontextprotocol/';
 const OPEN = toBytes('{');
 const CLOSE = toBytes('}');

@@ -60,14 +60,17 @@ describe('LineWriter', () => {
     expect(tasks).toHaveLength(1);
   });
 
-  it('writes the first of many messages at once, so that the other side need not wait for the last', async () => {
+  it.each([
+    ['20 messages', 400, [8_000, 8_000, 8_000]],
+    ['8 KiB', 1_000, [9_000, 9_000, 9_000, 9_000, 9_000, 9_000, 9_000]],
+  ])('writes the first %s at once, so that the other side need not wait for the last', async (_, length, lengths) => {
     const { send, writes, text } = writing();
-    const messages = Array.from({ length: 64 }, (_, index) => String(index).padEnd(99));
+    const messages = Array.from({ length: 64 }, (__, index) => String(index).padEnd(length - 1));
     send(...messages);
-    expect(writes.map(({ length }) => length)).toEqual([2_100, 2_100, 2_100]);
+    expect(writes.map((write) => write.length)).toEqual(lengths);
     await flush();
     expect(text()).toBe(messages.map((message) => `${message}\n`).join(''));
-    expect(writes).toHaveLength(4);
+    expect(writes).toHaveLength(lengths.length + 1);
   });
 
   it('makes edits on the way', async () => {
