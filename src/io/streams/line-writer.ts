@@ -5,9 +5,13 @@ import type { MessageSink } from '../../jsonrpc/message.js';
 const SLAB_BYTES = 64 * 1024;
 /** Messages from this size on are passed to the stream in pieces instead of being copied. */
 export const LARGE_BYTES = 16 * 1024;
-/** So many small messages, or so many bytes of them, are written at once, so that the other side can work on them meanwhile. */
+/**
+ * Small messages are written at once when they are this many and this long, so that the other side can work on them
+ * meanwhile; longer ones, of which fewer come to as many bytes, also when they are so long together.
+ */
 const FULL_MESSAGES = 20;
-const FULL_BYTES = 8 * 1024;
+const FULL_BYTES = 2 * 1024;
+const MAX_BYTES = 8 * 1024;
 const NEWLINE = Buffer.from('\n');
 
 /** Runs a task soon. */
@@ -79,7 +83,8 @@ export class LineWriter implements MessageSink {
     if (length < LARGE_BYTES) this.#copy(message, length);
     else this.#reference(message, length);
     this.#unwritten += 1;
-    if (this.#unwritten >= FULL_MESSAGES || this.#filled - this.#flushed >= FULL_BYTES) this.#write();
+    const bytes = this.#filled - this.#flushed;
+    if (bytes >= FULL_BYTES && (this.#unwritten >= FULL_MESSAGES || bytes >= MAX_BYTES)) this.#write();
     if (this.#isFlushDue) return;
     this.#isFlushDue = true;
     this.#defer(this.#flushLater);

@@ -61,8 +61,9 @@ describe('LineWriter', () => {
   });
 
   it.each([
+    ['2 KiB of short messages', 100, [2_100, 2_100, 2_100]],
     ['20 messages', 400, [8_000, 8_000, 8_000]],
-    ['8 KiB', 1_000, [9_000, 9_000, 9_000, 9_000, 9_000, 9_000, 9_000]],
+    ['8 KiB of longer ones', 1_000, [9_000, 9_000, 9_000, 9_000, 9_000, 9_000, 9_000]],
   ])('writes the first %s at once, so that the other side need not wait for the last', async (_, length, lengths) => {
     const { send, writes, text } = writing();
     const messages = Array.from({ length: 64 }, (__, index) => String(index).padEnd(length - 1));
