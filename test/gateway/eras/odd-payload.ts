@@ -4,7 +4,7 @@
 export const ODD = '<odd>';
 
 /** A value with numbers beyond a double, escapes and a member that is there twice. The label tells one from another. */
-export function oddJson(label: string): string {
+function oddJson(label: string): string {
   return `{"label":"${label}","big":9007199254740993,"one":1.0,"huge":1e400,"zero":-0,"escaped":"\\u00e9\\/\\ud83d","twice":1,"twice":[1.50]}`;
 }
 

@@ -2,7 +2,7 @@ import { toolOf } from '../../support/scripted-gateway.js';
 import { ODD, oddText } from './odd-payload.js';
 
 /** Names that cannot be exposed as they are, and names that only their ends tell apart. */
-const TOOLS = ['t', 'a b/ü', 'a b:ü', `${'x'.repeat(60)}1`, `${'x'.repeat(60)}2`];
+export const TOOLS = ['t', 'a b/ü', 'a b:ü', `${'x'.repeat(60)}1`, `${'x'.repeat(60)}2`];
 
 /** A tool whose description tells its server and its own name. */
 export function toolText(key: string, name: string): string {

@@ -18,6 +18,12 @@ export interface Asked {
   state: 'open' | 'answered' | 'cancelled';
 }
 
+/** A request that comes back with input. */
+interface Retry {
+  readonly method: string;
+  readonly params: Message;
+}
+
 /** The requests that one server answers, after a while. */
 export const SERVED = new Set(['tools/call', 'resources/read']);
 
@@ -35,7 +41,7 @@ export class Person {
   readonly asked = new Map<number | string, Asked>();
   /** Requests for input that were not answered: results of its own requests, or requests of a server. */
   readonly questions: Message[] = [];
-  readonly retries: { readonly method: string; readonly params: Message }[] = [];
+  readonly retries: Retry[] = [];
   readonly received: Received[] = [];
   /** By the id of a `subscriptions/listen` request: the methods of what came on it. */
   readonly listens = new Map<number | string, string[]>();
@@ -156,12 +162,18 @@ export class Person {
     if (retry !== undefined) this.request(retry.method, retry.params);
   }
 
-  /** Comes back with a state in which one character is another. */
+  /** Comes back with a state in which one character is another, if possible with one that was not used yet. */
   forge(which: number): Asked | undefined {
-    const retry = this.retries[which % Math.max(1, this.retries.length)];
+    const fresh: Retry[] = this.questions.flatMap(({ id, result }) => {
+      const asked = this.asked.get(id);
+      if (asked === undefined || result?.requestState === undefined) return [];
+      return [{ method: asked.method, params: { ...asked.params, requestState: result.requestState } }];
+    });
+    const known = fresh.length > 0 ? fresh : this.retries;
+    const retry = known[which % Math.max(1, known.length)];
     if (retry === undefined) return undefined;
     const state: string = retry.params.requestState;
-    const at = which % state.length;
+    const at = (which * 7) % state.length;
     const requestState = `${state.slice(0, at)}${state[at] === 'A' ? 'B' : 'A'}${state.slice(at + 1)}`;
     return this.request(retry.method, { ...retry.params, requestState });
   }

@@ -1,6 +1,7 @@
 import { expect } from 'vitest';
 import type { Message } from '../../support/wire.js';
 import { countOf, labelsIn } from './odd-payload.js';
+import { TOOLS } from './offered-tools.js';
 import { ERA, type Person, type Received } from './person.js';
 import type { ServerProcess } from './server-process.js';
 import type { World } from './world.js';
@@ -115,6 +116,11 @@ function expectNames({ listed }: World): void {
     const tools: Message[] = result?.tools ?? [];
     const exposed = tools.map(({ name }) => name);
     expect(new Set(exposed).size, 'invariant 10').toBe(exposed.length);
+    // A name that was taken would hide the tool.
+    for (const key of new Set(tools.map(({ description }) => description.split(' ')[0]))) {
+      const own = tools.filter(({ description }) => description.startsWith(`${key} `));
+      expect(own.length, 'invariant 10').toBeGreaterThanOrEqual(TOOLS.length);
+    }
     for (const { name, description } of tools) {
       expect(name, 'invariant 10').toMatch(/^[a-zA-Z0-9_-]{1,48}$/);
       expect(names.get(description) ?? name, 'invariant 11').toBe(name);

@@ -118,7 +118,8 @@ export class World {
   #whoCan(kind: Event['kind'], chosen: Person): Person {
     const can = ({ questions, retries, open }: Person) => {
       if (kind === 'input') return questions.length > 0;
-      if (kind === 'again' || kind === 'forge') return retries.length > 0;
+      if (kind === 'forge') return retries.length + questions.length > 0;
+      if (kind === 'again') return retries.length > 0;
       return kind !== 'cancel' || open.length > 0;
     };
     return [chosen, ...this.people].find(can) ?? chosen;
