@@ -12,6 +12,8 @@ export class Client {
   answersAfterCancel = 0;
   notifications = 0;
   questions = 0;
+  /** Called with each notification. */
+  onNotification = () => {};
   #stdin;
   #decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
   #unfinished = '';
@@ -68,10 +70,10 @@ export class Client {
   }
 
   /** Takes a request back; there is no answer any more, or one that is under way. Returns whether it was in time. */
-  cancel(id) {
+  cancel(id, params = {}) {
     if (!this.#waiting.delete(id)) return false;
     this.#cancelled.add(id);
-    this.#send({ method: 'notifications/cancelled', params: { requestId: id } });
+    this.#send({ method: 'notifications/cancelled', params: { requestId: id, ...params } });
     return true;
   }
 
@@ -112,8 +114,10 @@ export class Client {
     else this.#refuse(message);
   }
 
-  #notified({ method, params }, line) {
+  #notified(message, line) {
+    const { method, params } = message;
     this.notifications += 1;
+    this.onNotification(message);
     if (method !== 'notifications/progress') return;
     if (![...this.#tokens.values()].includes(params?.progressToken)) this.faults.push(`progress of nothing: ${line}`);
   }

@@ -7,7 +7,7 @@ import { Client } from './client.mjs';
 import { until } from './wait.mjs';
 
 export const CLI = fileURLToPath(new URL('../dist/cli.js', import.meta.url));
-const PROBE = import.meta.resolve('./probe.mjs');
+export const PROBE = import.meta.resolve('./probe.mjs');
 const WORKER = fileURLToPath(new URL('./servers/worker.mjs', import.meta.url));
 const READY_WITHIN_MS = 30_000;
 const END_WITHIN_MS = 5_000;

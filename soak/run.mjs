@@ -13,6 +13,7 @@ import { attachAtOnce } from './attach-at-once.mjs';
 import { httpAttacks } from './attacks/http/run.mjs';
 import { hostileServers } from './attacks/stdio/run.mjs';
 import { controlGroups } from './control-groups.mjs';
+import { eras } from './eras/run.mjs';
 import { floods } from './floods.mjs';
 import { garbage } from './garbage.mjs';
 import { killChildren } from './kill-children.mjs';
@@ -37,6 +38,7 @@ const SOAKS = [
   attachAtOnce,
   unreadClient,
   controlGroups,
+  eras,
 ];
 
 const names = SOAKS.map(({ name }) => name);

@@ -2,7 +2,14 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { TOOLS } from '../fixtures/servers/everything-tools.mjs';
 import type { Message } from '../support/gateway-process.js';
-import { type ClientEra, type SdkClient, SdkPlace, type TransportName } from '../support/sdk-client.js';
+import {
+  type ClientEra,
+  type ClientRecord,
+  OWN_TOOL,
+  type SdkClient,
+  SdkPlace,
+  type TransportName,
+} from '../support/sdk-client.js';
 
 const SERVERS = { legacy: 'everything.mjs', modern: 'everything-modern.mjs' };
 const LOG_LEVEL = 'io.modelcontextprotocol/logLevel';
@@ -12,7 +19,9 @@ const CACHEABLE = ['tools', 'prompts', 'resources', 'resourceTemplates', 'conten
 const WATCHED = 'test://watched-resource';
 
 type Era = keyof typeof SERVERS;
-type Tests = (peer: () => SdkClient, era: ClientEra) => void;
+/** Defines a test of what a client does. Where the client can do without Trunkline, it gets the same directly. */
+type Script = (title: string, run: () => Promise<void>) => void;
+type Tests = (peer: () => SdkClient, script: Script, era: ClientEra) => void;
 
 /** Which clients get what from which servers. */
 const CELLS: [server: Era, transport: TransportName, client: ClientEra, tests: Tests[]][] = [
@@ -31,6 +40,10 @@ const CELLS: [server: Era, transport: TransportName, client: ClientEra, tests: T
 ];
 
 const places = new Map<Era, SdkPlace>();
+/** One for each era of the servers; it speaks the same. */
+const directClients = new Map<Era, Promise<SdkClient>>();
+/** What clients without Trunkline got, by the era and the script. */
+const directRecords = new Map<string, Promise<ClientRecord>>();
 afterAll(async () => {
   for (const place of places.values()) await place.dispose();
 });
@@ -39,8 +52,11 @@ describe.each(CELLS)(
   'with a server of the %s era, over %s, a client of the %s era',
   (server, transport, era, tests) => {
     let peer: SdkClient;
+    /** Who runs the script. */
+    let current: SdkClient;
     beforeAll(async () => {
-      peer = await placeWith(server).connect(era, transport);
+      peer = await placeWith(server).connect(era, transport, 'all__');
+      current = peer;
     });
     beforeEach(() => peer.forget());
     afterEach(() => {
@@ -48,7 +64,27 @@ describe.each(CELLS)(
     });
     afterAll(() => peer?.client.close());
 
-    for (const define of tests) define(() => peer, era);
+    const script: Script = (title, run) => {
+      it(title, async () => {
+        await run();
+        if (era !== 'auto' && era !== server) return;
+        const recorded = directRecords.get(`${server} ${title}`) ?? recordDirectly(server, run);
+        directRecords.set(`${server} ${title}`, recorded);
+        expect(peer.record()).toEqual(inEraOf(peer, await recorded));
+      });
+    };
+    async function recordDirectly(own: Era, run: () => Promise<void>): Promise<ClientRecord> {
+      const direct = await directClient(own);
+      direct.forget();
+      current = direct;
+      try {
+        await run();
+      } finally {
+        current = peer;
+      }
+      return direct.record();
+    }
+    for (const define of tests) define(() => current, script, era);
   },
 );
 
@@ -79,85 +115,109 @@ function placeWith(server: Era): SdkPlace {
   return place;
 }
 
+/** The only error that the two eras number differently. */
+function inEraOf({ client }: SdkClient, record: ClientRecord): ClientRecord {
+  if (client.getProtocolEra() === 'legacy') return record;
+  const answers = record.answers.map(([method, answer]): [string, Message] => {
+    return [method, answer.code === -32002 ? { ...answer, code: -32602 } : answer];
+  });
+  return { ...record, answers };
+}
+
+/** A client that starts the server itself. */
+function directClient(era: Era): Promise<SdkClient> {
+  const client = directClients.get(era) ?? placeWith(era).connectDirectly(era, { program: fixture(SERVERS[era]) });
+  directClients.set(era, client);
+  return client;
+}
+
 function fixture(file: string): string {
   return fileURLToPath(new URL(`../fixtures/servers/${file}`, import.meta.url));
 }
 
-function requests(peer: () => SdkClient, era: ClientEra): void {
+function requests(peer: () => SdkClient, script: Script, era: ClientEra): void {
   it('speaks the revision that it prefers', () => {
     expect(peer().client.getProtocolEra()).toBe(era === 'legacy' ? 'legacy' : 'modern');
   });
 
-  it('lists the tools', async () => {
+  script('lists the tools', async () => {
     const names = await listTools(peer());
-    expect(names).toEqual([...TOOLS.map(({ name }) => `all__${name}`), 'trunkline__status']);
+    expect(names.filter((name) => name !== OWN_TOOL)).toEqual(TOOLS.map(({ name }) => peer().named(name)));
   });
 
-  it('calls a tool', async () => {
-    expect(await peer().call('all__test_simple_text')).toBe('This is a simple text response for testing.');
-    expect(await peer().call('all__test_multiple_content_types')).toBe('Multiple content types test:,image,resource');
+  it('lists the tool of Trunkline last', async () => {
+    expect((await listTools(peer())).at(-1)).toBe(OWN_TOOL);
   });
 
-  it('gets the error of a tool', async () => {
-    const { isError, content } = await peer().client.callTool({ name: 'all__test_error_handling' });
+  script('calls a tool', async () => {
+    expect(await peer().call('test_simple_text')).toBe('This is a simple text response for testing.');
+    expect(await peer().call('test_multiple_content_types')).toBe('Multiple content types test:,image,resource');
+  });
+
+  script('gets the error of a tool', async () => {
+    const { isError, content } = await peer().client.callTool({ name: peer().named('test_error_handling') });
     expect(isError).toBe(true);
     expect(content).toEqual([{ type: 'text', text: 'This tool intentionally returns an error for testing' }]);
   });
 
-  it('gets an error for an unknown tool', async () => {
-    await expect(peer().client.callTool({ name: 'all__no_such_tool' })).rejects.toMatchObject({ code: -32602 });
+  script('gets an error for an unknown tool', async () => {
+    await expect(peer().client.callTool({ name: peer().named('no_such_tool') })).rejects.toMatchObject({
+      code: -32602,
+    });
   });
 
-  it('gets the progress of a call', async () => {
+  script('gets the progress of a call', async () => {
     // The SDK asks for progress only if there is a handler.
-    await peer().client.callTool({ name: 'all__test_tool_with_progress' }, { onprogress: () => {} });
+    await peer().client.callTool({ name: peer().named('test_tool_with_progress') }, { onprogress: () => {} });
     const steps = peer()
       .of('notifications/progress')
       .map(({ params }) => [params.progress, params.total]);
     expect(steps).toEqual([0, 50, 100].map((progress) => [progress, 100]));
   });
 
-  it('cancels a call', async () => {
-    const canceled = async () => Number(await peer().call('all__test_count_canceled'));
+  script('cancels a call', async () => {
+    const canceled = async () => Number(await peer().call('test_count_canceled'));
     const before = await canceled();
     const stop = new AbortController();
     const call = peer().client.callTool(
-      { name: 'all__test_wait' },
+      { name: peer().named('test_wait') },
       { signal: stop.signal, onprogress: () => stop.abort(new Error('Enough')) },
     );
     await expect(call).rejects.toThrow('Enough');
     await vi.waitFor(async () => expect(await canceled()).toBe(before + 1), 10_000);
+    // How often it had to ask says nothing about the server.
+    peer().forget();
   });
 
-  it('reads a resource', async () => {
+  script('reads a resource', async () => {
     const { contents } = await peer().client.readResource({ uri: 'test://template/7/data' });
     const text = '{"id":"7","templateTest":true,"data":"Data for ID: 7"}';
     expect(contents).toEqual([{ uri: 'test://template/7/data', mimeType: 'application/json', text }]);
   });
 
-  it('gets an error for an unknown resource', async () => {
+  script('gets an error for an unknown resource', async () => {
     const uri = 'test://no-such-resource';
     await expect(peer().client.readResource({ uri })).rejects.toMatchObject({ code: -32602, data: { uri } });
   });
 
-  it('gets a prompt', async () => {
+  script('gets a prompt', async () => {
     const { messages } = await peer().client.getPrompt({
-      name: 'all__test_prompt_with_arguments',
+      name: peer().named('test_prompt_with_arguments'),
       arguments: { arg1: 'one', arg2: 'two' },
     });
     const text = "Prompt with arguments: arg1='one', arg2='two'";
     expect(messages).toEqual([{ role: 'user', content: { type: 'text', text } }]);
   });
 
-  it('completes an argument', async () => {
+  script('completes an argument', async () => {
     const { completion } = await peer().client.complete({
-      ref: { type: 'ref/prompt', name: 'all__test_prompt_with_arguments' },
+      ref: { type: 'ref/prompt', name: peer().named('test_prompt_with_arguments') },
       argument: { name: 'arg1', value: 'par' },
     });
     expect(completion.values).toEqual(['paris', 'park', 'party']);
   });
 
-  it('gets the log messages of the level that it asks for', async () => {
+  script('gets the log messages of the level that it asks for', async () => {
     await logAt(peer(), 'warning');
     expect(peer().of('notifications/message')).toEqual([]);
     await logAt(peer(), 'info');
@@ -170,40 +230,40 @@ function requests(peer: () => SdkClient, era: ClientEra): void {
 }
 
 /** What servers need of the client, in the middle of a request. */
-function input(peer: () => SdkClient): void {
-  it('fills in a form', async () => {
-    const text = await peer().call('all__test_elicitation', { message: 'Who are you?' });
+function input(peer: () => SdkClient, script: Script): void {
+  script('fills in a form', async () => {
+    const text = await peer().call('test_elicitation', { message: 'Who are you?' });
     expect(text).toBe('User response: action=accept, content={"username":"ada","email":"ada@example.com"}');
     expect(peer().asked).toMatchObject([{ method: 'elicitation/create', params: { message: 'Who are you?' } }]);
   });
 
-  it('opens an address', async () => {
-    expect(await peer().call('all__test_url_elicitation')).toBe('Sign-in: action=accept');
+  script('opens an address', async () => {
+    expect(await peer().call('test_url_elicitation')).toBe('Sign-in: action=accept');
     expect(peer().asked).toMatchObject([{ params: { mode: 'url', url: 'https://example.com/sign-in' } }]);
   });
 
-  it('samples', async () => {
-    expect(await peer().call('all__test_sampling', { prompt: 'Capital?' })).toBe('LLM response: Paris');
+  script('samples', async () => {
+    expect(await peer().call('test_sampling', { prompt: 'Capital?' })).toBe('LLM response: Paris');
     expect(peer().asked).toMatchObject([
       { method: 'sampling/createMessage', params: { messages: [{ content: { text: 'Capital?' } }] } },
     ]);
   });
 
-  it('lists its roots', async () => {
-    expect(await peer().call('all__test_input_required_result_list_roots')).toBe('Roots: file:///home/ada');
+  script('lists its roots', async () => {
+    expect(await peer().call('test_input_required_result_list_roots')).toBe('Roots: file:///home/ada');
     expect(peer().asked).toMatchObject([{ method: 'roots/list' }]);
   });
 
-  it('answers in two rounds', async () => {
-    expect(await peer().call('all__test_input_required_result_multi_round')).toBe('Ada likes blue');
+  script('answers in two rounds', async () => {
+    expect(await peer().call('test_input_required_result_multi_round')).toBe('Ada likes blue');
     expect(peer().asked.map(({ params }) => params.message)).toEqual([
       'Step 1: What is your name?',
       'Step 2: Ada, what is your favorite color?',
     ]);
   });
 
-  it('answers several requests at once', async () => {
-    expect(await peer().call('all__test_input_required_result_multiple_inputs')).toBe('Paris, Ada! Roots: 1');
+  script('answers several requests at once', async () => {
+    expect(await peer().call('test_input_required_result_multiple_inputs')).toBe('Paris, Ada! Roots: 1');
     expect(
       peer()
         .asked.map(({ method }) => method)
@@ -211,28 +271,31 @@ function input(peer: () => SdkClient): void {
     ).toEqual(['elicitation/create', 'roots/list', 'sampling/createMessage']);
   });
 
-  it('answers what a prompt asks', async () => {
-    const { messages } = await peer().client.getPrompt({ name: 'all__test_input_required_result_prompt' });
+  script('answers what a prompt asks', async () => {
+    const { messages } = await peer().client.getPrompt({ name: peer().named('test_input_required_result_prompt') });
     expect(messages).toMatchObject([{ content: { text: 'Use the following context: testing' } }]);
   });
 }
 
-function changes(peer: () => SdkClient): void {
-  it('learns that the tools changed', async () => {
+function changes(peer: () => SdkClient, script: Script): void {
+  script('learns that the tools changed', async () => {
     const stop = await listenTo(peer(), { toolsListChanged: true });
     const before = await listTools(peer());
-    for (const isThere of [!before.includes('all__test_added_tool'), before.includes('all__test_added_tool')]) {
+    for (const isThere of [
+      !before.includes(peer().named('test_added_tool')),
+      before.includes(peer().named('test_added_tool')),
+    ]) {
       peer().forget();
-      await peer().call('all__test_trigger_tool_change');
+      await peer().call('test_trigger_tool_change');
       await vi.waitFor(() => expect(peer().of('notifications/tools/list_changed')).toHaveLength(1), 10_000);
-      expect((await listTools(peer())).includes('all__test_added_tool')).toBe(isThere);
+      expect((await listTools(peer())).includes(peer().named('test_added_tool'))).toBe(isThere);
     }
     await stop();
   });
 
-  it('learns that a resource changed', async () => {
+  script('learns that a resource changed', async () => {
     const stop = await listenTo(peer(), { resourceSubscriptions: [WATCHED] });
-    await peer().call('all__test_trigger_resource_update');
+    await peer().call('test_trigger_resource_update');
     await vi.waitFor(() => {
       expect(peer().of('notifications/resources/updated')).toMatchObject([{ params: { uri: WATCHED } }]);
     }, 10_000);
@@ -283,5 +346,5 @@ async function listenTo(
 async function logAt(peer: SdkClient, level: 'info' | 'warning'): Promise<void> {
   const isModern = peer.client.getProtocolEra() === 'modern';
   if (!isModern) await peer.client.setLoggingLevel(level);
-  await peer.call('all__test_tool_with_logging', {}, isModern ? { [LOG_LEVEL]: level } : undefined);
+  await peer.call('test_tool_with_logging', {}, isModern ? { [LOG_LEVEL]: level } : undefined);
 }

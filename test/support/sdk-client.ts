@@ -14,6 +14,13 @@ export type ClientEra = 'legacy' | 'modern' | 'auto';
 export type TransportName = 'stdio' | 'HTTP';
 
 const MODERN = '2026-07-28';
+const ACKNOWLEDGED = 'notifications/subscriptions/acknowledged';
+const SERVER_INFO = 'io.modelcontextprotocol/serverInfo';
+/** Servers choose them by chance. */
+const UUID = /[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g;
+export const OWN_TOOL = 'trunkline__status';
+/** Requests of both eras. */
+const COMPARED = /^(tools|prompts|completion)\/|^resources\/(list|read|templates)/;
 const NEGOTIATION = {
   legacy: { mode: 'legacy' },
   modern: { mode: { pin: MODERN } },
@@ -30,6 +37,13 @@ const ENTERED: Message = {
   username: 'ada',
 };
 
+/** What a client got: answers in their order, the rest as texts in any order. */
+export interface ClientRecord {
+  readonly answers: readonly [method: string, answer: Message][];
+  readonly notifications: readonly string[];
+  readonly asked: readonly string[];
+}
+
 /** A client with a user, a model and one root. It answers every server request, and records it. */
 export class SdkClient {
   readonly client: Client;
@@ -37,8 +51,13 @@ export class SdkClient {
   readonly asked: Message[] = [];
   /** Every message as it came, in order. The handlers of the SDK miss notifications that come in one chunk with the result. */
   readonly received: Message[] = [];
+  /** The methods of the requests that were sent, by their ids. */
+  readonly #sent = new Map<unknown, string>();
+  /** What stands before the names of the server's tools and prompts. */
+  readonly #prefix: string;
 
-  constructor(era: ClientEra) {
+  constructor(era: ClientEra, prefix = '') {
+    this.#prefix = prefix;
     const capabilities = { elicitation: { form: {}, url: {} }, sampling: {}, roots: {} };
     this.client = new Client({ name: 'test', version: '1' }, { capabilities, versionNegotiation: NEGOTIATION[era] });
     this.client.setRequestHandler('elicitation/create', (request) => {
@@ -60,15 +79,25 @@ export class SdkClient {
   async connect(transport: Transport): Promise<void> {
     await this.client.connect(transport);
     const { onmessage } = transport;
+    const send = transport.send.bind(transport);
+    transport.send = (message, options) => {
+      if ('method' in message && 'id' in message) this.#sent.set(message.id, message.method);
+      return send(message, options);
+    };
     transport.onmessage = (message, extra) => {
       this.received.push(message);
       onmessage?.(message, extra);
     };
   }
 
+  /** The name of a tool or a prompt, as this client sees it. */
+  named(name: string): string {
+    return `${this.#prefix}${name}`;
+  }
+
   /** The text of what the tool answers. */
-  async call(name: string, args: Message = {}, meta?: Message): Promise<string> {
-    const params = { name, arguments: args, ...(meta === undefined ? {} : { _meta: meta }) };
+  async call(tool: string, args: Message = {}, meta?: Message): Promise<string> {
+    const params = { name: this.named(tool), arguments: args, ...(meta === undefined ? {} : { _meta: meta }) };
     const { content } = await this.client.callTool(params);
     return content.map((block) => (block.type === 'text' ? block.text : block.type)).join();
   }
@@ -76,6 +105,28 @@ export class SdkClient {
   /** The notifications of this method. */
   of(method: string): Message[] {
     return this.received.filter((message) => message.method === method && message.id === undefined);
+  }
+
+  /** What the client got since `forget`, without what a gateway, the other era or chance may change. */
+  record(): ClientRecord {
+    const answers = this.received.flatMap(({ id, method, result, error }): [string, Message][] => {
+      const asked = this.#sent.get(id) ?? '';
+      if (method !== undefined || !COMPARED.test(asked) || result?.resultType === 'input_required') return [];
+      return [[asked, error === undefined ? this.#ownResult(result) : { code: error.code, data: error.data }]];
+    });
+    const notifications = this.received.filter(({ id, method }) => id === undefined && method !== ACKNOWLEDGED);
+    return { answers, notifications: notifications.map(textOf).sort(), asked: this.asked.map(textOf).sort() };
+  }
+
+  #ownResult({ resultType, ttlMs, cacheScope, _meta, ...result }: Message): Message {
+    const { [SERVER_INFO]: _, ...meta } = _meta ?? {};
+    const unprefixed = (entry: Message) =>
+      entry.name.startsWith(this.#prefix) ? { ...entry, name: entry.name.slice(this.#prefix.length) } : entry;
+    const lists = Object.entries(result).map(([member, value]) => {
+      if (member !== 'tools' && member !== 'prompts') return [member, value];
+      return [member, value.filter(({ name }: Message) => name !== OWN_TOOL).map(unprefixed)];
+    });
+    return { ...Object.fromEntries(lists), ...(Object.keys(meta).length > 0 && { _meta: meta }) };
   }
 
   /** Empties what was recorded, so that a test that shares the client sees only what comes from now on. */
@@ -110,10 +161,19 @@ export class SdkPlace {
   }
 
   /** Resolves when the client and Trunkline have agreed on a revision. */
-  async connect(era: ClientEra, transport: TransportName): Promise<SdkClient> {
-    const peer = new SdkClient(era);
+  async connect(era: ClientEra, transport: TransportName, prefix?: string): Promise<SdkClient> {
+    const peer = new SdkClient(era, prefix);
     this.#clients.push(peer.client);
     await peer.connect(transport === 'stdio' ? this.#stdio() : await this.#http());
+    return peer;
+  }
+
+  /** The same without Trunkline: the client starts the server itself. */
+  async connectDirectly(era: ClientEra, { program, args = [] }: PlacedServer): Promise<SdkClient> {
+    const peer = new SdkClient(era);
+    this.#clients.push(peer.client);
+    const command = { command: process.execPath, args: [program, ...args, `run=${this.#folder}`] };
+    await peer.connect(new StdioClientTransport({ ...command, env: this.#environment, stderr: 'ignore' }));
     return peer;
   }
 
@@ -156,4 +216,8 @@ export class SdkPlace {
     if (url === undefined) throw new Error(`It ended with ${serving.exitCode}:\n${said}`);
     return new URL(url);
   }
+}
+
+function textOf({ method, params: { _meta, progressToken, ...own } = {} }: Message): string {
+  return JSON.stringify([method, own]).replaceAll(UUID, 'UUID');
 }
