@@ -89,16 +89,18 @@ export async function serveHub(options: GlobalOptions, { platform, life, listen,
     if (refusal === undefined) onFirst(hello);
     return refusal;
   });
-  const loading = import('./serve-clients.js');
   const hello = await Promise.race([first, life.unused, life.over.then(() => undefined)]);
   if (hello === undefined) {
     source.close();
     return EXIT.ok;
   }
+  // The first client is welcome. What it sends comes while this loads.
+  const loading = import('./serve-clients.js');
   const origin = { environment: hello.environment, folder: hello.folder };
   await inTime(firstMessage, FIRST_MESSAGE_MS);
-  const { startServers } = await import('./head-start.js');
-  const started = gateway.isNew ? startServers(place, { clock: platform.clock, origin }) : undefined;
+  // Nothing is cached that could be listed before the servers start, so they start first.
+  const headStart = gateway.isNew ? await import('./head-start.js') : undefined;
+  const started = headStart?.startServers(place, { clock: platform.clock, origin });
   const { serveClients } = await loading;
   return await serveClients(options, {
     platform,
@@ -114,6 +116,8 @@ export async function serveHub(options: GlobalOptions, { platform, life, listen,
       inputEnded: life.over,
       origin,
       logTo: (opened) => {
+        // A record such as that of many tools comes before the first list, which would wait for the code of the log.
+        opened.postpone();
         logger = opened;
       },
       service: () =>

@@ -191,6 +191,42 @@ describe('with nothing known of the servers', () => {
   });
 });
 
+async function endHub(folder: string): Promise<void> {
+  const hubsHere = () => processesWith(folder).filter(({ args }) => args.includes(' hub serve '));
+  for (const { pid } of hubsHere()) process.kill(pid, 'SIGTERM');
+  await until('the hub has ended', () => hubsHere().length === 0);
+}
+
+/** Attaches twice, each time with a hub of its own. Returns the files that the second hub has loaded, in their order. */
+async function startSecondHub(): Promise<string[]> {
+  const servers = { lab: WITH_A_WARNING };
+  const first = await GatewayProcess.start({ servers, env: HUB });
+  gateway = first;
+  await first.untilState('lab', 'ready');
+  await first.end();
+  const { folder } = first;
+  await endHub(folder);
+  const log = join(folder, 'modules.log');
+  const hooks = fileURLToPath(new URL('../fixtures/modules/log-modules.mjs', import.meta.url));
+  const env = { ...HUB, NODE_OPTIONS: `--import ${hooks}`, MODULE_LOG: log };
+  const second = await GatewayProcess.start({ servers, folder, env });
+  gateway = second;
+  await second.untilState('lab', 'ready');
+  await second.end();
+  await endHub(folder);
+  return ownFilesOf(readFileSync(log, 'utf8').split('\n')).map((url) => basename(url));
+}
+
+describe('a client that starts the hub, with nothing changed since the last run', () => {
+  it('gets its lists before the hub loads what starts servers, and then what writes its log', async () => {
+    const loaded = await startSecondHub();
+    const [lists, start, log] = ['serve-clients.js', 'servers.js', 'pino.cjs'].map((file) => loaded.indexOf(file));
+    expect(lists).toBeGreaterThan(0);
+    expect(start).toBeGreaterThan(lists ?? 0);
+    expect(log).toBeGreaterThan(start ?? 0);
+  });
+});
+
 /** Attaches with a log of what is loaded, while the hub runs. Returns what was loaded before the first write to stdout. */
 async function attachToRunningHub(): Promise<string[]> {
   const servers = { lab: {} };
@@ -204,9 +240,7 @@ async function attachToRunningHub(): Promise<string[]> {
   const second = await GatewayProcess.start({ servers, folder, env });
   await second.listTools();
   await Promise.all([first.end(), second.end()]);
-  const hubsHere = () => processesWith(folder).filter(({ args }) => args.includes(' hub serve '));
-  for (const { pid } of hubsHere()) process.kill(pid, 'SIGTERM');
-  await until('the hub has ended', () => hubsHere().length === 0);
+  await endHub(folder);
   const [loaded = ''] = readFileSync(log, 'utf8').split('written\n');
   return loaded.split('\n').filter(Boolean);
 }
