@@ -13,12 +13,18 @@ interface Options {
   readonly self?: Partial<LockOwner>;
   readonly isRunning?: (process: RunProcess) => boolean;
   readonly onTorn?: (name: string, reason: string) => void;
+  /** Called when the lock asks whose it would be. */
+  readonly onLook?: () => void;
 }
 
-function lockIn(folder: string, { self = {}, isRunning = () => true, onTorn = () => {} }: Options = {}): StoreLock {
+function lockIn(folder: string, options: Options = {}): StoreLock {
+  const { self = {}, isRunning = () => true, onTorn = () => {}, onLook = () => {} } = options;
   return new StoreLock({
     folder,
-    self: async () => ({ host: HOST, process: { pid: 1, startTime: '1' }, ...self }),
+    self: async () => {
+      onLook();
+      return { host: HOST, process: { pid: 1, startTime: '1' }, ...self };
+    },
     isRunning: async (process) => isRunning(process),
     onTorn: (file, reason) => onTorn(basename(file), reason),
   });
@@ -32,15 +38,23 @@ function leave(folder: string, owner: LockOwner, ageMs = 0): void {
   utimesSync(file, at, at);
 }
 
-/** Whether the lock can be had within one look at it. */
-async function isFree(lock: StoreLock): Promise<boolean> {
-  return await lock.acquire(AbortSignal.timeout(100)).then(
-    async (release) => {
-      await release();
-      return true;
-    },
-    () => false,
-  );
+/** Whether the lock can be had at once. Who has to wait for it says who it is at each look, and gives up at the second. */
+async function isFree(folder: string, options: Options = {}): Promise<boolean> {
+  const gaveUp = new AbortController();
+  let looks = 0;
+  const onLook = () => {
+    looks += 1;
+    if (looks === 2) gaveUp.abort(new Error('the lock is held'));
+  };
+  return await lockIn(folder, { ...options, onLook })
+    .acquire(gaveUp.signal)
+    .then(
+      async (release) => {
+        await release();
+        return true;
+      },
+      () => false,
+    );
 }
 
 describe('the lock of the store', () => {
@@ -79,14 +93,14 @@ describe('the lock of the store', () => {
   it('of a process that is dead is taken over at once', async () => {
     const folder = folderWith();
     leave(folder, { host: HOST, process: dead });
-    expect(await isFree(lockIn(folder, { isRunning: ({ startTime }) => startTime !== 'then' }))).toBe(true);
+    expect(await isFree(folder, { isRunning: ({ startTime }) => startTime !== 'then' })).toBe(true);
     expect(readdirSync(folder)).toEqual(['lock.8']);
   });
 
   it('of a process that lives is not, however long it takes', async () => {
     const folder = folderWith();
     leave(folder, { host: HOST, process: dead }, 3_600_000);
-    expect(await isFree(lockIn(folder))).toBe(false);
+    expect(await isFree(folder)).toBe(false);
   });
 
   it.each([
@@ -95,9 +109,9 @@ describe('the lock of the store', () => {
   ])('%s is taken over when nobody has shown a sign of life for a minute', async (_, owner) => {
     const folder = folderWith();
     leave(folder, owner, 30_000);
-    expect(await isFree(lockIn(folder))).toBe(false);
+    expect(await isFree(folder)).toBe(false);
     leave(folder, owner, 61_000);
-    expect(await isFree(lockIn(folder))).toBe(true);
+    expect(await isFree(folder)).toBe(true);
   });
 
   it.each([
@@ -110,8 +124,7 @@ describe('the lock of the store', () => {
   ])('that is torn (%s) is named and passed over', async (_, text) => {
     const folder = folderWith({ 'lock.7': text });
     const torn: string[][] = [];
-    const lock = lockIn(folder, { onTorn: (...fault) => torn.push(fault) });
-    expect(await isFree(lock)).toBe(true);
+    expect(await isFree(folder, { onTorn: (...fault) => torn.push(fault) })).toBe(true);
     expect(torn).toEqual([['lock.7', 'it names no owner']]);
     expect(readdirSync(folder)).toEqual(['lock.8']);
   });
@@ -120,7 +133,7 @@ describe('the lock of the store', () => {
     const folder = folderWith();
     execFileSync('mkfifo', [join(folder, 'lock.7')]);
     const torn: string[][] = [];
-    expect(await isFree(lockIn(folder, { onTorn: (...fault) => torn.push(fault) }))).toBe(true);
+    expect(await isFree(folder, { onTorn: (...fault) => torn.push(fault) })).toBe(true);
     expect(torn).toEqual([['lock.7', 'it is a pipe, not a regular file']]);
     expect(readdirSync(folder)).toEqual(['lock.8']);
   });
@@ -128,14 +141,13 @@ describe('the lock of the store', () => {
   it('that is a folder is passed over, although it cannot be removed', async () => {
     const folder = folderWith();
     mkdirSync(join(folder, 'lock.7', 'in the way'), { recursive: true });
-    const lock = lockIn(folder);
-    expect([await isFree(lock), await isFree(lock)]).toEqual([true, true]);
+    expect([await isFree(folder), await isFree(folder)]).toEqual([true, true]);
     expect(readdirSync(folder).sort()).toEqual(['lock.7', 'lock.9']);
   });
 
   it('has no number that is too large to count on', async () => {
     const folder = folderWith({ [`lock.${'9'.repeat(20)}`]: '' });
-    expect(await isFree(lockIn(folder))).toBe(true);
+    expect(await isFree(folder)).toBe(true);
     expect(readdirSync(folder).sort()).toEqual(['lock.1', `lock.${'9'.repeat(20)}`]);
   });
 
