@@ -47,6 +47,8 @@ export class Person {
   readonly listens = new Map<number | string, string[]>();
   /** By exposed name: the server and the original name, as the last list says. */
   tools = new Map<string, string>();
+  /** The last progress, by token. */
+  readonly #progress = new Map<string, number>();
   #next = 1;
 
   constructor(wire: ClientWire, isModern: boolean, name: string) {
@@ -106,6 +108,11 @@ export class Person {
     };
     this.wire.say(oddText({ jsonrpc: '2.0', id, method, params: { ...asked.params, _meta } }, marker));
     return asked;
+  }
+
+  /** The next hub sends requests that only read once more, and their progress starts again. */
+  movedToNextHub(): void {
+    this.#progress.clear();
   }
 
   /** Reads what came, and checks what depends on the order in which it came. */
@@ -196,9 +203,12 @@ export class Person {
     const listen = message.params?._meta?.[`${ERA}subscriptionId`];
     if (listen !== undefined) this.#listened(listen, method, line);
     if (method === 'notifications/progress') {
-      const { progressToken } = message.params;
+      const { progressToken, progress } = message.params;
       const open = this.open.map((asked) => tokenOf(this.name, asked.id));
       expect(open, `invariant 6: ${line}`).toContain(progressToken);
+      const last = this.#progress.get(progressToken) ?? Number.NEGATIVE_INFINITY;
+      expect(progress, `invariant 7: ${line}`).toBeGreaterThan(last);
+      this.#progress.set(progressToken, progress);
     }
     if (method === 'notifications/message' && this.isModern) {
       expect(

@@ -12,7 +12,6 @@ export function expectPromises(world: World): void {
     for (const { state, id } of person.asked.values())
       if (!person.listens.has(id)) expect(state, `invariants 1 and 31: ${id}`).not.toBe('open');
     for (const received of person.received) expectOfClient(person, received);
-    expectProgress(person);
   }
   for (const process of world.processes) {
     for (const received of process.received) expectOfServer(process, received);
@@ -69,16 +68,6 @@ function expectUnharmed(line: string): void {
   if (answered !== undefined) expect(countOf(line, answered), `invariant 9: ${line}`).toBe(3);
   const messages = line.match(/"message":"[A-Z]+-\d+\."/g) ?? [];
   if (messages.length > 0) expect(labels.length, `invariant 9: ${line}`).toBe(messages.length);
-}
-
-function expectProgress({ received }: Person): void {
-  const last = new Map<string, number>();
-  for (const { line, message } of received) {
-    if (message.method !== 'notifications/progress') continue;
-    const { progressToken, progress } = message.params;
-    expect(progress, `invariant 7: ${line}`).toBeGreaterThan(last.get(progressToken) ?? Number.NEGATIVE_INFINITY);
-    last.set(progressToken, progress);
-  }
 }
 
 function expectOfServer({ isModern, server }: ServerProcess, { line, message }: Received): void {

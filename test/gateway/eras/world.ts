@@ -164,6 +164,10 @@ export class World {
   #dieAndStart(which: number): void {
     if (this.#attached.length === 0) return;
     for (const wire of this.#attached) wire.die(which % 3);
+    for (const person of this.people) {
+      this.#sort(person, person.read());
+      person.movedToNextHub();
+    }
     for (const process of this.processes) process.die();
     this.#world = this.#start();
     this.#changes += 1;
