@@ -51,13 +51,16 @@ export class InFlightCalls {
    *
    * Messages about a task name that task, so task requests are candidates only if no other call is in flight. Calls
    * that are not interactive are candidates only if no interactive call is in flight, and those that wait for their client
-   * only if no other one is.
+   * only if no other one is. A call of another user that waits counts all the same: no user may get another's question.
    */
   get cause(): Exchange | undefined {
     const all = this.#all.filter(({ isSettled }) => !isSettled);
-    const candidates = preferring(preferring(preferring(all, isNotTaskRequest), isInteractive), isActive);
+    const possible = preferring(preferring(all, isNotTaskRequest), isInteractive);
+    const candidates = preferring(possible, isActive);
     const latest = candidates.at(-1);
-    return candidates.every(({ conversation }) => conversation === latest?.conversation) ? latest : undefined;
+    const isCertain = candidates.every(({ conversation }) => conversation === latest?.conversation);
+    const isOfOneUser = possible.every(({ client }) => client.principal === latest?.client.principal);
+    return isCertain && isOfOneUser ? latest : undefined;
   }
 
   /**

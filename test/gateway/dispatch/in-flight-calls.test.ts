@@ -34,6 +34,23 @@ describe('the calls in flight to a process', () => {
     }
   });
 
+  it('cause what an active one can cause, unless a suspended one of another user may have caused it', () => {
+    const of = (principal: string, isSuspended: boolean): InFlightCall => {
+      const client = { principal } as DownstreamClient;
+      const request = { method: 'tools/call' };
+      return { exchange: { request, client, conversation: client, isSettled: false, isSuspended } as Exchange };
+    };
+    const causeOf = (...calls: InFlightCall[]) => {
+      const inFlightCalls = new InFlightCalls();
+      for (const each of calls) inFlightCalls.add(each);
+      return inFlightCalls.cause;
+    };
+    const [active, waiting, waitingOfOther] = [of('me', false), of('me', true), of('you', true)];
+    expect(causeOf(active, waiting)).toBe(active.exchange);
+    expect(causeOf(waiting)).toBe(waiting.exchange);
+    expect(causeOf(active, waitingOfOther)).toBeUndefined();
+  });
+
   it('are none once the last has ended, and ending it again changes nothing', () => {
     const inFlightCalls = new InFlightCalls();
     let idle = 0;
