@@ -36,7 +36,7 @@ describe('the hub', () => {
     expect(await checkHub(hub(state), '2.0.0')).toMatchObject([{ code, sentence: expect.stringMatching(says) }]);
   });
 
-  it('that runs tells which revision each client opened with, and who has started another version of Trunkline', async () => {
+  it('F180: that runs tells which revision each client opened with, and who has started another version of Trunkline', async () => {
     const silent = { name: null, pid: 9, revision: null, trunkline: null };
     const running = { kind: 'running', pid: 7, version: '2.0.0', clients: [CLAUDE, silent] } as const;
     expect(await checkHub(hub(running), '2.0.0')).toMatchObject([

@@ -129,7 +129,7 @@ describe('install', () => {
     expect(stderr).not.toContain('not-to-be-told');
   });
 
-  it('installs side by side, and leaves nothing behind when it is interrupted', async () => {
+  it('F179: installs side by side, and leaves nothing behind when it is interrupted', async () => {
     registry.publish('tool', { version: '1.0.0' });
     registry.publish('other', { version: '2.0.0' });
     registry.hold();

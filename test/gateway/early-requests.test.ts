@@ -39,7 +39,7 @@ describe('a request for what no server lists yet', () => {
     expect(client.answerTo(1)?.result).toEqual({ content: [], marker: 1 });
   });
 
-  it('waits also for a name that only a list can lead back to the original', async () => {
+  it('F182: waits also for a name that only a list can lead back to the original', async () => {
     const { server, connect } = scriptGateway({ servers: { a: { tools: ['read file'] }, b: {} } });
     const client = connect();
     client.initialize();

@@ -68,7 +68,7 @@ function place({ limit = 3 } = {}) {
 }
 
 describe('the package installer', () => {
-  it('installs several packages side by side: the slow first one holds up none of the others', async () => {
+  it('F177: installs several packages side by side: the slow first one holds up none of the others', async () => {
     const { npm, lockFile, obtain, begun } = place();
     const slow = obtain('slow');
     const others = [obtain('b'), obtain('c')];
@@ -82,7 +82,7 @@ describe('the package installer', () => {
     expect([...lockFile.read().keys()].sort()).toEqual(['b', 'c', 'slow']);
   });
 
-  it('installs no more at once than its limit, and begins the next when one has ended or failed', async () => {
+  it('F178: installs no more at once than its limit, and begins the next when one has ended or failed', async () => {
     const { npm, obtain, begun } = place({ limit: 2 });
     const failing = obtain('a').catch((error: Error) => error.message);
     const rest = [obtain('b'), obtain('c'), obtain('d')];

@@ -250,7 +250,7 @@ describe('a client that cancels', () => {
     expect(asked.answers).toEqual([{ action: 'cancel' }]);
   });
 
-  it('invariant 17: leaves no request of the server without an answer', () => {
+  it('F181: invariant 17: leaves no request of the server without an answer', () => {
     const peer = new ModernPeer();
     const [person, model] = [elicitation(), new Asked('sampling/createMessage')];
     const id = peer.call();

@@ -110,7 +110,7 @@ describe('a request whose server wants a URL to be visited first', () => {
     expect(peer.gateway.exchanges).toHaveLength(1);
   });
 
-  it('fails after ten rounds, as a client that cannot make visits fails at once', () => {
+  it('F175: fails after ten rounds, as a client that cannot make visits fails at once', () => {
     const peer = new ModernPeer();
     let result = refused(peer);
     for (let round = 2; round <= 10; round += 1) {
@@ -155,7 +155,7 @@ describe('a request whose server wants a URL to be visited first', () => {
 });
 
 describe('the state of a request whose user visits a page', () => {
-  it('is refused with any other character, with other params, and from another principal', () => {
+  it('F176: is refused with any other character, with other params, and from another principal', () => {
     const peer = new ModernPeer();
     const retry = answering(refused(peer));
     const state: string = retry.requestState;

@@ -93,7 +93,7 @@ describe('a merged list', () => {
 describe('a list that its server does not let be cached any longer', () => {
   const names = ({ tools: listed }: Message) => listed.map(({ name }: Message) => name);
 
-  it('is read again when a client is shown it, so that changes without an announcement are found', async () => {
+  it('F172: is read again when a client is shown it, so that changes without an announcement are found', async () => {
     const lists = tools(PUBLIC_MINUTE);
     const { server, list, hint, pass } = await serving({ a: serverOf(lists) });
     const reads = () => server('a').child.asked('tools/list').length;
@@ -110,7 +110,7 @@ describe('a list that its server does not let be cached any longer', () => {
     expect(await hint()).toEqual([MINUTE_MS, 'public']);
   });
 
-  it('is not read more often than every 5 s', async () => {
+  it('F173: is not read more often than every 5 s', async () => {
     const { server, list, pass } = await serving({ a: serverOf(tools({ ttlMs: 0, cacheScope: 'private' })) });
     const reads = () => server('a').child.asked('tools/list').length;
     await pass(4_999);
@@ -140,7 +140,7 @@ describe('a list that its server does not let be cached any longer', () => {
 });
 
 describe('a result that is relayed', () => {
-  it('keeps the hints of its server, and gets those that keep nothing if the server has none', async () => {
+  it('F174: keeps the hints of its server, and gets those that keep nothing if the server has none', async () => {
     const resources = {
       'resources/list': { resources: [{ uri: 'x://a', name: 'a' }] },
       'resources/templates/list': { resourceTemplates: [] },

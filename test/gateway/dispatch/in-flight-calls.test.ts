@@ -34,7 +34,7 @@ describe('the calls in flight to a process', () => {
     }
   });
 
-  it('cause what an active one can cause, unless a suspended one of another user may have caused it', () => {
+  it('F183: cause what an active one can cause, unless a suspended one of another user may have caused it', () => {
     const of = (principal: string, isSuspended: boolean): InFlightCall => {
       const client = { principal } as DownstreamClient;
       const request = { method: 'tools/call' };
