@@ -67,7 +67,7 @@ describe('the run file', () => {
   });
 
   it.runIf(process.platform === 'linux')(
-    'is written once for groups that come before it is known who it belongs to',
+    'F184: is written once for groups that come before it is known who it belongs to',
     async () => {
       await mkdir(folder, { recursive: true });
       const changed: string[] = [];

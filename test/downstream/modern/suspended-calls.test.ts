@@ -331,7 +331,7 @@ describe('the state of a server without a handshake', () => {
     expect(peer.gateway.exchanges).toHaveLength(2);
   });
 
-  it('is taken by every gateway with the same key, and refused by one with another', () => {
+  it('F185: is taken by every gateway with the same key, and refused by one with another', () => {
     const peerWith = (sharedKey: string) => {
       const { seal, runSeal } = createSeals({ sharedKey });
       return new ModernPeer({ gateway: new PlayedGateway({ lasting: seal, run: runSeal }) });
