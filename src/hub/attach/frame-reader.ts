@@ -1,9 +1,7 @@
 import { FRAME, FRAME_HEADER_BYTES, kindOf, lengthOf, readUint32 } from '../wire.js';
 
-/** Frames up to this size, with their header, reach the client whole or not at all. Larger ones are passed on as they come. */
-const WHOLE_BYTES = 64 * 1024;
-/** The most that is read at once. A large result costs a read and a write for each of these. */
-const BUFFER_BYTES = 128 * 1024;
+/** Frames up to this size reach the client whole or not at all. Larger ones are passed on as they come. */
+const BUFFER_BYTES = 64 * 1024;
 /** Memory that was lent and given back is kept for so many reads. */
 const MAX_SPARE = 4;
 
@@ -66,7 +64,7 @@ export class FrameReader {
       const length = lengthOf(first);
       const start = read + FRAME_HEADER_BYTES;
       const isWhole = end - start >= length;
-      if (!isWhole && length <= WHOLE_BYTES - FRAME_HEADER_BYTES) break;
+      if (!isWhole && length <= BUFFER_BYTES - FRAME_HEADER_BYTES) break;
       if (kindOf(first) !== FRAME.message) {
         // Frames of control are small. A newline ends their payload, too.
         this.#sink.control(kindOf(first), line, this.#buffer.toString('utf8', start, start + length - 1));

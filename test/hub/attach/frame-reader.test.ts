@@ -53,7 +53,7 @@ const frames = fc.array(
 
 describe('frames in any pieces', () => {
   it('come out whole and in order, without those that are dropped, and lent memory stays as it is', () => {
-    const sizes = fc.array(fc.oneof(fc.integer({ min: 1, max: 20 }), fc.integer({ min: 1, max: 131_072 })), {
+    const sizes = fc.array(fc.oneof(fc.integer({ min: 1, max: 20 }), fc.integer({ min: 1, max: 65_536 })), {
       minLength: 1,
       maxLength: 6,
     });
@@ -93,10 +93,5 @@ describe('frames in any pieces', () => {
     const large = encoded([{ kind: FRAME.message, line: 1, payload: Buffer.alloc(65_536, 'x') }]);
     const cut = read(large.subarray(0, -1), [65_536], () => false);
     expect([cut.written.length, cut.reader.isWithinMessage]).toEqual([65_535, true]);
-  });
-
-  it('leave in one write for each 128 KiB of a large one', () => {
-    const large = encoded([{ kind: FRAME.message, line: 1, payload: Buffer.alloc(2 * 131_072 - 8, 'x') }]);
-    expect(read(large, [131_072], () => false).views).toHaveLength(2);
   });
 });
