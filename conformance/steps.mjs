@@ -2,7 +2,16 @@
 // folder in which eight real servers stand in Claude Desktop's file, as most people write them (`npx -y …`), and four tools
 // that other people and we have written. Each tool goes the shortest way that its documentation and its help describe.
 import { execFile, spawn } from 'node:child_process';
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { createServer } from 'node:net';
 import { cpus, homedir, tmpdir, type } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -114,9 +123,9 @@ async function measure(name, { version, node, take, remark }) {
     const seconds = (performance.now() - startedAt) / 1000;
     return { name, version: version ?? 'this one', commands, seconds, remark, ...seen };
   } finally {
-    for (const { pid } of kept) endGroup(pid);
+    for (const { pid } of kept) kill(-pid);
     await runIn(place, process.execPath, [CLI, 'stop', '--all']);
-    await end(place);
+    end(place);
   }
 }
 
@@ -182,7 +191,7 @@ async function prewarm() {
     }
     return found;
   } finally {
-    await end(place);
+    end(place);
   }
 }
 
@@ -235,21 +244,33 @@ async function runIn({ folder, env }, file, args) {
 }
 
 /** A group that we have started. */
-function endGroup(pid) {
+/** Kills a process, or a group if the number is negative. */
+function kill(pid) {
   try {
-    process.kill(-pid, 'SIGKILL');
+    process.kill(pid, 'SIGKILL');
   } catch {
     // It has ended.
   }
 }
 
-/** What a tool leaves running in the background has the folder in its environment or its arguments; mcporter has a daemon. */
-async function end({ folder, env }) {
-  if (TOOLS.mcporter.version !== undefined && existsSync(join(folder, '.mcporter'))) {
-    const tool = await programOf('mcporter', TOOLS.mcporter.version, TOOLS.mcporter.node);
-    await runIn({ folder, env }, tool[0], [tool[1], 'daemon', 'stop']);
+/**
+ * Ends what a tool has left running in the background, such as the daemon of mcporter. Such a process has the folder in its
+ * arguments or its environment.
+ */
+function end({ folder }) {
+  for (const pid of readdirSync('/proc').map(Number)) {
+    if (pid > 0 && pid !== process.pid && namesFolder(pid, folder)) kill(pid);
   }
   rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
+}
+
+function namesFolder(pid, folder) {
+  try {
+    return ['cmdline', 'environ'].some((name) => readFileSync(`/proc/${pid}/${name}`, 'utf8').includes(folder));
+  } catch {
+    // It has ended, or is of another user.
+    return false;
+  }
 }
 
 function freePort() {
