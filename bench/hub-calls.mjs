@@ -26,7 +26,7 @@ const TEXT = 'text';
 
 /**
  * Calls by way and round: one at a time with all processes on one core, so that the figures do not depend on which core a
- * process wakes up on; then many in flight, and large results, on all cores.
+ * process wakes up on; then many in flight, with a write for each call or many in one write, and large results, on all cores.
  */
 export async function measureHubCalls(folder, { rounds, calls }) {
   const ways = [];
@@ -42,13 +42,16 @@ export async function measureHubCalls(folder, { rounds, calls }) {
       return { p50: quantile(durations, 0.5) * 1e3, cpu };
     });
     pin(`0-${availableParallelism() - 1}`);
-    const together = await inRounds(ways, rounds, WARM_UP_ROUNDS, async (way) => {
-      const count = calls * IN_FLIGHT_FACTOR;
-      const { elapsed, cpu } = await way.echo({ count, inFlight: IN_FLIGHT });
-      return { callsPerSecond: (count / elapsed) * 1e3, cpu };
-    });
+    const count = calls * IN_FLIGHT_FACTOR;
+    const many = (isApart) =>
+      inRounds(ways, rounds, WARM_UP_ROUNDS, async (way) => {
+        const { elapsed, cpu } = await way.echo({ count, inFlight: IN_FLIGHT, isApart });
+        return { callsPerSecond: (count / elapsed) * 1e3, cpu };
+      });
+    const apart = await many(true);
+    const together = await many(false);
     const large = await inRounds(ways, rounds, WARM_UP_ROUNDS, async (way) => ({ ms: await way.result() }));
-    return { alone, together, large };
+    return { alone, apart, together, large };
   } finally {
     for (const { client, place } of ways) {
       await client.close();

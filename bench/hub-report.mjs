@@ -23,7 +23,7 @@ export function startTables(results, { rounds }) {
   ];
 }
 
-export function callTables({ alone, together, large }, { rounds, calls }) {
+export function callTables({ alone, apart, together, large }, { rounds, calls }) {
   const middle = (of, name, what, digits) => median(of.get(name).map((each) => each[what])).toFixed(digits);
   const row = (of, name, what, digits) => [
     name,
@@ -35,7 +35,9 @@ export function callTables({ alone, together, large }, { rounds, calls }) {
   return [
     `One call at a time, µs, all processes on one core; ${rounds} rounds of ${calls} calls:`,
     table(['', 'p50', '÷ relay', '÷ two relays', 'CPU'], withCpu(alone, 'p50')),
-    `64 calls in flight; ${rounds} rounds of ${calls * 4} calls:`,
+    `64 calls in flight, a write for each call; ${rounds} rounds of ${calls * 4} calls:`,
+    table(['', 'calls/s', '÷ relay', '÷ two relays', 'CPU, µs a call'], withCpu(apart, 'callsPerSecond')),
+    'The same, many calls in one write:',
     table(['', 'calls/s', '÷ relay', '÷ two relays', 'CPU, µs a call'], withCpu(together, 'callsPerSecond')),
     `A result of 10 MiB, ms; ${rounds} rounds of 5:`,
     table(
@@ -107,7 +109,9 @@ export function hubAims({ starts, calls, memory }) {
     const ratio = (of, what, to) => median(of.get(HUB).map((each, round) => each[what] / of.get(to)[round][what]));
     aim('p50 of a call ÷ byte relay', ratio(calls.alone, 'p50', RELAY), { atMost: 1.6 });
     aim('p50 of a call ÷ two byte relays', ratio(calls.alone, 'p50', TWO_RELAYS), { atMost: 1.1 });
-    aim('calls/s with 64 in flight ÷ byte relay', ratio(calls.together, 'callsPerSecond', RELAY), { atLeast: 0.65 });
+    const many = (of) => ratio(of, 'callsPerSecond', RELAY);
+    aim('calls/s with 64 in flight, a write for each call ÷ byte relay', many(calls.apart), { atLeast: 0.65 });
+    aim('the same, many calls in one write', many(calls.together), { atLeast: 0.65 });
     aim('10 MiB result ÷ two byte relays', ratio(calls.large, 'ms', TWO_RELAYS), { atMost: 0.8 });
     const added = median(calls.alone.get(HUB).map(({ p50 }, round) => p50 - calls.alone.get(SINGLE)[round].p50));
     rows.push(['p50 of a call above the single process', `${added.toFixed(0)} µs`, 'no aim']);
