@@ -9,6 +9,7 @@ import type { NotificationEnvelope, ScanEnvelope } from '../../mcp/envelope.js';
 import { SUBSCRIPTION_ID } from '../../mcp/era-members.js';
 import { LISTS } from '../../mcp/lists.js';
 import { METHODS } from '../../mcp/methods.js';
+import { idAt, isTerminal } from '../../mcp/task-id.js';
 import type { Cancel, Clock } from '../../timing/clock.js';
 import type { Channel } from '../dialect.js';
 import type { Outcome, SentRequest, UpstreamListener } from '../port.js';
@@ -108,6 +109,10 @@ export class UpstreamListen {
     if (method === METHODS.acknowledged) {
       if (stream !== undefined && stream === this.#next) this.#acknowledged(stream, notification);
       return undefined;
+    }
+    if (method === METHODS.taskState && isTerminal(bytes, tokens.status)) {
+      // The server may forget the task now, and refuse a later stream that names it.
+      this.#subjects.delete({ kind: 'taskIds', name: idAt(bytes, tokens.taskId) ?? '' });
     }
     if (subscriptionId === undefined) return notification;
     // What a stream says after its end may be a repetition, and is late in any case.

@@ -263,6 +263,21 @@ describe('the states of a task', () => {
     expect(texts()).toEqual(['{"jsonrpc":"2.0","method":"notifications/tasks","params":{"taskId":"t","n":1.0}}']);
   });
 
+  it('are asked for until the task has ended, which the server may forget then', async () => {
+    const { acknowledge, notify, last, listens, subscription } = await watching();
+    await acknowledge();
+    await notify('notifications/tasks', last().id, { taskId: 't', status: 'working' });
+    void subscription('x://1');
+    await flush();
+    expect(last().params.notifications).toEqual({ resourceSubscriptions: ['x://1'], taskIds: ['t'] });
+    await acknowledge();
+    await notify('notifications/tasks', last().id, { taskId: 't', status: 'completed' });
+    expect(listens()).toHaveLength(2);
+    void subscription('x://2');
+    await flush();
+    expect(last().params.notifications).toEqual({ resourceSubscriptions: ['x://1', 'x://2'] });
+  });
+
   it('are not asked for any more when nobody watches', async () => {
     const { acknowledge, last, cancelled, end } = await watching();
     await acknowledge();
