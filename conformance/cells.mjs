@@ -4,8 +4,7 @@
 const STABLE = '0.1.16';
 const STRICT = '0.2.0-alpha.12';
 
-const OWN_KEYS =
-  'Trunkline names the requests of a server that has no names for them, and the scenario expects user_name';
+const OWN_KEYS = 'The scenario expects a request under the key user_name, and a server of 2025-11-25 has no keys';
 
 /**
  * A cell names the `protocol` of the suite, the `era` of the fixture, and the number of scenarios that each version of the
@@ -39,12 +38,11 @@ export const CELLS = {
     protocol: '2026-07-28',
     era: 'legacy',
     scenarios: { [STRICT]: 40 },
+    warmUp: { Trunkline: 'server-stateless' },
     missing: {
       Trunkline: {
-        'server-stateless':
-          'A server of 2025-11-25 answers with a result, and not with -32021, if it needs what the client lacks',
         'input-required-result-basic-elicitation': OWN_KEYS,
-        'input-required-result-ignore-extra-params': `${OWN_KEYS} without a state`,
+        'input-required-result-ignore-extra-params': `${OWN_KEYS}. It answers before it is asked`,
       },
     },
   },

@@ -20,11 +20,22 @@ export function refusedInput(
   const declared = declaredAt(path, capabilities);
   if (declared === undefined) return new RpcError(RPC_CODES.methodNotFound, `The client does not support ${method}`);
   if (method !== METHODS.elicit) return undefined;
-  const mode = tokens.mode !== undefined && isString(bytes, tokens.mode) ? readString(bytes, tokens.mode) : 'form';
+  const mode = elicitationMode({ bytes, tokens });
   // Revisions before the modes had forms only, and clients declared an empty object.
   const modes = Object.keys(declared);
   const isSupported = modes.includes(mode) || (mode === 'form' && !modes.includes('url'));
   return isSupported ? undefined : new RpcError(RPC_CODES.invalidParams, `The client does not support mode ${mode}`);
+}
+
+/** The capabilities that a client must have declared to get a server request, as it would declare them. */
+export function requiredCapabilities({ method, bytes, tokens }: RelayedRequest): Capabilities {
+  const path = [...(CAPABILITY_OF.get(method) ?? [])];
+  if (method === METHODS.elicit) path.push(elicitationMode({ bytes, tokens }));
+  return path.reduceRight<Capabilities>((inner, name) => ({ [name]: inner }), {});
+}
+
+function elicitationMode({ bytes, tokens: { mode } }: Pick<RelayedRequest, 'bytes' | 'tokens'>): string {
+  return mode !== undefined && isString(bytes, mode) ? readString(bytes, mode) : 'form';
 }
 
 /** The capability at this path, as the client declared it. */

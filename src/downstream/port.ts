@@ -76,6 +76,11 @@ export interface GatewaySession extends GatewayDescription {
   mirroredParams(tool: string): readonly MirroredParam[];
   /** Serves one request. */
   serve(exchange: Exchange): void;
+  /**
+   * Has the client notified (`DownstreamClient.notify`) of the states of a task of the tasks extension, by the name that the
+   * client knows. Calls `settled` at most once, with whether a task of this client reports its state. The returned function ends it.
+   */
+  watchTask(task: string, settled: (agreed: boolean) => void): () => void;
   /** Takes a notification that does not concern a request in flight. */
   notified(notification: NotificationEnvelope): void;
   /** Ends the session. The caller cancels the exchanges that are still in flight. */

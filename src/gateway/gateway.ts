@@ -68,8 +68,7 @@ export class Gateway implements GatewayPort {
     this.#events = events;
     this.#draining = new Draining(options.clock);
     this.#subscriptions = new Subscriptions(onInternalError);
-    const isPersonal = ({ key }: Backend) => this.#pool.sharingOf(key) !== 'all';
-    this.#tasks = new Tasks({ clock: options.clock, seal, runSeal, isPersonal });
+    this.#tasks = new Tasks({ ...options, isPersonal: ({ key }) => this.#pool.sharingOf(key) !== 'all' });
     this.#serverRequests = new ServerRequests(this.#tasks);
     this.#notifications = new NotificationRouter({
       subscriptions: this.#subscriptions,
@@ -138,6 +137,7 @@ export class Gateway implements GatewayPort {
       initializeResult: only && serverHandshake(only, this.#settings.startupWaitMs),
       mirroredParams: (tool) => connected.view.catalogs.tools.resolve(tool)?.mirroredParams ?? [],
       serve: (this.#options.calls ?? NO_CALLS).session(connected),
+      watchTask: (name, settled) => this.#tasks.watches.watch({ client, name, settled }, connected.view.backends),
       notified: (notification) => {
         const all = [...connected.view.backends.values(), ...this.#drainingOf(client)];
         this.#notifications.fromClient(client, all, notification, only !== undefined);

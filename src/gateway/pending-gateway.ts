@@ -115,6 +115,12 @@ class PendingSession implements GatewaySession {
     return { isSettled: false, freshMs: Number.POSITIVE_INFINITY, isPublic: false };
   }
 
+  /** No server can have tasks yet. */
+  watchTask(_: string, settled: (agreed: boolean) => void): () => void {
+    settled(false);
+    return () => {};
+  }
+
   /** Notifications before the gateway exists concern no server, and are dropped. */
   notified(): void {}
 

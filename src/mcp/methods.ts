@@ -24,6 +24,7 @@ export const METHODS = {
   cancelTask: 'tasks/cancel',
   listTasks: 'tasks/list',
   taskStatus: 'notifications/tasks/status',
+  taskState: 'notifications/tasks',
   listRoots: 'roots/list',
   rootsChanged: 'notifications/roots/list_changed',
   discover: 'server/discover',

@@ -6,7 +6,10 @@ import type { RelayedRequest } from './relayed-request.js';
 export const TASKS_EXTENSION = 'io.modelcontextprotocol/tasks';
 
 /** Whether the client of a request without a handshake takes a task as the answer. */
-export function declaresTasks({ bytes, tokens: { eraCapabilities } }: RelayedRequest): boolean {
+export function declaresTasks({
+  bytes,
+  tokens: { eraCapabilities },
+}: Pick<RelayedRequest, 'bytes' | 'tokens'>): boolean {
   if (eraCapabilities === undefined) return false;
   return valuesAt(bytes, eraCapabilities, ['extensions', TASKS_EXTENSION]).length > 0;
 }

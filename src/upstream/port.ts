@@ -123,6 +123,11 @@ export interface UpstreamConnection {
   /** Sends a request of the gateway's own. `params` must be serializable, or bytes of JSON. */
   request(method: string, params: unknown, timeouts: RequestTimeouts): Promise<Outcome>;
   /**
+   * Has the server notify of the states of a task of the tasks extension, by its own id. Calls `settled` once, with whether it
+   * will. The returned function ends it. Absent if the server decides alone what it notifies of.
+   */
+  watchTask?(taskId: string, settled: (agreed: boolean) => void): () => void;
+  /**
    * Closes the connection and settles each request in flight with the reason. Calling it again does nothing. `because` is
    * what the server did, if the gateway ends it for that.
    */

@@ -45,6 +45,7 @@ export class PlayedGateway implements GatewayPort {
       mirroredParams: () => [],
       initializeResult: undefined,
       serve: (exchange) => this.exchanges.push(exchange),
+      watchTask: () => () => {},
       notified: () => {},
       close: () => {
         this.closed += 1;

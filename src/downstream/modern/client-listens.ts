@@ -9,6 +9,7 @@ import type { Clock } from '../../timing/clock.js';
 import { ListChanges } from '../list-changes.js';
 import type { DownstreamClient, GatewaySession } from '../port.js';
 import { Listen, type ListenOptions } from './listen.js';
+import { TaskSubscriptions } from './task-subscriptions.js';
 import { UriSubscriptions } from './uri-subscriptions.js';
 
 export interface ClientListensOptions {
@@ -25,11 +26,13 @@ export class ClientListens {
   readonly #open = new Set<Listen>();
   readonly #listChanges: ListChanges;
   readonly #uris: UriSubscriptions;
+  readonly #tasks: TaskSubscriptions;
 
   constructor({ clock, ...options }: ClientListensOptions) {
     this.#clock = clock;
     this.#listChanges = new ListChanges(clock, (message) => this.#announce(message));
     this.#uris = new UriSubscriptions(options);
+    this.#tasks = new TaskSubscriptions(options);
   }
 
   get size(): number {
@@ -37,11 +40,12 @@ export class ClientListens {
   }
 
   /** Opens a subscription. */
-  open(options: Omit<ListenOptions, 'clock' | 'uris'>): Listen {
+  open(options: Omit<ListenOptions, 'clock' | 'uris' | 'tasks'>): Listen {
     const listen = new Listen({
       ...options,
       clock: this.#clock,
       uris: this.#uris,
+      tasks: this.#tasks,
       onEnded: () => {
         this.#open.delete(listen);
         options.onEnded(listen);
@@ -66,13 +70,15 @@ export class ClientListens {
   }
 
   /**
-   * Relays an update of a resource. If no subscription names the resource, it may be part of one that a subscription
-   * names. Nothing else reaches a client without a session.
+   * Relays an update of a resource, or the state of a task. If no subscription names the resource, it may be part of one
+   * that a subscription names. Nothing else reaches a client without a session.
    */
   notify({ method, bytes, span }: NotificationEnvelope, edits: readonly Edit[]): void {
-    if (method !== METHODS.resourceUpdated || this.#open.size === 0) return;
+    if (this.#open.size === 0) return;
+    if (method === METHODS.taskState) this.#taskState(splice({ bytes, span, edits }));
+    if (method !== METHODS.resourceUpdated) return;
     const message = splice({ bytes, span, edits });
-    const uri = updatedUri(message);
+    const uri = textAt(message, 'uri');
     const all = [...this.#open].filter(({ uris }) => uris.size > 0);
     const concerned = all.filter(({ uris }) => uris.has(uri));
     for (const listen of concerned.length > 0 ? concerned : all) listen.deliver(uri, message);
@@ -87,7 +93,14 @@ export class ClientListens {
   close(): void {
     this.#listChanges.close();
     this.#uris.close();
+    this.#tasks.close();
     for (const listen of [...this.#open]) listen.cancel();
+  }
+
+  /** Only the subscriptions that name the task get it. A later state replaces one that waits. */
+  #taskState(message: Uint8Array): void {
+    const task = textAt(message, 'taskId');
+    for (const listen of this.#open) if (listen.tasks.has(task)) listen.deliver(`task ${task}`, message);
   }
 
   #wantsChanges(kind: ListKind): boolean {
@@ -102,8 +115,8 @@ export class ClientListens {
   }
 }
 
-/** The URI of the resource that a notification is about; '' if there is none. */
-function updatedUri(bytes: Uint8Array): string {
-  const [uri] = valuesAt(bytes, { start: 0, end: bytes.length }, ['params', 'uri']);
-  return uri !== undefined && isString(bytes, uri) ? readString(bytes, uri) : '';
+/** A text in the params of a notification, such as the URI that it is about; '' if there is none. */
+function textAt(bytes: Uint8Array, name: string): string {
+  const [value] = valuesAt(bytes, { start: 0, end: bytes.length }, ['params', name]);
+  return value !== undefined && isString(bytes, value) ? readString(bytes, value) : '';
 }

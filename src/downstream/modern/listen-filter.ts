@@ -2,6 +2,7 @@ import { isObject, readText } from '../../json/json-text.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
 import type { RequestEnvelope } from '../../mcp/envelope.js';
 import { LISTS } from '../../mcp/lists.js';
+import { refusedTasks } from './missing-capability.js';
 
 /** What a client wants to be notified of. See the page basic/patterns/subscriptions of revision 2026-07-28. */
 export interface ListenFilter {
@@ -9,10 +10,12 @@ export interface ListenFilter {
   readonly changes: ReadonlySet<string>;
   /** The URIs of the resources whose updates the client wants. */
   readonly uris: ReadonlySet<string>;
+  /** The tasks of the extension whose state the client wants, by the names that it knows. */
+  readonly tasks: ReadonlySet<string>;
 }
 
-/** Limit of resources in one filter. Each may need a subscription at a server. */
-const MAX_URIS = 1_024;
+/** Limit of resources in one filter, and of tasks. Each may need a subscription at a server. */
+const MAX_SUBJECTS = 1_024;
 
 const CHANGES = {
   toolsListChanged: LISTS.tools.changed,
@@ -21,7 +24,9 @@ const CHANGES = {
 } as const;
 
 /** Reads the filter of a `subscriptions/listen` request; an error if it is malformed. Ignores unknown members. */
-export function readFilter({ bytes, tokens: { notifications } }: RequestEnvelope): ListenFilter | RpcError {
+export function readFilter(request: RequestEnvelope): ListenFilter | RpcError {
+  const { bytes } = request;
+  const { notifications } = request.tokens;
   if (notifications === undefined || !isObject(bytes, notifications)) return malformed('', 'must be an object');
   const filter = JSON.parse(readText(bytes, notifications)) as Readonly<Record<string, unknown>>;
   const changes = new Set<string>();
@@ -30,20 +35,37 @@ export function readFilter({ bytes, tokens: { notifications } }: RequestEnvelope
     if (wanted !== undefined && typeof wanted !== 'boolean') return malformed(`.${member}`, 'must be a boolean');
     if (wanted === true) changes.add(method);
   }
-  const { resourceSubscriptions = [] } = filter;
-  if (!Array.isArray(resourceSubscriptions) || !resourceSubscriptions.every((uri) => typeof uri === 'string')) {
-    return malformed('.resourceSubscriptions', 'must be an array of strings');
+  const uris = subjects(filter, 'resourceSubscriptions', 'resources');
+  const tasks = subjects(filter, 'taskIds', 'tasks');
+  if (uris instanceof RpcError) return uris;
+  if (tasks instanceof RpcError) return tasks;
+  const refusal = tasks.size > 0 ? refusedTasks(request) : undefined;
+  return refusal ?? { changes, uris, tasks };
+}
+
+function subjects(
+  filter: Readonly<Record<string, unknown>>,
+  member: string,
+  kind: string,
+): ReadonlySet<string> | RpcError {
+  const named = filter[member] ?? [];
+  if (!Array.isArray(named) || !named.every((subject) => typeof subject === 'string')) {
+    return malformed(`.${member}`, 'must be an array of strings');
   }
-  const uris = new Set<string>(resourceSubscriptions);
-  if (uris.size <= MAX_URIS) return { changes, uris };
-  const problem = `names ${uris.size} resources, and one subscription takes ${MAX_URIS}: open several subscriptions`;
-  return malformed('.resourceSubscriptions', problem);
+  const unique = new Set<string>(named);
+  if (unique.size <= MAX_SUBJECTS) return unique;
+  const problem = `names ${unique.size} ${kind}, and one subscription takes ${MAX_SUBJECTS}: open several subscriptions`;
+  return malformed(`.${member}`, problem);
 }
 
 /** The filter as the acknowledgment shows it. */
-export function shownFilter({ changes, uris }: ListenFilter): Readonly<Record<string, unknown>> {
+export function shownFilter({ changes, uris, tasks }: ListenFilter): Readonly<Record<string, unknown>> {
   const members = Object.entries(CHANGES).flatMap(([member, method]) => (changes.has(method) ? [[member, true]] : []));
-  return { ...Object.fromEntries(members), ...(uris.size > 0 && { resourceSubscriptions: [...uris] }) };
+  return {
+    ...Object.fromEntries(members),
+    ...(uris.size > 0 && { resourceSubscriptions: [...uris] }),
+    ...(tasks.size > 0 && { taskIds: [...tasks] }),
+  };
 }
 
 function malformed(member: string, problem: string): RpcError {

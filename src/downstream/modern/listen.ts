@@ -6,13 +6,13 @@ import type { Cancel, Clock } from '../../timing/clock.js';
 import type { ReplyChannel } from '../transport.js';
 import type { AnswerForm } from '../wire-exchange.js';
 import { type ListenFilter, shownFilter } from './listen-filter.js';
+import { ListenTopic, type SubjectSource } from './listen-topic.js';
 import { metaWithId, withSubscriptionId } from './subscription-id.js';
-import type { UriSubscriber, UriSubscriptions } from './uri-subscriptions.js';
 
-/** How long a subscription waits for the servers before it is acknowledged without the resources that are late. */
+/** How long a subscription waits for the servers before it is acknowledged without the resources and tasks that are late. */
 const OPEN_WITHIN_MS = 2_000;
 
-/** Notifications wait, one for each list and each resource, while more bytes than this are unwritten. */
+/** Notifications wait, one for each list, resource and task, while more bytes than this are unwritten. */
 const MAX_UNWRITTEN_BYTES = 256 * 1024;
 /** The channel reports no progress, so it is looked at this often while notifications wait. */
 const RETRY_MS = 250;
@@ -27,7 +27,8 @@ export interface ListenOptions {
   readonly reply: ReplyChannel;
   readonly clock: Clock;
   readonly form: AnswerForm;
-  readonly uris: UriSubscriptions;
+  readonly uris: SubjectSource;
+  readonly tasks: SubjectSource;
   /** Whether the client may have lists of an earlier process, which served it before this one. */
   readonly isResumed: boolean;
   /** Called once. */
@@ -38,13 +39,12 @@ export interface ListenOptions {
  * A `subscriptions/listen` request: a subscription from its acknowledgment to its end. Notifications that come before the
  * acknowledgment follow it.
  */
-export class Listen implements UriSubscriber {
+export class Listen {
   readonly key: IdKey;
   readonly filter: ListenFilter;
   readonly #options: ListenOptions;
-  /** Resources of the filter whose servers have not answered yet, and those that were subscribed to. */
-  readonly #undecided: Set<string>;
-  readonly #subscribed = new Set<string>();
+  readonly #resources: ListenTopic;
+  readonly #tasks: ListenTopic;
   /** Notifications that wait, by their subjects. */
   readonly #waiting = new Map<string, Uint8Array>();
   #waitingBytes = 0;
@@ -55,30 +55,27 @@ export class Listen implements UriSubscriber {
     this.#options = options;
     this.key = options.key;
     this.filter = options.filter;
-    this.#undecided = new Set(options.filter.uris);
+    const onDecided = () => this.#acknowledgeDecided();
+    this.#resources = new ListenTopic(options.uris, options.filter.uris, onDecided);
+    this.#tasks = new ListenTopic(options.tasks, options.filter.tasks, onDecided);
   }
 
   /** The resources whose updates the client gets. */
   get uris(): ReadonlySet<string> {
-    return this.#subscribed;
+    return this.#resources.subscriptions;
   }
 
-  /** Subscribes to the resources of the filter, and acknowledges the subscription when their servers have answered. */
+  /** The tasks whose state the client gets, by the names that it knows. */
+  get tasks(): ReadonlySet<string> {
+    return this.#tasks.subscriptions;
+  }
+
+  /** Subscribes to what the filter names, and acknowledges the subscription when the servers have answered. */
   open(): void {
-    const { clock, uris } = this.#options;
-    if (this.#undecided.size > 0) this.#cancelTimer = clock.schedule(OPEN_WITHIN_MS, () => this.#acknowledge());
-    for (const uri of this.filter.uris) uris.join(uri, this);
-    this.#acknowledgeDecided();
-  }
-
-  subscribed(uri: string): void {
-    this.#undecided.delete(uri);
-    this.#subscribed.add(uri);
-    this.#acknowledgeDecided();
-  }
-
-  refused(uri: string): void {
-    this.#undecided.delete(uri);
+    const { clock } = this.#options;
+    if (!this.#isDecided) this.#cancelTimer = clock.schedule(OPEN_WITHIN_MS, () => this.#acknowledge());
+    this.#resources.join();
+    this.#tasks.join();
     this.#acknowledgeDecided();
   }
 
@@ -126,17 +123,22 @@ export class Listen implements UriSubscriber {
   }
 
   #acknowledgeDecided(): void {
-    if (this.#undecided.size === 0) this.#acknowledge();
+    if (this.#isDecided) this.#acknowledge();
   }
 
-  /** Opens the subscription without the resources that are undecided. */
+  get #isDecided(): boolean {
+    return this.#resources.isDecided && this.#tasks.isDecided;
+  }
+
+  /** Opens the subscription without what is undecided. */
   #acknowledge(): void {
     if (this.#state !== 'opening') return;
     this.#state = 'open';
     this.#stopTimer();
-    this.#leave(this.#undecided);
-    const { changes, uris } = this.filter;
-    const honored = { changes, uris: new Set([...uris].filter((uri) => this.#subscribed.has(uri))) };
+    this.#resources.decide();
+    this.#tasks.decide();
+    const { changes } = this.filter;
+    const honored = { changes, uris: this.#resources.honored, tasks: this.#tasks.honored };
     this.#send(notificationMessage(METHODS.acknowledged, { notifications: shownFilter(honored) }).bytes);
     if (this.#options.isResumed) for (const method of changes) this.deliver(method, notificationMessage(method).bytes);
     this.#retry();
@@ -166,15 +168,9 @@ export class Listen implements UriSubscriber {
     this.#state = 'ended';
     this.#stopTimer();
     this.#waiting.clear();
-    this.#leave(this.#undecided);
-    this.#leave(this.#subscribed);
+    this.#resources.leave();
+    this.#tasks.leave();
     this.#options.onEnded(this);
-  }
-
-  #leave(uris: Set<string>): void {
-    const leaving = [...uris];
-    uris.clear();
-    for (const uri of leaving) this.#options.uris.leave(uri, this);
   }
 
   #stopTimer(): void {

@@ -123,6 +123,11 @@ export class ModernClient implements DownstreamClient {
     };
   }
 
+  /** Whether this is the only request of the client that was not settled yet. */
+  isOnly(exchange: ClientExchange): boolean {
+    return this.#inFlight.size === 1 && this.#inFlight.last === exchange;
+  }
+
   /** A request of the client is about to be served. */
   began(exchange: ClientExchange): void {
     this.#inFlight.add(exchange);

@@ -1,15 +1,16 @@
 import { isString, readString, toBytes } from '../../json/json-text.js';
 import type { Edit, SplicedMessage } from '../../json/splice.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
-import type { RequestEnvelope, ResponseEnvelope, ScanEnvelope } from '../../mcp/envelope.js';
+import { isErrorResponse, type RequestEnvelope, type ResponseEnvelope, type ScanEnvelope } from '../../mcp/envelope.js';
 import { METHODS } from '../../mcp/methods.js';
 import { EnvelopeRequest } from '../../mcp/relayed-request.js';
 import type { Clock } from '../../timing/clock.js';
-import { refusedInput } from '../input-capability.js';
+import { refusedInput, requiredCapabilities } from '../input-capability.js';
 import type { Exchange, GatewaySeals, InputRequest, WithdrawInput } from '../port.js';
 import { WireExchange, type WireExchangeOptions } from '../wire-exchange.js';
 import { InputRounds } from './input-rounds.js';
 import { instanceName, requestDigest, type StateContext, type VisitState, wrapServerState } from './input-state.js';
+import { lackingCapability, withCapabilities } from './missing-capability.js';
 import { type ClientExchange, type ModernClient, NOT_ASKING } from './modern-client.js';
 import { requestedLogLevel } from './request-facts.js';
 import type { SuspendedCalls } from './suspended-calls.js';
@@ -52,6 +53,8 @@ export class ModernExchange extends WireExchange implements ClientExchange {
   readonly #clock: Clock;
   #rounds: InputRounds | undefined;
   #visits: UrlVisits | undefined;
+  /** What the server asked for because of this request and the client does not declare. */
+  #lacking: Readonly<Record<string, unknown>> | undefined;
 
   constructor(options: ModernExchangeOptions) {
     const { envelope, serverState } = options;
@@ -85,6 +88,11 @@ export class ModernExchange extends WireExchange implements ClientExchange {
       super.answer(visits);
       return;
     }
+    if (this.#lacking !== undefined && isErrorResponse(response)) {
+      const because = `The server asked for what the client does not declare (${namesOf(this.#lacking)}), and failed`;
+      super.answer(lackingCapability(response, edits, { required: this.#lacking, because }, this.#options.shared.scan));
+      return;
+    }
     const { resultState } = tokens;
     if (resultState === undefined || !isString(bytes, resultState)) {
       super.answer(response, edits, server);
@@ -102,9 +110,13 @@ export class ModernExchange extends WireExchange implements ClientExchange {
     const { client, shared } = this.#options;
     const { calls } = shared;
     const isFull = this.#rounds === undefined && !calls.admits(client.principal);
-    const own = isFull ? TOO_MANY : refusedInput(input.request, client.profile.capabilities);
-    const refusal = this.isInteractive ? own : NOT_ASKING;
+    const lack = refusedInput(input.request, client.profile.capabilities);
+    const refusal = this.isInteractive ? (isFull ? TOO_MANY : lack) : NOT_ASKING;
     if (refusal !== undefined) {
+      // With other calls in flight, the server may have asked because of one of those.
+      if (refusal === lack && client.isOnly(this)) {
+        this.#lacking = withCapabilities(this.#lacking ?? {}, requiredCapabilities(input.request));
+      }
       input.fail(refusal);
       return () => {};
     }
@@ -148,6 +160,15 @@ export class ModernExchange extends WireExchange implements ClientExchange {
     this.redirect(rounds);
     return rounds;
   }
+}
+
+function namesOf(capabilities: Readonly<Record<string, unknown>>): string {
+  return Object.entries(capabilities)
+    .flatMap(([name, value]) => {
+      const modes = Object.keys(Object(value));
+      return modes.length === 0 ? [name] : modes.map((mode) => `${name}.${mode}`);
+    })
+    .join(', ');
 }
 
 /** A request that brings back the state of a server: the server gets its own text. */

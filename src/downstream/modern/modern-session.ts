@@ -19,6 +19,7 @@ import { findState } from './find-state.js';
 import type { InputRounds } from './input-rounds.js';
 import type { Listen } from './listen.js';
 import { readFilter } from './listen-filter.js';
+import { needsTasks, refusedTasks } from './missing-capability.js';
 import { ModernClient } from './modern-client.js';
 import { type ExchangeContext, ModernExchange, type ModernExchangeOptions } from './modern-exchange.js';
 import { refusedFacts } from './request-facts.js';
@@ -146,6 +147,11 @@ class ModernSession implements EraSession {
     }
     if (isRemovedRequest(method)) {
       reply.answer(errorMessage(rawId(request), methodNotFound(method)));
+      return;
+    }
+    const refusal = needsTasks(method) ? refusedTasks(request) : undefined;
+    if (refusal !== undefined) {
+      reply.answer(errorMessage(rawId(request), refusal));
       return;
     }
     const key = idKey(request.bytes, request.id);

@@ -1,17 +1,12 @@
 import { type OnInternalError, withErrorBoundary } from '../../errors/error-boundary.js';
 import { METHODS } from '../../mcp/methods.js';
 import type { DownstreamClient, GatewaySession } from '../port.js';
+import type { SubjectSource, Subscriber } from './listen-topic.js';
 import { UriExchange } from './uri-exchange.js';
-
-/** Waits for the outcome of a subscription. Called at most once for each URI that was joined. */
-export interface UriSubscriber {
-  subscribed(uri: string): void;
-  refused(uri: string): void;
-}
 
 interface Subscription {
   readonly uri: string;
-  readonly subscribers: Set<UriSubscriber>;
+  readonly subscribers: Set<Subscriber>;
   state: 'waiting' | 'agreed';
   /** The request to subscribe, while it is in flight. */
   exchange?: UriExchange;
@@ -30,7 +25,7 @@ export interface UriSubscriptionsOptions {
  * The resources that one client is subscribed to. Several subscribers may want the same URI: the first one subscribes at
  * the server, the last one to leave unsubscribes.
  */
-export class UriSubscriptions {
+export class UriSubscriptions implements SubjectSource {
   readonly #options: UriSubscriptionsOptions;
   readonly #subscriptions = new Map<string, Subscription>();
   /** Requests that wait until fewer are in flight. */
@@ -42,7 +37,7 @@ export class UriSubscriptions {
     this.#options = options;
   }
 
-  join(uri: string, subscriber: UriSubscriber): void {
+  join(uri: string, subscriber: Subscriber): void {
     const subscription = this.#subscriptions.get(uri);
     if (subscription === undefined) this.#subscribe({ uri, subscribers: new Set([subscriber]), state: 'waiting' });
     else subscription.subscribers.add(subscriber);
@@ -50,7 +45,7 @@ export class UriSubscriptions {
   }
 
   /** A request to subscribe that nobody waits for any more is withdrawn. */
-  leave(uri: string, subscriber: UriSubscriber): void {
+  leave(uri: string, subscriber: Subscriber): void {
     const subscription = this.#subscriptions.get(uri);
     if (subscription?.subscribers.delete(subscriber) !== true || subscription.subscribers.size > 0) return;
     this.#subscriptions.delete(uri);

@@ -17,9 +17,10 @@ import { METHODS } from '../../mcp/methods.js';
 import { EnvelopeRequest } from '../../mcp/relayed-request.js';
 import type { Hmac } from '../../mcp/task-id.js';
 import type { Cancel, Clock } from '../../timing/clock.js';
-import { refusedInput } from '../input-capability.js';
+import { refusedInput, requiredCapabilities } from '../input-capability.js';
 import { inputRequestMembers } from '../lifted-request.js';
 import { type StateContext, sealVisit, type VisitState } from './input-state.js';
+import { lackingCapability } from './missing-capability.js';
 
 /** The most times that one request asks its client for visits, or to come back later. */
 const MAX_ROUNDS = 10;
@@ -27,6 +28,8 @@ const MAX_ROUNDS = 10;
 const MAX_WAIT_MS = 30_000;
 const FIRST_PAUSE_MS = 1_000;
 const MAX_PAUSE_MS = 5_000;
+/** Longer URLs are only in the data of the error. */
+const MAX_SHOWN_URL = 2_000;
 
 /** The code of the error of revision 2025-11-25 for a request that needs the visit of a URL first. */
 const VISIT_REQUIRED = '-32042';
@@ -64,13 +67,17 @@ export class UrlVisits {
 
   /**
    * What the client gets in place of the error; `later` if the request is about to be sent again; `undefined` if the error
-   * is another one, or the client cannot make such visits.
+   * names no pages, or the client was asked often enough.
    */
   next(refused: ResponseEnvelope): ResponseEnvelope | 'later' | undefined {
     const { clock, scan, capabilities, state, sendAgain } = this.#options;
     const visits = readVisits(refused, scan);
     if (visits.length === 0) return undefined;
-    if (visits.some(({ request }) => refusedInput(request, capabilities) !== undefined)) return undefined;
+    const refusal = visits.find(({ request }) => refusedInput(request, capabilities) !== undefined);
+    if (refusal !== undefined) {
+      const lack = { required: requiredCapabilities(refusal.request), because: unable(visits) };
+      return lackingCapability(refused, [], lack, scan);
+    }
     const pages = this.#digest(visits);
     const isAccepted = state?.isAccepted === true && state.pages === pages;
     if (isAccepted && clock.now() + this.#pauseMs <= this.#endsAt) {
@@ -144,6 +151,21 @@ function toVisit(params: Uint8Array, scan: ScanEnvelope): Visit | undefined {
   const { bytes, tokens } = message;
   const isUrl = tokens.mode !== undefined && isString(bytes, tokens.mode) && readString(bytes, tokens.mode) === 'url';
   return isUrl ? { url: readString(params, url), request: new EnvelopeRequest(message) } : undefined;
+}
+
+/** Why a client gets no visits that does not declare them. The person can still open the pages. */
+function unable(visits: readonly Visit[]): string {
+  const pages = visits.map(({ url }) => shownUrl(url));
+  const which = pages.includes(undefined) ? 'a web page' : pages.join(' and ');
+  return `The server needs its user to visit ${which} before it serves this, and the client does not declare elicitation of mode url`;
+}
+
+/** The URL as text that a person can judge and open: of the web, short, and without characters that mislead. */
+function shownUrl(url: string): string | undefined {
+  if (url.length > MAX_SHOWN_URL || !URL.canParse(url)) return undefined;
+  const { protocol, username, password, href } = new URL(url);
+  const isPlain = (protocol === 'https:' || protocol === 'http:') && username === '' && password === '';
+  return isPlain && href.length <= MAX_SHOWN_URL ? href : undefined;
 }
 
 /** What the client brings back: the visits, with or without the consent of its user to all of them, or a refusal. */

@@ -72,6 +72,9 @@ export class NotificationRouter {
       serverRequests.cancel(backend, notification);
       return;
     }
+    const isTaskState = notification.method === METHODS.taskState;
+    if (isTaskState || notification.method === METHODS.taskStatus) tasks.watches.notified(backend, notification);
+    if (isTaskState) return;
     const owner = tasks.ownerOf(backend, notification);
     if (owner !== undefined) {
       if (owner.client !== undefined) this.#notifyOwner(owner.client, owner.carrier, backend, notification);

@@ -58,6 +58,18 @@ export class ServerTasks {
     return { backend, edits: replaceId(tokens.taskId, origin.original) };
   }
 
+  /** The task that the client names, if it belongs to this client as far as is known. */
+  owned(
+    name: string,
+    client: DownstreamClient,
+    backends: ReadonlyMap<string, Backend>,
+  ): { readonly backend: Backend; readonly original: string } | undefined {
+    const origin = unwrapTaskId(name, client.principal, this.#seal);
+    const backend = origin === undefined ? undefined : backends.get(origin.maker);
+    if (origin === undefined || backend === undefined) return undefined;
+    return this.isOf(client, backend, origin.original) ? { backend, original: origin.original } : undefined;
+  }
+
   /** The server's response to a request about a task; returns the edits that name the task as the client does. */
   answered(response: ResponseEnvelope, { client, request }: Exchange, backend: Backend): Edit[] {
     const { bytes, tokens, result } = response;
@@ -156,14 +168,14 @@ export class ServerTasks {
     if (list.kind === 'failed') return [];
     return list.entries.flatMap(({ bytes, span }) => {
       const ids = valuesAt(bytes, span, ['taskId']).filter((id) => isString(bytes, id));
-      const isOwn = ids.length > 0 && ids.every((id) => this.#isOf(client, backend, readString(bytes, id)));
+      const isOwn = ids.length > 0 && ids.every((id) => this.isOf(client, backend, readString(bytes, id)));
       const edits = ids.flatMap((id) => replaceId(id, this.nameFor(client, backend, readString(bytes, id))));
       return isOwn ? [splice({ bytes, span, edits })] : [];
     });
   }
 
-  /** An unknown task belongs to the client only if a single principal uses the process. */
-  #isOf(client: DownstreamClient, backend: Backend, original: string): boolean {
+  /** Whether the task is this client's. An unknown one is only if a single principal uses the process. */
+  isOf(client: DownstreamClient, backend: Backend, original: string): boolean {
     const known = this.#registry.find(backend, original);
     return known === undefined ? this.#isPersonal(backend) : known.principal === client.principal;
   }

@@ -1,4 +1,5 @@
 import type { DownstreamClient, Exchange } from '../../downstream/port.js';
+import type { OnInternalError } from '../../errors/error-boundary.js';
 import type { Span } from '../../json/json-text.js';
 import type { Edit } from '../../json/splice.js';
 import type { NotificationEnvelope, RequestEnvelope, ResponseEnvelope } from '../../mcp/envelope.js';
@@ -11,6 +12,7 @@ import type { Backend } from '../registry/backend.js';
 import { ClientTasks } from './client-tasks.js';
 import { ServerTasks } from './server-tasks.js';
 import { TaskInputs } from './task-inputs.js';
+import { TaskWatches } from './task-watches.js';
 
 export interface TasksOptions {
   readonly clock: Clock;
@@ -20,6 +22,7 @@ export interface TasksOptions {
   readonly runSeal: Hmac;
   /** Whether only clients of one principal use this process. */
   readonly isPersonal: (backend: Backend) => boolean;
+  readonly onInternalError?: OnInternalError | undefined;
 }
 
 type Message = RelayedRequest | RequestEnvelope | NotificationEnvelope | ResponseEnvelope;
@@ -32,11 +35,13 @@ export class Tasks {
   readonly clock: Clock;
   readonly ofServers: ServerTasks;
   readonly ofClients: ClientTasks;
+  readonly watches: TaskWatches;
 
-  constructor({ clock, seal, runSeal, isPersonal }: TasksOptions) {
+  constructor({ clock, seal, runSeal, isPersonal, onInternalError }: TasksOptions) {
     this.clock = clock;
     this.ofServers = new ServerTasks({ seal, isPersonal });
     this.ofClients = new ClientTasks(runSeal);
+    this.watches = new TaskWatches({ clock, ofServers: this.ofServers, onInternalError });
   }
 
   /** Edits that give a client's message the server's task id. An id that is not the gateway's stays as it is. */
@@ -114,6 +119,7 @@ export class Tasks {
   drop(backend: Backend): void {
     this.ofServers.drop(backend);
     this.ofClients.drop(backend);
+    this.watches.drop(backend);
   }
 }
 

@@ -22,6 +22,7 @@ import type {
   UpstreamConnection,
 } from '../port.js';
 import { sentText } from './leg.js';
+import type { Subject } from './listen-subjects.js';
 import { ModernRequest, type RequestContext } from './modern-request.js';
 import { EMPTY_RESULT, errorText, ownRequest, ownResponse } from './own-messages.js';
 import { RequestMeta } from './request-meta.js';
@@ -152,6 +153,12 @@ export class ModernConnection implements UpstreamConnection {
     if (!UNKNOWN_NOTIFICATIONS.has(notification.method)) this.#options.channel.notify(notification, edits);
   }
 
+  watchTask(taskId: string, settled: (agreed: boolean) => void): () => void {
+    const subject: Subject = { kind: 'taskIds', name: taskId };
+    this.#listen.subscribe(subject, (error) => settled(error === undefined));
+    return () => this.#listen.unsubscribe(subject);
+  }
+
   close(reason: CloseReason, because?: EndedBecause): void {
     this.#options.channel.close(reason, because);
   }
@@ -181,10 +188,10 @@ export class ModernConnection implements UpstreamConnection {
     const uri = sentText(request, edits, 'uri');
     const level = sentText(request, edits, 'level');
     if (method === METHODS.setLevel && level !== undefined && isLogLevel(level)) this.#meta.logLevel = level;
-    if (method === METHODS.unsubscribe && uri !== undefined) this.#listen.unsubscribe(uri);
+    if (method === METHODS.unsubscribe && uri !== undefined) this.#listen.unsubscribe(resource(uri));
     if (method !== METHODS.subscribe) done();
     else if (uri === undefined) done(new RpcError(RPC_CODES.invalidParams, `${method} needs a uri`));
-    else this.#listen.subscribe(uri, done);
+    else this.#listen.subscribe(resource(uri), done);
     if (isSettled) return undefined;
     return {
       sentAt: clock.now(),
@@ -205,6 +212,10 @@ export class ModernConnection implements UpstreamConnection {
     this.#meta.revision = offered;
     return true;
   }
+}
+
+function resource(name: string): Subject {
+  return { kind: 'resourceSubscriptions', name };
 }
 
 /** What the connection answers itself. */

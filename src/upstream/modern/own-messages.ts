@@ -15,8 +15,15 @@ export function ownRequest(scan: ScanEnvelope, method: string, params?: Uint8Arr
   return new EnvelopeRequest(envelope);
 }
 
-export function ownNotification(scan: ScanEnvelope, method: string, params?: object): NotificationEnvelope {
-  const envelope = scan(toBytes(JSON.stringify({ jsonrpc: '2.0', method, params })));
+/** A notification. `params` must be serializable, or bytes of JSON; `undefined` omits the member. */
+export function ownNotification(
+  scan: ScanEnvelope,
+  method: string,
+  params?: Uint8Array | object,
+): NotificationEnvelope {
+  const head = `{"jsonrpc":"2.0","method":${JSON.stringify(method)}`;
+  const text = params === undefined || params instanceof Uint8Array ? params : toBytes(JSON.stringify(params));
+  const envelope = scan(join([toBytes(head), ...(text === undefined ? [] : [toBytes(',"params":'), text]), CLOSE]));
   if (envelope.kind !== 'notification') throw new Error(`Not a notification: ${method}`);
   return envelope;
 }

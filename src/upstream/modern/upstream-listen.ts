@@ -2,16 +2,19 @@ import { editMembers } from '../../json/edit-members.js';
 import { isRecord } from '../../json/is-record.js';
 import { isObject, readText, toBytes } from '../../json/json-text.js';
 import { parseJson } from '../../json/parse-json.js';
+import { REMOVED, rewriteObject } from '../../json/rewrite-object.js';
 import { splice } from '../../json/splice.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
 import type { NotificationEnvelope, ScanEnvelope } from '../../mcp/envelope.js';
 import { SUBSCRIPTION_ID } from '../../mcp/era-members.js';
 import { LISTS } from '../../mcp/lists.js';
 import { METHODS } from '../../mcp/methods.js';
+import { idAt, isTerminal } from '../../mcp/task-id.js';
 import type { Cancel, Clock } from '../../timing/clock.js';
 import type { Channel } from '../dialect.js';
 import type { Outcome, SentRequest, UpstreamListener } from '../port.js';
 import { Leg } from './leg.js';
+import { ListenSubjects, type Subject, type SubjectKind } from './listen-subjects.js';
 import { ownNotification, ownRequest } from './own-messages.js';
 import type { RequestMeta } from './request-meta.js';
 
@@ -25,7 +28,7 @@ export interface UpstreamListenOptions {
   readonly listener: Pick<UpstreamListener, 'notification'>;
 }
 
-/** Called once, with an error if the server does not report updates of the resource. */
+/** Called once, with an error if the server does not report on the subject. */
 type OnSubscribed = (error?: RpcError | 'closed') => void;
 
 /** One `subscriptions/listen` request. */
@@ -33,7 +36,7 @@ interface Stream {
   /** The id of the request, as JSON: what its notifications name. */
   id: string;
   sent: SentRequest | undefined;
-  readonly uris: ReadonlySet<string>;
+  readonly subjects: ListenSubjects;
   /** Whether it takes the place of one that the server ended, so that changes may have been missed. */
   readonly isReplacement: boolean;
   openedAt: number;
@@ -48,8 +51,8 @@ const MAX_PAUSE_MS = 60_000;
 const LASTING_MS = 60_000;
 
 /**
- * Keeps the one stream open on which a modern server reports changes: of its lists, and of the resources that clients
- * subscribed to.
+ * Keeps the one stream open on which a modern server reports changes: of its lists, and of the resources and tasks that
+ * clients subscribed to.
  *
  * A stream cannot be widened. Another subscription therefore opens a wider one, and the earlier one ends only when the
  * server has acknowledged that, so no change is missed. A change between the two may be reported twice.
@@ -57,8 +60,8 @@ const LASTING_MS = 60_000;
 export class UpstreamListen {
   readonly #options: UpstreamListenOptions;
   readonly #lists: readonly (typeof REPORTED)[number][];
-  readonly #uris = new Set<string>();
-  #waiting: { readonly uri: string; readonly done: OnSubscribed }[] = [];
+  readonly #subjects = new ListenSubjects();
+  #waiting: { readonly subject: Subject; readonly done: OnSubscribed }[] = [];
   /** Acknowledged. */
   #current: Stream | undefined;
   /** Not acknowledged yet. */
@@ -79,18 +82,18 @@ export class UpstreamListen {
     this.#renew();
   }
 
-  subscribe(uri: string, done: OnSubscribed): void {
-    if (this.#next === undefined && this.#current?.uris.has(uri) === true && this.#uris.has(uri)) {
+  subscribe(subject: Subject, done: OnSubscribed): void {
+    if (this.#next === undefined && this.#current?.subjects.has(subject) === true && this.#subjects.has(subject)) {
       done();
       return;
     }
-    this.#uris.add(uri);
-    this.#waiting.push({ uri, done });
+    this.#subjects.add(subject);
+    this.#waiting.push({ subject, done });
     this.#renew();
   }
 
-  unsubscribe(uri: string): void {
-    if (this.#uris.delete(uri)) this.#renew();
+  unsubscribe(subject: Subject): void {
+    if (this.#subjects.delete(subject)) this.#renew();
   }
 
   /** Takes a notification of the server. Returns it as the gateway gets it; `undefined` if the gateway does not. */
@@ -106,6 +109,10 @@ export class UpstreamListen {
     if (method === METHODS.acknowledged) {
       if (stream !== undefined && stream === this.#next) this.#acknowledged(stream, notification);
       return undefined;
+    }
+    if (method === METHODS.taskState && isTerminal(bytes, tokens.status)) {
+      // The server may forget the task now, and refuse a later stream that names it.
+      this.#subjects.delete({ kind: 'taskIds', name: idAt(bytes, tokens.taskId) ?? '' });
     }
     if (subscriptionId === undefined) return notification;
     // What a stream says after its end may be a repetition, and is late in any case.
@@ -131,7 +138,7 @@ export class UpstreamListen {
     this.#cancelRetry();
     if (this.#next !== undefined) {
       this.#isStale = true;
-    } else if (this.#lists.length === 0 && this.#uris.size === 0) {
+    } else if (this.#lists.length === 0 && this.#subjects.size === 0) {
       this.#end(this.#current);
       this.#current = undefined;
     } else {
@@ -144,7 +151,7 @@ export class UpstreamListen {
     const stream: Stream = {
       id: '',
       sent: undefined,
-      uris: new Set(this.#uris),
+      subjects: new ListenSubjects(this.#subjects),
       isReplacement: this.#hasMissed,
       openedAt: clock.now(),
       cancelTimer: () => {},
@@ -152,7 +159,7 @@ export class UpstreamListen {
     this.#next = stream;
     const notifications = {
       ...Object.fromEntries(this.#lists.map(({ wish }) => [wish, true])),
-      ...(stream.uris.size > 0 && { resourceSubscriptions: [...stream.uris] }),
+      ...stream.subjects.filter,
     };
     const request = ownRequest(scan, METHODS.listen, toBytes(JSON.stringify({ notifications })));
     const leg = new Leg(request, meta, undefined, (id) => {
@@ -169,13 +176,13 @@ export class UpstreamListen {
     this.#next = undefined;
     this.#end(earlier);
     const honored = tokens.notifications && parseJson(readText(bytes, tokens.notifications));
-    const uris = new Set(
-      isRecord(honored) && Array.isArray(honored.resourceSubscriptions) ? honored.resourceSubscriptions : [],
-    );
-    this.#answerWaiting(stream, (uri) => (uris.has(uri) ? undefined : NOT_REPORTED));
+    const subjects = ListenSubjects.honored(honored);
+    this.#answerWaiting(stream, (subject) => (subjects.has(subject) ? undefined : NOT_REPORTED));
     if (stream.isReplacement) {
-      const missed = [...stream.uris].filter((uri) => uris.has(uri));
-      this.#reportMissed(isRecord(honored) ? honored : {}, missed);
+      const both = (kind: SubjectKind) =>
+        [...stream.subjects.namesOf(kind)].filter((name) => subjects.has({ kind, name }));
+      this.#reportMissed(isRecord(honored) ? honored : {}, both('resourceSubscriptions'));
+      for (const task of both('taskIds')) void this.#reportState(task);
     }
     this.#goOn();
   }
@@ -187,6 +194,16 @@ export class UpstreamListen {
     for (const { wish, method } of this.#lists)
       if (honored[wish] === true) listener.notification(ownNotification(scan, method));
     for (const uri of uris) listener.notification(ownNotification(scan, METHODS.resourceUpdated, { uri }));
+  }
+
+  /** The present state of a task, as the server would have reported it. */
+  async #reportState(taskId: string): Promise<void> {
+    const { channel, meta, scan, listener } = this.#options;
+    const outcome = await channel.request(METHODS.getTask, meta.ownParams({ taskId }), STATE_TIMEOUTS);
+    if (outcome.kind === 'failed' || outcome.response.result === undefined) return;
+    const { bytes, result } = outcome.response;
+    const change = (name: string) => (name === 'resultType' || name === '_meta' ? REMOVED : undefined);
+    listener.notification(ownNotification(scan, METHODS.taskState, rewriteObject(bytes, result, { change })));
   }
 
   /** A stream has ended: the server ended it, did not open it, or the gateway does not need it any more. */
@@ -220,12 +237,12 @@ export class UpstreamListen {
   }
 
   /** Answers those whose subscription the stream was to have. */
-  #answerWaiting({ uris }: Stream, faultOf: (uri: string) => RpcError | undefined): void {
-    const concerned = this.#waiting.filter(({ uri }) => uris.has(uri));
-    this.#waiting = this.#waiting.filter(({ uri }) => !uris.has(uri));
-    for (const { uri, done } of concerned) {
-      const fault = faultOf(uri);
-      if (fault !== undefined) this.#uris.delete(uri);
+  #answerWaiting({ subjects }: Stream, faultOf: (subject: Subject) => RpcError | undefined): void {
+    const concerned = this.#waiting.filter(({ subject }) => subjects.has(subject));
+    this.#waiting = this.#waiting.filter(({ subject }) => !subjects.has(subject));
+    for (const { subject, done } of concerned) {
+      const fault = faultOf(subject);
+      if (fault !== undefined) this.#subjects.delete(subject);
       done(fault);
     }
   }
@@ -239,6 +256,8 @@ export class UpstreamListen {
 /** Nobody waits for the answer, which comes when the stream ends. */
 const STANDING = { idleMs: Number.POSITIVE_INFINITY, maxMs: Number.POSITIVE_INFINITY };
 
+const STATE_TIMEOUTS = { idleMs: ACKNOWLEDGE_MS, maxMs: ACKNOWLEDGE_MS };
+
 /** The lists whose changes a stream can report. */
 const REPORTED = [
   { capability: 'tools', wish: 'toolsListChanged', method: LISTS.tools.changed },
@@ -246,7 +265,7 @@ const REPORTED = [
   { capability: 'resources', wish: 'resourcesListChanged', method: LISTS.resources.changed },
 ] as const;
 
-const NOT_REPORTED = new RpcError(RPC_CODES.invalidParams, 'The server does not report updates of this resource');
+const NOT_REPORTED = new RpcError(RPC_CODES.invalidParams, 'The server does not report on this resource or task');
 const NOT_ACKNOWLEDGED = new RpcError(RPC_CODES.internalError, 'The server did not acknowledge the subscription');
 
 function errorOf({ response: { bytes, error } }: Extract<Outcome, { kind: 'answered' }>): RpcError {

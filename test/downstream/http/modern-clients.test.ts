@@ -164,6 +164,19 @@ describe('over HTTP, revision 2026-07-28', () => {
     expect(await answered).toMatchObject({ status: 400, answer: { error: { code: -32021 } } });
   });
 
+  it('answers a call that fails because its client lacks what a legacy server asked for, with 400', async () => {
+    const front = await gatewayFront({ servers: SERVERS });
+    const answered = post(front, 'tools/call', { name: 'mail__send' }, { 'mcp-name': 'mail__send' });
+    const { child } = front.server('mail');
+    await until('the call has arrived', () => child.calls.length === 1);
+    child.say({ jsonrpc: '2.0', id: 'ask', method: 'sampling/createMessage', params: { messages: [], maxTokens: 1 } });
+    child.reply('tools/call', { content: [{ type: 'text', text: 'No model' }], isError: true });
+    expect(await answered).toMatchObject({
+      status: 400,
+      answer: { error: { code: -32021, data: { requiredCapabilities: { sampling: {} } } } },
+    });
+  });
+
   it.each(['files__query', 'query'])('F159: compares the parameters that headers repeat, of %s', async (name) => {
     const front = await gatewayFront({ servers: SERVERS });
     const call = (header: Record<string, string>) =>

@@ -11,7 +11,7 @@ describe('a subscription', () => {
   it('is acknowledged first, with what is honored and the id as the client wrote it', async () => {
     const { connect, listen } = await listening();
     const client = connect();
-    listen(client, 7, { ...ALL_LISTS, promptsListChanged: false, resourceSubscriptions: [], taskIds: ['t'] });
+    listen(client, 7, { ...ALL_LISTS, promptsListChanged: false, resourceSubscriptions: [], vendor: ['t'] });
     listen(client, '7', {});
     expect(client.received.take()).toEqual([
       {
@@ -44,6 +44,12 @@ describe('a subscription', () => {
       'more resources than one subscription takes',
       { resourceSubscriptions: Array.from({ length: 1_025 }, (_, at) => `x://a/${at}`) },
       'params.notifications.resourceSubscriptions names 1025 resources, and one subscription takes 1024: open several subscriptions',
+    ],
+    ['one task that is not in an array', { taskIds: 't' }, 'params.notifications.taskIds must be an array of strings'],
+    [
+      'more tasks than one subscription takes',
+      { taskIds: Array.from({ length: 1_025 }, (_, at) => `${at}`) },
+      'params.notifications.taskIds names 1025 tasks, and one subscription takes 1024: open several subscriptions',
     ],
   ])('is refused with %s', async (_, notifications, message) => {
     const { connect, listen, heard } = await listening();

@@ -212,3 +212,77 @@ describe('a subscription to a resource', () => {
     expect(waiting.told).toEqual(['exited sent']);
   });
 });
+
+describe('the states of a task', () => {
+  /** Watches a task; `outcomes` is what came of it. */
+  async function watching() {
+    const server = await listening({ tools: {} });
+    const outcomes: boolean[] = [];
+    const end = server.connection.watchTask?.('t', (agreed) => outcomes.push(agreed)) ?? (() => {});
+    await flush();
+    return { ...server, outcomes, end };
+  }
+
+  it('are asked for beside the resources, by a client with the extension', async () => {
+    const { last, acknowledge, outcomes, subscription } = await watching();
+    expect(last().params.notifications).toEqual({ taskIds: ['t'] });
+    expect(last().params._meta['io.modelcontextprotocol/clientCapabilities'].extensions).toHaveProperty([
+      'io.modelcontextprotocol/tasks',
+    ]);
+    await acknowledge();
+    expect(outcomes).toEqual([true]);
+    await subscription('x://1');
+    expect(last().params.notifications).toEqual({ resourceSubscriptions: ['x://1'], taskIds: ['t'] });
+  });
+
+  it.each([[{}], [{ taskIds: ['u'] }], [{ taskIds: 't' }], [{ resourceSubscriptions: ['t'] }]])(
+    'are not promised if the server acknowledges %j',
+    async (honored) => {
+      const { acknowledge, last, outcomes } = await watching();
+      await acknowledge(last(), honored);
+      expect(outcomes).toEqual([false]);
+    },
+  );
+
+  it('are not promised if the server ends before', async () => {
+    const { connection, outcomes } = await watching();
+    connection.close('exited');
+    await flush();
+    expect(outcomes).toEqual([false]);
+  });
+
+  it('are read and reported after a time without a stream', async () => {
+    const { acknowledge, last, say, advance, texts, output } = await watching();
+    await acknowledge();
+    await say({ jsonrpc: '2.0', id: last().id, result: { resultType: 'complete' } });
+    await advance(1_000);
+    await acknowledge();
+    const { id, params } = output.messages.find(({ method }) => method === 'tasks/get') ?? {};
+    expect(params.taskId).toBe('t');
+    await say(`{"jsonrpc":"2.0","id":${id},"result":{"resultType":"complete","taskId":"t","n":1.0,"_meta":{"a":1}}}`);
+    expect(texts()).toEqual(['{"jsonrpc":"2.0","method":"notifications/tasks","params":{"taskId":"t","n":1.0}}']);
+  });
+
+  it('are asked for until the task has ended, which the server may forget then', async () => {
+    const { acknowledge, notify, last, listens, subscription } = await watching();
+    await acknowledge();
+    await notify('notifications/tasks', last().id, { taskId: 't', status: 'working' });
+    void subscription('x://1');
+    await flush();
+    expect(last().params.notifications).toEqual({ resourceSubscriptions: ['x://1'], taskIds: ['t'] });
+    await acknowledge();
+    await notify('notifications/tasks', last().id, { taskId: 't', status: 'completed' });
+    expect(listens()).toHaveLength(2);
+    void subscription('x://2');
+    await flush();
+    expect(last().params.notifications).toEqual({ resourceSubscriptions: ['x://1', 'x://2'] });
+  });
+
+  it('are not asked for any more when nobody watches', async () => {
+    const { acknowledge, last, cancelled, end } = await watching();
+    await acknowledge();
+    end();
+    await flush();
+    expect(cancelled()).toEqual([last().id]);
+  });
+});

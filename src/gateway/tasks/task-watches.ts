@@ -1,0 +1,161 @@
+import type { DownstreamClient } from '../../downstream/port.js';
+import { type OnInternalError, withErrorBoundaryAsync } from '../../errors/error-boundary.js';
+import { toBytes } from '../../json/json-text.js';
+import { REMOVED, rewriteObject } from '../../json/rewrite-object.js';
+import { join } from '../../jsonrpc/message.js';
+import type { NotificationEnvelope } from '../../mcp/envelope.js';
+import { METHODS } from '../../mcp/methods.js';
+import { isModernRevision } from '../../mcp/revisions.js';
+import { idAt, replaceId } from '../../mcp/task-id.js';
+import type { Clock } from '../../timing/clock.js';
+import type { UpstreamConnection } from '../../upstream/port.js';
+import type { Backend } from '../registry/backend.js';
+import { toTaskState } from './extension-task.js';
+import { madeResponse, scanOwn } from './made-response.js';
+import type { ServerTasks } from './server-tasks.js';
+import { TaskInputs } from './task-inputs.js';
+
+/** A client that wants to be notified of one task. */
+interface Watch {
+  readonly client: DownstreamClient;
+  /** The name that the client knows the task by. */
+  readonly name: string;
+  /** Called at most once, with whether a task of this client reports its state. */
+  readonly settled: (agreed: boolean) => void;
+}
+
+/** A task of one server that clients watch. */
+interface WatchedTask {
+  readonly watches: Set<Watch>;
+  isAgreed: boolean;
+  /** The last watch has ended. */
+  end: () => void;
+  /** Counts the states that the server has told of. */
+  states: number;
+}
+
+interface TaskWatchesOptions {
+  readonly clock: Clock;
+  readonly ofServers: ServerTasks;
+  readonly onInternalError?: OnInternalError | undefined;
+}
+
+/**
+ * Which clients are notified of which tasks of servers (`notifications/tasks` of the tasks extension). A client names a task
+ * by the id that was sealed for its user; a task of another user is watched by nobody here.
+ */
+export class TaskWatches {
+  readonly #options: TaskWatchesOptions;
+  readonly #byBackend = new WeakMap<Backend, Map<string, WatchedTask>>();
+
+  constructor(options: TaskWatchesOptions) {
+    this.#options = options;
+  }
+
+  /** Watches a task of one of these servers for a client. Returns what ends it. The server is asked once for all clients. */
+  watch(watch: Watch, backends: ReadonlyMap<string, Backend>): () => void {
+    const found = this.#options.ofServers.owned(watch.name, watch.client, backends);
+    const connection = found?.backend.dispatcher.connection;
+    if (found === undefined || connection === undefined || connection.isClosed) {
+      watch.settled(false);
+      return () => {};
+    }
+    const { backend, original } = found;
+    const tasks = this.#byBackend.get(backend) ?? new Map<string, WatchedTask>();
+    this.#byBackend.set(backend, tasks);
+    const known = tasks.get(original);
+    const watched: WatchedTask = known ?? { watches: new Set(), isAgreed: false, end: () => {}, states: 0 };
+    tasks.set(original, watched);
+    watched.watches.add(watch);
+    if (watched.isAgreed) watch.settled(true);
+    else if (known === undefined) {
+      watched.end = this.#ask(connection, backend, original, (agreed) => {
+        if (tasks.get(original) !== watched) return;
+        watched.isAgreed = agreed;
+        if (!agreed) tasks.delete(original);
+        for (const { settled } of [...watched.watches]) settled(agreed);
+      });
+    }
+    return () => {
+      if (!watched.watches.delete(watch) || watched.watches.size > 0 || tasks.get(original) !== watched) return;
+      tasks.delete(original);
+      watched.end();
+    };
+  }
+
+  /** A server has told the state of a task. Only those get it that watch the task, and may. */
+  notified(backend: Backend, notification: NotificationEnvelope): void {
+    const { bytes, tokens, params } = notification;
+    const original = idAt(bytes, tokens.taskId);
+    const watched = original === undefined ? undefined : this.#byBackend.get(backend)?.get(original);
+    if (original === undefined || watched === undefined || params === undefined) return;
+    watched.states += 1;
+    if (notification.method === METHODS.taskState) {
+      this.#tell(backend, original, notification);
+      return;
+    }
+    // The memory of the notification has another use soon.
+    const state = bytes.slice(params.start, params.end);
+    const told = this.#tellLegacy(backend, original, state, watched, watched.states);
+    void withErrorBoundaryAsync(told, this.#options.onInternalError);
+  }
+
+  /** The process has exited, and its tasks ended with it. */
+  drop(backend: Backend): void {
+    this.#byBackend.delete(backend);
+  }
+
+  /** Whether the server notifies of this task. */
+  #ask(
+    connection: UpstreamConnection,
+    { dispatcher }: Backend,
+    taskId: string,
+    answered: (agreed: boolean) => void,
+  ): () => void {
+    if (connection.watchTask !== undefined) return connection.watchTask(taskId, answered);
+    // These servers notify without being asked, of the tasks that they have.
+    const known = connection.request(METHODS.getTask, { taskId }, dispatcher.listTimeouts);
+    void known.then((outcome) => answered(outcome.kind === 'answered' && outcome.response.result !== undefined));
+    return () => {};
+  }
+
+  /** The state of a task of revision 2025-11-25, as `tasks/get` would answer it. A newer state takes its place. */
+  async #tellLegacy(
+    backend: Backend,
+    original: string,
+    state: Uint8Array,
+    watched: WatchedTask,
+    number: number,
+  ): Promise<void> {
+    const { clock, ofServers } = this.#options;
+    const { connection } = backend.dispatcher;
+    const [watch] = watched.watches;
+    if (connection === undefined || isModernRevision(connection.revision) || watch === undefined) return;
+    const carrier = ofServers.carrierOf(original, backend);
+    const inputs = carrier instanceof TaskInputs ? carrier : new TaskInputs(clock, watch.client);
+    const task = rewriteObject(state, { start: 0, end: state.length }, { change: withoutMeta });
+    const options = { clock, connection, dispatcher: backend.dispatcher, inputs };
+    const outcome = await toTaskState(madeResponse(task), options);
+    if (outcome.kind === 'failed' || watched.states !== number) return;
+    const { bytes, result } = outcome.response;
+    if (result === undefined) return;
+    const change = (name: string) => (name === 'resultType' ? REMOVED : undefined);
+    const message = scanOwn(join([HEAD, rewriteObject(bytes, result, { change }), CLOSE]));
+    if (message.kind === 'notification') this.#tell(backend, original, message);
+  }
+
+  #tell(backend: Backend, original: string, notification: NotificationEnvelope): void {
+    const { watches = [] } = this.#byBackend.get(backend)?.get(original) ?? {};
+    for (const { client, name } of watches) {
+      const isOwn = this.#options.ofServers.isOf(client, backend, original);
+      if (isOwn) client.notify(notification, replaceId(notification.tokens.taskId, name));
+    }
+  }
+}
+
+function withoutMeta(name: string): typeof REMOVED | undefined {
+  return name === '_meta' ? REMOVED : undefined;
+}
+
+const HEAD = toBytes(`{"jsonrpc":"2.0","method":"${METHODS.taskState}","params":`);
+const CLOSE = toBytes('}');
