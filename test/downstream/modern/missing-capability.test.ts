@@ -16,7 +16,7 @@ function answered(asked: readonly Asked[], answer: Message, options: PeerOptions
 const sampling = () => new Asked('sampling/createMessage', { messages: [] });
 
 describe('a call whose legacy server asks for what its client does not declare', () => {
-  it('fails with the capability if its server fails, and keeps what the server said', () => {
+  it('F187: fails with the capability if its server fails, and keeps what the server said', () => {
     const asked = sampling();
     const { error } = answered([asked], { result: { ...FAILED, vendor: 1 } });
     expect(error).toEqual({

@@ -146,7 +146,7 @@ describe('a request whose server wants a URL to be visited first', () => {
   });
 
   it.each([[{ elicitation: { form: {} } }], [{ elicitation: {} }], [{}]])(
-    'names the missing capability to a client that declares %j, and the page to its user',
+    'F186: names the missing capability to a client that declares %j, and the page to its user',
     (capabilities) => {
       const peer = new ModernPeer({ capabilities });
       const id = peer.call();

@@ -189,7 +189,7 @@ describe('notifications of a task of a legacy server', () => {
 });
 
 describe.each(['legacy', 'modern'] as const)('a task of a %s server', (era) => {
-  it('is watched by its own user alone, whatever name another one uses', async () => {
+  it('F188: is watched by its own user alone, whatever name another one uses', async () => {
     const { connect, called, listen, wanted, child } = await playing(era);
     const name = await called(connect(), 't');
     const stranger = connect({ principal: 'another' });
@@ -198,7 +198,7 @@ describe.each(['legacy', 'modern'] as const)('a task of a %s server', (era) => {
     expect([wanted(), child.asked('tasks/get')]).toEqual([[], []]);
   });
 
-  it('is not shown to its earlier user if the server gives its id to a task of another one', async () => {
+  it('F189: is not shown to its earlier user if the server gives its id to a task of another one', async () => {
     const { connect, called, listen, child, tell, say } = await playing(era);
     const [client, other] = [connect(), connect({ principal: 'another' })];
     for (const each of [client, other]) {

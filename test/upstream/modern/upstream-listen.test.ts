@@ -251,7 +251,7 @@ describe('the states of a task', () => {
     expect(outcomes).toEqual([false]);
   });
 
-  it('are read and reported after a time without a stream', async () => {
+  it('F190: are read and reported after a time without a stream', async () => {
     const { acknowledge, last, say, advance, texts, output } = await watching();
     await acknowledge();
     await say({ jsonrpc: '2.0', id: last().id, result: { resultType: 'complete' } });
