@@ -21,6 +21,7 @@ import { checkLimits, readLimits } from '../doctor/limits.js';
 import type { Machine } from '../doctor/machine.js';
 import { checkNetwork } from '../doctor/network.js';
 import { checkNode, checkNpm, npmOf } from '../doctor/node.js';
+import { checkOtherGateways } from '../doctor/other-gateways.js';
 import { checkPackages, checkTwins } from '../doctor/packages.js';
 import { checkRuns } from '../doctor/processes.js';
 import { checkRecentFaults } from '../doctor/recent-faults.js';
@@ -28,12 +29,13 @@ import type { Registration } from '../doctor/registrations.js';
 import { type Check, runChecks } from '../doctor/run-checks.js';
 import { checkEnvFiles, checkLiterals, checkSecretFiles } from '../doctor/secrets.js';
 import { checkVariables } from '../doctor/variables.js';
-import { gatewayOf } from '../import/gateways.js';
+import { gatewayOf, runningGateway } from '../import/gateways.js';
 import { toRun } from '../import/to-run.js';
 import { CannotImport } from '../import/translate.js';
 import { systemClock } from '../observe/system-clock.js';
 import { installedTree } from '../packages/installed-tree.js';
 import { runNpm } from '../packages/npm-client.js';
+import { readCommandLines } from '../process/command-lines.js';
 import { npmEnvironment } from '../process/environment.js';
 import { OrphanGuard } from '../process/orphan-guard.js';
 import { takeOutOfClient } from './client-changes.js';
@@ -186,11 +188,18 @@ async function installPackages(settings: GlobalOptions, keys: readonly string[])
   if (fault !== undefined) throw fault;
 }
 
-function processChecks({ machine, hub }: DoctorFacts, now: number): Check[] {
+function processChecks({ machine, hub, servers }: DoctorFacts, now: number): Check[] {
   const files = { tokenFile: tokenFile(), sealFile: sealFile() };
   const checks: Check[] = [
     { about: 'secret files', run: async () => await checkSecretFiles(files, machine) },
     { about: 'processes of earlier runs', run: async () => await checkRuns(runFolder(), sweepRuns) },
+    {
+      about: 'other gateways',
+      run: async () => {
+        const processes = (await readCommandLines()) ?? [];
+        return checkOtherGateways({ processes, servers, gatewayOf: runningGateway, machine });
+      },
+    },
   ];
   if (hub === undefined) return checks;
   const { facts, faults, logFile } = hub;

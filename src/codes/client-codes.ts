@@ -55,6 +55,17 @@ export const CLIENT_CODES = {
     remedy:
       'Take the servers of the other gateway over with `trunkline import --from FILE`, and remove the other gateway.',
   },
+  'TL-GATEWAY-SAME-SERVERS': {
+    level: 'warn',
+    means:
+      'Another gateway runs servers that Trunkline runs, too: they take twice the memory, and may lock each other out.',
+    remedy: 'Take its servers over with `trunkline import --from FILE`, and end the other gateway.',
+  },
+  'TL-GATEWAY-OTHER': {
+    level: 'ok',
+    means: 'Another gateway runs, and none of its processes is a server of Trunkline.',
+    remedy: 'Nothing to do.',
+  },
   'TL-CLIENT-UNREACHED': {
     level: 'fail',
     means: 'A client is told to use Trunkline at an address where nothing listens.',
