@@ -2,7 +2,7 @@ import { homedir } from 'node:os';
 import { dirname } from 'node:path';
 import type { GlobalOptions } from '../app/global-options.js';
 import { openLog } from '../app/global-options.js';
-import { packageFolders, runFolder, sealFile, tokenFile, userDataFolder } from '../app/user-files.js';
+import { frontFolder, packageFolders, runFolder, sealFile, tokenFile, userDataFolder } from '../app/user-files.js';
 import type { FoundServer, FoundServers } from '../clients/found-server.js';
 import { thisSystem } from '../clients/this-system.js';
 import type { Config, ServerConfig } from '../config/config.js';
@@ -16,6 +16,7 @@ import { type ConfigSource, checkBrokenConfig, checkConfig } from '../doctor/con
 import { desktopPath, shellPath } from '../doctor/desktop-path.js';
 import type { Finding } from '../doctor/finding.js';
 import { checkFolders } from '../doctor/folders.js';
+import { checkHttpFronts } from '../doctor/http-fronts.js';
 import { checkHub, checkHubFolder } from '../doctor/hub.js';
 import { checkLimits, readLimits } from '../doctor/limits.js';
 import type { Machine } from '../doctor/machine.js';
@@ -37,6 +38,7 @@ import { installedTree } from '../packages/installed-tree.js';
 import { runNpm } from '../packages/npm-client.js';
 import { readCommandLines } from '../process/command-lines.js';
 import { npmEnvironment } from '../process/environment.js';
+import { findFronts } from '../process/front-file.js';
 import { OrphanGuard } from '../process/orphan-guard.js';
 import { takeOutOfClient } from './client-changes.js';
 import type { DoctorHub } from './doctor-hub.js';
@@ -188,11 +190,20 @@ async function installPackages(settings: GlobalOptions, keys: readonly string[])
   if (fault !== undefined) throw fault;
 }
 
-function processChecks({ machine, hub, servers }: DoctorFacts, now: number): Check[] {
+function processChecks({ machine, config, hub, servers }: DoctorFacts, now: number): Check[] {
   const files = { tokenFile: tokenFile(), sealFile: sealFile() };
   const checks: Check[] = [
     { about: 'secret files', run: async () => await checkSecretFiles(files, machine) },
     { about: 'processes of earlier runs', run: async () => await checkRuns(runFolder(), sweepRuns) },
+    {
+      about: 'Trunkline over HTTP',
+      run: async () => {
+        const configFile = config instanceof ConfigError ? undefined : config.file;
+        const state = hub?.facts?.state;
+        const pid = state?.kind === 'running' ? state.pid : undefined;
+        return checkHttpFronts({ fronts: await findFronts(frontFolder()), configFile, hub: pid, now });
+      },
+    },
     {
       about: 'other gateways',
       run: async () => {
