@@ -18,8 +18,12 @@ export interface OtherGatewaysFacts {
 export function checkOtherGateways({ processes, servers, gatewayOf, machine }: OtherGatewaysFacts): Finding[] {
   const tree = new Tree(processes);
   const names = new Map(processes.map((each) => [each, gatewayOf(each.words)]));
-  const isTrunkline = ({ words: [command = '', ...args] }: CommandLine) => {
-    return isOurselves({ kind: 'command', command, args, env: {} }, machine.program);
+  const isTrunkline = ({ words }: CommandLine) => {
+    // Behind Node stands the link that npm has made for the program, or the program itself.
+    const script = words.findIndex((word, index) => index > 0 && !word.startsWith('-'));
+    return [words, words.slice(script)].some(([command = '', ...args]) => {
+      return isOurselves({ kind: 'command', command, args, env: {} }, machine.program);
+    });
   };
   return processes.flatMap((process) => {
     const name = names.get(process);

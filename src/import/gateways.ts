@@ -48,6 +48,6 @@ export function runningGateway([command = '', ...args]: readonly string[]): stri
 
 function named(name: string, args: readonly string[]): string | undefined {
   // Its other commands call a tool and end.
-  if (name === 'mcporter') return args[0] === 'daemon' ? "mcporter's daemon" : undefined;
+  if (name === 'mcporter') return args.includes('daemon') ? "mcporter's daemon" : undefined;
   return GATEWAYS.get(name) ?? BRIDGES.get(name);
 }

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { checkOtherGateways } from '../../src/doctor/other-gateways.js';
-import { runningGateway } from '../../src/import/gateways.js';
+import { gatewayOf, runningGateway } from '../../src/import/gateways.js';
 import { type CommandLine, parseCommandLines, readCommandLines } from '../../src/process/command-lines.js';
 import { DoctorHome } from './doctor-home.js';
 
@@ -35,7 +35,10 @@ describe('another gateway that runs', () => {
     ['mcpproxy', ['/opt/mcpproxy', 'serve']],
     ['mcp-proxy', ['/usr/bin/python3.12', '/home/a/.local/bin/mcp-proxy', '--', 'uvx', 'x']],
     ['mcp-proxy', ['python3', '-m', 'mcp_proxy', '--port', '8080']],
-    ["mcporter's daemon", ['node', '/usr/lib/node_modules/mcporter/dist/cli.js', 'daemon', 'start']],
+    [
+      "mcporter's daemon",
+      ['node', '/usr/lib/node_modules/mcporter/dist/cli.js', '--config', 'm.json', 'daemon', 'start'],
+    ],
     ["Docker's MCP gateway", ['docker', 'mcp', 'gateway', 'run']],
     [undefined, ['node', '/usr/lib/node_modules/mcporter/dist/cli.js', 'call', 'x.y']],
     [undefined, ['node', '/srv/app.js', '/usr/lib/node_modules/mcp-hub/README.md']],
@@ -44,6 +47,10 @@ describe('another gateway that runs', () => {
     [undefined, []],
   ])('is %s if its words are %j', (name, words) => {
     expect(runningGateway(words)).toBe(name);
+  });
+
+  it('is imported like any server if it only stands between a client and a server', () => {
+    expect(gatewayOf({ program: { command: 'mcp-proxy' }, args: ['https://a.example/sse'], env: {} })).toBeUndefined();
   });
 
   it('is named once, without its launcher and by its pid, with the servers that Trunkline runs, too', () => {
@@ -70,7 +77,10 @@ describe('another gateway that runs', () => {
 
   it('is a server of Trunkline if Trunkline has started it', () => {
     const shell = line(21, 20, '/bin/sh', '-c', 'mcp-hub');
-    expect(check([line(20, 1, 'node', home.program), shell, line(22, 21, 'mcp-hub')])).toEqual([]);
+    const below = [shell, line(22, 21, 'mcp-hub')];
+    expect(check([line(20, 1, 'node', home.program), ...below])).toEqual([]);
+    expect(check([line(20, 1, 'node', '--no-warnings', '/usr/bin/trunkline', '--http', '1'), ...below])).toEqual([]);
+    expect(check([line(20, 1, 'node', '/srv/app.js', 'trunkline'), ...below])).toHaveLength(1);
     // Pids that were used again can form a circle.
     expect(check([line(30, 31, 'mcp-hub'), line(31, 30, 'sh')])).toMatchObject([{ code: 'TL-GATEWAY-OTHER' }]);
   });
