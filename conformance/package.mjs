@@ -4,13 +4,14 @@
 // that does nothing. Exits with 1 when something fails, or when an installation takes more than 15 MB. Run it with
 // `npm run package`.
 import { execFile } from 'node:child_process';
-import { lstatSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { lstatSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs, promisify } from 'node:util';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
+import { registryNameFault } from '../package/registry-name.mjs';
 import { installPackage } from './packages.mjs';
 
 const NODES = ['20.20.2', '22.22.0', '24.21.0'];
@@ -37,6 +38,9 @@ try {
 }
 say(failures === 0 ? 'The package works.' : `${failures} steps went wrong.`);
 process.exitCode = failures === 0 ? 0 : 1;
+const read = (file) => JSON.parse(readFileSync(join(ROOT, file), 'utf8'));
+const nameFault = registryNameFault(read('package.json'), read('server.json'));
+if (nameFault !== undefined) say(`It cannot be published yet: ${nameFault}`);
 
 async function tryOn(version, tarball) {
   const node = join(await installPackage('node', version), 'bin', 'node');

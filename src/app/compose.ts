@@ -11,6 +11,7 @@ import { NamedViews } from '../gateway/named-views.js';
 import type { Backend } from '../gateway/registry/backend.js';
 import type { PoolChange } from '../gateway/registry/backend-pool.js';
 import { createRestartTool, type OwnTool, type VisibleBackends } from '../gateway/status/own-tool.js';
+import { RefusedNames } from '../gateway/status/refused-names.js';
 import type { ServiceFacts, StatusFacts } from '../gateway/status/status-facts.js';
 import { createStatusTool } from '../gateway/status/status-tool.js';
 import { SharedLimit } from '../io/shared-limit.js';
@@ -91,6 +92,8 @@ export function compose(options: ComposeOptions): Composition {
   limitUnfinishedLines(config.gateway);
   const waiting = new SharedLimit(config.gateway.maxQueued);
   logEvents(events, logger);
+  const refusedNames = new RefusedNames();
+  events.subscribe('http.refused', ({ named }) => named && refusedNames.count(named, clock.now()));
   secrets.know(config.servers.flatMap(secretsOf));
   const startedAt = clock.now();
   const processes = new ServerProcesses({ clock, logger, secrets, environment, runFolder, started });
@@ -126,6 +129,7 @@ export function compose(options: ComposeOptions): Composition {
     waiting,
     partialFrames: unfinishedLines.memory,
     requestBodies: platform.requestBodies,
+    refusedNames: refusedNames.all,
     internalErrorCount: internalErrors.count,
     workTime,
     usageOf: (pid) => processes.usageOf(pid),

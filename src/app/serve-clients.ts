@@ -198,7 +198,7 @@ function nextTurn(): Promise<void> {
 const NEVER = new Promise<never>(() => {});
 
 /** Loaded on demand: the HTTP server is most of the code, and most clients do not need it. */
-async function openHttp(options: ServeHttpOptions): Promise<HttpTransport> {
+async function openHttp(options: ServeHttpOptions): Promise<Pick<HttpTransport, 'close'>> {
   const { serveHttp } = await import('./serve-http.js');
   return await serveHttp(options);
 }

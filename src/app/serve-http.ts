@@ -10,6 +10,7 @@ import { IDENTITY } from '../version.js';
 import { createEraChooser } from './choose-era.js';
 import type { Composition } from './composition.js';
 import { logHttpEvents } from './log-events.js';
+import { noteFront } from './note-front.js';
 import { UsageError } from './usage-error.js';
 import { tokenFile } from './user-files.js';
 
@@ -31,7 +32,15 @@ export interface ServeHttpOptions {
 }
 
 /** Opens the HTTP listener. Throws a `UsageError` when the options do not allow it. */
-export async function serveHttp({ settings, limits, composition, logger }: ServeHttpOptions): Promise<HttpTransport> {
+export async function serveHttp(options: ServeHttpOptions): Promise<Pick<HttpTransport, 'close'>> {
+  const { composition, logger } = options;
+  const { clock, events } = composition.platform;
+  const transport = await listen(options);
+  const front = noteFront({ url: transport.url, configFile: composition.config.file, clock, events, logger });
+  return { close: async () => void (await Promise.all([transport.close(), front.close()])) };
+}
+
+async function listen({ settings, limits, composition, logger }: ServeHttpOptions): Promise<HttpTransport> {
   const { platform, gateway } = composition;
   const { host, port, noAuth, allowedHosts, allowedOrigins, tls } = settings;
   logHttpEvents(platform.events, logger);

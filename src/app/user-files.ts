@@ -22,6 +22,11 @@ export function runFolder(): string {
   return inDataFolder('run');
 }
 
+/** Folder where each gateway of this user that serves HTTP tells where, and what it has refused. */
+export function frontFolder(): string {
+  return inDataFolder('http');
+}
+
 /** Folder of installed packages, and folder of lock files for configurations in read-only folders. */
 export function packageFolders(): { storeFolder: string; locksFolder: string } {
   return { storeFolder: inDataFolder('store'), locksFolder: inDataFolder('locks') };

@@ -21,13 +21,22 @@ export async function check(
   return (await tryServers(settings, names, options)).exitCode;
 }
 
-/** Starts every server, or the named ones, once, and reports the result. `sound`: those that start and list their tools. */
+/** What became of the servers of a trial, by their keys. */
+interface Trial {
+  readonly exitCode: number;
+  /** Those that start and list their tools. */
+  readonly sound: readonly string[];
+  readonly broken: readonly string[];
+}
+
+/** Starts every server, or the named ones, once, and reports the result. */
 export async function tryServers(
   settings: GlobalOptions,
   names: readonly string[],
   { isJson, emit = printJson }: { readonly isJson: boolean; readonly emit?: EmitJson },
-): Promise<{ readonly exitCode: number; readonly sound: readonly string[] }> {
+): Promise<Trial> {
   const sound: string[] = [];
+  const broken: string[] = [];
   const exitCode = await runOnce(
     settings,
     (config) => chooseServers(config, names),
@@ -45,10 +54,11 @@ export async function tryServers(
       else await print([rows(), ...results.flatMap(toRemarks)].join('\n'));
       const fine = results.filter(({ diagnosis, unlisted }) => diagnosis === undefined && unlisted === undefined);
       sound.push(...fine.map(({ server }) => server.key));
+      broken.push(...results.filter((result) => !fine.includes(result)).map(({ server }) => server.key));
       return fine.length === results.length ? EXIT.ok : EXIT.failed;
     },
   );
-  return { exitCode, sound };
+  return { exitCode, sound, broken };
 }
 
 interface Result {

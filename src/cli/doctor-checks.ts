@@ -2,7 +2,7 @@ import { homedir } from 'node:os';
 import { dirname } from 'node:path';
 import type { GlobalOptions } from '../app/global-options.js';
 import { openLog } from '../app/global-options.js';
-import { packageFolders, runFolder, sealFile, tokenFile, userDataFolder } from '../app/user-files.js';
+import { frontFolder, packageFolders, runFolder, sealFile, tokenFile, userDataFolder } from '../app/user-files.js';
 import type { FoundServer, FoundServers } from '../clients/found-server.js';
 import { thisSystem } from '../clients/this-system.js';
 import type { Config, ServerConfig } from '../config/config.js';
@@ -16,11 +16,13 @@ import { type ConfigSource, checkBrokenConfig, checkConfig } from '../doctor/con
 import { desktopPath, shellPath } from '../doctor/desktop-path.js';
 import type { Finding } from '../doctor/finding.js';
 import { checkFolders } from '../doctor/folders.js';
+import { checkHttpFronts } from '../doctor/http-fronts.js';
 import { checkHub, checkHubFolder } from '../doctor/hub.js';
 import { checkLimits, readLimits } from '../doctor/limits.js';
 import type { Machine } from '../doctor/machine.js';
 import { checkNetwork } from '../doctor/network.js';
 import { checkNode, checkNpm, npmOf } from '../doctor/node.js';
+import { checkOtherGateways } from '../doctor/other-gateways.js';
 import { checkPackages, checkTwins } from '../doctor/packages.js';
 import { checkRuns } from '../doctor/processes.js';
 import { checkRecentFaults } from '../doctor/recent-faults.js';
@@ -28,13 +30,15 @@ import type { Registration } from '../doctor/registrations.js';
 import { type Check, runChecks } from '../doctor/run-checks.js';
 import { checkEnvFiles, checkLiterals, checkSecretFiles } from '../doctor/secrets.js';
 import { checkVariables } from '../doctor/variables.js';
-import { gatewayOf } from '../import/gateways.js';
+import { gatewayOf, runningGateway } from '../import/gateways.js';
 import { toRun } from '../import/to-run.js';
 import { CannotImport } from '../import/translate.js';
 import { systemClock } from '../observe/system-clock.js';
 import { installedTree } from '../packages/installed-tree.js';
 import { runNpm } from '../packages/npm-client.js';
+import { readCommandLines } from '../process/command-lines.js';
 import { npmEnvironment } from '../process/environment.js';
+import { findFronts } from '../process/front-file.js';
 import { OrphanGuard } from '../process/orphan-guard.js';
 import { takeOutOfClient } from './client-changes.js';
 import type { DoctorHub } from './doctor-hub.js';
@@ -186,11 +190,27 @@ async function installPackages(settings: GlobalOptions, keys: readonly string[])
   if (fault !== undefined) throw fault;
 }
 
-function processChecks({ machine, hub }: DoctorFacts, now: number): Check[] {
+function processChecks({ machine, config, hub, servers }: DoctorFacts, now: number): Check[] {
   const files = { tokenFile: tokenFile(), sealFile: sealFile() };
   const checks: Check[] = [
     { about: 'secret files', run: async () => await checkSecretFiles(files, machine) },
     { about: 'processes of earlier runs', run: async () => await checkRuns(runFolder(), sweepRuns) },
+    {
+      about: 'Trunkline over HTTP',
+      run: async () => {
+        const configFile = config instanceof ConfigError ? undefined : config.file;
+        const state = hub?.facts?.state;
+        const pid = state?.kind === 'running' ? state.pid : undefined;
+        return checkHttpFronts({ fronts: await findFronts(frontFolder()), configFile, hub: pid, now });
+      },
+    },
+    {
+      about: 'other gateways',
+      run: async () => {
+        const processes = (await readCommandLines()) ?? [];
+        return checkOtherGateways({ processes, servers, gatewayOf: runningGateway, machine });
+      },
+    },
   ];
   if (hub === undefined) return checks;
   const { facts, faults, logFile } = hub;

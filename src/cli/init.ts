@@ -7,11 +7,14 @@ import { isInstalled } from '../clients/client-target.js';
 import type { ClientPlace } from '../clients/found-server.js';
 import { thisSystem } from '../clients/this-system.js';
 import { userConfigFile } from '../config/find-config.js';
+import { openConfig, saveConfig } from '../config-edit/config-file.js';
+import { editConfig, entriesIn } from '../config-edit/edit-config.js';
 import type { PlannedServer } from '../import/plan.js';
+import { isRecord } from '../json/is-record.js';
 import { tryServers } from './check.js';
 import { registerAndTakeOut } from './client-changes.js';
 import { clientsNamed } from './connect.js';
-import { prepareImport, reportPlan, toJson, writeImport } from './import.js';
+import { type PreparedImport, prepareImport, reportPlan, toJson, writeImport } from './import.js';
 import { InitReport } from './init-report.js';
 import { install } from './install.js';
 import { tell } from './output.js';
@@ -28,7 +31,8 @@ export interface InitOptions {
 
 /**
  * `trunkline init`: imports the servers of all clients, installs and tries them, registers Trunkline with the clients, and
- * removes from the clients the servers that work.
+ * removes from the clients the servers that work. Those that do not work stay in the clients, where they may run all the
+ * same, and are disabled in the configuration, so that no client ever has them twice.
  */
 export async function init(settings: GlobalOptions, options: InitOptions): Promise<number> {
   const { isDryRun, isJson } = options;
@@ -71,17 +75,36 @@ export async function init(settings: GlobalOptions, options: InitOptions): Promi
   // A signal ends the step that runs; nothing may follow it.
   if (isInterrupted(installed)) return installed;
   tell('\nStarting every server once:');
-  const { exitCode, sound } = await tryServers(configured, [], report.step('check'));
+  const { exitCode, sound, broken } = await tryServers(configured, [], report.step('check'));
   if (isInterrupted(exitCode)) return exitCode;
+  const written = disableBroken(prepared, broken);
   const taken = plan.filter((each) => isTaken(each, clients, sound)).map(({ found }) => found);
   tell('\nRegistering Trunkline:');
   const registered = await registerAndTakeOut(clients, taken, {
     config: isUserConfig(place.config.file) ? undefined : place.config.file,
     ...report.step('connect'),
   });
-  tellEnd(plan, sound, place.config.file);
-  await report.print({ dryRun: false, clients: chosen, import: toJson(prepared, added.length > 0) });
+  tellEnd(written, broken);
+  await report.print({ dryRun: false, clients: chosen, import: toJson(written, added.length > 0) });
   return Math.max(installed, exitCode, registered);
+}
+
+/**
+ * Disables the imported servers that did not start, and returns the import as it is then. A server that was in the
+ * configuration before stays enabled: other clients may use it through Trunkline.
+ */
+function disableBroken(prepared: PreparedImport, broken: readonly string[]): PreparedImport {
+  const isBroken = ({ key = '', entry }: PlannedServer) => entry !== undefined && broken.includes(key);
+  if (!prepared.added.some(isBroken)) return prepared;
+  const config = openConfig(prepared.place.config.file);
+  const edited = prepared.added.filter(isBroken).reduce((text, { key = '' }) => {
+    return editConfig(text, config.file, { kind: 'disable', key, isDisabled: true });
+  }, config.text ?? '');
+  saveConfig(config, edited);
+  const plan = prepared.plan.map((each) =>
+    isBroken(each) ? { ...each, entry: { ...each.entry, disabled: true } } : each,
+  );
+  return { ...prepared, plan, edited };
 }
 
 /** Whether a command was ended by a signal. */
@@ -128,18 +151,44 @@ function isTaken({ found, key = '', verdict }: PlannedServer, clients: readonly 
   return isOurs && isChosen && isWritten(found.place) && sound.includes(key);
 }
 
+const AFTER_MENDING =
+  'Correct an entry there, then enable and try it: `trunkline enable NAME`, `trunkline check NAME`. If it works, `trunkline init` takes it over.';
+
 function isWritten({ scope }: ClientPlace): boolean {
   return scope === 'user' || scope === 'local';
 }
 
-function tellEnd(plan: readonly PlannedServer[], sound: readonly string[], file: string): void {
-  const broken = plan.filter(({ key, entry }) => key !== undefined && entry?.disabled !== true && !sound.includes(key));
-  if (broken.length > 0) {
-    const names = [...new Set(broken.map(({ key }) => key))].join(', ');
+function tellEnd(
+  {
+    plan,
+    edited,
+    place: {
+      config: { file },
+    },
+  }: PreparedImport,
+  broken: readonly string[],
+): void {
+  const present = entriesIn(edited);
+  const isOff = (key: string) => isRecord(present[key]) && present[key].disabled === true;
+  const keysOf = (verdicts: readonly PlannedServer[]) => [...new Set(verdicts.flatMap(({ key }) => key ?? []))];
+  const failed = keysOf(plan).filter((key) => broken.includes(key));
+  const disabled = failed.filter(isOff);
+  const enabled = failed.filter((key) => !isOff(key));
+  const untried = keysOf(plan.filter(({ verdict, found }) => verdict === 'same' && !found.isDisabled)).filter(
+    (key) => isOff(key) && !broken.includes(key),
+  );
+  if (disabled.length > 0) {
     tell(
-      `\n${names}: did not start, so the clients keep their own entries, too. The reasons are above; \`trunkline doctor\` looks further.\nCorrect the entries in ${file}; \`trunkline check NAME\` tries one. Then \`trunkline doctor --fix\` removes them from the clients. To give one up: \`trunkline remove NAME\`.`,
+      `\n${disabled.join(', ')}: did not start, so the clients keep their own entries, and Trunkline does not run ${disabled.length === 1 ? 'it' : 'them'}: disabled in ${file}. The reasons are above.\n${AFTER_MENDING} To give one up: \`trunkline remove NAME\`.`,
     );
   }
+  if (enabled.length > 0) {
+    tell(
+      `\n${enabled.join(', ')}: did not start, so the clients keep their own entries, too. The reasons are above; \`trunkline doctor\` looks further.\nCorrect the entries in ${file}; \`trunkline check NAME\` tries one. Then \`trunkline init\` removes them from the clients. To leave one to the clients: \`trunkline disable NAME\`.`,
+    );
+  }
+  if (untried.length > 0)
+    tell(`\n${untried.join(', ')}: disabled in ${file}, so the clients keep their own entries.\n${AFTER_MENDING}`);
   const shared = new Set(
     plan.filter(({ found }) => found.place.scope === 'project').map(({ found }) => found.place.file),
   );

@@ -55,6 +55,17 @@ export const CLIENT_CODES = {
     remedy:
       'Take the servers of the other gateway over with `trunkline import --from FILE`, and remove the other gateway.',
   },
+  'TL-GATEWAY-SAME-SERVERS': {
+    level: 'warn',
+    means:
+      'Another gateway runs servers that Trunkline runs, too: they take twice the memory, and may lock each other out.',
+    remedy: 'Take its servers over with `trunkline import --from FILE`, and end the other gateway.',
+  },
+  'TL-GATEWAY-OTHER': {
+    level: 'ok',
+    means: 'Another gateway runs, and none of its processes is a server of Trunkline.',
+    remedy: 'Nothing to do.',
+  },
   'TL-CLIENT-UNREACHED': {
     level: 'fail',
     means: 'A client is told to use Trunkline at an address where nothing listens.',
@@ -152,6 +163,25 @@ export const CLIENT_CODES = {
     level: 'warn',
     means: 'Servers of a Trunkline that was killed still run.',
     remedy: 'End them: `trunkline doctor --fix`. The next start does it, too.',
+  },
+  'TL-RUN-TWICE': {
+    level: 'warn',
+    means:
+      'Two Trunklines run the servers of one configuration: they take twice the memory, and may lock each other out.',
+    remedy: 'End one of them, and let its clients use the other.',
+  },
+  'TL-HTTP-HOST-REFUSED': {
+    level: 'warn',
+    means:
+      'Trunkline over HTTP has refused requests, because it is not allowed to answer to the name in their Host header.',
+    remedy:
+      'If clients of yours use this name for Trunkline, allow it as they send it: `--allowed-host NAME`. Otherwise do nothing: a web page may have tried to reach Trunkline.',
+  },
+  'TL-HTTP-ORIGIN-REFUSED': {
+    level: 'warn',
+    means: 'Trunkline over HTTP has refused requests of web pages, because their Origin is not allowed.',
+    remedy:
+      'If you know this web page and want it to use your tools, allow it: `--allowed-origin ORIGIN`. Otherwise do nothing: Trunkline has kept it away.',
   },
   'TL-TOKEN-EXPOSED': {
     level: 'fail',

@@ -22,3 +22,32 @@ export function gatewayOf({ program, args }: Run): string | undefined {
   const launched = /^(?:uvx|bunx|pnpx)$/.test(name) ? args.find((arg) => !arg.startsWith('-')) : undefined;
   return GATEWAYS.get(launched?.replace(/(?<=.)@[^@/]*$/, '') ?? name);
 }
+
+/** Programs that run servers for others, and that a client may also use as one of its servers: an import takes them. */
+const BRIDGES: ReadonlyMap<string, string> = new Map([
+  ['mcp-proxy', 'mcp-proxy'],
+  ['mcp_proxy', 'mcp-proxy'],
+  ['supergateway', 'supergateway'],
+  ['agentgateway', 'agentgateway'],
+  ['mcpjungle', 'MCPJungle'],
+]);
+
+/** The name of the gateway that runs as a process with these words, if it is one. */
+export function runningGateway([command = '', ...args]: readonly string[]): string | undefined {
+  const name = programName(command);
+  const isInterpreter = /^(?:node|bun|deno|python[\d.]*|tsx)$/.test(name);
+  if (!isInterpreter) return gatewayOf({ program: { command }, args, env: {} }) ?? named(name, args);
+  const at = args.findIndex((arg) => !arg.startsWith('-'));
+  const script = args[at] ?? '';
+  const [, used] = /.*\/node_modules\/((?:@[^/]+\/)?[^./][^/]*)\//.exec(script.replaceAll('\\', '/')) ?? [];
+  const rest = args.slice(at + 1);
+  // Without a folder, the word may be the value of an option; after `-m`, it is a module of Python.
+  if (!/[\\/]/.test(script) && args[at - 1] !== '-m') return undefined;
+  return named(used ?? programName(script), rest) ?? named(programName(script), rest);
+}
+
+function named(name: string, args: readonly string[]): string | undefined {
+  // Its other commands call a tool and end.
+  if (name === 'mcporter') return args.includes('daemon') ? "mcporter's daemon" : undefined;
+  return GATEWAYS.get(name) ?? BRIDGES.get(name);
+}

@@ -1,7 +1,7 @@
-import { chmodSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import * as net from 'node:net';
 import { networkInterfaces } from 'node:os';
-import { dirname } from 'node:path';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
@@ -69,6 +69,31 @@ describe('DNS rebinding: a web page whose own name points at this machine', () =
     }
     expect((await guarded.send(gateway, { path: '/mcp/lab', headers, body: HELLO })).status).toBe(403);
     await expectNobodyIn();
+  });
+
+  it('is counted in the status and told by the doctor, who also sees a second gateway of the same configuration', async () => {
+    const [running, other] = await Promise.all([serve(), serve()]);
+    const client = await place.connect(running);
+    for (const host of ['evil.test', 'gateway.test:7411']) expect(await place.statusOf(running, { host })).toBe(403);
+    const status = await client.callTool({ name: 'trunkline__status', arguments: {} });
+    const named = { header: 'Host', count: 2, last: 'gateway.test:7411', code: 'TL-HTTP-HOST-REFUSED' };
+    expect(status.structuredContent).toMatchObject({ refusedNames: [named] });
+    const files = join(dirname(place.tokenFile), 'http');
+    const written = () =>
+      readdirSync(files).flatMap((name) => (name.endsWith('.json') ? [readFileSync(join(files, name), 'utf8')] : []));
+    await until('the doctor can know', () => written().join().includes('gateway.test:7411'));
+    const examine = async () => {
+      const args = ['doctor', '--no-start', '--offline', '--json', '--config', place.file('trunkline.yaml')];
+      return JSON.parse((await place.run(args)).stdout).findings as { code: string; sentence: string }[];
+    };
+    const [twice, ...rest] = (await examine()).filter(({ code }) => /^TL-(?:RUN|HTTP)/.test(code));
+    expect(twice).toMatchObject({ code: 'TL-RUN-TWICE', evidence: ['~/trunkline.yaml'] });
+    const pids = [running, other].map(({ process: { pid } }) => `Trunkline ${pid} `);
+    for (const pid of pids) expect(twice?.sentence).toContain(pid);
+    expect(rest).toMatchObject([{ code: 'TL-HTTP-HOST-REFUSED', sentence: expect.stringContaining(pids[0] ?? '') }]);
+    other.process.kill('SIGTERM');
+    await other.finished;
+    expect((await examine()).map(({ code }) => code)).not.toContain('TL-RUN-TWICE');
   });
 
   it('cannot get at the port under an address that is no loopback, as nothing listens there', async () => {

@@ -2,6 +2,7 @@ import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { parse } from 'yaml';
 import { CLI, Workplace } from '../cli/cli-run.js';
 import { until } from '../support/processes.js';
 
@@ -39,7 +40,7 @@ describe('trunkline init', () => {
     expect(code).toBe(1);
     expect(stderr).toContain('broken: did not start, so the clients keep their own entries');
     expect(stderr).toMatch(
-      /\nCorrect the entries in .*trunkline\.yaml; `trunkline check NAME` tries one\. Then `trunkline doctor --fix` removes/,
+      /disabled in .*trunkline\.yaml\. The reasons are above\.\nCorrect an entry there, then enable and try/,
     );
     expect(`${stdout}${stderr}`).not.toContain(SECRET);
     const own = { command: process.execPath, args: [CLI] };
@@ -59,6 +60,13 @@ describe('trunkline init', () => {
     const config = readFileSync(join(work.folder, '.config/trunkline/trunkline.yaml'), 'utf8');
     expect(config).toContain('  works:\n');
     expect(config).not.toContain(SECRET);
+    // The client runs it, so Trunkline does not.
+    const { servers } = parse(config);
+    expect([servers.works.disabled, servers.broken.disabled]).toEqual([undefined, true]);
+    const disabled = imported.servers.flatMap(({ key, disabled }: { key: string; disabled: boolean }) =>
+      disabled ? [key] : [],
+    );
+    expect(disabled).toEqual(['broken']);
     expect((await work.run(['tools', 'works', '--alone'])).stdout).toContain('works__');
 
     const undone = await work.run(['undo', '--json']);
@@ -67,6 +75,26 @@ describe('trunkline init', () => {
     );
     expect(readFileSync(desktop, 'utf8')).toBe(desktopFile());
     expect(readFileSync(cursor, 'utf8')).toBe(cursorText);
+  });
+
+  it('takes a server over that was mended and enabled, and leaves one enabled that was configured before', async () => {
+    const file = join(work.folder, 'server.mjs');
+    const late = { command: process.execPath, args: [file] };
+    const known = { command: process.execPath, args: ['/nowhere/server.js'] };
+    mkdirSync(join(work.folder, '.config/trunkline'));
+    work.write('.config/trunkline/trunkline.yaml', JSON.stringify({ servers: { known } }));
+    const cursor = work.write('.cursor/mcp.json', JSON.stringify({ mcpServers: { late, known } }));
+    const namesIn = () => Object.keys(JSON.parse(readFileSync(cursor, 'utf8')).mcpServers).sort();
+
+    const first = await work.run(['init', '--yes']);
+    expect(first.stderr).toContain('\nknown: did not start, so the clients keep their own entries, too.');
+    expect(namesIn()).toEqual(['known', 'late', 'trunkline']);
+    const second = await work.run(['init', '--yes']);
+    expect(second.stderr).toMatch(/\nlate: disabled in .*trunkline\.yaml, so the clients keep/);
+    work.write('server.mjs', `await import(${JSON.stringify(LAB)});`);
+    expect((await work.run(['enable', 'late'])).code).toBe(0);
+    await work.run(['init', '--yes']);
+    expect(namesIn()).toEqual(['known', 'trunkline']);
   });
 
   it('reports a package that cannot be installed once, although it tries it twice', async () => {

@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { z } from 'zod';
 import { manifestOf } from '../../package/manifest.mjs';
+import { registryNameFault } from '../../package/registry-name.mjs';
 
 const read = (file: string) => JSON.parse(readFileSync(new URL(`../../${file}`, import.meta.url), 'utf8'));
 const own = read('package.json');
@@ -48,6 +49,18 @@ describe('server.json, for the official registry', () => {
 
   it('has the name by which package.json proves that both are of the same owner', () => {
     expect(server.name).toBe(own.mcpName);
+  });
+});
+
+describe('npm publish', () => {
+  it('is stopped while OWNER stands for the owner, or the two files name different ones', () => {
+    expect(own.scripts.prepublishOnly).toBe('node package/before-publish.mjs');
+    const name = 'io.github.OWNER/trunkline';
+    const other = 'io.github.somebody/trunkline';
+    expect(registryNameFault({ mcpName: name }, { name })).toContain('in `mcpName` of package.json and in `name` of');
+    expect(registryNameFault({ mcpName: other }, { name })).toContain('OWNER in io.github.OWNER/trunkline');
+    expect(registryNameFault({ mcpName: other }, { name: 'io.github.nobody/trunkline' })).toContain('the same name');
+    expect(registryNameFault({ mcpName: other }, { name: other })).toBeUndefined();
   });
 });
 

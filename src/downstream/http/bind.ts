@@ -100,7 +100,8 @@ const LOOPBACK = new BlockList();
 LOOPBACK.addSubnet('127.0.0.0', 8, 'ipv4');
 LOOPBACK.addAddress('::1', 'ipv6');
 
-function isHostHeader(text: string): boolean {
+/** Whether the text is a name or an address, with a port or without. */
+export function isHostHeader(text: string): boolean {
   return /^(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::\d{1,5})?$/i.test(text);
 }
 

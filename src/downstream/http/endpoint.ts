@@ -113,9 +113,10 @@ export class Endpoint {
   };
 
   refuse(request: FastifyRequest, reply: FastifyReply, refusal: Refusal): FastifyReply {
-    const { status, message, headers = {} } = refusal;
+    const { status, message, headers = {}, named } = refusal;
     const { method, raw } = request;
-    this.#options.events.emit({ kind: 'http.refused', status, message, method, address: addressOf(raw.socket) });
+    const address = addressOf(raw.socket);
+    this.#options.events.emit({ kind: 'http.refused', status, message, method, address, ...(named && { named }) });
     if (!reply.raw.shouldKeepAlive && isBodyComing(raw)) closeAfterBody(raw, reply.raw);
     return reply.code(status).headers(headers).type(JSON_TYPE).send(refusalBody(refusal));
   }

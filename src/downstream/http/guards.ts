@@ -1,5 +1,6 @@
 import { RPC_CODES } from '../../jsonrpc/rpc-error.js';
 import { isLegacyRevision, isModernRevision, LEGACY_REVISIONS } from '../../mcp/revisions.js';
+import { isHostHeader } from './bind.js';
 import type { Refusal } from './refusal.js';
 
 /** A header value from Node. A request with a repeated header that counts here is refused before. */
@@ -61,7 +62,11 @@ const CLOSE = { connection: 'close' };
  */
 export function refuseHost(host: Header, allowed: ReadonlySet<string>): Refusal | undefined {
   if (host !== undefined && allowed.has(host.toLowerCase())) return undefined;
-  return { status: 403, message: 'This Host is not allowed; see --allowed-host' };
+  return {
+    status: 403,
+    message: 'This Host is not allowed; see --allowed-host',
+    named: { header: 'Host', name: nameIn(host, isHostHeader) },
+  };
 }
 
 /**
@@ -77,7 +82,25 @@ export function refuseTarget(target: string, allowed: ReadonlySet<string>): Refu
 /** Browsers send `Origin`, other programs do not. Sandboxed pages and files send `null`. */
 export function refuseOrigin(origin: Header, allowed: ReadonlySet<string>): Refusal | undefined {
   if (origin === undefined || allowed.has(origin.toLowerCase())) return undefined;
-  return { status: 403, message: 'This Origin is not allowed; see --allowed-origin' };
+  return {
+    status: 403,
+    message: 'This Origin is not allowed; see --allowed-origin',
+    named: { header: 'Origin', name: nameIn(origin, isOriginHeader) },
+  };
+}
+
+const MAX_NAME = 100;
+
+/** The name, if it is one. Anybody can send any text there, which a model would read in the status. */
+function nameIn(value: Header, isName: (value: string) => boolean): string {
+  if (value === undefined) return '(none)';
+  if (value.length > MAX_NAME) return `(${value.length} characters)`;
+  return isName(value) ? value : '(no valid name)';
+}
+
+function isOriginHeader(value: string): boolean {
+  const [, scheme, host = ''] = /^([a-z][a-z0-9+.-]*):\/\/(.+)$/i.exec(value) ?? [];
+  return value === 'null' || (scheme !== undefined && isHostHeader(host));
 }
 
 /** A few compressed bytes can unpack to more than the body limit. */

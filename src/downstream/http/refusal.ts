@@ -1,6 +1,7 @@
 import { splice } from '../../json/splice.js';
 import { errorMessage, NULL_ID } from '../../jsonrpc/message.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
+import type { RefusedName } from '../../observe/events/events.js';
 import { viewAt } from './http-session.js';
 
 /** An HTTP error answer. The message never repeats what the client sent. */
@@ -14,6 +15,8 @@ export interface Refusal {
   readonly data?: unknown;
   /** The id of the refused request as raw JSON, if it was read. */
   readonly id?: Uint8Array;
+  /** What the request was refused for, if that is a name that is not allowed. For the operator, not for the answer. */
+  readonly named?: RefusedName;
 }
 
 /** The body of a refusal: a JSON-RPC error. */

@@ -6,6 +6,7 @@ import type { Shadowed } from '../catalog/catalog.js';
 import type { Catalogs } from '../catalog/catalogs.js';
 import type { ServerState } from '../dispatch/availability.js';
 import type { Backend } from '../registry/backend.js';
+import type { CountedName } from './refused-names.js';
 
 /** State of a server's process, from the supervisor. Times are milliseconds on the monotonic clock. */
 export interface ProcessFacts {
@@ -107,6 +108,8 @@ export interface StatusFacts {
   readonly partialFrames: FairMemory;
   /** Bytes of incomplete request bodies, over all HTTP clients. */
   readonly requestBodies: FairMemory;
+  /** The names for which HTTP requests were refused. Absent without HTTP. */
+  readonly refusedNames?: readonly CountedName[] | undefined;
   /** Number of internal errors, each of which failed one request. */
   readonly internalErrorCount: number;
   readonly servers: readonly ServerFacts[];

@@ -37,6 +37,8 @@ export interface StatusReport {
     /** Bytes of incomplete bodies of HTTP requests. */
     readonly requestBodyBytes: LimitReport;
   };
+  /** The headers for whose names HTTP requests were refused. Empty if none was. */
+  readonly refusedNames: readonly RefusedNameReport[];
   /** Number of internal errors, each of which failed one request. */
   readonly internalErrorCount: number;
   readonly eventLoop: EventLoopReport;
@@ -65,6 +67,17 @@ export interface LimitReport {
   readonly max: number;
   /** How often the limit refused a call, or made a message or a body be dropped. */
   readonly refused: number;
+}
+
+export interface RefusedNameReport {
+  readonly header: 'Host' | 'Origin';
+  /** Number of refused requests, whatever name they had. */
+  readonly count: number;
+  /** The name that the last of them had. */
+  readonly last: string;
+  readonly secondsAgo: number;
+  readonly code: Code;
+  readonly advice: string;
 }
 
 export interface ApprovalReport {

@@ -1,6 +1,6 @@
 import { describeOffer, duration, plural, renderProblem, renderRemarks, renderServer } from './server-text.js';
 import { splitByProblem } from './status-overview.js';
-import type { ServerReport, StatusReport } from './status-report.js';
+import type { RefusedNameReport, ServerReport, StatusReport } from './status-report.js';
 
 /**
  * Renders the report about all servers for people and models: the servers with a problem first, with what to do; the
@@ -69,12 +69,16 @@ function renderGeneral(report: StatusReport): string[] {
       `Request bodies refused: ${requestBodyBytes.refused}, the largest of the client that held the most first, because all incomplete bodies together reached ${requestBodyBytes.max} bytes (limit \`gateway.http.maxPartial\`).`,
     );
   }
-  lines.push(...renderHolds(report));
+  lines.push(...report.refusedNames.map(renderRefusedName), ...renderHolds(report));
   if (report.internalErrorCount > 0)
     lines.push(
       `Internal errors in Trunkline: ${report.internalErrorCount}. Each failed one request; the log has the details.`,
     );
   return lines;
+}
+
+function renderRefusedName({ header, count, last, secondsAgo, advice }: RefusedNameReport): string {
+  return `HTTP requests refused for their ${header}: ${count}, the last ${duration(secondsAgo)} ago with ${last}. ${advice}`;
 }
 
 /** The event loop, if it was held so long that people notice. */

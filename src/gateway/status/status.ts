@@ -5,6 +5,7 @@ import { isModernRevision } from '../../mcp/revisions.js';
 import type { EraSource } from '../../upstream/server-era.js';
 import type { Shadowed } from '../catalog/catalog.js';
 import type { Backend } from '../registry/backend.js';
+import { reportRefusedName } from './refused-names.js';
 import { assess } from './status-advice.js';
 import { type InstanceFacts, type ProcessFacts, type ServerFacts, type StatusFacts, stateOf } from './status-facts.js';
 import type {
@@ -39,6 +40,7 @@ export function reportStatus(facts: StatusFacts, server?: string): StatusReport 
       partialFrameBytes: reportMemory(facts.partialFrames),
       requestBodyBytes: reportMemory(facts.requestBodies),
     },
+    refusedNames: (facts.refusedNames ?? []).map((each) => reportRefusedName(each, facts.now)),
     internalErrorCount: facts.internalErrorCount,
     eventLoop: reportEventLoop(facts),
     servers: chosen.map((one) => reportServer(facts, one, logLines)),

@@ -72,6 +72,13 @@ interface ClientOfSession {
   readonly fault?: string | undefined;
 }
 
+/** A name for which a request was refused, because it is not allowed. */
+export interface RefusedName {
+  readonly header: 'Host' | 'Origin';
+  /** A name of a host or an origin, of at most 100 characters; otherwise a remark that says what was sent in its place. */
+  readonly name: string;
+}
+
 /** What an operator of the HTTP transport may want to know. */
 export type HttpEvent =
   | { readonly kind: 'http.listening'; readonly url: string }
@@ -81,6 +88,7 @@ export type HttpEvent =
       readonly message: string;
       readonly method: string;
       readonly address: string;
+      readonly named?: RefusedName;
     }
   | { readonly kind: 'http.session-opened'; readonly sessions: number }
   | { readonly kind: 'http.session-ended'; readonly reason: string; readonly sessions: number }

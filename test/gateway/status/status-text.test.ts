@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import { RefusedNames } from '../../../src/gateway/status/refused-names.js';
 import { reportStatus } from '../../../src/gateway/status/status.js';
+import { overviewOf } from '../../../src/gateway/status/status-overview.js';
 import type { ServerReport, StatusReport } from '../../../src/gateway/status/status-report.js';
 import { renderOneServer, renderStatus } from '../../../src/gateway/status/status-text.js';
 import { toolOf } from '../../support/scripted-gateway.js';
@@ -41,6 +43,28 @@ describe('the text about all servers', () => {
     expect(renderStatus({ ...report, aloneBecause: 'the disk is full' }).split('\n')[1]).toBe(
       'Not shared: this client has servers of its own, because the disk is full.',
     );
+  });
+
+  it('tells how many HTTP requests were refused for their names, and which option allows the name', async () => {
+    const names = new RefusedNames();
+    names.count({ header: 'Host', name: 'first.example' }, 10_000);
+    names.count({ header: 'Host', name: 'gateway.example' }, 88_000);
+    names.count({ header: 'Origin', name: 'null' }, 99_000);
+    const { make } = await given({ facts: { refusedNames: names.all } });
+    const report = reportStatus(make());
+    const [host, origin] = renderStatus(report)
+      .split('\n')
+      .filter((line) => line.startsWith('HTTP'));
+    expect(host).toMatch(
+      /^HTTP requests refused for their Host: 2, the last 12 s ago with gateway\.example\. If .*`--allowed-host NAME`/,
+    );
+    expect(origin).toMatch(
+      /^HTTP requests refused for their Origin: 1, the last 1 s ago with null\. If .*`--allowed-origin/,
+    );
+    expect(overviewOf(report).refusedNames).toMatchObject([
+      { header: 'Host', count: 2, last: 'gateway.example', secondsAgo: 12, code: 'TL-HTTP-HOST-REFUSED' },
+      { header: 'Origin', code: 'TL-HTTP-ORIGIN-REFUSED' },
+    ]);
   });
 
   it('of 30 healthy servers with long names has no more than 1.5 kB', async () => {
