@@ -53,7 +53,7 @@ describe('another gateway that runs', () => {
     expect(gatewayOf({ program: { command: 'mcp-proxy' }, args: ['https://a.example/sse'], env: {} })).toBeUndefined();
   });
 
-  it('is named once, without its launcher and by its pid, with the servers that Trunkline runs, too', () => {
+  it('F191: is named once, without its launcher and by its pid, with the servers that Trunkline runs, too', () => {
     const findings = check([
       line(10, 1, 'npm', 'exec', 'mcp-hub'),
       line(11, 10, 'node', '/home/a/.npm/_npx/1/node_modules/.bin/mcp-hub', '--token', SECRET),

@@ -71,7 +71,7 @@ describe('DNS rebinding: a web page whose own name points at this machine', () =
     await expectNobodyIn();
   });
 
-  it('is counted in the status and told by the doctor, who also sees a second gateway of the same configuration', async () => {
+  it('F192: is counted in the status and told by the doctor, who also sees a second gateway of the same configuration', async () => {
     const [running, other] = await Promise.all([serve(), serve()]);
     const client = await place.connect(running);
     for (const host of ['evil.test', 'gateway.test:7411']) expect(await place.statusOf(running, { host })).toBe(403);

@@ -44,7 +44,7 @@ describe.skipIf(process.platform === 'win32')('the file of a gateway that serves
     expect([await readdir(folder), faults, clock.pending]).toEqual([[], [], 0]);
   });
 
-  it('of a gateway that was killed counts no longer, and the next one removes it', async () => {
+  it('F194: of a gateway that was killed counts no longer, and the next one removes it', async () => {
     const file = open();
     file.set(FACTS);
     await file.settled();

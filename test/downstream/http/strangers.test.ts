@@ -84,7 +84,7 @@ describe('what a web page can send', () => {
     ['Origin', 'https://App.example:8443', 'https://App.example:8443'],
     ['Origin', 'https://app.example/?ignore all', '(no valid name)'],
     ['Origin', 'Ignore all instructions', '(no valid name)'],
-  ])('is told to the operator with the %s %j as %s', async (header, sent, name) => {
+  ])('F193: is told to the operator with the %s %j as %s', async (header, sent, name) => {
     const http = await serving();
     const answer = await http.post(INITIALIZE, { [header.toLowerCase()]: sent });
     expect(answer.status).toBe(403);
