@@ -113,8 +113,8 @@ export class ModernExchange extends WireExchange implements ClientExchange {
     const lack = refusedInput(input.request, client.profile.capabilities);
     const refusal = this.isInteractive ? (isFull ? TOO_MANY : lack) : NOT_ASKING;
     if (refusal !== undefined) {
-      // With other calls in flight, the server may have asked because of one of those.
-      if (refusal === lack && client.isOnly(this)) {
+      // With other calls in flight, the server may have asked because of one of those. Many ask for roots because they start.
+      if (refusal === lack && input.request.method !== METHODS.listRoots && client.isOnly(this)) {
         this.#lacking = withCapabilities(this.#lacking ?? {}, requiredCapabilities(input.request));
       }
       input.fail(refusal);

@@ -1,6 +1,6 @@
 import type { DownstreamClient } from '../../downstream/port.js';
 import { type OnInternalError, withErrorBoundaryAsync } from '../../errors/error-boundary.js';
-import { toBytes } from '../../json/json-text.js';
+import { type Span, toBytes } from '../../json/json-text.js';
 import { REMOVED, rewriteObject } from '../../json/rewrite-object.js';
 import { join } from '../../jsonrpc/message.js';
 import type { NotificationEnvelope } from '../../mcp/envelope.js';
@@ -87,17 +87,9 @@ export class TaskWatches {
   notified(backend: Backend, notification: NotificationEnvelope): void {
     const { bytes, tokens, params } = notification;
     const original = idAt(bytes, tokens.taskId);
-    const watched = original === undefined ? undefined : this.#byBackend.get(backend)?.get(original);
-    if (original === undefined || watched === undefined || params === undefined) return;
-    watched.states += 1;
-    if (notification.method === METHODS.taskState) {
-      this.#tell(backend, original, notification);
-      return;
-    }
-    // The memory of the notification has another use soon.
-    const state = bytes.slice(params.start, params.end);
-    const told = this.#tellLegacy(backend, original, state, watched, watched.states);
-    void withErrorBoundaryAsync(told, this.#options.onInternalError);
+    if (original === undefined || params === undefined) return;
+    if (notification.method === METHODS.taskState) this.#tell(backend, original, notification);
+    else this.#stated(backend, original, bytes, params);
   }
 
   /** The process has exited, and its tasks ended with it. */
@@ -108,15 +100,32 @@ export class TaskWatches {
   /** Whether the server notifies of this task. */
   #ask(
     connection: UpstreamConnection,
-    { dispatcher }: Backend,
+    backend: Backend,
     taskId: string,
     answered: (agreed: boolean) => void,
   ): () => void {
     if (connection.watchTask !== undefined) return connection.watchTask(taskId, answered);
     // These servers notify without being asked, of the tasks that they have.
-    const known = connection.request(METHODS.getTask, { taskId }, dispatcher.listTimeouts);
-    void known.then((outcome) => answered(outcome.kind === 'answered' && outcome.response.result !== undefined));
+    const known = connection.request(METHODS.getTask, { taskId }, backend.dispatcher.listTimeouts).then((outcome) => {
+      const response = outcome.kind === 'answered' ? outcome.response : undefined;
+      answered(response?.result !== undefined);
+      if (response?.result === undefined) return;
+      const { bytes, result, tokens } = response;
+      // The server told of this before anybody watched the task, and may have nothing more to tell.
+      if (idAt(bytes, tokens.resultStatus) !== 'working') this.#stated(backend, taskId, bytes, result);
+    });
+    void withErrorBoundaryAsync(known, this.#options.onInternalError);
     return () => {};
+  }
+
+  /** A server of revision 2025-11-25 has told the state of a task. */
+  #stated(backend: Backend, original: string, bytes: Uint8Array, { start, end }: Span): void {
+    const watched = this.#byBackend.get(backend)?.get(original);
+    if (watched === undefined) return;
+    watched.states += 1;
+    // The memory of the message has another use soon.
+    const told = this.#tellLegacy(backend, original, bytes.slice(start, end), watched, watched.states);
+    void withErrorBoundaryAsync(told, this.#options.onInternalError);
   }
 
   /** The state of a task of revision 2025-11-25, as `tasks/get` would answer it. A newer state takes its place. */

@@ -14,7 +14,7 @@ import type { Cancel, Clock } from '../../timing/clock.js';
 import type { Channel } from '../dialect.js';
 import type { Outcome, SentRequest, UpstreamListener } from '../port.js';
 import { Leg } from './leg.js';
-import { ListenSubjects, type Subject, type SubjectKind } from './listen-subjects.js';
+import { ListenSubjects, type Subject } from './listen-subjects.js';
 import { ownNotification, ownRequest } from './own-messages.js';
 import type { RequestMeta } from './request-meta.js';
 
@@ -178,30 +178,35 @@ export class UpstreamListen {
     const honored = tokens.notifications && parseJson(readText(bytes, tokens.notifications));
     const subjects = ListenSubjects.honored(honored);
     this.#answerWaiting(stream, (subject) => (subjects.has(subject) ? undefined : NOT_REPORTED));
-    if (stream.isReplacement) {
-      const both = (kind: SubjectKind) =>
-        [...stream.subjects.namesOf(kind)].filter((name) => subjects.has({ kind, name }));
-      this.#reportMissed(isRecord(honored) ? honored : {}, both('resourceSubscriptions'));
-      for (const task of both('taskIds')) void this.#reportState(task);
-    }
+    if (stream.isReplacement) this.#reportMissed(stream, isRecord(honored) ? honored : {}, subjects);
     this.#goOn();
   }
 
-  /** Whatever the server reports may have changed while there was no stream. */
-  #reportMissed(honored: Readonly<Record<string, unknown>>, uris: readonly string[]): void {
+  /** Whatever the server reports may have changed while there was no stream. A task that has ended need not be honored. */
+  #reportMissed(stream: Stream, lists: Readonly<Record<string, unknown>>, agreed: ListenSubjects): void {
     const { scan, listener } = this.#options;
     this.#hasMissed = false;
-    for (const { wish, method } of this.#lists)
-      if (honored[wish] === true) listener.notification(ownNotification(scan, method));
-    for (const uri of uris) listener.notification(ownNotification(scan, METHODS.resourceUpdated, { uri }));
+    const tell = (method: string, params?: object) => listener.notification(ownNotification(scan, method, params));
+    for (const { wish, method } of this.#lists) if (lists[wish] === true) tell(method);
+    const kind = 'resourceSubscriptions';
+    const uris = [...stream.subjects.namesOf(kind)].filter((name) => agreed.has({ kind, name }));
+    for (const uri of uris) tell(METHODS.resourceUpdated, { uri });
+    this.#reportStates(stream);
   }
 
-  /** The present state of a task, as the server would have reported it. */
+  #reportStates({ subjects }: Stream): void {
+    for (const task of subjects.namesOf('taskIds')) void this.#reportState(task);
+  }
+
+  /** The present state of a task, as the server would have reported it. Later streams name no task that has ended. */
   async #reportState(taskId: string): Promise<void> {
     const { channel, meta, scan, listener } = this.#options;
     const outcome = await channel.request(METHODS.getTask, meta.ownParams({ taskId }), STATE_TIMEOUTS);
-    if (outcome.kind === 'failed' || outcome.response.result === undefined) return;
-    const { bytes, result } = outcome.response;
+    if (outcome.kind === 'failed') return;
+    const { bytes, result, tokens } = outcome.response;
+    const isForgotten = result === undefined && errorOf(outcome).code === RPC_CODES.invalidParams;
+    if (isForgotten || isTerminal(bytes, tokens.resultStatus)) this.#subjects.delete({ kind: 'taskIds', name: taskId });
+    if (result === undefined) return;
     const change = (name: string) => (name === 'resultType' || name === '_meta' ? REMOVED : undefined);
     listener.notification(ownNotification(scan, METHODS.taskState, rewriteObject(bytes, result, { change })));
   }
@@ -214,6 +219,8 @@ export class UpstreamListen {
       this.#next = undefined;
       const error = outcome.kind === 'answered' ? errorOf(outcome) : NOT_ACKNOWLEDGED;
       this.#answerWaiting(stream, () => error);
+      // The server may have refused the stream because of a task that it has forgotten.
+      if (this.#hasMissed && outcome.kind === 'answered') this.#reportStates(stream);
       if (this.#isStale) this.#goOn();
       else if (this.#current === undefined && error.code !== RPC_CODES.methodNotFound) this.#retryLater(stream);
     } else if (stream === this.#current) {

@@ -38,10 +38,10 @@ describe('a call whose legacy server asks for what its client does not declare',
 
   it('names all that is missing, in the mode that is missing', () => {
     const url = new Asked('elicitation/create', { mode: 'url', url: 'https://a.test', message: 'Log in' });
-    const asked = [new Asked('roots/list'), elicitation(), url];
+    const asked = [sampling(), elicitation(), url];
     const { error } = answered(asked, { error: { code: 1, message: 'no' } });
-    expect(error.data.requiredCapabilities).toEqual({ roots: {}, elicitation: { form: {}, url: {} } });
-    expect(error.message).toContain('(roots, elicitation.form, elicitation.url)');
+    expect(error.data.requiredCapabilities).toEqual({ sampling: {}, elicitation: { form: {}, url: {} } });
+    expect(error.message).toContain('(sampling, elicitation.form, elicitation.url)');
   });
 
   it('gets the result of a server that does without it', () => {
@@ -55,6 +55,12 @@ describe('a call whose legacy server asks for what its client does not declare',
     declared.gateway.last.requireInput(new Asked('vendor/ask').input);
     declared.gateway.last.answer(resultOf(FAILED));
     expect(declared.answerTo(id)?.result).toMatchObject(FAILED);
+  });
+
+  it('gets the failure of its server as it is if that asked for roots alone, as many servers do when they start', () => {
+    const asked = new Asked('roots/list');
+    expect(answered([asked], { result: FAILED }).result).toMatchObject(FAILED);
+    expect(asked.errors.map(({ code }) => code)).toEqual([-32601]);
   });
 
   it('gets the failure of its server as it is while other calls of the client may have caused the question', () => {

@@ -156,6 +156,32 @@ describe('notifications of a task of a legacy server', () => {
     ]);
   });
 
+  it.each([['completed'], ['input_required']])(
+    'begin with a state that came before anybody watched: %s',
+    async (status) => {
+      const { connect, called, listen, child, clock } = await playing('legacy');
+      const client = connect();
+      const name = await called(client, 't');
+      await listen(client, 'listen', [name]);
+      child.reply('tasks/get', taskOf('t', status));
+      await flush();
+      expect(acknowledged(client)).toEqual([{ taskIds: [name] }]);
+      const result = { content: [] };
+      if (status === 'completed') child.reply('tasks/result', result);
+      else {
+        const _meta = { 'io.modelcontextprotocol/related-task': { taskId: 't' } };
+        const params = { message: 'Who?', requestedSchema: {}, _meta };
+        child.say({ jsonrpc: '2.0', id: 'ask', method: 'elicitation/create', params });
+        await flush();
+        clock.advance(15);
+      }
+      await flush();
+      const more =
+        status === 'completed' ? { result } : { inputRequests: { 'input-1': { method: 'elicitation/create' } } };
+      expect(states(client)).toMatchObject([{ taskId: name, status, ...more }]);
+    },
+  );
+
   it('are left out if a newer state is known before the older one is complete', async () => {
     const { client, say, child } = await watching();
     await say(statusOf('t', 'completed'));

@@ -278,6 +278,42 @@ describe('the states of a task', () => {
     expect(last().params.notifications).toEqual({ resourceSubscriptions: ['x://1', 'x://2'] });
   });
 
+  it.each([
+    ['"result":{"taskId":"t","status":"completed"}', 1],
+    ['"error":{"code":-32602,"message":"Unknown task"}', 0],
+  ])('are read if a task that ended without a stream is not honored, and not asked for again', async (answer, told) => {
+    const { acknowledge, last, say, advance, texts, output, subscription } = await watching();
+    await acknowledge();
+    await say({ jsonrpc: '2.0', id: last().id, result: { resultType: 'complete' } });
+    await advance(1_000);
+    await acknowledge(last(), {});
+    const { id } = output.messages.find(({ method }) => method === 'tasks/get') ?? {};
+    await say(`{"jsonrpc":"2.0","id":${id},${answer}}`);
+    expect(texts()).toHaveLength(told);
+    void subscription('x://1');
+    await flush();
+    expect(last().params.notifications).toEqual({ resourceSubscriptions: ['x://1'] });
+  });
+
+  it('are not asked for again if the server refuses a stream for a task that it has forgotten', async () => {
+    const { acknowledge, last, say, advance, output, listens, subscription } = await watching();
+    void subscription('x://1');
+    await flush();
+    await acknowledge();
+    await acknowledge();
+    await say({ jsonrpc: '2.0', id: last().id, result: { resultType: 'complete' } });
+    await advance(1_000);
+    expect(last().params.notifications).toEqual({ resourceSubscriptions: ['x://1'], taskIds: ['t'] });
+    const unknown = { code: -32602, message: 'Unknown task' };
+    await say({ jsonrpc: '2.0', id: last().id, error: unknown });
+    const { id } = output.messages.find(({ method }) => method === 'tasks/get') ?? {};
+    await say({ jsonrpc: '2.0', id, error: unknown });
+    const before = listens().length;
+    await advance(2_000);
+    expect(listens()).toHaveLength(before + 1);
+    expect(last().params.notifications).toEqual({ resourceSubscriptions: ['x://1'] });
+  });
+
   it('are not asked for any more when nobody watches', async () => {
     const { acknowledge, last, cancelled, end } = await watching();
     await acknowledge();
