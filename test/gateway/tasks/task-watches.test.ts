@@ -157,7 +157,7 @@ describe('notifications of a task of a legacy server', () => {
   });
 
   it.each([['completed'], ['input_required']])(
-    'begin with a state that came before anybody watched: %s',
+    'F195: begin with a state that came before anybody watched: %s',
     async (status) => {
       const { connect, called, listen, child, clock } = await playing('legacy');
       const client = connect();

@@ -295,7 +295,7 @@ describe('the states of a task', () => {
     expect(last().params.notifications).toEqual({ resourceSubscriptions: ['x://1'] });
   });
 
-  it('are not asked for again if the server refuses a stream for a task that it has forgotten', async () => {
+  it('F196: are not asked for again if the server refuses a stream for a task that it has forgotten', async () => {
     const { acknowledge, last, say, advance, output, listens, subscription } = await watching();
     void subscription('x://1');
     await flush();
