@@ -118,7 +118,8 @@ export function compose(options: ComposeOptions): Composition {
     catalogues,
   });
 
-  const statusOf = ({ backends, catalogs, shadowedSkills, named }: VisibleBackends): StatusFacts => ({
+  const statusOf = ({ backends, catalogs, shadowedSkills, named, revision }: VisibleBackends): StatusFacts => ({
+    clientRevision: revision,
     view: named,
     now: clock.now(),
     startedAt,

@@ -1,7 +1,7 @@
 import type { DownstreamClient, Exchange } from '../downstream/port.js';
 import { type OnInternalError, withErrorBoundaryAsync } from '../errors/error-boundary.js';
 import { internalError } from '../errors/internal-error.js';
-import { isString, readString, toBytes } from '../json/json-text.js';
+import { isString, readString } from '../json/json-text.js';
 import { RPC_CODES, RpcError } from '../jsonrpc/rpc-error.js';
 import type { NotificationEnvelope } from '../mcp/envelope.js';
 import { LIST_KINDS, type ListKind, requestedList } from '../mcp/lists.js';
@@ -29,7 +29,7 @@ import { mayChange, type Target } from './routing/target.js';
 import { type Candidates, tryInOrder } from './routing/try-in-order.js';
 import { sendToServer } from './send-to-server.js';
 import { StartupQueue } from './startup-queue.js';
-import { calledTool, type OwnTool, readArguments } from './status/own-tool.js';
+import { calledTool, callOwnTool, type OwnTool } from './status/own-tool.js';
 import type { Tasks } from './tasks/tasks.js';
 
 export interface ClientViewOptions {
@@ -293,7 +293,7 @@ export class ClientView {
   }
 
   async #callOwnTool(tool: OwnTool, exchange: Exchange): Promise<void> {
-    exchange.succeed(toBytes(JSON.stringify(await tool.call(readArguments(exchange.request), this))));
+    exchange.succeed(await callOwnTool(tool, exchange, this));
   }
 }
 

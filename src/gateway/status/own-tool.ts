@@ -15,6 +15,8 @@ export interface VisibleBackends {
   readonly shadowedSkills?: readonly Shadowed[];
   /** The view of the configuration that the client has; absent if it sees everything. `fault` is a sentence. */
   readonly named?: { readonly name: string; readonly fault?: string | undefined } | undefined;
+  /** The revision of MCP that the client speaks. */
+  readonly revision?: string | undefined;
 }
 
 /** A tool of the gateway itself. Its name starts with `trunkline__`, which no server may use. */
@@ -37,8 +39,18 @@ export function calledTool({ method, bytes, tokens: { name } }: RelayedRequest):
     : undefined;
 }
 
+/** Calls the tool for a client. Returns the result as JSON. */
+export async function callOwnTool(
+  tool: OwnTool,
+  { request, client }: { readonly request: RelayedRequest; readonly client: Pick<VisibleBackends, 'revision'> },
+  { backends, catalogs, shadowedSkills, named }: VisibleBackends,
+): Promise<Uint8Array> {
+  const visible = { backends, catalogs, ...(shadowedSkills && { shadowedSkills }), named, revision: client.revision };
+  return toBytes(JSON.stringify(await tool.call(readArguments(request), visible)));
+}
+
 /** Reads the arguments of a tool call. They are unchecked client input. */
-export function readArguments({ bytes, params }: RelayedRequest): unknown {
+function readArguments({ bytes, params }: RelayedRequest): unknown {
   if (params === undefined) return undefined;
   const value: unknown = JSON.parse(readText(bytes, params));
   return typeof value === 'object' && value !== null && 'arguments' in value ? value.arguments : undefined;

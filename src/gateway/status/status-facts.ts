@@ -98,6 +98,8 @@ export interface StatusFacts {
   readonly catalogs: Catalogs;
   /** Skills that are not listed, because another server has a skill with the same URI. */
   readonly shadowedSkills?: readonly Shadowed[] | undefined;
+  /** The revision of MCP that the client speaks which asks for the status. */
+  readonly clientRevision?: string | undefined;
   /** The view of the configuration that the client has; absent if it sees everything. `fault` is a sentence. */
   readonly view?: { readonly name: string; readonly fault?: string | undefined } | undefined;
   /** Removes secrets from texts of servers. */

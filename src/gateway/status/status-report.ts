@@ -14,6 +14,8 @@ export interface StatusReport {
   readonly hub: HubReport | null;
   /** Why the client has servers of its own although it should share them. Null if it shares them, or need not. */
   readonly aloneBecause: string | null;
+  /** The revision of MCP that the client speaks which asks. Null if no client asks. */
+  readonly clientRevision: string | null;
   /** The view of the configuration that the client has. Null if it sees everything. */
   readonly view: string | null;
   /** Why the view shows nothing. Null if the configuration has it. */

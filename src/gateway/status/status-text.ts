@@ -1,3 +1,4 @@
+import { isModernRevision } from '../../mcp/revisions.js';
 import { describeOffer, duration, plural, renderProblem, renderRemarks, renderServer } from './server-text.js';
 import { splitByProblem } from './status-overview.js';
 import type { RefusedNameReport, ServerReport, StatusReport } from './status-report.js';
@@ -24,6 +25,7 @@ export function renderStatus(report: StatusReport): string {
 export function renderOneServer(report: StatusReport): string {
   return [
     renderHead(report),
+    ...renderClient(report),
     ...renderGeneral(report),
     ...renderEventLoop(report),
     ...report.servers.flatMap(renderServer),
@@ -32,6 +34,13 @@ export function renderOneServer(report: StatusReport): string {
 
 function renderHead({ version, uptimeSeconds, tools }: StatusReport): string {
   return `Trunkline ${version}, up ${duration(uptimeSeconds)}, ${plural(tools, 'tool')}.`;
+}
+
+/** What the client itself has said: in each request, or once in `initialize`. */
+function renderClient({ clientRevision }: StatusReport): string[] {
+  if (clientRevision === null) return [];
+  const era = isModernRevision(clientRevision) ? 'modern' : 'legacy';
+  return [`This client speaks revision ${clientRevision} (${era} era).`];
 }
 
 function countServers(servers: readonly ServerReport[]): string {

@@ -30,6 +30,7 @@ export function reportStatus(facts: StatusFacts, server?: string): StatusReport 
     version: facts.version,
     uptimeSeconds: seconds(facts.now - facts.startedAt),
     ...reportService(facts),
+    clientRevision: facts.clientRevision ?? null,
     view: facts.view?.name ?? null,
     viewFault: facts.view?.fault ?? null,
     ...reportConfig(facts),

@@ -1,10 +1,12 @@
 import type { Exchange } from '../../downstream/port.js';
+import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
 import { METHODS } from '../../mcp/methods.js';
 import { isModernRevision } from '../../mcp/revisions.js';
 import type { Translation } from '../dispatch/handling.js';
 import type { Backend } from '../registry/backend.js';
 import { NOTHING, toAcknowledgment, toTaskState, UNKNOWN_TASK } from './extension-task.js';
 import { madeOutcome } from './made-response.js';
+import { TaskInputs } from './task-inputs.js';
 import type { Tasks } from './tasks.js';
 
 /**
@@ -40,10 +42,27 @@ export function updated(exchange: Exchange, backend: Backend, tasks: Tasks): boo
   if (request.method !== METHODS.updateTask || !isTranslated) return false;
   if (client.revision === undefined || !isModernRevision(client.revision)) return false;
   const taskId = tasks.taskOf(exchange, backend);
-  const { inputResponses } = request.tokens;
-  if (taskId !== undefined && inputResponses !== undefined) {
-    tasks.inputsOf(exchange, backend, taskId).answer(request.bytes, inputResponses);
+  if (taskId === undefined) exchange.fail(UNKNOWN_TASK);
+  else if (tasks.ofServers.carrierOf(taskId, backend) instanceof TaskInputs) answer(exchange, backend, tasks, taskId);
+  else {
+    // Nobody has asked about the task since its server started, which may be a later process than that of the task.
+    const known = connection.request(METHODS.getTask, { taskId }, backend.dispatcher.listTimeouts);
+    void known.then((outcome) => {
+      if (exchange.isSettled) return;
+      const isKnown = outcome.kind === 'answered' && outcome.response.result !== undefined;
+      if (isKnown) answer(exchange, backend, tasks, taskId);
+      else exchange.fail(outcome.kind === 'answered' ? UNKNOWN_TASK : SILENT);
+    });
   }
-  exchange.succeed(NOTHING);
   return true;
 }
+
+function answer(exchange: Exchange, backend: Backend, tasks: Tasks, taskId: string): void {
+  const { bytes, tokens } = exchange.request;
+  const { inputResponses } = tokens;
+  const inputs = tasks.inputsOf(exchange, backend, taskId);
+  if (inputResponses !== undefined) inputs.answer(bytes, inputResponses);
+  exchange.succeed(NOTHING);
+}
+
+const SILENT = new RpcError(RPC_CODES.internalError, 'The server of the task does not answer');

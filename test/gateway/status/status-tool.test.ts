@@ -1,10 +1,13 @@
 import { describe, expect, it } from 'vitest';
+import { callOwnTool, type VisibleBackends } from '../../../src/gateway/status/own-tool.js';
 import { reportStatus } from '../../../src/gateway/status/status.js';
 import type { StatusFacts } from '../../../src/gateway/status/status-facts.js';
 import { overviewOf } from '../../../src/gateway/status/status-overview.js';
 import { renderOneServer, renderStatus } from '../../../src/gateway/status/status-text.js';
 import { createStatusTool } from '../../../src/gateway/status/status-tool.js';
+import { EnvelopeRequest } from '../../../src/mcp/relayed-request.js';
 import { WorkMeter } from '../../../src/timing/work-meter.js';
+import { requestOf } from '../../support/wire.js';
 import { given, NOTHING_SEEN } from './reporting.js';
 
 describe('the tool trunkline__status', () => {
@@ -29,6 +32,22 @@ describe('the tool trunkline__status', () => {
     const report = reportStatus(make(), 'a');
     expect(result.structuredContent).toEqual(report);
     expect(result.content).toEqual([{ type: 'text', text: renderOneServer(report) }]);
+  });
+
+  it('tells the revision of the client that asks in the report about one server', async () => {
+    const { make } = await given();
+    const facts = ({ revision }: VisibleBackends): StatusFacts => ({ ...make(), clientRevision: revision });
+    const ask = createStatusTool(facts);
+    const told = async (revision: string) => {
+      const params = { name: 'trunkline__status', arguments: { server: 'a' } };
+      const request = new EnvelopeRequest(requestOf({ jsonrpc: '2.0', id: 1, method: 'tools/call', params }));
+      const call = { request, client: { revision } };
+      return JSON.parse(Buffer.from(await callOwnTool(ask, call, NOTHING_SEEN)).toString());
+    };
+    const modern = await told('2026-07-28');
+    expect(modern.structuredContent.clientRevision).toBe('2026-07-28');
+    expect(modern.content[0].text).toContain('This client speaks revision 2026-07-28 (modern era).');
+    expect((await told('2025-11-25')).content[0].text).toContain('revision 2025-11-25 (legacy era).');
   });
 
   it('reads what the processes use for the report about one server, and only for that', async () => {

@@ -117,6 +117,19 @@ describe('a task of 2025-11-25 for a client of the extension', () => {
     expect(child.asked('tasks/update')).toEqual([]);
   });
 
+  it.each([
+    { answer: { error: { code: -32602, message: 'no such task' } }, gets: { error: { code: -32602 } } },
+    { answer: { result: taskOf('t') }, gets: { result: { resultType: 'complete' } } },
+  ])('is asked about before it gets input that nobody has asked for: $gets', async ({ answer, gets }) => {
+    const { client, child, taskId } = await calling();
+    ask(client, 'update', 'tasks/update', { taskId, inputResponses: {} });
+    expect(client.answerTo('update')).toBeUndefined();
+    child.say({ jsonrpc: '2.0', id: child.asked('tasks/get')[0]?.id, ...answer });
+    await flush();
+    expect(client.answerTo('update')).toMatchObject(gets);
+    expect(child.asked('tasks/update')).toEqual([]);
+  });
+
   it('is working as long as it has asked nothing, whatever its server says', async () => {
     const { client, child, clock, get } = await calling();
     await get('one');
