@@ -120,8 +120,10 @@ describe('a task of 2025-11-25 for a client of the extension', () => {
   it.each([
     { answer: { error: { code: -32602, message: 'no such task' } }, gets: { error: { code: -32602 } } },
     { answer: { result: taskOf('t') }, gets: { result: { resultType: 'complete' } } },
-  ])('is asked about before it gets input that nobody has asked for: $gets', async ({ answer, gets }) => {
-    const { client, child, taskId } = await calling();
+  ])('is asked about when it gets input in a later process of its server: $gets', async ({ answer, gets }) => {
+    const { client, server, taskId } = await calling();
+    server('a').crash();
+    const child = await server('a').start();
     ask(client, 'update', 'tasks/update', { taskId, inputResponses: {} });
     expect(client.answerTo('update')).toBeUndefined();
     child.say({ jsonrpc: '2.0', id: child.asked('tasks/get')[0]?.id, ...answer });
