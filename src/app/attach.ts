@@ -25,8 +25,7 @@ export async function attach(options: GlobalOptions): Promise<NotAttached> {
   let configFile: string;
   try {
     configFile = new ConfigPlace(options).file;
-    const isWanted = process.env.TRUNKLINE_HUB === 'auto' || SAYS_AUTO.test(readConfigText(configFile));
-    if (!isWanted) return { because: undefined };
+    if (!isHubWanted(configFile)) return { because: undefined };
   } catch {
     // The process that serves the client reads the file again, and says what is wrong with it.
     return { because: undefined };
@@ -89,6 +88,11 @@ export function hubStarter(
 
 /** A line such as `hub: auto`. The hub reads the file properly, and refuses clients if the file does not mean that. */
 const SAYS_AUTO = /(?:^|[\s{,])["']?hub["']?\s*:\s*["']?auto\b/;
+
+/** Whether clients look for a hub. Throws a `ConfigError` if the file cannot be read. */
+export function isHubWanted(configFile: string): boolean {
+  return process.env.TRUNKLINE_HUB === 'auto' || SAYS_AUTO.test(readConfigText(configFile));
+}
 
 /** The names of all variables that the configuration refers to now. */
 function namesIn(configFile: string): string[] {

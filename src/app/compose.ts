@@ -1,4 +1,4 @@
-import { type ApprovalPlaces, Approvals } from '../approvals/approvals.js';
+import { type ApprovalPlaces, Approvals, quotedPath } from '../approvals/approvals.js';
 import type { CatalogueCache } from '../cache/catalogue-cache.js';
 import { compareConfigs, isChange } from '../config/compare.js';
 import type { Config } from '../config/config.js';
@@ -138,6 +138,7 @@ export function compose(options: ComposeOptions): Composition {
     catalogs,
     shadowedSkills,
     canRestart: activeConfig.config.gateway.restartTool,
+    restartCommand: (server) => `trunkline restart ${server} --config ${quotedPath(activeConfig.config.file)}`,
     servers: [...backends.values()].map((backend) => ({
       backend,
       ...instances.factsOf(backend),

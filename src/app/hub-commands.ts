@@ -5,14 +5,13 @@ import { renderStatus } from '../gateway/status/status-text.js';
 import { numberOf } from '../hub/place.js';
 import type { ControlCommands } from '../hub/server/control-connection.js';
 import type { HubClient } from '../hub/server/hub-clients.js';
-import { suggest } from '../json/suggest.js';
 import type { Clock } from '../timing/clock.js';
 import { VERSION } from '../version.js';
 import type { Composition } from './composition.js';
 import type { ClientDescription, HubDescription, StatusAnswer } from './hub-answers.js';
 import type { HubLife } from './hub-life.js';
 import type { Platform } from './platform.js';
-import { recordingCommands } from './recording-commands.js';
+import { noServerText, recordingCommands } from './recording-commands.js';
 import type { RunningHub } from './serve-hub.js';
 
 export interface HubCommandsOptions {
@@ -78,11 +77,10 @@ export function hubCommands(options: HubCommandsOptions): ControlCommands {
       const { composition } = await running;
       if (composition.restart(String(server))) return null;
       const keys = composition.config.servers.map(({ key }) => key);
-      const nearest = suggest(String(server), keys);
       throw new Error(
         keys.includes(String(server))
           ? `The server "${server}" cannot be started, because its entry in the configuration is wrong: \`trunkline status\` says how.`
-          : `There is no server "${server}". ${nearest === undefined ? `The servers of the hub are: ${keys.join(', ')}.` : `Did you mean "${nearest}"?`}`,
+          : noServerText(String(server), keys),
       );
     },
     ...recordingCommands(running),

@@ -1,4 +1,5 @@
 import type { ControlCommands, ControlContext } from '../hub/server/control-connection.js';
+import { suggest } from '../json/suggest.js';
 import type { LineSink } from '../record/line-queue.js';
 import type { Composition } from './composition.js';
 import type { RunningHub } from './serve-hub.js';
@@ -9,6 +10,13 @@ export interface RecordCounts {
   readonly dropped: number;
   /** Why the file cannot be written at the moment. */
   readonly fault?: string | undefined;
+}
+
+/** The answer to a command about a server that the hub does not have. */
+export function noServerText(server: string, keys: readonly string[]): string {
+  const nearest = suggest(server, keys);
+  const hint = nearest === undefined ? `The servers of the hub are: ${keys.join(', ')}.` : `Did you mean "${nearest}"?`;
+  return `There is no server "${server}". ${hint}`;
 }
 
 /** Time between two events of a recording. */
@@ -39,6 +47,8 @@ export function recordingCommands(running: Promise<Pick<RunningHub, 'composition
       const { composition } = await running;
       const { showMessages } = await import('./record-to.js');
       const only = typeof server === 'string' ? server : undefined;
+      const keys = composition.config.servers.map(({ key }) => key);
+      if (only !== undefined && !keys.includes(only)) throw new Error(noServerText(only, keys));
       const shown = showMessages(composition, { sink: toPerson(emit), server: only, onFault: () => {} });
       emit({ begun: true });
       await aborted(signal);

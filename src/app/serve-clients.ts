@@ -85,7 +85,7 @@ export async function serveClients(settings: GlobalOptions, clientSide: ClientSi
     ...caches,
     sharedKey,
     ...(started && { started }),
-    service: () => local?.service(),
+    service: () => (clientSide.http === undefined ? local?.service() : { kind: 'http' }),
     ...(fault === undefined ? {} : { configFault: fault }),
   });
   local?.configured(config);

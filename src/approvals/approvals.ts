@@ -73,7 +73,7 @@ export class Approvals {
     const file = new ApprovalFile(path);
     const approvals = new ServerApprovals({
       file,
-      command: `trunkline approve ${key} --config ${quoted(configFile)}`,
+      command: `trunkline approve ${key} --config ${quotedPath(configFile)}`,
       trustsFirstUse: places.purpose !== 'review',
       onFirstUse: (tools) =>
         logger.warn(
@@ -153,7 +153,7 @@ function isWithheldTool(value: unknown): value is WithheldTool {
 }
 
 /** Quotes a path for a shell. */
-function quoted(path: string): string {
+export function quotedPath(path: string): string {
   if (/^[\w./:\\@+-]+$/.test(path)) return path;
   return process.platform === 'win32' ? `"${path}"` : `'${path.replaceAll("'", `'\\''`)}'`;
 }

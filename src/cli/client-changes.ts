@@ -40,10 +40,10 @@ export async function registerAndTakeOut(
   return Math.max(registered, removed);
 }
 
-/** Takes one server out of its client. One undo takes back all changes of one `run`. Throws if that cannot be done. */
-export async function takeOutOfClient(server: FoundServer, run: string): Promise<void> {
+/** Takes servers out of their clients. One undo takes back all changes of one `run`. Throws if that cannot be done. */
+export async function takeOutOfClients(servers: readonly FoundServer[], run: string): Promise<void> {
   const journal = new ChangeJournal(clientChangesFile());
-  for (const plan of await planTakeOut([server], thisSystem())) {
+  for (const plan of await planTakeOut(servers, thisSystem())) {
     if (!isChange(plan)) throw new Refusal(plan.because);
     const { isRecorded } = await carryOut(plan, { system: thisSystem(), ...execution(), journal, run });
     if (!isRecorded) tell(`undo does not know of this: ${shown(clientChangesFile())} cannot be written`);

@@ -40,7 +40,7 @@ import { readCommandLines } from '../process/command-lines.js';
 import { npmEnvironment } from '../process/environment.js';
 import { findFronts } from '../process/front-file.js';
 import { OrphanGuard } from '../process/orphan-guard.js';
-import { takeOutOfClient } from './client-changes.js';
+import { takeOutOfClients } from './client-changes.js';
 import type { DoctorHub } from './doctor-hub.js';
 import { remarksOn } from './package-remarks.js';
 import { allSettled, workOnPackages } from './package-work.js';
@@ -61,34 +61,39 @@ export interface DoctorFacts {
 
 /** Everything that can be found out without starting a server. */
 export async function checkMachine(facts: DoctorFacts): Promise<readonly Finding[]> {
-  const { config, registrations, machine, clients, servers } = facts;
+  const { config, registrations, machine, clients } = facts;
   const onConfig = config instanceof ConfigError ? [brokenConfig(config)] : configChecks(facts, config);
   const now = Date.now();
   return await runChecks([
     ...machineChecks(facts),
     ...onConfig,
     { about: 'the clients', run: async () => await checkClients(clients, registrations, machine) },
-    {
-      about: 'servers that exist twice',
-      run: () => [
-        ...(config instanceof ConfigError ? [] : checkDuplicates(clients, registrations, takenBy(config, servers))),
-        ...checkGateways(clients, registrations, gatewayNameOf),
-      ],
-    },
+    { about: 'other gateways', run: () => checkGateways(clients, registrations, gatewayNameOf) },
     { about: 'settings and logs of clients', run: async () => await checkTraps(registrations, machine, now) },
     ...processChecks(facts, now),
   ]);
 }
 
+/** The servers that clients run besides Trunkline. `working`: the keys of those that have run in Trunkline. */
+export async function checkTwice(facts: DoctorFacts, working: ReadonlySet<string>): Promise<readonly Finding[]> {
+  const { config, registrations, clients, servers } = facts;
+  if (config instanceof ConfigError) return [];
+  const taken = takenBy(config, servers, working);
+  return await runChecks([
+    { about: 'servers that exist twice', run: () => checkDuplicates(clients, registrations, taken) },
+  ]);
+}
+
 /** All removals of one `--fix` are one change for `trunkline undo`. */
-function takenBy({ file }: Config, servers: readonly ServerConfig[]): Taken {
+function takenBy({ file }: Config, servers: readonly ServerConfig[], working: ReadonlySet<string>): Taken {
   const run = new Date().toISOString();
   const { env, platform } = process;
   return {
     servers,
     configFile: file,
     userConfigFile: userConfigFile({ env, home: homedir(), platform }),
-    takeOut: async (server) => await takeOutOfClient(server, run),
+    works: (key) => working.has(key),
+    takeOut: async (found) => await takeOutOfClients(found, run),
   };
 }
 

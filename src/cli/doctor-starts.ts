@@ -25,13 +25,25 @@ import { runOnce } from './run-once.js';
 import { listAllTools } from './tools.js';
 
 /** Starts the servers, or asks the running hub about them; then runs what the clients would run. */
-export async function checkStarts(facts: DoctorFacts): Promise<readonly Finding[]> {
+export async function checkStarts(facts: DoctorFacts): Promise<Started> {
   // The servers of a silent hub still run, and must not run twice.
-  if (facts.hub?.state === 'silent') return [];
+  if (facts.hub?.state === 'silent') return NOT_STARTED;
   const observed = await observe(facts);
   const onServers = observed.servers.flatMap(checkServer);
-  return [...onServers, ...checkTools(observed.tools), ...(await checkClientStarts(facts))];
+  const ran = observed.servers.filter(({ report: { state } }) => state === 'ready' || state === 'idle');
+  return {
+    findings: [...onServers, ...checkTools(observed.tools), ...(await checkClientStarts(facts))],
+    working: new Set(ran.map(({ report }) => report.server)),
+  };
 }
+
+export interface Started {
+  readonly findings: readonly Finding[];
+  /** The keys of the servers that became ready. */
+  readonly working: ReadonlySet<string>;
+}
+
+export const NOT_STARTED: Started = { findings: [], working: new Set() };
 
 interface Observed {
   readonly servers: readonly ObservedServer[];

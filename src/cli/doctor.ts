@@ -16,9 +16,9 @@ import { repair } from '../doctor/repair.js';
 import { printable } from '../json/printable.js';
 import { networkVariables } from '../process/environment.js';
 import { VERSION } from '../version.js';
-import { checkMachine } from './doctor-checks.js';
+import { checkMachine, checkTwice } from './doctor-checks.js';
 import { openDoctorHub } from './doctor-hub.js';
-import { checkStarts } from './doctor-starts.js';
+import { checkStarts, NOT_STARTED } from './doctor-starts.js';
 import { countsOf, findingsText, listedCodes, type ReportedFinding } from './doctor-text.js';
 import { withoutHome } from './home-path.js';
 import { print, printJson } from './output.js';
@@ -65,7 +65,8 @@ export async function doctor(settings: GlobalOptions, options: DoctorOptions): P
   const found: Finding[] = [];
   try {
     found.push(...(await checkMachine(facts)));
-    if (!options.isStartless) found.push(...(await checkStarts(facts)));
+    const started = options.isStartless ? NOT_STARTED : await checkStarts(facts);
+    found.push(...(await checkTwice(facts, started.working)), ...started.findings);
   } finally {
     hub?.close();
   }

@@ -1,3 +1,4 @@
+import { isHubWanted } from '../app/attach.js';
 import { EXIT } from '../app/exit-codes.js';
 import type { GlobalOptions } from '../app/global-options.js';
 import type { HubDescription } from '../app/hub-answers.js';
@@ -39,11 +40,20 @@ function notReached(because: NoControl, { configFile, folder }: HubSite): number
 function explain(because: NoControl, configFile: string, folder: string): string {
   switch (because) {
     case 'not running':
-      return noHubText(configFile);
+      return noHubText(configFile, isWanted(configFile));
     case 'silent':
       return silentText(notedPid(folder));
     case 'refused':
       return REFUSED;
+  }
+}
+
+/** `trunkline check` says what is wrong with the file. */
+function isWanted(configFile: string): boolean {
+  try {
+    return isHubWanted(configFile);
+  } catch {
+    return true;
   }
 }
 

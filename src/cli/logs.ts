@@ -30,7 +30,9 @@ export async function logs(options: GlobalOptions, { server, isFollowed, isJson 
   const known = await askHub(site.folder, server);
   const file = known?.logFile ?? site.logFile;
   if (!existsSync(file) && !isFollowed) {
-    tell(`There is no log at ${file} yet: no hub of ${site.configFile} has written anything. A client starts the hub.`);
+    tell(
+      `There is no log at ${file} yet: no hub of ${site.configFile} has written anything. With \`gateway: { hub: auto }\`, a client starts the hub.`,
+    );
     return known === undefined ? EXIT.noHub : EXIT.ok;
   }
   const look = isJson || process.stdout.isTTY !== true ? undefined : lookOf(process.stdout);

@@ -41,9 +41,10 @@ export async function record(settings: GlobalOptions, { file, maxBytes, isJson }
 }
 
 /** What a recording has, and what is missing in it. */
-function countsText({ written, dropped, fault }: RecordCounts): string {
-  const missing = dropped === 0 ? '' : `; ${dropped} are missing, because the disk was too slow or full`;
-  return `${written} messages${missing}${fault === undefined ? '' : ` (${fault})`}`;
+export function countsText({ written, dropped, fault }: RecordCounts): string {
+  const missing =
+    dropped === 0 ? '' : `; ${dropped} ${dropped === 1 ? 'is' : 'are'} missing, because the disk was too slow or full`;
+  return `${written} ${written === 1 ? 'message' : 'messages'}${missing}${fault === undefined ? '' : ` (${fault})`}`;
 }
 
 function interrupted(): Promise<void> {

@@ -143,12 +143,19 @@ function realTarget(path: string, home: string): string {
 
 /** The real path of a file that does not exist. Its folders may not exist, either. */
 function newFile(path: string): string {
-  if (lstatSync(path, { throwIfNoEntry: false }) !== undefined) {
-    throw new Refusal('it is a symbolic link that leads nowhere');
-  }
+  if (exists(path)) throw new Refusal('it is a symbolic link that leads nowhere');
   const folder = dirname(path);
   if (folder === path) return path;
   return join(realPath(folder) ?? newFile(folder), basename(path));
+}
+
+/** Throws a `Refusal` if that cannot be found out, as when a folder of the path is a file. */
+function exists(path: string): boolean {
+  try {
+    return lstatSync(path, { throwIfNoEntry: false }) !== undefined;
+  } catch (error) {
+    throw new Refusal(`its folder cannot be used (${errorCode(error) ?? 'unknown'})`);
+  }
 }
 
 function isInside(path: string, folder: string): boolean {

@@ -132,7 +132,10 @@ const RULES: ReadRules = { maxBytes: MAX_CONFIG_BYTES, followsLinks: true };
 /** Reads the text of a configuration file. Throws a `ConfigError` if the file cannot be read. */
 export function readConfigText(file: string): string {
   const found = readRegularFileSync(file, RULES);
-  if (found.kind === 'read') return found.bytes.toString();
+  if (found.kind === 'read') {
+    if (isUtf16(found.bytes)) throw new ConfigError('config-unreadable', file, [IN_UTF_16]);
+    return found.bytes.toString();
+  }
   if (found.kind === 'absent') {
     const problem = { message: 'the file does not exist', hint: 'create it, or name another file with --config FILE' };
     throw new ConfigError('config-not-found', file, [problem]);
@@ -154,6 +157,16 @@ export function readConfigText(file: string): string {
     }
   }
 }
+
+/** Whether the text begins with the mark of UTF-16, as files do that `>` of Windows PowerShell has written. */
+function isUtf16([first, second]: Uint8Array): boolean {
+  return (first === 0xff && second === 0xfe) || (first === 0xfe && second === 0xff);
+}
+
+const IN_UTF_16 = {
+  message: 'the file is in the encoding UTF-16; expected UTF-8',
+  hint: 'save it again as UTF-8: editors offer the encoding where they save a file',
+};
 
 /** A pipe can be read only once, but the file is read again whenever it changes. */
 function notRegular(file: string, message: string): ConfigError {

@@ -60,9 +60,16 @@ const PLAIN_WORDS: Partial<Record<ErrorCode, string>> = {
   UNEXPECTED_TOKEN: 'unexpected text; expected `key: value`, or quotes around a string with special characters',
 };
 
+/** The library has one code for lines that are not aligned, and for a list or map in brackets that does not end. */
+const OPEN_BRACKET = /^Flow (?:map|sequence) in block collection .* end with a ([\]}])/;
+
 function syntaxProblems({ errors, warnings }: Document, positionAt: PositionAt): ConfigProblem[] {
-  return [...errors, ...warnings].map(({ code, pos: [offset] }) => {
-    const message = PLAIN_WORDS[code] ?? 'this is not valid YAML; expected `key: value` lines';
+  return [...errors, ...warnings].map(({ code, message: technical, pos: [offset] }) => {
+    const [, bracket] = OPEN_BRACKET.exec(technical) ?? [];
+    const message =
+      bracket === undefined
+        ? (PLAIN_WORDS[code] ?? 'this is not valid YAML; expected `key: value` lines')
+        : `the lines above open a bracket and do not close it; expected \`${bracket}\` before this line, or more indentation`;
     return { message, ...positionAt(offset) };
   });
 }

@@ -12,8 +12,10 @@ export interface Taken {
   readonly configFile: string;
   /** The configuration file that Trunkline uses when a client passes no `--config`. */
   readonly userConfigFile: string;
-  /** Removes the entry, with a backup, so that `trunkline undo` can put it back. */
-  readonly takeOut: (server: FoundServer) => Promise<void>;
+  /** Whether this server has run in Trunkline. A client keeps its entry of one that may not. */
+  readonly works: (key: string) => boolean;
+  /** Removes entries of one file, with a backup, so that `trunkline undo` can put them back. */
+  readonly takeOut: (servers: readonly FoundServer[]) => Promise<void>;
 }
 
 /** Servers that a client with Trunkline runs itself although they are in the configuration, too. */
@@ -21,14 +23,21 @@ export function checkDuplicates(found: FoundServers, registrations: readonly Reg
   const active = registrations.filter(({ server }) => !server.isDisabled);
   const clients = new Set(active.map(({ server }) => server.place.client));
   const ours = new Map(taken.servers.map((server) => [identityOfOurs(server), server]));
-  return found.servers.flatMap((server) => {
-    const { place, name, run, isDisabled } = server;
+  const duplicates = found.servers.flatMap((server) => {
+    const { place, run, isDisabled } = server;
     if (isDisabled || run.kind === 'remote' || !clients.has(place.client)) return [];
     const same = ours.get(identityOf(run));
-    if (same === undefined) return [];
+    return same === undefined ? [] : [{ server, same, canGo: canTakeOut(server, same, active, taken) }];
+  });
+  const removals = new Removals(
+    duplicates.flatMap(({ server, canGo }) => (canGo ? [server] : [])),
+    taken,
+  );
+  return duplicates.map(({ server, same, canGo }) => {
+    const { place, name } = server;
     const text = `${place.title} runs \`${name}\` itself, which is server \`${same.key}\` of Trunkline, too`;
-    const repair = canTakeOut(server, same, active, taken) ? removal(server, taken) : undefined;
-    return [finding('TL-CLIENT-DUPLICATE', text, { evidence: [place.file], remedy: removalOf(server), repair })];
+    const repair = canGo ? removals.of(server) : undefined;
+    return finding('TL-CLIENT-DUPLICATE', text, { evidence: [place.file], remedy: removalOf(server), repair });
   });
 }
 
@@ -50,16 +59,17 @@ export function checkGateways(
 }
 
 /**
- * Whether the client loses nothing: in every folder it runs a Trunkline that has this server, with all variables that the
- * entry sets. The file of a project belongs to others, too, and
+ * Whether the client loses nothing: in every folder it runs a Trunkline in which this server works, with all variables that
+ * the entry sets. The file of a project belongs to others, too, and
  * an extension to its client.
  */
 function canTakeOut(
   { place, run }: FoundServer,
-  { child }: ServerConfig,
+  { key, child }: ServerConfig,
   active: readonly Registration[],
-  { configFile, userConfigFile }: Taken,
+  { configFile, userConfigFile, works }: Taken,
 ): boolean {
+  if (!works(key)) return false;
   if (place.scope === 'project' || place.scope === 'extension' || run.kind === 'remote') return false;
   const serves = active.some(({ server }) => {
     const isSameClient = server.place.client === place.client && server.place.scope === 'user';
@@ -76,10 +86,27 @@ function configOf({ run }: FoundServer, userConfigFile: string): string | undefi
   return isAbsolute(named) ? resolve(named) : undefined;
 }
 
-function removal(server: FoundServer, { takeOut }: Taken): Repair {
-  const { name, place } = server;
-  const done = `removed \`${name}\` from ${place.file}; \`trunkline undo\` puts it back. Restart ${place.title}`;
-  return { done, apply: async () => await takeOut(server) };
+/** One change of each file for all of its servers: the oldest backups go, and each change of a file has one. */
+class Removals {
+  readonly #servers: readonly FoundServer[];
+  readonly #takeOut: Taken['takeOut'];
+  readonly #changes = new Map<string, Promise<void>>();
+
+  constructor(servers: readonly FoundServer[], { takeOut }: Taken) {
+    this.#servers = servers;
+    this.#takeOut = takeOut;
+  }
+
+  of({ name, place: { file, title } }: FoundServer): Repair {
+    const done = `removed \`${name}\` from ${file}; \`trunkline undo\` puts it back. Restart ${title}`;
+    return { done, apply: async () => await this.#change(file) };
+  }
+
+  #change(file: string): Promise<void> {
+    const change = this.#changes.get(file) ?? this.#takeOut(this.#servers.filter(({ place }) => place.file === file));
+    this.#changes.set(file, change);
+    return change;
+  }
 }
 
 function identityOfOurs({ child, package: used }: ServerConfig): string {

@@ -14,15 +14,22 @@ function given(members: object): DoctorFacts {
 
 describe('servers', () => {
   it('F123: are not started while a hub runs that does not answer, since they may still run', async () => {
-    expect(await checkStarts(given({ state: 'silent', servers: () => Promise.reject(new Error('asked')) }))).toEqual(
-      [],
-    );
+    const servers = () => Promise.reject(new Error('asked'));
+    expect((await checkStarts(given({ state: 'silent', servers }))).findings).toEqual([]);
   });
 
   it('are those of the hub if one runs, and only the chosen ones', async () => {
     const servers = async () => [reportOf(), reportOf({ server: 'other' })];
-    expect(await checkStarts(given({ state: 'running', servers }))).toMatchObject([
+    expect((await checkStarts(given({ state: 'running', servers }))).findings).toMatchObject([
       { code: 'TL-SERVER-OK', sentence: expect.stringMatching(/^server `s`: ready/) },
     ]);
+  });
+
+  it('work if they became ready', async () => {
+    const of = async (state: 'ready' | 'parked') => {
+      const servers = async () => [reportOf({ state })];
+      return [...(await checkStarts(given({ state: 'running', servers }))).working];
+    };
+    expect([await of('ready'), await of('parked')]).toEqual([['s'], []]);
   });
 });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { ClientDescription, HubDescription } from '../../src/app/hub-answers.js';
-import { hubText, processText, silentText } from '../../src/cli/hub-text.js';
+import { hubText, noHubText, processText, silentText } from '../../src/cli/hub-text.js';
 import { logText, outputText } from '../../src/cli/logs.js';
 import { withoutTimes } from '../../src/cli/status.js';
 import { PLAIN } from '../../src/cli/terminal.js';
@@ -107,5 +107,14 @@ describe('a line of the log', () => {
     expect(outputText(['said'], 'files', false)).toEqual(['{"server":"files","msg":"output","line":"said"}']);
     expect(outputText(['said'], 'files', true)).toEqual(['The last output of files:', '  | said', '']);
     expect(outputText([], 'files', true)).toEqual([]);
+  });
+});
+
+describe('the text when no hub runs', () => {
+  it('promises that a client starts one only if clients look for a hub', () => {
+    expect(noHubText('/c/trunkline.yaml', true)).toContain('The next client that connects starts one');
+    const off = noHubText('/c/trunkline.yaml', false);
+    expect(off).not.toContain('starts one');
+    expect(off).toContain('because the file does not have `gateway: { hub: auto }`');
   });
 });

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { fitted, lineText } from '../../src/cli/inspect.js';
+import { countsText } from '../../src/cli/record.js';
 import { type Entry, parseLine } from '../../src/record/format.js';
 
 /** What is shown of a message, without the time. */
@@ -54,5 +55,14 @@ describe('a message that is inspected', () => {
     expect(text(header)).toBe('--- recording, part 2: Trunkline 1.0.0, from then, servers: a, b; why');
     expect(text({ t: 1, dropped: 3 })).toBe('--- 3 messages are missing here: they could not be written in time');
     expect(text({ unknown: 1 })).toBeUndefined();
+  });
+});
+
+describe('what a recording has', () => {
+  it('counts one message and several', () => {
+    expect(countsText({ written: 1, dropped: 0 })).toBe('1 message');
+    expect(countsText({ written: 2, dropped: 1 })).toBe(
+      '2 messages; 1 is missing, because the disk was too slow or full',
+    );
   });
 });

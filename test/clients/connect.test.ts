@@ -196,6 +196,13 @@ describe('a file is left alone', () => {
     expect(plan?.kind === 'refused' && plan.because).not.toContain('s3cret');
   });
 
+  it.skipIf(process.platform === 'win32')('if its folder is a file', async () => {
+    home.write('.cursor', '');
+    expect(await plansFor('cursor')).toMatchObject([
+      { kind: 'refused', because: 'its folder cannot be used (ENOTDIR)' },
+    ]);
+  });
+
   it.skipIf(process.platform === 'win32')(
     'F119: if it is a link out of the home folder, a link to nothing, or a pipe',
     async () => {

@@ -1,3 +1,4 @@
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { ConfigError } from '../../src/config/config-error.js';
@@ -24,6 +25,14 @@ describe('what is not a configuration at all', () => {
         code: 'config-unreadable',
         message: expect.stringContaining('it is a folder, not a file'),
       }),
+    );
+  });
+
+  test('a file in UTF-16', () => {
+    const file = join(folderWith(), 'c.yaml');
+    writeFileSync(file, Buffer.from('\ufeffservers:\n  a: { command: x }\n', 'utf16le'));
+    expect(() => loadConfig(file, { env: {}, nodePath: 'node' })).toThrow(
+      expect.objectContaining({ code: 'config-unreadable', message: expect.stringContaining('expected UTF-8') }),
     );
   });
 
@@ -71,6 +80,8 @@ describe('bad YAML is told in plain words with its place', () => {
     ],
     ['a quoted key twice', '{"servers": {}, "servers": {}}', '1:17 the key `servers` is used twice'],
     ['a tab', 'servers:\n\ta: 1\n', '2:1 this line is indented with a tab; use spaces'],
+    ['an open {', 'servers:\n  a: {command: x\n  b: {command: y}\n', '3:3 the lines above open a bracket'],
+    ['an open [', 'servers:\n  a:\n    args: ["-y", x\n    env: {}\n', '4:5 the lines above open a bracket'],
     ['odd indentation', 'servers:\n  a:\n    command: x\n   cwd: y\n', '4:1 the indentation does not match'],
     ['an open quote', 'servers: "a', '1:12 a character is missing here; expected a closing quote'],
     ['two keys on a line', 'servers: a: b\n', '1:10 a second `key:` on the same line'],

@@ -289,6 +289,17 @@ describe('the clients', () => {
     expect(home.takenOut).toEqual(['claude-desktop user notes']);
   });
 
+  it('lose all servers of a file in one change, and keep those that do not work in their Trunkline', async () => {
+    home.configure({ a: { package: 'notes' }, b: { package: 'maps' }, broken: { package: 'bad' } });
+    const trunkline = { command: process.execPath, args: [home.install()] };
+    const npx = (name: string) => ({ command: 'npx', args: ['-y', name] });
+    home.register({ trunkline, notes: npx('notes'), bad: npx('bad'), maps: npx('maps') });
+    const findings = await repair(await home.checkClients());
+    expect(home.takenOut).toEqual(['claude-desktop user notes, claude-desktop user maps']);
+    expect(findings.filter(({ code }) => code === 'TL-FIX-DONE')).toHaveLength(2);
+    expect(findings.filter(({ code, level }) => code === 'TL-CLIENT-DUPLICATE' && level === 'warn')).toHaveLength(1);
+  });
+
   it.each([
     ['has another configuration', ['--config', '/other.yaml'], {}],
     ['has a configuration that depends on the folder', ['--config', 'trunkline.yaml'], {}],

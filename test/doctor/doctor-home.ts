@@ -119,7 +119,9 @@ export class DoctorHome extends ClientHome {
       ...(await checkClients(found, registrations, machine)),
       ...checkDuplicates(found, registrations, {
         ...{ servers, configFile: this.path('trunkline.yaml'), userConfigFile: this.path('trunkline.yaml') },
-        takeOut: async ({ place, name }) => void this.takenOut.push(`${place.client} ${place.scope} ${name}`),
+        works: (key) => key !== 'broken',
+        takeOut: async (taken) =>
+          void this.takenOut.push(taken.map(({ place, name }) => `${place.client} ${place.scope} ${name}`).join(', ')),
       }),
       ...checkGateways(found, registrations, ({ name }) => (name === 'hub' ? 'mcp-hub' : undefined)),
       ...(await checkTraps(registrations, machine, Date.now())),

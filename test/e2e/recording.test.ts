@@ -79,6 +79,10 @@ describe('the running hub', () => {
       XDG_DATA_HOME: join(hubPlace.folder, 'data'),
     });
     const options = ['--config', join(hubPlace.folder, 'trunkline.yaml')];
+    const misspelled = await place.run(['inspect', '--server', 'labb', ...options]);
+    expect(misspelled).toEqual({
+      ...{ code: 1, stdout: '', stderr: 'trunkline: There is no server "labb". Did you mean "lab"?\n' },
+    });
     const recording = place.start(['record', '-o', 'live.jsonl', '--json', ...options]);
     const watching = place.start(['inspect', '--server', 'lab', ...options]);
     await Promise.all([

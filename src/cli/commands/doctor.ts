@@ -9,7 +9,7 @@ export const doctorCommand: DefineCommand = (program) =>
     .description(
       `Checks everything between your clients and your servers: Node, npm, folders and limits of this machine, the configuration with its variables, commands and packages, the entries of clients, and the processes of Trunkline. Then starts every server once, or asks the running hub, and runs what each client has registered as that client runs it. Each finding has a stable code, its evidence, and what to do. Changes nothing, unless --fix is given. Shows no secrets.
 
---fix changes the modes of secret files, removes files that killed runs have left, ends their processes, and installs damaged packages again. Everything else is named as a command. Exit code 1 means that there is at least one finding of the level fail.`,
+--fix changes the modes of secret files, removes files that killed runs have left, ends their processes, installs damaged packages again, and takes servers that Trunkline runs, too, out of the files of clients; \`trunkline undo\` puts them back. Everything else is named as a command. Exit code 1 means that there is at least one finding of the level fail.`,
     )
     .option('--json', 'print the findings as JSON')
     .option('--fix', 'mend what is safe to mend')

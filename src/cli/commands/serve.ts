@@ -8,7 +8,7 @@ export const serveCommand: DefineCommand = (program) =>
     .helpGroup(GROUPS.serving)
     .summary('serve an MCP client over stdin and stdout')
     .description(
-      `Serves an MCP client over stdin and stdout until the client closes stdin or a signal comes. This is the command to register in an MCP client. All clients of one configuration share one set of servers, in a background process (the hub) that the first client starts. With --http it serves many clients over Streamable HTTP at /mcp instead: on the loopback interface and with a token by default.`,
+      `Serves an MCP client over stdin and stdout until the client closes stdin or a signal comes. This is the command to register in an MCP client. With \`gateway: { hub: auto }\` in the configuration, its servers run in a background process (the hub), which the first client starts and all clients use; otherwise each client starts servers of its own. With --http it serves many clients over Streamable HTTP at /mcp instead: on the loopback interface and with a token by default.`,
     )
     .option('--view <NAME>', 'show the client this view of the configuration')
     .option('--no-hub', 'start servers of its own for this client')

@@ -27,9 +27,7 @@ export function assess(facts: StatusFacts, server: ServerFacts): Assessment {
 function assessState(facts: StatusFacts, { backend, lifecycle, problem, instances }: ServerFacts): Assessment {
   if (problem !== undefined) return assessConfiguration(problem);
   const next = describeWait(facts.now, lifecycle?.retryAt);
-  const restart = facts.canRestart
-    ? `call trunkline__restart with server "${backend.key}"`
-    : 'restart the client, which restarts Trunkline';
+  const restart = howToRestart(facts, backend.key);
   switch (stateOf(backend, lifecycle)) {
     case 'installing':
       return fine(
@@ -83,6 +81,14 @@ function assessState(facts: StatusFacts, { backend, lifecycle, problem, instance
     case 'stopping':
       return fine('');
   }
+}
+
+/** A hub, and a Trunkline that serves over HTTP, outlive their clients. */
+function howToRestart({ canRestart, service, restartCommand }: StatusFacts, server: string): string {
+  if (canRestart) return `call trunkline__restart with server "${server}"`;
+  if (service?.kind === 'hub' && restartCommand !== undefined) return `run \`${restartCommand(server)}\``;
+  if (service?.kind === 'hub' || service?.kind === 'http') return 'restart Trunkline';
+  return 'restart the client, which restarts Trunkline';
 }
 
 /** Message and hint are phrases without a capital letter and without a period. */

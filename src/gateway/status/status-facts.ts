@@ -82,9 +82,10 @@ export interface ConfigFacts {
   readonly needsRestart: readonly string[];
 }
 
-/** How clients on this machine are served. Times are milliseconds on the monotonic clock. */
+/** How clients are served. Times are milliseconds on the monotonic clock. */
 export type ServiceFacts =
   | { readonly kind: 'hub'; readonly pid: number; readonly since: number; readonly clients: number }
+  | { readonly kind: 'http' }
   /** The client should share servers with others, and cannot. `because` is a sentence without a period. */
   | { readonly kind: 'alone'; readonly because: string };
 
@@ -93,7 +94,7 @@ export interface StatusFacts {
   readonly startedAt: number;
   readonly version: string;
   readonly config: ConfigFacts;
-  /** Absent if the client asked for servers of its own, or for HTTP. */
+  /** Absent if the client asked for servers of its own. */
   readonly service?: ServiceFacts | undefined;
   readonly catalogs: Catalogs;
   /** Skills that are not listed, because another server has a skill with the same URI. */
@@ -123,6 +124,8 @@ export interface StatusFacts {
   readonly controlGroupOf: (pid: number) => ControlGroupFacts | undefined;
   /** Whether the tool `trunkline__restart` is offered. */
   readonly canRestart: boolean;
+  /** The command with which a person restarts a server of the hub. */
+  readonly restartCommand?: ((server: string) => string) | undefined;
 }
 
 /** Returns the state for the status. A server that waits for a start slot counts as starting, not as stopped. */

@@ -62,7 +62,7 @@ function reportEventLoop({ now, workTime }: StatusFacts): EventLoopReport {
 
 function reportService({ now, service, redact }: StatusFacts): Pick<StatusReport, 'hub' | 'aloneBecause'> {
   if (service?.kind !== 'hub')
-    return { hub: null, aloneBecause: service === undefined ? null : redact(service.because) };
+    return { hub: null, aloneBecause: service?.kind === 'alone' ? redact(service.because) : null };
   const { pid, since, clients } = service;
   return { hub: { pid, uptimeSeconds: seconds(now - since), clients }, aloneBecause: null };
 }

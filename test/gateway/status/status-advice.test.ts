@@ -70,6 +70,16 @@ describe('the advice', () => {
     expect(one()?.advice).toContain('call trunkline__restart with server "a"');
   });
 
+  it.each([
+    ['of a hub', { kind: 'hub', pid: 1, since: 0, clients: 2 }, 'run `trunkline restart a --config c.yaml`'],
+    ['over HTTP', { kind: 'http' }, 'then restart Trunkline.'],
+    ['that runs alone', { kind: 'alone', because: 'of a reason' }, 'restart the client, which restarts Trunkline'],
+  ] as const)('names what restarts a server %s', async (_, service, advice) => {
+    const restartCommand = (server: string) => `trunkline restart ${server} --config c.yaml`;
+    const { one } = await given({ lifecycle: { state: 'parked' }, facts: { service, restartCommand } });
+    expect(one()?.advice).toContain(advice);
+  });
+
   it('counts the tools that a failure took away', async () => {
     const { one } = await given({ lifecycle: { state: 'parked' }, script: { tools: ['read', 'write'] } });
     expect(one()?.problem).toContain('its 2 tools are not listed');
