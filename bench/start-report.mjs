@@ -9,6 +9,8 @@ const FIRST_RUN_MARGIN = new Map([
   [20, 150],
 ]);
 const SECOND_RUN_CALL_MARGIN = 80;
+/** Of the tools that the servers themselves can deliver while the first list waits, in percent. */
+const FIRST_LIST_SHARE = 95;
 const MOST = COUNTS.at(-1);
 
 const MEASURES = [
@@ -72,7 +74,7 @@ function largeRows({ manyTools, idleMemory }) {
   ];
 }
 
-function aimRows({ compared, manyTools, idleMemory }) {
+function aimRows({ compared, partial, manyTools, idleMemory }) {
   const aboveDirect = (count, way, what) =>
     median(compared.get(count).map((round) => round[way][what] - round.direct[what]));
   const above = (count, way, { what, shown }, margin) =>
@@ -87,6 +89,7 @@ function aimRows({ compared, manyTools, idleMemory }) {
     ...COUNTS.flatMap((count) => MEASURES.map((each) => above(count, 'first', each, FIRST_RUN_MARGIN.get(count)))),
     verdict(`second run, ${servers(MOST)}: \`tools/list\` ≤ 75 ms`, secondList, 75),
     ...COUNTS.flatMap((count) => MEASURES.slice(1).map((each) => above(count, 'second', each, SECOND_RUN_CALL_MARGIN))),
+    ...PARTIAL.flatMap((each) => shareAims(each, partial.get(each.name))),
     verdict(
       'first run, 20 servers with 500 tools each: `tools/list` ≤ 600 ms',
       median(manyTools.map(({ list }) => list)),
@@ -100,6 +103,21 @@ function aimRows({ compared, manyTools, idleMemory }) {
       '',
       'MiB',
     ),
+  ];
+}
+
+/** The late servers are too late for the first list of the first run. In the second run, that list is the cached one. */
+function shareAims({ name, good, late }, rounds) {
+  const share = (way) => median(rounds.map((round) => round[way].share));
+  const ofThoseInTime = (share('first') * (good + late)) / good;
+  const row = (aim, value, atLeast) => [
+    `${aim} ≥ ${atLeast} %`,
+    `${(100 * value).toFixed(0)} %`,
+    100 * value >= atLeast ? 'met' : 'not met',
+  ];
+  return [
+    row(`first run, ${name}: share of the tools that are there within 3 s`, ofThoseInTime, FIRST_LIST_SHARE),
+    row(`second run, ${name}: share of all tools`, share('second'), 100),
   ];
 }
 

@@ -73,13 +73,16 @@ function candidatesOf(kind: UnknownName['kind'], catalog: Catalog, servers: read
 /** The names that were most likely meant: with another prefix or none, with other separators, or misspelled. */
 function likely(name: string, candidates: readonly Candidate[]): readonly Candidate[] {
   const { prefix, original } = splitExposedName(name) ?? { prefix: '', original: name };
-  const sameOriginal = candidates.filter((candidate) => candidate.original === original);
-  if (sameOriginal.length > 0) return sameOriginal;
+  const similarPrefix = suggest(prefix, new Set(candidates.map((candidate) => candidate.prefix)));
+  const ofPrefix = candidates.filter((candidate) => prefix !== '' && candidate.prefix === similarPrefix);
+  // Many servers may have a tool of this name, such as `search`.
+  for (const group of [ofPrefix, candidates]) {
+    const sameOriginal = group.filter((candidate) => candidate.original === original);
+    if (sameOriginal.length > 0) return sameOriginal;
+  }
   const letters = lettersOf(name);
   const sameLetters = candidates.filter(({ exposed }) => letters !== '' && lettersOf(exposed) === letters);
   if (sameLetters.length > 0) return sameLetters;
-  const similarPrefix = suggest(prefix, new Set(candidates.map((candidate) => candidate.prefix)));
-  const ofPrefix = candidates.filter((candidate) => prefix !== '' && candidate.prefix === similarPrefix);
   return nearest(original, ofPrefix) ?? nearest(original, candidates) ?? [];
 }
 

@@ -44,6 +44,14 @@ describe('the answer to a call of an unknown tool', () => {
     expect(messageFor('search')).toBe('Unknown tool: search. Did you mean `files__search` or `notes__search`?');
   });
 
+  it('suggests of several servers that have it the one with a similar prefix', async () => {
+    const { messageFor } = await world();
+    expect(messageFor('note__search')).toBe('Unknown tool: note__search. Did you mean `notes__search`?');
+    expect(messageFor('web__search')).toBe(
+      'Unknown tool: web__search. Did you mean `files__search` or `notes__search`?',
+    );
+  });
+
   it('suggests nothing for a name like no other, and no denied tool', async () => {
     const { messageFor } = await world();
     expect(messageFor('deploy_the_rocket')).toBe('Unknown tool: deploy_the_rocket');
