@@ -56,9 +56,9 @@ export class BackendLauncher implements Launcher {
         suspected: () => events.suspected(),
         cleared: () => events.cleared(),
         unfit: (reason) => {
-          if (isOver()) return;
+          // Also if the question for the era is blamed: nothing else would tell why the process ended.
           log.add(`Trunkline restarts this server: ${reason}`);
-          events.unfit(reason);
+          if (!isOver()) events.unfit(reason);
         },
         closed: (exit) => {
           if (!isOver()) events.exited(exit);

@@ -75,7 +75,8 @@ async function withDraft<T>(
     });
     return await place(draft);
   } catch (error) {
-    await removeDraft(draft);
+    // The first error says what is wrong. Where the folder is none, the draft cannot be removed, either.
+    await removeDraft(draft).catch(() => {});
     throw error;
   }
 }

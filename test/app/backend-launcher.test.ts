@@ -145,6 +145,17 @@ describe('launching a server that has no process', () => {
     expect(era.begin()).toBe('legacy');
   });
 
+  it('keeps the reason for which Trunkline ends it in its log, even if the question about its era is blamed', async () => {
+    const era = new ServerEra('auto');
+    const { told, log, listener } = launching({ era });
+    await flush();
+    told.length = 0;
+    era.probing();
+    listener().unfit('it floods');
+    expect(told).toEqual(['misbegun']);
+    expect(log).toEqual(['Trunkline restarts this server: it floods']);
+  });
+
   it.each([
     ['failed: no route', { kind: 'failed', reason: 'no route' }],
     ['failed: no descriptors (host)', { kind: 'failed', reason: 'no descriptors', isHostFault: true }],

@@ -39,9 +39,10 @@ describe.each([...replacing, ...creating])('%s', (_, write) => {
     expect(readdirSync(join(root, 'new'))).toEqual(['file']);
   });
 
-  it('throws when the folder cannot be made', async () => {
+  it('throws when the folder cannot be made, and the error is that of the write, not of tidying up after it', async () => {
     writeFileSync(join(root, 'new'), '');
-    await expect((async () => await write(file, 'text'))()).rejects.toThrow();
+    const error = await (async () => await write(file, 'text'))().catch((cause: NodeJS.ErrnoException) => cause);
+    expect(error).toMatchObject({ syscall: expect.stringMatching(/^(open|mkdir)$/) });
   });
 });
 

@@ -13,6 +13,7 @@ export function renderProblem(server: ServerReport): string[] {
     ...gapRows(server, BRIEF_NAMES),
     ...callRows(server),
     unfinishedRow(server),
+    pausedRow(server),
     ...(server.problem === '' ? [] : outputRows(server)),
     adviceRow(server),
   ]);

@@ -60,6 +60,8 @@ export interface StdioDialerOptions
 const LAST_OUTPUT_MS = 80;
 const UNRESPONSIVE = 'it answered neither three requests in a row nor a ping nor tools/list';
 const ENDLESS = 'for a minute it wrote more than Trunkline can read, without answering anything';
+/** Pauses of a start that failed and may be the reason, in milliseconds. */
+const NOTABLE_PAUSE_MS = 1_000;
 
 const DIRECTIONS = { 'to-server': 'g>s', 'from-server': 's>g' } as const satisfies Record<string, Direction>;
 
@@ -166,6 +168,8 @@ export class StdioDialer implements Dialer {
           ? spawnFailure
           : this.#open(bridge, target, listener).then((outcome) => {
               opened = outcome.kind === 'open' ? outcome.connection : undefined;
+              // The status knows of pauses only from an open connection.
+              if (opened === undefined && work.pausedMs >= NOTABLE_PAUSE_MS) log.add(describeFlood(work.pausedMs));
               return outcome;
             }),
       end: async (ladder) => {
@@ -267,4 +271,8 @@ export class StdioDialer implements Dialer {
       bridge.close('exited', because);
     });
   }
+}
+
+function describeFlood(pausedMs: number): string {
+  return `Trunkline did not read its output for ${Math.round(pausedMs / 1_000)} s in all, because it answers nothing`;
 }

@@ -121,6 +121,11 @@ describe('the text about all servers', () => {
     expect(renderStatus(report()).split(reason)).toHaveLength(2);
   });
 
+  it('has its flood, too, which may be why its calls fail', async () => {
+    const text = await textWith({ problem: 'It hangs.', pausedSeconds: 90 });
+    expect(text).toContain('\n    flood: its output was not read for 1 min 30 s in all; it answers no call');
+  });
+
   it('names the signal that ended a process, long ago', async () => {
     const lastExit = { code: null, signal: 'SIGKILL', at: 0 };
     const { report } = await given({ lifecycle: { ...FAILED, lastExit }, facts: { now: 7_290_000 } });
