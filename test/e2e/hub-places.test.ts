@@ -74,23 +74,31 @@ describe('in folders that cannot be written', () => {
     chmodSync(place.hubs, 0o700);
   });
 
-  it.runIf(process.getuid?.() === 0)('clients of a user without a home share a hub below /tmp', async () => {
-    const hubs = `/tmp/trunkline-${USER}`;
-    rmSync(hubs, { recursive: true, force: true });
-    const place = sharedPlace({ ...LAB, gateway: { hubIdle: '1ms' } });
-    openTo(place);
-    try {
-      const via = ['env', '-u', 'TRUNKLINE_HUB_DIR', 'HOME=/nonexistent', ...AS_USER];
-      const [one, other] = [await place.client({ via }), await place.client({ via })];
-      for (const client of [one, other]) expect(await textOf(client, 'shared')).toBe('shared');
-      expect(place.serverPids('lab.mjs')).toHaveLength(1);
-      const { uid, mode } = statSync(hubs);
-      expect([uid, mode & 0o777]).toEqual([USER, 0o700]);
-    } finally {
-      await place.dispose();
+  it.runIf(process.getuid?.() === 0)(
+    'clients of a user without a home share a hub below /tmp, whatever their environment',
+    async () => {
+      const hubs = `/tmp/trunkline-${USER}`;
       rmSync(hubs, { recursive: true, force: true });
-    }
-  });
+      const place = sharedPlace({ ...LAB, gateway: { hubIdle: '1ms' } });
+      openTo(place);
+      try {
+        const via = ['env', '-u', 'TRUNKLINE_HUB_DIR', 'HOME=/nonexistent', ...AS_USER];
+        // A desktop program may give its children other folders than a shell does.
+        const folders = ['HOME', 'TMPDIR', 'XDG_RUNTIME_DIR', 'XDG_STATE_HOME'].map(
+          (name) => `${name}=${place.folder}`,
+        );
+        const one = await place.client({ via });
+        const other = await place.client({ via: [...via.slice(0, 3), ...folders, ...AS_USER] });
+        for (const client of [one, other]) expect(await textOf(client, 'shared')).toBe('shared');
+        expect(place.serverPids('lab.mjs')).toHaveLength(1);
+        const { uid, mode } = statSync(hubs);
+        expect([uid, mode & 0o777]).toEqual([USER, 0o700]);
+      } finally {
+        await place.dispose();
+        rmSync(hubs, { recursive: true, force: true });
+      }
+    },
+  );
 });
 
 describe('a client that comes', () => {
@@ -127,6 +135,17 @@ describe('a client that comes', () => {
     const { answer, socket } = await hello(place, { wire: 2 });
     expect(answer).toEqual({ ok: false, because: 'malformed' });
     socket.destroy();
+    expect(await textOf(client, 'here')).toBe('here');
+  });
+
+  it.each(['client', 'control'])('without the token of the hub is refused, as a %s', async (role) => {
+    const place = sharedPlace(LAB);
+    const client = await place.client();
+    const token = readFileSync(join(place.hubFolder, '1', 'token'), 'latin1');
+    const others = ['', 'x'.repeat(token.length), token.slice(1), `${token}x`];
+    const asked = await Promise.all(others.map((other) => hello(place, { role, token: other })));
+    expect(asked.map(({ answer }) => answer)).toEqual(Array(4).fill({ ok: false, because: 'token' }));
+    for (const { socket } of asked) socket.destroy();
     expect(await textOf(client, 'here')).toBe('here');
   });
 });
