@@ -1,6 +1,16 @@
 // A hub where the machine does not cooperate: full disks, folders that cannot be written, and everything that can happen
 // between the moment at which a client finds no hub and the one at which the next hub serves it.
-import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  copyFileSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -226,6 +236,24 @@ describe('a hub whose program is gone, as after an update', () => {
     process.kill(pid, 'SIGKILL');
     expect(await client.exited).toBe(1);
     expect(client.stderr).toContain(`${program} cannot be loaded any more, as after an update; start the client again`);
+  });
+});
+
+describe('a client whose Node is gone, as after an update', () => {
+  it('serves itself when the hub ends, says why, and keeps no other client from starting a hub', async () => {
+    const place = sharedPlace(LAB);
+    const node = join(mkdtempSync(join(place.folder, 'node-')), 'node');
+    copyFileSync(process.execPath, node);
+    const client = await place.client({ via: ['/bin/sh', '-c', `shift; exec '${node}' "$@"`, 'sh'] });
+    await client.listTools();
+    rmSync(node);
+    process.kill(place.hubPid, 'SIGKILL');
+    await client.listTools();
+    expect(await service(client)).toContain(`because the shared process cannot be started (${node} cannot be run)`);
+    expect(await textOf(client, 'alone')).toBe('alone');
+    const other = await place.client();
+    expect(await service(other)).toContain('Served by the hub');
+    expect(await textOf(other, 'shared')).toBe('shared');
   });
 });
 
