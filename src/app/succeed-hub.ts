@@ -15,7 +15,11 @@ export async function succeedOlder(
   if (!isNewer(VERSION, older.version)) return;
   const claim = await claimSuccessor(folder, older.number).catch(() => undefined);
   if (claim === undefined) return;
-  start(claim);
+  try {
+    start(claim);
+  } catch {
+    return;
+  }
   // Clients that move before the next hub runs wait in the queue of its socket.
   await movePredecessors(folder, claim.number, VERSION);
 }

@@ -1,6 +1,16 @@
 // A hub where the machine does not cooperate: full disks, folders that cannot be written, and everything that can happen
 // between the moment at which a client finds no hub and the one at which the next hub serves it.
-import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  copyFileSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -74,23 +84,31 @@ describe('in folders that cannot be written', () => {
     chmodSync(place.hubs, 0o700);
   });
 
-  it.runIf(process.getuid?.() === 0)('clients of a user without a home share a hub below /tmp', async () => {
-    const hubs = `/tmp/trunkline-${USER}`;
-    rmSync(hubs, { recursive: true, force: true });
-    const place = sharedPlace({ ...LAB, gateway: { hubIdle: '1ms' } });
-    openTo(place);
-    try {
-      const via = ['env', '-u', 'TRUNKLINE_HUB_DIR', 'HOME=/nonexistent', ...AS_USER];
-      const [one, other] = [await place.client({ via }), await place.client({ via })];
-      for (const client of [one, other]) expect(await textOf(client, 'shared')).toBe('shared');
-      expect(place.serverPids('lab.mjs')).toHaveLength(1);
-      const { uid, mode } = statSync(hubs);
-      expect([uid, mode & 0o777]).toEqual([USER, 0o700]);
-    } finally {
-      await place.dispose();
+  it.runIf(process.getuid?.() === 0)(
+    'clients of a user without a home share a hub below /tmp, whatever their environment',
+    async () => {
+      const hubs = `/tmp/trunkline-${USER}`;
       rmSync(hubs, { recursive: true, force: true });
-    }
-  });
+      const place = sharedPlace({ ...LAB, gateway: { hubIdle: '1ms' } });
+      openTo(place);
+      try {
+        const via = ['env', '-u', 'TRUNKLINE_HUB_DIR', 'HOME=/nonexistent', ...AS_USER];
+        // A desktop program may give its children other folders than a shell does.
+        const folders = ['HOME', 'TMPDIR', 'XDG_RUNTIME_DIR', 'XDG_STATE_HOME'].map(
+          (name) => `${name}=${place.folder}`,
+        );
+        const one = await place.client({ via });
+        const other = await place.client({ via: [...via.slice(0, 3), ...folders, ...AS_USER] });
+        for (const client of [one, other]) expect(await textOf(client, 'shared')).toBe('shared');
+        expect(place.serverPids('lab.mjs')).toHaveLength(1);
+        const { uid, mode } = statSync(hubs);
+        expect([uid, mode & 0o777]).toEqual([USER, 0o700]);
+      } finally {
+        await place.dispose();
+        rmSync(hubs, { recursive: true, force: true });
+      }
+    },
+  );
 });
 
 describe('a client that comes', () => {
@@ -127,6 +145,17 @@ describe('a client that comes', () => {
     const { answer, socket } = await hello(place, { wire: 2 });
     expect(answer).toEqual({ ok: false, because: 'malformed' });
     socket.destroy();
+    expect(await textOf(client, 'here')).toBe('here');
+  });
+
+  it.each(['client', 'control'])('without the token of the hub is refused, as a %s', async (role) => {
+    const place = sharedPlace(LAB);
+    const client = await place.client();
+    const token = readFileSync(join(place.hubFolder, '1', 'token'), 'latin1');
+    const others = ['', 'x'.repeat(token.length), token.slice(1), `${token}x`];
+    const asked = await Promise.all(others.map((other) => hello(place, { role, token: other })));
+    expect(asked.map(({ answer }) => answer)).toEqual(Array(4).fill({ ok: false, because: 'token' }));
+    for (const { socket } of asked) socket.destroy();
     expect(await textOf(client, 'here')).toBe('here');
   });
 });
@@ -207,6 +236,24 @@ describe('a hub whose program is gone, as after an update', () => {
     process.kill(pid, 'SIGKILL');
     expect(await client.exited).toBe(1);
     expect(client.stderr).toContain(`${program} cannot be loaded any more, as after an update; start the client again`);
+  });
+});
+
+describe('a client whose Node is gone, as after an update', () => {
+  it('serves itself when the hub ends, says why, and keeps no other client from starting a hub', async () => {
+    const place = sharedPlace(LAB);
+    const node = join(mkdtempSync(join(place.folder, 'node-')), 'node');
+    copyFileSync(process.execPath, node);
+    const client = await place.client({ via: ['/bin/sh', '-c', `shift; exec '${node}' "$@"`, 'sh'] });
+    await client.listTools();
+    rmSync(node);
+    process.kill(place.hubPid, 'SIGKILL');
+    await client.listTools();
+    expect(await service(client)).toContain(`because the shared process cannot be started (${node} cannot be run)`);
+    expect(await textOf(client, 'alone')).toBe('alone');
+    const other = await place.client();
+    expect(await service(other)).toContain('Served by the hub');
+    expect(await textOf(other, 'shared')).toBe('shared');
   });
 });
 

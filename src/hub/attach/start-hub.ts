@@ -25,13 +25,16 @@ export function hubLog(folder: string): string {
 
 /**
  * Starts a hub that outlives this process, and hands it the listening socket. Clients can connect at once: they wait in the
- * queue of the socket until the hub accepts them.
+ * queue of the socket until the hub accepts them. Throws if no process can be started, as when Node itself was updated since
+ * this process began. The message is a phrase.
  */
 export function startHub({ number, listener }: Claim, options: StartHubOptions): void {
   const { folder, program, args, environment } = options;
   const log = openLog(hubLog(folder));
   // Most attach processes find a hub, and the module takes longer to load than all of ours.
   const { spawn } = process.getBuiltinModule('node:child_process');
+  const { pid, ended } = hubFiles(folder, number);
+  let isStarted = false;
   try {
     const [command = process.execPath, ...first] = program;
     const child = spawn(command, [...first, 'hub', 'serve', '--place', join(folder, String(number)), ...args], {
@@ -41,11 +44,16 @@ export function startHub({ number, listener }: Claim, options: StartHubOptions):
       windowsHide: true,
       stdio: ['ignore', 'ignore', log ?? 'ignore', descriptorOf(listener)],
     });
-    // A hub that cannot be started is a dead hub: its socket is closed below, and nobody else holds it.
+    // Without a process, there is no id; the error comes later.
     child.on('error', () => {});
-    if (child.pid !== undefined) notePid(hubFiles(folder, number).pid, child.pid);
+    if (child.pid === undefined) throw new Error(`${command} cannot be run`);
+    isStarted = true;
+    // So that a person can find a hub that does not answer.
+    note(pid, String(child.pid));
     child.unref();
   } finally {
+    // The socket is closed, so that the next client looks for another hub. No hub has failed: that client may start one.
+    if (!isStarted) note(ended, '');
     listener.close();
     if (log !== undefined) closeSync(log);
   }
@@ -62,10 +70,9 @@ function workingFolder(folder: string): string {
   }
 }
 
-/** So that a person can find a hub that does not answer. */
-function notePid(file: string, pid: number): void {
+function note(file: string, text: string): void {
   try {
-    writeFileSync(file, String(pid), { mode: 0o600 });
+    writeFileSync(file, text, { mode: 0o600 });
   } catch {
     // The disk is full.
   }

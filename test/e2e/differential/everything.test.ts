@@ -3,7 +3,7 @@ import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
-import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
+import { getDefaultEnvironment, StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
 import {
@@ -15,6 +15,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type HttpGateway, openHttpGateway } from '../../support/differential/http-gateway.js';
 import { CLI, type Message } from '../../support/gateway-process.js';
 import { linkOwnPackages } from '../../support/own-packages.js';
+import { processesWith, until } from '../../support/processes.js';
 
 /** What a session is asked to do, once directly and once through Trunkline, where names have a prefix. */
 const SCRIPTS: Record<string, (client: Client, prefix: string) => Promise<unknown>> = {
@@ -80,72 +81,85 @@ const PACKAGE = '@modelcontextprotocol/server-everything';
 const PREFIX = 'every__';
 
 const folder = mkdtempSync(join(tmpdir(), 'trunkline-everything-'));
+const hubs = join(folder, 'hubs');
+const hubsThatRun = () => processesWith(`hub serve --place ${hubs}`);
 const direct = capableClient();
 let gateway: HttpGateway;
 
 beforeAll(async () => {
   const config = join(folder, 'trunkline.yaml');
-  writeFileSync(config, JSON.stringify({ servers: { every: { package: PACKAGE } } }));
+  writeFileSync(config, JSON.stringify({ servers: { every: { package: PACKAGE } }, gateway: { hubIdle: '1ms' } }));
   linkOwnPackages(folder);
   gateway = await openHttpGateway(config);
-  await direct.connect(overPipes(programOf(PACKAGE)));
+  await direct.connect(overPipes([programOf(PACKAGE)]));
 });
 afterAll(async () => {
   await direct.close();
   await gateway.close();
+  await until('the hub ends', () => hubsThatRun().length === 0);
   rmSync(folder, { recursive: true, force: true });
 });
 
-describe.each(['stdio', 'HTTP'])('server-everything does the same through Trunkline over %s as directly', (front) => {
-  const relayed = capableClient();
+describe.each(['stdio', 'stdio and a hub', 'HTTP'])(
+  'server-everything does the same through Trunkline over %s as directly',
+  (front) => {
+    const relayed = capableClient();
 
-  beforeAll(async () => {
-    const overHttp = () => new StreamableHTTPClientTransport(new URL(gateway.url)) as Transport;
-    await relayed.connect(
-      front === 'HTTP' ? overHttp() : overPipes(CLI, '--no-hub', '--config', join(folder, 'trunkline.yaml')),
-    );
-    await relayed.listTools();
-  });
-  afterAll(() => relayed.close());
-
-  it.each(Object.entries(SCRIPTS))('when a client does this: %s', async (_, script) => {
-    const expected = await script(direct, '');
-    expect(expected).toBeDefined();
-    expect(await script(relayed, PREFIX)).toEqual(expected);
-  });
-
-  it('when a subscribed resource changes', async () => {
-    const uri = 'demo://resource/dynamic/text/1';
-    const updates: string[] = [];
-    const updated = new Promise<void>((resolve) => {
-      relayed.fallbackNotificationHandler = async ({ method, params }: Message) => {
-        if (method !== 'notifications/resources/updated') return;
-        updates.push(params.uri);
-        resolve();
+    beforeAll(async () => {
+      const file = join(folder, 'trunkline.yaml');
+      const fronts: Record<string, () => Transport> = {
+        stdio: () => overPipes([CLI, '--no-hub', '--config', file]),
+        'stdio and a hub': () => overPipes([CLI, '--config', file], { TRUNKLINE_HUB: 'auto', TRUNKLINE_HUB_DIR: hubs }),
+        HTTP: () => new StreamableHTTPClientTransport(new URL(gateway.url)) as Transport,
       };
+      const connect = fronts[front];
+      if (connect === undefined) throw new Error(`There is no way ${front}`);
+      await relayed.connect(connect());
+      await relayed.listTools();
+      expect(hubsThatRun()).toHaveLength(front === 'stdio and a hub' ? 1 : 0);
     });
-    await relayed.subscribeResource({ uri });
-    await relayed.callTool({ name: `${PREFIX}toggle-subscriber-updates` });
-    await updated;
-    await relayed.callTool({ name: `${PREFIX}toggle-subscriber-updates` });
-    expect(updates[0]).toBe(uri);
-  });
+    afterAll(() => relayed.close());
 
-  it('when it logs', async () => {
-    const logged = new Promise<Message>((resolve) => {
-      relayed.fallbackNotificationHandler = async (notification: Message) => {
-        if (notification.method === 'notifications/message') resolve(notification.params);
-      };
+    it.each(Object.entries(SCRIPTS))('when a client does this: %s', async (_, script) => {
+      const expected = await script(direct, '');
+      expect(expected).toBeDefined();
+      expect(await script(relayed, PREFIX)).toEqual(expected);
     });
-    await relayed.setLoggingLevel('debug');
-    await relayed.callTool({ name: `${PREFIX}toggle-simulated-logging` });
-    expect(await logged).toHaveProperty('level');
-    await relayed.callTool({ name: `${PREFIX}toggle-simulated-logging` });
-  });
-});
 
-function overPipes(...args: string[]): StdioClientTransport {
-  return new StdioClientTransport({ command: process.execPath, args, stderr: 'ignore' });
+    it('when a subscribed resource changes', async () => {
+      const uri = 'demo://resource/dynamic/text/1';
+      const updates: string[] = [];
+      const updated = new Promise<void>((resolve) => {
+        relayed.fallbackNotificationHandler = async ({ method, params }: Message) => {
+          if (method !== 'notifications/resources/updated') return;
+          updates.push(params.uri);
+          resolve();
+        };
+      });
+      await relayed.subscribeResource({ uri });
+      await relayed.callTool({ name: `${PREFIX}toggle-subscriber-updates` });
+      await updated;
+      await relayed.callTool({ name: `${PREFIX}toggle-subscriber-updates` });
+      expect(updates[0]).toBe(uri);
+    });
+
+    it('when it logs', async () => {
+      const logged = new Promise<Message>((resolve) => {
+        relayed.fallbackNotificationHandler = async (notification: Message) => {
+          if (notification.method === 'notifications/message') resolve(notification.params);
+        };
+      });
+      await relayed.setLoggingLevel('debug');
+      await relayed.callTool({ name: `${PREFIX}toggle-simulated-logging` });
+      expect(await logged).toHaveProperty('level');
+      await relayed.callTool({ name: `${PREFIX}toggle-simulated-logging` });
+    });
+  },
+);
+
+function overPipes(args: string[], more: Record<string, string> = {}): StdioClientTransport {
+  const env = { ...getDefaultEnvironment(), ...more };
+  return new StdioClientTransport({ command: process.execPath, args, env, stderr: 'ignore' });
 }
 
 /** The program of an installed package. */
