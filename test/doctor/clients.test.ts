@@ -289,7 +289,7 @@ describe('the clients', () => {
     expect(home.takenOut).toEqual(['claude-desktop user notes']);
   });
 
-  it('lose all servers of a file in one change, and keep those that do not work in their Trunkline', async () => {
+  it('F198: lose all servers of a file in one change, and keep those that do not work in their Trunkline', async () => {
     home.configure({ a: { package: 'notes' }, b: { package: 'maps' }, broken: { package: 'bad' } });
     const trunkline = { command: process.execPath, args: [home.install()] };
     const npx = (name: string) => ({ command: 'npx', args: ['-y', name] });

@@ -159,7 +159,7 @@ describe('the doctor', () => {
     expect(statSync(token).mode & 0o777).toBe(0o600);
   });
 
-  it('takes servers that exist twice and work out of a client with `--fix`, and `undo` puts all of them back', async () => {
+  it('F197: takes servers that exist twice and work out of a client with `--fix`, and `undo` puts all of them back', async () => {
     mkdirSync(join(place.folder, '.config/trunkline'), { recursive: true });
     const entry = (n: number) => [`lab${n}`, { command: 'node', args: [LAB, `n=${n}`] }];
     // More than there are backups of a file.

@@ -148,7 +148,7 @@ describe('a client that comes', () => {
     expect(await textOf(client, 'here')).toBe('here');
   });
 
-  it.each(['client', 'control'])('without the token of the hub is refused, as a %s', async (role) => {
+  it.each(['client', 'control'])('F200: without the token of the hub is refused, as a %s', async (role) => {
     const place = sharedPlace(LAB);
     const client = await place.client();
     const token = readFileSync(join(place.hubFolder, '1', 'token'), 'latin1');
@@ -240,7 +240,7 @@ describe('a hub whose program is gone, as after an update', () => {
 });
 
 describe('a client whose Node is gone, as after an update', () => {
-  it('serves itself when the hub ends, says why, and keeps no other client from starting a hub', async () => {
+  it('F199: serves itself when the hub ends, says why, and keeps no other client from starting a hub', async () => {
     const place = sharedPlace(LAB);
     const node = join(mkdtempSync(join(place.folder, 'node-')), 'node');
     copyFileSync(process.execPath, node);
