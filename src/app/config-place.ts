@@ -16,8 +16,9 @@ export class ConfigPlace {
 
   /** The absolute path. Throws a `ConfigError` if there is no file. */
   get file(): string {
-    const { env, platform } = process;
-    this.#file ??= findConfigFile({ flag: this.#flag, env, cwd: process.cwd(), home: homedir(), platform });
+    const { env, platform, argv } = process;
+    const [, program] = argv;
+    this.#file ??= findConfigFile({ flag: this.#flag, env, cwd: process.cwd(), home: homedir(), platform, program });
     return this.#file;
   }
 }

@@ -14,6 +14,8 @@ export interface FindConfigOptions {
   /** Whether a file or a folder is at this path. Default: looks on the disk. Tests replace them. */
   isFile?: (path: string) => boolean;
   isFolder?: (path: string) => boolean;
+  /** The path of the running program, for advice. Default: the command `trunkline`. */
+  program?: string | undefined;
 }
 
 const FILE_NAMES = ['trunkline.yaml', 'trunkline.yml'];
@@ -21,8 +23,11 @@ const FILE_NAMES = ['trunkline.yaml', 'trunkline.yml'];
 /** What a Desktop extension is started with if the user has chosen no file, unless the value is empty. */
 const UNSET_IN_DESKTOP = /^\$\{user_config\.\w+\}$/;
 
-/** Trunkline may run inside of a desktop program, without a command `trunkline` in PATH. */
-const INIT = '`npx trunkline init` in a terminal takes over the servers of your MCP clients';
+/** Trunkline may run from a clone or inside of a desktop program, without a command `trunkline` in PATH. */
+function initAdvice(program = 'trunkline'): string {
+  const command = /(?:^|[\\/])trunkline(?:\.cmd)?$/.test(program) ? 'trunkline init' : `node "${program}" init`;
+  return `\`${command}\` in a terminal takes over the servers of your MCP clients`;
+}
 
 /**
  * The absolute path of the configuration file to use.
@@ -38,6 +43,7 @@ export function findConfigFile({
   platform,
   isFile = isFileOnDisk,
   isFolder = isFolderOnDisk,
+  program,
 }: FindConfigOptions): string {
   const path = platform === 'win32' ? win32 : posix;
   for (const [source, named] of [
@@ -62,7 +68,7 @@ export function findConfigFile({
     throw new ConfigError('config-not-found', file, [
       {
         message: `the file that ${source} names does not exist`,
-        hint: `correct ${source}, or create the file: ${INIT}`,
+        hint: `correct ${source}, or create the file: ${initAdvice(program)}`,
       },
     ]);
   }
@@ -73,7 +79,7 @@ export function findConfigFile({
   throw new ConfigError('config-not-found', undefined, [
     {
       message: `no configuration file found; looked for\n${candidates.map((candidate) => `  ${candidate}`).join('\n')}`,
-      hint: `create one: ${INIT}; or name a file with --config FILE or TRUNKLINE_CONFIG`,
+      hint: `create one: ${initAdvice(program)}; or name a file with --config FILE or TRUNKLINE_CONFIG`,
     },
   ]);
 }

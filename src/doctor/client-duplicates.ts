@@ -21,7 +21,12 @@ export interface Taken {
 /** Servers that a client with Trunkline runs itself although they are in the configuration, too. */
 export function checkDuplicates(found: FoundServers, registrations: readonly Registration[], taken: Taken): Finding[] {
   const active = registrations.filter(({ server }) => !server.isDisabled);
-  const clients = new Set(active.map(({ server }) => server.place.client));
+  // A Trunkline with another configuration may not have the server.
+  const serves = active.filter(({ server }) => {
+    const file = configOf(server, taken.userConfigFile);
+    return file === undefined || file === taken.configFile;
+  });
+  const clients = new Set(serves.map(({ server }) => server.place.client));
   const ours = new Map(taken.servers.map((server) => [identityOfOurs(server), server]));
   const duplicates = found.servers.flatMap((server) => {
     const { place, run, isDisabled } = server;

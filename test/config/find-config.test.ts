@@ -113,10 +113,18 @@ describe('findConfigFile', () => {
           '  /project/trunkline.yml',
           '  /home/ada/.config/trunkline/trunkline.yaml',
           '  /home/ada/.config/trunkline/trunkline.yml',
-          '  create one: `npx trunkline init` in a terminal takes over the servers of your MCP clients; or name a file with --config FILE or TRUNKLINE_CONFIG',
+          '  create one: `trunkline init` in a terminal takes over the servers of your MCP clients; or name a file with --config FILE or TRUNKLINE_CONFIG',
         ].join('\n'),
       }),
     );
+  });
+
+  test.each([
+    ['/usr/local/bin/trunkline', '`trunkline init`'],
+    ['/home/ada/my clone/dist/cli.js', '`node "/home/ada/my clone/dist/cli.js" init`'],
+  ])('the advice names a command that runs this program: %s', (program, command) => {
+    expect(() => find([], { program })).toThrow(command);
+    expect(() => find([], { program, flag: '/nowhere.yaml' })).toThrow(command);
   });
 
   test.skipIf(process.platform === 'win32')('finds files on the disk, and takes no folder for one', () => {

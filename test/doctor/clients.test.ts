@@ -312,6 +312,13 @@ describe('the clients', () => {
     expect(home.takenOut).toEqual([]);
   });
 
+  it('are not told of a server twice if their Trunkline has another configuration', async () => {
+    home.configure({ a: { package: 'notes' } });
+    const trunkline = { command: process.execPath, args: [home.install(), '--config', '/other.yaml'] };
+    home.register({ trunkline, notes: { command: 'npx', args: ['-y', 'notes'] } });
+    expect((await home.checkClients()).map(({ code }) => code)).not.toContain('TL-CLIENT-DUPLICATE');
+  });
+
   it('keep a server that exists twice in the file of a project, which belongs to others, too', async () => {
     home.configure({ a: { package: 'notes' } });
     home.register({ trunkline: { command: process.execPath, args: [home.install()] } }, '.claude.json');
