@@ -86,7 +86,8 @@ export const SERVER_CODES = {
   'TL-SERVER-MODULE': {
     level: 'fail',
     means: 'The server lacks a module that it needs.',
-    remedy: 'Install it again: `trunkline install`, `npm ci` in its folder, or pip for Python.',
+    remedy:
+      'If the module is the file in `args`, correct its path. Otherwise install the server again: `trunkline install`, `npm ci` in its folder, or pip for Python.',
   },
   'TL-SERVER-OLD-RUNTIME': {
     level: 'fail',
