@@ -25,8 +25,7 @@ export async function attach(options: GlobalOptions): Promise<NotAttached> {
   let configFile: string;
   try {
     configFile = new ConfigPlace(options).file;
-    const isWanted = process.env.TRUNKLINE_HUB === 'auto' || SAYS_AUTO.test(readConfigText(configFile));
-    if (!isWanted) return { because: undefined };
+    if (!isHubWanted(configFile)) return { because: undefined };
   } catch {
     // The process that serves the client reads the file again, and says what is wrong with it.
     return { because: undefined };
@@ -85,6 +84,11 @@ export function hubStarter(
       args: ['--config', configFile, ...loggingArgs(options)],
       environment: hubEnvironment(namesIn(configFile)),
     });
+}
+
+/** Whether clients of this configuration share a hub. Throws if the file cannot be read. */
+export function isHubWanted(configFile: string): boolean {
+  return process.env.TRUNKLINE_HUB === 'auto' || SAYS_AUTO.test(readConfigText(configFile));
 }
 
 /** A line such as `hub: auto`. The hub reads the file properly, and refuses clients if the file does not mean that. */

@@ -1,3 +1,4 @@
+import { isHubWanted } from '../app/attach.js';
 import { EXIT } from '../app/exit-codes.js';
 import type { GlobalOptions } from '../app/global-options.js';
 import type { HubDescription } from '../app/hub-answers.js';
@@ -39,11 +40,20 @@ function notReached(because: NoControl, { configFile, folder }: HubSite): number
 function explain(because: NoControl, configFile: string, folder: string): string {
   switch (because) {
     case 'not running':
-      return noHubText(configFile);
+      return noHubText(configFile, isHubOn(configFile));
     case 'silent':
       return silentText(notedPid(folder));
     case 'refused':
       return REFUSED;
+  }
+}
+
+/** A file that cannot be read keeps no client from starting a hub, which says what is wrong with it. */
+export function isHubOn(configFile: string): boolean {
+  try {
+    return isHubWanted(configFile);
+  } catch {
+    return true;
   }
 }
 

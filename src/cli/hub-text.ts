@@ -84,9 +84,12 @@ function orUnknown(value: number | null): string {
   return value === null ? UNKNOWN : String(value);
 }
 
-/** The message when no hub runs, with the reason why that is no fault. */
-export function noHubText(configFile: string): string {
-  return `No hub runs for ${configFile}. The next client that connects starts one; \`trunkline check\` starts the servers once without it.`;
+/** The message when no hub runs, with what has to happen so that one does. */
+export function noHubText(configFile: string, isHubOn: boolean): string {
+  const start = isHubOn
+    ? 'The next client that connects starts one'
+    : 'Each client runs servers of its own, which its tool `trunkline__status` shows. The setting `gateway: { hub: auto }` lets all clients share a hub';
+  return `No hub runs for ${configFile}. ${start}; \`trunkline check\` starts the servers once without it.`;
 }
 
 /** The message about a hub whose process runs and does not answer. */
