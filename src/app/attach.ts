@@ -86,13 +86,13 @@ export function hubStarter(
     });
 }
 
-/** A line such as `hub: auto`. The hub reads the file properly, and refuses clients if the file does not mean that. */
-const SAYS_AUTO = /(?:^|[\s{,])["']?hub["']?\s*:\s*["']?auto\b/;
-
-/** Whether clients look for a hub. Throws a `ConfigError` if the file cannot be read. */
+/** Whether clients of this configuration share a hub. Throws if the file cannot be read. */
 export function isHubWanted(configFile: string): boolean {
   return process.env.TRUNKLINE_HUB === 'auto' || SAYS_AUTO.test(readConfigText(configFile));
 }
+
+/** A line such as `hub: auto`. The hub reads the file properly, and refuses clients if the file does not mean that. */
+const SAYS_AUTO = /(?:^|[\s{,])["']?hub["']?\s*:\s*["']?auto\b/;
 
 /** The names of all variables that the configuration refers to now. */
 function namesIn(configFile: string): string[] {

@@ -40,7 +40,7 @@ function notReached(because: NoControl, { configFile, folder }: HubSite): number
 function explain(because: NoControl, configFile: string, folder: string): string {
   switch (because) {
     case 'not running':
-      return noHubText(configFile, isWanted(configFile));
+      return noHubText(configFile, isHubOn(configFile));
     case 'silent':
       return silentText(notedPid(folder));
     case 'refused':
@@ -48,8 +48,8 @@ function explain(because: NoControl, configFile: string, folder: string): string
   }
 }
 
-/** `trunkline check` says what is wrong with the file. */
-function isWanted(configFile: string): boolean {
+/** A file that cannot be read keeps no client from starting a hub, which says what is wrong with it. */
+export function isHubOn(configFile: string): boolean {
   try {
     return isHubWanted(configFile);
   } catch {

@@ -84,9 +84,9 @@ function orUnknown(value: number | null): string {
   return value === null ? UNKNOWN : String(value);
 }
 
-/** The message when no hub runs, with the reason why that is no fault. `isWanted`: whether clients look for one. */
-export function noHubText(configFile: string, isWanted: boolean): string {
-  if (isWanted)
+/** The message when no hub runs, with the reason why that is no fault. `isHubOn`: whether clients look for one. */
+export function noHubText(configFile: string, isHubOn: boolean): string {
+  if (isHubOn)
     return `No hub runs for ${configFile}. The next client that connects starts one; \`trunkline check\` starts the servers once without it.`;
   return `No hub runs for ${configFile}: each client starts servers of its own, because the file does not have \`gateway: { hub: auto }\`. Ask your client to call \`trunkline__status\`; \`trunkline check\` starts the servers once.`;
 }

@@ -13,6 +13,7 @@ import { printable } from '../json/printable.js';
 import { didYouMean, suggest } from '../json/suggest.js';
 import { MAX_LOG_FILES } from '../observe/log-file.js';
 import { toText } from '../observe/log-text.js';
+import { isHubOn } from './hub-access.js';
 import { print, tell } from './output.js';
 import { colorOf, type Look, lookOf, paint } from './terminal.js';
 
@@ -30,9 +31,10 @@ export async function logs(options: GlobalOptions, { server, isFollowed, isJson 
   const known = await askHub(site.folder, server);
   const file = known?.logFile ?? site.logFile;
   if (!existsSync(file) && !isFollowed) {
-    tell(
-      `There is no log at ${file} yet: no hub of ${site.configFile} has written anything. With \`gateway: { hub: auto }\`, a client starts the hub.`,
-    );
+    const start = isHubOn(site.configFile)
+      ? 'A client starts the hub.'
+      : 'The setting `gateway: { hub: auto }` turns it on.';
+    tell(`There is no log at ${file} yet: no hub of ${site.configFile} has written anything. ${start}`);
     return known === undefined ? EXIT.noHub : EXIT.ok;
   }
   const look = isJson || process.stdout.isTTY !== true ? undefined : lookOf(process.stdout);

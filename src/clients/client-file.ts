@@ -30,6 +30,8 @@ export async function readClientFile(path: string, home: string): Promise<Client
   if (found.kind === 'unusable') throw new Refusal(found.reason);
   const { uid, mode } = statSync(file);
   if (process.getuid !== undefined && uid !== process.getuid()) throw new Refusal('it belongs to another user');
+  // A new file could take its place all the same: that needs rights in the folder only.
+  if ((mode & 0o200) === 0) throw new Refusal('it is read-only; make it writable first if Trunkline may change it');
   return { file, bytes: found.bytes, mode: mode & 0o777 };
 }
 

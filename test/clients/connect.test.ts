@@ -203,6 +203,15 @@ describe('a file is left alone', () => {
     ]);
   });
 
+  it('if its owner has made it read-only, although the folder would let it be replaced', async () => {
+    const path = home.write('.cursor/mcp.json', JSON_ENTRY);
+    chmodSync(path, 0o444);
+    expect(await change(await plansFor('cursor'))).toEqual([
+      'refused: it is read-only; make it writable first if Trunkline may change it',
+    ]);
+    expect(content('.cursor/mcp.json')).toBe(JSON_ENTRY);
+  });
+
   it.skipIf(process.platform === 'win32')(
     'F119: if it is a link out of the home folder, a link to nothing, or a pipe',
     async () => {

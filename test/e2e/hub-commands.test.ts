@@ -92,6 +92,14 @@ describe('without a running hub', () => {
     },
   );
 
+  it('status names the setting that makes clients share one, where they do not', async () => {
+    place.env.TRUNKLINE_HUB = '';
+    const { code, stderr } = await place.run(['status']);
+    expect({ code, stderr }).toEqual({ code: 3, stderr: expect.stringContaining('`gateway: { hub: auto }`') });
+    expect(stderr).not.toContain('The next client that connects starts one');
+    expect((await place.run(['logs'])).stderr).toContain('`gateway: { hub: auto }`');
+  });
+
   it('logs says that there is no log, and stop that there is nothing to stop', async () => {
     const logs = await place.run(['logs']);
     expect(logs.code).toBe(3);

@@ -45,6 +45,22 @@ describe('the call log', () => {
     expect(three?.session).not.toBe(one?.session);
   });
 
+  it('has the members that the page about commands lists', async () => {
+    const failed = {
+      ...CALL,
+      reason: 'timeout',
+      params: { text: '{}', isCut: false },
+      result: { text: '{}', isCut: false },
+    };
+    const [line = ''] = await logged([failed], true);
+    const page = readFileSync(join(import.meta.dirname, '../../docs/commands.md'), 'utf8');
+    const [, row = ''] = /^\| `activity` \| (the lines of .*)$/m.exec(page) ?? [];
+    for (const member of Object.keys(JSON.parse(line))) expect(row).toMatch(new RegExp(`["\`]${member}["\`]`));
+    const [, always = ''] = /`(\{[^`]*\})`/.exec(row) ?? [];
+    const listed = [...always.matchAll(/"(\w+)"/g)].map(([, member]) => member);
+    expect(Object.keys(JSON.parse(line))).toEqual(expect.arrayContaining(listed));
+  });
+
   it('has arguments and results without secrets, and cut, with no half of a secret at the cut', async () => {
     const long = { text: `${'x'.repeat(16_380)}some`, isCut: true };
     const call = { ...CALL, params: { text: '{"key":"some-secret-1"}', isCut: false }, result: long };
