@@ -254,7 +254,7 @@ export function compose(options: ComposeOptions): Composition {
       if (activeConfig.notice !== notice) apply(NOTHING_REPLACED, notice, before.gateway.restartTool);
       return isNews;
     },
-    cachedListsShown: () => instances.cachedListsShown(),
+    cachedListsShown: () => instances.cachedListsShown((backend) => !gateway.pool.isUnclaimed(backend)),
     start: async () => {
       const services = await processes.load();
       await Promise.all([instances.load(services), processes.prepare()]);

@@ -204,9 +204,10 @@ export class SupervisedBackends {
     };
   }
 
-  /** Resolves when the cached catalogues of all instances are offered. */
-  async cachedListsShown(): Promise<void> {
-    await Promise.all([...this.#instances.values()].map(({ shown }) => shown));
+  /** Resolves when the cached catalogues of these instances are offered. One without a client never offers any. */
+  async cachedListsShown(isClaimed: (backend: Backend) => boolean): Promise<void> {
+    const claimed = [...this.#instances.values()].filter(({ backend }) => isClaimed(backend));
+    await Promise.all(claimed.map(({ shown }) => shown));
   }
 
   /** The facts about a backend and its server, for the status. */
