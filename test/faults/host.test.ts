@@ -63,7 +63,7 @@ describe('a machine without descriptors left', () => {
 });
 
 describe('a clock that jumps', () => {
-  it('F57: has no effect: while Trunkline serves, only the age of files, the log and recordings use the time of day', () => {
+  it('F57: has no effect: while Trunkline serves, only the age of files, the log, recordings and notes for the doctor use the time of day', () => {
     const src = join(import.meta.dirname, '..', '..', 'src');
     const files = readdirSync(src, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.ts'));
     const code = (file: string) => readFileSync(join(src, file), 'utf8').replace(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, '');
@@ -73,6 +73,7 @@ describe('a clock that jumps', () => {
     expect(serving.filter((file) => /\bDate\b|hrtime/.test(code(file))).sort()).toEqual([
       join('app', 'hub-commands.ts'),
       join('app', 'hub-process.ts'),
+      join('app', 'note-front.ts'),
       join('cache', 'cache-folder.ts'),
       join('cache', 'era-verdicts.ts'),
       join('hub', 'attach', 'find-hub.ts'),
