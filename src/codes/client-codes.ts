@@ -1,4 +1,5 @@
 import type { CodeTable } from './code-entry.js';
+import { REFUSED_NAME_CODES } from './refused-name-codes.js';
 
 /** What can be wrong between the clients and Trunkline, and with its own processes and files. */
 export const CLIENT_CODES = {
@@ -170,19 +171,7 @@ export const CLIENT_CODES = {
       'Two Trunklines run the servers of one configuration: they take twice the memory, and may lock each other out.',
     remedy: 'End one of them, and let its clients use the other.',
   },
-  'TL-HTTP-HOST-REFUSED': {
-    level: 'warn',
-    means:
-      'Trunkline over HTTP has refused requests, because it is not allowed to answer to the name in their Host header.',
-    remedy:
-      'If clients of yours use this name for Trunkline, allow it as they send it: `--allowed-host NAME`. Otherwise do nothing: a web page may have tried to reach Trunkline.',
-  },
-  'TL-HTTP-ORIGIN-REFUSED': {
-    level: 'warn',
-    means: 'Trunkline over HTTP has refused requests of web pages, because their Origin is not allowed.',
-    remedy:
-      'If you know this web page and want it to use your tools, allow it: `--allowed-origin ORIGIN`. Otherwise do nothing: Trunkline has kept it away.',
-  },
+  ...REFUSED_NAME_CODES,
   'TL-TOKEN-EXPOSED': {
     level: 'fail',
     means: 'Other users can read a secret file of Trunkline.',

@@ -1,4 +1,4 @@
-import { CODES } from '../../codes/codes.js';
+import { REFUSED_NAME_CODES } from '../../codes/refused-name-codes.js';
 import type { RefusedName } from '../../observe/events/events.js';
 import type { RefusedNameReport } from './status-report.js';
 
@@ -31,5 +31,12 @@ export class RefusedNames {
 
 export function reportRefusedName({ header, count, last, at }: CountedName, now: number): RefusedNameReport {
   const code = CODE_OF[header];
-  return { header, count, last, secondsAgo: Math.round((now - at) / 1_000), code, advice: CODES[code].remedy };
+  return {
+    header,
+    count,
+    last,
+    secondsAgo: Math.round((now - at) / 1_000),
+    code,
+    advice: REFUSED_NAME_CODES[code].remedy,
+  };
 }
