@@ -62,6 +62,7 @@ const ATTACH = [
 
 /** What must not be loaded before the first list is answered: it is most of what there is to load. */
 const LATER = [
+  'src/codes/codes.ts',
   ...['src/config/check-file.ts', 'src/config/schema.ts', 'src/config/fields.ts', 'src/config/yaml-source.ts'],
   ...[
     'src/config/http-settings.ts',
