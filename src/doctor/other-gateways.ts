@@ -14,7 +14,7 @@ export interface OtherGatewaysFacts {
   readonly machine: Pick<Machine, 'program'>;
 }
 
-/** Other gateways that run now, whoever has started them, and which servers of Trunkline they run, too. */
+/** Other gateways that run now, started by a client or by a person, and the servers of Trunkline that they run, too. */
 export function checkOtherGateways({ processes, servers, gatewayOf, machine }: OtherGatewaysFacts): Finding[] {
   const tree = new Tree(processes);
   const names = new Map(processes.map((each) => [each, gatewayOf(each.words)]));
@@ -39,7 +39,7 @@ export function checkOtherGateways({ processes, servers, gatewayOf, machine }: O
   });
 }
 
-/** Whether a command line runs this server, whoever installed it. */
+/** Whether a command line runs this server, from any installation of its package. */
 function runs(words: readonly string[], { child, package: used }: ServerConfig): boolean {
   if (used !== undefined) {
     const { name } = used.request;

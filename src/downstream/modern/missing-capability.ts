@@ -57,7 +57,7 @@ export function withCapabilities(one: Capabilities, other: Capabilities): Capabi
 
 /**
  * The error that revision 2026-07-28 wants in place of a server's own failure: it names the capabilities. What the server
- * said stays byte for byte: the data of its error beside them, or its whole result as `result`.
+ * said stays byte for byte, unless it is nested too deep: the data of its error beside them, or its whole result as `result`.
  */
 export function lackingCapability(
   { bytes, result, error }: ResponseEnvelope,
@@ -68,11 +68,16 @@ export function lackingCapability(
   const said = error === undefined ? textOf(bytes, result) : messageOf(bytes, error);
   const message = said === undefined ? because : `${because}. The server said: ${said}`;
   const capabilities = toBytes(`"requiredCapabilities":${JSON.stringify(required)}`);
-  const head = `{"jsonrpc":"2.0","id":0,"error":{"code":${MISSING_CAPABILITY},"message":${JSON.stringify(message)},"data":`;
-  const data = error === undefined ? dataWith(capabilities, bytes, result, edits) : dataOf(capabilities, bytes, error);
-  const response = scan(join([toBytes(head), data, CLOSE_TWICE]));
-  if (response.kind !== 'response') throw new Error('The error that was made is none');
-  return response;
+  const head = toBytes(
+    `{"jsonrpc":"2.0","id":0,"error":{"code":${MISSING_CAPABILITY},"message":${JSON.stringify(message)},"data":`,
+  );
+  const whole = error === undefined ? dataWith(capabilities, bytes, result, edits) : dataOf(capabilities, bytes, error);
+  // In the data, what the server said may be nested too deep for a message.
+  for (const data of [whole, join([OPEN, capabilities, CLOSE])]) {
+    const response = scan(join([head, data, CLOSE_TWICE]));
+    if (response.kind === 'response') return response;
+  }
+  throw new Error('The error that was made is none');
 }
 
 /** The data of the server's error, with the capabilities. */

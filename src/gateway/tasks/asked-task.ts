@@ -1,4 +1,6 @@
 import type { Exchange } from '../../downstream/port.js';
+import { withErrorBoundaryAsync } from '../../errors/error-boundary.js';
+import { internalError } from '../../errors/internal-error.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
 import { METHODS } from '../../mcp/methods.js';
 import { isModernRevision } from '../../mcp/revisions.js';
@@ -47,12 +49,13 @@ export function updated(exchange: Exchange, backend: Backend, tasks: Tasks): boo
   else {
     // Nobody has asked about the task since its server started, which may be a later process than that of the task.
     const known = connection.request(METHODS.getTask, { taskId }, backend.dispatcher.listTimeouts);
-    void known.then((outcome) => {
+    const updating = known.then((outcome) => {
       if (exchange.isSettled) return;
       const isKnown = outcome.kind === 'answered' && outcome.response.result !== undefined;
       if (isKnown) answer(exchange, backend, tasks, taskId);
       else exchange.fail(outcome.kind === 'answered' ? UNKNOWN_TASK : SILENT);
     });
+    void withErrorBoundaryAsync(updating, tasks.onInternalError, () => exchange.fail(internalError()));
   }
   return true;
 }

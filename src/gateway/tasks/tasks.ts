@@ -36,9 +36,11 @@ export class Tasks {
   readonly ofServers: ServerTasks;
   readonly ofClients: ClientTasks;
   readonly watches: TaskWatches;
+  readonly onInternalError: OnInternalError | undefined;
 
   constructor({ clock, seal, runSeal, isPersonal, onInternalError }: TasksOptions) {
     this.clock = clock;
+    this.onInternalError = onInternalError;
     this.ofServers = new ServerTasks({ seal, isPersonal });
     this.ofClients = new ClientTasks(runSeal);
     this.watches = new TaskWatches({ clock, ofServers: this.ofServers, onInternalError });

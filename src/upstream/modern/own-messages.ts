@@ -15,17 +15,22 @@ export function ownRequest(scan: ScanEnvelope, method: string, params?: Uint8Arr
   return new EnvelopeRequest(envelope);
 }
 
-/** A notification. `params` must be serializable, or bytes of JSON; `undefined` omits the member. */
-export function ownNotification(
+/** A notification. `params` must be serializable; `undefined` omits the member. */
+export function ownNotification(scan: ScanEnvelope, method: string, params?: object): NotificationEnvelope {
+  const envelope = notificationWith(scan, method, params && toBytes(JSON.stringify(params)));
+  if (envelope === undefined) throw new Error(`Not a notification: ${method}`);
+  return envelope;
+}
+
+/** A notification with params that a server has written, as JSON; `undefined` if no client could read it. */
+export function notificationWith(
   scan: ScanEnvelope,
   method: string,
-  params?: Uint8Array | object,
-): NotificationEnvelope {
-  const head = `{"jsonrpc":"2.0","method":${JSON.stringify(method)}`;
-  const text = params === undefined || params instanceof Uint8Array ? params : toBytes(JSON.stringify(params));
-  const envelope = scan(join([toBytes(head), ...(text === undefined ? [] : [toBytes(',"params":'), text]), CLOSE]));
-  if (envelope.kind !== 'notification') throw new Error(`Not a notification: ${method}`);
-  return envelope;
+  params: Uint8Array | undefined,
+): NotificationEnvelope | undefined {
+  const head = toBytes(`{"jsonrpc":"2.0","method":${JSON.stringify(method)}`);
+  const envelope = scan(join([head, ...(params === undefined ? [] : [toBytes(',"params":'), params]), CLOSE]));
+  return envelope.kind === 'notification' ? envelope : undefined;
 }
 
 /** A response with a result or an error, as JSON. */

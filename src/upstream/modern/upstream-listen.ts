@@ -15,7 +15,7 @@ import type { Channel } from '../dialect.js';
 import type { Outcome, SentRequest, UpstreamListener } from '../port.js';
 import { Leg } from './leg.js';
 import { ListenSubjects, type Subject } from './listen-subjects.js';
-import { ownNotification, ownRequest } from './own-messages.js';
+import { notificationWith, ownNotification, ownRequest } from './own-messages.js';
 import type { RequestMeta } from './request-meta.js';
 
 export interface UpstreamListenOptions {
@@ -189,8 +189,8 @@ export class UpstreamListen {
     const tell = (method: string, params?: object) => listener.notification(ownNotification(scan, method, params));
     for (const { wish, method } of this.#lists) if (lists[wish] === true) tell(method);
     const kind = 'resourceSubscriptions';
-    const uris = [...stream.subjects.namesOf(kind)].filter((name) => agreed.has({ kind, name }));
-    for (const uri of uris) tell(METHODS.resourceUpdated, { uri });
+    for (const uri of stream.subjects.namesOf(kind))
+      if (agreed.has({ kind, name: uri })) tell(METHODS.resourceUpdated, { uri });
     this.#reportStates(stream);
   }
 
@@ -206,9 +206,10 @@ export class UpstreamListen {
     const { bytes, result, tokens } = outcome.response;
     const isForgotten = result === undefined && errorOf(outcome).code === RPC_CODES.invalidParams;
     if (isForgotten || isTerminal(bytes, tokens.resultStatus)) this.#subjects.delete({ kind: 'taskIds', name: taskId });
-    if (result === undefined) return;
+    if (result === undefined || !isObject(bytes, result)) return;
     const change = (name: string) => (name === 'resultType' || name === '_meta' ? REMOVED : undefined);
-    listener.notification(ownNotification(scan, METHODS.taskState, rewriteObject(bytes, result, { change })));
+    const state = notificationWith(scan, METHODS.taskState, rewriteObject(bytes, result, { change }));
+    if (state !== undefined) listener.notification(state);
   }
 
   /** A stream has ended: the server ended it, did not open it, or the gateway does not need it any more. */
@@ -262,7 +263,6 @@ export class UpstreamListen {
 
 /** Nobody waits for the answer, which comes when the stream ends. */
 const STANDING = { idleMs: Number.POSITIVE_INFINITY, maxMs: Number.POSITIVE_INFINITY };
-
 const STATE_TIMEOUTS = { idleMs: ACKNOWLEDGE_MS, maxMs: ACKNOWLEDGE_MS };
 
 /** The lists whose changes a stream can report. */

@@ -36,6 +36,13 @@ describe('a call whose legacy server asks for what its client does not declare',
     expect(data()).toEqual(required);
   });
 
+  it('gets the capability alone if what its server said is nested too deep for the data', () => {
+    const deep = (levels: number): unknown => (levels === 0 ? 1 : [deep(levels - 1)]);
+    const { error } = answered([sampling()], { result: { ...FAILED, vendor: deep(509) } });
+    expect(error).toMatchObject({ code: -32021, data: { requiredCapabilities: { sampling: {} } } });
+    expect(error.data).not.toHaveProperty('result');
+  });
+
   it('names all that is missing, in the mode that is missing', () => {
     const url = new Asked('elicitation/create', { mode: 'url', url: 'https://a.test', message: 'Log in' });
     const asked = [sampling(), elicitation(), url];

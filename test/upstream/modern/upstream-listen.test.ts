@@ -263,6 +263,20 @@ describe('the states of a task', () => {
     expect(texts()).toEqual(['{"jsonrpc":"2.0","method":"notifications/tasks","params":{"taskId":"t","n":1.0}}']);
   });
 
+  it.each(['"text"', '[1]', 'null', '{"taskId":"t","uri":1,"uri":2}'])(
+    'F201: are not reported from a server that answers %s, which does no harm',
+    async (result) => {
+      const { acknowledge, last, say, advance, texts, output } = await watching();
+      await acknowledge();
+      await say({ jsonrpc: '2.0', id: last().id, result: { resultType: 'complete' } });
+      await advance(1_000);
+      await acknowledge();
+      const { id } = output.messages.find(({ method }) => method === 'tasks/get') ?? {};
+      await say(`{"jsonrpc":"2.0","id":${id},"result":${result}}`);
+      expect(texts()).toEqual([]);
+    },
+  );
+
   it('are asked for until the task has ended, which the server may forget then', async () => {
     const { acknowledge, notify, last, listens, subscription } = await watching();
     await acknowledge();
