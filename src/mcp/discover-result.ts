@@ -5,10 +5,7 @@ import { REMOVED, rewriteObject } from '../json/rewrite-object.js';
 import { join } from '../jsonrpc/message.js';
 import type { ResponseEnvelope } from './envelope.js';
 import { type InitializeResult, toInitializeResult } from './initialize-result.js';
-import { isModernRevision, type ModernRevision } from './revisions.js';
-
-/** The code of the error for a request in a revision that the server does not support. */
-export const UNSUPPORTED_REVISION = -32022;
+import { isModernRevision, MODERN_CODES, type ModernRevision } from './revisions.js';
 
 /** A server's answer to `server/discover`. */
 export interface DiscoverResult {
@@ -64,7 +61,7 @@ const MAX_SERVER_INFO_BYTES = 4 * 1024;
 /** The modern revision that an error offers instead of the requested one; `undefined` if the error is another one. */
 export function offeredRevision({ bytes, error }: ResponseEnvelope): ModernRevision | undefined {
   const value = error === undefined ? undefined : parseJson(readText(bytes, error));
-  if (!isRecord(value) || value.code !== UNSUPPORTED_REVISION || !isRecord(value.data)) return undefined;
+  if (!isRecord(value) || value.code !== MODERN_CODES.unsupportedRevision || !isRecord(value.data)) return undefined;
   const { supported } = value.data;
   return Array.isArray(supported) ? knownIn(supported) : undefined;
 }

@@ -49,3 +49,6 @@ export function resourceNotFoundCode(revision: string | undefined): number {
 export function isOlder(revision: string, than: string): boolean {
   return revision < than;
 }
+
+/** The error codes of revision 2026-07-28 that go with the status 400 over HTTP. */
+export const MODERN_CODES = { headerMismatch: -32020, missingCapability: -32021, unsupportedRevision: -32022 } as const;

@@ -3,6 +3,7 @@ import { isNumber, isString, readString, readText, type Span, valuesAt } from '.
 import { RPC_CODES, type RpcError } from '../../jsonrpc/rpc-error.js';
 import type { Envelope, NotificationEnvelope, Rejection, RequestEnvelope } from '../../mcp/envelope.js';
 import { METHODS } from '../../mcp/methods.js';
+import { MODERN_CODES } from '../../mcp/revisions.js';
 import type { MirroredParam } from '../port.js';
 import type { Refusal } from './refusal.js';
 
@@ -11,9 +12,6 @@ import type { Refusal } from './refusal.js';
  * header that says something else than the body is refused: the proxy has decided about another request than the one
  * that would be served. See "Request Metadata" on the page basic/transports/streamable-http.
  */
-
-/** The error codes of revision 2026-07-28 that go with the status 400. */
-export const MODERN_CODES = { headerMismatch: -32020, missingCapability: -32021, unsupportedRevision: -32022 } as const;
 
 type Message = RequestEnvelope | NotificationEnvelope;
 

@@ -3,6 +3,7 @@ import type { Answer } from '../../jsonrpc/message.js';
 import { RPC_CODES } from '../../jsonrpc/rpc-error.js';
 import type { Envelope, RequestEnvelope } from '../../mcp/envelope.js';
 import { METHODS } from '../../mcp/methods.js';
+import { MODERN_CODES } from '../../mcp/revisions.js';
 import type { Clock } from '../../timing/clock.js';
 import type { Deadlines, Due } from '../../timing/deadlines.js';
 import type { MirroredParam } from '../port.js';
@@ -12,7 +13,6 @@ import type { HttpClientSession } from './http-session.js';
 import type { HttpLimits } from './limits.js';
 import { PostStream } from './post-stream.js';
 import type { Refusal } from './refusal.js';
-import { MODERN_CODES } from './request-metadata.js';
 
 export interface SessionlessClientOptions {
   readonly client: HttpClientSession;

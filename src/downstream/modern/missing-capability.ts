@@ -15,10 +15,11 @@ import { join } from '../../jsonrpc/message.js';
 import { RpcError } from '../../jsonrpc/rpc-error.js';
 import type { RequestEnvelope, ResponseEnvelope, ScanEnvelope } from '../../mcp/envelope.js';
 import { METHODS } from '../../mcp/methods.js';
+import { MODERN_CODES } from '../../mcp/revisions.js';
 import { declaresTasks, TASKS_EXTENSION } from '../../mcp/task-extension.js';
 
-/** The error code of a request that needs what its client did not declare. Over HTTP, its status is 400. */
-const MISSING_CAPABILITY = -32021;
+/** The error code of a request that needs what its client did not declare. */
+const { missingCapability: MISSING_CAPABILITY } = MODERN_CODES;
 
 /** Beyond this, what the server said is only in the data of the error. */
 const MAX_QUOTED = 500;

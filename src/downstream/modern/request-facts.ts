@@ -14,11 +14,8 @@ import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
 import type { ClientProfile } from '../../mcp/client-profile.js';
 import type { RequestEnvelope } from '../../mcp/envelope.js';
 import { isLogLevel } from '../../mcp/log-levels.js';
-import { isModernRevision, LATEST_LEGACY_REVISION, MODERN_REVISIONS } from '../../mcp/revisions.js';
+import { isModernRevision, LATEST_LEGACY_REVISION, MODERN_CODES, MODERN_REVISIONS } from '../../mcp/revisions.js';
 import type { Exchange } from '../port.js';
-
-/** The error code for a revision that the gateway does not serve. */
-const UNSUPPORTED_REVISION = -32022;
 
 /** Why the gateway cannot serve a request without a handshake; `undefined` if its `_meta` has what is required. */
 export function refusedFacts({ bytes, tokens }: RequestEnvelope): RpcError | undefined {
@@ -27,7 +24,7 @@ export function refusedFacts({ bytes, tokens }: RequestEnvelope): RpcError | und
   const requested = readString(bytes, eraVersion);
   if (!isModernRevision(requested)) {
     const data = { supported: MODERN_REVISIONS, requested };
-    return new RpcError(UNSUPPORTED_REVISION, 'Unsupported protocol version', data);
+    return new RpcError(MODERN_CODES.unsupportedRevision, 'Unsupported protocol version', data);
   }
   if (eraCapabilities === undefined || !isObject(bytes, eraCapabilities)) {
     return missing('clientCapabilities', 'an object');

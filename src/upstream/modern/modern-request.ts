@@ -2,10 +2,10 @@ import { readText, toBytes } from '../../json/json-text.js';
 import type { Edit } from '../../json/splice.js';
 import { join, notificationMessage } from '../../jsonrpc/message.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
-import { UNSUPPORTED_REVISION } from '../../mcp/discover-result.js';
 import type { NotificationEnvelope, ResponseEnvelope, ScanEnvelope } from '../../mcp/envelope.js';
 import { METHODS } from '../../mcp/methods.js';
 import type { RelayedRequest } from '../../mcp/relayed-request.js';
+import { MODERN_CODES } from '../../mcp/revisions.js';
 import type { Cancel, Clock } from '../../timing/clock.js';
 import type { Channel } from '../dialect.js';
 import type { CloseReason, EndedBecause, Outcome, RequestHandler, RequestTimeouts, SentRequest } from '../port.js';
@@ -132,7 +132,7 @@ export class ModernRequest implements RequestHandler, SentRequest {
   #failed(response: ResponseEnvelope, outcome: Outcome): void {
     const { errorCode } = response.tokens;
     const isUnsupported =
-      errorCode !== undefined && readText(response.bytes, errorCode) === String(UNSUPPORTED_REVISION);
+      errorCode !== undefined && readText(response.bytes, errorCode) === String(MODERN_CODES.unsupportedRevision);
     if (!isUnsupported) {
       this.#settle(outcome);
     } else if (!this.#hasReselected && this.#context.reselect(response)) {
