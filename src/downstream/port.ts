@@ -68,10 +68,10 @@ export interface GatewaySession extends GatewayDescription {
   /** How a list of this kind that is read now may be cached. */
   caching(kind: ListKind): ListCaching;
   /**
-   * The initialize result of the one server that the client sees unchanged, or why that server does not start. Absent
-   * for a client that sees all servers.
+   * What the process of the one server that the client sees unchanged says about itself, or why that server does not start.
+   * `undefined` for a client that sees all servers.
    */
-  readonly initializeResult: Promise<ServerHandshake> | undefined;
+  handshake(): Promise<ServerHandshake> | undefined;
   /** What calls of a tool repeat in the headers of a transport that has some, by the name that the client uses. */
   mirroredParams(tool: string): readonly MirroredParam[];
   /** Serves one request. */

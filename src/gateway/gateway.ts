@@ -28,7 +28,7 @@ import { LogLevelRouter } from './reverse/log-level-router.js';
 import { NotificationRouter } from './reverse/notification-router.js';
 import { ServerRequests } from './reverse/server-requests.js';
 import { Subscriptions } from './reverse/subscriptions.js';
-import { handshakeOf, serverHandshake } from './server-handshake.js';
+import { handshakeOf, onlyHandshake } from './server-handshake.js';
 import { Tasks } from './tasks/tasks.js';
 
 /** A connected client. */
@@ -118,13 +118,13 @@ export class Gateway implements GatewayPort {
   open(client: DownstreamClient, facts: ClientFacts): GatewaySession {
     const viewName = this.#viewNameFor(facts);
     const named = this.#named(viewName);
+    const isAlone = facts.server !== undefined;
     const backends = this.#backends.join(client, facts, named);
-    const view = this.#views.of(backends, { isAlone: facts.server !== undefined, named });
+    const view = this.#views.of(backends, { isAlone, named });
     view.clients.add(client);
     const connected: Connected = { facts, viewName, view };
     this.#clients.set(client, connected);
     this.#report('client.connected', connected);
-    const only = facts.server === undefined ? undefined : backends[0];
     const description = () => this.#description(connected.view.backends.values(), connected.view.named);
     return {
       get offered() {
@@ -134,13 +134,13 @@ export class Gateway implements GatewayPort {
         return description().instructions;
       },
       caching: (kind) => connected.view.lists.caching(kind, this.#settings.views?.areNone !== false),
-      initializeResult: only && serverHandshake(only, this.#settings.startupWaitMs),
+      handshake: () => (isAlone ? onlyHandshake(connected.view.backends, this.#settings.startupWaitMs) : undefined),
       mirroredParams: (tool) => connected.view.catalogs.tools.resolve(tool)?.mirroredParams ?? [],
       serve: (this.#options.calls ?? NO_CALLS).session(connected),
       watchTask: (name, settled) => this.#tasks.watches.watch({ client, name, settled }, connected.view.backends),
       notified: (notification) => {
         const all = [...connected.view.backends.values(), ...this.#drainingOf(client)];
-        this.#notifications.fromClient(client, all, notification, only !== undefined);
+        this.#notifications.fromClient(client, all, notification, isAlone);
       },
       close: () => this.#left(client),
     };

@@ -80,7 +80,6 @@ interface Opened {
 class PendingSession implements GatewaySession {
   readonly offered: GatewayDescription['offered'];
   readonly instructions: string;
-  readonly initializeResult = undefined;
   readonly #client: DownstreamClient;
   readonly #facts: ClientFacts;
   readonly #onClosed: () => void;
@@ -104,6 +103,11 @@ class PendingSession implements GatewaySession {
   serve(exchange: Exchange): void {
     if (this.#queued.length < MAX_QUEUED) this.#queued.push(exchange);
     else exchange.fail(new RpcError(RPC_CODES.internalError, 'Trunkline is still starting'));
+  }
+
+  /** A client that sees one server alone connects over HTTP, where the gateway exists before its clients. */
+  handshake(): undefined {
+    return undefined;
   }
 
   /** The tools are not known yet. */

@@ -7,11 +7,20 @@ import type { Backend } from './registry/backend.js';
 /** A client of one server alone waits at least this long for its start, as a client that starts the server itself does. */
 const START_WAIT_MS = 30_000;
 
+/** The handshake of the only backend that a client sees; see `serverHandshake`. `undefined` if it sees none. */
+export function onlyHandshake(
+  backends: ReadonlyMap<unknown, Backend>,
+  waitMs: number,
+): Promise<ServerHandshake> | undefined {
+  const [only] = backends.values();
+  return only && serverHandshake(only, waitMs);
+}
+
 /**
  * The initialize result of a backend's process as soon as the process has sent it; or why there is none within `waitMs`
  * milliseconds, but at least 30 s.
  */
-export async function serverHandshake(backend: Backend, waitMs: number): Promise<ServerHandshake> {
+async function serverHandshake(backend: Backend, waitMs: number): Promise<ServerHandshake> {
   const reason = await backend.untilOpen(Math.max(waitMs, START_WAIT_MS));
   const { openConnection: connection } = backend;
   if (connection !== undefined) {

@@ -46,6 +46,16 @@ const LEGACY_REQUESTS: ReadonlySet<string> = new Set([
   ...Object.values(LISTS).map(({ method }) => method),
 ]);
 
+/** Whether some revision defines the notification. */
+export function isDefinedNotification(method: string): boolean {
+  return DEFINED_NOTIFICATIONS.has(method);
+}
+
+const DEFINED_NOTIFICATIONS: ReadonlySet<string> = new Set([
+  ...Object.values(METHODS),
+  ...Object.values(LISTS).map(({ changed }) => changed),
+]);
+
 /** Requests that MCP defines as free of side effects, so that they may be repeated. */
 export function isRepeatable(method: string): boolean {
   return REPEATABLE_METHODS.has(method) || requestedList(method) !== undefined;

@@ -28,6 +28,8 @@ export class PlayedGateway implements GatewayPort {
   readonly exchanges: Exchange[] = [];
   readonly clients: DownstreamClient[] = [];
   readonly facts: ClientFacts[] = [];
+  /** The names of the clients whose servers get a notification, each with its method. */
+  readonly notified: [unknown, string][] = [];
   closed = 0;
   caching: ListCaching = { isSettled: true, freshMs: Number.POSITIVE_INFINITY, isPublic: false };
 
@@ -43,10 +45,12 @@ export class PlayedGateway implements GatewayPort {
       instructions: '',
       caching: () => this.caching,
       mirroredParams: () => [],
-      initializeResult: undefined,
+      handshake: () => undefined,
       serve: (exchange) => this.exchanges.push(exchange),
       watchTask: () => () => {},
-      notified: () => {},
+      notified: ({ method }) => {
+        this.notified.push([facts.profile.clientInfo.name, method]);
+      },
       close: () => {
         this.closed += 1;
       },

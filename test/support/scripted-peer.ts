@@ -87,7 +87,7 @@ export abstract class ScriptedPeer {
   /** Answers for discovery and for subscriptions, which never end. */
   #readModern({ id, method, params }: Message): void {
     const { capabilities } = this.initializeResult;
-    const { serverInfo } = this.#hello;
+    const { serverInfo, instructions } = this.#hello;
     if (method === 'server/discover') {
       const result = {
         resultType: 'complete',
@@ -95,6 +95,7 @@ export abstract class ScriptedPeer {
         capabilities,
         ttlMs: 0,
         cacheScope: 'private',
+        ...(instructions && { instructions }),
         ...(serverInfo && { _meta: { 'io.modelcontextprotocol/serverInfo': serverInfo } }),
       };
       this.say({ jsonrpc: '2.0', id, result });

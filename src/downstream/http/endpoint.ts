@@ -29,7 +29,7 @@ import {
   UNKNOWN_SESSION,
   unknownEndpoint,
 } from './refusal.js';
-import { refusedBy, refuseMetadata, refuseParams } from './request-metadata.js';
+import { isForServers, refusedBy, refuseMetadata, refuseParams, refuseUnreadable } from './request-metadata.js';
 import { Session } from './session.js';
 import { SessionlessClient } from './sessionless-client.js';
 import type { SessionlessClients } from './sessionless-clients.js';
@@ -137,7 +137,9 @@ export class Endpoint {
     if (opening !== undefined && begins) return this.#initialize(request, reply, message);
     const unknown = opening?.kind === 'request' ? this.#unknownMethod(opening) : undefined;
     if (unknown !== undefined) return this.refuse(request, reply, unknown);
-    const isBatch = opening?.kind === 'rejected' && opening.reason === 'batch';
+    const unreadable = opening?.kind === 'rejected' ? refuseUnreadable(opening) : undefined;
+    if (unreadable !== undefined) return this.refuse(request, reply, unreadable);
+    const isBatch = opening?.kind === 'rejected';
     const session = this.#session(request, isBatch ? BATCH_WITHOUT_SESSION : MISSING_SESSION);
     if (!(session instanceof Session)) return this.refuse(request, reply, session);
     return this.#respond(reply, (response) => session.post(message, response));
@@ -149,11 +151,11 @@ export class Endpoint {
     const { headers } = request;
     const refusal = refuseMetadata(message, headers, (asked) => core.refusalWithoutSession(asked));
     if (refusal !== undefined) return this.refuse(request, reply, refusal);
-    // Such a notification could only concern what a session remembers.
-    if (message.kind !== 'request') return reply.code(202).send();
+    if (message.kind !== 'request' && !isForServers(message)) return reply.code(202).send();
     const client = sessionless.of(principalOf(request), endpointOf(request));
     if (!(client instanceof SessionlessClient)) return this.refuse(request, reply, client);
-    const mismatch = refuseParams(message, headers, client.mirroredParams(message));
+    const mismatch =
+      message.kind === 'request' ? refuseParams(message, headers, client.mirroredParams(message)) : undefined;
     if (mismatch !== undefined) return this.refuse(request, reply, mismatch);
     return this.#respond(reply, (response) => client.post(message, response));
   }

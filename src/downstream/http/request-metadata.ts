@@ -24,12 +24,26 @@ export function refuseMetadata(
   headers: IncomingHttpHeaders,
   refusalOf: (request: RequestEnvelope) => RpcError | undefined,
 ): Refusal | undefined {
-  if (message.kind === 'rejected' && message.reason !== 'batch') return { ...NO_JSON_RPC, ...codeOf(message) };
-  if (message.kind === 'rejected' || message.kind === 'response') return NO_MESSAGE;
+  if (message.kind === 'rejected') return refuseUnreadable(message) ?? NO_MESSAGE;
+  if (message.kind === 'response') return NO_MESSAGE;
   const refusal = refuseRevision(message, headers);
   if (refusal !== undefined) return refusal;
   const error = message.kind === 'request' ? refusalOf(message) : undefined;
   return error === undefined ? refuseNames(message, headers) : refusedBy(error, message);
+}
+
+/** Why a body outside of a session that is no message is refused; `undefined` for a batch, which holds messages. */
+export function refuseUnreadable(rejection: Rejection): Refusal | undefined {
+  return rejection.reason === 'batch' ? undefined : { ...NO_JSON_RPC, ...codeOf(rejection) };
+}
+
+/**
+ * Whether a notification without a session goes to servers: it states its client, as requests do. A cancellation does not,
+ * because the id that it names may be that of another program's request.
+ */
+export function isForServers(message: Envelope | Rejection): message is NotificationEnvelope {
+  const { kind } = message;
+  return kind === 'notification' && message.method !== METHODS.cancelled && message.tokens.eraVersion !== undefined;
 }
 
 /** Refuses `Mcp-Param-` headers that say something else than the arguments of the call. */

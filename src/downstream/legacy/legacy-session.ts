@@ -218,14 +218,14 @@ class LegacySession implements DownstreamClient, EraSession {
     const { server, view, origin } = this.#transport;
     const gatewaySession = gateway.open(this, { profile, server, view, origin });
     this.#gatewaySession = gatewaySession;
-    const { initializeResult } = gatewaySession;
-    if (initializeResult === undefined) {
+    const handshake = gatewaySession.handshake();
+    if (handshake === undefined) {
       const { revision, result } = ownResult(profile.protocolVersion, gatewaySession, serverInfo);
       this.#revision = revision;
       reply.answer(resultMessage(id, result));
       return;
     }
-    const answered = this.#initializeAsServer({ id, profile, reply }, gatewaySession, initializeResult);
+    const answered = this.#initializeAsServer({ id, profile, reply }, gatewaySession, handshake);
     void withErrorBoundaryAsync(answered, this.#options.onInternalError, () =>
       reply.answer(errorMessage(id, internalError())),
     );
@@ -235,9 +235,9 @@ class LegacySession implements DownstreamClient, EraSession {
   async #initializeAsServer(
     { id, profile, reply }: PendingInitialize,
     gatewaySession: GatewaySession,
-    initializeResult: Promise<ServerHandshake>,
+    promised: Promise<ServerHandshake>,
   ) {
-    const handshake = await initializeResult;
+    const handshake = await promised;
     if (this.#phase === 'closed') return;
     if (handshake.kind === 'initialized') {
       const { revision, result } = serverResult(profile.protocolVersion, handshake);

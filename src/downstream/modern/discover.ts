@@ -1,28 +1,89 @@
-import { toBytes } from '../../json/json-text.js';
+import { type OnInternalError, withErrorBoundaryAsync } from '../../errors/error-boundary.js';
+import { internalError } from '../../errors/internal-error.js';
+import { isRecord } from '../../json/is-record.js';
+import { readText, toBytes } from '../../json/json-text.js';
+import { rawId } from '../../jsonrpc/id-key.js';
+import { errorMessage, resultMessage } from '../../jsonrpc/message.js';
+import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
 import type { RequestEnvelope } from '../../mcp/envelope.js';
 import { METHODS } from '../../mcp/methods.js';
 import { MODERN_REVISIONS } from '../../mcp/revisions.js';
 import { declaredCapabilities, type ServerInfo } from '../declared-capabilities.js';
-import type { GatewayPort } from '../port.js';
-import type { TransportSession } from '../transport.js';
+import { declaredExtensions } from '../declared-extensions.js';
+import { describeFailure } from '../failure.js';
+import type { GatewayPort, ServerHandshake } from '../port.js';
+import type { ReplyChannel, TransportSession } from '../transport.js';
 import { ModernForm } from './modern-form.js';
 import { readProfile } from './request-facts.js';
 
+export interface DiscoverContext {
+  readonly transport: TransportSession;
+  readonly gateway: GatewayPort;
+  readonly serverInfo: ServerInfo;
+  /** What the one server says about itself that the client sees unchanged. Absent for a client that sees all servers. */
+  readonly handshake?: Promise<ServerHandshake> | undefined;
+  /** Whether the client left. */
+  isClosed(): boolean;
+  readonly onInternalError?: OnInternalError | undefined;
+}
+
 /**
- * The result of `server/discover`, as JSON: what the servers are, as far as it is known. Starts no server and opens no
- * session. See the page server/discover of revision 2026-07-28.
+ * Answers `server/discover`: with what all servers are, as far as it is known, without starting a server or opening a session;
+ * or, to a client that sees one server unchanged, with what that server says, once it runs. See the page server/discover of
+ * revision 2026-07-28.
  */
-export function discover(
-  request: RequestEnvelope,
-  { server, view, origin }: TransportSession,
-  { gateway, serverInfo }: { readonly gateway: GatewayPort; readonly serverInfo: ServerInfo },
+export function answerDiscover(request: RequestEnvelope, reply: ReplyChannel, context: DiscoverContext): void {
+  const { handshake, serverInfo, onInternalError } = context;
+  if (handshake === undefined) {
+    reply.answer(resultMessage(rawId(request), ofAllServers(request, context)));
+    return;
+  }
+  // The memory of the request has another use later.
+  const id = rawId(request).slice();
+  const answered = handshake.then((said) => {
+    if (context.isClosed()) return;
+    reply.answer(
+      said.kind === 'initialized'
+        ? resultMessage(id, ofServer(said.result, serverInfo))
+        : errorMessage(id, new RpcError(RPC_CODES.internalError, describeFailure(said.failure))),
+    );
+  });
+  void withErrorBoundaryAsync(answered, onInternalError, () => reply.answer(errorMessage(id, internalError())));
+}
+
+function ofAllServers(request: RequestEnvelope, { transport, gateway, serverInfo }: DiscoverContext): Uint8Array {
+  const { server, view, origin } = transport;
+  const { offered, instructions } = gateway.describe({ profile: readProfile(request), server, view, origin });
+  const capabilities = declaredCapabilities(MODERN_REVISIONS[0], offered);
+  return discoverResult({ capabilities, ...(instructions !== '' && { instructions }) }, serverInfo);
+}
+
+/** Made of an initialize result. That of a server of this revision is made of its own answer to `server/discover`. */
+function ofServer(initializeResult: Uint8Array, gatewayInfo: ServerInfo): Uint8Array {
+  const said: unknown = JSON.parse(readText(initializeResult, { start: 0, end: initializeResult.length }));
+  const { capabilities, instructions, serverInfo } = isRecord(said) ? said : {};
+  const declared = isRecord(capabilities) ? capabilities : {};
+  // The tasks of earlier revisions are an extension of this one.
+  const { tasks: _tasks, extensions: _extensions, ...others } = declared;
+  const extensions = declaredExtensions(MODERN_REVISIONS[0], [declared]);
+  return discoverResult(
+    { capabilities: { ...others, ...(extensions && { extensions }) }, ...(isText(instructions) && { instructions }) },
+    isServerInfo(serverInfo) ? serverInfo : gatewayInfo,
+  );
+}
+
+function discoverResult(
+  members: { readonly capabilities: Readonly<Record<string, unknown>>; readonly instructions?: string },
+  serverInfo: ServerInfo,
 ): Uint8Array {
-  const profile = readProfile(request);
-  const { offered, instructions } = gateway.describe({ profile, server, view, origin });
-  const result = {
-    supportedVersions: MODERN_REVISIONS,
-    capabilities: declaredCapabilities(MODERN_REVISIONS[0], offered),
-    ...(instructions !== '' && { instructions }),
-  };
-  return new ModernForm({ serverInfo }).result(toBytes(JSON.stringify(result)), METHODS.discover);
+  const result = toBytes(JSON.stringify({ supportedVersions: MODERN_REVISIONS, ...members }));
+  return new ModernForm({ serverInfo }).result(result, METHODS.discover);
+}
+
+function isText(value: unknown): value is string {
+  return typeof value === 'string';
+}
+
+function isServerInfo(value: unknown): value is ServerInfo {
+  return isRecord(value) && isText(value.name) && isText(value.version);
 }

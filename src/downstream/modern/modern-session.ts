@@ -2,7 +2,7 @@ import { type OnInternalError, reportInternalError, withErrorBoundary } from '..
 import { internalError } from '../../errors/internal-error.js';
 import { isString, readString } from '../../json/json-text.js';
 import { type IdKey, idKey, rawId } from '../../jsonrpc/id-key.js';
-import { errorMessage, NULL_ID, resultMessage } from '../../jsonrpc/message.js';
+import { errorMessage, NULL_ID } from '../../jsonrpc/message.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
 import type { ClientProfile } from '../../mcp/client-profile.js';
 import type { Envelope, NotificationEnvelope, RequestEnvelope, ScanEnvelope } from '../../mcp/envelope.js';
@@ -14,7 +14,7 @@ import { InFlightExchanges } from '../in-flight-exchanges.js';
 import type { GatewayPort, GatewaySeals, MirroredParam } from '../port.js';
 import type { Era, EraSession, ReceivedBatch, ReplyChannel, TransportSession } from '../transport.js';
 import type { ExchangeOwner } from '../wire-exchange.js';
-import { discover } from './discover.js';
+import { answerDiscover } from './discover.js';
 import { findState } from './find-state.js';
 import type { InputRounds } from './input-rounds.js';
 import type { Listen } from './listen.js';
@@ -142,7 +142,10 @@ class ModernSession implements EraSession {
   #accepted(request: RequestEnvelope, reply: ReplyChannel, known: ModernClient | undefined): void {
     const { method } = request;
     if (method === METHODS.discover) {
-      reply.answer(resultMessage(rawId(request), discover(request, this.#transport, this.#options)));
+      const isAlone = this.#transport.server !== undefined;
+      const handshake = isAlone ? this.#clients.of(request).session.handshake() : undefined;
+      const isClosed = () => this.#isClosed;
+      answerDiscover(request, reply, { ...this.#options, transport: this.#transport, handshake, isClosed });
       return;
     }
     if (isRemovedRequest(method)) {
@@ -258,7 +261,11 @@ class ModernSession implements EraSession {
       if (others.length === 0) cancelled?.cancel(notification);
       return;
     }
-    for (const client of this.#clients.all()) client.session.notified(notification);
+    if (notification.tokens.eraVersion === undefined) {
+      for (const client of this.#clients.all()) client.session.notified(notification);
+    } else if (refusedFacts(notification) === undefined) {
+      this.#clients.of(notification).session.notified(notification);
+    }
   }
 }
 

@@ -12,13 +12,16 @@ import {
 import { splice } from '../../json/splice.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
 import type { ClientProfile } from '../../mcp/client-profile.js';
-import type { RequestEnvelope } from '../../mcp/envelope.js';
+import type { NotificationEnvelope, RequestEnvelope } from '../../mcp/envelope.js';
 import { isLogLevel } from '../../mcp/log-levels.js';
 import { isModernRevision, LATEST_LEGACY_REVISION, MODERN_CODES, MODERN_REVISIONS } from '../../mcp/revisions.js';
 import type { Exchange } from '../port.js';
 
+/** A message that states who its client is: each request, and a notification that is to reach the client's servers. */
+export type StatingMessage = RequestEnvelope | NotificationEnvelope;
+
 /** Why the gateway cannot serve a request without a handshake; `undefined` if its `_meta` has what is required. */
-export function refusedFacts({ bytes, tokens }: RequestEnvelope): RpcError | undefined {
+export function refusedFacts({ bytes, tokens }: StatingMessage): RpcError | undefined {
   const { eraVersion, eraCapabilities, eraClientInfo } = tokens;
   if (eraVersion === undefined || !isString(bytes, eraVersion)) return missing('protocolVersion', 'a string');
   const requested = readString(bytes, eraVersion);
@@ -44,7 +47,7 @@ export interface StatedFacts {
   readonly clientInfo: Uint8Array | undefined;
 }
 
-export function copyFacts({ bytes, tokens }: RequestEnvelope): StatedFacts {
+export function copyFacts({ bytes, tokens }: StatingMessage): StatedFacts {
   return {
     version: bytesAt(bytes, tokens.eraVersion),
     capabilities: bytesAt(bytes, tokens.eraCapabilities),
@@ -53,7 +56,7 @@ export function copyFacts({ bytes, tokens }: RequestEnvelope): StatedFacts {
 }
 
 /** Whether the request states these facts. Makes no text of it, because most requests state those of the one before. */
-export function statesSame({ bytes, tokens }: RequestEnvelope, facts: StatedFacts): boolean {
+export function statesSame({ bytes, tokens }: StatingMessage, facts: StatedFacts): boolean {
   return (
     isSame(bytes, tokens.eraVersion, facts.version) &&
     isSame(bytes, tokens.eraCapabilities, facts.capabilities) &&
@@ -67,7 +70,7 @@ function isSame(bytes: Uint8Array, span: Span | undefined, expected: Uint8Array 
 }
 
 /** Returns the same text for requests whose clients state the same about themselves. */
-export function factsKey({ bytes, tokens: { eraCapabilities, eraClientInfo } }: RequestEnvelope): string {
+export function factsKey({ bytes, tokens: { eraCapabilities, eraClientInfo } }: StatingMessage): string {
   return `${textAt(bytes, eraCapabilities)}\n${textAt(bytes, eraClientInfo)}`;
 }
 
@@ -75,7 +78,7 @@ export function factsKey({ bytes, tokens: { eraCapabilities, eraClientInfo } }: 
  * What a client states about itself in a request. Servers with a handshake get it as if the client spoke the latest
  * revision with one, so that they are shared with such clients.
  */
-export function readProfile({ bytes, tokens: { eraCapabilities, eraClientInfo } }: RequestEnvelope): ClientProfile {
+export function readProfile({ bytes, tokens: { eraCapabilities, eraClientInfo } }: StatingMessage): ClientProfile {
   const raw = {
     capabilities: withoutRootChanges(bytesAt(bytes, eraCapabilities) ?? NO_MEMBERS),
     clientInfo: bytesAt(bytes, eraClientInfo) ?? UNNAMED,

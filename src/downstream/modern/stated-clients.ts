@@ -1,7 +1,14 @@
 import type { ClientProfile } from '../../mcp/client-profile.js';
-import type { RequestEnvelope } from '../../mcp/envelope.js';
+
 import type { ModernClient } from './modern-client.js';
-import { copyFacts, factsKey, readProfile, type StatedFacts, statesSame } from './request-facts.js';
+import {
+  copyFacts,
+  factsKey,
+  readProfile,
+  type StatedFacts,
+  type StatingMessage,
+  statesSame,
+} from './request-facts.js';
 
 /**
  * Clients that state different things about themselves in one transport session. Most state the same in every request;
@@ -32,13 +39,13 @@ export class StatedClients {
   }
 
   /** The client of the latest request, if this one states the same: that was not refused. */
-  known(request: RequestEnvelope): ModernClient | undefined {
+  known(request: StatingMessage): ModernClient | undefined {
     const facts = this.#lastFacts;
     return facts !== undefined && statesSame(request, facts) ? this.#lastClient : undefined;
   }
 
   /** The client that states what this request states, which is not refused. */
-  of(request: RequestEnvelope): ModernClient {
+  of(request: StatingMessage): ModernClient {
     const key = factsKey(request);
     const client = this.#clients.get(key) ?? this.#create(readProfile(request));
     this.#clients.delete(key);

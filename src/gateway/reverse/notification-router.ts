@@ -1,7 +1,7 @@
 import type { DownstreamClient, Exchange } from '../../downstream/port.js';
 import type { Edit } from '../../json/splice.js';
 import type { NotificationEnvelope } from '../../mcp/envelope.js';
-import { METHODS } from '../../mcp/methods.js';
+import { isDefinedNotification, METHODS } from '../../mcp/methods.js';
 import { knowsTasks } from '../../mcp/revisions.js';
 import type { UpstreamConnection } from '../../upstream/port.js';
 import type { Backend } from '../registry/backend.js';
@@ -121,16 +121,20 @@ export class NotificationRouter {
     if (isKnown && this.#isWanted(client, notification, via)) notify(client, via, notification, edits);
   }
 
-  /** A client without a session gets log messages for one request, and nothing else that no request asked for. */
+  /**
+   * A client without a session gets log messages and notifications that MCP does not define for the one request that may have
+   * caused them, and nothing else that no request asked for.
+   */
   #isWanted(
     client: DownstreamClient,
     notification: NotificationEnvelope,
     cause: Pick<Exchange, 'logLevel'> | undefined,
   ): boolean {
     const { logs } = this.#options;
-    if (notification.method !== METHODS.message) return client.hasSession;
-    if (client.hasSession) return logs.isWanted(client, notification);
-    return cause !== undefined && reachesLevel(notification, cause.logLevel);
+    const isLog = notification.method === METHODS.message;
+    if (client.hasSession) return !isLog || logs.isWanted(client, notification);
+    if (cause === undefined) return false;
+    return isLog ? reachesLevel(notification, cause.logLevel) : !isDefinedNotification(notification.method);
   }
 }
 

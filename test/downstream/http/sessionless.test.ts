@@ -321,6 +321,19 @@ describe('a POST without a session', () => {
       const answer = await http.post(message, headers);
       expect([answer.status, answer.text]).toEqual([202, '']);
     }
+    // The id may be that of another program's request.
+    expect(http.core.sessions).toEqual([]);
+  });
+
+  it('that brings a notification of a client which it states passes it on, and no other', async () => {
+    const http = await serving();
+    const headers = { 'mcp-protocol-version': '2026-07-28' };
+    const event = { jsonrpc: '2.0', method: 'x/event', params: { n: 1 } };
+    expect((await http.post(event, headers)).status).toBe(202);
+    expect(http.core.sessions).toEqual([]);
+    const stated = { ...event, params: { ...event.params, _meta: META } };
+    expect((await http.post(stated, headers)).status).toBe(202);
+    expect(http.core.sessions.map(({ bodies }) => bodies)).toEqual([[JSON.stringify(stated)]]);
   });
 
   it.each([
@@ -332,6 +345,12 @@ describe('a POST without a session', () => {
     const answer = await http.post(body, { 'mcp-protocol-version': '2026-07-28', 'mcp-method': 'tools/list' });
     expect([answer.status, JSON.parse(answer.text).error.code]).toEqual([400, code]);
     expect(http.core.sessions).toEqual([]);
+  });
+
+  it('that is no JSON is told so, also if it names no revision', async () => {
+    const http = await serving();
+    const answer = await http.post('no json');
+    expect([answer.status, JSON.parse(answer.text).error.code]).toEqual([400, -32700]);
   });
 
   it.each(['GET', 'DELETE'])('is the only way: %s is not allowed, with or without a session id', async (method) => {

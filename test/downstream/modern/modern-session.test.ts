@@ -99,6 +99,32 @@ describe('a request without a handshake', () => {
   });
 });
 
+describe('a notification without a handshake', () => {
+  function notifying(meta: (peer: ModernPeer) => Message | undefined): ModernPeer['gateway']['notified'] {
+    const peer = new ModernPeer();
+    peer.call();
+    peer.call({}, { [CLIENT]: { name: 'other', version: '1' } });
+    peer.send({ jsonrpc: '2.0', method: 'x/event', params: { n: 1, _meta: meta(peer) } });
+    return peer.gateway.notified;
+  }
+
+  it('goes to the servers of the client that it states', () => {
+    expect(notifying(({ meta }) => meta)).toEqual([['peer', 'x/event']]);
+  });
+
+  it('goes to the servers of all clients of its program if it states none', () => {
+    expect(notifying(() => undefined)).toEqual([
+      ['peer', 'x/event'],
+      ['other', 'x/event'],
+    ]);
+  });
+
+  it('that states its client wrongly is dropped', () => {
+    expect(notifying(({ meta }) => ({ ...meta, [CAPABILITIES]: 1 }))).toEqual([]);
+    expect(notifying(({ meta }) => ({ ...meta, [VERSION]: '2031-01-01' }))).toEqual([]);
+  });
+});
+
 describe('discovery', () => {
   it('says what is known, and opens no session', () => {
     const peer = new ModernPeer();

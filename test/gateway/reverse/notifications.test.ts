@@ -102,3 +102,30 @@ describe('what a server says of its own business', () => {
     expect(client.received.lines).toEqual([SAID]);
   });
 });
+
+describe('with clients without a session', () => {
+  async function twoWithoutSession() {
+    const { startAll, connect, server } = scriptGateway({ servers: { a: { tools: ['x'] } } });
+    await startAll();
+    const clients = [connect(), connect()] as const;
+    const call = (client: (typeof clients)[number]) => client.modernRequest(1, 'tools/call', { name: 'a__x' });
+    const heard = () => clients.map(({ received }) => received.take().flatMap(({ method }) => method ?? []));
+    return { child: server('a').child, clients, call, heard };
+  }
+  const CHANGED = '{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}';
+
+  it('what MCP does not define goes along the only request in flight, and what needs a subscription does not', async () => {
+    const { child, clients, call, heard } = await twoWithoutSession();
+    call(clients[0]);
+    for (const line of [OTHER, CHANGED, SAID]) child.say(line);
+    expect(heard()).toEqual([['notifications/vendor/thing'], []]);
+  });
+
+  it('what MCP does not define reaches nobody without a request, or with requests of two clients', async () => {
+    const { child, clients, call, heard } = await twoWithoutSession();
+    child.say(OTHER);
+    for (const client of clients) call(client);
+    child.say(OTHER);
+    expect(heard()).toEqual([[], []]);
+  });
+});
