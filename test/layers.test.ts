@@ -63,7 +63,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   process: ['json', 'timing', 'errors', 'files', 'supervision', 'node', 'npm:cross-spawn', 'npm:execa'],
   observe: ['json', 'timing', 'errors', 'observe/events', 'node', 'npm:pino'],
   config: ['json', 'errors', 'files', 'supervision', 'gateway/dispatch', 'node', 'npm:semver', 'npm:yaml', 'npm:zod'],
-  cache: ['json', 'mcp', 'files', 'config', 'supervision', 'upstream', 'gateway/catalog', '.', 'node'],
+  cache: ['json', 'timing', 'mcp', 'files', 'config', 'supervision', 'upstream', 'gateway/catalog', '.', 'node'],
   approvals: ['json', 'timing', 'files', 'config', 'cache', 'observe', 'gateway/catalog', 'node'],
   packages: ['json', 'timing', 'errors', 'supervision', 'process', 'files', 'config', 'observe', 'node', 'npm:semver'],
   // One set of servers for many clients.

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { WorkBudget } from '../io/work-budget.js';
 import type { Logger } from '../observe/logger.js';
 import type { Launcher } from '../supervision/launcher.js';
@@ -30,11 +31,10 @@ export class LateLauncher implements Launcher {
 
   /** Loads the code. Call it before any launch. */
   async load(processes: ProcessServices): Promise<void> {
-    const [{ StdioDialer }, { legacyDialect }, { EraDialect }, { randomUUID }] = await Promise.all([
+    const [{ StdioDialer }, { legacyDialect }, { EraDialect }] = await Promise.all([
       import('../upstream/stdio/stdio-dialer.js'),
       import('../upstream/legacy/legacy-dialect.js'),
       import('../upstream/modern/era-dialect.js'),
-      import('node:crypto'),
     ]);
     const { platform, logger, environment, hasManyConnections, targets } = this.#options;
     const { onInternalError } = platform.internalErrors;

@@ -254,7 +254,7 @@ const MAX_CONFIGS = 16;
 /** Some kinds of clients for each configuration. */
 const MAX_INSTRUCTIONS = 64;
 
-function openCaches({ secret, isLasting, onSealed }: SealSecret, { scan }: Platform, logger: Logger): Caches {
+function openCaches({ secret, isLasting, onSealed }: SealSecret, { scan, clock }: Platform, logger: Logger): Caches {
   // Without the secret, no later run can find or decrypt the files.
   if (!isLasting) return { secret, onSealed };
   const onIgnored = (file: string, reason: string) => logger.debug({ file, reason }, 'a cached file is ignored');
@@ -263,6 +263,7 @@ function openCaches({ secret, isLasting, onSealed }: SealSecret, { scan }: Platf
   const common = { onIgnored, onFault };
   const catalogues = new CacheFolder({
     ...common,
+    clock,
     folder: catalogueFolder(),
     maxFileBytes: MAX_CATALOGUE_BYTES,
     maxFiles: MAX_CATALOGUES,

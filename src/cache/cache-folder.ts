@@ -2,6 +2,7 @@ import { readdir, rm, stat, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
 import { privateFile, readRegularFileSync } from '../files/regular-file.js';
 import { DRAFT_SUFFIX, replaceFile } from '../files/whole-file.js';
+import type { Cancel, Clock } from '../timing/clock.js';
 
 export interface CacheFolderOptions {
   readonly folder: string;
@@ -12,7 +13,16 @@ export interface CacheFolderOptions {
   readonly onIgnored: (file: string, reason: string) => void;
   /** Called once, for the first file that cannot be written. */
   readonly onFault: (error: unknown) => void;
+  /** With a clock, writes wait until there is none for a while: a client that is starting needs the processor more. */
+  readonly clock?: Clock;
 }
+
+/** A function is called when the file is written or read. With `undefined`, the file stays as it is. */
+export type CacheContent = Uint8Array | (() => Uint8Array | undefined);
+
+/** With a clock, writes begin when the last one was scheduled this long ago, and this long after the first one at the latest. */
+const QUIET_MS = 200;
+const WRITE_WITHIN_MS = 1_000;
 
 /** The time of last use is updated at most this often. */
 const MARK_EVERY_MS = 24 * 60 * 60 * 1_000;
@@ -27,7 +37,8 @@ const TORN_AFTER_MS = 60_000;
  */
 export class CacheFolder {
   readonly #options: CacheFolderOptions;
-  readonly #waiting = new Map<string, Uint8Array>();
+  readonly #waiting = new Map<string, CacheContent>();
+  #beginning: { readonly by: number; readonly cancel: Cancel } | undefined;
   #writing: Promise<void> | undefined;
   #isFaultReported = false;
 
@@ -37,6 +48,12 @@ export class CacheFolder {
 
   /** The content of a file, if it exists and can be used. */
   read(name: string): Uint8Array | undefined {
+    const waiting = this.#waiting.get(name);
+    const content = typeof waiting === 'function' ? waiting() : waiting;
+    if (content !== undefined) {
+      this.#waiting.set(name, content);
+      return content;
+    }
     const file = join(this.#options.folder, name);
     const found = readRegularFileSync(file, privateFile(this.#options.maxFileBytes));
     if (found.kind === 'unusable') this.#options.onIgnored(file, found.reason);
@@ -50,26 +67,42 @@ export class CacheFolder {
   }
 
   /** Schedules a write. Content above `maxFileBytes` is not written and leaves the previous file in place. */
-  write(name: string, bytes: Uint8Array): void {
-    if (bytes.length > this.#options.maxFileBytes) {
-      this.#options.onIgnored(join(this.#options.folder, name), 'the content is too large');
-      return;
-    }
-    this.#waiting.set(name, bytes);
-    this.#writing ??= this.#writeAll();
+  write(name: string, content: CacheContent): void {
+    this.#waiting.set(name, content);
+    if (this.#writing === undefined) this.#beginLater();
   }
 
-  /** Resolves when all writes have ended. Never rejects. */
+  /** Writes what is scheduled. Resolves when all writes have ended. Never rejects. */
   async settled(): Promise<void> {
+    if (this.#beginning !== undefined) this.#begin();
     await this.#writing;
+  }
+
+  #beginLater(): void {
+    const { clock } = this.#options;
+    if (clock === undefined) {
+      this.#begin();
+      return;
+    }
+    const now = clock.now();
+    const by = this.#beginning?.by ?? now + WRITE_WITHIN_MS;
+    this.#beginning?.cancel();
+    const cancel = clock.schedule(Math.max(0, Math.min(QUIET_MS, by - now)), () => this.#begin());
+    this.#beginning = { by, cancel };
+  }
+
+  #begin(): void {
+    this.#beginning?.cancel();
+    this.#beginning = undefined;
+    this.#writing = this.#writeAll();
   }
 
   async #writeAll(): Promise<void> {
     for (let [next] = this.#waiting; next !== undefined; [next] = this.#waiting) {
-      const [name, bytes] = next;
+      const [name, content] = next;
       this.#waiting.delete(name);
       try {
-        await replaceFile(join(this.#options.folder, name), bytes);
+        await this.#writeFile(name, typeof content === 'function' ? content() : content);
         if (this.#waiting.size === 0) await this.#trim();
       } catch (error) {
         if (!this.#isFaultReported) this.#options.onFault(error);
@@ -77,6 +110,14 @@ export class CacheFolder {
       }
     }
     this.#writing = undefined;
+  }
+
+  async #writeFile(name: string, bytes: Uint8Array | undefined): Promise<void> {
+    const { folder, maxFileBytes, onIgnored } = this.#options;
+    if (bytes === undefined) return;
+    const file = join(folder, name);
+    if (bytes.length > maxFileBytes) onIgnored(file, 'the content is too large');
+    else await replaceFile(file, bytes);
   }
 
   async #trim(): Promise<void> {

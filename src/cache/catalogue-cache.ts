@@ -42,8 +42,12 @@ export class CatalogueCache {
     const name = this.#nameOf(server, child, profile);
     return {
       find: () => this.#find(name),
-      put: (content) => this.#put(name, serializeCatalogue(content)),
-      putMissed: () => this.#put(name, MISSED),
+      put: ({ initializeResult, lists }) => {
+        // The map goes on with the lists of the next process.
+        const content = { initializeResult, lists: new Map(lists) };
+        this.#put(name, () => serializeCatalogue(content));
+      },
+      putMissed: () => this.#put(name, () => MISSED),
     };
   }
 
@@ -78,13 +82,16 @@ export class CatalogueCache {
     return catalogue;
   }
 
-  #put(name: string, bytes: Uint8Array): void {
+  #put(name: string, serialize: () => Uint8Array): void {
     const { folder, onCached } = this.#options;
-    const hash = hashOf(bytes);
-    if (this.#hashes.get(name) === hash) return;
-    this.#remember(name, hash);
-    onCached();
-    folder.write(name, bytes);
+    folder.write(name, () => {
+      const bytes = serialize();
+      const hash = hashOf(bytes);
+      if (this.#hashes.get(name) === hash) return undefined;
+      this.#remember(name, hash);
+      onCached();
+      return bytes;
+    });
   }
 
   #remember(name: string, hash: string): void {

@@ -4,7 +4,7 @@ import type { EraVerdicts } from '../upstream/server-era.js';
 import type { CacheFolder } from './cache-folder.js';
 
 interface CachedVerdictsOptions {
-  readonly folder: Pick<CacheFolder, 'read' | 'write'>;
+  readonly folder: Pick<CacheFolder, 'read'> & { write(name: string, bytes: Uint8Array): void };
   /** The name of the file. */
   readonly name: () => string;
   /** Called when a file is written: it is found only as long as the secret exists. */

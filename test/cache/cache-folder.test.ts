@@ -1,8 +1,18 @@
-import { chmodSync, mkdirSync, readdirSync, statSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  statSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { CacheFolder, type CacheFolderOptions } from '../../src/cache/cache-folder.js';
 import { folderWith } from '../config/files.js';
+import { FakeClock } from '../support/fake-clock.js';
 import { until } from '../support/processes.js';
 
 function caching(options: Partial<CacheFolderOptions> = {}) {
@@ -38,6 +48,45 @@ describe('a cache folder', () => {
     if (process.platform === 'win32') return;
     expect(statSync(folder).mode & 0o777).toBe(0o700);
     expect(statSync(join(folder, 'a')).mode & 0o777).toBe(0o600);
+  });
+
+  it('with a clock writes nothing until there was no write for 200 ms, and no later than 1 s after the first', async () => {
+    const clock = new FakeClock();
+    const { folder, cache } = caching({ clock, maxFiles: 99 });
+    for (let at = 0; at < 1_000; at += 100) {
+      cache.write(`${at}`, Buffer.from('text'));
+      expect(existsSync(folder)).toBe(false);
+      clock.advance(100);
+    }
+    await until('the writes have begun', () => existsSync(folder));
+    await cache.settled();
+    expect(existsSync(join(folder, '900'))).toBe(true);
+    cache.write('late', Buffer.from('text'));
+    clock.advance(199);
+    expect(existsSync(join(folder, 'late'))).toBe(false);
+    clock.advance(1);
+    await until('it is written', () => existsSync(join(folder, 'late')));
+    await cache.settled();
+  });
+
+  it('with a clock writes at once what waits when the gateway ends', async () => {
+    const { cache, folder } = caching({ clock: new FakeClock() });
+    cache.write('a', Buffer.from('text'));
+    await cache.settled();
+    expect(readdirSync(folder)).toEqual(['a']);
+  });
+
+  it('has what waits to be written, made once, and writes nothing that is not to be written', async () => {
+    const { cache, folder, text } = caching({ clock: new FakeClock() });
+    let made = 0;
+    cache.write('a', () => {
+      made += 1;
+      return Buffer.from('text');
+    });
+    cache.write('b', () => undefined);
+    expect([text('a'), text('a'), text('b')]).toEqual(['text', 'text', undefined]);
+    await cache.settled();
+    expect([made, readdirSync(folder)]).toEqual([1, ['a']]);
   });
 
   it('has nothing under a name that was never written, which is no event', () => {

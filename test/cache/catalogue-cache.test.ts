@@ -8,6 +8,7 @@ import type { ClientProfile } from '../../src/mcp/client-profile.js';
 import type { ChildSpec } from '../../src/supervision/child-spec.js';
 import { folderWith } from '../config/files.js';
 import { load, loadServer } from '../config/loading.js';
+import { FakeClock } from '../support/fake-clock.js';
 import { bytesOf, scan } from '../support/wire.js';
 
 const PROFILE: ClientProfile = {
@@ -22,7 +23,7 @@ const OFFERED = {
 };
 const ENTRY = 'servers: { own: { command: node, args: ["canary-1"], env: { KEY: "canary-2" } } }';
 
-function keeping(secret = 'secret', folder = join(folderWith({}), 'catalogue')) {
+function keeping(secret = 'secret', folder = join(folderWith({}), 'catalogue'), clock?: FakeClock) {
   const ignored: string[] = [];
   const files = new CacheFolder({
     folder,
@@ -32,6 +33,7 @@ function keeping(secret = 'secret', folder = join(folderWith({}), 'catalogue')) 
     onFault: (error) => {
       throw error;
     },
+    ...(clock && { clock }),
   });
   const onIgnored = (_name: string, reason: string) => ignored.push(reason);
   const catalogues = new CatalogueCache({ folder: files, secret, onCached: () => {}, onIgnored, scan });
@@ -56,6 +58,17 @@ describe('what a server offered in the last run', () => {
       expect(name).toMatch(/^own-[0-9a-f]{32}$/);
       expect(readFileSync(join(folder, name), 'utf8')).not.toContain('canary');
     }
+  });
+
+  it('is what it was when it was put, although it is written later', async () => {
+    const { folder, catalogues } = keeping('secret', undefined, new FakeClock());
+    const { server, child } = own();
+    const lists = new Map(OFFERED.lists);
+    catalogues.of(server, child, PROFILE).put({ ...OFFERED, lists });
+    lists.set('tools', []);
+    await catalogues.settled();
+    const [name = ''] = readdirSync(folder);
+    expect(readFileSync(join(folder, name), 'utf8')).toContain('"name":"x"');
   });
 
   it('is remembered as missed when it was not ready, until it has a catalogue', async () => {
