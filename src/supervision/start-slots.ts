@@ -21,12 +21,17 @@ const MAX_CHECKS = 20;
 const SLOW_IDLE_CHECKS = 10;
 /** Checks after which a start is slow in any case. */
 const MAX_SLOW_CHECKS = 50;
+/** Checks after which others may begin beside a start for which a caller waits: a slow one must not hold up all of them. */
+const MAX_URGENT_CHECKS = 5;
+/** How long the other starts wait after one for which a caller waited, in milliseconds: the caller gets its answer first. */
+const AFTER_URGENT_MS = 20;
 /** If it is unknown whether the start computes, it counts as computing before this check, and as waiting from then on. */
 const MAX_BLIND_CHECKS = 2;
 
 /**
  * Limits how many starts run at once, first come, first served. The limit is for the processor: a start that waits for
- * anything else gives its slot back, so that it does not delay the others.
+ * anything else gives its slot back, so that it does not delay the others. While a start for which a caller waits has a slot,
+ * only such starts begin, for half a second at most.
  */
 export class StartSlots {
   readonly #clock: Clock;
@@ -36,6 +41,9 @@ export class StartSlots {
   /** In order of arrival. */
   readonly #waiting = new Map<string, () => void>();
   readonly #held = new Set<string>();
+  /** Those of the held for which a caller waits. */
+  readonly #urgent = new Set<string>();
+  #isPaused = false;
   /** The next check of each start that has begun and is not known to be slow. */
   readonly #checks = new Map<string, Cancel>();
 
@@ -57,9 +65,10 @@ export class StartSlots {
     this.#fill();
   }
 
-  /** Runs a waiting start now, because a caller waits for it. Does nothing if the start has begun. */
+  /** A caller waits for this start: runs it now, if it has not begun, and no others until it gives its slot back. */
   hurry(key: string): void {
     const start = this.#waiting.get(key);
+    if (start !== undefined || this.#held.has(key)) this.#urgent.add(key);
     if (start !== undefined) this.#begin(key, start);
   }
 
@@ -72,12 +81,21 @@ export class StartSlots {
   }
 
   #free(key: string): void {
-    if (this.#held.delete(key)) this.#fill();
+    const wasUrgent = this.#urgent.delete(key);
+    if (!this.#held.delete(key)) return;
+    if (!wasUrgent) this.#fill();
+    else if (this.#urgent.size === 0 && this.#waiting.size > 0) {
+      this.#isPaused = true;
+      this.#clock.schedule(AFTER_URGENT_MS, () => {
+        this.#isPaused = false;
+        this.#fill();
+      });
+    }
   }
 
   #fill(): void {
     for (const [key, start] of this.#waiting) {
-      if (this.#held.size >= this.#limit) return;
+      if (this.#held.size >= this.#limit || this.#urgent.size > 0 || this.#isPaused) return;
       this.#begin(key, start);
     }
   }
@@ -98,6 +116,7 @@ export class StartSlots {
       if (isSlow) this.#checks.delete(key);
       else this.#check(key, check + 1, idle);
       if (!isComputing || check >= MAX_CHECKS) this.#free(key);
+      else if (check >= MAX_URGENT_CHECKS && this.#urgent.delete(key)) this.#fill();
       if (isSlow) this.#onSlow?.(key);
     });
     this.#checks.set(key, cancel);

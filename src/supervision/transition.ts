@@ -121,7 +121,7 @@ function onDemanded(state: ChildState, context: TransitionContext): Transition {
     case 'idle':
       return hurried(launch(state, context));
     case 'starting':
-      return phase.spawnedAt === undefined ? { state, effects: [{ kind: 'hurry' }] } : unchanged(state);
+      return { state, effects: [{ kind: 'hurry' }] };
     case 'stopping':
       return phase.next === 'idle' ? enter(state, { kind: 'stopping', next: 'wake' }) : unchanged(state);
     case 'parked':

@@ -28,11 +28,12 @@ describe('a ping of a client that sees one server unchanged', () => {
 
   it('is answered by Trunkline while no process can, and starts none', async () => {
     const { one, a } = await seeing();
+    const { demands } = a;
     a.crash();
     one.request(1, 'ping');
     a.moved('idle');
     one.request(2, 'ping');
-    expect([one.answerTo(1)?.result, one.answerTo(2)?.result, a.demands]).toEqual([{}, {}, 0]);
+    expect([one.answerTo(1)?.result, one.answerTo(2)?.result, a.demands - demands]).toEqual([{}, {}, 0]);
   });
 
   it('is answered by Trunkline before the server has shaken hands', () => {

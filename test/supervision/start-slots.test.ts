@@ -106,8 +106,59 @@ describe('StartSlots', () => {
     expect(started).toEqual(['a', 'c']);
     slots.release('a');
     expect(started).toEqual(['a', 'c']);
-    clock.advance(200);
+    clock.advance(220);
     expect(started).toEqual(['a', 'c', 'b']);
+  });
+
+  it.each(['before', 'after'])('begins no other %s a caller waits for one, until 20 ms after its end', (when) => {
+    const { clock, slots, started, request } = setUp(4);
+    if (when === 'after') request('a', 'called');
+    slots.request('called', () => {
+      started.push('called');
+      if (when === 'before') slots.hurry('called');
+    });
+    if (when === 'after') slots.hurry('called');
+    started.length = 0;
+    request('b', 'c');
+    slots.release('a');
+    expect(started).toEqual([]);
+    slots.release('called');
+    clock.advance(19);
+    expect(started).toEqual([]);
+    clock.advance(1);
+    expect(started).toEqual(['b', 'c']);
+  });
+
+  it('begins all for which callers wait at once, and the others after the last of them', () => {
+    const { clock, slots, started, request } = setUp(1);
+    request('a', 'b', 'c', 'd');
+    for (const key of ['a', 'b', 'c']) slots.hurry(key);
+    expect(started).toEqual(['a', 'b', 'c']);
+    slots.release('a');
+    slots.release('c');
+    clock.advance(50);
+    expect(started).toEqual(['a', 'b', 'c']);
+    slots.release('b');
+    clock.advance(20);
+    expect(started).toEqual(['a', 'b', 'c', 'd']);
+  });
+
+  it('lets others begin beside a start for which a caller waits if it computes for 500 ms, or waits itself', () => {
+    let isComputing = true;
+    const { clock, slots, started, request } = setUp(2, () => isComputing);
+    request('slow');
+    slots.hurry('slow');
+    request('next');
+    clock.advance(499);
+    expect(started).toEqual(['slow']);
+    clock.advance(1);
+    expect(started).toEqual(['slow', 'next']);
+    isComputing = false;
+    request('waits');
+    slots.hurry('waits');
+    request('last');
+    clock.advance(120);
+    expect(started).toEqual(['slow', 'next', 'waits', 'last']);
   });
 
   it('withdraws a request that was not served', () => {

@@ -95,6 +95,7 @@ const changing: Row[] = [
   [stopped, start, queued, [launchNext]],
   [stopped, restart, queued, [launchNext]],
   [queued, own('spawned'), { kind: 'starting', spawnedAt: NOW }, []],
+  [starting, demand, starting, [hurry]],
   [starting, own('startBegan'), starting, [timer(60_000, own('startTimedOut'))]],
   [starting, own('startAnswered'), starting, [{ kind: 'clearTimer' }]],
   [starting, own('becameReady'), { kind: 'ready', readySince: NOW }, [timer(300_000, own('stableReached'))]],
@@ -175,10 +176,7 @@ const ignoring: [from: ChildPhase, events: ChildEvent[]][] = [
       recycle,
     ],
   ],
-  [
-    starting,
-    [start, demand, own('suspected'), own('cleared'), own('stableReached'), own('groupGone'), own('retryDue')],
-  ],
+  [starting, [start, own('suspected'), own('cleared'), own('stableReached'), own('groupGone'), own('retryDue')]],
   [
     ready,
     [

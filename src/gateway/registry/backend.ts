@@ -234,7 +234,7 @@ export class Backend {
     if (state === 'ready') this.#announceLists();
     else if (wasUnavailable !== this.isUnavailable) this.#listener?.listsChanged();
     // Requests that came before the server could be started wait for it.
-    if (state === 'idle' && this.dispatcher.isAwaited) this.#demand();
+    if ((state === 'idle' || state === 'starting') && this.dispatcher.isAwaited) this.#demand();
     if (!wasStartSettled && this.isStartSettled) this.#listener?.startSettled();
   }
 

@@ -118,7 +118,10 @@ describe.each(['stdio', 'stdio and a hub', 'HTTP'])(
       await relayed.listTools();
       expect(hubsThatRun()).toHaveLength(front === 'stdio and a hub' ? 1 : 0);
     });
-    afterAll(() => relayed.close());
+    afterAll(async () => {
+      await relayed.close();
+      await until('the hub ends', () => hubsThatRun().length === 0);
+    });
 
     it.each(Object.entries(SCRIPTS))('when a client does this: %s', async (_, script) => {
       const expected = await script(direct, '');
