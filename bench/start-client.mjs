@@ -14,11 +14,12 @@ export class StartClient {
   #lastId = 0;
 
   /** Times count from `startedAt`: a host that starts several servers waits for all of them. */
-  constructor(args, { env = {}, startedAt = performance.now() } = {}) {
+  constructor(args, { env = {}, cwd, stderr = 'inherit', startedAt = performance.now() } = {}) {
     this.#startedAt = startedAt;
     this.#child = spawn(process.execPath, args, {
-      stdio: ['pipe', 'pipe', 'inherit'],
+      stdio: ['pipe', 'pipe', stderr],
       env: { ...process.env, ...env },
+      cwd,
     });
     this.#exit = new Promise((resolve) => this.#child.once('exit', resolve));
     this.#child.stdin.on('error', () => {});
@@ -94,7 +95,9 @@ export class StartClient {
     const at = performance.now() - this.#startedAt;
     const lines = (this.#unfinished + text).split('\n');
     this.#unfinished = lines.pop();
-    for (const message of lines.map((line) => JSON.parse(line))) this.#waiting.get(message.id)?.({ ...message, at });
+    // Some servers print other text besides.
+    const messages = lines.filter((line) => line.startsWith('{')).map((line) => JSON.parse(line));
+    for (const message of messages) this.#waiting.get(message.id)?.({ ...message, at });
   }
 }
 
