@@ -258,6 +258,8 @@ export function compose(options: ComposeOptions): Composition {
     start: async () => {
       const services = await processes.load();
       await Promise.all([instances.load(services), processes.prepare()]);
+      // A call that came meanwhile is read first, so that its server starts before the others.
+      await new Promise((resolve) => setImmediate(resolve));
       if (isStopped) return;
       gateway.start();
       approvals.follow();
