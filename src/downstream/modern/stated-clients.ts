@@ -1,5 +1,4 @@
 import type { ClientProfile } from '../../mcp/client-profile.js';
-
 import type { ModernClient } from './modern-client.js';
 import {
   copyFacts,
@@ -38,13 +37,13 @@ export class StatedClients {
     return this.#clients.values();
   }
 
-  /** The client of the latest request, if this one states the same: that was not refused. */
+  /** The client of the latest message, if this one states the same: that was not refused. */
   known(request: StatingMessage): ModernClient | undefined {
     const facts = this.#lastFacts;
     return facts !== undefined && statesSame(request, facts) ? this.#lastClient : undefined;
   }
 
-  /** The client that states what this request states, which is not refused. */
+  /** The client that states what this message states, which is not refused. */
   of(request: StatingMessage): ModernClient {
     const key = factsKey(request);
     const client = this.#clients.get(key) ?? this.#create(readProfile(request));
