@@ -28,7 +28,9 @@ describe.runIf(process.platform === 'linux')('whether a process computes', () =>
   });
 
   it('is not so when it waits, after the time that it has used to start', async () => {
-    const { child, says } = spawnFixture('ignore-eof.mjs');
+    // Longer than the kernel's ticks: a fast machine starts Node in less than two of them.
+    const computes = 'while (process.cpuUsage().user < 200_000);';
+    const { child, says } = nodeRunning(`${computes} process.stdout.write("up"); setInterval(() => {}, 1_000_000);`);
     await says('up');
     const isComputing = createComputingProbe(child.pid ?? 0);
     expect(isComputing()).toBe(true);
