@@ -143,7 +143,7 @@ describe('StartSlots', () => {
     expect(started).toEqual(['a', 'b', 'c', 'd']);
   });
 
-  it('lets others begin beside a start for which a caller waits if it computes for 500 ms, or waits itself', () => {
+  it('F202: lets others begin beside a start for which a caller waits if it computes for 500 ms, or waits itself', () => {
     let isComputing = true;
     const { clock, slots, started, request } = setUp(2, () => isComputing);
     request('slow');
