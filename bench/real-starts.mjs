@@ -25,7 +25,8 @@ const rounds = Number(values.rounds);
 if (!Number.isInteger(rounds) || rounds < 1) throw new Error('--rounds takes a whole number above 0');
 
 const machine = describeMachine();
-const { folder, entries, commands } = await prepareServers({ isShort: false });
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.once(signal, () => process.exit(1));
+const { folder, entries, goodKeys, commands } = await prepareServers({ isShort: false });
 const results = [];
 for (let round = 0; round < rounds; round += 1) {
   const ways = [inTime, firstLists];
@@ -77,7 +78,7 @@ async function firstList(config, place, isFirst) {
   try {
     await client.initialize();
     const { at, tools } = await client.list();
-    if (isFirst) await client.untilReady(Object.keys(entries).length - 2);
+    if (isFirst) await client.untilReady(goodKeys.length);
     return { at, tools: tools - 1 };
   } finally {
     await client.close();

@@ -4,6 +4,12 @@ import { readFileSync } from 'node:fs';
 const END_WITHIN_MS = 5_000;
 const LOOK_AGAIN_MS = 50;
 
+/** Children that still run. Some real servers go on without their client, so they end with this process, however it ends. */
+const running = new Set();
+process.once('exit', () => {
+  for (const child of running) child.kill('SIGKILL');
+});
+
 /** A client that takes the time from the spawn of its server; it speaks as hosts do, each line after the last answer. */
 export class StartClient {
   #child;
@@ -21,7 +27,9 @@ export class StartClient {
       env: { ...process.env, ...env },
       cwd,
     });
+    running.add(this.#child);
     this.#exit = new Promise((resolve) => this.#child.once('exit', resolve));
+    void this.#exit.then(() => running.delete(this.#child));
     this.#child.stdin.on('error', () => {});
     this.#child.stdout.setEncoding('utf8');
     this.#child.stdout.on('data', (text) => this.#receive(text));

@@ -24,6 +24,7 @@ import type { Composition } from './composition.js';
 import { ConfiguredServers, secretsOf } from './configured-servers.js';
 import type { StartedServers } from './head-start.js';
 import { logEvents } from './log-events.js';
+import { nextTurn } from './next-turn.js';
 import { createPlatform, type Platform } from './platform.js';
 import { createSeals } from './seal.js';
 import { ServerProcesses } from './server-processes.js';
@@ -259,7 +260,7 @@ export function compose(options: ComposeOptions): Composition {
       const services = await processes.load();
       await Promise.all([instances.load(services), processes.prepare()]);
       // A call that came meanwhile is read first, so that its server starts before the others.
-      await new Promise((resolve) => setImmediate(resolve));
+      await nextTurn();
       if (isStopped) return;
       gateway.start();
       approvals.follow();

@@ -18,6 +18,7 @@ import { careForHeap } from './heap-care.js';
 import { keepInstructions } from './known-instructions.js';
 import { requireView } from './known-view.js';
 import type { LocalClients } from './local-clients.js';
+import { nextTurn } from './next-turn.js';
 import { Observers } from './observers.js';
 import type { Platform } from './platform.js';
 import { readConfigFile } from './read-config.js';
@@ -189,10 +190,6 @@ async function firstAnswers(
   });
   await Promise.race([isOver, inputEnded, aborted(ending)]);
   stop();
-}
-
-function nextTurn(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve));
 }
 
 const NEVER = new Promise<never>(() => {});

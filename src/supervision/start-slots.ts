@@ -41,9 +41,12 @@ export class StartSlots {
   /** In order of arrival. */
   readonly #waiting = new Map<string, () => void>();
   readonly #held = new Set<string>();
-  /** Those of the held for which a caller waits. */
+  /** Those of the held that have begun less than half a second ago. */
+  readonly #recent = new Set<string>();
+  /** Those of the recent for which a caller waits. */
   readonly #urgent = new Set<string>();
-  #isPaused = false;
+  /** Ends the pause after an urgent start. */
+  #endPause: Cancel | undefined;
   /** The next check of each start that has begun and is not known to be slow. */
   readonly #checks = new Map<string, Cancel>();
 
@@ -68,7 +71,7 @@ export class StartSlots {
   /** A caller waits for this start: runs it now, if it has not begun, and no others until it gives its slot back. */
   hurry(key: string): void {
     const start = this.#waiting.get(key);
-    if (start !== undefined || this.#held.has(key)) this.#urgent.add(key);
+    if (start !== undefined || this.#recent.has(key)) this.#urgent.add(key);
     if (start !== undefined) this.#begin(key, start);
   }
 
@@ -81,21 +84,24 @@ export class StartSlots {
   }
 
   #free(key: string): void {
+    this.#recent.delete(key);
     const wasUrgent = this.#urgent.delete(key);
     if (!this.#held.delete(key)) return;
-    if (!wasUrgent) this.#fill();
-    else if (this.#urgent.size === 0 && this.#waiting.size > 0) {
-      this.#isPaused = true;
-      this.#clock.schedule(AFTER_URGENT_MS, () => {
-        this.#isPaused = false;
-        this.#fill();
-      });
-    }
+    if (wasUrgent && this.#waiting.size > 0) this.#pause();
+    else this.#fill();
+  }
+
+  #pause(): void {
+    this.#endPause?.();
+    this.#endPause = this.#clock.schedule(AFTER_URGENT_MS, () => {
+      this.#endPause = undefined;
+      this.#fill();
+    });
   }
 
   #fill(): void {
     for (const [key, start] of this.#waiting) {
-      if (this.#held.size >= this.#limit || this.#urgent.size > 0 || this.#isPaused) return;
+      if (this.#held.size >= this.#limit || this.#urgent.size > 0 || this.#endPause !== undefined) return;
       this.#begin(key, start);
     }
   }
@@ -103,6 +109,7 @@ export class StartSlots {
   #begin(key: string, start: () => void): void {
     this.#waiting.delete(key);
     this.#held.add(key);
+    this.#recent.add(key);
     this.#check(key, 1);
     start();
   }
@@ -115,8 +122,9 @@ export class StartSlots {
       const isSlow = idle >= SLOW_IDLE_CHECKS || check >= MAX_SLOW_CHECKS;
       if (isSlow) this.#checks.delete(key);
       else this.#check(key, check + 1, idle);
+      if (check >= MAX_URGENT_CHECKS) this.#recent.delete(key);
       if (!isComputing || check >= MAX_CHECKS) this.#free(key);
-      else if (check >= MAX_URGENT_CHECKS && this.#urgent.delete(key)) this.#fill();
+      else if (!this.#recent.has(key) && this.#urgent.delete(key)) this.#fill();
       if (isSlow) this.#onSlow?.(key);
     });
     this.#checks.set(key, cancel);

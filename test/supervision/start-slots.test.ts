@@ -153,12 +153,18 @@ describe('StartSlots', () => {
     expect(started).toEqual(['slow']);
     clock.advance(1);
     expect(started).toEqual(['slow', 'next']);
+    // Another call waits for it.
+    slots.hurry('slow');
+    slots.release('next');
+    request('beside');
+    expect(started).toEqual(['slow', 'next', 'beside']);
+    slots.release('beside');
     isComputing = false;
     request('waits');
     slots.hurry('waits');
     request('last');
     clock.advance(120);
-    expect(started).toEqual(['slow', 'next', 'waits', 'last']);
+    expect(started).toEqual(['slow', 'next', 'beside', 'waits', 'last']);
   });
 
   it('withdraws a request that was not served', () => {

@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { isNumber, isString, readString, readText, type Span, valuesAt } from '../../json/json-text.js';
 import { RPC_CODES, type RpcError } from '../../jsonrpc/rpc-error.js';
 import type { Envelope, NotificationEnvelope, Rejection, RequestEnvelope } from '../../mcp/envelope.js';
-import { METHODS } from '../../mcp/methods.js';
+import { isDefinedNotification, METHODS } from '../../mcp/methods.js';
 import { MODERN_CODES } from '../../mcp/revisions.js';
 import type { MirroredParam } from '../port.js';
 import type { Refusal } from './refusal.js';
@@ -38,12 +38,12 @@ export function refuseUnreadable(rejection: Rejection): Refusal | undefined {
 }
 
 /**
- * Whether a notification without a session goes to servers: it states its client, as requests do. A cancellation does not,
- * because the id that it names may be that of another program's request.
+ * Whether a notification without a session goes to servers: it states its client, as requests do. Those that MCP defines do
+ * not, because the id or token that they name may be that of another program's request.
  */
 export function isForServers(message: Envelope | Rejection): message is NotificationEnvelope {
   const { kind } = message;
-  return kind === 'notification' && message.method !== METHODS.cancelled && message.tokens.eraVersion !== undefined;
+  return kind === 'notification' && !isDefinedNotification(message.method) && message.tokens.eraVersion !== undefined;
 }
 
 /** Refuses `Mcp-Param-` headers that say something else than the arguments of the call. */

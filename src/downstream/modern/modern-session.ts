@@ -6,7 +6,7 @@ import { errorMessage, NULL_ID } from '../../jsonrpc/message.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
 import type { ClientProfile } from '../../mcp/client-profile.js';
 import type { Envelope, NotificationEnvelope, RequestEnvelope, ScanEnvelope } from '../../mcp/envelope.js';
-import { isRemovedRequest, METHODS } from '../../mcp/methods.js';
+import { isDefinedNotification, isRemovedRequest, METHODS } from '../../mcp/methods.js';
 import { MODERN_REVISIONS } from '../../mcp/revisions.js';
 import type { Clock } from '../../timing/clock.js';
 import type { ServerInfo } from '../declared-capabilities.js';
@@ -261,6 +261,8 @@ class ModernSession implements EraSession {
       if (others.length === 0) cancelled?.cancel(notification);
       return;
     }
+    // These revisions define no other for clients. Those of earlier revisions name tokens and tasks of a session.
+    if (isDefinedNotification(notification.method)) return;
     if (notification.tokens.eraVersion === undefined) {
       for (const client of this.#clients.all()) client.session.notified(notification);
     } else if (refusedFacts(notification) === undefined) {

@@ -329,7 +329,8 @@ describe('a POST without a session', () => {
     const http = await serving();
     const headers = { 'mcp-protocol-version': '2026-07-28' };
     const event = { jsonrpc: '2.0', method: 'x/event', params: { n: 1 } };
-    expect((await http.post(event, headers)).status).toBe(202);
+    const progress = { jsonrpc: '2.0', method: 'notifications/progress', params: { progressToken: 1, _meta: META } };
+    for (const dropped of [event, progress]) expect((await http.post(dropped, headers)).status).toBe(202);
     expect(http.core.sessions).toEqual([]);
     const stated = { ...event, params: { ...event.params, _meta: META } };
     expect((await http.post(stated, headers)).status).toBe(202);

@@ -119,6 +119,17 @@ describe('a notification without a handshake', () => {
     ]);
   });
 
+  it.each(['notifications/progress', 'notifications/roots/list_changed', 'notifications/initialized'])(
+    'of an earlier revision is dropped: %s',
+    (method) => {
+      const peer = new ModernPeer();
+      peer.call();
+      for (const _meta of [peer.meta, undefined])
+        peer.send({ jsonrpc: '2.0', method, params: { progressToken: 1, _meta } });
+      expect(peer.gateway.notified).toEqual([]);
+    },
+  );
+
   it('that states its client wrongly is dropped', () => {
     expect(notifying(({ meta }) => ({ ...meta, [CAPABILITIES]: 1 }))).toEqual([]);
     expect(notifying(({ meta }) => ({ ...meta, [VERSION]: '2031-01-01' }))).toEqual([]);
