@@ -68,10 +68,20 @@ export class Deadlines<Item extends Due> {
       if (item.dueAt <= now) due.push(item);
       else next = Math.min(next, item.dueAt);
     }
-    for (const item of due) this.unwatch(item);
     // In the order of their deadlines.
     due.sort((a, b) => a.dueAt - b.dueAt);
     if (next !== Number.POSITIVE_INFINITY) this.#arm(next);
-    for (const item of due) this.#onDue(item);
+    for (const item of due) this.#expire(item, now);
+  }
+
+  /** The items before this one may have unwatched it, or given it more time. */
+  #expire(item: Item, now: number): void {
+    if (item.index === undefined) return;
+    if (item.dueAt > now) {
+      this.watch(item);
+      return;
+    }
+    this.unwatch(item);
+    this.#onDue(item);
   }
 }

@@ -38,7 +38,7 @@ afterEach(async () => {
   }
 });
 
-/** Connects a client that introduces itself with this name; resolves when it is served. */
+/** Connects a client that introduces itself with this name; resolves when it is served and both servers run. */
 async function connect(name: string): Promise<ChildProcessWithoutNullStreams> {
   const { process: client } = place.start([]);
   clients.push(client);
@@ -55,6 +55,8 @@ async function connect(name: string): Promise<ChildProcessWithoutNullStreams> {
   write(client, { method: 'notifications/initialized' });
   write(client, { id: 2, method: 'tools/call', params: { name: 'one__echo', arguments: {} } });
   await until('the client is served', () => /"id": ?2\b/.test(out));
+  // A server that is called starts before the others.
+  await until('both servers run', () => serverPids().length >= 2);
   return client;
 }
 

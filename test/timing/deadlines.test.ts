@@ -80,6 +80,24 @@ describe('Deadlines', () => {
     expect(clock.pending).toBe(0);
   });
 
+  it('does not call for what an earlier call of the same moment let go, and later for what it gave more time', () => {
+    const { clock } = watching();
+    const due: string[] = [];
+    const deadlines: Deadlines<{ name: string; dueAt: number }> = new Deadlines(clock, ({ name }) => {
+      due.push(`${name}@${clock.now()}`);
+      deadlines.unwatch(b);
+      c.dueAt = 15;
+    });
+    const [b, c] = [
+      { name: 'b', dueAt: 10 },
+      { name: 'c', dueAt: 10 },
+    ];
+    for (const each of [{ name: 'a', dueAt: 10 }, b, c]) deadlines.watch(each);
+    clock.advance(100);
+    expect(due).toEqual(['a@10', 'c@15']);
+    expect(clock.pending).toBe(0);
+  });
+
   it('calls for nothing after it was closed, and leaves no timer', () => {
     const { clock, due, deadlines, watch } = watching();
     watch('a', 10);

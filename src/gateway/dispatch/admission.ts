@@ -9,6 +9,7 @@ import { type Availability, connectionOf, waitReason } from './availability.js';
 import type { Call, Stage } from './call.js';
 import type { CallLimits } from './call-limits.js';
 import { ConcurrencyLimit } from './concurrency-limit.js';
+import { ConnectionWaits } from './connection-waits.js';
 import { ExclusiveClient } from './exclusive-client.js';
 import { type HeldNotification, HeldNotifications } from './held-notifications.js';
 import { isInteractive, needsNoSlot } from './in-flight-calls.js';
@@ -51,17 +52,18 @@ export class Admission {
   readonly #deadlines: Deadlines<Call>;
   /** Waiting calls of every stage, in order of arrival. */
   readonly #waiting = new Set<Call>();
-  readonly #connectionWaits = new Set<() => void>();
+  readonly #connectionWaits: ConnectionWaits;
   readonly #held = new HeldNotifications();
   #limits: CallLimits;
   #exclusive: ExclusiveClient<Call> | undefined;
   #withoutSlot = 0;
 
   constructor(options: AdmissionOptions) {
-    const { clock, limits, allWaiting } = options;
+    const { clock, limits, allWaiting, availability } = options;
     this.#options = options;
     this.#limits = limits;
     this.#limit = new ConcurrencyLimit({ ...limits, allWaiting });
+    this.#connectionWaits = new ConnectionWaits(clock, availability);
     this.#deadlines = new Deadlines(clock, (call) => this.#giveUp(call, undefined));
   }
 
@@ -148,42 +150,29 @@ export class Admission {
       this.#held.clear();
       for (const call of [...this.#waiting]) this.#giveUp(call, reach.reason);
     }
-    if (reach.kind === 'connected' || reach.kind === 'unavailable')
-      for (const settle of this.#connectionWaits) settle();
+    if (reach.kind === 'connected' || reach.kind === 'unavailable') this.#connectionWaits.settle();
   }
 
-  /**
-   * Resolves with `undefined` once there is a connection. Resolves with a reason if no connection will come, or if none
-   * came within `waitMs` milliseconds.
-   */
+  /** Like `ConnectionWaits.untilConnected`. */
   untilConnected(waitMs: number): Promise<FailureReason | undefined> {
-    const { availability, clock } = this.#options;
-    return new Promise((resolve) => {
-      const settle = () => {
-        cancel();
-        this.#connectionWaits.delete(settle);
-        const now = availability();
-        resolve(connectionOf(now) === undefined ? waitReason(now) : undefined);
-      };
-      const cancel = clock.schedule(waitMs, settle);
-      this.#connectionWaits.add(settle);
-    });
+    return this.#connectionWaits.untilConnected(waitMs);
   }
 
   /** Removes all waiting calls. Returns the exchanges of those that no process has seen; the other calls fail. */
   takeUnsent(): Exchange[] {
     const unsent: Exchange[] = [];
     this.#held.clear();
-    for (const call of [...this.#waiting]) {
+    // The latest call first: none that leaves lets one behind it in.
+    for (const call of [...this.#waiting].reverse()) {
       if (call.earlier !== undefined) {
         this.#giveUp(call, undefined);
         continue;
       }
-      this.#endWait(call);
+      this.#stopWaiting(call);
       this.leave(call);
       unsent.push(call.exchange);
     }
-    return unsent;
+    return unsent.reverse();
   }
 
   close(): void {
@@ -268,23 +257,27 @@ export class Admission {
     this.#deadlines.watch(call);
     call.exchange.onCancel(() => {
       if (!this.#waiting.has(call)) return;
-      this.#waiting.delete(call);
-      this.#deadlines.unwatch(call);
+      this.#stopWaiting(call);
       this.#options.onCancelled();
       this.leave(call);
     });
   }
 
+  /** The call goes on, because it got what it waited for. */
   #endWait(call: Call): void {
+    this.#stopWaiting(call);
+    call.stage = 'none';
+  }
+
+  /** The call keeps its stage, from which `leave` learns what to release. */
+  #stopWaiting(call: Call): void {
     this.#waiting.delete(call);
     this.#deadlines.unwatch(call);
-    call.stage = 'none';
   }
 
   /** Ends the wait of the call with a failure: for this reason or, without a reason, because the wait was too long. */
   #giveUp(call: Call, reason: FailureReason | undefined): void {
-    this.#waiting.delete(call);
-    this.#deadlines.unwatch(call);
+    this.#stopWaiting(call);
     this.#fail(call, reason);
     this.leave(call);
   }

@@ -27,6 +27,9 @@ interface Retry {
 /** The requests that one server answers, after a while. */
 export const SERVED = new Set(['tools/call', 'resources/read']);
 
+/** Whether the server with this key can list its tools. */
+type HasLists = (key: string) => boolean;
+
 /** What a client received, as text and as a message. */
 export interface Received {
   readonly line: string;
@@ -70,10 +73,9 @@ export class Person {
     this.wire.read();
   }
 
-  /** A server whose lists are broken cannot be expected to know what a shortened name stands for. */
-  call(which: number, hasLists: (key: string) => boolean): Asked {
+  call(which: number, hasLists: HasLists): Asked {
     const [name, wanted] = [...this.tools][which % Math.max(1, this.tools.size)] ?? ['old__t', 'old t'];
-    const known = hasLists(wanted.split(' ')[0] ?? '') ? { wanted } : {};
+    const known = expectable({ wanted }, hasLists);
     return this.request('tools/call', { name, ...known, arguments: { odd: ODD }, odd: ODD, ...this.#marked() });
   }
 
@@ -143,7 +145,7 @@ export class Person {
   }
 
   /** Answers a question. */
-  answer(which: number): void {
+  answer(which: number, hasLists: HasLists): void {
     const [question] = this.questions.splice(which % Math.max(1, this.questions.length), 1);
     if (question === undefined) return;
     const label = `${this.name}-input.`;
@@ -158,15 +160,16 @@ export class Person {
     if (asked === undefined) return;
     const response = { action: 'accept', content: { name: label } };
     const inputResponses = Object.fromEntries(Object.keys(inputRequests ?? {}).map((key) => [key, response]));
-    const retry = { method: asked.method, params: { ...asked.params, inputResponses, requestState } };
+    const params = expectable(asked.params, hasLists);
+    const retry = { method: asked.method, params: { ...params, inputResponses, requestState } };
     this.retries.push(retry);
     this.request(retry.method, retry.params);
   }
 
   /** Sends a request that came back already once more. */
-  again(which: number): void {
+  again(which: number, hasLists: HasLists): void {
     const retry = this.retries[which % Math.max(1, this.retries.length)];
-    if (retry !== undefined) this.request(retry.method, retry.params);
+    if (retry !== undefined) this.request(retry.method, expectable(retry.params, hasLists));
   }
 
   /** Comes back with a state in which one character is another, if possible with one that was not used yet. */
@@ -231,6 +234,12 @@ export class Person {
     const tools: Message[] = result?.tools ?? [];
     this.tools = new Map(tools.map(({ name, description }) => [name, description]));
   }
+}
+
+/** Params that say which tool is meant, unless its server cannot list it: then a shortened name may be unknown. */
+function expectable(params: Message, hasLists: HasLists): Message {
+  const { wanted, ...others } = params;
+  return wanted === undefined || hasLists(wanted.split(' ')[0]) ? params : others;
 }
 
 function tokenOf(name: string, id: number | string): string {

@@ -23,6 +23,7 @@ export function expectPromises(world: World): void {
       if (isModern && !process.isDead) expect(times, `invariant 17: ${id}`).toBe(1);
     }
   }
+  expectSentOnce(world);
   expectNames(world);
   expectSameLists(world);
 }
@@ -95,6 +96,20 @@ function expectOfServer({ isModern, server }: ServerProcess, { line, message }: 
 function expectOpening({ isModern, received }: ServerProcess): void {
   const methods = received.map(({ message }) => message.method).filter((method) => method !== 'server/discover');
   if (!isModern) expect(methods.slice(0, 2), 'invariant 24').toEqual(['initialize', 'notifications/initialized']);
+}
+
+/** A call that its client has sent once reaches one process, once. It may come back to a server that required input. */
+function expectSentOnce({ people, processes }: World): void {
+  const sent = processes.flatMap(({ calls }) => calls.filter(({ message }) => isFirst(message)));
+  const asked = people.flatMap((person) => [...person.asked.values()]);
+  for (const { marker } of sent) {
+    if (asked.filter((each) => each.marker === marker).length !== 1) continue;
+    expect(sent.filter((each) => each.marker === marker).length, `sent once: ${marker}`).toBe(1);
+  }
+}
+
+function isFirst({ method, params }: Message): boolean {
+  return method === 'tools/call' && params.requestState === undefined;
 }
 
 /** Each tool has one name in all lists, whatever other servers come and go, and each name means one tool. */

@@ -83,8 +83,9 @@ export class ServerProcess {
       this.child.say(oddText({ jsonrpc: '2.0', id: call.message.id, result }, `${marker}ask.`));
       return;
     }
-    // With a call of another client at work, the question of one that waits for its client counts as that one's.
-    if (this.server.backend.clients.size > 1 && this.#isWaiting(marker)) return;
+    // With a call of another client at work, the question of one that waits for its client counts as that one's. Which
+    // call of a client waits, the gateway cannot know: a question counts as that of the latest.
+    if (this.server.backend.clients.size > 1 && this.#awaits(clientOf(marker))) return;
     const id = `ask-${this.#next}`;
     this.#next += 1;
     this.#causes.set(id, marker);
@@ -129,8 +130,9 @@ export class ServerProcess {
     this.child.say(oddText({ jsonrpc: '2.0', method: 'notifications/message', params }, 'log'));
   }
 
-  #isWaiting(marker: string): boolean {
-    return [...this.#causes].some(([id, cause]) => cause === marker && this.asked.get(id) === 0);
+  /** Whether a question to this client is open. */
+  #awaits(client: string): boolean {
+    return [...this.#causes].some(([id, cause]) => clientOf(cause) === client && this.asked.get(id) === 0);
   }
 
   #open(which: number): Call | undefined {
@@ -174,4 +176,9 @@ export class ServerProcess {
       if (call !== undefined) call.state = 'cancelled';
     }
   }
+}
+
+/** The client that made the call with this marker. */
+function clientOf(marker: string): string {
+  return marker.slice(0, marker.indexOf('-'));
 }

@@ -1,9 +1,9 @@
 import { expect } from 'vitest';
-import { offering, type ServerScript, scriptGateway } from '../../support/scripted-gateway.js';
+import { type ServerScript, scriptGateway } from '../../support/scripted-gateway.js';
 import { flush } from '../../support/wire.js';
+import { ChangingLists } from './changing-lists.js';
 import { AttachedWire, directWire } from './client-wire.js';
 import type { Event, Setting } from './events.js';
-import { pagesOf, toolText } from './offered-tools.js';
 import { type Asked, CAPABILITIES, Person, type Received } from './person.js';
 import { ServerProcess } from './server-process.js';
 
@@ -34,20 +34,13 @@ export class World {
   /** Those of the clients, if they are attached to a hub. */
   readonly #attached: readonly AttachedWire[];
   readonly #servers: Readonly<Record<string, ServerScript>>;
-  readonly #pages: Readonly<Record<string, string[]>>;
-  readonly #lists: Readonly<Record<string, Record<string, object>>>;
-  /** Servers whose lists the gateway may not know since the last start. */
-  readonly #broken = new Set<string>();
+  readonly #lists = new ChangingLists(['old', 'new', 'extra']);
   #hasExtra = false;
   #changes = 0;
 
   constructor({ areModern, hasOnePrincipal, sharing, isHub }: Setting) {
-    this.#pages = { old: pagesOf('old'), new: pagesOf('new'), extra: pagesOf('extra') };
-    const listsOf = (key: string) => offering({ resources: [`x://${key}/1`] }).lists ?? {};
-    this.#lists = { old: { ...listsOf('old') }, new: { ...listsOf('new') }, extra: { ...listsOf('extra') } };
     const script = (key: string, isModern: boolean): ServerScript => ({
-      pages: this.#pages[key] ?? [],
-      lists: this.#lists[key] ?? {},
+      ...this.#lists.of(key),
       hello: { capabilities: { tools: { listChanged: true }, resources: {}, logging: {} } },
       ...{ hasBridge: true, sharing, isModern, clientCapabilities: CAPABILITIES },
     });
@@ -92,7 +85,7 @@ export class World {
   async expectListening(): Promise<void> {
     for (const process of this.processes) if (!process.isDead && process.isHung) process.hang();
     await this.#startMissing(true);
-    this.#mendLists();
+    this.#lists.mend();
     for (const key of ['old', 'new']) this.#announce(key);
     await this.end();
     const listens = this.people.flatMap((person) => [...person.listens].filter(([id]) => person.isOpen(id)));
@@ -126,12 +119,13 @@ export class World {
   }
 
   async #clientDoes({ kind, which }: Extract<Event, { client: number }>, person: Person): Promise<void> {
-    if (kind === 'call') person.call(which, (key) => !this.#broken.has(key));
+    const hasLists = (key: string) => this.#lists.areWhole(key);
+    if (kind === 'call') person.call(which, hasLists);
     if (kind === 'read') person.readResource(which % 2 === 0 ? 'old' : 'new');
     if (kind === 'list') person.request('tools/list');
     if (kind === 'listen') person.listen();
-    if (kind === 'input') person.answer(which);
-    if (kind === 'again') person.again(which);
+    if (kind === 'input') person.answer(which, hasLists);
+    if (kind === 'again') person.again(which, hasLists);
     if (kind === 'ping' && !person.isModern) await this.#expectAnswered(person.request('ping'));
     if (kind === 'cancel') await this.#expectCancelled(person.cancel(which));
     if (kind === 'forge') await this.#expectRefused(person, person.forge(which));
@@ -156,7 +150,7 @@ export class World {
     const key = which % 2 === 0 ? 'old' : 'new';
     if (kind === 'break lists') this.#breakLists(key);
     if (kind === 'change tools') this.#changeTools(key);
-    if (kind === 'reconfigure') this.#reconfigure();
+    if (kind === 'reconfigure') this.#reconfigure(which);
     if (kind === 'hub death') this.#dieAndStart(which);
   }
 
@@ -171,7 +165,7 @@ export class World {
     for (const process of this.processes) process.die();
     this.#world = this.#start();
     this.#changes += 1;
-    this.#mendLists();
+    this.#lists.mend();
     for (const wire of this.#attached) wire.attach(this.#world);
   }
 
@@ -180,23 +174,12 @@ export class World {
   }
 
   #breakLists(key: string): void {
-    const lists = this.#lists[key] ?? {};
-    if (lists['tools/list'] === undefined) lists['tools/list'] = { code: -32603, message: 'broken' };
-    else delete lists['tools/list'];
-    this.#broken.add(key);
+    this.#lists.break(key);
     this.#announce(key);
   }
 
-  #mendLists(): void {
-    for (const lists of Object.values(this.#lists)) delete lists['tools/list'];
-    this.#broken.clear();
-  }
-
   #changeTools(key: string): void {
-    const pages = this.#pages[key] ?? [];
-    const [first = '', ...rest] = pagesOf(key);
-    const isPlain = pages[0] === first;
-    pages.splice(0, pages.length, isPlain ? first.replace('[', `[${toolText(key, 'further')},`) : first, ...rest);
+    this.#lists.change(key);
     this.#announce(key);
   }
 
@@ -207,11 +190,12 @@ export class World {
         child.say({ jsonrpc: '2.0', method: 'notifications/tools/list_changed' });
   }
 
-  /** A third server comes, or goes. */
-  #reconfigure(): void {
+  /** A third server comes or goes, or one of the others gets another process. */
+  #reconfigure(which: number): void {
     this.#changes += 1;
-    this.#hasExtra = !this.#hasExtra;
-    this.#world.change(this.#configured);
+    const isReplacement = which % 3 === 0;
+    if (!isReplacement) this.#hasExtra = !this.#hasExtra;
+    this.#world.change(this.#configured, isReplacement ? [which % 2 === 0 ? 'old' : 'new'] : []);
   }
 
   get #configured(): Readonly<Record<string, ServerScript>> {

@@ -1,0 +1,55 @@
+import { describe, expect, it } from 'vitest';
+import { scriptGateway } from '../../support/scripted-gateway.js';
+import { flush } from '../../support/wire.js';
+
+const ELICIT = { jsonrpc: '2.0', id: 'q', method: 'elicitation/create', params: { message: '?', requestedSchema: {} } };
+
+/** Two clients of a server that has asked while both had calls in flight, and so gets those of one at a time. */
+async function oneAtATime() {
+  const world = scriptGateway({ servers: { a: { tools: ['x'] } } });
+  await world.startAll();
+  const clients = [world.connect(), world.connect()] as const;
+  const { child } = world.server('a');
+  for (const client of clients) {
+    client.initialize('2025-11-25', { elicitation: {} });
+    client.call(1, 'a__x');
+  }
+  child.say(ELICIT);
+  child.answer(0);
+  child.answer(1);
+  const [one, other] = clients;
+  return { ...world, one, other, child };
+}
+
+describe('calls that wait for the calls of another client', () => {
+  it('F204: are sent or answered, and never both, when the wait of several ends at the same moment', async () => {
+    const { one, other, child, clock } = await oneAtATime();
+    one.call(2, 'a__x');
+    other.call(2, 'a__x');
+    one.call(3, 'a__x');
+    clock.advance(10_000);
+    expect(other.answerTo(2)?.result._meta['trunkline/failure']).toMatchObject({ reason: 'queue_timeout' });
+    // The call behind it belongs to the client that has the server.
+    expect(child.calls).toHaveLength(4);
+    expect(one.answerTo(3)).toBeUndefined();
+    other.call(4, 'a__x');
+    expect(child.calls).toHaveLength(4);
+    child.answer(3);
+    expect(one.answerTo(3)?.result).toEqual({ content: [] });
+  });
+
+  it('F203: go to the next process only, when the server is replaced', async () => {
+    const { one, other, child, server, change } = await oneAtATime();
+    one.call(2, 'a__x');
+    other.call(2, 'a__x');
+    one.call(3, 'a__x');
+    change({ a: { tools: ['x'] } }, ['a']);
+    const next = server('a~2');
+    await next.start();
+    await flush();
+    expect(next.child.calls).toHaveLength(2);
+    child.answer(2);
+    await flush();
+    expect(child.calls).toHaveLength(3);
+  });
+});
