@@ -20,8 +20,12 @@ const OF_META = namesOf(
 /** The members of `params` with which a modern client sends a request again. */
 const OF_PARAMS: ReadonlySet<string> = new Set(['inputResponses', 'requestState']);
 
-/** Removes from a modern client's request what a legacy server must not get. */
-export function withoutEraMembers({ bytes, params, tokens }: RelayedRequest): readonly Edit[] {
+/** Removes from a modern client's request or notification what a legacy server must not get. */
+export function withoutEraMembers({
+  bytes,
+  params,
+  tokens,
+}: Pick<RelayedRequest, 'bytes' | 'params' | 'tokens'>): readonly Edit[] {
   const { requestMeta, inputResponses, requestState } = tokens;
   const { eraVersion, eraClientInfo, eraCapabilities, eraLogLevel } = tokens;
   const ofMeta =

@@ -135,7 +135,10 @@ export interface UpstreamConnection {
 }
 
 /** What a connection needs of a notification that it sends. */
-export type SentNotification = Pick<NotificationEnvelope, 'bytes' | 'span' | 'method'>;
+export interface SentNotification extends Pick<NotificationEnvelope, 'bytes' | 'span' | 'method'> {
+  /** Edits that remove what a legacy server must not get. */
+  readonly legacyEdits?: readonly Edit[] | undefined;
+}
 
 /** `exited`: the server ended the connection, or broke it. `stopped`: the gateway ended it. */
 export type CloseReason = 'exited' | 'stopped';

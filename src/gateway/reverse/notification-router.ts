@@ -1,9 +1,11 @@
 import type { DownstreamClient, Exchange } from '../../downstream/port.js';
+import type { Span } from '../../json/json-text.js';
 import type { Edit } from '../../json/splice.js';
 import type { NotificationEnvelope } from '../../mcp/envelope.js';
+import { withoutEraMembers } from '../../mcp/era-members.js';
 import { isDefinedNotification, METHODS } from '../../mcp/methods.js';
 import { knowsTasks } from '../../mcp/revisions.js';
-import type { UpstreamConnection } from '../../upstream/port.js';
+import type { SentNotification, UpstreamConnection } from '../../upstream/port.js';
 import type { Backend } from '../registry/backend.js';
 import type { TaskCarrier } from '../tasks/server-tasks.js';
 import type { Tasks } from '../tasks/tasks.js';
@@ -46,6 +48,7 @@ export class NotificationRouter {
       holder.backend.dispatcher.connection?.notify(notification, [...holder.edits, ...related]);
       return;
     }
+    const sent = forEitherEra(notification);
     const all = backends.map((backend) => ({ backend, edits: tasks.towardServer(notification, client, backend) }));
     // A notification about a task goes only to the server of the task.
     const concerned = all.filter(({ edits }) => edits.length > 0);
@@ -56,8 +59,8 @@ export class NotificationRouter {
       const { openConnection, dispatcher } = backend;
       // A task ends with its process, so no other process knows the task that the edits name.
       const waits = mayWait && edits.length === 0 && (openConnection === undefined || dispatcher.hasBacklog);
-      if (waits) hold(client, backend, notification);
-      else openConnection?.notify(notification, edits);
+      if (waits) hold(client, backend, sent);
+      else openConnection?.notify(sent, edits);
     }
   }
 
@@ -139,15 +142,27 @@ export class NotificationRouter {
 }
 
 /** Sends the notification to the next process, if the client is still there. */
-function hold(client: DownstreamClient, { clients, dispatcher }: Backend, notification: NotificationEnvelope): void {
-  const { method, span: place } = notification;
-  // The memory of the notification has another use by then.
-  const bytes = notification.bytes.slice(place.start, place.end);
-  const span = { start: 0, end: bytes.length };
-  const send = (connection: UpstreamConnection) => {
-    if (clients.has(client)) connection.notify({ bytes, span, method });
+function hold(client: DownstreamClient, { clients, dispatcher }: Backend, notification: SentNotification): void {
+  const { bytes, span, method, legacyEdits = [] } = notification;
+  const moved = ({ start, end }: Span) => ({ start: start - span.start, end: end - span.start });
+  const held: SentNotification = {
+    // The memory of the notification has another use by then.
+    bytes: bytes.slice(span.start, span.end),
+    span: moved(span),
+    method,
+    legacyEdits: legacyEdits.map((edit) => ({ ...edit, span: moved(edit.span) })),
   };
-  dispatcher.hold({ byteLength: bytes.length, send });
+  const send = (connection: UpstreamConnection) => {
+    if (clients.has(client)) connection.notify(held);
+  };
+  dispatcher.hold({ byteLength: held.bytes.length, send });
+}
+
+/** A client without a handshake says in its own notifications, too, what legacy servers learn from `initialize`. */
+function forEitherEra(notification: NotificationEnvelope): SentNotification {
+  const { bytes, span, method, tokens } = notification;
+  const legacyEdits = tokens.eraVersion === undefined ? undefined : withoutEraMembers(notification);
+  return { bytes, span, method, legacyEdits };
 }
 
 /** Sends the notification along a call of this client, or unsolicited. */

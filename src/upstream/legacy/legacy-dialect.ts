@@ -8,7 +8,14 @@ import { METHODS } from '../../mcp/methods.js';
 import type { RelayedRequest } from '../../mcp/relayed-request.js';
 import { isLegacyRevision, LATEST_LEGACY_REVISION } from '../../mcp/revisions.js';
 import type { Channel, Dialect, OpenOptions } from '../dialect.js';
-import type { DialOutcome, RequestHandler, RequestTimeouts, SentRequest, UpstreamConnection } from '../port.js';
+import type {
+  DialOutcome,
+  RequestHandler,
+  RequestTimeouts,
+  SentNotification,
+  SentRequest,
+  UpstreamConnection,
+} from '../port.js';
 
 /** The protocol revisions up to 2025-11-25, which start with a handshake: `initialize`, then `notifications/initialized`. */
 export const legacyDialect = {
@@ -55,7 +62,6 @@ class LegacyConnection implements UpstreamConnection {
   readonly serverInfo: UpstreamConnection['serverInfo'];
   readonly initializeResult: Uint8Array;
   readonly capabilities: Readonly<Record<string, unknown>>;
-  readonly notify: UpstreamConnection['notify'];
   readonly request: UpstreamConnection['request'];
   readonly close: UpstreamConnection['close'];
   readonly #channel: Channel;
@@ -74,7 +80,6 @@ class LegacyConnection implements UpstreamConnection {
     this.serverInfo = serverInfo;
     this.initializeResult = raw;
     this.capabilities = capabilities;
-    this.notify = channel.notify.bind(channel);
     this.request = channel.request.bind(channel);
     this.close = channel.close.bind(channel);
   }
@@ -104,6 +109,10 @@ class LegacyConnection implements UpstreamConnection {
   ): SentRequest | undefined {
     const all = request.tokens.eraVersion === undefined ? edits : concatEdits(edits, withoutEraMembers(request));
     return this.#channel.send(request, all, timeouts, handler);
+  }
+
+  notify(notification: SentNotification, edits?: readonly Edit[]): void {
+    this.#channel.notify(notification, concatEdits(edits, notification.legacyEdits));
   }
 
   offers(capability: string): boolean {

@@ -4,7 +4,7 @@ const SIDE = fc.constantFrom<0 | 1>(0, 1);
 const WHICH = fc.nat({ max: 40 });
 
 const CLIENT_EVENTS = [
-  ...(['call', 'call', 'call', 'call', 'call', 'read', 'read', 'list', 'listen', 'ping'] as const),
+  ...(['call', 'call', 'call', 'call', 'call', 'read', 'read', 'list', 'listen', 'ping', 'notify'] as const),
   ...(['input', 'input', 'input', 'input', 'again', 'again', 'forge', 'cancel'] as const),
 ];
 const SERVER_EVENTS = [

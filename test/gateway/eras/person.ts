@@ -7,6 +7,8 @@ import { ODD, oddText } from './odd-payload.js';
 export const CAPABILITIES = { sampling: {}, elicitation: { form: {} } };
 export const ERA = 'io.modelcontextprotocol/';
 
+export const VENDOR_NOTIFICATION = 'notifications/vendor/noted';
+
 /** One request, as far as the client knows. */
 export interface Asked {
   readonly id: number | string;
@@ -101,15 +103,18 @@ export class Person {
     const _meta = {
       ...(SERVED.has(method) && { progressToken: tokenOf(this.name, id) }),
       odd: ODD,
-      ...(this.isModern && {
-        [`${ERA}protocolVersion`]: '2026-07-28',
-        [`${ERA}clientCapabilities`]: CAPABILITIES,
-        [`${ERA}clientInfo`]: { name: 'm', version: '0' },
-      }),
+      ...this.#era,
       ...(wantsLog && { [`${ERA}logLevel`]: 'info' }),
     };
     this.wire.say(oddText({ jsonrpc: '2.0', id, method, params: { ...asked.params, _meta } }, marker));
     return asked;
+  }
+
+  /** Tells the servers something that MCP does not define. */
+  notify(): void {
+    const { marker } = this.#marked();
+    const params = { marker, _meta: { odd: ODD, ...this.#era } };
+    this.wire.say(oddText({ jsonrpc: '2.0', method: VENDOR_NOTIFICATION, params }, marker));
   }
 
   /** The next hub sends requests that only read once more, and their progress starts again. */
@@ -186,6 +191,16 @@ export class Person {
     const at = (which * 7) % state.length;
     const requestState = `${state.slice(0, at)}${state[at] === 'A' ? 'B' : 'A'}${state.slice(at + 1)}`;
     return this.request(retry.method, { ...retry.params, requestState });
+  }
+
+  /** What a modern client says about itself in each message of its own. */
+  get #era(): Message {
+    if (!this.isModern) return {};
+    return {
+      [`${ERA}protocolVersion`]: '2026-07-28',
+      [`${ERA}clientCapabilities`]: CAPABILITIES,
+      [`${ERA}clientInfo`]: { name: 'm', version: '0' },
+    };
   }
 
   #marked(): { readonly marker: string } {

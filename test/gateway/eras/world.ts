@@ -124,6 +124,7 @@ export class World {
     if (kind === 'read') person.readResource(which % 2 === 0 ? 'old' : 'new');
     if (kind === 'list') person.request('tools/list');
     if (kind === 'listen') person.listen();
+    if (kind === 'notify') person.notify();
     if (kind === 'input') person.answer(which, hasLists);
     if (kind === 'again') person.again(which, hasLists);
     if (kind === 'ping' && !person.isModern) await this.#expectAnswered(person.request('ping'));
