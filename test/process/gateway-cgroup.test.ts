@@ -184,10 +184,14 @@ describe.runIf(process.platform === 'linux')('what killed gateways have left', (
     expect(logged[0]).toBe(`ending what a killed Trunkline left behind {"pids":[${child.pid}],"gateway":999999999}`);
     // The files of this folder are real, so it cannot be removed as the kernel would remove it.
     rmSync(folder, { recursive: true });
-    while (clock.pending > 0) {
+    let isOver = false;
+    void sweeping.then(() => {
+      isOver = true;
+    });
+    // It reads files between its pauses.
+    await until('the sweep is over', () => {
       clock.advance(1_000);
-      await new Promise(setImmediate);
-    }
-    await sweeping;
+      return isOver;
+    });
   });
 });
