@@ -149,6 +149,8 @@ export class Subscriptions {
   }
 
   async #leave(exchange: Exchange, { backend, uri, clients }: Subscription): Promise<void> {
+    // Nothing would tell the end of a request that the client has cancelled before it is sent.
+    if (exchange.isSettled) return;
     const isLast = clients.size === 0 || (clients.size === 1 && clients.has(exchange.client));
     clients.delete(exchange.client);
     if (isLast) await this.#forward(exchange, backend, uri);
