@@ -83,15 +83,16 @@ export class Subscriptions {
 
   /** Moves a client's subscriptions to another backend of the same server. */
   move(client: DownstreamClient, from: Backend, to: Backend): void {
-    for (const { uri, clients } of this.#byBackend.get(from)?.values() ?? []) {
+    this.#visit(from, ({ uri, clients }) => {
       const exposed = clients.get(client);
-      if (exposed === undefined || !clients.delete(client)) continue;
+      if (exposed === undefined || !clients.delete(client)) return;
       if (clients.size === 0) this.#unsubscribe(from, uri);
       this.#change(to, uri, async (subscription) => {
+        const isFirst = subscription.clients.size === 0;
         subscription.clients.set(client, exposed);
-        if (subscription.clients.size === 1) this.#send(METHODS.subscribe, to, uri);
+        if (isFirst) this.#send(METHODS.subscribe, to, uri);
       });
-    }
+    });
   }
 
   /** Whether a client is subscribed to a resource of this backend. */
@@ -109,9 +110,19 @@ export class Subscriptions {
   /** The client has left. */
   drop(client: DownstreamClient, backends: Iterable<Backend>): void {
     for (const backend of backends) {
-      for (const { uri, clients } of this.#byBackend.get(backend)?.values() ?? []) {
+      this.#visit(backend, ({ uri, clients }) => {
         if (clients.delete(client) && clients.size === 0) this.#unsubscribe(backend, uri);
-      }
+      });
+    }
+  }
+
+  /** Visits all subscriptions of a backend, and once more those to which a change under way may add a client. */
+  #visit(backend: Backend, visit: (subscription: Subscription) => void): void {
+    for (const subscription of this.#byBackend.get(backend)?.values() ?? []) {
+      const { uri, changes } = subscription;
+      const isChanging = changes.length > 0;
+      visit(subscription);
+      if (isChanging) this.#change(backend, uri, async (changed) => visit(changed));
     }
   }
 
