@@ -56,16 +56,20 @@ export class ClientViews {
     for (const view of this.#views.values()) if (view.uses(backend)) visit(view);
   }
 
-  /** Removes and returns all views. Call `add` for those that clients continue to use. */
+  /** Removes and returns all views. Call `keep` for those that clients continue to use. */
   takeAll(): readonly ClientView[] {
     const { all } = this;
     this.#views.clear();
     return all;
   }
 
-  add(view: ClientView): void {
+  /** Returns whether the view stays. It does not if clients that have moved share another view of the same backends. */
+  keep(view: ClientView): boolean {
     const { isUnchanged: isAlone, named } = view;
-    this.#views.set(idOf([...view.backends.values()], { isAlone, named }), view);
+    const id = idOf([...view.backends.values()], { isAlone, named });
+    const known = this.#views.get(id) ?? view;
+    this.#views.set(id, known);
+    return known === view;
   }
 
   /** The view has no clients any more. */

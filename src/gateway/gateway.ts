@@ -216,10 +216,8 @@ export class Gateway implements GatewayPort {
     const backends = this.#backends.move(client, facts, view.backends, named);
     const old = [...view.backends.values()];
     const isSame = backends.length === old.length && backends.every((backend, at) => backend === old[at]);
-    if (isSame && named === view.named && (isAlone || !hasOwnChanged)) {
-      this.#views.add(view);
-      return;
-    }
+    const mayStay = isSame && named === view.named && (isAlone || !hasOwnChanged);
+    if (mayStay && this.#views.keep(view)) return;
     connected.view = this.#views.of(backends, { isAlone, named }, view);
     connected.view.adopt(client, view);
   }

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { createOwnTool } from '../../src/gateway/status/own-tool.js';
 import {
   offering,
+  pageOf,
   type ScriptedClient,
   type ScriptedServer,
   type ServerScript,
@@ -348,6 +349,27 @@ describe('clients', () => {
     await server('b~2').start();
     clock.advance(5_000);
     expect(announcements(client)).toEqual([]);
+  });
+
+  it('are told of later changes, also if some of them now share the process of others', async () => {
+    const { change, servers, server, connect, clock } = await running({ a: { variables: ['KEY'] } });
+    const withKey = (KEY: string) =>
+      connect({ principal: 'somebody else', origin: { environment: { KEY }, folder: '/' } });
+    const [moved, kept] = [await withKey('1'), await withKey('2')];
+    for (const id of ['a~2', 'b~2', 'a~3']) await server(id).start();
+    // The new file says for all what the second one says already.
+    change({ ...servers, a: { tools: ['x'], sharing: 'profile' } }, ['a~2']);
+    const shared = server('a~3');
+    expect(shared.backend.clients.size).toBe(2);
+    for (const client of [moved, kept]) expect(toolsFor(client)).toEqual(['a__x', 'b__y']);
+    shared.crash();
+    shared.pages = [pageOf(['z'])];
+    await shared.start();
+    clock.advance(250);
+    for (const client of [moved, kept]) {
+      expect(announcements(client)).toEqual(['notifications/tools/list_changed']);
+      expect(toolsFor(client)).toEqual(['a__z', 'b__y']);
+    }
   });
 
   it('see the order of the new file', async () => {

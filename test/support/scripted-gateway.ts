@@ -309,10 +309,11 @@ export function scriptGateway({
   const startAll = async () => {
     for (const each of scripted.values()) if (each.script.isMisconfigured !== true) await each.start();
   };
-  /** Applies another configuration; the `replaced` servers get a new process. */
+  /** Applies another configuration; the `replaced` servers get a new process, or single instances, by their ids. */
   const change = (next: GatewayScript['servers'], replaced: readonly string[] = [], settings: GlobalOptions = {}) => {
     scripts = next;
-    const retired = [...scripted.values()].flatMap(({ id, backend: { key } }) => (replaced.includes(key) ? [id] : []));
+    const isRetired = ({ id, backend: { key } }: ScriptedServer) => replaced.includes(key) || replaced.includes(id);
+    const retired = [...scripted.values()].filter(isRetired).map(({ id }) => id);
     gateway.change(
       { servers: pooled(), replaced: new Set(replaced), retired: new Set(retired), idleStopMs: 600_000 },
       { ownTools, startupWaitMs, maxInstructionsBytes: MAX_INSTRUCTIONS_BYTES, views, ...settings },
