@@ -166,11 +166,12 @@ export class Gateway implements GatewayPort {
     this.#settings = settings;
     const { retired, deferred } = this.#pool.change(servers);
     const before = this.#views.takeAll();
-    for (const [client, connected] of this.#clients) this.#moveClient(client, connected, hasOwnChanged);
+    const unused = [...this.#clients].flatMap((each) => this.#moveClient(...each, hasOwnChanged));
     const now = new Set(this.#views.all);
     const waiting = before.flatMap((view) => (now.has(view) ? [] : view.retire()));
     for (const view of now) view.begin();
-    for (const running of retired) this.#draining.begin(running, (exchange) => this.#serveElsewhere(exchange, running));
+    for (const running of [...retired, ...unused])
+      this.#draining.begin(running, (exchange) => this.#serveElsewhere(exchange, running));
     for (const exchange of waiting) this.#clients.get(exchange.client)?.view.serve(exchange);
     for (const key of deferred) void this.#draining.untilGone(key).then(() => this.#pool.startDeferred(key));
     for (const [client, { facts }] of this.#clients) this.#dismiss(client, facts);
@@ -208,18 +209,19 @@ export class Gateway implements GatewayPort {
     };
   }
 
-  /** Gives a client its backends of the configured servers: the same ones as before where they stay. */
-  #moveClient(client: DownstreamClient, connected: Connected, hasOwnChanged: boolean): void {
+  /** Gives a client its backends of the configured servers: the same ones as before where they stay. Returns the unused ones. */
+  #moveClient(client: DownstreamClient, connected: Connected, hasOwnChanged: boolean): readonly RunningBackend[] {
     const { facts, viewName, view } = connected;
     const isAlone = facts.server !== undefined;
     const named = this.#named(viewName);
-    const backends = this.#backends.move(client, facts, view.backends, named);
+    const { backends, unused } = this.#backends.move(client, facts, view.backends, named);
     const old = [...view.backends.values()];
     const isSame = backends.length === old.length && backends.every((backend, at) => backend === old[at]);
     const mayStay = isSame && named === view.named && (isAlone || !hasOwnChanged);
-    if (mayStay && this.#views.keep(view)) return;
+    if (mayStay && this.#views.keep(view)) return unused;
     connected.view = this.#views.of(backends, { isAlone, named }, view);
     connected.view.adopt(client, view);
+    return unused;
   }
 
   /** The handshake of the client's process, or of one that runs alike until that one is ready. */

@@ -174,6 +174,19 @@ describe('the view of a client', () => {
     expect(client.isGone).toBe(false);
   });
 
+  it('gives time to the calls on a process of the client’s own that it does not show any longer', async () => {
+    const servers = { ...SERVERS, a: { ...SERVERS.a, sharing: 'isolated' as const } };
+    const { change, server, client } = await viewing({ view: 'work' }, { servers });
+    client.call('c', 'a__read');
+    change(servers, [], { views: new NamedViews({ ...VIEWS, views: [{ name: 'work', servers: ['b'] }] }) });
+    await flush();
+    expect(server('a').isEnded).toBe(false);
+    server('a').child.answer(0);
+    await flush();
+    expect(client.answerTo('c')?.result).toEqual({ content: [] });
+    expect(server('a').isEnded).toBe(true);
+  });
+
   it('F130: shows nothing any more when it leaves the configuration, and its session ends', async () => {
     const { change, tools, client } = await viewing({ view: 'work' });
     change(SERVERS, [], { views: new NamedViews({ views: [], clients: [] }) });

@@ -287,6 +287,27 @@ describe('a server that is changed', () => {
     expect([server('a').isEnded, server('a~2').isEnded]).toEqual([true, true]);
   });
 
+  it('has time for the calls of the one client that it was for, which gets another one', async () => {
+    const a = { tools: ['x'], sharing: 'isolated', limits: { concurrency: 1 } } as const;
+    const { change, server, connect, startAll } = scriptGateway({ servers: { a } });
+    const client = connect({ origin: { environment: { KEY: '1' }, folder: '/' } });
+    client.initialize();
+    await startAll();
+    client.call('in flight', 'a__x');
+    client.call('not sent', 'a__x');
+    await settle();
+    change({ a: { ...a, variables: ['KEY'] } });
+    await settle();
+    expect(server('a').isEnded).toBe(false);
+    server('a').child.answer(0);
+    await settle();
+    expect(client.answerTo('in flight')?.result).toEqual({ content: [] });
+    expect([server('a').isEnded, server('a').child.calls.length]).toEqual([true, 1]);
+    await server('a~2').start();
+    server('a~2').child.answer(0);
+    expect(client.answerTo('not sent')?.result).toEqual({ content: [] });
+  });
+
   it('is started only when the old process is gone if there may be only one', async () => {
     const { change, servers, server, client } = await running({ a: { sharing: 'all' } });
     client.call(1, 'a__x');

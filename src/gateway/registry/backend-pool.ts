@@ -180,28 +180,26 @@ export class BackendPool {
     return backend;
   }
 
-  /**
-   * Ends the use of a backend by a client. An instance that no client uses any more ends after `idleStopMs`, or at once
-   * if only this client could use it. The first instance for all clients stays.
-   */
+  /** Like `vacate`, for a client that has left: ends a process that only this client could use. */
   release(backend: Backend, client: DownstreamClient): void {
+    const unused = this.vacate(backend, client);
+    unused?.backend.close();
+    void unused?.end();
+  }
+
+  /**
+   * Ends the use of a backend by a client. An instance that no client uses any more ends after `idleStopMs`. If only this
+   * client could use it, returns it instead: the caller must end it. The first instance for all clients stays.
+   */
+  vacate(backend: Backend, client: DownstreamClient): RunningBackend | undefined {
     backend.clients.delete(client);
     const found = this.#find(backend);
-    if (found === undefined || this.#isClosed || backend.clients.size > 0) return;
+    if (found === undefined || this.#isClosed || backend.clients.size > 0) return undefined;
     const { server, instance } = found;
     const { staysWithoutClients } = instance;
-    if (staysWithoutClients === 'always') return;
-    if (staysWithoutClients === 'never') {
-      this.#end(server, instance);
-      return;
-    }
-    const now = this.#options.clock.now();
-    instance.endWait();
-    instance.idleSince = now;
-    instance.cancelIdle = this.#options.clock.schedule(this.#idleStopMs, () => this.#end(server, instance));
-    const idle = [...server.instances].filter(({ idleSince }) => idleSince !== undefined);
-    idle.sort((one, other) => (one.idleSince ?? now) - (other.idleSince ?? now));
-    for (const each of idle.slice(0, -MAX_IDLE)) this.#end(server, each);
+    if (staysWithoutClients === 'never') return server.retire((each) => each === instance)[0]?.running;
+    if (staysWithoutClients === 'for a while') this.#keepForAWhile(server, instance);
+    return undefined;
   }
 
   /**
@@ -259,6 +257,16 @@ export class BackendPool {
     server.instances.add(instance);
     if (this.#isStarted && !server.isStartDeferred) instance.start();
     return instance;
+  }
+
+  #keepForAWhile(server: ServerInstances, instance: Instance): void {
+    const now = this.#options.clock.now();
+    instance.endWait();
+    instance.idleSince = now;
+    instance.cancelIdle = this.#options.clock.schedule(this.#idleStopMs, () => this.#end(server, instance));
+    const idle = [...server.instances].filter(({ idleSince }) => idleSince !== undefined);
+    idle.sort((one, other) => (one.idleSince ?? now) - (other.idleSince ?? now));
+    for (const each of idle.slice(0, -MAX_IDLE)) this.#end(server, each);
   }
 
   #end({ instances }: ServerInstances, instance: Instance): void {
