@@ -134,7 +134,7 @@ export class Gateway implements GatewayPort {
         return description().instructions;
       },
       caching: (kind) => connected.view.lists.caching(kind, this.#settings.views?.areNone !== false),
-      handshake: () => (isAlone ? onlyHandshake(connected.view.backends, this.#settings.startupWaitMs) : undefined),
+      handshake: () => (isAlone ? onlyHandshake(connected, this.#settings.startupWaitMs) : undefined),
       mirroredParams: (tool) => connected.view.catalogs.tools.resolve(tool)?.mirroredParams ?? [],
       serve: (this.#options.calls ?? NO_CALLS).session(connected),
       watchTask: (name, settled) => this.#tasks.watches.watch({ client, name, settled }, connected.view.backends),

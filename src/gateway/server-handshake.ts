@@ -7,26 +7,30 @@ import type { Backend } from './registry/backend.js';
 /** A client of one server alone waits at least this long for its start, as a client that starts the server itself does. */
 const START_WAIT_MS = 30_000;
 
-/** The handshake of the only backend that a client sees; see `serverHandshake`. `undefined` if it sees none. */
-export function onlyHandshake(
-  backends: ReadonlyMap<unknown, Backend>,
-  waitMs: number,
-): Promise<ServerHandshake> | undefined {
-  const [only] = backends.values();
-  return only && serverHandshake(only, waitMs);
+interface ViewingClient {
+  /** Another one after a change of the configuration. */
+  readonly view: { readonly backends: ReadonlyMap<unknown, Backend> };
 }
 
 /**
- * The initialize result of a backend's process as soon as the process has sent it; or why there is none within `waitMs`
- * milliseconds, but at least 30 s.
+ * The initialize result of the process of the only backend that a client sees, as soon as the process has sent it; or why
+ * there is none within `waitMs` milliseconds, but at least 30 s. If a change of the configuration replaces the backend
+ * meanwhile, that of the next one. `undefined` if the client sees none.
  */
-async function serverHandshake(backend: Backend, waitMs: number): Promise<ServerHandshake> {
+export function onlyHandshake(client: ViewingClient, waitMs: number): Promise<ServerHandshake> | undefined {
+  const [only] = client.view.backends.values();
+  return only && serverHandshake(only, client, waitMs);
+}
+
+async function serverHandshake(backend: Backend, client: ViewingClient, waitMs: number): Promise<ServerHandshake> {
   const reason = await backend.untilOpen(Math.max(waitMs, START_WAIT_MS));
   const { openConnection: connection } = backend;
   if (connection !== undefined) {
     const { initializeResult: result, revision, requestedRevision } = connection;
     return { kind: 'initialized', result, revision, requestedRevision };
   }
+  const [now] = client.view.backends.values();
+  if (now !== undefined && now !== backend) return serverHandshake(now, client, waitMs);
   const failure = backend.dispatcher.failureOf(reason ?? 'restarting', false);
   return { kind: 'failed', failure };
 }

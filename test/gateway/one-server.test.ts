@@ -46,6 +46,18 @@ describe('a client that wants to see one server as it is', () => {
     expect(one.session.revision).toBe('2025-11-25');
   });
 
+  it('gets the initialize result of the process that replaces the one it waits for', async () => {
+    const { client, server, hi, change } = looking();
+    const one = client();
+    one.request(1, 'initialize', hi());
+    change({ a: { tools: ['x'], sharing: 'profile', hello: HELLO } }, ['a']);
+    await flush();
+    expect(one.answerTo(1)).toBeUndefined();
+    await server('a~2').start();
+    await flush();
+    expect(one.answerTo(1)?.result).toEqual({ protocolVersion: '2025-11-25', ...HELLO });
+  });
+
   it('sees its names, without those that the configuration hides and without ours', async () => {
     const { client, startAll, hi } = looking();
     await startAll();
