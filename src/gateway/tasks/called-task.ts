@@ -103,12 +103,16 @@ class CalledTask implements Translation {
       const at = tasks.clock.now();
       return Promise.resolve({ kind: 'answered', response: toTaskResult(response), at });
     }
-    tasks.ofServers.created(id, client, backend, keepProgress(), exchange);
     const { clock } = tasks;
     const { dispatcher } = backend;
-    const outcome = isOfExtension
-      ? new PolledTask({ clock, taskId: id, exchange, connection, dispatcher }).outcome(response)
-      : resultOf(id, exchange, connection, backend);
+    const polled = isOfExtension ? new PolledTask({ clock, taskId: id, exchange, connection, dispatcher }) : undefined;
+    const endProgress = keepProgress();
+    const end = () => {
+      endProgress();
+      polled?.hurry();
+    };
+    tasks.ofServers.created(id, client, backend, end, exchange);
+    const outcome = polled?.outcome(response) ?? resultOf(id, exchange, connection, backend);
     return outcome.finally(() => tasks.ofServers.finished(id, backend));
   }
 }

@@ -45,7 +45,8 @@ export class PolledTask {
   readonly #endsAt: number;
   /** The inputs that the client was asked for. The server names none of them twice. */
   readonly #asked = new Set<string>();
-  #cancelTimer: Cancel = () => {};
+  /** Present while nothing is asked, until the next time. */
+  #cancelTimer: Cancel | undefined;
   #settle: (outcome: Outcome) => void = () => {};
   #isOver = false;
 
@@ -64,6 +65,13 @@ export class PolledTask {
     });
   }
 
+  /** Reads the state now: the process may have ended. */
+  hurry(): void {
+    if (this.#cancelTimer === undefined) return;
+    this.#cancelTimer();
+    void this.#poll();
+  }
+
   #wait(state: ResponseEnvelope | undefined): void {
     const { clock } = this.#options;
     const leftMs = this.#endsAt - clock.now();
@@ -73,6 +81,7 @@ export class PolledTask {
 
   async #poll(): Promise<void> {
     const { connection, taskId, dispatcher } = this.#options;
+    this.#cancelTimer = undefined;
     const outcome = await connection.request(METHODS.getTask, { taskId }, dispatcher.listTimeouts);
     if (this.#isOver) return;
     if (outcome.kind === 'failed') {
@@ -192,7 +201,8 @@ export class PolledTask {
 
   #end(outcome: Outcome): void {
     this.#isOver = true;
-    this.#cancelTimer();
+    this.#cancelTimer?.();
+    this.#cancelTimer = undefined;
     const isOther = outcome.kind === 'answered' && !this.#options.exchange.takesInputRequests;
     this.#settle(isOther ? { ...outcome, edits: withoutResultMembers(outcome.response) } : outcome);
   }
