@@ -146,9 +146,10 @@ export class Supervisor {
     return toSnapshot(this.#child(key));
   }
 
-  /** Milliseconds until a failed child is launched again. Absent if no launch is planned. */
+  /** Milliseconds until a failed child is launched again. Absent if no launch is planned, or if the child was removed. */
   retryInMs(key: string): number | undefined {
-    const { retryAt } = this.snapshot(key);
+    const child = this.#children.get(key);
+    const retryAt = child === undefined ? undefined : toSnapshot(child).retryAt;
     return retryAt === undefined ? undefined : Math.max(0, retryAt - this.#clock.now());
   }
 

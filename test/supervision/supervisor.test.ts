@@ -231,6 +231,16 @@ describe('on request', () => {
     expect(supervisor.snapshot('b').state).toBe('stopped');
   });
 
+  it('a removed child has no time of a retry, which a late call may ask for', async () => {
+    const { launcher, supervisor } = setUp();
+    supervisor.start('files');
+    launcher.latest().events.exited({ code: 1, signal: null });
+    await launcher.latest().vanish();
+    expect(supervisor.retryInMs('files')).toBe(500);
+    await supervisor.remove('files');
+    expect(supervisor.retryInMs('files')).toBeUndefined();
+  });
+
   it('a removed child is forgotten, and its key never reuses a generation', async () => {
     const { launcher, supervisor } = setUp();
     launcher.endsAtOnce = true;
