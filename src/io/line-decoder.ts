@@ -174,6 +174,7 @@ export class LineDecoder implements ByteReader {
       const line = buffer.bytes.subarray(0, lengthBefore + newline);
       fresh = buffer.takeLarge(line.length + 1);
       this.#line(line, 0, line.length);
+      if (this.#hasEnded) return;
       isAtLineStart = true;
     }
     if (isAtLineStart) {

@@ -605,6 +605,23 @@ describe('the memory that is read into', () => {
     }
   });
 
+  it.each(['  bb\n', '\n\n  bb\ncc'])(
+    'is left alone when the end comes with a large line, and %j comes with it',
+    (behind) => {
+      const lines: number[] = [];
+      const sink = {
+        line: (_: Uint8Array, start: number, end: number) => {
+          lines.push(end - start);
+          decoder.end();
+        },
+      };
+      const decoder: LineDecoder = new LineDecoder({ sink, maxLineBytes: MIB });
+      copyInto(decoder, Buffer.from('a'.repeat(20_000)));
+      copyInto(decoder, Buffer.from(`a\n${behind}`));
+      expect([lines, decoder.unfinishedBytes]).toEqual([[20_001], 0]);
+    },
+  );
+
   it('is not lost when the sink fails over a line: the next line is read as it is', () => {
     const lines: string[] = [];
     const sink = {

@@ -344,6 +344,18 @@ describe('a line that is no message', () => {
   });
 });
 
+describe('a child that is given up', () => {
+  it('because of a large broken line is not heard any more, whatever comes with the end of that line', () => {
+    const { bridge, health, say } = bridging({ giveUp: true });
+    const { listener } = sendCall(bridge);
+    const broken = '{"jsonrpc":"2.0","method":"roots/list","id":7,"params":{broken}}';
+    say(broken, broken);
+    copyInto(bridge, bytesOf(`${broken}${'}'.repeat(20_000)}`));
+    copyInto(bridge, bytesOf(`}\n  ${JSON.stringify(answerTo(1))}\n`));
+    expect([health.length, listener.told]).toEqual([1, ['exited sent']]);
+  });
+});
+
 describe('a line that is too long', () => {
   it.each([
     ['begins', `{"jsonrpc":"2.0","id":1,"result":{"x":"${'x'.repeat(70_000)}"}}`],
