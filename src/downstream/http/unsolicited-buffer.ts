@@ -2,9 +2,13 @@ import { readText } from '../../json/json-text.js';
 import { type SplicedMessage, splice } from '../../json/splice.js';
 import { type MessageSink, whole } from '../../jsonrpc/message.js';
 import type { ScanEnvelope } from '../../mcp/envelope.js';
+import { LISTS } from '../../mcp/lists.js';
 import { METHODS } from '../../mcp/methods.js';
 
 const LIST_CHANGED = /^notifications\/\w+\/list_changed$/;
+
+/** The changes of the lists that MCP defines. */
+const DEFINED_CHANGES: ReadonlySet<string> = new Set(Object.values(LISTS).map(({ changed }) => changed));
 
 /** Notifications that are sent only once and that a client waits for. */
 const BUFFERED: ReadonlySet<string> = new Set([
@@ -14,7 +18,10 @@ const BUFFERED: ReadonlySet<string> = new Set([
   METHODS.resourceUpdated,
 ]);
 
-/** Limit of buffered notifications besides list changes. A client that missed more has to read everything again anyway. */
+/**
+ * Limit of buffered notifications besides changes of the lists that MCP defines. A client that missed more has to read
+ * everything again anyway.
+ */
 const MAX_NOTIFICATIONS = 256;
 
 /**
@@ -23,7 +30,10 @@ const MAX_NOTIFICATIONS = 256;
  */
 export class UnsolicitedBuffer {
   readonly #scan: ScanEnvelope;
-  /** Server requests by their ids, so that a cancellation removes them; notifications by their text, without repeats. */
+  /**
+   * Server requests by their ids, so that a cancellation removes them; list changes by their methods, the latest of each;
+   * other notifications by their text, without repeats.
+   */
   readonly #messages = new Map<string, SplicedMessage>();
   #notifications = 0;
 
@@ -40,15 +50,15 @@ export class UnsolicitedBuffer {
     const { requestId } = scanned.tokens;
     const isCancellation = scanned.method === METHODS.cancelled && requestId !== undefined;
     if (isCancellation && this.#messages.delete(requestKey(readText(bytes, requestId)))) return;
-    const text = new TextDecoder().decode(bytes);
-    if (this.#messages.has(text)) return;
-    if (BUFFERED.has(scanned.method)) {
+    const { method } = scanned;
+    const isListChange = LIST_CHANGED.test(method);
+    if (!isListChange && !BUFFERED.has(method)) return;
+    const key = isListChange ? method : new TextDecoder().decode(bytes);
+    if (!DEFINED_CHANGES.has(method) && !this.#messages.has(key)) {
       this.#notifications += 1;
       if (this.#notifications > MAX_NOTIFICATIONS) return;
-    } else if (!LIST_CHANGED.test(scanned.method)) {
-      return;
     }
-    this.#messages.set(text, whole(bytes));
+    this.#messages.set(key, whole(bytes));
   }
 
   /** Sends all buffered messages in order and empties the buffer. */

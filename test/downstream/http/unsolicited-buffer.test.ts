@@ -63,6 +63,23 @@ describe('what a client missed', () => {
     },
   );
 
+  it('holds the latest change of each list, whatever else a server says with it', () => {
+    const { add, heard } = missed();
+    for (let n = 0; n < 1_000; n += 1) add(notice('tools/list_changed', { n }));
+    add(notice('prompts/list_changed'));
+    expect(heard()).toEqual([
+      JSON.stringify(notice('tools/list_changed', { n: 999 })),
+      JSON.stringify(notice('prompts/list_changed')),
+    ]);
+  });
+
+  it('holds a bounded number of changes of lists that MCP does not define', () => {
+    const { add, heard } = missed();
+    for (let n = 0; n < 1_000; n += 1) add(notice(`list${n}/list_changed`));
+    add(CHANGED);
+    expect(heard()).toHaveLength(257);
+  });
+
   it('drops a server request that was cancelled, and its cancellation', () => {
     const { add, heard } = missed(input(1), input(2));
     for (let id = 3; id < 1_000; id += 1) {
