@@ -24,8 +24,8 @@ export class Listener {
   readonly #options: ListenerOptions;
   readonly #servers: http.Server[] = [];
   readonly #connections: Connections;
-  /** Sockets that carry HTTP; with TLS the decrypted side. */
-  readonly #http = new Set<net.Socket>();
+  /** Sockets that carry HTTP, with TLS the decrypted side, and their responses that wait for earlier ones. */
+  readonly #http = new Map<net.Socket, Set<http.ServerResponse>>();
 
   constructor(options: ListenerOptions) {
     this.#options = options;
@@ -50,6 +50,7 @@ export class Listener {
     if (tls !== undefined) {
       server.on('secureConnection', (socket: net.Socket) => this.#connections.decrypted(socket));
     }
+    server.on('request', (_, response) => this.#watch(response));
     this.#servers.push(server);
     return server;
   }
@@ -67,7 +68,7 @@ export class Listener {
   async end(): Promise<void> {
     const stopListening = net.Server.prototype.close;
     const closed = this.#servers.map((server) => new Promise((resolve) => stopListening.call(server, resolve)));
-    for (const socket of this.#http) socket.destroySoon();
+    for (const socket of this.#http.keys()) socket.destroySoon();
     await Promise.all(closed);
     for (const server of this.#servers) server.close();
   }
@@ -98,8 +99,20 @@ export class Listener {
 
   #track(socket: net.Socket): void {
     if (socket.destroyed) return;
-    this.#http.add(socket);
-    socket.once('close', () => this.#http.delete(socket));
+    const waiting = new Set<http.ServerResponse>();
+    this.#http.set(socket, waiting);
+    socket.once('close', () => {
+      this.#http.delete(socket);
+      for (const response of waiting) if (response.socket === null) response.destroy().emit('close');
+    });
+  }
+
+  /** Node tells only the response that it writes of the end of the connection, and none of those that wait behind it. */
+  #watch(response: http.ServerResponse): void {
+    if (response.socket !== null) return;
+    const waiting = this.#http.get(response.req.socket);
+    waiting?.add(response);
+    response.once('close', () => waiting?.delete(response));
   }
 }
 

@@ -50,6 +50,27 @@ describe('a GET', () => {
     expect((await http.listen(session)).response.statusCode).toBe(200);
   });
 
+  it('ends with its connection also where its response waits for that of a POST', async () => {
+    const http = await serving();
+    const session = await http.initialize();
+    http.core.onRequest = () => {};
+    const body = JSON.stringify(request(1));
+    const head = (method: string, more: Record<string, string>) => [
+      `${method} /mcp HTTP/1.1`,
+      ...Object.entries(http.headers(more)).map((entry) => entry.join(': ')),
+      '',
+      '',
+    ];
+    const socket = await http.connect();
+    const post = head('POST', { ...session, 'content-length': `${body.length}` });
+    socket.write(`${post.join('\r\n')}${body}${head('GET', session).join('\r\n')}`);
+    await expect.poll(() => http.core.last.stream).toBeDefined();
+    socket.destroy();
+    await expect.poll(() => http.core.last.attached).toHaveLength(2);
+    expect(http.core.last.stream).toBeUndefined();
+    expect((await http.listen(session)).response.statusCode).toBe(200);
+  });
+
   it('is kept alive by a comment every 15 s', async () => {
     const http = await serving();
     const stream = await http.listen(await http.initialize());

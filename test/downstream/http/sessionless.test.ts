@@ -141,6 +141,27 @@ describe('closing the connection of a request without a session', () => {
     expect(http.core.last.closed).toBe(1);
   });
 
+  it('cancels the requests whose responses wait for that of another one, too', async () => {
+    const http = await serving();
+    const replies: ReplyChannel[] = [];
+    const abandoned: number[] = [];
+    http.core.onRequest = ({ id }, reply) => {
+      replies.push(reply);
+      reply.onAbandoned(() => {
+        abandoned.push(id);
+        reply.withdraw();
+      });
+    };
+    const socket = await http.connect();
+    socket.write([1, 2, 3].map((id) => rawPost(http, modern(id, 'tools/call', { name: 'a' }))).join(''));
+    await until('the requests are in flight', () => replies.length === 3);
+    replies[1]?.send(json('{"progress":1}'));
+    socket.destroy();
+    await until('the client is known to have left', () => abandoned.length === 3);
+    http.clock.advance(DEFAULT_LIMITS.sessionIdleMs);
+    expect([abandoned.sort(), http.core.last.closed, http.clock.pending]).toEqual([[1, 2, 3], 1, 0]);
+  });
+
   it('says nothing about a request that was answered', async () => {
     const http = await serving();
     let abandoned = 0;
