@@ -61,16 +61,16 @@ class LegacySession implements DownstreamClient, EraSession {
   readonly #listChanges: ListChanges;
   readonly #serverRequests: OutgoingServerRequests;
   readonly #owner: ExchangeOwner = {
-    sendUnsolicited: (message) => this.#sendUnsolicited(message),
+    sendUnsolicited: (message) => this.#transport.send(message),
     settled: (exchange) => this.#settled(exchange),
   };
   readonly #requireInput: LegacyExchangeOptions['requireInput'] = (input, exchange) =>
     this.#serverRequests.send(input, (message) => {
-      if (exchange.isSettled) this.#sendUnsolicited(message);
+      if (exchange.isSettled) this.#sendUnsolicited(message, input);
       else exchange.send(message);
     });
-  /** Server requests that must not be sent before the client's `initialized` notification. */
-  #early: SplicedMessage[] = [];
+  /** Server requests that must not be sent before the client's `initialized` notification, or their cancellations. */
+  readonly #early = new Map<InputRequest, SplicedMessage>();
   #gatewaySession: GatewaySession | undefined;
   #phase: 'new' | 'initialized' | 'open' | 'closed' = 'new';
   #revision: string | undefined;
@@ -81,7 +81,8 @@ class LegacySession implements DownstreamClient, EraSession {
     this.#transport = transport;
     this.#listChanges = new ListChanges(options.clock, (message) => transport.send(message));
     const { firstRequestId } = transport;
-    this.#serverRequests = new OutgoingServerRequests((message) => this.#sendUnsolicited(message), firstRequestId);
+    const send = (message: SplicedMessage, input: InputRequest) => this.#sendUnsolicited(message, input);
+    this.#serverRequests = new OutgoingServerRequests(send, firstRequestId);
   }
 
   get principal(): string {
@@ -199,9 +200,10 @@ class LegacySession implements DownstreamClient, EraSession {
     if (list !== undefined) this.#listChanges.listed(list);
   }
 
-  #sendUnsolicited(message: SplicedMessage): void {
+  /** Sends a server request or its cancellation. A request that is cancelled before it could be sent is forgotten. */
+  #sendUnsolicited(message: SplicedMessage, input: InputRequest): void {
     if (this.#phase === 'open') this.#transport.send(message);
-    else this.#early.push(message);
+    else if (!this.#early.delete(input)) this.#early.set(input, message);
   }
 
   #initialize(request: RequestEnvelope, reply: ReplyChannel): void {
@@ -270,7 +272,8 @@ class LegacySession implements DownstreamClient, EraSession {
   #initialized(): void {
     if (this.#phase !== 'initialized') return;
     this.#phase = 'open';
-    for (const message of this.#early.splice(0)) this.#transport.send(message);
+    for (const message of this.#early.values()) this.#transport.send(message);
+    this.#early.clear();
   }
 
   #cancel(notification: NotificationEnvelope): void {

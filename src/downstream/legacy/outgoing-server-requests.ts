@@ -9,7 +9,8 @@ import { METHODS } from '../../mcp/methods.js';
 import { refusedInput } from '../input-capability.js';
 import type { InputRequest, WithdrawInput } from '../port.js';
 
-type Send = (message: SplicedMessage) => void;
+/** Sends a server request, or the cancellation of it. */
+type Send = (message: SplicedMessage, input: InputRequest) => void;
 
 /**
  * The server requests that one client has to answer, by the ids that the gateway gives them.
@@ -49,7 +50,7 @@ export class OutgoingServerRequests {
       return () => {};
     }
     const id = this.#pending.add(input);
-    send(request.message(this.#digits.write(id), edits));
+    send(request.message(this.#digits.write(id), edits), input);
     return (notification, cancelEdits) => this.#withdraw(id, send, notification, cancelEdits);
   }
 
@@ -76,13 +77,14 @@ export class OutgoingServerRequests {
   }
 
   #withdraw(id: number, send: Send, notification?: NotificationEnvelope, edits: readonly Edit[] = []): void {
-    if (this.#pending.abandon(id) === undefined) return;
+    const input = this.#pending.abandon(id);
+    if (input === undefined) return;
     const requestId = notification?.tokens.requestId;
     if (notification === undefined || requestId === undefined) {
-      send(notificationMessage(METHODS.cancelled, { requestId: id }));
+      send(notificationMessage(METHODS.cancelled, { requestId: id }), input);
     } else {
       const own: Edit = { span: requestId, ...this.#digits.write(id) };
-      send({ bytes: notification.bytes, span: notification.span, edits: [own, ...edits] });
+      send({ bytes: notification.bytes, span: notification.span, edits: [own, ...edits] }, input);
     }
   }
 }

@@ -542,6 +542,41 @@ describe('a call whose client has gone from where its answer goes', () => {
   });
 });
 
+describe('a client that has not confirmed the handshake', () => {
+  const open = async () => {
+    const world = await serving();
+    const params = {
+      protocolVersion: '2025-11-25',
+      capabilities: { roots: {} },
+      clientInfo: { name: 't', version: '0' },
+    };
+    world.client.request('hello', 'initialize', params);
+    world.client.received.take();
+    const confirm = () => world.client.say({ jsonrpc: '2.0', method: 'notifications/initialized' });
+    return { ...world, confirm };
+  };
+
+  it('gets server requests afterwards, but none that was cancelled meanwhile', async () => {
+    const { client, child, confirm } = await open();
+    for (const id of ['q1', 'q2', 'q3']) child.say({ jsonrpc: '2.0', id, method: 'roots/list' });
+    for (const requestId of ['q1', 'q3'])
+      child.say({ jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId } });
+    expect(client.received.lines).toEqual([]);
+    confirm();
+    expect(client.received.lines).toEqual(['{"jsonrpc":"2.0","id":2,"method":"roots/list"}']);
+  });
+
+  it('is sent what a call of it causes at once, also where the answer of that call cannot reach it', async () => {
+    const { client, child } = await open();
+    const nowhere = { isShared: false, isUnheard: true, unwrittenBytes: 0, withdraw: () => {}, onAbandoned: () => {} };
+    const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'a__read' } };
+    client.eraSession.receive(requestOf(call), { ...nowhere, send: () => {}, answer: () => {} });
+    const log = { jsonrpc: '2.0', method: 'notifications/message', params: { level: 'info', data: 'x' } };
+    child.say(log);
+    expect(client.received.messages).toEqual([log]);
+  });
+});
+
 describe('a server request that is cancelled after the call that caused it was answered', () => {
   it('is cancelled apart from that call, with the text of the server', async () => {
     const { client, child } = await serving();
