@@ -1,4 +1,4 @@
-import type { Exchange } from '../../downstream/port.js';
+import type { Exchange, WithdrawInput } from '../../downstream/port.js';
 import {
   isNumber,
   isObject,
@@ -49,6 +49,8 @@ export class PolledTask {
   #cancelTimer: Cancel | undefined;
   #settle: (outcome: Outcome) => void = () => {};
   #isOver = false;
+  /** How to ask the client no longer. Does nothing for what the client has answered. */
+  readonly #withdraws: WithdrawInput[] = [];
 
   constructor(options: PolledTaskOptions) {
     this.#options = options;
@@ -95,7 +97,8 @@ export class PolledTask {
     else if (isTerminal(response.bytes, response.tokens.resultStatus)) this.#end(this.#final(response));
     else {
       this.#askFor(response);
-      this.#wait(response);
+      // The client may have refused while it was asked.
+      if (!this.#isOver) this.#wait(response);
     }
   }
 
@@ -123,7 +126,7 @@ export class PolledTask {
       if (isObject(bytes, value)) fresh.push([readString(bytes, key), value]);
     });
     for (const [key, request] of fresh) {
-      if (this.#asked.has(key)) continue;
+      if (this.#isOver || this.#asked.has(key)) continue;
       this.#asked.add(key);
       this.#ask(key, bytes.slice(request.start, request.end));
     }
@@ -136,7 +139,7 @@ export class PolledTask {
       this.#refused('input', 'the server asked for something that is no request for input');
       return;
     }
-    exchange.requireInput({
+    const withdraw = exchange.requireInput({
       request,
       edits: asOlderInput(request, exchange.client.revision),
       answer: ({ bytes, result, error = { start: 0, end: 0 } }) => {
@@ -151,6 +154,7 @@ export class PolledTask {
       },
       progress: () => {},
     });
+    this.#withdraws.push(withdraw);
   }
 
   #requestOf(key: string, entry: Uint8Array): EnvelopeRequest | undefined {
@@ -205,6 +209,7 @@ export class PolledTask {
     this.#cancelTimer = undefined;
     const isOther = outcome.kind === 'answered' && !this.#options.exchange.takesInputRequests;
     this.#settle(isOther ? { ...outcome, edits: withoutResultMembers(outcome.response) } : outcome);
+    for (const withdraw of this.#withdraws.splice(0)) withdraw();
   }
 }
 

@@ -16,6 +16,12 @@ function stateOf(taskId: string, status = 'working', members: Message = {}): Mes
   return { resultType: 'complete', taskId, status, ...times, ttlMs: 60_000, ...members };
 }
 
+/** The ids of the server requests that the client need not answer any more. */
+function withdrawn(client: ScriptedClient): unknown[] {
+  const cancelled = client.received.messages.filter(({ method }) => method === 'notifications/cancelled');
+  return cancelled.map(({ params }) => params.requestId);
+}
+
 function ask(client: ScriptedClient, id: string, method: string, params: Message, capabilities: Message = DECLARED) {
   client.modernRequest(id, method, params, capabilities);
 }
@@ -315,6 +321,51 @@ describe('a task of a server without a handshake, for a client that knows no suc
     await flush();
     expect(client.answerTo('call')?.result).toMatchObject({ isError: true });
     expect(child.asked('tasks/cancel').map(({ params }) => params)).toEqual([{ taskId: 't' }]);
+  });
+
+  it('asks for nothing more, and is not read again, once its client had no input to give', async () => {
+    const { client, child, poll } = await calling();
+    await poll(2_000);
+    const elicitation = { method: 'elicitation/create', params: { message: '1', requestedSchema: {} } };
+    const inputRequests = {
+      before: elicitation,
+      no: { method: 'sampling/createMessage', params: {} },
+      after: elicitation,
+    };
+    child.reply('tasks/get', stateOf('t', 'input_required', { inputRequests }));
+    await flush();
+    expect(client.answerTo('call')?.result).toMatchObject({ isError: true });
+    const [asked, ...others] = serverRequests(client);
+    expect(others).toEqual([]);
+    expect(withdrawn(client)).toEqual([asked?.id]);
+    expect(await poll(60_000)).toBe(1);
+  });
+
+  it.each(['completed', 'failed'])('asks its client no longer once it has %s', async (status) => {
+    const { client, child, poll } = await calling();
+    await poll(2_000);
+    const one = { method: 'elicitation/create', params: { message: '1', requestedSchema: {} } };
+    child.reply('tasks/get', stateOf('t', 'input_required', { inputRequests: { one } }));
+    await flush();
+    const [asked] = serverRequests(client);
+    expect(withdrawn(client)).toEqual([]);
+    await poll(1_000);
+    child.reply('tasks/get', stateOf('t', status, { result: { content: [] } }));
+    await flush();
+    expect(client.answerTo('call')).toBeDefined();
+    expect(withdrawn(client)).toEqual([asked?.id]);
+  });
+
+  it('asks its client no longer once the call was canceled', async () => {
+    const { client, child, poll } = await calling();
+    await poll(2_000);
+    const one = { method: 'elicitation/create', params: { message: '1', requestedSchema: {} } };
+    child.reply('tasks/get', stateOf('t', 'input_required', { inputRequests: { one } }));
+    await flush();
+    const [asked] = serverRequests(client);
+    client.cancel('call');
+    await flush();
+    expect(withdrawn(client)).toEqual([asked?.id]);
   });
 
   it.each<[string, Message, Message]>([
