@@ -177,9 +177,9 @@ export class Endpoint {
     const session: Session = new Session({ client, principal, endpoint, clock, timers, limits, onCut });
     sessions.add(session);
     events.emit({ kind: 'http.session-opened', sessions: sessions.size });
-    // A session whose initialize failed is useless; the client has to begin a new one.
+    // A session whose initialize failed, or whose id reached nobody, is useless; the client has to begin a new one.
     const onOver = () => {
-      if (client.revision === undefined) sessions.end(session, 'refused');
+      if (client.revision === undefined || !reply.raw.headersSent) sessions.end(session, 'refused');
     };
     return this.#respond(reply, (response) => {
       let isServed = false;

@@ -17,6 +17,8 @@ export class ScriptedCore implements HttpSessionPort {
   ready = true;
   /** Why requests without sessions are not served. */
   refusal: RpcError | undefined;
+  /** When `initialize` is answered: at once, unless the test calls the function later. */
+  onInitialize: (answer: () => void, reply: ReplyChannel) => void = (answer) => answer();
   /** What requests other than `initialize` are answered with, and when. */
   onRequest: OnRequest = (message, reply) => {
     reply.answer(json({ jsonrpc: '2.0', id: message.id, result: { echo: message.params } }));
@@ -40,7 +42,7 @@ export class ScriptedCore implements HttpSessionPort {
   openSession(endpoint: string | undefined, _principal = '', onGone = () => {}): ScriptedSession | undefined {
     this.endpoints.push(endpoint);
     if (!this.servers.has(endpoint)) return undefined;
-    const session = new ScriptedSession((...args) => this.onRequest(...args), onGone);
+    const session = new ScriptedSession(this, onGone);
     this.sessions.push(session);
     return session;
   }
@@ -68,11 +70,11 @@ export class ScriptedSession implements HttpClientSession {
   mirroredParams = (): readonly MirroredParam[] => [];
   /** Reports that what the session serves was removed. */
   readonly onGone: () => void;
-  readonly #onRequest: OnRequest;
+  readonly #core: Pick<ScriptedCore, 'onInitialize' | 'onRequest'>;
 
-  constructor(onRequest: OnRequest, onGone: () => void) {
+  constructor(core: Pick<ScriptedCore, 'onInitialize' | 'onRequest'>, onGone: () => void) {
     this.onGone = onGone;
-    this.#onRequest = onRequest;
+    this.#core = core;
   }
 
   get stream(): MessageSink | undefined {
@@ -90,8 +92,8 @@ export class ScriptedSession implements HttpClientSession {
     }
     const requests = [parsed].flat().filter((message) => message.method !== undefined && message.id !== undefined);
     for (const message of requests) {
-      if (message.method === 'initialize') this.#initialize(message, reply);
-      else this.#onRequest(message, reply, this);
+      if (message.method === 'initialize') this.#core.onInitialize(() => this.#initialize(message, reply), reply);
+      else this.#core.onRequest(message, reply, this);
     }
     return { answers: requests.length, isBatch: Array.isArray(parsed) };
   }

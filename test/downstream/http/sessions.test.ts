@@ -1,4 +1,6 @@
+import { once } from 'node:events';
 import { describe, expect, it } from 'vitest';
+import type { ReplyChannel } from '../../../src/downstream/transport.js';
 import { json } from './scripted-core.js';
 import { initializeRequest, notification, OTHER_TOKEN, request, serving } from './serving.js';
 
@@ -68,6 +70,33 @@ describe('a session', () => {
     expect((await http.send('DELETE', '/mcp', first)).status).toBe(204);
     await http.initialize();
     expect(http.front.sessions).toBe(100);
+  });
+
+  it('is over as soon as it begins when its client has left before, which does not know its id', async () => {
+    const http = await serving();
+    const begun: { answer: () => void; reply: ReplyChannel }[] = [];
+    http.core.onInitialize = (answer, reply) => begun.push({ answer, reply });
+    const begin = async () => {
+      const socket = await http.connect();
+      const body = JSON.stringify(initializeRequest('2025-11-25'));
+      const headers = Object.entries({ ...http.headers(), 'content-length': body.length });
+      socket.write(['POST /mcp HTTP/1.1', ...headers.map((entry) => entry.join(': ')), '', body].join('\r\n'));
+      await expect.poll(() => begun).toHaveLength(1);
+      return { socket, ...begun.pop() };
+    };
+    const impatient = await begin();
+    impatient.socket.destroy();
+    await expect.poll(() => impatient.reply?.isUnheard).toBe(true);
+    impatient.answer?.();
+    expect([http.front.sessions, http.core.last.closed]).toEqual([0, 1]);
+
+    const patient = await begin();
+    http.clock.advance(10_000);
+    const [head] = (await once(patient.socket, 'data')) as [Buffer];
+    expect(head.toString()).toContain('mcp-session-id: ');
+    patient.socket.destroy();
+    patient.answer?.();
+    expect([http.front.sessions, http.core.last.closed]).toEqual([1, 0]);
   });
 
   it('is over once its client deletes it', async () => {
