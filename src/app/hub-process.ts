@@ -81,7 +81,9 @@ export async function runHub(options: GlobalOptions, { place, descriptor }: HubP
           ready: (hub) => {
             onRunning(hub);
             void loadRest(commands);
-            void movePredecessors(folder, numberOf(place), VERSION).then(() => removeLeftovers(place, Date.now()));
+            void movePredecessors(folder, numberOf(place), VERSION).then((running) =>
+              removeLeftovers(place, running, Date.now()),
+            );
           },
           close: () => listener.close(),
         };

@@ -1,5 +1,15 @@
 import type { ChildProcessWithoutNullStreams } from 'node:child_process';
-import { appendFileSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -284,6 +294,26 @@ describe('with a running hub', () => {
     expect(draining).toEqual([expect.objectContaining({ pid: old, number: 1, isDraining: true })]);
     const { stdout } = await place.run(['hub', 'status']);
     expect(stdout).toContain(`An earlier hub (pid ${old}, version ${VERSION}, number 1) still serves 1 client`);
+  });
+
+  it('F110: a later hub keeps the place of an earlier one that has run for long and still serves a client', async () => {
+    const client = await connect('claude');
+    const [old] = hubPids();
+    const [key = ''] = readdirSync(hubs);
+    const leftover = join(hubs, key, '.1-abcdef01');
+    mkdirSync(leftover);
+    const longAgo = Date.now() / 1_000 - 3_600;
+    for (const path of [leftover, join(hubs, key, '1')]) utimesSync(path, longAgo, longAgo);
+    write(client, { id: 3, method: 'tools/call', params: { name: 'two__wait', arguments: { delayMs: 600_000 } } });
+    let inFlight = 0;
+    do inFlight = (await json(['ps', '--json'])).hub.clients[0].inFlight;
+    while (inFlight === 0);
+    expect(await json(['hub', 'restart', '--json'])).toMatchObject({ result: 'replaced', pid: old, moving: 1 });
+    await connect('cursor');
+    await until('the later hub has removed what is left over', () => !existsSync(leftover));
+    expect((await json(['hub', 'status', '--json'])).draining).toEqual([expect.objectContaining({ pid: old })]);
+    expect((await json(['stop', '--json'])).hubs).toHaveLength(2);
+    await until('both hubs have ended', () => hubPids().length === 0);
   });
 
   it('hub restart without a client ends the hub, since the next client starts another one', async () => {

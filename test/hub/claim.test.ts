@@ -129,7 +129,14 @@ describe('a hub that fails at every start', () => {
       mkdirSync(join(folder, name));
       utimesSync(join(folder, name), at / 1_000, at / 1_000);
     }
-    removeLeftovers(join(folder, '4'), now);
+    removeLeftovers(join(folder, '4'), new Set(), now);
     expect(readdirSync(folder).sort()).toEqual(['.2-abc', '3', '4', 'other']);
+  });
+
+  it('leaves folders that a later hub does not remove while the hub runs', () => {
+    const now = 1_000_000_000;
+    for (const number of [1, 2, 3]) hubAt(number, now - 6 * 60_000);
+    removeLeftovers(join(folder, '3'), new Set([2]), now);
+    expect(readdirSync(folder)).toEqual(['2', '3']);
   });
 });

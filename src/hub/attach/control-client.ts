@@ -107,14 +107,20 @@ export async function openControl(
   }
 }
 
-/** Tells the hubs before this one that it serves from now on. Their clients come over when nothing is in flight. */
-export async function movePredecessors(folder: string, number: number, version: string): Promise<void> {
+/**
+ * Tells the hubs before this one that it serves from now on. Their clients come over when nothing is in flight. Resolves
+ * with the numbers of those that run.
+ */
+export async function movePredecessors(folder: string, number: number, version: string): Promise<ReadonlySet<number>> {
+  const running = new Set<number>();
   for (const earlier of hubNumbers(folder)) {
     if (earlier >= number) break;
     const control = await openControl(folder, version, earlier);
+    if (control !== 'not running') running.add(earlier);
     if (typeof control === 'string') continue;
     // A hub that ends meanwhile has no clients either.
     await control.request('move').catch(() => {});
     control.close();
   }
+  return running;
 }

@@ -115,12 +115,13 @@ function mark(file: string): void {
 /** How long what a dead hub has left shows that it has failed: see `isHubFailing`. */
 const LEFTOVER_MS = 5 * 60_000;
 
-/** Removes what hubs and attach processes have left behind that ended without doing so. */
-export function removeLeftovers(place: string, now: number): void {
+/** Removes what hubs and attach processes have left behind that ended without doing so. Hubs that run need their sockets. */
+export function removeLeftovers(place: string, running: ReadonlySet<number>, now: number): void {
   const folder = dirname(place);
   for (const number of hubNumbers(folder)) {
     const { folder: own, ended } = hubFiles(folder, number);
-    if (number < numberOf(place) && (exists(ended) || isOlder(own, now))) remove(own);
+    if (number >= numberOf(place)) break;
+    if (exists(ended) || (!running.has(number) && isOlder(own, now))) remove(own);
   }
   for (const name of readdirSync(folder)) {
     if (/^\.\d+-/.test(name) && isOlder(join(folder, name), now)) remove(join(folder, name));
