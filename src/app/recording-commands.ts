@@ -34,8 +34,9 @@ export function recordingCommands(running: Promise<Pick<RunningHub, 'composition
       recordings.set(name, stopped);
       try {
         const { composition } = await running;
-        signal.addEventListener('abort', () => stopped.abort(), { once: true });
-        return await record(composition, { file: name, max, emit, until: stopped.signal });
+        // The connection may be closed already.
+        const until = AbortSignal.any([signal, stopped.signal]);
+        return await record(composition, { file: name, max, emit, until });
       } finally {
         recordings.delete(name);
       }
