@@ -52,7 +52,8 @@ interface Observed {
 
 async function observe(facts: DoctorFacts): Promise<Observed> {
   const { hub, servers } = facts;
-  const reports = await hub?.servers();
+  // The hub may have ended meanwhile. Its clients start another one, so that nothing may run twice.
+  const reports = await hub?.servers().catch(() => []);
   if (reports === undefined) return await startOnce(facts);
   const chosen = reports.filter(({ server }) => servers.some(({ key }) => key === server));
   return { servers: chosen.map((report) => ({ report })), tools: toolsIn(await hub?.tools(), chosen) };

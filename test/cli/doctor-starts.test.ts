@@ -18,6 +18,11 @@ describe('servers', () => {
     expect((await checkStarts(given({ state: 'silent', servers }))).findings).toEqual([]);
   });
 
+  it('F123: are not started after the end of a hub that was asked about them, since its clients start another one', async () => {
+    const servers = () => Promise.reject(new Error('The hub ended before it answered.'));
+    expect((await checkStarts(given({ state: 'running', servers }))).findings).toEqual([]);
+  });
+
   it('are those of the hub if one runs, and only the chosen ones', async () => {
     const servers = async () => [reportOf(), reportOf({ server: 'other' })];
     expect((await checkStarts(given({ state: 'running', servers }))).findings).toMatchObject([

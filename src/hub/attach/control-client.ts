@@ -14,6 +14,7 @@ export class HubControl {
   readonly #connection: HubConnection;
   readonly #pending = new Map<number, Pending>();
   #lastId = 0;
+  #hasEnded = false;
 
   constructor(connection: HubConnection) {
     this.#connection = connection;
@@ -37,8 +38,9 @@ export class HubControl {
       onClosed = resolve;
     });
     const ended = () => {
+      this.#hasEnded = true;
       onClosed();
-      for (const { reject } of this.#pending.values()) reject(new Error('The hub ended before it answered.'));
+      for (const { reject } of this.#pending.values()) reject(new Error(UNANSWERED));
       this.#pending.clear();
     };
     connection.socket.once('end', ended);
@@ -50,6 +52,7 @@ export class HubControl {
   request(command: string, params: Readonly<Record<string, unknown>> = {}, onEvent = NOBODY): Promise<unknown> {
     this.#lastId += 1;
     const request: ControlRequest = { id: this.#lastId, command, params };
+    if (this.#hasEnded) return Promise.reject(new Error(UNANSWERED));
     return new Promise((resolve, reject) => {
       this.#pending.set(request.id, { resolve, reject, onEvent });
       this.#connection.socket.write(`${JSON.stringify(request)}\n`);
@@ -81,6 +84,7 @@ interface Pending {
   onEvent(event: unknown): void;
 }
 
+const UNANSWERED = 'The hub ended before it answered.';
 const NOBODY = (_event: unknown): void => {};
 
 /** Why no command can be given to a hub. */

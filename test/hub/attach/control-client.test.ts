@@ -1,0 +1,28 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import type { Socket } from 'node:net';
+import { expect, it, onTestFinished } from 'vitest';
+import { openControl } from '../../../src/hub/attach/control-client.js';
+import { claimSuccessor } from '../../../src/hub/claim.js';
+
+it('a command that is given after the end of the hub fails', async () => {
+  // The path of a socket is short.
+  const folder = mkdtempSync('/tmp/tlq-');
+  const claim = await claimSuccessor(folder, 0);
+  onTestFinished(async () => {
+    await new Promise((resolve) => claim?.listener.close(resolve));
+    rmSync(folder, { recursive: true, force: true });
+  });
+  let hub: Socket | undefined;
+  claim?.listener.on('connection', (socket) => {
+    hub = socket;
+    socket.once('data', () => socket.write('{"ok":true,"version":"1.0.0","pid":1}\n'));
+  });
+  const control = await openControl(folder, '1.0.0');
+  if (typeof control === 'string') throw new Error(control);
+  const pending = control.request('describe');
+  hub?.destroy();
+  await expect(pending).rejects.toThrow('The hub ended before it answered.');
+  await control.closed;
+  await new Promise(setImmediate);
+  await expect(control.request('report')).rejects.toThrow('The hub ended before it answered.');
+}, 3_000);
