@@ -83,7 +83,8 @@ export async function serveHub(options: GlobalOptions, { platform, life, listen,
     onChange: () => life.clientsChanged(clients.size),
   });
   const [first, onFirst] = signal<Hello>();
-  const known = new Set<string>();
+  /** The variables that the file names, which clients send that come now. */
+  let named = new Set<string>();
   const source = listen((hello, peer) => {
     const refusal = life.refusal ?? clients.open(hello, peer);
     if (refusal === undefined) onFirst(hello);
@@ -125,7 +126,7 @@ export async function serveHub(options: GlobalOptions, { platform, life, listen,
           ? { kind: 'hub', pid: process.pid, since, clients: clients.size }
           : { kind: 'alone', because: aloneBecause },
       configured: (config) => {
-        for (const name of variablesIn(config)) known.add(name);
+        named = new Set(variablesIn(config));
         const isWanted = process.env.TRUNKLINE_HUB === 'auto' || config.gateway.hub === 'auto';
         if (aloneBecause !== undefined || isWanted) return;
         life.end('off');
@@ -134,10 +135,9 @@ export async function serveHub(options: GlobalOptions, { platform, life, listen,
       },
       answering: () => source.answering(),
       reloaded: (config) => {
-        // The clients have sent the variables that the file named before.
-        const added = variablesIn(config).filter((name) => !known.has(name));
-        for (const name of added) known.add(name);
-        if (added.length > 0) clients.reattach();
+        const before = named;
+        named = new Set(variablesIn(config));
+        if ([...named].some((name) => !before.has(name))) clients.reattach();
       },
       served: async (options, composition) => {
         onServing(options);

@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { CLI, type Message } from '../support/gateway-process.js';
 import { sharedPlace } from '../support/hub-place.js';
@@ -226,6 +227,29 @@ describe('the process of a hub', () => {
     await until('the server runs again', () => place.serverPids('lab').some((other) => other !== pid));
     const [restarted = 0] = place.serverPids('lab').filter((other) => other !== pid);
     expect(readFileSync(`/proc/${restarted}/environ`, 'utf8')).toMatch(/PATH=[^\0]*:\/opt\/of-the-second\0/);
+  });
+
+  it('sends a variable that the configuration names again, although the file did not name it when the client came', async () => {
+    const program = fileURLToPath(new URL('../fixtures/servers/origin.mjs', import.meta.url));
+    const named = { lab: {}, origin: { program, args: [`--key=\${OF_CLIENT}`] } };
+    const place = sharedPlace({ servers: named });
+    const one = await place.client({ env: { OF_CLIENT: 'one' } });
+    await one.untilState('origin', 'ready');
+    one.configure({ lab: {} });
+    await one.untilStatus('the server is removed', ({ servers }) => servers.length === 1);
+    const two = await place.client({ servers: { lab: {} }, env: { OF_CLIENT: 'two' } });
+    await two.listTools();
+    two.configure(named);
+    await one.untilStatus('the server is there again', ({ servers }) => servers.length === 2);
+    await one.untilState('origin', 'ready');
+    await two.untilState('origin', 'ready');
+    for (const [client, value] of [
+      [one, 'one'],
+      [two, 'two'],
+    ] as const) {
+      const { args } = JSON.parse(await textOf(client.call('origin__where')));
+      expect(args).toContain(`--key=${value}`);
+    }
   });
 
   it('answers a client that is a shell pipe', async () => {
