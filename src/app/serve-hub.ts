@@ -137,7 +137,9 @@ export async function serveHub(options: GlobalOptions, { platform, life, listen,
       reloaded: (config) => {
         const before = named;
         named = new Set(variablesIn(config));
-        if ([...named].some((name) => !before.has(name))) clients.reattach();
+        const hasMore = [...named].some((name) => !before.has(name));
+        // Without a hub, there is nothing else to attach to, and the variables of the client are there.
+        if (hasMore && aloneBecause === undefined) clients.reattach();
       },
       served: async (options, composition) => {
         onServing(options);

@@ -22,7 +22,9 @@ export async function serveInside(
     aloneBecause: because,
     listen: (accept) => {
       const handOver = (reader: ByteReader) => stream.on('data', (chunk: Uint8Array) => copyInto(reader, chunk));
-      accept({ ...hello, wire: 0, token: '' }, { stream, reader: { handOver }, welcome: () => {} });
+      // This process is the client's own: it has all variables, also those that the configuration names later.
+      const environment = process.env as Hello['environment'];
+      accept({ ...hello, environment, wire: 0, token: '' }, { stream, reader: { handOver }, welcome: () => {} });
       return { answering: () => {}, ready: () => life.endAfterClients(), close: () => {} };
     },
   });

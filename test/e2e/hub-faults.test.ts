@@ -252,6 +252,23 @@ describe('the process of a hub', () => {
     }
   });
 
+  it('that a client became serves it on with a variable that the configuration names later', async () => {
+    const program = fileURLToPath(new URL('../fixtures/servers/origin.mjs', import.meta.url));
+    const place = sharedPlace(LAB);
+    const client = await place.client({ env: { OF_CLIENT: 'own' } });
+    await client.listTools();
+    // As if later hubs had failed.
+    for (const number of ['2', '3', '4']) mkdirSync(join(place.hubFolder, number));
+    process.kill(place.hubPid, 'SIGKILL');
+    await until('it serves itself', () => client.notifications('notifications/tools/list_changed').length > 0);
+    await client.untilState('lab', 'ready');
+    expect(place.hubPids).toEqual([]);
+    client.configure({ lab: {}, origin: { program, args: [`--key=\${OF_CLIENT}`] } });
+    await client.untilStatus('the server is there', ({ servers }) => servers.length === 2);
+    await client.untilState('origin', 'ready');
+    expect(JSON.parse(await textOf(client.call('origin__where'))).args).toContain('--key=own');
+  });
+
   it('answers a client that is a shell pipe', async () => {
     const place = sharedPlace(LAB);
     const first = await place.client();
