@@ -1,6 +1,7 @@
 import { mkdirSync, realpathSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
+import { listProcesses } from '../../src/gateway/status/process-list.js';
 import { type Entries, type InProcessClient, InProcessGateway, textOf } from '../support/in-process-gateway.js';
 import { until } from '../support/processes.js';
 import type { Message } from '../support/wire.js';
@@ -110,6 +111,13 @@ describe('clients with different environments', () => {
     const own = await gateway.connect();
     expect((await where(client)).env.SECRET_KEY).toBe('of-client-1');
     expect(await statusOf(own, 'a')).toMatchObject({ state: 'misconfigured' });
+    const processes = listProcesses(gateway.composition.status()).filter(({ server }) => server === 'a');
+    const states = [
+      { id: 'a', state: 'misconfigured', pid: null },
+      { id: 'a~2', state: 'ready', pid: expect.any(Number) },
+    ];
+    expect(processes).toMatchObject(states);
+    expect((await statusOf(client, 'a')).instances).toMatchObject(states);
     const restarts = [client, own].map((each) => each.call('trunkline__restart', { server: 'a' }));
     expect((await Promise.all(restarts)).map(textOf)).toEqual([
       'Server "a" is being restarted. Call trunkline__status to see when it is ready.',

@@ -1,4 +1,4 @@
-import { type StatusFacts, stateOf } from './status-facts.js';
+import { instanceStateOf, type StatusFacts } from './status-facts.js';
 import type { ServerReport } from './status-report.js';
 
 /** One instance of a server, and what its processes use. What is not known is null. */
@@ -21,7 +21,7 @@ export interface ProcessReport {
 
 /** All instances of all servers, in the order of the configuration. */
 export function listProcesses({ servers, usageOf }: StatusFacts): ProcessReport[] {
-  return servers.flatMap(({ backend: { key }, problem, instances }) =>
+  return servers.flatMap(({ backend: { key }, instances }) =>
     instances.map(({ backend, lifecycle }) => {
       const { counters, connection } = backend.dispatcher;
       const pid = lifecycle?.pid;
@@ -29,7 +29,7 @@ export function listProcesses({ servers, usageOf }: StatusFacts): ProcessReport[
       return {
         server: key,
         id: backend.id,
-        state: problem === undefined ? stateOf(backend, lifecycle) : 'misconfigured',
+        state: instanceStateOf({ backend, lifecycle }),
         pid: pid ?? null,
         revision: connection?.revision ?? null,
         memoryBytes: usage?.memoryBytes ?? null,

@@ -50,6 +50,7 @@ export interface ServerFacts {
 /** One instance of a server. */
 export interface InstanceFacts {
   readonly backend: Backend;
+  /** Absent if the server cannot run with the variables of its clients. */
   readonly lifecycle: ProcessFacts | undefined;
   /** Whether the instance waits for its first client. */
   readonly isUnclaimed: boolean;
@@ -132,4 +133,12 @@ export interface StatusFacts {
 export function stateOf({ isStartSettled }: Backend, lifecycle: ProcessFacts | undefined): ServerState {
   const { state } = lifecycle ?? { state: 'stopped' };
   return state === 'stopped' && lifecycle !== undefined && !isStartSettled ? 'starting' : state;
+}
+
+/** The same for one of several instances: the server may be unable to run with the variables of some clients only. */
+export function instanceStateOf({
+  backend,
+  lifecycle,
+}: Pick<InstanceFacts, 'backend' | 'lifecycle'>): ServerState | 'misconfigured' {
+  return lifecycle === undefined ? 'misconfigured' : stateOf(backend, lifecycle);
 }

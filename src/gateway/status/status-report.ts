@@ -194,7 +194,7 @@ export interface ControlGroupReport {
 
 export interface InstanceReport {
   readonly id: string;
-  readonly state: ServerState;
+  readonly state: ServerReport['state'];
   readonly pid: number | null;
   /** Number of clients that use this instance. */
   readonly clients: number;

@@ -7,7 +7,14 @@ import type { Shadowed } from '../catalog/catalog.js';
 import type { Backend } from '../registry/backend.js';
 import { reportRefusedName } from './refused-names.js';
 import { assess } from './status-advice.js';
-import { type InstanceFacts, type ProcessFacts, type ServerFacts, type StatusFacts, stateOf } from './status-facts.js';
+import {
+  type InstanceFacts,
+  instanceStateOf,
+  type ProcessFacts,
+  type ServerFacts,
+  type StatusFacts,
+  stateOf,
+} from './status-facts.js';
 import type {
   ApprovalReport,
   ControlGroupReport,
@@ -174,10 +181,11 @@ function reportApproval({ approval }: Backend): ApprovalReport | null {
   return { approved: tools, firstUse: isFirstUse, fault: fault ?? null };
 }
 
-function reportInstance({ backend, lifecycle }: InstanceFacts, yours: Backend): InstanceReport {
+function reportInstance(instance: InstanceFacts, yours: Backend): InstanceReport {
+  const { backend, lifecycle } = instance;
   return {
     id: backend.id,
-    state: stateOf(backend, lifecycle),
+    state: instanceStateOf(instance),
     pid: lifecycle?.pid ?? null,
     clients: backend.clients.size,
     inFlight: backend.dispatcher.connection?.inFlight ?? 0,
