@@ -8,6 +8,7 @@ import { hubFolder } from '../hub/place.js';
 import type { Hello } from '../hub/wire.js';
 import { type ByteReader, copyInto } from '../io/byte-reader.js';
 import { FAMILY_PREFIX } from '../process/family-prefix.js';
+import { isInherited } from '../process/inherited-variables.js';
 import { VERSION } from '../version.js';
 import { ConfigPlace } from './config-place.js';
 import { EXIT } from './exit-codes.js';
@@ -130,9 +131,11 @@ function workingFolder(): string {
 /**
  * The environment of the hub: that of the client that starts it, which npm may need, without what the configuration names,
  * since each client has values of its own, and without the marks of an outer Trunkline, which would end the hub with itself.
+ * What every server gets stays, and what leads to Trunkline's data, even if the configuration names it.
  */
 function hubEnvironment(names: readonly string[]): Record<string, string> {
-  const left = new Set([...names, 'TRUNKLINE_CONFIG']);
+  const own = names.filter((name) => name !== 'XDG_DATA_HOME' && !isInherited(name, process.platform));
+  const left = new Set([...own, 'TRUNKLINE_CONFIG']);
   const kept = Object.entries(process.env).filter(([name]) => !left.has(name) && !name.startsWith(FAMILY_PREFIX));
   return Object.fromEntries(kept.flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])));
 }

@@ -1,6 +1,7 @@
 import { dirname } from 'node:path';
 import type { ChildSpec } from '../supervision/child-spec.js';
 import { FAMILY_PREFIX } from './family-prefix.js';
+import { isInherited, isOfNetwork } from './inherited-variables.js';
 import { serverNode } from './server-node.js';
 
 /** The variable that gives a process, and all processes that inherit its environment, a mark. */
@@ -22,38 +23,6 @@ export interface ChildEnvironmentOptions {
   /** As in `process.platform`. */
   readonly platform: string;
 }
-
-/** The same variables as in the stdio client of the MCP SDK: enough to run, without secrets. */
-const INHERITED_ON_POSIX = ['HOME', 'LOGNAME', 'PATH', 'SHELL', 'TERM', 'USER'];
-const INHERITED_ON_WINDOWS = [
-  'APPDATA',
-  'HOMEDRIVE',
-  'HOMEPATH',
-  'LOCALAPPDATA',
-  'PATH',
-  'PROCESSOR_ARCHITECTURE',
-  'SYSTEMDRIVE',
-  'SYSTEMROOT',
-  'TEMP',
-  'USERNAME',
-  'USERPROFILE',
-  'PROGRAMFILES',
-];
-/** Needed for the right language, encoding, time zone and temporary folder. */
-const INHERITED_EVERYWHERE = ['LANG', 'TMPDIR', 'TZ'];
-
-/** Needed to reach anything from behind a private certificate authority. */
-const CERTIFICATES = [
-  'NODE_EXTRA_CA_CERTS',
-  'NODE_USE_SYSTEM_CA',
-  'SSL_CERT_FILE',
-  'SSL_CERT_DIR',
-  'REQUESTS_CA_BUNDLE',
-];
-/** Needed to reach anything from behind a proxy. Programs read these names in upper or in lower case. */
-const PROXIES = ['HTTP_PROXY', 'HTTPS_PROXY', 'ALL_PROXY', 'NO_PROXY', 'NODE_USE_ENV_PROXY'];
-
-const NETWORK = new Set([...CERTIFICATES, ...PROXIES]);
 
 const NPM_PREFIX = /^npm_config_/i;
 /** A program that reads the settings of npm, as a word of a command line. A shell may run it, as in `cmd /c npx …`. */
@@ -89,17 +58,12 @@ export function childEnvironment(options: ChildEnvironmentOptions): Record<strin
   const isWindows = platform === 'win32';
   // Names are case-insensitive on Windows ("Path"), and a child must not get the same name twice.
   const canonical = (name: string) => (isWindows ? name.toUpperCase() : name);
-  const inherited = new Set([...(isWindows ? INHERITED_ON_WINDOWS : INHERITED_ON_POSIX), ...INHERITED_EVERYWHERE]);
   const runsNpm = commandLine.some((word) => NPM_PROGRAM.test(word));
   const environment: Record<string, string> = {};
   for (const [name, value] of Object.entries(withoutOverridden(parent, declared))) {
     const key = canonical(name);
     const isWanted =
-      inherited.has(key) ||
-      key.startsWith('LC_') ||
-      key.startsWith(FAMILY_PREFIX) ||
-      isOfNetwork(name) ||
-      (runsNpm && isHarmlessNpmSetting(name));
+      isInherited(name, platform) || key.startsWith(FAMILY_PREFIX) || (runsNpm && isHarmlessNpmSetting(name));
     // A value such as "() { …" is an exported shell function, which another shell would execute.
     if (isWanted && value !== undefined && !value.startsWith('()')) environment[key] = value;
   }
@@ -141,10 +105,6 @@ function withoutOverridden(parent: Variables, declared: Readonly<Record<string, 
   const names = new Set(Object.keys(declared).map((name) => name.toUpperCase()));
   const isOverridden = (name: string) => names.has(name.toUpperCase()) && (isOfNetwork(name) || NPM_PREFIX.test(name));
   return Object.fromEntries(Object.entries(parent).filter(([name]) => !isOverridden(name)));
-}
-
-function isOfNetwork(name: string): boolean {
-  return NETWORK.has(name.toUpperCase());
 }
 
 function isHarmlessNpmSetting(name: string): boolean {

@@ -229,6 +229,18 @@ describe('the process of a hub', () => {
     expect(readFileSync(`/proc/${restarted}/environ`, 'utf8')).toMatch(/PATH=[^\0]*:\/opt\/of-the-second\0/);
   });
 
+  it('has what every server gets and the way to its data, but no other variable that the configuration names', async () => {
+    const program = fileURLToPath(new URL('../fixtures/servers/origin.mjs', import.meta.url));
+    const args = [`\${HOME}`, `\${XDG_DATA_HOME}`, `\${OF_CLIENT}`];
+    const place = sharedPlace({ servers: { origin: { program }, lab: { args } } });
+    const client = await place.client({ env: { OF_CLIENT: 'one' } });
+    const { env } = JSON.parse(await textOf(client.call('origin__where')));
+    expect(env.HOME).toBe(process.env.HOME);
+    const hub = readFileSync(`/proc/${place.hubPid}/environ`, 'utf8').split('\0');
+    expect(hub).toContain(`XDG_DATA_HOME=${join(place.folder, 'data')}`);
+    expect(hub).not.toContain('OF_CLIENT=one');
+  });
+
   it('sends a variable that the configuration names again, although the file did not name it when the client came', async () => {
     const program = fileURLToPath(new URL('../fixtures/servers/origin.mjs', import.meta.url));
     const named = { lab: {}, origin: { program, args: [`--key=\${OF_CLIENT}`] } };

@@ -12,6 +12,7 @@ const INITIALIZE = [
   // The way to the hub, which is loaded before it is known whether there is one.
   ...['src/app/attach.ts', 'src/hub/attach/', 'src/hub/claim.ts', 'src/hub/place.ts', 'src/hub/wire.ts'],
   ...['src/hub/memory-pair.ts', 'src/process/family-prefix.ts', 'src/app/exit-codes.ts'],
+  'src/process/inherited-variables.ts',
   ...['src/app/serve.ts', 'src/app/stdio-client.ts', 'src/app/usage-error.ts', 'src/app/platform.ts'],
   'src/app/end-process.ts',
   ...['src/app/create-buffer-pool.ts', 'src/observe/system-clock.ts', 'src/observe/events/event-bus.ts'],
@@ -53,6 +54,7 @@ const ATTACH = [
   ...['src/hub/attach/', 'src/hub/claim.ts', 'src/hub/place.ts', 'src/hub/wire.ts', 'src/hub/memory-pair.ts'],
   ...[
     'src/process/family-prefix.ts',
+    'src/process/inherited-variables.ts',
     'src/errors/error-text.ts',
     'src/io/byte-reader.ts',
     'src/io/streams/read-into.ts',
