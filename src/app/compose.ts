@@ -214,8 +214,7 @@ export function compose(options: ComposeOptions): Composition {
     secrets,
     calls,
     status: () => {
-      const oldest = [...gateway.pool.keys].flatMap((key) => gateway.pool.of(key).slice(0, 1));
-      const backends = new Map<string, Backend>(oldest.map((backend) => [backend.key, backend]));
+      const backends = new Map<string, Backend>(gateway.pool.oldest.map((backend) => [backend.key, backend]));
       return statusOf({ backends, catalogs: gateway.catalogs });
     },
     readUsage: async () => {

@@ -94,19 +94,19 @@ export class Gateway implements GatewayPort {
   }
 
   /** All servers with their backends. */
-  get pool(): Pick<BackendPool, 'keys' | 'has' | 'of' | 'isUnclaimed'> {
+  get pool(): Pick<BackendPool, 'keys' | 'has' | 'of' | 'oldest' | 'isUnclaimed'> {
     return this.#pool;
   }
 
-  /** The merged lists of the oldest backend of each server. */
+  /** The merged lists of the oldest backend of each server that can run. */
   get catalogs(): Catalogs {
     const [{ hmac }, { ownTools }] = [this.#options, this.#settings];
-    return mergeCatalogs({ servers: this.#oldest, ownTools, naming: 'exposed', paging: { hmac } });
+    return mergeCatalogs({ servers: this.#pool.oldest, ownTools, naming: 'exposed', paging: { hmac } });
   }
 
   /** Whether the first start of every server has ended or waits for a client. Stays true once it is true. */
   get isReady(): boolean {
-    this.#isReady ||= this.#oldest.every((backend) => backend.isStartSettled || this.#pool.isUnclaimed(backend));
+    this.#isReady ||= this.#pool.oldest.every((backend) => backend.isStartSettled || this.#pool.isUnclaimed(backend));
     return this.#isReady;
   }
 
@@ -154,7 +154,7 @@ export class Gateway implements GatewayPort {
     }
     const named = this.#named(this.#viewNameFor(facts));
     const isShown = ({ key }: Backend) => facts.server === undefined && named?.showsServer(key) !== false;
-    return this.#description(this.#oldest.filter(isShown), named);
+    return this.#description(this.#pool.oldest.filter(isShown), named);
   }
 
   /**
@@ -182,10 +182,6 @@ export class Gateway implements GatewayPort {
     this.#views.close();
     this.#draining.close();
     this.#pool.close();
-  }
-
-  get #oldest(): readonly Backend[] {
-    return [...this.#pool.keys].flatMap((key) => this.#pool.of(key).slice(0, 1));
   }
 
   #listenerFor(backend: Backend): BackendListener {

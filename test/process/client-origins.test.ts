@@ -118,6 +118,9 @@ describe('clients with different environments', () => {
     ];
     expect(processes).toMatchObject(states);
     expect((await statusOf(client, 'a')).instances).toMatchObject(states);
+    // What a person sees who asks the hub.
+    const { state, problem, tools } = gateway.status('a');
+    expect([state, problem, tools.exposed]).toEqual(['ready', '', ['a__where']]);
     const restarts = [client, own].map((each) => each.call('trunkline__restart', { server: 'a' }));
     expect((await Promise.all(restarts)).map(textOf)).toEqual([
       'Server "a" is being restarted. Call trunkline__status to see when it is ready.',

@@ -1,6 +1,7 @@
 import type { ClientFacts, ClientOrigin, DownstreamClient } from '../../downstream/port.js';
 import type { ClientProfile } from '../../mcp/client-profile.js';
 import type { Clock } from '../../timing/clock.js';
+import { unavailableBecause } from '../dispatch/availability.js';
 import type { Backend } from './backend.js';
 import {
   ALL,
@@ -107,6 +108,15 @@ export class BackendPool {
   /** All backends of a server, the oldest first. May be empty. */
   of(key: string): readonly Backend[] {
     return [...(this.#servers.get(key)?.instances ?? [])].map(({ running }) => running.backend);
+  }
+
+  /** Of each server the oldest backend that can run, or else the oldest one: some clients may lack a variable that others have. */
+  get oldest(): readonly Backend[] {
+    return [...this.keys].flatMap((key) => {
+      const all = this.of(key);
+      const isSound = ({ dispatcher }: Backend) => unavailableBecause(dispatcher.availability) !== 'misconfigured';
+      return all.find(isSound) ?? all.slice(0, 1);
+    });
   }
 
   /** Whether this backend's process waits for the profile of its first client. */
