@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { realpathSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { errorCode } from '../errors/error-text.js';
 import { readRegularFileSync } from '../files/regular-file.js';
@@ -154,12 +155,21 @@ function isLockedPackage(value: unknown): value is LockedPackage {
   );
 }
 
-/** Entries are sorted, so that a diff shows what changed. */
+/** Entries are sorted, so that a diff shows what changed. The target of a link is replaced, not the link. */
 function writeLock(file: string, packages: ReadonlyMap<string, LockedPackage>): void {
   const sorted = [...packages].sort(([one], [other]) => (one < other ? -1 : 1));
   const text = JSON.stringify({ lockVersion: LOCK_VERSION, packages: Object.fromEntries(sorted) }, undefined, 1);
   // It holds no secrets, and belongs into version control.
-  replaceFileSync(file, `${text}\n`, { mode: 0o666, flush: true });
+  replaceFileSync(targetOf(file), `${text}\n`, { mode: 0o666, flush: true });
+}
+
+function targetOf(file: string): string {
+  try {
+    return realpathSync(file);
+  } catch {
+    // There is no file yet.
+    return file;
+  }
 }
 
 function isUnwritable(error: unknown): boolean {

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, readlinkSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { type LockedPackage, LockFile } from '../../src/packages/lock-file.js';
@@ -69,6 +69,16 @@ describe('the lock file', () => {
     const folder = folderWith({ elsewhere: lockWith(LOCKED) });
     symlinkSync('elsewhere', join(folder, 'trunkline.lock'));
     expect([...lockIn(folder).read().values()]).toEqual([LOCKED]);
+  });
+
+  it.runIf(process.platform !== 'win32')('stays a link when the file behind it gets another entry', () => {
+    const folder = folderWith({ elsewhere: lockWith(LOCKED) });
+    const lock = lockIn(folder);
+    symlinkSync('elsewhere', lock.path);
+    expect(lock.lock('another', LOCKED)).toBe(lock.path);
+    expect(readlinkSync(lock.path)).toBe('elsewhere');
+    expect(readFileSync(join(folder, 'elsewhere'), 'utf8')).toContain('"another"');
+    expect(lock.read().size).toBe(2);
   });
 
   it.each([
