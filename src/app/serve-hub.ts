@@ -85,6 +85,16 @@ export async function serveHub(options: GlobalOptions, { platform, life, listen,
   const [first, onFirst] = signal<Hello>();
   /** The variables that the file names, which clients send that come now. */
   let named = new Set<string>();
+  let isAsked = false;
+  /** Ends the hub if the configuration does not want it. A file with mistakes does not say. */
+  const askForHub = ({ stamp, gateway: { hub } }: Config) => {
+    if (isAsked || stamp === undefined || aloneBecause !== undefined) return;
+    isAsked = true;
+    if (process.env.TRUNKLINE_HUB === 'auto' || hub === 'auto') return;
+    life.end('off');
+    clients.close('off');
+    source.close();
+  };
   const source = listen((hello, peer) => {
     const refusal = life.refusal ?? clients.open(hello, peer);
     if (refusal === undefined) onFirst(hello);
@@ -127,14 +137,11 @@ export async function serveHub(options: GlobalOptions, { platform, life, listen,
           : { kind: 'alone', because: aloneBecause },
       configured: (config) => {
         named = new Set(variablesIn(config));
-        const isWanted = process.env.TRUNKLINE_HUB === 'auto' || config.gateway.hub === 'auto';
-        if (aloneBecause !== undefined || isWanted) return;
-        life.end('off');
-        clients.close('off');
-        source.close();
+        askForHub(config);
       },
       answering: () => source.answering(),
       reloaded: (config) => {
+        askForHub(config);
         const before = named;
         named = new Set(variablesIn(config));
         const hasMore = [...named].some((name) => !before.has(name));

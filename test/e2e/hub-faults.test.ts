@@ -281,6 +281,40 @@ describe('the process of a hub', () => {
     expect(JSON.parse(await textOf(client.call('origin__where'))).args).toContain('--key=own');
   });
 
+  it('serves clients while the configuration has mistakes, and shares the servers when they are corrected', async () => {
+    const gateway = { hub: 'auto' };
+    const wrong = { ...LAB, gateway: { ...gateway, hubb: 1 }, env: { TRUNKLINE_HUB: '' } };
+    const place = sharedPlace(wrong);
+    const clients = [await place.client(), await place.client()] as const;
+    for (const client of clients) {
+      const answer = await client.call('trunkline__status');
+      const { hub, aloneBecause, configFault } = answer.message.result.structuredContent;
+      expect({ hub, aloneBecause, configFault }).toEqual({
+        hub: expect.objectContaining({ pid: place.hubPid }),
+        aloneBecause: undefined,
+        configFault: expect.stringContaining('hubb'),
+      });
+    }
+    clients[0].configure(LAB.servers, gateway);
+    for (const client of clients) {
+      await client.untilStatus('the mistake is corrected', ({ configFault }) => configFault === undefined);
+      await client.untilState('lab', 'ready');
+    }
+    expect(place.serverPids('lab.mjs')).toHaveLength(1);
+  });
+
+  it('ends when the mistakes are corrected, if the configuration wants no hub then', async () => {
+    const wrong = { ...LAB, gateway: { hub: 'auto', hubb: 1 }, env: { TRUNKLINE_HUB: '' } };
+    const place = sharedPlace(wrong);
+    const client = await place.client();
+    await client.untilStatus('the hub serves it', ({ hub }) => hub !== undefined);
+    client.configure({ lab: { args: [`\${HOME}`] } }, { hub: 'off' });
+    await until('the hub has ended', () => place.hubPids.length === 0);
+    await until('the next one', () => client.notifications('notifications/tools/list_changed').length > 0);
+    const { aloneBecause } = await client.untilStatus('it serves itself', ({ servers }) => servers.length === 1);
+    expect(aloneBecause).toBe('the configuration does not say `hub: auto`');
+  });
+
   it('answers a client that is a shell pipe', async () => {
     const place = sharedPlace(LAB);
     const first = await place.client();
