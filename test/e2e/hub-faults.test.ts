@@ -241,7 +241,7 @@ describe('the process of a hub', () => {
     expect(hub).not.toContain('OF_CLIENT=one');
   });
 
-  it('sends a variable that the configuration names again, although the file did not name it when the client came', async () => {
+  it('F216: sends a variable that the configuration names again, although the file did not name it when the client came', async () => {
     const program = fileURLToPath(new URL('../fixtures/servers/origin.mjs', import.meta.url));
     const named = { lab: {}, origin: { program, args: [`--key=\${OF_CLIENT}`] } };
     const place = sharedPlace({ servers: named });
@@ -264,7 +264,7 @@ describe('the process of a hub', () => {
     }
   });
 
-  it('that a client became serves it on with a variable that the configuration names later', async () => {
+  it('F217: that a client became serves it on with a variable that the configuration names later', async () => {
     const program = fileURLToPath(new URL('../fixtures/servers/origin.mjs', import.meta.url));
     const place = sharedPlace(LAB);
     const client = await place.client({ env: { OF_CLIENT: 'own' } });
@@ -281,7 +281,7 @@ describe('the process of a hub', () => {
     expect(JSON.parse(await textOf(client.call('origin__where'))).args).toContain('--key=own');
   });
 
-  it('serves clients while the configuration has mistakes, and shares the servers when they are corrected', async () => {
+  it('F215: serves clients while the configuration has mistakes, and shares the servers when they are corrected', async () => {
     const gateway = { hub: 'auto' };
     const wrong = { ...LAB, gateway: { ...gateway, hubb: 1 }, env: { TRUNKLINE_HUB: '' } };
     const place = sharedPlace(wrong);

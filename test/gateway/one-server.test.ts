@@ -46,7 +46,7 @@ describe('a client that wants to see one server as it is', () => {
     expect(one.session.revision).toBe('2025-11-25');
   });
 
-  it('gets the initialize result of the process that replaces the one it waits for', async () => {
+  it('F208: gets the initialize result of the process that replaces the one it waits for', async () => {
     const { client, server, hi, change } = looking();
     const one = client();
     one.request(1, 'initialize', hi());

@@ -287,7 +287,7 @@ describe('a server that is changed', () => {
     expect([server('a').isEnded, server('a~2').isEnded]).toEqual([true, true]);
   });
 
-  it('has time for the calls of the one client that it was for, which gets another one', async () => {
+  it('F207: has time for the calls of the one client that it was for, which gets another one', async () => {
     const a = { tools: ['x'], sharing: 'isolated', limits: { concurrency: 1 } } as const;
     const { change, server, connect, startAll } = scriptGateway({ servers: { a } });
     const client = connect({ origin: { environment: { KEY: '1' }, folder: '/' } });

@@ -50,7 +50,7 @@ describe('a GET', () => {
     expect((await http.listen(session)).response.statusCode).toBe(200);
   });
 
-  it('ends with its connection also where its response waits for that of a POST', async () => {
+  it('F211: ends with its connection also where its response waits for that of a POST', async () => {
     const http = await serving();
     const session = await http.initialize();
     http.core.onRequest = () => {};

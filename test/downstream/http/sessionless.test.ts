@@ -141,7 +141,7 @@ describe('closing the connection of a request without a session', () => {
     expect(http.core.last.closed).toBe(1);
   });
 
-  it('cancels the requests whose responses wait for that of another one, too', async () => {
+  it('F211: cancels the requests whose responses wait for that of another one, too', async () => {
     const http = await serving();
     const replies: ReplyChannel[] = [];
     const abandoned: number[] = [];

@@ -72,7 +72,7 @@ describe('a session', () => {
     expect(http.front.sessions).toBe(100);
   });
 
-  it('is over as soon as it begins when its client has left before, which does not know its id', async () => {
+  it('F213: is over as soon as it begins when its client has left before, which does not know its id', async () => {
     const http = await serving();
     const begun: { answer: () => void; reply: ReplyChannel }[] = [];
     http.core.onInitialize = (answer, reply) => begun.push({ answer, reply });

@@ -73,7 +73,7 @@ describe('what a client missed', () => {
     ]);
   });
 
-  it('holds a bounded number of changes of lists that MCP does not define', () => {
+  it('F210: holds a bounded number of changes of lists that MCP does not define', () => {
     const { add, heard } = missed();
     for (let n = 0; n < 1_000; n += 1) add(notice(`list${n}/list_changed`));
     add(CHANGED);

@@ -556,7 +556,7 @@ describe('a client that has not confirmed the handshake', () => {
     return { ...world, confirm };
   };
 
-  it('gets server requests afterwards, but none that was cancelled meanwhile', async () => {
+  it('F212: gets server requests afterwards, but none that was cancelled meanwhile', async () => {
     const { client, child, confirm } = await open();
     for (const id of ['q1', 'q2', 'q3']) child.say({ jsonrpc: '2.0', id, method: 'roots/list' });
     for (const requestId of ['q1', 'q3'])

@@ -18,7 +18,7 @@ async function subscribing() {
 }
 
 describe('a request to unsubscribe that waits for the answer to another request', () => {
-  it('has no effect if the client cancels it, and holds up nobody', async () => {
+  it('F205: has no effect if the client cancels it, and holds up nobody', async () => {
     const { one, other, child } = await subscribing();
     one.request(1, 'resources/subscribe', { uri: URI });
     one.request(2, 'resources/unsubscribe', { uri: URI });
@@ -45,7 +45,7 @@ describe('a request to unsubscribe that waits for the answer to another request'
 });
 
 describe('a request to subscribe that is in flight while the configuration changes', () => {
-  it('counts for the process that replaces the one which answers it', async () => {
+  it('F206: counts for the process that replaces the one which answers it', async () => {
     const { one, child, change, servers, server } = await subscribing();
     one.request(1, 'resources/subscribe', { uri: URI });
     change(servers, ['a']);

@@ -356,7 +356,7 @@ describe('a task of a server without a handshake, for a client that knows no suc
     expect(withdrawn(client)).toEqual([asked?.id]);
   });
 
-  it('asks its client no longer once the call was canceled', async () => {
+  it('F214: asks its client no longer once the call was canceled', async () => {
     const { client, child, poll } = await calling();
     await poll(2_000);
     const one = { method: 'elicitation/create', params: { message: '1', requestedSchema: {} } };

@@ -345,7 +345,7 @@ describe('a line that is no message', () => {
 });
 
 describe('a child that is given up', () => {
-  it('because of a large broken line is not heard any more, whatever comes with the end of that line', () => {
+  it('F209: because of a large broken line is not heard any more, whatever comes with the end of that line', () => {
     const { bridge, health, say } = bridging({ giveUp: true });
     const { listener } = sendCall(bridge);
     const broken = '{"jsonrpc":"2.0","method":"roots/list","id":7,"params":{broken}}';
