@@ -1,3 +1,4 @@
+import { realpathSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { parseEnv } from 'node:util';
 import { ConfigError } from '../config/config-error.js';
@@ -73,13 +74,13 @@ export class EnvDraft {
     return start + this.#added.map((name) => `${name}=${quoted(this.#values.get(name) ?? '')}\n`).join('');
   }
 
-  /** Writes the file, for its owner alone, if anything was added. */
+  /** Writes the file, for its owner alone, if anything was added. A symbolic link stays one, as in a folder of dotfiles. */
   save(): void {
     if (this.#added.length === 0) return;
     const { text, file } = this;
     if (readText(file) !== this.#before) throw changedMeanwhile(file);
     try {
-      if (this.#before !== undefined) replaceFileSync(file, text, { flush: true });
+      if (this.#before !== undefined) replaceFileSync(realpathSync(file), text, { flush: true });
       else if (!createFileSync(file, text, { flush: true })) throw changedMeanwhile(file);
     } catch (cause) {
       throw cause instanceof ConfigError ? cause : cannotWrite(file, cause);

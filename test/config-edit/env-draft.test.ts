@@ -1,4 +1,13 @@
-import { chmodSync, existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  lstatSync,
+  readFileSync,
+  renameSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { parseEnv } from 'node:util';
 import fc from 'fast-check';
@@ -34,6 +43,18 @@ describe('the environment file beside a configuration', () => {
     expect([draft.put('A', '1'), draft.put('A', '2')]).toEqual(['A', 'A_2']);
     draft.save();
     expect(readFileSync(join(folder, 'trunkline.env'), 'utf8')).toBe('# mine\nexport A="1"\nA_2=2\n');
+  });
+
+  it('that is a symbolic link stays one, and what it leads to takes the values', () => {
+    const { folder, open } = openIn({ 'trunkline.env': 'A=1\n' });
+    const file = join(folder, 'trunkline.env');
+    renameSync(file, join(folder, 'dotfiles.env'));
+    symlinkSync('dotfiles.env', file);
+    const draft = open();
+    draft.put('B', '2');
+    draft.save();
+    expect(lstatSync(file).isSymbolicLink()).toBe(true);
+    expect(readFileSync(join(folder, 'dotfiles.env'), 'utf8')).toBe('A=1\nB=2\n');
   });
 
   it('is the one that `defaults` names, if there is one', () => {
