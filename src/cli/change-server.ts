@@ -58,8 +58,9 @@ function unusedOf(
   edited: string,
 ): { readonly file: string; readonly names: readonly string[] } | undefined {
   const secrets = secretsBeside(configFile, edited);
-  const used = new Set(Object.values(entriesIn(edited)).flatMap(namesOf));
-  const unused = names.filter((name) => !used.has(name) && Object.hasOwn(secrets?.values ?? {}, name));
+  // Any setting may refer to a variable, also those of `defaults`.
+  const used = namesIn([edited]);
+  const unused = names.filter((name) => !used.includes(name) && Object.hasOwn(secrets?.values ?? {}, name));
   return secrets === undefined || unused.length === 0 ? undefined : { file: secrets.file, names: unused };
 }
 

@@ -77,6 +77,15 @@ describe('add, disable, enable and remove', () => {
     expect(unknown).toMatchObject({ code: 2, stderr: expect.stringContaining('did you mean `files`?') });
   });
 
+  it('name a variable of a removed server as unused only if nothing else in the file refers to it', async () => {
+    const rest = `  files: { command: "\${BY_COMMAND}" }\ndefaults: { env: { SHARED: "\${BY_ALL}" } }\n`;
+    const args = `args: ["\${MINE}", "\${BY_COMMAND}", "\${BY_ALL}"], envFile: trunkline.env`;
+    place.write('trunkline.yaml', `servers:\n  time: { command: node, ${args} }\n${rest}`);
+    place.write('trunkline.env', 'MINE=1\nBY_COMMAND=node\nBY_ALL=2\n');
+    const { stdout } = await place.run(['remove', 'time', '--json']);
+    expect(JSON.parse(stdout)).toMatchObject({ result: 'removed', unused: ['MINE'] });
+  });
+
   it('add a server of the registry', async () => {
     const server = {
       name: 'io.github.ada/notes',
