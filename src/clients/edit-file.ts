@@ -76,15 +76,17 @@ function parsedOr(format: Format, content: string): unknown {
   }
 }
 
-/** In TOML, a table of servers is there as long as it has a server. */
+/** In TOML, a table of servers is there as long as it has a server, and a file without tables is an empty one. */
 function comparable(data: unknown, path: readonly string[]): unknown {
   const value = plain(data);
   const servers = serversAt(value, path);
-  if (!isRecord(value) || !isRecord(servers) || Object.keys(servers).length > 0) return value;
-  const without = changed(value, path.slice(0, -1), (parent) => {
+  const isEmpty = isRecord(servers) && Object.keys(servers).length === 0;
+  const rest = isEmpty ? changed(value, path.slice(0, -1), withoutLast) : value;
+  return isRecord(rest) && Object.keys(rest).length === 0 ? null : rest;
+
+  function withoutLast(parent: unknown): unknown {
     return Object.fromEntries(Object.entries(parent ?? {}).filter(([member]) => member !== path.at(-1)));
-  });
-  return isRecord(without) && Object.keys(without).length === 0 ? null : without;
+  }
 }
 
 /** The parsers make objects with different prototypes, and none for an empty file. */

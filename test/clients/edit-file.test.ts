@@ -100,6 +100,8 @@ describe('an entry of TOML', () => {
   it.each([
     '',
     '\n',
+    '# nothing\n',
+    '# nothing',
     'a = 1',
     'a = 1\n\n',
     'a = 1\r\nb = 2\r\n',
