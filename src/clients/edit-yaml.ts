@@ -30,7 +30,9 @@ export function insertYaml(content: string, { path, isList }: EditedPlace, name:
   const block = rendered(item, '  ', content);
   const isEmptyText = before.endsWith(':') && start === end;
   const keep = isEmptyText ? content.slice(before.length) : content.slice(end);
-  return before + lineEndOf(content) + block + keep;
+  // A comment there is about the key.
+  const rest = endOfLine(keep, 0);
+  return before + keep.slice(0, rest) + lineEndOf(content) + block + keep.slice(rest);
 }
 
 export function removeYaml(content: string, { path, isList }: EditedPlace, name: string): string {
@@ -42,7 +44,11 @@ export function removeYaml(content: string, { path, isList }: EditedPlace, name:
   // Without its line end before it, so that the line end after it is the one that was there.
   const before = content.slice(0, start).replace(/\r?\n$/, '');
   const after = content.slice(end);
-  if (isOnly) return `${before} ${isList === true ? '[]' : '{}'}${after}`;
+  if (isOnly) {
+    // Comments between the key and the entry stay.
+    const { keyEnd = before.length } = memberOf(content, key) ?? {};
+    return `${before.slice(0, keyEnd)} ${isList === true ? '[]' : '{}'}${before.slice(keyEnd)}${after}`;
+  }
   if (before.length === start) return after.replace(/^\r?\n/, '');
   return before + after;
 }

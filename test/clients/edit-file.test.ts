@@ -165,6 +165,7 @@ describe('an entry of YAML', () => {
     'extensions:\n  a:\n    about: |\n      two\n      lines\n\n  # the end\nb: 1\n',
     'extensions:\n  a:\n    about: |+\n      two\n\n\nb: 1\n',
     'extensions: {}\nb: 1\n',
+    'extensions: {} # mine\nb: 1\n',
     'extensions: { a: { cmd: x } }\nb: 1\n',
     'b: 1\nextensions:\n  a:\n',
   ])('is removed without a trace: %j', (text) => {
@@ -178,6 +179,13 @@ describe('an entry of YAML', () => {
       expect(parseFile('yaml', removed)).toEqual({ ...(parseFile('yaml', text) ?? {}), extensions: {} });
     },
   );
+
+  it('that is the only one leaves the comments around it', () => {
+    const text = 'extensions: # mine\n  # above\n  trunkline:\n    cmd: x\n  # below\nb: 1\n';
+    const removed = withoutEntry(text, YAML_PLACE, 'trunkline');
+    expect(removed).toBe('extensions: {} # mine\n  # above\n  # below\nb: 1\n');
+    expect(thereAndBack('extensions: # none\nb: 1\n', YAML_PLACE)[1]).toBe('extensions: {} # none\nb: 1\n');
+  });
 
   it.each([
     'mcpServers:\n  - name: a\n    command: x\n  # end\nb: 1\n',
