@@ -46,7 +46,9 @@ export function removeJson(content: string, { path }: EditedPlace, name: string)
   if (commaAfter !== undefined) return withoutLine(cut(content, commaAfter, commaAfter + 1), property);
   if (previous === undefined) {
     const start = startOfBlank(content, property.offset);
-    if (content[start - 1] === '{') return cut(content, start, endOfBlank(content, end));
+    const blankEnd = endOfBlank(content, end);
+    // A comment behind the entry stays on its line.
+    if (content[start - 1] === '{') return cut(content, start, content[blankEnd] === '}' ? blankEnd : end);
     return withoutLine(content, property);
   }
   const commaBefore = commaFrom(content, previous.offset + previous.length) ?? property.offset;

@@ -47,6 +47,7 @@ describe('an entry of JSON with comments', () => {
     '{"mcpServers":{}}',
     '\ufeff{\r\n    "mcpServers": {\r\n        "x": {}\r\n    }\r\n}\r\n',
     '{\n  "mcpServers": {}\n}',
+    '{\n  "mcpServers": {\n    // none yet\n  }\n}\n',
     '{\n  "mcpServers": {"x": {} /* a, b */ },\n  "z": null\n}\n\n',
     '{\n  "mcpServers": {\n    "x": 1 // one\n    ,\n  }\n}',
   ])('is removed without a trace: %j', (text) => {
