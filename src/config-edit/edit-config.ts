@@ -104,7 +104,7 @@ function adding(
   { key, entry, comment }: Extract<ConfigEdit, { kind: 'add' }>,
 ): TextEdit {
   const pair = { key, value: entry, comment };
-  const whole = { key: root, value: { [key]: entry } };
+  const whole = { key: root, value: { [key]: entry }, comment, isCommentInside: true };
   if (contents === null || (isScalar(contents) && contents.source === '')) return appendPair(text, whole);
   if (!isMap(contents)) throw NOT_EDITABLE;
   const servers = pairOf(contents, root);

@@ -7,10 +7,12 @@ export interface PairText {
   readonly value: unknown;
   /** Stands behind the key, where comments are possible. */
   readonly comment?: string | undefined;
+  /** The comment stands behind the first key inside of the value instead. */
+  readonly isCommentInside?: boolean;
 }
 
 /** The pair as indented lines of YAML. */
-export function blockLines({ key, value, comment }: PairText, indent: number): string[] {
+export function blockLines({ key, value, comment, isCommentInside }: PairText, indent: number): string[] {
   const document = new Document({ [key]: value });
   // A list of a few words is easier to read on one line.
   visit(document, {
@@ -19,8 +21,11 @@ export function blockLines({ key, value, comment }: PairText, indent: number): s
     },
   });
   const text = document.toString({ indent, lineWidth: 0, blockQuote: false, flowCollectionPadding: false });
-  const [first = '', ...others] = text.trimEnd().split('\n');
-  return [comment === undefined ? first : `${first} # ${printable(comment)}`, ...others];
+  const lines = text.trimEnd().split('\n');
+  const commented = isCommentInside === true ? 1 : 0;
+  return lines.map((line, at) => {
+    return comment === undefined || at !== commented ? line : `${line} # ${printable(comment)}`;
+  });
 }
 
 const LONGEST_LIST = 80;

@@ -62,6 +62,13 @@ describe('a server that is added', () => {
     expect(parse(text).servers.new).toEqual(ENTRY);
   });
 
+  it.each(['', 'gateway: { hub: off }\n', 'servers:\n'])(
+    'has its comment also when it is the first one: %j',
+    (before) => {
+      expect(added(before, 'new', 'in a client')).toContain('servers:\n  new: # in a client\n    package:');
+    },
+  );
+
   it('is indented as the others are in JSON', () => {
     const text = `${JSON.stringify({ mcpServers: { a: { command: 'b' } }, other: [1] }, undefined, '\t')}\n`;
     const expectedText = { mcpServers: { a: { command: 'b' }, new: ENTRY }, other: [1] };
