@@ -62,20 +62,22 @@ export async function useSecrets(
   { file, readValue: ask, keychain, wanted }: SecretPlaces,
 ): Promise<UsedSecrets> {
   checkWords(action, name, excess);
-  const found = await readSecretFile(file);
-  if ('fault' in found)
-    throw new UsageError(`the file ${file} cannot be used: ${found.fault}`, 'correct or remove the file');
-  const secrets = new Map(found.secrets);
-  const inKeychain = new Set(found.inKeychain);
-  const names = [...secrets.keys(), ...inKeychain].sort();
-  const listed = [...inKeychain].sort();
-  if (name === undefined) return { names, inKeychain: listed, place: 'file', note: listNote(names, listed) };
-  const before: Place = inKeychain.has(name) ? 'keychain' : 'file';
-  const place = action === 'set' ? wanted : before;
-  if (action === 'remove' && !names.includes(name)) throw unknown(name, names);
+  // A file that cannot be used is a reason to ask for nothing.
+  const found = await readUsable(file);
+  if (name === undefined) {
+    const { names, inKeychain } = found;
+    return { names, inKeychain, place: 'file', note: listNote(names, inKeychain) };
+  }
   const value = action === 'set' ? checkedValue(await ask(checkedName(name))) : '';
   // The new value is stored before the old one is removed, which then cannot be lost.
   if (action === 'set' && wanted === 'keychain') await storeInKeychain(keychain, name, value);
+  // Another command may have stored a secret while this one waited for the value.
+  const { names, inKeychain: listed, stored } = await readUsable(file);
+  if (action === 'remove' && !names.includes(name)) throw unknown(name, names);
+  const secrets = new Map(stored.secrets);
+  const inKeychain = new Set(listed);
+  const before: Place = inKeychain.has(name) ? 'keychain' : 'file';
+  const place = action === 'set' ? wanted : before;
   secrets.delete(name);
   inKeychain.delete(name);
   if (action === 'set' && wanted === 'file') secrets.set(name, value);
@@ -86,6 +88,14 @@ export async function useSecrets(
   const done = action === 'set' ? `Stored the secret ${name}${TO[wanted]}` : `Removed the secret ${name}`;
   const rest = fault === undefined ? '' : ` It is still in the keychain, and not used: ${fault}.`;
   return { names: [], inKeychain: listed, place, note: `${done}. ${LATER}${rest}` };
+}
+
+async function readUsable(file: string) {
+  const stored = await readSecretFile(file);
+  if ('fault' in stored)
+    throw new UsageError(`the file ${file} cannot be used: ${stored.fault}`, 'correct or remove the file');
+  const inKeychain = [...stored.inKeychain].sort();
+  return { names: [...stored.secrets.keys(), ...inKeychain].sort(), inKeychain, stored };
 }
 
 const TO = { file: '', keychain: ' in the keychain' } as const;

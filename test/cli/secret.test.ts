@@ -39,6 +39,16 @@ describe('the command for secrets', () => {
     expect(await use('list')).toMatchObject({ names: ['KEY'], note: '' });
   });
 
+  it('keeps what another command has stored while it asked for the value', async () => {
+    const file = join(folder, 'data', 'secrets');
+    const readValue = async () => {
+      await use('set OTHER', 'stored meanwhile');
+      return 'hunter2';
+    };
+    await useSecrets(['set', 'TOKEN'], { file, readValue, keychain: undefined, wanted: 'file' });
+    expect((await use('list')).names).toEqual(['OTHER', 'TOKEN']);
+  });
+
   it.each([
     ['get X', 'needs `set NAME`, `list` or `remove NAME`'],
     ['set', 'needs a name'],
