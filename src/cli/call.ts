@@ -12,7 +12,7 @@ import { RpcError } from '../jsonrpc/rpc-error.js';
 import { exposedName, splitExposedName } from '../mcp/exposed-name.js';
 import { METHODS } from '../mcp/methods.js';
 import { type CallArguments, objectOf, readArguments, toJsonObject } from './call-arguments.js';
-import { flushed, forStream, guardOutput, tell } from './output.js';
+import { flushed, forStream, tell } from './output.js';
 import { elapsed, ProgressLine } from './progress-line.js';
 import { reportFault } from './report-fault.js';
 import { chooseFrom, type Once, runOnce } from './run-once.js';
@@ -68,7 +68,6 @@ async function callAtHub(
   hub: HubClientForCommand,
   { name, args, isJson }: { name: string; args: ReadArguments; isJson: boolean },
 ): Promise<number> {
-  guardOutput(() => {});
   try {
     const progressLine = new ProgressLine(process.stderr);
     const object = await objectFor(hub.client, name, args);

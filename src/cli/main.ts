@@ -40,8 +40,8 @@ export async function main(): Promise<never> {
 async function run(args: string[]): Promise<number> {
   const line = readServing(args);
   if (line === undefined) {
-    const { runProgram } = await import('./program.js');
-    return await runProgram(args);
+    const [{ runProgram }, { withGuardedOutput }] = await Promise.all([import('./program.js'), import('./output.js')]);
+    return await withGuardedOutput(() => runProgram(args));
   }
   const { values, command } = line;
   if (values.version) return await printVersion();

@@ -1,3 +1,4 @@
+import { EXIT } from '../app/exit-codes.js';
 import { printableLines } from '../json/printable.js';
 
 /** Writes lines for the user to stderr. Control and invisible characters are escaped. */
@@ -23,15 +24,20 @@ export function note(text: string): void {
 }
 
 /**
- * Handles errors of stdout and stderr. A reader that closes its end early, as `head` does, is not an error; `onFault` is
- * called for every other one, such as a full disk.
+ * Runs a command, and says when stdout could not be written, as on a full disk. A reader that closes its end early, as
+ * `head` does, is not an error.
  */
-export function guardOutput(onFault: (error: Error) => void): void {
+export async function withGuardedOutput(run: () => Promise<number>): Promise<number> {
+  let fault: Error | undefined;
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EPIPE') onFault(error);
+    if (error.code !== 'EPIPE') fault ??= error;
   });
   // There is no other stream to report it to.
   process.stderr.on('error', () => {});
+  const code = await run();
+  if (fault === undefined) return code;
+  tell(`trunkline: cannot write to stdout: ${fault.message}`);
+  return code === EXIT.ok ? EXIT.failed : code;
 }
 
 /** Prints text, and resolves when stdout has taken it: an exit before that would cut it off. */

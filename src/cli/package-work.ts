@@ -15,7 +15,7 @@ import { type OpenedInstaller, openInstaller } from '../packages/open-installer.
 import { networkVariables } from '../process/environment.js';
 import { OrphanGuard } from '../process/orphan-guard.js';
 import type { StopLadder } from '../supervision/launcher.js';
-import { guardOutput, tell } from './output.js';
+import { tell } from './output.js';
 import { ProgressLine } from './progress-line.js';
 
 /** The tools of a command that works on packages. */
@@ -41,7 +41,6 @@ export async function workOnPackages(
   choose: (config: Config) => readonly ServerConfig[],
   work: (packages: PackageWork) => Promise<number>,
 ): Promise<number> {
-  guardOutput(() => {});
   const { logger, secrets } = openLog(settings);
   const config = await readConfig(settings);
   secrets.know([...config.servers.flatMap(secretsOf), { env: networkVariables(process.env), args: [] }]);

@@ -1,7 +1,6 @@
 import { constants } from 'node:os';
 import { compose } from '../app/compose.js';
 import type { Composition } from '../app/composition.js';
-import { EXIT } from '../app/exit-codes.js';
 import { type GlobalOptions, openLog } from '../app/global-options.js';
 import { requireView } from '../app/known-view.js';
 import { LocalClient } from '../app/local-client.js';
@@ -13,7 +12,7 @@ import type { Config, ServerConfig } from '../config/config.js';
 import { isInView } from '../config/views.js';
 import { didYouMean, suggest } from '../json/suggest.js';
 import { FirstStarts } from './first-starts.js';
-import { guardOutput, tell } from './output.js';
+import { tell } from './output.js';
 import { ProgressLine } from './progress-line.js';
 import { StartProgress } from './start-progress.js';
 
@@ -39,10 +38,6 @@ export async function runOnce(
   work: (once: Once) => Promise<number>,
   { isReview = false, isQuiet = false } = {},
 ): Promise<number> {
-  let outputFault: Error | undefined;
-  guardOutput((error) => {
-    outputFault ??= error;
-  });
   const { logger, secrets } = openLog(settings);
   // Commands explain failures in plain text; log records appear only when the options ask for them.
   const isLogWanted = settings.verbosity > 0 || settings.logFile !== undefined;
@@ -75,7 +70,7 @@ export async function runOnce(
     progress.moved(instance, snapshot);
   });
 
-  const code = await runToEnd({
+  return await runToEnd({
     composition,
     logger,
     onSignal: (signal) => 128 + constants.signals[signal],
@@ -95,9 +90,6 @@ export async function runOnce(
       return await work({ config, composition, client, starts, progressLine, ending });
     },
   });
-  if (outputFault === undefined) return code;
-  tell(`trunkline: cannot write to stdout: ${outputFault.message}`);
-  return EXIT.failed;
 }
 
 /** The servers with these keys; all servers when there are no names. */
