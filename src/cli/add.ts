@@ -76,10 +76,14 @@ function read({ words, rest, env: pairs }: AddOptions): Wanted {
   if (first === undefined || excess.length > 0)
     throw new UsageError('`trunkline add` needs a name and what to run', HOW);
   const env = Object.fromEntries(pairs.map(variable));
-  const isCommand = second === undefined && rest !== undefined && serverKeyFault(first) === undefined;
+  const isCommand = second === undefined && rest !== undefined && !/[/@]/.test(first);
   if (isCommand) {
     const [command, ...args] = rest;
     if (command === undefined) throw new UsageError('there is no command after `--`', HOW);
+    if (command.startsWith('-')) {
+      const hint = `for arguments of the package \`${first}\`, write \`trunkline add NAME ${first} -- …\``;
+      throw new UsageError(`\`${command}\` after \`--\` is no command`, hint);
+    }
     return { key: first, resolve: async () => ({ run: { program: { command }, args, env }, secretVariables: [] }) };
   }
   const source = second ?? first;

@@ -77,6 +77,15 @@ describe('add, disable, enable and remove', () => {
     expect(unknown).toMatchObject({ code: 2, stderr: expect.stringContaining('did you mean `files`?') });
   });
 
+  it.each([
+    ['my.server', 'node', 'did you mean `my-server`?'],
+    ['trunkline', 'node', 'this key is reserved'],
+    ['playwright', '--headless', 'write `trunkline add NAME playwright -- …`'],
+  ])('refuse to take the name %s before `-- %s` for something else', async (name, word, message) => {
+    const { code, stderr } = await place.run(['add', name, '--', word]);
+    expect([code, stderr]).toEqual([2, expect.stringContaining(message)]);
+  });
+
   it('name a variable of a removed server as unused only if nothing else in the file refers to it', async () => {
     const rest = `  files: { command: "\${BY_COMMAND}" }\ndefaults: { env: { SHARED: "\${BY_ALL}" } }\n`;
     const args = `args: ["\${MINE}", "\${BY_COMMAND}", "\${BY_ALL}"], envFile: trunkline.env`;
