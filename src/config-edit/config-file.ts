@@ -1,4 +1,4 @@
-import { chmodSync, realpathSync, statSync } from 'node:fs';
+import { chmodSync, existsSync, lstatSync, realpathSync, statSync } from 'node:fs';
 import { checkFile } from '../config/check-file.js';
 import { ConfigError } from '../config/config-error.js';
 import { readConfigText } from '../config/find-config.js';
@@ -66,11 +66,20 @@ export function cannotWrite(file: string, cause: unknown): ConfigError {
 }
 
 export function changedMeanwhile(file: string): ConfigError {
-  const problem = {
-    message: 'the file was changed by another program meanwhile, so nothing was written',
-    hint: 'run the command again',
-  };
+  const problem = leadsNowhere(file)
+    ? {
+        message: 'the file is a symbolic link that leads nowhere, so nothing was written',
+        hint: 'create the file that it should lead to, or remove the link',
+      }
+    : {
+        message: 'the file was changed by another program meanwhile, so nothing was written',
+        hint: 'run the command again',
+      };
   return new ConfigError('config-unreadable', file, [problem]);
+}
+
+function leadsNowhere(file: string): boolean {
+  return !existsSync(file) && lstatSync(file, { throwIfNoEntry: false }) !== undefined;
 }
 
 function textOf(file: string): string | undefined {

@@ -36,6 +36,12 @@ describe('an edited configuration', () => {
     expect(readdirSync(folder).sort()).toEqual(['real.yaml', 'trunkline.yaml']);
   });
 
+  it('is not written where a symbolic link leads nowhere, and the message says so', () => {
+    const link = join(folderWith(), 'trunkline.yaml');
+    symlinkSync('absent.yaml', link);
+    expect(() => saveConfig(openConfig(link), TEXT)).toThrow('is a symbolic link that leads nowhere');
+  });
+
   it('F116: with a mistake is not written', () => {
     const file = join(folderWith({ 'trunkline.yaml': TEXT }), 'trunkline.yaml');
     expect(() => saveConfig(openConfig(file), 'servers: { a: { comand: x } }')).toThrow('did you mean `command`?');
