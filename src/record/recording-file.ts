@@ -55,6 +55,7 @@ async function isFreeFor(file: string): Promise<boolean> {
     return true;
   } catch (error) {
     if (errorCode(error) === 'ENOENT') return true;
+    if (errorCode(error) === 'EISDIR') return false;
     throw error;
   }
 }

@@ -1,5 +1,6 @@
 import {
   appendFileSync,
+  mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
@@ -133,6 +134,11 @@ describe('a recording', () => {
     rmSync(file);
     await expect(recording()).rejects.toThrow(`${file}.1 is there already and is no recording`);
     expect(readFileSync(`${file}.1`, 'utf8')).toBe('precious\n');
+  });
+
+  it('takes the place of no folder, which the message names', async () => {
+    mkdirSync(file);
+    await expect(recording()).rejects.toThrow(`${file} is there already and is no recording; name another file`);
   });
 
   it('can be read up to a line that was not written whole', async () => {
