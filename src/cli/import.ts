@@ -1,12 +1,12 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { parseEnv } from 'node:util';
 import { EXIT } from '../app/exit-codes.js';
 import type { GlobalOptions } from '../app/global-options.js';
 import { UsageError } from '../app/usage-error.js';
 import type { FoundServers } from '../clients/found-server.js';
 import { isOurselves } from '../clients/identity.js';
 import { thisSystem } from '../clients/this-system.js';
+import { valuesInEnv } from '../config/env-file.js';
 import { checkEdited } from '../config-edit/config-file.js';
 import { editConfig, entriesIn } from '../config-edit/edit-config.js';
 import { describeRun, variablesOf } from '../import/describe.js';
@@ -91,7 +91,7 @@ export function writeImport({ place, added, edited }: PreparedImport): void {
 
 function readEnvFile(file: string): Readonly<Record<string, string | undefined>> | undefined {
   try {
-    return parseEnv(readFileSync(file, 'utf8'));
+    return valuesInEnv(readFileSync(file, 'utf8'));
   } catch {
     // The plan says so.
     return undefined;

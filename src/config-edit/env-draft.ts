@@ -2,7 +2,7 @@ import { realpathSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { parseEnv } from 'node:util';
 import { ConfigError } from '../config/config-error.js';
-import { ENV_FILE_RULES, envFilePath, mistakeInEnv } from '../config/env-file.js';
+import { ENV_FILE_RULES, envFilePath, mistakeInEnv, valuesInEnv } from '../config/env-file.js';
 import type { Variables } from '../config/expand.js';
 import { readRegularFileSync } from '../files/regular-file.js';
 import { createFileSync, replaceFileSync } from '../files/whole-file.js';
@@ -42,7 +42,7 @@ export class EnvDraft {
     if (mistake !== undefined) {
       throw new ConfigError('config-invalid', file, [{ message: mistake.message, line: mistake.line }]);
     }
-    return new EnvDraft(file, shared === undefined ? ENV_FILE_NAME : undefined, text, parseEnv(text ?? ''));
+    return new EnvDraft(file, shared === undefined ? ENV_FILE_NAME : undefined, text, valuesInEnv(text ?? ''));
   }
 
   /** The names that were added. */

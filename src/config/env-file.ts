@@ -112,11 +112,16 @@ function readOrFault(file: string, shown: string): ReadEnvFile | ServerFault {
   const warnings = found.isReadableByOthers
     ? [`${file}: other users can read this environment file; make it yours alone: chmod 600 ${file}`]
     : [];
-  return { values: parseEnv(text), warnings };
+  return { values: valuesInEnv(text), warnings };
 }
 
 function faultOfFile(message: string, hint: string): ServerFault {
   return new ServerFault(message, hint, ['envFile']);
+}
+
+/** The variables in the text of an environment file. Editors of Windows begin a file with a mark, which is no part of a name. */
+export function valuesInEnv(text: string): Variables {
+  return parseEnv(text.replace(/^\ufeff/, ''));
 }
 
 // Node's own parser skips every line that it does not understand, and a variable would be missing without a word.

@@ -31,6 +31,10 @@ function load(files: Readonly<Record<string, string>>, { text = TEXT, mode = 0o6
 }
 
 describe('an environment file', () => {
+  it('may begin with a byte order mark', () => {
+    expect(load({ 'shared.env': '\ufeffTOKEN=of all\r\nOTHER=b\r\n' }).two?.child?.env).toEqual({ A: 'of all' });
+  });
+
   it('gives values to the references of its servers, before the environment', () => {
     const { config, one, two } = load({
       'own.env': 'TOKEN="of one"\nexport ARG=x # why\n',
