@@ -46,7 +46,10 @@ export function looksRandom(part: string): boolean {
 export function withoutSecrets(run: Run, key: string, store: SecretStore, secret: readonly string[] = []): Run {
   const owner = variableName(key);
   const put = (name: string, value: string) => {
-    if (!canBeInEnv(value)) throw new CannotImport(`its ${name} contains all kinds of quotes`);
+    if (!canBeInEnv(value)) {
+      const what = value.includes('\r') ? 'line ends of Windows' : 'all kinds of quotes';
+      throw new CannotImport(`its ${name} contains ${what}, which no environment file can hold`);
+    }
     const wanted = variableName(name);
     return `\${${store.put(wanted.startsWith(`${owner}_`) ? wanted : `${owner}_${wanted}`, value)}}`;
   };

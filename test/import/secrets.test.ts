@@ -79,5 +79,6 @@ describe('the secrets of a server', () => {
 
   it('that no environment file can hold are refused', () => {
     expect(() => moved([], { TOKEN: `"'\`\n` })).toThrow('its TOKEN contains all kinds of quotes');
+    expect(() => moved([], { TOKEN: 'two\r\nlines' })).toThrow('its TOKEN contains line ends of Windows');
   });
 });
