@@ -14,7 +14,7 @@ import { toEntry } from '../import/to-entry.js';
 import { remoteRun } from '../import/to-run.js';
 import { CannotImport } from '../import/translate.js';
 import { didYouMean } from '../json/suggest.js';
-import { openEditPlace, saveEdit } from './edit-place.js';
+import { openEditPlace, saveEdit, whereToSet } from './edit-place.js';
 import { print, printJson, tell } from './output.js';
 
 export interface AddOptions {
@@ -60,7 +60,7 @@ export async function add(settings: GlobalOptions, options: AddOptions): Promise
     return EXIT.ok;
   }
   tell(`Added ${key} to ${config.file}. \`trunkline check ${key}\` starts it once.`);
-  if (unset.length > 0) tell(`  set ${unset.join(', ')} in ${secrets.file} or in your environment`);
+  if (unset.length > 0) tell(`  set ${unset.join(', ')} ${whereToSet(entry, place)}`);
   return EXIT.ok;
 }
 

@@ -5,6 +5,7 @@ import type { GlobalOptions } from '../app/global-options.js';
 import { ConfigError } from '../config/config-error.js';
 import { userConfigFile } from '../config/find-config.js';
 import { type OpenConfig, openConfig, saveConfig } from '../config-edit/config-file.js';
+import type { NewEntry } from '../config-edit/edit-config.js';
 import { EnvDraft } from '../config-edit/env-draft.js';
 import { tell } from './output.js';
 
@@ -43,4 +44,10 @@ export function saveEdit({ config, secrets }: EditPlace, edited: string): void {
   if (secrets.added.length > 0) {
     tell(`Wrote ${secrets.added.join(', ')} to ${secrets.file}, which only you can read. Do not commit it.`);
   }
+}
+
+/** Where people set the variables that a new entry refers to: the environment file counts only if the entry names it. */
+export function whereToSet(entry: NewEntry, { secrets: { file, envFile } }: EditPlace): string {
+  if (envFile === undefined || entry.envFile !== undefined) return `in ${file} or in your environment`;
+  return `in your environment, or in ${file} with \`envFile: ${envFile}\` in its entry`;
 }

@@ -14,7 +14,7 @@ import { type PlannedServer, planImport, type Verdict } from '../import/plan.js'
 import { printable } from '../json/printable.js';
 import { didYouMean, suggest } from '../json/suggest.js';
 import { OWN_FOLDER } from '../version.js';
-import { type EditPlace, openEditPlace, saveEdit } from './edit-place.js';
+import { type EditPlace, openEditPlace, saveEdit, whereToSet } from './edit-place.js';
 import { serversFrom } from './import-sources.js';
 import { printJson, tell } from './output.js';
 import { openQuestions } from './questions.js';
@@ -155,10 +155,10 @@ async function agrees(count: number, { config }: EditPlace): Promise<boolean> {
   return isAgreed === true;
 }
 
-function tellWritten(added: readonly PlannedServer[], { config, secrets }: EditPlace): void {
-  tell(`Added ${added.length} ${added.length === 1 ? 'server' : 'servers'} to ${config.file}.`);
-  for (const { key, unset = [] } of added) {
-    if (unset.length > 0) tell(`  ${key}: set ${unset.join(', ')} in ${secrets.file} or in your environment`);
+function tellWritten(added: readonly PlannedServer[], place: EditPlace): void {
+  tell(`Added ${added.length} ${added.length === 1 ? 'server' : 'servers'} to ${place.config.file}.`);
+  for (const { key, entry = {}, unset = [] } of added) {
+    if (unset.length > 0) tell(`  ${key}: set ${unset.join(', ')} ${whereToSet(entry, place)}`);
   }
 }
 

@@ -86,6 +86,17 @@ describe('add, disable, enable and remove', () => {
     expect([code, stderr]).toEqual([2, expect.stringContaining(message)]);
   });
 
+  it('name a place for an unset variable from which the server gets it', async () => {
+    place.write('trunkline.yaml', 'servers: { a: { command: node } }\n');
+    const file = join(place.folder, 'trunkline.env');
+    const alone = await place.run(['add', 'b', '--env', 'KEY', '--', 'node']);
+    expect(alone.stderr).toContain(
+      `set KEY in your environment, or in ${file} with \`envFile: trunkline.env\` in its entry\n`,
+    );
+    const beside = await place.run(['add', 'c', '--env', 'KEY', '--env', 'TOKEN=canary-7f3a', '--', 'node']);
+    expect(beside.stderr).toContain(`set KEY in ${file} or in your environment\n`);
+  });
+
   it('name a variable of a removed server as unused only if nothing else in the file refers to it', async () => {
     const rest = `  files: { command: "\${BY_COMMAND}" }\ndefaults: { env: { SHARED: "\${BY_ALL}" } }\n`;
     const args = `args: ["\${MINE}", "\${BY_COMMAND}", "\${BY_ALL}"], envFile: trunkline.env`;
