@@ -1,7 +1,6 @@
 import { isString, readString, readText, type Span, toBytes, valuesAt, visitElements } from '../../json/json-text.js';
 import type { Edit } from '../../json/splice.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
-import type { ResponseEnvelope } from '../../mcp/envelope.js';
 import { isShortened } from '../../mcp/exposed-name.js';
 import { METHODS } from '../../mcp/methods.js';
 import type { RelayedRequest } from '../../mcp/relayed-request.js';
@@ -14,6 +13,7 @@ import type { ListNaming } from '../catalog/server-lists.js';
 import { mayCall, type ViewFilter } from '../catalog/view-filter.js';
 import type { EditAnswer, Handling } from '../dispatch/handling.js';
 import type { Backend } from '../registry/backend.js';
+import { lacksResource } from './lacks-resource.js';
 import { KnownUris, ownerOfUri } from './resource-owner.js';
 import { NotListed, shaped, type Target } from './target.js';
 import type { Candidates } from './try-in-order.js';
@@ -148,7 +148,7 @@ export class Router {
     if (first === undefined) return notFound;
     if (rest.length > 0) {
       const onFound = ({ key }: Backend) => this.#uris.note(uri, key);
-      return { candidates: [first, ...rest], isUnknown: hasNoContents, onFound, notFound };
+      return { candidates: [first, ...rest], isUnknown: lacksResource, onFound, notFound };
     }
     if (original === uri) return { backend: first, edits: [], original, isGuess };
     const edits = [{ span: token, text: toBytes(JSON.stringify(original)) }];
@@ -247,20 +247,6 @@ const NOUNS = { tools: 'tool', prompts: 'prompt' } as const satisfies Record<Nam
 
 /** Limit of learned methods, since a client could send any number of them. More than any extension has. */
 const MAX_METHODS = 256;
-
-/**
- * Whether the response to `resources/read` is an error or has no contents. Servers report an unknown resource with many
- * codes, and some with an empty result; reading has no effects, so the next server may be asked in any case.
- */
-function hasNoContents({ bytes, result }: ResponseEnvelope): boolean {
-  let count = 0;
-  for (const list of result === undefined ? [] : valuesAt(bytes, result, ['contents'])) {
-    visitElements(bytes, list.start, Number.POSITIVE_INFINITY, () => {
-      count += 1;
-    });
-  }
-  return count === 0;
-}
 
 function codeOf(bytes: Uint8Array, code: Span | undefined): number | undefined {
   return code === undefined ? undefined : Number(readText(bytes, code));

@@ -179,6 +179,41 @@ describe('a resource', () => {
     });
   });
 
+  it('whose server asks for input is not looked for at the next server, and is asked of that server again', async () => {
+    const modern = { hasBridge: true, isModern: true };
+    const servers = {
+      a: { ...offering({ resources: ['x://1'] }), ...modern },
+      b: { ...offering({ resources: ['x://2'] }), ...modern },
+    };
+    const { client, server, reached } = await routing(servers);
+    const capabilities = { elicitation: { form: {} } };
+    const params = { uri: 'hidden://1' };
+    client.modernRequest(1, 'resources/read', params, capabilities);
+    server('a').child.reply('resources/read', { code: -32602, message: 'not mine' });
+    const inputRequests = { who: { method: 'elicitation/create', params: { message: 'Who?', requestedSchema: {} } } };
+    server('b').child.reply('resources/read', { resultType: 'input_required', inputRequests, requestState: 's' });
+    const asked = client.answerTo(1)?.result;
+    expect(asked).toMatchObject({ resultType: 'input_required', inputRequests });
+    const inputResponses = { who: { action: 'accept', content: {} } };
+    const { requestState } = asked;
+    client.modernRequest(2, 'resources/read', { ...params, inputResponses, requestState }, capabilities);
+    expect(reached('resources/read').map(([key]) => key)).toEqual(['a', 'b', 'b']);
+    expect(reached('resources/read')[2]?.[1]).toMatchObject({ inputResponses, requestState: 's' });
+    server('b').child.reply('resources/read', FOUND);
+    expect(client.answerTo(2)?.result).toMatchObject(FOUND);
+  });
+
+  it.each<Message>([
+    { code: -32042, message: 'Sign in', data: { elicitations: [] } },
+    { code: -32021, message: 'Elicitation is needed', data: { requiredCapabilities: { elicitation: {} } } },
+  ])('whose server needs more of its client first, as in %j, is not looked for at the next server', async (error) => {
+    const { client, server, reached } = await among(FIELD);
+    client.request(1, 'resources/read', { uri: 'hidden://1' });
+    server('a').child.reply('resources/read', error);
+    expect(client.answerTo(1)?.error).toEqual(error);
+    expect(reached('resources/read').map(([key]) => key)).toEqual(['a']);
+  });
+
   it('that the likeliest server does not have is looked for at the others', async () => {
     const { client, server, reached } = await among({ c: { resources: [] }, ...FIELD });
     client.request(1, 'resources/read', { uri: 'https://b.example/2' });
