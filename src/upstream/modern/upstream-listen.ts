@@ -37,8 +37,6 @@ interface Stream {
   id: string;
   sent: SentRequest | undefined;
   readonly subjects: ListenSubjects;
-  /** Whether it takes the place of one that the server ended, so that changes may have been missed. */
-  readonly isReplacement: boolean;
   openedAt: number;
   cancelTimer: Cancel;
 }
@@ -68,6 +66,7 @@ export class UpstreamListen {
   #next: Stream | undefined;
   /** What is wanted has changed since `#next` was sent. */
   #isStale = false;
+  /** A stream was ended by the server, so that changes may have been missed until the next one. */
   #hasMissed = false;
   #pauseMs = FIRST_PAUSE_MS;
   #cancelRetry: Cancel = () => {};
@@ -152,7 +151,6 @@ export class UpstreamListen {
       id: '',
       sent: undefined,
       subjects: new ListenSubjects(this.#subjects),
-      isReplacement: this.#hasMissed,
       openedAt: clock.now(),
       cancelTimer: () => {},
     };
@@ -178,7 +176,7 @@ export class UpstreamListen {
     const honored = tokens.notifications && parseJson(readText(bytes, tokens.notifications));
     const subjects = ListenSubjects.honored(honored);
     this.#answerWaiting(stream, (subject) => (subjects.has(subject) ? undefined : NOT_REPORTED));
-    if (stream.isReplacement) this.#reportMissed(stream, isRecord(honored) ? honored : {}, subjects);
+    if (this.#hasMissed) this.#reportMissed(stream, isRecord(honored) ? honored : {}, subjects);
     this.#goOn();
   }
 

@@ -151,6 +151,21 @@ describe('a subscription to a resource', () => {
     expect(texts().map((text) => JSON.parse(text).params.uri)).toEqual(['a:b', 'a:c']);
   });
 
+  it('reports what may have been missed if the server ends the earlier stream before the wider one is open', async () => {
+    const { acknowledge, subscription, listens, say, texts } = await listening();
+    await acknowledge();
+    await subscription('a:b');
+    await acknowledge();
+    await subscription('a:c');
+    await say({ jsonrpc: '2.0', id: listens()[1]?.id, result: { resultType: 'complete' } });
+    await acknowledge();
+    expect(texts().map((text) => JSON.parse(text))).toContainEqual({
+      jsonrpc: '2.0',
+      method: UPDATED,
+      params: { uri: 'a:b' },
+    });
+  });
+
   it('fails if the acknowledgment leaves it out, and is not asked for again', async () => {
     const { acknowledge, subscription, last } = await listening();
     await acknowledge();
