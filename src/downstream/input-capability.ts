@@ -4,6 +4,13 @@ import { RPC_CODES, RpcError } from '../jsonrpc/rpc-error.js';
 import { METHODS } from '../mcp/methods.js';
 import type { RelayedRequest } from '../mcp/relayed-request.js';
 
+/** Limit of server requests that wait for one client. No person answers as many. */
+export const MAX_UNANSWERED = 256;
+export const TOO_MANY_UNANSWERED = new RpcError(
+  RPC_CODES.internalError,
+  'The client has too many unanswered requests already',
+);
+
 type Capabilities = Readonly<Record<string, unknown>>;
 
 /**

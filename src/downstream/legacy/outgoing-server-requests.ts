@@ -6,7 +6,7 @@ import { notificationMessage } from '../../jsonrpc/message.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
 import type { NotificationEnvelope, ResponseEnvelope } from '../../mcp/envelope.js';
 import { METHODS } from '../../mcp/methods.js';
-import { refusedInput } from '../input-capability.js';
+import { MAX_UNANSWERED, refusedInput, TOO_MANY_UNANSWERED } from '../input-capability.js';
 import type { InputRequest, WithdrawInput } from '../port.js';
 
 /** Sends a server request, or the cancellation of it. */
@@ -44,7 +44,8 @@ export class OutgoingServerRequests {
   /** Sends the request to the client. `send` also sends its cancellation, so that the two keep their order. */
   send(input: InputRequest, send: Send = this.#sendUnsolicited): WithdrawInput {
     const { request, edits } = input;
-    const refusal = this.#pending.size < MAX_PENDING ? refusedInput(request, this.#capabilities) : TOO_MANY;
+    const isFull = this.#pending.size >= MAX_UNANSWERED;
+    const refusal = isFull ? TOO_MANY_UNANSWERED : refusedInput(request, this.#capabilities);
     if (refusal !== undefined) {
       input.fail(refusal);
       return () => {};
@@ -88,10 +89,6 @@ export class OutgoingServerRequests {
     }
   }
 }
-
-/** Limit of pending requests for one client. No person answers as many. */
-const MAX_PENDING = 256;
-const TOO_MANY = new RpcError(RPC_CODES.internalError, 'The client has too many unanswered requests already');
 
 function readId(bytes: Uint8Array, token: Span): number | undefined {
   const id = Number(readText(bytes, token));

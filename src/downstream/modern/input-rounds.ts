@@ -6,6 +6,7 @@ import type { NotificationEnvelope, RequestEnvelope, ScanEnvelope } from '../../
 import { METHODS } from '../../mcp/methods.js';
 import type { Hmac } from '../../mcp/task-id.js';
 import type { Cancel, Clock } from '../../timing/clock.js';
+import { MAX_UNANSWERED, TOO_MANY_UNANSWERED } from '../input-capability.js';
 import { inputRequestMembers, isLiftable } from '../lifted-request.js';
 import type { InputRequest, WithdrawInput } from '../port.js';
 import type { ReplyChannel } from '../transport.js';
@@ -99,6 +100,10 @@ export class InputRounds implements ReplyChannel {
     if (!isLiftable(input.request.method) || this.#isOver) {
       const { method } = input.request;
       input.fail(new RpcError(RPC_CODES.methodNotFound, `${method} cannot reach a client of this revision`));
+      return () => {};
+    }
+    if (this.#pending.size >= MAX_UNANSWERED) {
+      input.fail(TOO_MANY_UNANSWERED);
       return () => {};
     }
     this.#asked += 1;

@@ -8,6 +8,7 @@ import { METHODS } from '../../mcp/methods.js';
 import { MODERN_REVISIONS } from '../../mcp/revisions.js';
 import type { Clock } from '../../timing/clock.js';
 import type { ServerInfo } from '../declared-capabilities.js';
+import { MAX_UNANSWERED, TOO_MANY_UNANSWERED } from '../input-capability.js';
 import { type Linked, LinkedList } from '../linked-list.js';
 import type { DownstreamClient, GatewayPort, GatewaySession, InputRequest, WithdrawInput } from '../port.js';
 import type { TransportSession } from '../transport.js';
@@ -101,8 +102,9 @@ export class ModernClient implements DownstreamClient {
     let able = this.#inFlight.last;
     while (able !== undefined && !able.isInteractive) able = able.previous;
     if (able !== undefined) return able.requireInput(input);
-    if (input.request.method !== METHODS.listRoots) {
-      input.fail(NOT_ASKING);
+    const isOfRoots = input.request.method === METHODS.listRoots;
+    if (!isOfRoots || this.#parked.size >= MAX_UNANSWERED) {
+      input.fail(isOfRoots ? TOO_MANY_UNANSWERED : NOT_ASKING);
       return () => {};
     }
     let withdraw: WithdrawInput = () => this.#parked.delete(input);

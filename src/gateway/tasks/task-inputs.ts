@@ -1,4 +1,4 @@
-import { refusedInput } from '../../downstream/input-capability.js';
+import { MAX_UNANSWERED, refusedInput, TOO_MANY_UNANSWERED } from '../../downstream/input-capability.js';
 import { inputRequestMembers, isLiftable } from '../../downstream/lifted-request.js';
 import type { DownstreamClient, InputRequest, WithdrawInput } from '../../downstream/port.js';
 import { isObject, readString, readText, type Span, toBytes, visitMembers } from '../../json/json-text.js';
@@ -45,8 +45,9 @@ export class TaskInputs implements TaskCarrier {
 
   requireInput(input: InputRequest): WithdrawInput {
     const { method } = input.request;
+    const isFull = this.#pending.size >= MAX_UNANSWERED;
     const refusal = isLiftable(method)
-      ? refusedInput(input.request, this.#capabilities)
+      ? (refusedInput(input.request, this.#capabilities) ?? (isFull ? TOO_MANY_UNANSWERED : undefined))
       : new RpcError(RPC_CODES.methodNotFound, `${method} cannot reach a client of this revision`);
     if (refusal !== undefined) {
       input.fail(refusal);

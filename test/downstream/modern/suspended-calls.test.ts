@@ -283,6 +283,29 @@ describe('invariant 19: the number of suspended calls', () => {
   });
 });
 
+describe('a server that asks without end', () => {
+  it('is refused while 256 of its questions wait for the answer of a call', () => {
+    const peer = new ModernPeer();
+    const asked = Array.from({ length: 257 }, () => elicitation());
+    const result = suspend(peer, ...asked);
+    expect(asked.map(({ errors }) => errors.length)).toEqual([...Array(256).fill(0), 1]);
+    expect(Object.keys(result.inputRequests)).toHaveLength(256);
+    peer.call(accept(result));
+    const later = elicitation();
+    peer.gateway.last.requireInput(later.input);
+    expect(later.settled).toBe(0);
+  });
+
+  it('is refused while 256 requests for roots wait for a request of the client', () => {
+    const peer = new ModernPeer();
+    peer.request('tools/list');
+    const asked = Array.from({ length: 257 }, () => new Asked('roots/list'));
+    for (const { input } of asked) peer.gateway.clients[0]?.requireInput(input);
+    expect(asked.map(({ errors }) => errors.length)).toEqual([...Array(256).fill(0), 1]);
+    peer.pipe.close();
+  });
+});
+
 describe('a server that asks for roots without a request of the client', () => {
   it('is answered with the next request that can carry it', () => {
     const peer = new ModernPeer();

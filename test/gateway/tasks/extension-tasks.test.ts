@@ -155,6 +155,13 @@ describe('a task of 2025-11-25 for a client of the extension', () => {
     expect(child.received.messages.find(({ id }) => id === 'q')?.error.code).toBe(-32601);
   });
 
+  it('asks for no more while 256 of its questions wait', async () => {
+    const { child, elicit } = await calling();
+    for (let count = 0; count <= 256; count += 1) elicit(`q${count}`);
+    const refused = child.received.messages.filter(({ error }) => error !== undefined);
+    expect(refused.map(({ id, error }) => [id, error.code])).toEqual([['q256', -32603]]);
+  });
+
   it('asks nobody any more once it has ended', async () => {
     const { child, get, elicit } = await calling();
     elicit('q');
