@@ -78,7 +78,8 @@ export interface GatewaySession extends GatewayDescription {
   serve(exchange: Exchange): void;
   /**
    * Has the client notified (`DownstreamClient.notify`) of the states of a task of the tasks extension, by the name that the
-   * client knows. Calls `settled` at most once, with whether a task of this client reports its state. The returned function ends it.
+   * client knows. Calls `settled` with whether a task of this client reports its state, and with `false` when its process ends
+   * after that. The returned function ends it.
    */
   watchTask(task: string, settled: (agreed: boolean) => void): () => void;
   /** Takes a notification that does not concern a request in flight. */

@@ -20,7 +20,7 @@ interface Watch {
   readonly client: DownstreamClient;
   /** The name that the client knows the task by. */
   readonly name: string;
-  /** Called at most once, with whether a task of this client reports its state. */
+  /** Called with whether a task of this client reports its state, and with `false` when its process ends after that. */
   readonly settled: (agreed: boolean) => void;
 }
 
@@ -94,7 +94,11 @@ export class TaskWatches {
 
   /** The process has exited, and its tasks ended with it. */
   drop(backend: Backend): void {
+    const tasks = this.#byBackend.get(backend);
     this.#byBackend.delete(backend);
+    const all = [...(tasks?.values() ?? [])];
+    tasks?.clear();
+    for (const { watches } of all) for (const { settled } of [...watches]) settled(false);
   }
 
   /** Whether the server notifies of this task. */

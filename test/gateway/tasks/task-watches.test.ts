@@ -204,6 +204,19 @@ describe('notifications of a task of a legacy server', () => {
     expect(states(other)).toEqual([]);
   });
 
+  it('are not promised again for a task whose process has ended, to a client that still listens for it', async () => {
+    const { connect, server, called, listen } = await playing('legacy');
+    const client = connect();
+    const name = await called(client, 't');
+    void listen(client, 'first', [name]);
+    server('a').child.reply('tasks/get', taskOf('t'));
+    await flush();
+    server('a').crash();
+    await server('a').start();
+    await listen(client, 'second', [name]);
+    expect(acknowledged(client)).toEqual([{ taskIds: [name] }, {}]);
+  });
+
   it('reach a legacy client as its revision has them', async () => {
     const { handshake, child, say, client } = await watching();
     const legacy = handshake();
