@@ -291,10 +291,10 @@ class TaskRegistry {
     const tasks = this.#byBackend.get(backend) ?? new Map<string, KnownTask>();
     this.#byBackend.set(backend, tasks);
     tasks.set(original, task);
-    for (const [oldest, { progress }] of tasks) {
+    for (const [oldest, { progress, carrier }] of tasks) {
       if (tasks.size <= MAX_KNOWN) break;
-      progress?.end();
       tasks.delete(oldest);
+      for (const each of [progress, carrier]) each?.end?.();
     }
   }
 }
