@@ -29,7 +29,8 @@ export class TaskInputs implements TaskCarrier {
   #count = 0;
   /** Whether a request waits for the result of the task: the server asks its client along that request. */
   #isAwaited = false;
-  #onAsked = () => {};
+  /** Requests for the state of the task that wait for what it asks for. */
+  readonly #waiting = new Set<() => void>();
 
   constructor(clock: Clock, client: DownstreamClient) {
     this.#clock = clock;
@@ -56,7 +57,8 @@ export class TaskInputs implements TaskCarrier {
     this.#count += 1;
     const key = `input-${this.#count}`;
     this.#pending.set(key, { input, members: inputRequestMembers(input, scanOwn) });
-    this.#onAsked();
+    for (const asked of this.#waiting) asked();
+    this.#waiting.clear();
     return () => {
       this.#pending.delete(key);
     };
@@ -86,14 +88,15 @@ export class TaskInputs implements TaskCarrier {
     }
     if (this.#pending.size > 0) return;
     await new Promise<void>((resolve) => {
-      const giveUp = this.#clock.schedule(ASK_MS, resolve);
-      const before = this.#onAsked;
-      this.#onAsked = () => {
-        before();
-        this.#onAsked = () => {};
+      const giveUp = this.#clock.schedule(ASK_MS, () => {
+        this.#waiting.delete(asked);
+        resolve();
+      });
+      const asked = () => {
         giveUp();
         this.#clock.schedule(GATHER_MS, resolve);
       };
+      this.#waiting.add(asked);
     });
   }
 
