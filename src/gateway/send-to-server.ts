@@ -41,10 +41,9 @@ function forClient({ client, request }: Exchange, { backend, tool, editAnswer }:
   if (!hasHandshake(revision)) return editAnswer;
   const ofPrompt = request.method === METHODS.getPrompt ? 'prompt' : undefined;
   const kind = tool === undefined ? ofPrompt : 'tool';
-  return (response) => {
-    const own = editAnswer?.(response);
-    const { connection } = backend.dispatcher;
-    if (connection === undefined || hasHandshake(connection.revision)) return own ?? [];
+  return (response, connection) => {
+    const own = editAnswer?.(response, connection);
+    if (hasHandshake(connection.revision)) return own ?? [];
     const isOther = tool !== undefined && backend.knownListsAs('exposed').tools.otherOutputs.has(tool);
     const output = tool === undefined ? [] : asLegacyResult(response, isOther);
     const isOld = knowsOldContentOnly(revision) && kind !== undefined;

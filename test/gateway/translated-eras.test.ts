@@ -23,7 +23,8 @@ async function withServer(era: 'legacy' | 'modern', script: ServerScript = {}, a
     server('s').child.reply(method, answer);
     await flush();
   };
-  return { clock, child: server('s').child, legacy, modern, ask, reply };
+  const stop = () => server('s').moved('stopping');
+  return { clock, child: server('s').child, legacy, modern, ask, reply, stop };
 }
 
 describe('an error about a resource', () => {
@@ -170,6 +171,17 @@ describe('a tool whose output is no object', () => {
       expect(legacy.answerTo(1)?.result).toEqual({ content: [], structuredContent: expected });
       expect(modern.answerTo(1)?.result.structuredContent).toEqual(structuredContent);
     }
+  });
+
+  it('is the same in what a server answers while it is being stopped', async () => {
+    const { legacy, ask, reply, stop } = await withServer('modern', { tools }, true);
+    await ask('legacy', 1, 'tools/call', { name: 'list' });
+    await ask('legacy', 2, 'tools/list');
+    stop();
+    await reply('tools/call', { resultType: 'complete', content: [], structuredContent: [1] });
+    await reply('tools/list', { resultType: 'complete', tools: tools.map((tool) => JSON.parse(tool)) });
+    expect(legacy.answerTo(1)?.result.structuredContent).toEqual({ result: [1] });
+    expect(schemasOf(legacy.answerTo(2))).toMatchObject({ list: wrapped });
   });
 
   it('of a legacy server is not listed, and its results stay as they are', async () => {

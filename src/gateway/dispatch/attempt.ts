@@ -232,7 +232,7 @@ class Attempt implements RequestHandler, InFlightCall {
     const { counters, latencies, breaker } = this.#context;
     const { editAnswer, translation, onAnswered } = handling;
     const ofTask = translation?.answer(response, () => this.#keepProgress());
-    const all = concatEdits(concatEdits(editAnswer?.(response), ofTask), edits);
+    const all = concatEdits(concatEdits(editAnswer?.(response, this.#connection), ofTask), edits);
     exchange.answer(response, all, this.#connection.nameInResults);
     if (!isTaskResultWait(exchange)) latencies.add(at - (earlier?.startedAt ?? this.#sent?.sentAt ?? at));
     if (isErrorResponse(response)) counters.errors += 1;

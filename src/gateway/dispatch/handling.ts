@@ -23,8 +23,11 @@ export interface Translation {
   ): Promise<Outcome> | undefined;
 }
 
-/** Edits of a server's response, computed just before it is relayed. */
-export type EditAnswer = (response: ResponseEnvelope) => readonly Edit[];
+/** Edits of a server's response, computed just before it is relayed. The connection is the one that it came over. */
+export type EditAnswer = (
+  response: ResponseEnvelope,
+  connection: Pick<UpstreamConnection, 'revision'>,
+) => readonly Edit[];
 
 /** How one request is sent to its server and how the response is treated. */
 export interface Handling {

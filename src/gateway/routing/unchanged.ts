@@ -17,8 +17,10 @@ import { plainUnknownName } from './unknown-name.js';
 export function unchanged(request: RelayedRequest, backend: Backend, revision: string | undefined): Target | RpcError {
   const { method, bytes, tokens } = request;
   if (requestedList(method) === 'tools') {
-    const isTranslated = () => hasHandshake(revision) && isModern(backend);
-    const editAnswer: EditAnswer = (page) => editToolPage(page, backend.rules, toolsOf(backend), isTranslated());
+    const editAnswer: EditAnswer = (page, connection) => {
+      const isTranslated = hasHandshake(revision) && !hasHandshake(connection.revision);
+      return editToolPage(page, backend.rules, toolsOf(backend), isTranslated);
+    };
     return { backend, edits: [], editAnswer };
   }
   const { name } = tokens;
@@ -34,9 +36,4 @@ export function unchanged(request: RelayedRequest, backend: Backend, revision: s
 /** The tools of a server as far as they were read, under original names. */
 function toolsOf(backend: Backend) {
   return backend.knownListsAs('original').tools;
-}
-
-/** Whether the process of the server speaks a revision without a handshake. */
-function isModern({ dispatcher: { connection } }: Backend): boolean {
-  return connection !== undefined && !hasHandshake(connection.revision);
 }
