@@ -1,7 +1,7 @@
 import { ExchangeDecorator } from '../downstream/exchange-decorator.js';
 import type { Failure } from '../downstream/failure.js';
 import type { ClientFacts, Exchange } from '../downstream/port.js';
-import { readString, readText, type Span, valuesAt } from '../json/json-text.js';
+import { isString, readString, readText, type Span, valuesAt } from '../json/json-text.js';
 import { type Edit, splicedLength } from '../json/splice.js';
 import { RpcError } from '../jsonrpc/rpc-error.js';
 import { isErrorResponse, type ResponseEnvelope } from '../mcp/envelope.js';
@@ -109,7 +109,7 @@ class ObservedExchange extends ExchangeDecorator {
     const { method, bytes, params, tokens } = exchange.request;
     this.#facts = {
       method,
-      name: tokens.name && readString(bytes, tokens.name),
+      name: tokens.name && isString(bytes, tokens.name) ? readString(bytes, tokens.name) : undefined,
       requestId: exchange.requestId,
       bytesIn: params === undefined ? 0 : params.end - params.start,
       params: this.#excerpt(bytes, params && (valuesAt(bytes, params, ['arguments'])[0] ?? params)),

@@ -55,6 +55,12 @@ describe('the feed of calls', () => {
     ]);
   });
 
+  it.each(['7', 'null', '["\u00e9"]', `{"name":"${'x'.repeat(100)}"}`])('tells of no name where it is %s', (name) => {
+    const { calls, arrive } = session();
+    arrive(new InMemoryExchange('tools/call', `{"name":${name}}`)).fail(new RpcError(-32602, 'no name'));
+    expect(calls).toMatchObject([{ method: 'tools/call', name: undefined, outcome: 'rpc_error' }]);
+  });
+
   it('tells the arguments and the result if they are wanted, also when the memory of the request is used again', () => {
     const { calls, arrive } = session({ wantsContent: true });
     const call = CALL();
