@@ -12,6 +12,10 @@ const MAX_WAITING_BYTES = 4 * 1024 * 1024;
 /** What a line has besides arguments and result. */
 const LINE_BYTES = 400;
 const MAX_CONTENT_CHARACTERS = 4 * 1024;
+/** Of a name, an id or a reason, each of which can be as long as a message. */
+const MAX_NAME_CHARACTERS = 500;
+/** More is read than is shown, so that a secret at the cut is recognized. */
+const MAX_READ_CHARACTERS = 16 * 1024;
 /** The last part of a cut text is dropped: it can be half a secret, which no pattern recognizes. */
 const DROPPED_CHARACTERS = 4 * 1024;
 
@@ -71,8 +75,9 @@ export class CallLog implements CallObserver {
   }
 
   ended(call: EndedCall): void {
-    const { params, result, instance, generation } = call;
-    this.#queue.offer(LINE_BYTES + (params?.text.length ?? 0) + (result?.text.length ?? 0), () => {
+    const { client, name, requestId, reason, params, result, instance, generation } = call;
+    const texts = [client.name, client.version, name, requestId, reason, params?.text, result?.text];
+    this.#queue.offer(LINE_BYTES + texts.reduce((sum, text) => sum + (text?.length ?? 0), 0), () => {
       const time = new Date().toISOString();
       const gen = generation ?? (instance === undefined ? undefined : this.#options.generationOf(instance));
       return () => JSON.stringify(this.#line(call, time, gen));
@@ -85,19 +90,24 @@ export class CallLog implements CallObserver {
 
   #line(call: EndedCall, time: string, gen: number | undefined): LoggedCall {
     const { client, instance, method, name, outcome, reason, durationMs, bytesIn, bytesOut, params, result } = call;
-    const { redact } = this.#options;
     return {
-      ...{ time, client: redact(`${client.name}/${client.version}`), session: this.#sessionOf(client.session) },
+      ...{ time, client: this.#short(`${client.name}/${client.version}`), session: this.#sessionOf(client.session) },
       ...(instance !== undefined && { server: serverOf(instance) }),
       method,
-      ...(name !== undefined && { tool: redact(name) }),
+      ...(name !== undefined && { tool: this.#short(name) }),
       outcome,
-      ...(reason !== undefined && { reason: redact(reason) }),
-      ...{ ms: Math.round(durationMs * 10) / 10, in: bytesIn, out: bytesOut, id: redact(call.requestId) },
+      ...(reason !== undefined && { reason: this.#short(reason) }),
+      ...{ ms: Math.round(durationMs * 10) / 10, in: bytesIn, out: bytesOut, id: this.#short(call.requestId) },
       ...(gen !== undefined && { gen }),
       ...(params !== undefined && { arguments: this.#clean(params) }),
       ...(result !== undefined && { result: this.#clean(result) }),
     };
+  }
+
+  #short(text: string): string {
+    const isCut = text.length > MAX_READ_CHARACTERS;
+    const clean = this.#clean({ text: text.slice(0, MAX_READ_CHARACTERS), isCut });
+    return clean.length > MAX_NAME_CHARACTERS ? `${clean.slice(0, MAX_NAME_CHARACTERS)}… [cut]` : clean;
   }
 
   #clean({ text, isCut }: Excerpt): string {

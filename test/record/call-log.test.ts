@@ -70,6 +70,14 @@ describe('the call log', () => {
     expect(result).toBe(`${'x'.repeat(4_096)}… [cut]`);
   });
 
+  it('has short lines, whatever the client and the server write', async () => {
+    const long = 'x'.repeat(100_000);
+    const call = { ...CALL, name: long, requestId: `"${long}"`, reason: long, client: { ...CALL.client, name: long } };
+    const [line = ''] = await logged([call]);
+    expect(line.length).toBeLessThan(4_096);
+    expect(JSON.parse(line)).toMatchObject({ tool: expect.stringMatching(/^x+… \[cut\]$/), outcome: 'ok' });
+  });
+
   it('shows one line a call to a person, or only those of one server', async () => {
     const [line = ''] = await logged([{ ...CALL, outcome: 'failed', reason: 'child_exited' }]);
     expect(
