@@ -103,15 +103,20 @@ export async function listAllPages(
     hints.push(readCachingHint(response, outcome.at));
     // Entries live long. The copy lets the rest of the response be freed.
     const bytes = response.bytes.slice(list.start, list.end);
+    const before = entries.length;
+    let hasTooLarge = false;
     let excess: string | undefined;
     visitElements(bytes, 0, Number.POSITIVE_INFINITY, (span) => {
       const isTooLarge = span.end - span.start > maxEntryBytes;
       if (isTooLarge) byteLength -= span.end - span.start;
+      hasTooLarge ||= isTooLarge;
       excess ??= excessOf(limits, entries.length + 1, byteLength + span.end);
       if (excess === undefined) entries.push(isTooLarge ? stubOf(bytes, span) : { bytes, span });
     });
     byteLength += bytes.length;
     excess ??= excessOf(limits, entries.length, byteLength);
+    // What is withheld or cut off would stay in memory with the entries next to it.
+    if (hasTooLarge || excess !== undefined) entries.push(...entries.splice(before).map(alone));
     const listed = (truncated?: string): ListOutcome => {
       return { kind: 'listed', entries, truncated, hint: mergeCachingHints(hints) };
     };
@@ -123,6 +128,11 @@ export async function listAllPages(
     if (page >= limits.maxPages) return listed(`more than ${limits.maxPages} pages`);
     seenCursors.add(cursor);
   }
+}
+
+/** The entry in memory of its own. */
+function alone({ bytes, span, ...rest }: RawEntry): RawEntry {
+  return { bytes: bytes.slice(span.start, span.end), span: { start: 0, end: span.end - span.start }, ...rest };
 }
 
 /** Reduces an entry that is too large to its name and URI, which saves memory. */

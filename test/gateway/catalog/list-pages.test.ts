@@ -151,6 +151,20 @@ describe('listing all pages', () => {
     expect(await texts(Promise.resolve(outcome))).toEqual(['{}', '{}']);
   });
 
+  it('keeps nothing in memory of what exceeds a limit', async () => {
+    const large = 'x'.repeat(100);
+    const limits = { maxEntries: 4, maxPages: 3, maxBytes: 100, maxEntryBytes: 50 };
+    const { list } = child(
+      { tools: ['1', large, '2'], nextCursor: 'a' },
+      { tools: ['3', '4', ...Array(99).fill('5')] },
+    );
+    const outcome = await list(limits);
+    const entries = outcome.kind === 'listed' ? outcome.entries : [];
+    expect(entries).toHaveLength(4);
+    const memory = [...new Set(entries.map(({ bytes }) => bytes))];
+    expect(memory.reduce((sum, { length }) => sum + length, 0)).toBeLessThan(limits.maxBytes);
+  });
+
   it.each([
     ['is no list', { tools: {} }],
     ['is null', { tools: null }],
