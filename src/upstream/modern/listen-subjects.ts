@@ -19,14 +19,14 @@ export class ListenSubjects {
     this.#names = new Map(KINDS.map((kind) => [kind, new Set(of?.namesOf(kind))]));
   }
 
-  /** The subjects that an acknowledgment names. */
-  static honored(filter: unknown): ListenSubjects {
-    const honored = new ListenSubjects();
+  /** The subjects that a filter names, such as that of an acknowledgment. */
+  static of(filter: unknown): ListenSubjects {
+    const named = new ListenSubjects();
     for (const kind of KINDS) {
       const names = isRecord(filter) ? filter[kind] : undefined;
-      if (Array.isArray(names)) for (const name of names) honored.add({ kind, name });
+      if (Array.isArray(names)) for (const name of names) named.add({ kind, name });
     }
-    return honored;
+    return named;
   }
 
   get size(): number {

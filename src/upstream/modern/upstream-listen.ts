@@ -92,7 +92,9 @@ export class UpstreamListen {
   }
 
   unsubscribe(subject: Subject): void {
-    if (this.#subjects.delete(subject)) this.#renew();
+    if (!this.#subjects.delete(subject)) return;
+    this.#answerWaiting({ subjects: ListenSubjects.of({ [subject.kind]: [subject.name] }) }, () => NOT_REPORTED);
+    this.#renew();
   }
 
   /** Takes a notification of the server. Returns it as the gateway gets it; `undefined` if the gateway does not. */
@@ -174,7 +176,7 @@ export class UpstreamListen {
     this.#next = undefined;
     this.#end(earlier);
     const honored = tokens.notifications && parseJson(readText(bytes, tokens.notifications));
-    const subjects = ListenSubjects.honored(honored);
+    const subjects = ListenSubjects.of(honored);
     this.#answerWaiting(stream, (subject) => (subjects.has(subject) ? undefined : NOT_REPORTED));
     if (this.#hasMissed) this.#reportMissed(stream, isRecord(honored) ? honored : {}, subjects);
     this.#goOn();
@@ -243,7 +245,7 @@ export class UpstreamListen {
   }
 
   /** Answers those whose subscription the stream was to have. */
-  #answerWaiting({ subjects }: Stream, faultOf: (subject: Subject) => RpcError | undefined): void {
+  #answerWaiting({ subjects }: Pick<Stream, 'subjects'>, faultOf: (subject: Subject) => RpcError | undefined): void {
     const concerned = this.#waiting.filter(({ subject }) => subjects.has(subject));
     this.#waiting = this.#waiting.filter(({ subject }) => !subjects.has(subject));
     for (const { subject, done } of concerned) {

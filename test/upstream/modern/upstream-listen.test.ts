@@ -343,6 +343,16 @@ describe('the states of a task', () => {
     expect(last().params.notifications).toEqual({ resourceSubscriptions: ['x://1'] });
   });
 
+  it('are waited for no longer when nobody watches any more before the server was asked for them', async () => {
+    const { acknowledge, connection, last } = await watching();
+    const other: boolean[] = [];
+    connection.watchTask?.('other', (agreed) => other.push(agreed))();
+    await acknowledge();
+    await acknowledge();
+    expect(last().params.notifications).toEqual({ taskIds: ['t'] });
+    expect(other).toEqual([false]);
+  });
+
   it('are not asked for any more when nobody watches', async () => {
     const { acknowledge, last, cancelled, end } = await watching();
     await acknowledge();
