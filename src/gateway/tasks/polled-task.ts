@@ -27,6 +27,8 @@ import { madeOutcome, scanOwn } from './made-response.js';
 const POLL_MS = 1_000;
 const MIN_POLL_MS = 100;
 const MAX_POLL_MS = 30_000;
+/** The most inputs that one task asks its client for. No person gives as many. */
+const MAX_ASKED = 256;
 
 export interface PolledTaskOptions {
   readonly clock: Clock;
@@ -126,7 +128,9 @@ export class PolledTask {
       if (isObject(bytes, value)) fresh.push([readString(bytes, key), value]);
     });
     for (const [key, request] of fresh) {
-      if (this.#isOver || this.#asked.has(key)) continue;
+      if (this.#asked.has(key)) continue;
+      if (this.#asked.size >= MAX_ASKED) this.#refused('input', `it asked for more than ${MAX_ASKED} inputs`);
+      if (this.#isOver) return;
       this.#asked.add(key);
       this.#ask(key, bytes.slice(request.start, request.end));
     }

@@ -359,6 +359,24 @@ describe('a task of a server without a handshake, for a client that knows no suc
     expect(await poll(60_000)).toBe(1);
   });
 
+  it('fails the tool when its server asks without end', async () => {
+    const { client, child, poll } = await calling();
+    const elicitation = { method: 'elicitation/create', params: { message: '1', requestedSchema: {} } };
+    for (let round = 1; round <= 2; round += 1) {
+      await poll(2_000);
+      const keys = Array.from({ length: 129 }, (_, at) => `${round} ${at}`);
+      const inputRequests = Object.fromEntries(keys.map((key) => [key, elicitation]));
+      child.reply('tasks/get', stateOf('t', 'input_required', { inputRequests }));
+      await flush();
+      for (const { id } of serverRequests(client).slice(-129))
+        client.say({ jsonrpc: '2.0', id, result: { action: 'decline' } });
+    }
+    expect(serverRequests(client)).toHaveLength(256);
+    expect(client.answerTo('call')?.result).toMatchObject({ isError: true });
+    expect(child.asked('tasks/cancel').map(({ params }) => params)).toEqual([{ taskId: 't' }]);
+    expect(await poll(60_000)).toBe(2);
+  });
+
   it.each(['completed', 'failed'])('asks its client no longer once it has %s', async (status) => {
     const { client, child, poll } = await calling();
     await poll(2_000);
