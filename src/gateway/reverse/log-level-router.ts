@@ -70,8 +70,8 @@ export class LogLevelRouter {
     if (logLevel === undefined || logLevel === 'off') return;
     const before = this.#levels.get(client);
     const level = before === undefined ? logLevel : (mostTalkative([before, logLevel]) ?? logLevel);
-    if (level === before) return;
     this.#levels.set(client, level);
+    // Another server than that of the earlier request may not know the level yet.
     this.adjust(backend);
   }
 

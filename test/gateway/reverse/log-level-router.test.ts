@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type ScriptedClient, scriptGateway } from '../../support/scripted-gateway.js';
+import { ScriptedClient, scriptGateway } from '../../support/scripted-gateway.js';
 import type { Message } from '../../support/wire.js';
 
 const LOGGING = { capabilities: { tools: {}, logging: {} } };
@@ -168,5 +168,18 @@ describe('a log message', () => {
     client.session.close();
     log('error');
     expect(client.received.lines).toEqual([]);
+  });
+});
+
+describe('a level in a request of a client without a handshake', () => {
+  it('is told to each server that such a request goes to, once', async () => {
+    const { gateway, clock, asked } = await logging();
+    const client = new ScriptedClient(gateway, clock);
+    const call = (id: string, name: string) =>
+      client.modernRequest(id, 'tools/call', { name, _meta: { 'io.modelcontextprotocol/logLevel': 'debug' } });
+    call('1', 'a__read');
+    call('2', 'b__read');
+    call('3', 'b__read');
+    expect([asked('a'), asked('b')]).toEqual([['debug'], ['debug']]);
   });
 });
