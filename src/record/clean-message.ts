@@ -13,15 +13,16 @@ export function createCleaner(find: FindSecrets): CleanMessage {
     const found = find(text);
     if (found.known.length === 0 && found.likely.length === 0) return text;
     if (!isJson(text)) return withoutSecrets(text, found);
+    const [knownIn, likelyIn] = [inOrder(found.known), inOrder(found.likely)];
     const clean = text.replaceAll(TOKEN, (token, offset: number) => {
       const end = offset + token.length;
-      const known = within(found.known, offset, end);
+      const known = knownIn(offset, end);
       const before = text.slice(Math.max(0, offset - LONGEST_NAME), offset);
       if (token.startsWith('"')) {
-        const likely = AFTER_PROGRESS_TOKEN.test(before) ? [] : within(found.likely, offset, end);
+        const likely = AFTER_PROGRESS_TOKEN.test(before) ? [] : likelyIn(offset, end);
         return `"${withoutSpans(token.slice(1, -1), shifted([...known, ...likely], offset + 1))}"`;
       }
-      const likely = AFTER_TOKEN.test(before) || !NUMBER.test(token) ? [] : within(found.likely, offset, end);
+      const likely = AFTER_TOKEN.test(before) || !NUMBER.test(token) ? [] : likelyIn(offset, end);
       return known.length + likely.length > 0 ? `"${REDACTED}"` : token;
     });
     // A secret that several values make together.
@@ -46,8 +47,31 @@ function isJson(text: string): boolean {
   }
 }
 
-function within(spans: readonly Span[], start: number, end: number): Span[] {
-  return spans.filter((span) => span.start < end && span.end > start);
+/**
+ * Returns a function that finds the spans which a part of the text has. The parts must come in their order: a message can
+ * have very many parts and spans, and none is searched for in all of the others.
+ */
+function inOrder(spans: readonly Span[]): (start: number, end: number) => Span[] {
+  const all = united(spans);
+  let first = 0;
+  return (start, end) => {
+    while ((all[first]?.end ?? Number.POSITIVE_INFINITY) <= start) first += 1;
+    const found: Span[] = [];
+    for (let span = all[first]; span !== undefined && span.start < end; span = all[first + found.length])
+      found.push(span);
+    return found;
+  };
+}
+
+/** The spans from the first to the last. Those that touch are one. */
+function united(spans: readonly Span[]): Span[] {
+  const all: Span[] = [];
+  for (const { start, end } of [...spans].sort((a, b) => a.start - b.start)) {
+    const last = all.at(-1);
+    if (last === undefined || start > last.end) all.push({ start, end });
+    else if (end > last.end) all[all.length - 1] = { start: last.start, end };
+  }
+  return all;
 }
 
 function shifted(spans: readonly Span[], by: number): Span[] {
@@ -56,19 +80,29 @@ function shifted(spans: readonly Span[], by: number): Span[] {
 
 const ESCAPE = /\\(?:u[0-9a-f]{4}|.)/gi;
 
+/** Returns a function that finds the escape in which a position is. The positions must ascend. */
+function cutEscapes(content: string): (at: number) => Span | undefined {
+  const escapes = content.matchAll(ESCAPE);
+  const next = (): Span | undefined => {
+    const { value } = escapes.next();
+    return value && { start: value.index, end: value.index + value[0].length };
+  };
+  let current = next();
+  return (at) => {
+    while (current !== undefined && current.end <= at) current = next();
+    return current !== undefined && current.start < at ? current : undefined;
+  };
+}
+
 /** Replaces the spans in the content of a string literal. An escape that a span cuts goes as a whole. */
 function withoutSpans(content: string, spans: readonly Span[]): string {
   if (spans.length === 0) return content;
-  const escapes = [...content.matchAll(ESCAPE)].map(({ index, 0: { length } }) => ({
-    start: index,
-    end: index + length,
-  }));
-  const cut = (at: number) => escapes.find(({ start, end }) => start < at && at < end);
-  const whole = spans.map(({ start, end }) => ({ start: cut(start)?.start ?? start, end: cut(end)?.end ?? end }));
-  whole.sort((a, b) => a.start - b.start);
+  const cut = cutEscapes(content);
   let clean = '';
   let position = 0;
-  for (const { start, end } of whole) {
+  for (const span of united(spans)) {
+    const start = cut(span.start)?.start ?? span.start;
+    const end = cut(span.end)?.end ?? span.end;
     if (start > position || position === 0) clean += content.slice(position, Math.max(0, start)) + REDACTED;
     position = Math.max(position, end);
   }

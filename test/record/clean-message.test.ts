@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { KnownSecrets } from '../../src/observe/redact.js';
 import { createCleaner } from '../../src/record/clean-message.js';
+import { growthOf, LINEAR } from '../support/cpu-time.js';
 
 const CANARY = 'canary-7f3Q"\\x\n9';
 
@@ -36,6 +37,15 @@ describe('a message without its secrets', () => {
   it('keeps progress tokens and counts of tokens, which are no secrets', () => {
     const text = '{"params":{"_meta":{"progressToken":"abcdef-1"}},"max_token":100000,"progressToken":12345678}';
     expect(cleaner()(text)).toBe(text);
+  });
+
+  it.each([
+    ['members', (text: string) => text],
+    ['a text', (text: string) => JSON.stringify({ text })],
+  ])('costs no more for each of many secrets than for a few, in %s', (_, within) => {
+    const clean = cleaner();
+    const messageOf = (secrets: number) => within(JSON.stringify(Array(secrets).fill({ token: 'abcd-1234' })));
+    expect(growthOf((secrets) => void clean(messageOf(secrets)), 500)).toBeLessThan(LINEAR);
   });
 
   it('stays JSON where a secret ends in the middle of an escape', () => {
