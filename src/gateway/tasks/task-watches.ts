@@ -6,7 +6,7 @@ import { join } from '../../jsonrpc/message.js';
 import type { NotificationEnvelope } from '../../mcp/envelope.js';
 import { METHODS } from '../../mcp/methods.js';
 import { isModernRevision } from '../../mcp/revisions.js';
-import { idAt, replaceId } from '../../mcp/task-id.js';
+import { idAt, isTerminal, replaceId } from '../../mcp/task-id.js';
 import type { Clock } from '../../timing/clock.js';
 import type { UpstreamConnection } from '../../upstream/port.js';
 import type { Backend } from '../registry/backend.js';
@@ -52,7 +52,7 @@ export class TaskWatches {
     this.#options = options;
   }
 
-  /** Watches a task of one of these servers for a client. Returns what ends it. The server is asked once for all clients. */
+  /** Watches a task of one of these servers for a client. Returns what ends it. A server is asked once while a task works. */
   watch(watch: Watch, backends: ReadonlyMap<string, Backend>): () => void {
     const found = this.#options.ofServers.owned(watch.name, watch.client, backends);
     const connection = found?.backend.dispatcher.connection;
@@ -67,8 +67,11 @@ export class TaskWatches {
     const watched: WatchedTask = known ?? { watches: new Set(), isAgreed: false, end: () => {}, states: 0 };
     tasks.set(original, watched);
     watched.watches.add(watch);
-    if (watched.isAgreed) watch.settled(true);
-    else if (known === undefined) {
+    if (watched.isAgreed) {
+      watch.settled(true);
+      // The state may have been told before, and nothing more may follow.
+      if (connection.watchTask === undefined) this.#ask(connection, backend, original, () => {});
+    } else if (known === undefined) {
       watched.end = this.#ask(connection, backend, original, (agreed) => {
         if (tasks.get(original) !== watched) return;
         watched.isAgreed = agreed;
@@ -88,8 +91,14 @@ export class TaskWatches {
     const { bytes, tokens, params } = notification;
     const original = idAt(bytes, tokens.taskId);
     if (original === undefined || params === undefined) return;
-    if (notification.method === METHODS.taskState) this.#tell(backend, original, notification);
-    else this.#stated(backend, original, bytes, params);
+    if (notification.method !== METHODS.taskState) {
+      this.#stated(backend, original, bytes, params);
+      return;
+    }
+    this.#tell(backend, original, notification);
+    // The server is not asked for it any more, so that a later watch has to.
+    const tasks = this.#byBackend.get(backend);
+    if (tasks?.get(original)?.isAgreed === true && isTerminal(bytes, tokens.status)) tasks.delete(original);
   }
 
   /** The process has exited, and its tasks ended with it. */

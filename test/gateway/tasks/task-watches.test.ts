@@ -90,6 +90,18 @@ describe('notifications of a task of a modern server', () => {
     expect(child.asked('notifications/cancelled')).toHaveLength(1);
   });
 
+  it('are asked for again after the end of the task, also if another client listens already', async () => {
+    const { connect, called, listen, tell, wanted } = await playing('modern');
+    const [client, other] = [connect(), connect()];
+    const name = await called(client, 't');
+    await listen(client, 'listen', [name]);
+    await tell(stateOf('t', 'completed', { result: { content: [] } }));
+    await listen(other, 'listen', [name]);
+    expect(wanted()).toEqual([['t'], ['t']]);
+    await tell(stateOf('t', 'completed', { result: { content: [] } }));
+    expect([states(client).length, states(other).length]).toEqual([1, 1]);
+  });
+
   it('do not reach a client with a session', async () => {
     const { connect, handshake, called, listen, tell } = await playing('modern');
     const [client, legacy] = [connect(), handshake()];
@@ -202,6 +214,21 @@ describe('notifications of a task of a legacy server', () => {
     server('a').crash();
     await flush();
     expect(states(other)).toEqual([]);
+  });
+
+  it('begin with the state of a task that does not work any more, also if another client listens already', async () => {
+    const { connect, called, listen, child, say } = await playing('legacy');
+    const [client, other] = [connect(), connect()];
+    const name = await called(client, 't');
+    await listen(client, 'listen', [name]);
+    child.reply('tasks/get', taskOf('t'));
+    await flush();
+    await say(statusOf('t', 'cancelled'));
+    await listen(other, 'listen', [name]);
+    child.reply('tasks/get', taskOf('t', 'cancelled'));
+    await flush();
+    expect(acknowledged(other)).toEqual([{ taskIds: [name] }]);
+    expect(states(other).map(({ status }) => status)).toEqual(['cancelled']);
   });
 
   it('are not promised again for a task whose process has ended, to a client that still listens for it', async () => {
