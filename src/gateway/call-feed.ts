@@ -1,6 +1,7 @@
 import { ExchangeDecorator } from '../downstream/exchange-decorator.js';
 import type { Failure } from '../downstream/failure.js';
 import type { ClientFacts, Exchange } from '../downstream/port.js';
+import { asText } from '../json/as-text.js';
 import { isString, readString, readText, type Span, valuesAt } from '../json/json-text.js';
 import { type Edit, splicedLength } from '../json/splice.js';
 import { RpcError } from '../jsonrpc/rpc-error.js';
@@ -69,8 +70,7 @@ export class CallFeed {
   /** Returns what passes the requests of one session on to its client's view, which can become another one. */
   session(connected: ConnectedClient): (exchange: Exchange) => void {
     this.#sessions += 1;
-    const { name, version } = connected.facts.profile.clientInfo;
-    const client = { name: String(name), version: String(version), session: this.#sessions };
+    const client = { ...namesOf(connected.facts), session: this.#sessions };
     return (exchange) => {
       const { observer } = this;
       const isWanted = observer !== undefined && CALLS.includes(exchange.request.method);
@@ -81,6 +81,12 @@ export class CallFeed {
 
 /** For gateways without a call log, such as those of most tests. */
 export const NO_CALLS = new CallFeed(() => 0);
+
+/** What the client calls itself, which need not be text. */
+export function namesOf({ profile }: Pick<ClientFacts, 'profile'>): Pick<CallingClient, 'name' | 'version'> {
+  const { name, version } = profile.clientInfo;
+  return { name: asText(name), version: asText(version) };
+}
 
 interface ConnectedClient {
   readonly facts: Pick<ClientFacts, 'profile'>;

@@ -11,7 +11,7 @@ import type { NotificationEnvelope } from '../mcp/envelope.js';
 import { METHODS } from '../mcp/methods.js';
 import { type EventSink, NO_EVENTS } from '../observe/events/event-bus.js';
 import type { ServerRequest } from '../upstream/port.js';
-import { NO_CALLS } from './call-feed.js';
+import { NO_CALLS, namesOf } from './call-feed.js';
 import { type Catalogs, mergeCatalogs } from './catalog/catalogs.js';
 import { ClientBackends } from './client-backends.js';
 import type { ClientView } from './client-view.js';
@@ -275,8 +275,7 @@ export class Gateway implements GatewayPort {
 
   #report(kind: 'client.connected' | 'client.left', { facts, view: { named } }: Connected): void {
     if (!this.#events.wants(kind)) return;
-    const { name, version } = facts.profile.clientInfo;
-    const client = { name: String(name), version: String(version), clients: this.#clients.size };
+    const client = { ...namesOf(facts), clients: this.#clients.size };
     this.#events.emit({ kind, ...client, ...(named && { view: named.name, fault: named.fault }) });
   }
 

@@ -1,4 +1,5 @@
 import type { MessageFeed, PassingMessage } from '../io/message-feed.js';
+import { asText } from '../json/as-text.js';
 import { splice, splicedLength } from '../json/splice.js';
 import type { FindSecrets } from '../observe/redact.js';
 import { createCleaner } from './clean-message.js';
@@ -22,6 +23,9 @@ export interface RecorderOptions {
 const MAX_WAITING_BYTES = 16 * 1024 * 1024;
 /** A larger message is not recorded: removing its secrets would hold the event loop. */
 export const MAX_MESSAGE_BYTES = 4 * 1024 * 1024;
+/** Of what a client calls itself, so much is read, and so much of that is shown. */
+const MAX_READ_CHARACTERS = 16 * 1024;
+const MAX_NAME_CHARACTERS = 200;
 /** What an entry has besides the message. */
 const ENTRY_BYTES = 200;
 
@@ -69,7 +73,7 @@ export class Recorder {
           ...(instance?.includes('~') && { instance }),
           ...(generation !== undefined && { gen: generation }),
           conn: number,
-          ...(client?.() !== undefined && { client: this.#clean(nameOf(client())) }),
+          ...(client?.() !== undefined && { client: nameOf(client(), this.#clean) }),
           ...(bytes === undefined ? { omitted: length } : contentOf(bytes, this.#clean)),
         };
         return JSON.stringify(entry);
@@ -78,6 +82,11 @@ export class Recorder {
   }
 }
 
-function nameOf(client: { name?: unknown; version?: unknown } = {}): string {
-  return `${String(client.name)}/${String(client.version)}`;
+/** A client may call itself anything, at any length. What is left at a cut is no half of a secret: more than that was read. */
+function nameOf(
+  { name, version }: { name?: unknown; version?: unknown } = {},
+  clean: (text: string) => string,
+): string {
+  const text = clean([name, version].map((each) => asText(each).slice(0, MAX_READ_CHARACTERS)).join('/'));
+  return text.length > MAX_NAME_CHARACTERS ? `${text.slice(0, MAX_NAME_CHARACTERS)}…` : text;
 }

@@ -3,6 +3,7 @@ import type { Exchange } from '../../src/downstream/port.js';
 import { CallFeed, type EndedCall } from '../../src/gateway/call-feed.js';
 import { RpcError } from '../../src/jsonrpc/rpc-error.js';
 import { InMemoryExchange } from '../support/in-memory-client.js';
+import { scriptGateway } from '../support/scripted-gateway.js';
 import { bytesOf, responseOf } from '../support/wire.js';
 
 function session({ isObserved = true, wantsContent = false } = {}) {
@@ -112,5 +113,15 @@ describe('the feed of calls', () => {
     exchange.answer(responseOf('{"jsonrpc":"2.0","id":1,"result":{}}'));
     expect(calls).toMatchObject([{ outcome: 'cancelled' }]);
     expect(heard).toBe(1);
+  });
+});
+
+describe('a client whose name is no text', () => {
+  it('is served like any other', () => {
+    const { connect } = scriptGateway({ servers: {} });
+    const clientInfo = { name: { toString: 1 }, version: '1' };
+    const client = connect();
+    client.request(1, 'initialize', { protocolVersion: '2025-11-25', capabilities: {}, clientInfo });
+    expect(client.answerTo(1)?.result).toMatchObject({ protocolVersion: '2025-11-25' });
   });
 });
