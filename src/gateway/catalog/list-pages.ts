@@ -113,7 +113,9 @@ export async function listAllPages(
       excess ??= excessOf(limits, entries.length + 1, byteLength + span.end);
       if (excess === undefined) entries.push(isTooLarge ? stubOf(bytes, span) : { bytes, span });
     });
-    byteLength += bytes.length;
+    cursor = readCursor(response);
+    // All cursors are kept until the list ends.
+    byteLength += bytes.length + (cursor?.length ?? 0);
     excess ??= excessOf(limits, entries.length, byteLength);
     // What is withheld or cut off would stay in memory with the entries next to it.
     if (hasTooLarge || excess !== undefined) entries.push(...entries.splice(before).map(alone));
@@ -121,8 +123,6 @@ export async function listAllPages(
       return { kind: 'listed', entries, truncated, hint: mergeCachingHints(hints) };
     };
     if (excess !== undefined) return listed(excess);
-
-    cursor = readCursor(response);
     if (cursor === undefined) return listed();
     if (seenCursors.has(cursor)) return listed('the server sent the same cursor twice');
     if (page >= limits.maxPages) return listed(`more than ${limits.maxPages} pages`);

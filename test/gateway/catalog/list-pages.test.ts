@@ -117,6 +117,15 @@ describe('listing all pages', () => {
     ]);
   });
 
+  it('counts the cursors, which a child can make as long as it likes', async () => {
+    const { asked, list } = child(...['a', 'b', 'c'].map((text) => ({ tools: [1], nextCursor: text.repeat(6) })));
+    expect(await texts(list({ maxEntries: 100, maxPages: 100, maxBytes: 15 }))).toEqual([
+      ...['1', '1'],
+      'larger than 15 bytes',
+    ]);
+    expect(asked).toHaveLength(2);
+  });
+
   it('takes what fits of a single page that is too large', async () => {
     const limits = { maxEntries: 100, maxPages: 1, maxBytes: 10 };
     expect(await texts(child('{"tools":["xx","yy","zz"]}').list(limits))).toEqual(['"xx"', '"yy"', TOO_LARGE]);
@@ -126,7 +135,7 @@ describe('listing all pages', () => {
 
   it('may have as many as the limits allow', async () => {
     const { list } = child({ tools: [1, 2], nextCursor: 'a' }, { tools: [3] });
-    expect(await texts(list({ maxEntries: 3, maxPages: 2, maxBytes: 8 }))).toEqual(['1', '2', '3']);
+    expect(await texts(list({ maxEntries: 3, maxPages: 2, maxBytes: 9 }))).toEqual(['1', '2', '3']);
   });
 
   it('has limits when none are given', async () => {
