@@ -105,6 +105,8 @@ function onlyOne(keys: ReadonlySet<string>): string | undefined {
 
 /** Enough for the URIs of a conversation. The oldest is forgotten first. */
 const MAX_KNOWN = 512;
+/** A longer URI is not remembered. Some servers put a whole picture into a `data:` URI. */
+const MAX_URI_LENGTH = 8 * 1024;
 
 /** Where results contain URIs of resources: the list, and the path within its entries. */
 const PLACES: readonly (readonly [list: string, ...path: string[]])[] = [
@@ -178,8 +180,9 @@ export class KnownUris {
   }
 }
 
-/** Sets an owner as the latest one, and forgets the oldest one of too many. */
+/** Sets an owner as the latest one, unless the URI is too long, and forgets the oldest one of too many. */
 function setLatest(owners: Map<string, string>, uri: string, key: string): void {
+  if (uri.length > MAX_URI_LENGTH) return;
   owners.delete(uri);
   owners.set(uri, key);
   if (owners.size <= MAX_KNOWN) return;
