@@ -4,7 +4,7 @@ import type { DownstreamClient, Exchange } from '../../downstream/port.js';
 import { type OnInternalError, withErrorBoundaryAsync } from '../../errors/error-boundary.js';
 import { internalError } from '../../errors/internal-error.js';
 import { isString, readString, toBytes } from '../../json/json-text.js';
-import type { RpcError } from '../../jsonrpc/rpc-error.js';
+import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
 import type { NotificationEnvelope, ResponseEnvelope } from '../../mcp/envelope.js';
 import { METHODS } from '../../mcp/methods.js';
 import { isUiUri } from '../../mcp/ui-uri.js';
@@ -29,6 +29,12 @@ interface Subscription {
 
 const EMPTY_RESULT = toBytes('{}');
 
+/** Limit of the URIs that one client is subscribed to, in characters. */
+const MAX_URIS = 4 * 1024 * 1024;
+/** A shorter URI counts as this much, for what a subscription takes besides it. */
+const MIN_URI = 64;
+const TOO_MANY = new RpcError(RPC_CODES.internalError, 'The client is subscribed to too much already: end some of it');
+
 /**
  * Subscriptions of all clients to resources.
  *
@@ -37,6 +43,8 @@ const EMPTY_RESULT = toBytes('{}');
  */
 export class Subscriptions {
   readonly #byBackend = new WeakMap<Backend, Map<string, Subscription>>();
+  /** The total of the URIs that each client is subscribed to. */
+  readonly #totals = new WeakMap<DownstreamClient, number>();
   readonly #onInternalError: OnInternalError | undefined;
 
   constructor(onInternalError?: OnInternalError) {
@@ -83,13 +91,14 @@ export class Subscriptions {
 
   /** Moves a client's subscriptions to another backend of the same server. */
   move(client: DownstreamClient, from: Backend, to: Backend): void {
-    this.#visit(from, ({ uri, clients }) => {
+    this.#visit(from, (left) => {
+      const { uri, clients } = left;
       const exposed = clients.get(client);
-      if (exposed === undefined || !clients.delete(client)) return;
+      if (exposed === undefined || !this.#remove(client, left)) return;
       if (clients.size === 0) this.#unsubscribe(from, uri);
       this.#change(to, uri, async (subscription) => {
         const isFirst = subscription.clients.size === 0;
-        subscription.clients.set(client, exposed);
+        this.#add(client, subscription, exposed);
         if (isFirst) this.#send(METHODS.subscribe, to, uri);
       });
     });
@@ -110,8 +119,8 @@ export class Subscriptions {
   /** The client has left. */
   drop(client: DownstreamClient, backends: Iterable<Backend>): void {
     for (const backend of backends) {
-      this.#visit(backend, ({ uri, clients }) => {
-        if (clients.delete(client) && clients.size === 0) this.#unsubscribe(backend, uri);
+      this.#visit(backend, (left) => {
+        if (this.#remove(client, left) && left.clients.size === 0) this.#unsubscribe(backend, left.uri);
       });
     }
   }
@@ -150,22 +159,43 @@ export class Subscriptions {
     if (subscription.clients.size === 0) subscriptions.delete(subscription.uri);
   }
 
-  async #join(exchange: Exchange, { backend, uri, clients }: Subscription, exposed: string): Promise<void> {
-    if (clients.size > 0) {
-      if (!exchange.isSettled) clients.set(exchange.client, exposed);
+  async #join(exchange: Exchange, subscription: Subscription, exposed: string): Promise<void> {
+    const { backend, uri, clients } = subscription;
+    const { client } = exchange;
+    if (!clients.has(client) && this.#totalOf(client) + sizeOf(uri) > MAX_URIS) {
+      exchange.fail(TOO_MANY);
+    } else if (clients.size > 0) {
+      if (!exchange.isSettled) this.#add(client, subscription, exposed);
       exchange.succeed(EMPTY_RESULT);
     } else if (!exchange.isSettled && (await this.#forward(exchange, backend, uri))) {
-      clients.set(exchange.client, exposed);
+      this.#add(client, subscription, exposed);
     }
   }
 
-  async #leave(exchange: Exchange, { backend, uri, clients }: Subscription): Promise<void> {
+  async #leave(exchange: Exchange, subscription: Subscription): Promise<void> {
     // Nothing would tell the end of a request that the client has cancelled before it is sent.
     if (exchange.isSettled) return;
+    const { backend, uri, clients } = subscription;
     const isLast = clients.size === 0 || (clients.size === 1 && clients.has(exchange.client));
-    clients.delete(exchange.client);
+    this.#remove(exchange.client, subscription);
     if (isLast) await this.#forward(exchange, backend, uri);
     else exchange.succeed(EMPTY_RESULT);
+  }
+
+  #add(client: DownstreamClient, { uri, clients }: Subscription, exposed: string): void {
+    if (!clients.has(client)) this.#totals.set(client, this.#totalOf(client) + sizeOf(uri));
+    clients.set(client, exposed);
+  }
+
+  /** Whether the client was subscribed. */
+  #remove(client: DownstreamClient, { uri, clients }: Subscription): boolean {
+    const wasThere = clients.delete(client);
+    if (wasThere) this.#totals.set(client, this.#totalOf(client) - sizeOf(uri));
+    return wasThere;
+  }
+
+  #totalOf(client: DownstreamClient): number {
+    return this.#totals.get(client) ?? 0;
   }
 
   /** Sends the client's request to the server. Resolves with whether the server agreed. */
@@ -188,6 +218,10 @@ export class Subscriptions {
   #send(method: string, backend: Backend, uri: string): void {
     void backend.dispatcher.connection?.request(method, { uri }, backend.dispatcher.listTimeouts);
   }
+}
+
+function sizeOf(uri: string): number {
+  return Math.max(uri.length, MIN_URI);
 }
 
 /** Reports how a request to subscribe or unsubscribe ended: whether the server agreed, `undefined` if cancelled. */
