@@ -9,8 +9,9 @@ import type { ServerRequest } from '../../upstream/port.js';
 import type { Backend } from '../registry/backend.js';
 import type { Tasks } from '../tasks/tasks.js';
 
-/** Limit of remembered elicitations of one server. The oldest is forgotten first. */
+/** Limits of remembered elicitations of one server: the oldest is forgotten first, and one with a longer id at once. */
 const MAX_ELICITATIONS = 256;
+const MAX_ID_BYTES = 1_024;
 
 const EMPTY_RESULT = toBytes('{}');
 
@@ -123,7 +124,7 @@ export class ServerRequests {
     { bytes, tokens: { elicitationId } }: RequestEnvelope,
     client: DownstreamClient,
   ): void {
-    if (elicitationId === undefined) return;
+    if (elicitationId === undefined || elicitationId.end - elicitationId.start > MAX_ID_BYTES) return;
     const elicitations = this.#elicitations.get(backend) ?? new Map<string, DownstreamClient>();
     this.#elicitations.set(backend, elicitations);
     elicitations.set(readText(bytes, elicitationId), client);

@@ -173,7 +173,8 @@ export class Router {
       candidates: this.#reachable,
       isUnknown: ({ bytes: answer, tokens: { errorCode } }) => codeOf(answer, errorCode) === RPC_CODES.methodNotFound,
       onFound: ({ key }) => {
-        if (this.#methods.size < MAX_METHODS) this.#methods.set(method, key);
+        const isShort = method.length <= MAX_METHOD_LENGTH;
+        if (isShort && this.#methods.size < MAX_METHODS) this.#methods.set(method, key);
       },
       notFound,
     };
@@ -245,8 +246,9 @@ type NamedTarget = Required<Pick<Target, 'original' | 'isGuess'>> & Target & Pic
 
 const NOUNS = { tools: 'tool', prompts: 'prompt' } as const satisfies Record<NamedKind, string>;
 
-/** Limit of learned methods, since a client could send any number of them. More than any extension has. */
+/** Limits of learned methods, since a client could send any number of them. More than any extension has. */
 const MAX_METHODS = 256;
+const MAX_METHOD_LENGTH = 256;
 
 function codeOf(bytes: Uint8Array, code: Span | undefined): number | undefined {
   return code === undefined ? undefined : Number(readText(bytes, code));

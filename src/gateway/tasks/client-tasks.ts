@@ -8,8 +8,9 @@ import type { Hmac } from '../../mcp/task-id.js';
 import { idAt, isTerminal, replaceId, unwrapTaskId, wrapTaskId } from '../../mcp/task-id.js';
 import type { Backend } from '../registry/backend.js';
 
-/** Limit of known tasks of one client. The oldest is forgotten first. */
+/** Limits of known tasks of one client: the oldest is forgotten first, and one with a longer id at once. */
 const MAX_KNOWN = 1_024;
+const MAX_ID_LENGTH = 1_024;
 
 /** The tasks of one client. */
 interface TasksOfClient {
@@ -140,7 +141,8 @@ export class ClientTasks {
   #note(client: DownstreamClient, original: string, task: ClientTask): void {
     const { tasks } = this.#of(client);
     tasks.get(original)?.end();
-    tasks.set(original, task);
+    if (original.length <= MAX_ID_LENGTH) tasks.set(original, task);
+    else task.end();
     for (const [oldest, { end }] of tasks) {
       if (tasks.size <= MAX_KNOWN) break;
       end();

@@ -107,4 +107,16 @@ describe('that something was done elsewhere', () => {
     child.say(complete('e2'));
     expect([one, other].map(({ received }) => received.last?.params.elicitationId)).toEqual(['e2', 'e2']);
   });
+
+  it('is told to all when the id was too long to remember who was asked', async () => {
+    const { one, other, child } = await shared([{ elicitation: { url: {} } }, { elicitation: { url: {} } }]);
+    one.call(1, 'a__x');
+    const elicitationId = 'e'.repeat(1_025);
+    child.say({ ...URL_ELICIT, params: { ...URL_ELICIT.params, elicitationId } });
+    child.say(complete(elicitationId));
+    expect([one, other].map(({ received }) => received.last)).toEqual([
+      complete(elicitationId),
+      complete(elicitationId),
+    ]);
+  });
 });

@@ -378,6 +378,16 @@ describe('a method that we know nothing of', () => {
     expect(reached('skills/list').map(([key]) => key)).toEqual(['a', 'b', 'b']);
   });
 
+  it('is asked of the servers in their order each time if its name is too long to remember', async () => {
+    const { client, server, reached } = await among({ a: {}, b: {} });
+    const method = 'x/'.padEnd(257, 'y');
+    client.request(1, method);
+    server('a').child.reply(method, UNKNOWN);
+    server('b').child.reply(method, {});
+    client.request(2, method);
+    expect(reached(method).map(([key]) => key)).toEqual(['a', 'a', 'b']);
+  });
+
   it('is answered with any other error by the server that sent it, and no other server is asked', async () => {
     const { client, server, reached } = await among({ a: {}, b: {} });
     client.request(1, 'skills/run');

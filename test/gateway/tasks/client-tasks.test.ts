@@ -288,4 +288,12 @@ describe('with many tasks of a client', () => {
     child.say({ jsonrpc: '2.0', id: 'second', method: 'tasks/get', params: { taskId: second } });
     expect(serverRequests(client).at(-1)?.params).toEqual({ taskId: 't-1' });
   });
+
+  it('one with a long id is forgotten at once', async () => {
+    const { handshake, child } = await tasking();
+    const client = handshake({}, EVERYTHING);
+    const taskId = made(child, client, 't'.repeat(1_025));
+    child.say({ jsonrpc: '2.0', id: 'long', method: 'tasks/get', params: { taskId } });
+    expect(child.received.last).toMatchObject({ id: 'long', error: { code: -32602 } });
+  });
 });

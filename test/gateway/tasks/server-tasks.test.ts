@@ -663,6 +663,17 @@ describe('with many tasks', () => {
     expect(child.asked('tasks/get')[0]?.params.taskId).toBe('first');
   });
 
+  it('one with a long id is forgotten at once, which costs it its news and nothing else', async () => {
+    const { handshake, child } = await tasking();
+    const [one, other] = [handshake(), handshake()];
+    const [long, short] = ['t'.repeat(1_025), 't'.repeat(1_024)];
+    const names = [long, short].map((id) => made(one, child, id));
+    child.say(statusOf(long), statusOf(short));
+    expect([one, other].map((client) => notificationsOf(client, 'notifications/tasks/status').length)).toEqual([1, 0]);
+    one.request('get', 'tasks/get', { taskId: names[0] });
+    expect(child.asked('tasks/get')[0]?.params.taskId).toBe(long);
+  });
+
   it('each message about one reaches its client, and no other', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(fc.tuple(fc.nat(2), fc.nat(4)), { minLength: 1, maxLength: 20 }), async (steps) => {
