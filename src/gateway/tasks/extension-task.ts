@@ -94,6 +94,12 @@ export const UNKNOWN_TASK = new RpcError(RPC_CODES.invalidParams, 'Unknown task'
 
 export const NOTHING = toBytes('{}');
 
+/** Members with other names in the extension, and those that only the extension has: a server may send both. */
+const REPLACED: ReadonlySet<string> = new Set([
+  ...['ttl', 'pollInterval', 'ttlMs', 'pollIntervalMs', 'resultType'],
+  ...['result', 'error', 'inputRequests'],
+]);
+
 /** A task with its members under their new names. All others stay as they are. */
 function renamed(
   task: Uint8Array,
@@ -105,7 +111,7 @@ function renamed(
   const added = [first, `"ttlMs":${ttl}`, ...(pollInterval === undefined ? [] : [`"pollIntervalMs":${pollInterval}`])];
   return rewriteObject(task, whole, {
     change: (name) => {
-      if (name === 'ttl' || name === 'pollInterval') return REMOVED;
+      if (REPLACED.has(name)) return REMOVED;
       return name === 'status' && status !== undefined ? toBytes(JSON.stringify(status)) : undefined;
     },
     insert: () => added.map(toBytes),

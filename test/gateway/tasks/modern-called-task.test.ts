@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { flush } from '../../support/wire.js';
+import { flush, type Message } from '../../support/wire.js';
 import { related, tasking, taskOf } from './tasking.js';
 
 const GATHER_MS = 15;
@@ -71,5 +71,37 @@ describe('a tool that is called as a task only, for a client without a handshake
     clock.advance(GATHER_MS);
     expect(child.received.messages.find(({ id }) => id === 'q')?.error.code).toBe(-32603);
     expect(client.received.messages).toEqual([]);
+  });
+
+  it('is one task of the extension if the server has members of both revisions in it', async () => {
+    const { connect, child } = await tasking();
+    const client = connect();
+    const capabilities = { extensions: { 'io.modelcontextprotocol/tasks': {} } };
+    const both = {
+      pollInterval: 500,
+      pollIntervalMs: 7,
+      ttlMs: 7,
+      resultType: 'x',
+      result: 7,
+      error: 7,
+      inputRequests: 7,
+    };
+    client.modernRequest('call', 'tools/call', { name: 'a__only' }, capabilities);
+    child.answer(0, { task: { ...taskOf('t'), ...both } });
+    await flush();
+    const created: Message = client.answerTo('call')?.result;
+    expect(created).toMatchObject({ resultType: 'task', status: 'working', ttlMs: 60_000, pollIntervalMs: 500 });
+    client.modernRequest('get', 'tasks/get', { taskId: created.taskId }, capabilities);
+    await flush();
+    child.reply('tasks/get', { ...taskOf('t', 'completed'), ...both });
+    await flush();
+    child.reply('tasks/result', { content: [] });
+    await flush();
+    expect(client.answerTo('get')?.result).toMatchObject({
+      status: 'completed',
+      ttlMs: 60_000,
+      result: { content: [] },
+    });
+    for (const line of client.received.lines) expect(line).not.toContain(':7');
   });
 });
