@@ -95,16 +95,20 @@ export class ModernClient implements DownstreamClient {
   }
 
   /**
-   * Only the answer to a request can ask the client. Many servers ask for roots as soon as they are initialized, so these
-   * wait a while for a request that can.
+   * A server asks that works on no request of the client. Only the answer to a request can ask the client, and that of
+   * another server would ask a person in the name of that server. Many servers ask for roots as soon as they are
+   * initialized, so these wait a while for a request that can.
    */
   requireInput(input: InputRequest): WithdrawInput {
+    if (input.request.method !== METHODS.listRoots) {
+      input.fail(NOT_ASKING);
+      return () => {};
+    }
     let able = this.#inFlight.last;
     while (able !== undefined && !able.isInteractive) able = able.previous;
     if (able !== undefined) return able.requireInput(input);
-    const isOfRoots = input.request.method === METHODS.listRoots;
-    if (!isOfRoots || this.#parked.size >= MAX_UNANSWERED) {
-      input.fail(isOfRoots ? TOO_MANY_UNANSWERED : NOT_ASKING);
+    if (this.#parked.size >= MAX_UNANSWERED) {
+      input.fail(TOO_MANY_UNANSWERED);
       return () => {};
     }
     let withdraw: WithdrawInput = () => this.#parked.delete(input);
