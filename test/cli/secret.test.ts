@@ -39,7 +39,7 @@ describe('the command for secrets', () => {
     expect(await use('list')).toMatchObject({ names: ['KEY'], note: '' });
   });
 
-  it('keeps what another command has stored while it asked for the value', async () => {
+  it('F230: keeps what another command has stored while it asked for the value', async () => {
     const file = join(folder, 'data', 'secrets');
     const readValue = async () => {
       await use('set OTHER', 'stored meanwhile');

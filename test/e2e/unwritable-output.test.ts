@@ -21,7 +21,7 @@ describe('a command whose output cannot be written', () => {
     expect(await finished).toMatchObject({ code: 0, stderr: '' });
   });
 
-  it('does all of its work when the reader has closed its end', async () => {
+  it('F229: does all of its work when the reader has closed its end', async () => {
     const { process: child, finished } = place.start(['add', '--json', 'time', '--', 'uvx', 'time']);
     child.stdin.end();
     child.stdout.destroy();

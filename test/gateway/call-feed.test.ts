@@ -117,7 +117,7 @@ describe('the feed of calls', () => {
 });
 
 describe('a client whose name is no text', () => {
-  it('is served like any other', () => {
+  it('F223: is served like any other', () => {
     const { connect } = scriptGateway({ servers: {} });
     const clientInfo = { name: { toString: 1 }, version: '1' };
     const client = connect();

@@ -173,7 +173,7 @@ describe('a tool whose output is no object', () => {
     }
   });
 
-  it('is the same in what a server answers while it is being stopped', async () => {
+  it('F226: is the same in what a server answers while it is being stopped', async () => {
     const { legacy, ask, reply, stop } = await withServer('modern', { tools }, true);
     await ask('legacy', 1, 'tools/call', { name: 'list' });
     await ask('legacy', 2, 'tools/list');

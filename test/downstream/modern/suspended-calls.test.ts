@@ -284,7 +284,7 @@ describe('invariant 19: the number of suspended calls', () => {
 });
 
 describe('a server that asks without end', () => {
-  it('is refused while 256 of its questions wait for the answer of a call', () => {
+  it('F224: is refused while 256 of its questions wait for the answer of a call', () => {
     const peer = new ModernPeer();
     const asked = Array.from({ length: 257 }, () => elicitation());
     const result = suspend(peer, ...asked);

@@ -117,7 +117,7 @@ describe('listing all pages', () => {
     ]);
   });
 
-  it('counts the cursors, which a child can make as long as it likes', async () => {
+  it('F220: counts the cursors, which a child can make as long as it likes', async () => {
     const { asked, list } = child(...['a', 'b', 'c'].map((text) => ({ tools: [1], nextCursor: text.repeat(6) })));
     expect(await texts(list({ maxEntries: 100, maxPages: 100, maxBytes: 15 }))).toEqual([
       ...['1', '1'],

@@ -32,7 +32,7 @@ function uriOf(name: string, length: number): string {
 }
 
 describe('the subscriptions of one client', () => {
-  it('are refused beyond 4 MiB of URIs, and no server hears of more', async () => {
+  it('F221: are refused beyond 4 MiB of URIs, and no server hears of more', async () => {
     const { child, connect, subscribe } = await subscribing();
     const [client, other] = [connect(), connect()];
     expect(await subscribe(client, uriOf('1', 3 * MIB))).toMatchObject({ result: {} });

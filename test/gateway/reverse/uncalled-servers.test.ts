@@ -8,7 +8,7 @@ describe('a question of a server that works on no call, to a client without a se
   it.each([
     ['elicitation/create', { message: 'Your password?', requestedSchema: { type: 'object', properties: {} } }],
     ['sampling/createMessage', { messages: [], maxTokens: 1 }],
-  ])('fails, and is not asked as if another server did: %s', async (method, params) => {
+  ])('F218: fails, and is not asked as if another server did: %s', async (method, params) => {
     const world = scriptGateway({ servers: { a: { tools: ['t'] }, b: { tools: ['t'] } } });
     await world.startAll();
     const [asking, called] = [world.server('a').child, world.server('b').child];

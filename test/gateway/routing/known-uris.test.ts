@@ -9,7 +9,7 @@ describe('a URI that a server has mentioned', () => {
     expect([known.owner('x://0'), known.owner('x://1')]).toEqual([undefined, 'a']);
   });
 
-  it('is not remembered if it is long, as one that has the data of a picture', () => {
+  it('F219: is not remembered if it is long, as one that has the data of a picture', () => {
     const known = new KnownUris();
     const [short, long] = [8 * 1024, 8 * 1024 + 1].map((length) => 'data:image/png;base64,'.padEnd(length, 'A'));
     const content = [short, long].map((uri) => ({ type: 'resource', resource: { uri } }));

@@ -179,7 +179,7 @@ describe('a resource', () => {
     });
   });
 
-  it('whose server asks for input is not looked for at the next server, and is asked of that server again', async () => {
+  it('F228: whose server asks for input is not looked for at the next server, and is asked of that server again', async () => {
     const modern = { hasBridge: true, isModern: true };
     const servers = {
       a: { ...offering({ resources: ['x://1'] }), ...modern },

@@ -663,7 +663,7 @@ describe('with many tasks', () => {
     expect(child.asked('tasks/get')[0]?.params.taskId).toBe('first');
   });
 
-  it('one with a long id is forgotten at once, which costs it its news and nothing else', async () => {
+  it('F222: one with a long id is forgotten at once, which costs it its news and nothing else', async () => {
     const { handshake, child } = await tasking();
     const [one, other] = [handshake(), handshake()];
     const [long, short] = ['t'.repeat(1_025), 't'.repeat(1_024)];

@@ -231,7 +231,7 @@ describe('notifications of a task of a legacy server', () => {
     expect(states(other).map(({ status }) => status)).toEqual(['cancelled']);
   });
 
-  it('are not promised again for a task whose process has ended, to a client that still listens for it', async () => {
+  it('F227: are not promised again for a task whose process has ended, to a client that still listens for it', async () => {
     const { connect, server, called, listen } = await playing('legacy');
     const client = connect();
     const name = await called(client, 't');

@@ -151,7 +151,7 @@ describe('a subscription to a resource', () => {
     expect(texts().map((text) => JSON.parse(text).params.uri)).toEqual(['a:b', 'a:c']);
   });
 
-  it('reports what may have been missed if the server ends the earlier stream before the wider one is open', async () => {
+  it('F225: reports what may have been missed if the server ends the earlier stream before the wider one is open', async () => {
     const { acknowledge, subscription, listens, say, texts } = await listening();
     await acknowledge();
     await subscription('a:b');
