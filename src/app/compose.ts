@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type ApprovalPlaces, Approvals, quotedPath } from '../approvals/approvals.js';
 import type { CatalogueCache } from '../cache/catalogue-cache.js';
 import { compareConfigs, isChange } from '../config/compare.js';
@@ -24,7 +25,6 @@ import type { Composition } from './composition.js';
 import { ConfiguredServers, secretsOf } from './configured-servers.js';
 import type { StartedServers } from './head-start.js';
 import { logEvents } from './log-events.js';
-import { nextTurn } from './next-turn.js';
 import { createPlatform, type Platform } from './platform.js';
 import { createSeals } from './seal.js';
 import { ServerProcesses } from './server-processes.js';

@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { CacheFolder } from '../cache/cache-folder.js';
 import { CatalogueCache } from '../cache/catalogue-cache.js';
 import { ConfigCache } from '../cache/config-cache.js';
@@ -18,7 +19,6 @@ import { careForHeap } from './heap-care.js';
 import { keepInstructions } from './known-instructions.js';
 import { requireView } from './known-view.js';
 import type { LocalClients } from './local-clients.js';
-import { nextTurn } from './next-turn.js';
 import { Observers } from './observers.js';
 import type { Platform } from './platform.js';
 import { readConfigFile } from './read-config.js';

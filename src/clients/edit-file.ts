@@ -81,12 +81,10 @@ function comparable(data: unknown, path: readonly string[]): unknown {
   const value = plain(data);
   const servers = serversAt(value, path);
   const isEmpty = isRecord(servers) && Object.keys(servers).length === 0;
+  const withoutLast = (parent: unknown) =>
+    Object.fromEntries(Object.entries(parent ?? {}).filter(([member]) => member !== path.at(-1)));
   const rest = isEmpty ? changed(value, path.slice(0, -1), withoutLast) : value;
   return isRecord(rest) && Object.keys(rest).length === 0 ? null : rest;
-
-  function withoutLast(parent: unknown): unknown {
-    return Object.fromEntries(Object.entries(parent ?? {}).filter(([member]) => member !== path.at(-1)));
-  }
 }
 
 /** The parsers make objects with different prototypes, and none for an empty file. */

@@ -1,6 +1,7 @@
-import { realpathSync, statSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import { basename, delimiter, dirname, join, resolve } from 'node:path';
 import { readJsonFile } from '../files/json-file.js';
+import { realPath } from '../files/real-path.js';
 import { isRecord } from '../json/is-record.js';
 import type { ChildSpec } from '../supervision/child-spec.js';
 import type { Variables } from './expand.js';
@@ -99,13 +100,4 @@ function configOf(args: readonly string[], { cwd, env }: Parameters<typeof check
 
 function isFile(path: string): boolean {
   return statSync(path, { throwIfNoEntry: false })?.isFile() === true;
-}
-
-function realPath(path: string): string | undefined {
-  try {
-    return realpathSync(path);
-  } catch {
-    // The path is missing or not accessible.
-    return undefined;
-  }
 }

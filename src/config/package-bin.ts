@@ -1,7 +1,7 @@
-import { realpathSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join, sep } from 'node:path';
 import { readJsonFile } from '../files/json-file.js';
+import { realPath } from '../files/real-path.js';
 import { isRecord } from '../json/is-record.js';
 import type { PackageRequest } from '../supervision/child-spec.js';
 import type { FoundPackage } from './config.js';
@@ -156,13 +156,4 @@ function programOf(
     throw new ServerFault(`the file of the program ${chosen} is outside the folder of the package ${shown}`, reinstall);
   }
   return target;
-}
-
-function realPath(path: string): string | undefined {
-  try {
-    return realpathSync(path);
-  } catch {
-    // The path is missing or not accessible.
-    return undefined;
-  }
 }

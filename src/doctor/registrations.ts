@@ -1,8 +1,8 @@
-import { existsSync, realpathSync } from 'node:fs';
 import { dirname, isAbsolute, join, win32 } from 'node:path';
 import type { FoundCommand, FoundServer } from '../clients/found-server.js';
 import { isOurselves } from '../clients/identity.js';
 import { readJsonFile } from '../files/json-file.js';
+import { realPath } from '../files/real-path.js';
 import { isRecord } from '../json/is-record.js';
 import type { Machine } from './machine.js';
 
@@ -58,10 +58,6 @@ function versionAt(program: string): string | undefined {
 /** Also of a path of Windows in a test on another system. */
 export function isAbsolutePath(path: string): boolean {
   return isAbsolute(path) || /^[a-z]:[\\/]/i.test(path) || (path.startsWith('\\\\') && win32.isAbsolute(path));
-}
-
-function realPath(path: string): string | undefined {
-  return existsSync(path) ? realpathSync(path) : undefined;
 }
 
 export function isLoopback(url: string): boolean {

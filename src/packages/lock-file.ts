@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
-import { realpathSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { errorCode } from '../errors/error-text.js';
+import { realPath } from '../files/real-path.js';
 import { readRegularFileSync } from '../files/regular-file.js';
 import { replaceFileSync } from '../files/whole-file.js';
 import { isRecord } from '../json/is-record.js';
@@ -160,16 +160,7 @@ function writeLock(file: string, packages: ReadonlyMap<string, LockedPackage>): 
   const sorted = [...packages].sort(([one], [other]) => (one < other ? -1 : 1));
   const text = JSON.stringify({ lockVersion: LOCK_VERSION, packages: Object.fromEntries(sorted) }, undefined, 1);
   // It holds no secrets, and belongs into version control.
-  replaceFileSync(targetOf(file), `${text}\n`, { mode: 0o666, flush: true });
-}
-
-function targetOf(file: string): string {
-  try {
-    return realpathSync(file);
-  } catch {
-    // There is no file yet.
-    return file;
-  }
+  replaceFileSync(realPath(file) ?? file, `${text}\n`, { mode: 0o666, flush: true });
 }
 
 function isUnwritable(error: unknown): boolean {

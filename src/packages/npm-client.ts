@@ -1,6 +1,6 @@
-import { existsSync, realpathSync } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { delimiter, dirname, join } from 'node:path';
+import { realPath } from '../files/real-path.js';
 import { isRecord } from '../json/is-record.js';
 import { parseJson } from '../json/parse-json.js';
 import { endGroup } from '../process/end-group.js';
@@ -222,10 +222,6 @@ export function findNpm(nodePath: string, path = ''): string | undefined {
       join(folder, '..', 'lib', 'node_modules', CLI),
     ]);
   return [...besideNode, ...inPath].map(realPath).find((file) => file?.endsWith('npm-cli.js'));
-}
-
-function realPath(path: string): string | undefined {
-  return existsSync(path) ? realpathSync(path) : undefined;
 }
 
 export interface NpmRun {

@@ -1,3 +1,5 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+
 /** Where lines go. Both may fail, and take as long as they need. */
 export interface LineSink {
   /** Takes whole lines, each with its line feed. */
@@ -109,8 +111,4 @@ export class LineQueue {
     this.#gap += lines;
     this.#dropped += lines;
   }
-}
-
-function nextTurn(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve));
 }

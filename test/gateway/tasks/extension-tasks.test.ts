@@ -377,13 +377,19 @@ describe('a task of a server without a handshake, for a client that knows no suc
     expect(await poll(60_000)).toBe(2);
   });
 
-  it.each(['completed', 'failed'])('asks its client no longer once it has %s', async (status) => {
-    const { client, child, poll } = await calling();
-    await poll(2_000);
+  /** The task has asked its client for one thing. */
+  async function asking() {
+    const world = await calling();
+    await world.poll(2_000);
     const one = { method: 'elicitation/create', params: { message: '1', requestedSchema: {} } };
-    child.reply('tasks/get', stateOf('t', 'input_required', { inputRequests: { one } }));
+    world.child.reply('tasks/get', stateOf('t', 'input_required', { inputRequests: { one } }));
     await flush();
-    const [asked] = serverRequests(client);
+    const [asked] = serverRequests(world.client);
+    return { ...world, asked };
+  }
+
+  it.each(['completed', 'failed'])('asks its client no longer once it has %s', async (status) => {
+    const { client, child, poll, asked } = await asking();
     expect(withdrawn(client)).toEqual([]);
     await poll(1_000);
     child.reply('tasks/get', stateOf('t', status, { result: { content: [] } }));
@@ -393,12 +399,7 @@ describe('a task of a server without a handshake, for a client that knows no suc
   });
 
   it('F214: asks its client no longer once the call was canceled', async () => {
-    const { client, child, poll } = await calling();
-    await poll(2_000);
-    const one = { method: 'elicitation/create', params: { message: '1', requestedSchema: {} } };
-    child.reply('tasks/get', stateOf('t', 'input_required', { inputRequests: { one } }));
-    await flush();
-    const [asked] = serverRequests(client);
+    const { client, asked } = await asking();
     client.cancel('call');
     await flush();
     expect(withdrawn(client)).toEqual([asked?.id]);
