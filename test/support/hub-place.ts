@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { GatewayProcess, type StartOptions } from './gateway-process.js';
-import { killAll, processesWith, until } from './processes.js';
+import { killAll, processesWith, programsWith, until } from './processes.js';
 
 export class HubPlace {
   /** The configuration, and what the clients share. */
@@ -31,7 +31,7 @@ export class HubPlace {
 
   /** The processes of the hubs that run. */
   get hubPids(): number[] {
-    return processesWith(`hub serve --place ${this.hubs}`).map(({ pid }) => pid);
+    return programsWith(`hub serve --place ${this.hubs}`).map(({ pid }) => pid);
   }
 
   get hubPid(): number {

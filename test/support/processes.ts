@@ -22,6 +22,8 @@ export function fixture(name: string): string {
 /** A running process; zombies are not listed. */
 export interface ProcessEntry {
   readonly pid: number;
+  /** The process that has started it. */
+  readonly parent: number;
   /** Process group. */
   readonly pgid: number;
   /** The command line, with spaces between the arguments. */
@@ -31,10 +33,12 @@ export interface ProcessEntry {
 /** All running processes. Linux reports them in `/proc`, which costs a third of starting `ps`. */
 function runningProcesses(): ProcessEntry[] {
   if (process.platform === 'linux') return readdirSync('/proc').flatMap(readProcess);
-  const listing = execFileSync('ps', ['-A', '-ww', '-o', 'stat=,pid=,pgid=,args='], { encoding: 'utf8' });
-  return [...listing.matchAll(/^\s*([^\sZ]\S*)\s+(\d+)\s+(\d+)\s+(.*)$/gm)].map(([, , pid, pgid, args = '']) => {
-    return { pid: Number(pid), pgid: Number(pgid), args };
-  });
+  const listing = execFileSync('ps', ['-A', '-ww', '-o', 'stat=,pid=,ppid=,pgid=,args='], { encoding: 'utf8' });
+  return [...listing.matchAll(/^\s*([^\sZ]\S*)\s+(\d+)\s+(\d+)\s+(\d+)\s+(.*)$/gm)].map(
+    ([, , pid, parent, pgid, args = '']) => {
+      return { pid: Number(pid), parent: Number(parent), pgid: Number(pgid), args };
+    },
+  );
 }
 
 /** One entry of `/proc`: empty when the entry is not a process, or when the process has ended meanwhile. */
@@ -44,10 +48,10 @@ function readProcess(name: string): ProcessEntry[] {
   try {
     const stat = readFileSync(`/proc/${name}/stat`, 'latin1');
     // The name of the program stands in parentheses, and may hold parentheses itself.
-    const [state, , pgid] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    const [state, parent, pgid] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
     if (state === 'Z' || state === 'X') return [];
     const args = readFileSync(`/proc/${name}/cmdline`, 'utf8').replaceAll('\0', ' ').trimEnd();
-    return [{ pid, pgid: Number(pgid), args }];
+    return [{ pid, parent: Number(parent), pgid: Number(pgid), args }];
   } catch {
     return [];
   }
@@ -61,6 +65,15 @@ export function liveMembers(pgids: readonly (number | undefined)[]): ProcessEntr
 /** The running processes that have `mark` in their command line. */
 export function processesWith(mark: string): ProcessEntry[] {
   return runningProcesses().filter(({ args }) => args.includes(mark));
+}
+
+/**
+ * The same without processes that one of them has just forked: until such a process runs a program of its own, it has the
+ * command line of its parent.
+ */
+export function programsWith(mark: string): ProcessEntry[] {
+  const all = processesWith(mark);
+  return all.filter(({ parent }) => all.every(({ pid }) => pid !== parent));
 }
 
 /** The ids of the running processes that have `mark` in their command line. */
