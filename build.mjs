@@ -13,7 +13,7 @@ const STAGES = [
   // Two small files of `src/json` are there for the commands, which need nothing else of what serves.
   {
     name: 'main',
-    test: /src\/(app|cli|json)\/(main|attach|code-cache|usage-error|http-options|exit-codes|printable|suggest)\.ts$/,
+    test: /src\/(app|cli|errors|json)\/(commands\/serve\/)?(main|attach|code-cache|usage-error|http-options|exit-codes|printable|suggest)\.ts$/,
   },
   { name: 'serve', test: path('src/app/serve.ts') },
   { name: 'config', test: path('src/app/read-config.ts') },
@@ -121,7 +121,7 @@ await build({
     main: path('src/cli/main.ts'),
     serve: path('src/app/serve.ts'),
     // Runs in a thread of its own.
-    'check-thread': path('src/config/check-thread.ts'),
+    'check-thread': path('src/config/file/check-thread.ts'),
   },
   // The first two stages and these are two files, since other files may use what stands there.
   preserveEntrySignatures: 'allow-extension',

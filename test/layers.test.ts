@@ -3,13 +3,16 @@ import { dirname, join, relative, sep } from 'node:path';
 import { describe, expect, it } from 'vitest';
 
 /**
- * Which folders a folder may import, two levels deep. `node` stands for Node's own modules, `npm:x` for a package, `.` for
+ * Which folders a folder may import. `node` stands for Node's own modules, `npm:x` for a package, `.` for
  * the files at the root of `src`. A folder may always import itself. What is not listed is forbidden: a new arrow is a
  * decision, not an accident.
  */
 const TEXT = ['json', 'jsonrpc', 'mcp'];
 const BASE = [...TEXT, 'timing', 'errors'];
 const PORTS = ['downstream', 'upstream', 'observe/events'];
+const COMMANDS = ['serve', 'hub', 'calls', 'clients', 'packages', 'config', 'doctor'];
+const MODERN = ['downstream/modern', 'downstream/modern/input', 'downstream/modern/listen'];
+const CONFIG = ['config/schema', 'config/file', 'config/resolve'];
 /** The folders of the gateway's middle from the ground up: each may import those before it. */
 const MIDDLE = ['catalog', 'dispatch', 'registry', 'routing', 'tasks', 'reverse', 'status'].map(
   (name) => `gateway/${name}`,
@@ -21,18 +24,18 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   timing: [],
   jsonrpc: ['json'],
   mcp: ['json', 'jsonrpc'],
-  errors: ['jsonrpc', 'codes', 'observe/events'],
+  errors: ['jsonrpc', 'observe/events'],
   // The event bus knows the shapes of messages and of supervision, so that everybody may publish.
   'observe/events': ['json', 'supervision'],
-  // The stable codes of findings and failures, as data.
-  codes: [],
   // Bytes.
   io: ['json', 'jsonrpc', 'timing'],
   'io/streams': ['io', 'json', 'jsonrpc', 'node'],
   // The clients before us.
-  downstream: [...TEXT, 'timing', 'codes', 'io', 'upstream'],
+  downstream: [...TEXT, 'timing', 'errors', 'io', 'upstream'],
   'downstream/legacy': [...BASE, 'io', 'downstream', 'upstream'],
-  'downstream/modern': [...BASE, 'io', 'downstream', 'upstream'],
+  'downstream/modern': [...BASE, 'io', 'downstream', ...MODERN, 'upstream'],
+  'downstream/modern/input': [...BASE, 'io', 'downstream', ...MODERN, 'upstream'],
+  'downstream/modern/listen': [...BASE, 'io', 'downstream', ...MODERN, 'upstream'],
   'downstream/stdio': [...TEXT, 'timing', 'errors', 'io', 'io/streams', 'downstream', 'node'],
   'downstream/http': [...BASE, 'io', 'io/streams', 'downstream', 'observe/events', 'node', 'npm:fastify'],
   // The servers behind us.
@@ -60,58 +63,52 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   // What runs and keeps servers.
   supervision: ['timing'],
   files: ['json', 'timing', 'errors', 'node', 'npm:chokidar'],
-  process: ['json', 'timing', 'errors', 'files', 'supervision', 'node', 'npm:cross-spawn', 'npm:execa'],
+  process: ['json', 'timing', 'errors', 'state', 'supervision', 'node', 'npm:cross-spawn', 'npm:execa'],
   observe: ['json', 'timing', 'errors', 'observe/events', 'node', 'npm:pino'],
-  config: ['json', 'errors', 'files', 'supervision', 'gateway/dispatch', 'node', 'npm:semver', 'npm:yaml', 'npm:zod'],
-  cache: ['json', 'timing', 'mcp', 'files', 'config', 'supervision', 'upstream', 'gateway/catalog', '.', 'node'],
-  approvals: ['json', 'timing', 'files', 'config', 'cache', 'observe', 'gateway/catalog', 'node'],
-  packages: ['json', 'timing', 'errors', 'supervision', 'process', 'files', 'config', 'observe', 'node', 'npm:semver'],
+  'config/schema': [...CONFIG, 'json', 'npm:zod'],
+  'config/file': [...CONFIG, 'json', 'errors', 'files', 'supervision', 'node', 'npm:yaml', 'npm:zod'],
+  'config/resolve': [...CONFIG, 'json', 'files', 'supervision', 'gateway/dispatch', 'node', 'npm:semver'],
+  'config/edit': [...CONFIG, 'json', 'errors', 'files', 'node', 'npm:yaml'],
+  // Everything on disk that survives a run.
+  state: [
+    ...['json', 'timing', 'errors', 'mcp', 'files', 'supervision', 'upstream', 'process', 'observe'],
+    ...['config/file', 'config/resolve', 'gateway', 'gateway/catalog', '.', 'node'],
+  ],
+  packages: [
+    ...['json', 'timing', 'errors', 'supervision', 'process', 'files', 'config/resolve', 'state', 'observe'],
+    ...['node', 'npm:semver'],
+  ],
   // One set of servers for many clients.
-  hub: ['errors', 'node'],
-  'hub/attach': ['codes', 'json', 'errors', 'io', 'io/streams', 'hub', 'node'],
+  hub: ['errors', 'timing', 'config/resolve', 'gateway/status', 'node'],
+  'hub/attach': ['json', 'errors', 'io', 'io/streams', 'hub', 'packages', '.', 'node'],
   'hub/server': [...TEXT, 'timing', 'io', 'io/streams', 'downstream', 'downstream/stdio', 'hub', 'node'],
-  // The programs before us, and the files in which they keep their servers.
-  clients: ['json', 'errors', 'files', 'node', 'npm:jsonc-parser', 'npm:smol-toml', 'npm:yaml'],
-  // Editing the configuration, and what can be taken into it.
-  'config-edit': ['json', 'errors', 'files', 'config', 'node', 'npm:yaml'],
-  import: ['json', 'errors', 'config', 'config-edit', 'clients', 'observe', 'node'],
-  // What passed, kept and played again.
-  record: ['json', 'errors', 'io', 'gateway', 'observe', 'node'],
-  replay: ['json', 'jsonrpc', 'mcp', 'observe', 'record', 'node'],
+  // The programs before us: the files in which they keep their servers, and taking those servers over.
+  'clients/files': ['json', 'errors', 'files', 'node', 'npm:jsonc-parser', 'npm:smol-toml', 'npm:yaml'],
+  'clients/import': [...CONFIG, 'config/edit', 'json', 'errors', 'clients/files', 'observe', 'node'],
+  // Messages that passed, kept and played again.
+  record: ['json', 'jsonrpc', 'mcp', 'errors', 'io', 'gateway', 'observe', 'node'],
   // What can be wrong on this machine. Each check gets what it needs; the command line hands it in.
   doctor: [
-    ...[
-      'codes',
-      'json',
-      'errors',
-      'mcp',
-      'files',
-      'config',
-      'clients',
-      'packages',
-      'process',
-      'observe',
-      'supervision',
-    ],
-    ...['hub', 'gateway/status', 'node', 'npm:semver'],
+    ...['json', 'errors', 'mcp', 'files', 'config/file', 'config/resolve', 'clients/files', 'packages', 'process'],
+    ...['observe', 'state', 'supervision', 'hub', 'gateway/status', 'node', 'npm:semver'],
   ],
   // The composition root and the command line.
   app: ['*'],
   cli: ['*'],
   'cli/commands': ['*'],
-  'cli/watch': ['*'],
+  ...Object.fromEntries(COMMANDS.map((group) => [`cli/commands/${group}`, ['*']])),
   '.': ['node'],
 };
 /** Packages and folders that single gateway folders need besides. */
 const EXTRA: Readonly<Record<string, readonly string[]>> = {
   'gateway/dispatch': ['upstream/health', 'npm:p-queue'],
-  'gateway/status': ['codes', 'upstream/health', 'npm:@modelcontextprotocol/sdk'],
+  'gateway/status': ['upstream/health', 'npm:@modelcontextprotocol/sdk'],
 };
 
 /** Folders that know neither the platform nor the time: everything they need is handed to them. */
 const PURE = [
   ...['json', 'timing', 'jsonrpc', 'mcp', 'errors', 'observe/events', 'io', 'downstream', 'downstream/legacy'],
-  'downstream/modern',
+  ...MODERN,
   ...['upstream', 'upstream/health', 'upstream/legacy', 'upstream/modern', 'supervision', 'gateway', ...MIDDLE],
 ];
 const PURE_FILES = ['stdio-bridge.ts', 'incoming-requests.ts'].map((file) => join('upstream', 'stdio', file));
@@ -196,10 +193,9 @@ function specifiersOf(file: string): string[] {
   return [...read(file).matchAll(IMPORT)].map(([, specifier = '']) => specifier);
 }
 
-/** The first two levels of the file's path; `.` at the root. */
+/** The folder of a file; `.` at the root. */
 function folderOf(file: string): string {
-  const folders = file.split(sep).slice(0, -1);
-  return folders.length === 0 ? '.' : folders.slice(0, 2).join('/');
+  return file.split(sep).slice(0, -1).join('/') || '.';
 }
 
 function read(file: string): string {

@@ -1,4 +1,4 @@
-import type { Config } from '../config/config.js';
+import type { Config } from '../config/resolve/config.js';
 import type { ConfigFacts } from '../gateway/status/status-facts.js';
 import type { Clock } from '../timing/clock.js';
 

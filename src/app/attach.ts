@@ -1,4 +1,5 @@
-import { readConfigText } from '../config/find-config.js';
+import { readConfigText } from '../config/file/find-config.js';
+import { EXIT } from '../errors/exit-codes.js';
 import { attachClient, type Upstream } from '../hub/attach/attach-client.js';
 import { findHub } from '../hub/attach/find-hub.js';
 import { startHub } from '../hub/attach/start-hub.js';
@@ -9,11 +10,10 @@ import type { Hello } from '../hub/wire.js';
 import { type ByteReader, copyInto } from '../io/byte-reader.js';
 import { FAMILY_PREFIX } from '../process/family-prefix.js';
 import { isInherited } from '../process/inherited-variables.js';
+import { userDataFolder, userHubsFolder } from '../state/user-files.js';
 import { VERSION } from '../version.js';
 import { ConfigPlace } from './config-place.js';
-import { EXIT } from './exit-codes.js';
 import type { GlobalOptions } from './global-options.js';
-import { userDataFolder, userHubsFolder } from './user-files.js';
 
 /** `undefined` if the client was served; otherwise why it was not. Nothing was read from stdin then. */
 export type NotAttached = { readonly because: string | undefined } | undefined;
@@ -47,7 +47,10 @@ export async function attach(options: GlobalOptions): Promise<NotAttached> {
   const { connection } = found;
   // Of another version, which happens once for each update.
   if (connection.version !== VERSION)
-    void import('./succeed-hub.js').then(({ succeedOlder }) => succeedOlder(folder, connection, start), goOn);
+    void import('../hub/attach/succeed-hub.js').then(
+      ({ succeedOlder }) => succeedOlder(folder, connection, start),
+      goOn,
+    );
   const leave = () => process.exit(0);
   for (const signal of SIGNALS) process.once(signal, leave);
   await attachClient({

@@ -1,10 +1,10 @@
-import type { Approvals } from '../approvals/approvals.js';
-import type { ConfigChanges } from '../config/compare.js';
-import type { Config } from '../config/config.js';
+import type { ConfigChanges } from '../config/resolve/compare.js';
+import type { Config } from '../config/resolve/config.js';
 import type { CallFeed } from '../gateway/call-feed.js';
 import type { Gateway } from '../gateway/gateway.js';
 import type { StatusFacts } from '../gateway/status/status-facts.js';
 import type { KnownSecrets } from '../observe/redact.js';
+import type { Approvals } from '../state/approvals.js';
 import type { StopLadder } from '../supervision/launcher.js';
 import type { Platform } from './platform.js';
 

@@ -1,5 +1,5 @@
 import { homedir } from 'node:os';
-import { findConfigFile } from '../config/find-config.js';
+import { findConfigFile } from '../config/file/find-config.js';
 import type { GlobalOptions } from './global-options.js';
 
 /**

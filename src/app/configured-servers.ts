@@ -1,12 +1,12 @@
-import type { Approvals } from '../approvals/approvals.js';
-import { changeOf, type ServerChange } from '../config/compare.js';
-import type { Config, Origin, ServerConfig } from '../config/config.js';
-import { variantOf } from '../config/variant.js';
+import { changeOf, type ServerChange } from '../config/resolve/compare.js';
+import type { Config, Origin, ServerConfig } from '../config/resolve/config.js';
+import { variantOf } from '../config/resolve/variant.js';
 import { createToolPolicy } from '../gateway/catalog/tool-policy.js';
 import { ToolShaping } from '../gateway/catalog/tool-shaping.js';
 import type { BackendRules } from '../gateway/registry/backend-options.js';
 import type { Logger } from '../observe/logger.js';
 import type { SecretSource } from '../observe/secret-values.js';
+import type { Approvals } from '../state/approvals.js';
 
 /** What another configuration changes for the clients of one origin. */
 export interface ServerChanged {

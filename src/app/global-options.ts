@@ -1,7 +1,7 @@
 import { errorCode } from '../errors/error-text.js';
+import { UsageError } from '../errors/usage-error.js';
 import { createLogger, type PreparedLogger } from '../observe/logger.js';
 import { KnownSecrets } from '../observe/redact.js';
-import { UsageError } from './usage-error.js';
 
 /** The options of every command. */
 export interface GlobalOptions {

@@ -1,12 +1,12 @@
-import type { Config, Origin } from '../config/config.js';
-import { isInView } from '../config/views.js';
+import type { Config, Origin } from '../config/resolve/config.js';
+import { isInView } from '../config/resolve/views.js';
 import { OrphanGuard } from '../process/orphan-guard.js';
+import { runFolder } from '../state/user-files.js';
 import type { StopLadder } from '../supervision/launcher.js';
 import type { Clock } from '../timing/clock.js';
 import { HeadStart } from '../upstream/stdio/head-start.js';
 import type { ConfigPlace } from './config-place.js';
 import { readPlainConfig } from './read-config.js';
-import { runFolder } from './user-files.js';
 
 type Log = ConstructorParameters<typeof OrphanGuard>[0]['logger'];
 

@@ -1,13 +1,13 @@
 import { delimiter, dirname, isAbsolute } from 'node:path';
 import { movePredecessors } from '../hub/attach/control-client.js';
 import { hubLog } from '../hub/attach/start-hub.js';
+import { HubLife } from '../hub/hub-life.js';
 import { numberOf } from '../hub/place.js';
 import { type ControlCommands, serveControl } from '../hub/server/control-connection.js';
 import { HubListener, removeLeftovers } from '../hub/server/hub-listener.js';
 import { withFolders } from '../hub/server/search-path.js';
 import { VERSION } from '../version.js';
 import type { GlobalOptions } from './global-options.js';
-import { HubLife } from './hub-life.js';
 import { createPlatform } from './platform.js';
 import { type RunningHub, serveHub } from './serve-hub.js';
 
@@ -23,7 +23,12 @@ export interface HubProcessOptions {
  * cache. Left out is what is large and only reads some configurations: such a change has no effect then.
  */
 async function loadRest(commands: () => Promise<unknown>): Promise<void> {
-  const own = [commands(), import('./drain-client.js'), import('./record-to.js'), import('../config/read-secrets.js')];
+  const own = [
+    commands(),
+    import('./drain-client.js'),
+    import('./record-to.js'),
+    import('../config/resolve/read-secrets.js'),
+  ];
   await Promise.allSettled([...own, import('opossum'), import('p-queue')]);
 }
 

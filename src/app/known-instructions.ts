@@ -1,16 +1,16 @@
-import type { CacheFolder } from '../cache/cache-folder.js';
-import { type CachedInstructions, readInstructions, writeInstructions } from '../cache/instructions-cache.js';
-import { readConfigText } from '../config/find-config.js';
-import { checksumOf, stateOf } from '../config/stamp.js';
+import { readConfigText } from '../config/file/find-config.js';
+import { checksumOf, stateOf } from '../config/file/stamp.js';
 import { withoutRelayed } from '../downstream/declared-capabilities.js';
 import type { ClientFacts, GatewayDescription } from '../downstream/port.js';
 import { privateFile, readRegularFileSync } from '../files/regular-file.js';
 import { ABOUT } from '../gateway/about.js';
 import type { PendingGateway } from '../gateway/pending-gateway.js';
+import type { CacheFolder } from '../state/cache-folder.js';
+import { type CachedInstructions, readInstructions, writeInstructions } from '../state/instructions-cache.js';
+import { instructionsFolder, sealFile } from '../state/user-files.js';
 import { Debounce } from '../timing/debounce.js';
 import type { Composition } from './composition.js';
 import type { ConfigPlace } from './config-place.js';
-import { instructionsFolder, sealFile } from './user-files.js';
 
 /**
  * What a client learns that connects before the configuration is read: the instructions and the capabilities that such a

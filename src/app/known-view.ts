@@ -1,6 +1,6 @@
-import type { Config } from '../config/config.js';
+import type { Config } from '../config/resolve/config.js';
+import { UsageError } from '../errors/usage-error.js';
 import { didYouMean, suggest } from '../json/suggest.js';
-import { UsageError } from './usage-error.js';
 
 /** Throws a `UsageError` if the command line names a view that the configuration does not have. */
 export function requireView({ gateway, file }: Config, view: string | undefined): void {

@@ -1,4 +1,4 @@
-import type { Config, Origin } from '../config/config.js';
+import type { Config, Origin } from '../config/resolve/config.js';
 import type { ServiceFacts } from '../gateway/status/status-facts.js';
 import type { PreparedLogger } from '../observe/logger.js';
 import type { Composition } from './composition.js';

@@ -1,4 +1,4 @@
-import type { Config } from '../config/config.js';
+import type { Config } from '../config/resolve/config.js';
 import type { GlobalOptions } from './global-options.js';
 import type { RecordingContext } from './record-to.js';
 

@@ -1,6 +1,6 @@
-import type { CatalogueCacheEntry } from '../cache/catalogue-cache.js';
 import type { Backend } from '../gateway/registry/backend.js';
 import type { Logger } from '../observe/logger.js';
+import type { CatalogueCacheEntry } from '../state/catalogue-cache.js';
 
 /** Makes a backend offer the cached catalogue of its server, before the server runs. Resolves with whether it does. */
 export async function offerCached(

@@ -1,19 +1,19 @@
 import { resolve } from 'node:path';
-import type { CheckedFile, CheckedFileCache } from '../config/checked-file.js';
-import type { Config, Origin } from '../config/config.js';
-import { ConfigError } from '../config/config-error.js';
-import { textsOf } from '../config/entry-texts.js';
-import { secretNamesIn } from '../config/expand.js';
-import { readConfigText } from '../config/find-config.js';
-import { checkQuickly } from '../config/quick-check.js';
-import { type LoadOptions, resolveConfig } from '../config/resolve-config.js';
-import { checksumOf, stateOf } from '../config/stamp.js';
+import type { CheckedFile, CheckedFileCache } from '../config/file/checked-file.js';
+import { ConfigError } from '../config/file/config-error.js';
+import { readConfigText } from '../config/file/find-config.js';
+import { checkQuickly } from '../config/file/quick-check.js';
+import { checksumOf, stateOf } from '../config/file/stamp.js';
+import type { Config, Origin } from '../config/resolve/config.js';
+import { textsOf } from '../config/resolve/entry-texts.js';
+import { secretNamesIn } from '../config/resolve/expand.js';
+import { type LoadOptions, resolveConfig } from '../config/resolve/resolve-config.js';
 import { installedPackages } from '../packages/installed-packages.js';
 import { serverNode } from '../process/server-node.js';
+import { packageFolders, secretFile } from '../state/user-files.js';
 import { OWN_FOLDER } from '../version.js';
 import { ConfigPlace } from './config-place.js';
 import type { GlobalOptions } from './global-options.js';
-import { packageFolders, secretFile } from './user-files.js';
 
 /** Finds and reads the configuration, as `readConfigFile` does. Throws a `ConfigError` when there is none. */
 export async function readConfig(options: GlobalOptions, ...rest: ReadOptions): Promise<Config> {
@@ -54,7 +54,7 @@ async function configWithSecrets(
   const checked = await checkedFile(file, text, checkedFiles);
   const names = secretNamesIn(checked.servers.flatMap(({ entry }) => textsOf(entry)));
   if (names.length === 0) return resolved(file, checked, origin);
-  const { readSecrets } = await import('../config/read-secrets.js');
+  const { readSecrets } = await import('../config/resolve/read-secrets.js');
   const places = { configFile: resolve(file), secretFile: secretFile(), env: process.env };
   return resolved(file, checked, origin, await readSecrets(names, checked, places));
 }
@@ -97,11 +97,11 @@ async function checkedFile(file: string, text: string, cache: CheckedFileCache |
 }
 
 async function checkSmall(text: string, file: string): Promise<CheckedFile> {
-  const { checkFile } = await import('../config/check-file.js');
+  const { checkFile } = await import('../config/file/check-file.js');
   return checkFile(text, file);
 }
 
 async function checkLarge(text: string, file: string): Promise<CheckedFile> {
-  const { checkInThread } = await import('../config/check-in-thread.js');
+  const { checkInThread } = await import('../config/file/check-in-thread.js');
   return await checkInThread(text, file);
 }

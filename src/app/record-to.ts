@@ -1,14 +1,14 @@
 import { createHash } from 'node:crypto';
-import type { Config } from '../config/config.js';
+import type { Config } from '../config/resolve/config.js';
 import { LATEST_LEGACY_REVISION } from '../mcp/revisions.js';
 import type { Redact } from '../observe/redact.js';
 import { CallLog, openCallFile } from '../record/call-log.js';
 import { serverOf } from '../record/format.js';
 import { Recorder, type RecorderOptions } from '../record/recorder.js';
 import { createRecording, DEFAULT_MAX_BYTES, largestMessage } from '../record/recording-file.js';
+import { callLogFile } from '../state/user-files.js';
 import { VERSION } from '../version.js';
 import type { Composition } from './composition.js';
-import { callLogFile } from './user-files.js';
 
 /** What is recorded, and where it is said that a file cannot be written. */
 export interface RecordingContext {

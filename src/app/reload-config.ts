@@ -1,10 +1,10 @@
 import { homedir } from 'node:os';
 import { isDeepStrictEqual } from 'node:util';
-import type { CheckedFileCache } from '../config/checked-file.js';
-import type { Config, Origin } from '../config/config.js';
-import { ConfigError } from '../config/config-error.js';
-import { candidateFiles } from '../config/find-config.js';
-import { stateOf } from '../config/stamp.js';
+import type { CheckedFileCache } from '../config/file/checked-file.js';
+import { ConfigError } from '../config/file/config-error.js';
+import { candidateFiles } from '../config/file/find-config.js';
+import { stateOf } from '../config/file/stamp.js';
+import type { Config, Origin } from '../config/resolve/config.js';
 import type { FileWatch } from '../files/watch-files.js';
 import type { Logger } from '../observe/logger.js';
 import { timed } from '../timing/work-time.js';

@@ -1,15 +1,15 @@
 import { readFileSync } from 'node:fs';
 import { errorMessage } from '../errors/error-text.js';
+import { UsageError } from '../errors/usage-error.js';
 import { type HubControl, type NoControl, openControl } from '../hub/attach/control-client.js';
 import { hubLog } from '../hub/attach/start-hub.js';
 import type { Claim } from '../hub/claim.js';
 import { allHubFolders, hubFiles, hubNumbers, latestHub } from '../hub/place.js';
+import { userHubsFolder } from '../state/user-files.js';
 import { VERSION } from '../version.js';
 import { folderOfHub, hubStarter } from './attach.js';
 import { ConfigPlace } from './config-place.js';
 import type { GlobalOptions } from './global-options.js';
-import { UsageError } from './usage-error.js';
-import { userHubsFolder } from './user-files.js';
 
 /** Where the hub of a configuration is, whether it runs or not. */
 export interface HubSite {

@@ -1,18 +1,27 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { CacheFolder } from '../cache/cache-folder.js';
-import { CatalogueCache } from '../cache/catalogue-cache.js';
-import { ConfigCache } from '../cache/config-cache.js';
-import { MAX_INSTRUCTIONS_FILE_BYTES } from '../cache/instructions-cache.js';
-import type { CheckedFileCache } from '../config/checked-file.js';
-import type { Config } from '../config/config.js';
-import { ConfigError } from '../config/config-error.js';
+import type { CheckedFileCache } from '../config/file/checked-file.js';
+import { ConfigError } from '../config/file/config-error.js';
+import type { Config } from '../config/resolve/config.js';
 import type { HttpTransport } from '../downstream/http/server.js';
+import { EXIT } from '../errors/exit-codes.js';
 import type { PendingGateway } from '../gateway/pending-gateway.js';
 import type { Logger } from '../observe/logger.js';
+import { CacheFolder } from '../state/cache-folder.js';
+import { CatalogueCache } from '../state/catalogue-cache.js';
+import { ConfigCache } from '../state/config-cache.js';
+import { MAX_INSTRUCTIONS_FILE_BYTES } from '../state/instructions-cache.js';
+import { readSealKey, readSealSecret, type SealSecret } from '../state/seal.js';
+import {
+  approvalPlaces,
+  catalogueFolder,
+  checkedFolder,
+  instructionsFolder,
+  packageFolders,
+  runFolder,
+} from '../state/user-files.js';
 import { compose } from './compose.js';
 import type { Composition } from './composition.js';
 import type { ConfigPlace } from './config-place.js';
-import { EXIT } from './exit-codes.js';
 import { type GlobalOptions, openLog } from './global-options.js';
 import type { StartedServers } from './head-start.js';
 import { careForHeap } from './heap-care.js';
@@ -24,16 +33,7 @@ import type { Platform } from './platform.js';
 import { readConfigFile } from './read-config.js';
 import { logConfig, reloadOnChange } from './reload-config.js';
 import { runToEnd } from './run-to-end.js';
-import { readSealKey, readSealSecret, type SealSecret } from './seal.js';
 import type { HttpSettings, ServeHttpOptions } from './serve-http.js';
-import {
-  approvalPlaces,
-  catalogueFolder,
-  checkedFolder,
-  instructionsFolder,
-  packageFolders,
-  runFolder,
-} from './user-files.js';
 
 /** What is set up before the configuration is read, and the settings of the HTTP transport, which opens after that. */
 interface ClientSide {
@@ -227,7 +227,7 @@ async function usableConfig(
   } catch (error) {
     if (!(error instanceof ConfigError) || local?.isAttached !== true) throw error;
     logger.error({ code: error.code }, error.report);
-    const { emptyConfig } = await import('../config/empty-config.js');
+    const { emptyConfig } = await import('../config/resolve/empty-config.js');
     return { config: emptyConfig(error.file), fault: error.report };
   }
 }

@@ -1,18 +1,18 @@
-import type { HttpConfig } from '../config/config.js';
+import type { HttpConfig } from '../config/resolve/config.js';
 import { HttpBindError, literal } from '../downstream/http/bind.js';
 import { createHttpClients } from '../downstream/http/http-client.js';
 import { type HttpTransport, openHttpTransport } from '../downstream/http/server.js';
 import { errorCode } from '../errors/error-text.js';
+import { UsageError } from '../errors/usage-error.js';
 import { readRegularFile } from '../files/regular-file.js';
-import { readOrCreateToken, TokenFileError } from '../files/token-file.js';
 import type { Logger } from '../observe/logger.js';
+import { readOrCreateToken, TokenFileError } from '../state/token-file.js';
+import { tokenFile } from '../state/user-files.js';
 import { IDENTITY } from '../version.js';
 import { createEraChooser } from './choose-era.js';
 import type { Composition } from './composition.js';
 import { logHttpEvents } from './log-events.js';
-import { noteFront } from './note-front.js';
-import { UsageError } from './usage-error.js';
-import { tokenFile } from './user-files.js';
+import { noteFront } from './note-http-gateway.js';
 
 /** The HTTP options of the command line. */
 export interface HttpSettings {

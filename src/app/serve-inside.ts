@@ -1,9 +1,9 @@
 import type { Duplex } from 'node:stream';
+import { HubLife } from '../hub/hub-life.js';
 import type { Hello } from '../hub/wire.js';
 import { type ByteReader, copyInto } from '../io/byte-reader.js';
 import { endProcess } from './end-process.js';
 import type { GlobalOptions } from './global-options.js';
-import { HubLife } from './hub-life.js';
 import { createPlatform } from './platform.js';
 import { serveHub } from './serve-hub.js';
 

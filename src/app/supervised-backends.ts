@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { CatalogueCache, CatalogueCacheEntry } from '../cache/catalogue-cache.js';
-import type { Config, Origin, ServerConfig } from '../config/config.js';
+import type { Config, Origin, ServerConfig } from '../config/resolve/config.js';
 import { withErrorBoundary } from '../errors/error-boundary.js';
 import { loadQueue } from '../gateway/dispatch/concurrency-limit.js';
 import { Backend, type ListenerFor } from '../gateway/registry/backend.js';
@@ -13,6 +12,7 @@ import type { KnownSecrets } from '../observe/redact.js';
 import { ChildInstaller } from '../packages/child-installer.js';
 import type { PackagePlaces } from '../packages/installed-packages.js';
 import type { PackageInstaller } from '../packages/package-installer.js';
+import type { CatalogueCache, CatalogueCacheEntry } from '../state/catalogue-cache.js';
 import type { ChildSpec } from '../supervision/child-spec.js';
 import type { StopLadder } from '../supervision/launcher.js';
 import { Supervisor } from '../supervision/supervisor.js';

@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util';
 import { Help, type Option } from 'commander';
-import { UsageError } from '../app/usage-error.js';
+import { UsageError } from '../errors/usage-error.js';
 import { didYouMean, suggest } from '../json/suggest.js';
 import type { CliCommand } from './command.js';
 import { placeholders } from './command-help.js';

@@ -1,6 +1,6 @@
 import { Command } from 'commander';
 import type { GlobalOptions } from '../app/global-options.js';
-import { UsageError } from '../app/usage-error.js';
+import { UsageError } from '../errors/usage-error.js';
 import { setQuiet } from './output.js';
 
 /** What a command gets when it runs. */

@@ -1,7 +1,7 @@
 import type { GlobalOptions } from '../app/global-options.js';
 import { readConfig } from '../app/read-config.js';
-import { catalogueFolder } from '../app/user-files.js';
-import { cachedToolNames } from '../cache/cached-tool-names.js';
+import { cachedToolNames } from '../state/cached-tool-names.js';
+import { catalogueFolder } from '../state/user-files.js';
 import type { Names } from './completion.js';
 
 /** Servers of the configuration, and tools that they listed in an earlier run. Without a configuration there are none. */

@@ -1,11 +1,11 @@
 import { parseArgs } from 'node:util';
 import { attach } from '../app/attach.js';
-import { cacheCompiledCode } from '../app/code-cache.js';
 import { endProcess } from '../app/end-process.js';
 import type { GlobalOptions } from '../app/global-options.js';
-import { codeCacheFolder } from '../app/user-files.js';
+import { codeCacheFolder } from '../state/user-files.js';
 import { VERSION } from '../version.js';
-import { HTTP_OPTIONS, type HttpValues, readTransports } from './http-options.js';
+import { cacheCompiledCode } from './code-cache.js';
+import { HTTP_OPTIONS, type HttpValues, readTransports } from './commands/serve/http-options.js';
 
 // A client waits while this loads, so only the way to the hub is imported statically; the rest is loaded on demand. All
 // commands but serving are in `program.ts`, which is loaded with a library for command lines.
@@ -52,12 +52,12 @@ async function run(args: string[]): Promise<number> {
     view: values.view,
   };
   if (command === 'hub serve') {
-    const { serveAsHub } = await import('./hub.js');
+    const { serveAsHub } = await import('./commands/hub/hub.js');
     return await serveAsHub(settings, values.place ?? '');
   }
   if (values.record === undefined && values.max === undefined)
     return await serveOrAttach(settings, values, values['no-hub'] === true);
-  const { recordingOptions } = await import('./recording.js');
+  const { recordingOptions } = await import('./commands/calls/recording.js');
   return await serveOrAttach({ ...settings, ...recordingOptions(values) }, values, true);
 }
 

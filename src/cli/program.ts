@@ -1,5 +1,5 @@
 import { CommanderError } from 'commander';
-import { UsageError } from '../app/usage-error.js';
+import { UsageError } from '../errors/usage-error.js';
 import { VERSION } from '../version.js';
 import { CliCommand, type DefineCommand } from './command.js';
 import { helpText } from './command-help.js';

@@ -1,6 +1,6 @@
-import { EXIT } from '../app/exit-codes.js';
-import { UsageError } from '../app/usage-error.js';
-import { ConfigError } from '../config/config-error.js';
+import { ConfigError } from '../config/file/config-error.js';
+import { EXIT } from '../errors/exit-codes.js';
+import { UsageError } from '../errors/usage-error.js';
 import { createRedactor } from '../observe/redact.js';
 import { tell } from './output.js';
 

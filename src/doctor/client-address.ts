@@ -1,5 +1,5 @@
 import { connect } from 'node:net';
-import type { FoundRemote } from '../clients/found-server.js';
+import type { FoundRemote } from '../clients/files/found-server.js';
 import { isRecord } from '../json/is-record.js';
 import { parseJson } from '../json/parse-json.js';
 import { type Finding, finding } from './finding.js';

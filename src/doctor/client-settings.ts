@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { parseFile } from '../clients/parse-file.js';
+import { parseFile } from '../clients/files/parse-file.js';
 import { isRecord } from '../json/is-record.js';
 import { type Finding, finding } from './finding.js';
 import { type Machine, variableOf } from './machine.js';

@@ -1,4 +1,4 @@
-import type { FoundCommand } from '../clients/found-server.js';
+import type { FoundCommand } from '../clients/files/found-server.js';
 import { isRecord } from '../json/is-record.js';
 import { parseJson } from '../json/parse-json.js';
 import { systemClock } from '../observe/system-clock.js';

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import type { FoundCommand, FoundServer, FoundServers } from '../clients/found-server.js';
+import type { FoundCommand, FoundServer, FoundServers } from '../clients/files/found-server.js';
 import { checkAddress } from './client-address.js';
 import { type Finding, finding } from './finding.js';
 import type { Machine } from './machine.js';

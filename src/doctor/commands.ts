@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
-import type { ServerConfig } from '../config/config.js';
+import type { ServerConfig } from '../config/resolve/config.js';
 import type { ChildSpec } from '../supervision/child-spec.js';
 import { findCommand, interpreterOf } from './find-command.js';
 import { type Finding, finding } from './finding.js';

@@ -1,9 +1,9 @@
 import { existsSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
-import type { Code } from '../codes/codes.js';
-import type { Config } from '../config/config.js';
-import { type ConfigError, type ConfigErrorCode, formatProblem } from '../config/config-error.js';
-import { candidateFiles } from '../config/find-config.js';
+import { type ConfigError, type ConfigErrorCode, formatProblem } from '../config/file/config-error.js';
+import { candidateFiles } from '../config/file/find-config.js';
+import type { Config } from '../config/resolve/config.js';
+import type { Code } from '../errors/codes.js';
 import { counted, type Finding, finding } from './finding.js';
 import type { Machine } from './machine.js';
 

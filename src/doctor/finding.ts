@@ -1,5 +1,5 @@
-import type { Level } from '../codes/code-entry.js';
-import { CODES, type Code } from '../codes/codes.js';
+import type { Level } from '../errors/code-entry.js';
+import { CODES, type Code } from '../errors/codes.js';
 
 /** One line of the doctor: what a check has found. */
 export interface Finding {

@@ -1,5 +1,5 @@
-import { isOurselves } from '../clients/identity.js';
-import type { ServerConfig } from '../config/config.js';
+import { isOurselves } from '../clients/files/identity.js';
+import type { ServerConfig } from '../config/resolve/config.js';
 import type { CommandLine } from '../process/command-lines.js';
 import { type Finding, finding } from './finding.js';
 import type { Machine } from './machine.js';

@@ -1,4 +1,4 @@
-import type { ServerConfig } from '../config/config.js';
+import type { ServerConfig } from '../config/resolve/config.js';
 import { isRecord } from '../json/is-record.js';
 import { lockKey, openLockFile, openStore, type PackagePlaces } from '../packages/installed-packages.js';
 import { type LockedPackage, LockFileError } from '../packages/lock-file.js';

@@ -1,7 +1,7 @@
 import { rm } from 'node:fs/promises';
 import { findFamily } from '../process/find-family.js';
 import { hostIdentity, identify, isRunning } from '../process/process-identity.js';
-import { type FoundRun, findRuns } from '../process/run-file.js';
+import { type FoundRun, findRuns } from '../state/run-file.js';
 import { type Finding, finding } from './finding.js';
 
 /** Run files of gateways that were killed, and servers that outlived them. `sweep` ends the processes that carry Trunkline's mark. */

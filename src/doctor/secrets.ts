@@ -1,12 +1,12 @@
 import { existsSync, readdirSync, statSync } from 'node:fs';
 import { chmod } from 'node:fs/promises';
 import { dirname, isAbsolute, join, resolve } from 'node:path';
-import type { ServerConfig } from '../config/config.js';
-import { readConfigText } from '../config/find-config.js';
-import { parseYaml, type YamlSource } from '../config/yaml-source.js';
-import { readToken, TokenFileError } from '../files/token-file.js';
+import { readConfigText } from '../config/file/find-config.js';
+import { parseYaml, type YamlSource } from '../config/file/yaml-source.js';
+import type { ServerConfig } from '../config/resolve/config.js';
 import { isRecord } from '../json/is-record.js';
 import { findSecretShapes } from '../observe/secret-shapes.js';
+import { readToken, TokenFileError } from '../state/token-file.js';
 import { type Finding, finding, type Repair } from './finding.js';
 import type { Machine } from './machine.js';
 import { isPlaceholder } from './variables.js';

@@ -1,4 +1,4 @@
-import type { Code } from '../codes/codes.js';
+import type { Code } from '../errors/codes.js';
 import { ERROR_SIGNS } from '../errors/error-signs.js';
 
 /** Why a server fails, as its output shows it. The first sign that matches wins, so the narrow ones come first. */

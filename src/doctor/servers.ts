@@ -1,4 +1,4 @@
-import type { Code } from '../codes/codes.js';
+import type { Code } from '../errors/codes.js';
 import { describeEra } from '../gateway/status/server-text.js';
 import type { ListReport, ServerReport } from '../gateway/status/status-report.js';
 import { counted, type Finding, finding, someOf } from './finding.js';

@@ -1,4 +1,4 @@
-import type { ServerConfig } from '../config/config.js';
+import type { ServerConfig } from '../config/resolve/config.js';
 import { type Finding, finding } from './finding.js';
 
 /** Placeholders in examples, such as `YOUR_API_KEY`. The whole value has to match. */

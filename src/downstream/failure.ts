@@ -1,4 +1,4 @@
-import type { Code } from '../codes/codes.js';
+import type { Code } from '../errors/codes.js';
 import { toBytes } from '../json/json-text.js';
 import { RPC_CODES, RpcError } from '../jsonrpc/rpc-error.js';
 

@@ -1,5 +1,5 @@
-import type { Code } from '../codes/codes.js';
 import { RPC_CODES, RpcError } from '../jsonrpc/rpc-error.js';
+import type { Code } from './codes.js';
 
 /** The error that answers a request that failed because of an internal error. The error itself is only in the log. */
 export function internalError(): RpcError {

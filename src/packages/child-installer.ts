@@ -1,4 +1,4 @@
-import type { ServerPackage } from '../config/config.js';
+import type { ServerPackage } from '../config/resolve/config.js';
 import { errorMessage } from '../errors/error-text.js';
 import type { Logger } from '../observe/logger.js';
 import type { ChildSpec, PackageRequest } from '../supervision/child-spec.js';

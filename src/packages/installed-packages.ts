@@ -1,5 +1,5 @@
-import type { InstalledPackages } from '../config/package-bin.js';
-import { ServerFault } from '../config/server-fault.js';
+import type { InstalledPackages } from '../config/resolve/package-bin.js';
+import { ServerFault } from '../config/resolve/server-fault.js';
 import type { PackageRequest } from '../supervision/child-spec.js';
 import { LockFile, LockFileError } from './lock-file.js';
 import { PackageStore } from './package-store.js';

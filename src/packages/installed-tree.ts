@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import type { FoundPackage } from '../config/config.js';
+import type { FoundPackage } from '../config/resolve/config.js';
 import { readJsonFile } from '../files/json-file.js';
 import { isRecord } from '../json/is-record.js';
 import type { PackageRequest } from '../supervision/child-spec.js';

@@ -1,5 +1,5 @@
-import { isExact, programIn } from '../config/package-bin.js';
-import { ServerFault } from '../config/server-fault.js';
+import { isExact, programIn } from '../config/resolve/package-bin.js';
+import { ServerFault } from '../config/resolve/server-fault.js';
 import { errorMessage } from '../errors/error-text.js';
 import type { PackageRequest } from '../supervision/child-spec.js';
 import type { Clock } from '../timing/clock.js';

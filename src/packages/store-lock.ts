@@ -5,7 +5,7 @@ import { readRegularFile } from '../files/regular-file.js';
 import { createFile, replaceFile } from '../files/whole-file.js';
 import { isRecord } from '../json/is-record.js';
 import { parseJson } from '../json/parse-json.js';
-import { isRunProcess, type RunProcess } from '../process/run-file.js';
+import { isRunProcess, type RunProcess } from '../state/run-file.js';
 
 /** The process that holds a lock. */
 export interface LockOwner {

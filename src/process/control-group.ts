@@ -2,10 +2,10 @@ import { constants, readFileSync } from 'node:fs';
 import { readdir, readFile, rmdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describeBytes } from '../json/describe-bytes.js';
+import type { RunProcess } from '../state/run-file.js';
 import type { ResourceLimits } from '../supervision/resource-limits.js';
 import type { Clock } from '../timing/clock.js';
 import { identify } from './process-identity.js';
-import type { RunProcess } from './run-file.js';
 
 /** A controller of the kernel that can enforce a limit. */
 export type Controller = 'memory' | 'pids';

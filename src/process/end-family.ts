@@ -1,9 +1,9 @@
+import type { RunProcess } from '../state/run-file.js';
 import type { Clock } from '../timing/clock.js';
 import type { ControlGroup } from './control-group.js';
 import { findFamily } from './find-family.js';
 import type { FirstProcess } from './pid-order.js';
 import { identify } from './process-identity.js';
-import type { RunProcess } from './run-file.js';
 
 export interface FamilyEnd {
   /** The processes that were told to end. */

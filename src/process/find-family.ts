@@ -1,9 +1,9 @@
 import { closeSync, openSync, readSync } from 'node:fs';
 import { errorCode } from '../errors/error-text.js';
+import type { RunProcess } from '../state/run-file.js';
 import { FAMILY_PREFIX } from './family-prefix.js';
 import { countTasks, type FirstProcess, isInPidOrderSince } from './pid-order.js';
 import { identify, listPids } from './process-identity.js';
-import type { RunProcess } from './run-file.js';
 
 type Families = Map<string, RunProcess[]>;
 

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { findRuns, type Run, RunFile, type RunProcess, removeRun } from '../state/run-file.js';
 import type { Clock } from '../timing/clock.js';
 import { endFamily } from './end-family.js';
 import { isGroupAlive, signalGroup } from './end-group.js';
@@ -6,7 +7,6 @@ import { familyVariable } from './environment.js';
 import { findFamily } from './find-family.js';
 import { Guardian } from './guardian.js';
 import { hostIdentity, identify, isRunning } from './process-identity.js';
-import { findRuns, type Run, RunFile, type RunProcess, removeRun } from './run-file.js';
 
 /** Registers the process groups and families that must not outlive the gateway. */
 export interface GroupGuard {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { ActiveConfig } from '../../src/app/active-config.js';
-import type { Config } from '../../src/config/config.js';
+import type { Config } from '../../src/config/resolve/config.js';
 import { FakeClock } from '../support/fake-clock.js';
 
 function configOf(gateway: object): Config {

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { ConfigPlace } from '../../src/app/config-place.js';
-import { ConfigError } from '../../src/config/config-error.js';
+import { ConfigError } from '../../src/config/file/config-error.js';
 
 let folder: string;
 beforeEach(() => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { hubCommands } from '../../src/app/hub-commands.js';
-import { HubLife } from '../../src/app/hub-life.js';
+import { HubLife } from '../../src/hub/hub-life.js';
 import { FakeClock } from '../support/fake-clock.js';
 
 /** A hub that waits for its first client. */

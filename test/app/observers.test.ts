@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Observers, type ObserversOptions } from '../../src/app/observers.js';
-import type { Config } from '../../src/config/config.js';
+import type { Config } from '../../src/config/resolve/config.js';
 import { CallFeed } from '../../src/gateway/call-feed.js';
 import { MessageFeed } from '../../src/io/message-feed.js';
 import { whole } from '../../src/jsonrpc/message.js';

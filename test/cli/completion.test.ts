@@ -2,9 +2,9 @@ import { mkdirSync, mkdtempSync, rmSync, utimesSync, writeFileSync } from 'node:
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { cachedToolNames } from '../../src/cache/cached-tool-names.js';
 import { complete, type Names } from '../../src/cli/completion.js';
 import { createProgram } from '../../src/cli/program.js';
+import { cachedToolNames } from '../../src/state/cached-tool-names.js';
 
 const NAMES: Names = {
   servers: async () => ['files', 'memory'],

@@ -2,12 +2,12 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Help } from 'commander';
 import { afterEach, describe, expect, it } from 'vitest';
-import { UsageError } from '../../src/app/usage-error.js';
 import type { CliCommand } from '../../src/cli/command.js';
 import { helpText } from '../../src/cli/command-help.js';
 import { readCommandLine } from '../../src/cli/command-line.js';
 import { setQuiet } from '../../src/cli/output.js';
 import { createProgram, runProgram } from '../../src/cli/program.js';
+import { UsageError } from '../../src/errors/usage-error.js';
 
 const program = createProgram();
 

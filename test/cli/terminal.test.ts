@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { logText } from '../../src/cli/logs.js';
+import { logText } from '../../src/cli/commands/hub/logs.js';
 import { colorOf, lookOf, PLAIN, stateCell } from '../../src/cli/terminal.js';
 
 describe('colors', () => {

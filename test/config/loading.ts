@@ -1,6 +1,6 @@
 import { join } from 'node:path';
-import type { Config, ServerConfig } from '../../src/config/config.js';
-import { ConfigError } from '../../src/config/config-error.js';
+import { ConfigError } from '../../src/config/file/config-error.js';
+import type { Config, ServerConfig } from '../../src/config/resolve/config.js';
 import { loadConfig, type TestLoadOptions } from '../support/load-config.js';
 import { folderWith } from './files.js';
 

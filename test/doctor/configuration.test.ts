@@ -1,13 +1,13 @@
 import { chmodSync, mkdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { Code } from '../../src/codes/codes.js';
 import { checkCommands } from '../../src/doctor/commands.js';
 import type { Finding } from '../../src/doctor/finding.js';
 import { checkPackages } from '../../src/doctor/packages.js';
 import { repair } from '../../src/doctor/repair.js';
 import { checkTools, type ListedTool } from '../../src/doctor/tools.js';
 import { isPlaceholder } from '../../src/doctor/variables.js';
+import type { Code } from '../../src/errors/codes.js';
 import { openLockFile, openStore } from '../../src/packages/installed-packages.js';
 import type { LockedPackage } from '../../src/packages/lock-file.js';
 import { DoctorHome } from './doctor-home.js';

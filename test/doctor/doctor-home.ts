@@ -1,7 +1,7 @@
 import { chmodSync } from 'node:fs';
-import { findServers } from '../../src/clients/find-servers.js';
-import type { Config } from '../../src/config/config.js';
-import { ConfigError } from '../../src/config/config-error.js';
+import { findServers } from '../../src/clients/files/find-servers.js';
+import { ConfigError } from '../../src/config/file/config-error.js';
+import type { Config } from '../../src/config/resolve/config.js';
 import { checkDuplicates, checkGateways } from '../../src/doctor/client-duplicates.js';
 import { checkTraps } from '../../src/doctor/client-traps.js';
 import { checkClients } from '../../src/doctor/clients.js';
@@ -15,7 +15,7 @@ import { checkEnvFiles, checkLiterals } from '../../src/doctor/secrets.js';
 import { checkServer, type ObservedServer } from '../../src/doctor/servers.js';
 import { checkVariables } from '../../src/doctor/variables.js';
 import type { ServerReport } from '../../src/gateway/status/status-report.js';
-import { ClientHome } from '../clients/client-home.js';
+import { ClientHome } from '../clients/files/client-home.js';
 import { loadConfig } from '../support/load-config.js';
 
 /** A home folder of its own, and the machine around it. */

@@ -1,7 +1,6 @@
 import { chmodSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { Code } from '../../src/codes/codes.js';
 import { desktopPath, shellPath } from '../../src/doctor/desktop-path.js';
 import { type Finding, finding } from '../../src/doctor/finding.js';
 import { checkFolders, diskFindings } from '../../src/doctor/folders.js';
@@ -10,6 +9,7 @@ import { checkNetwork } from '../../src/doctor/network.js';
 import { checkNode, checkNpm } from '../../src/doctor/node.js';
 import { repair } from '../../src/doctor/repair.js';
 import { runChecks } from '../../src/doctor/run-checks.js';
+import type { Code } from '../../src/errors/codes.js';
 import { DoctorHome } from './doctor-home.js';
 
 let home: DoctorHome;

@@ -1,13 +1,13 @@
 import { chmodSync, mkdirSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import type { Code } from '../../src/codes/codes.js';
 import { checkClientStart, startAsClient } from '../../src/doctor/client-start.js';
 import type { Finding } from '../../src/doctor/finding.js';
 import { checkFolders } from '../../src/doctor/folders.js';
 import { checkNetwork } from '../../src/doctor/network.js';
 import { checkNode } from '../../src/doctor/node.js';
 import { checkSecretFiles } from '../../src/doctor/secrets.js';
+import type { Code } from '../../src/errors/codes.js';
 import { DoctorHome, failed } from './doctor-home.js';
 
 let home: DoctorHome;

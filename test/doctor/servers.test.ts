@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import type { Code } from '../../src/codes/codes.js';
 import type { Finding } from '../../src/doctor/finding.js';
 import { checkServer } from '../../src/doctor/servers.js';
+import type { Code } from '../../src/errors/codes.js';
 import type { ServerReport } from '../../src/gateway/status/status-report.js';
 import { failed, NOTHING, reportOf } from './doctor-home.js';
 

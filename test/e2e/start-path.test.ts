@@ -8,12 +8,18 @@ import { processesWith, until } from '../support/processes.js';
 
 /** What the answer to `initialize` needs of ours. A client waits for every one of these, each time. */
 const INITIALIZE = [
-  ...['src/cli/entry.ts', 'src/cli/main.ts', 'src/app/code-cache.ts', 'src/version.ts', 'src/cli/http-options.ts'],
+  ...[
+    'src/cli/entry.ts',
+    'src/cli/main.ts',
+    'src/cli/code-cache.ts',
+    'src/version.ts',
+    'src/cli/commands/serve/http-options.ts',
+  ],
   // The way to the hub, which is loaded before it is known whether there is one.
   ...['src/app/attach.ts', 'src/hub/attach/', 'src/hub/claim.ts', 'src/hub/place.ts', 'src/hub/wire.ts'],
-  ...['src/hub/memory-pair.ts', 'src/process/family-prefix.ts', 'src/app/exit-codes.ts'],
+  ...['src/hub/memory-pair.ts', 'src/process/family-prefix.ts', 'src/errors/exit-codes.ts'],
   'src/process/inherited-variables.ts',
-  ...['src/app/serve.ts', 'src/app/stdio-client.ts', 'src/app/usage-error.ts', 'src/app/platform.ts'],
+  ...['src/app/serve.ts', 'src/app/stdio-client.ts', 'src/errors/usage-error.ts', 'src/app/platform.ts'],
   'src/app/end-process.ts',
   ...['src/app/create-buffer-pool.ts', 'src/observe/system-clock.ts', 'src/observe/events/event-bus.ts'],
   ...['src/errors/', 'src/timing/', 'src/json/', 'src/jsonrpc/', 'src/io/', 'src/mcp/'],
@@ -33,24 +39,35 @@ const INITIALIZE = [
   ...[
     'src/app/config-place.ts',
     'src/app/known-instructions.ts',
-    'src/app/user-files.ts',
-    'src/cache/instructions-cache.ts',
+    'src/state/user-files.ts',
+    'src/state/instructions-cache.ts',
   ],
-  ...['src/files/regular-file.ts', 'src/config/find-config.ts', 'src/config/config-error.ts', 'src/config/stamp.ts'],
+  ...[
+    'src/files/regular-file.ts',
+    'src/config/file/find-config.ts',
+    'src/config/file/config-error.ts',
+    'src/config/file/stamp.ts',
+  ],
 ];
 
 /** What a client waits for that attaches to a running hub. Each client has a process with this for as long as it lives. */
 const ATTACH = [
-  ...['src/cli/entry.ts', 'src/cli/main.ts', 'src/app/code-cache.ts', 'src/version.ts', 'src/cli/http-options.ts'],
-  'src/app/usage-error.ts',
+  ...[
+    'src/cli/entry.ts',
+    'src/cli/main.ts',
+    'src/cli/code-cache.ts',
+    'src/version.ts',
+    'src/cli/commands/serve/http-options.ts',
+  ],
+  'src/errors/usage-error.ts',
   ...[
     'src/app/attach.ts',
-    'src/app/exit-codes.ts',
+    'src/errors/exit-codes.ts',
     'src/app/end-process.ts',
     'src/app/config-place.ts',
-    'src/app/user-files.ts',
+    'src/state/user-files.ts',
   ],
-  ...['src/config/find-config.ts', 'src/config/config-error.ts', 'src/files/regular-file.ts'],
+  ...['src/config/file/find-config.ts', 'src/config/file/config-error.ts', 'src/files/regular-file.ts'],
   ...['src/hub/attach/', 'src/hub/claim.ts', 'src/hub/place.ts', 'src/hub/wire.ts', 'src/hub/memory-pair.ts'],
   ...[
     'src/process/family-prefix.ts',
@@ -64,22 +81,44 @@ const ATTACH = [
 
 /** What must not be loaded before the first list is answered: it is most of what there is to load. */
 const LATER = [
-  'src/codes/codes.ts',
-  ...['src/config/check-file.ts', 'src/config/schema.ts', 'src/config/fields.ts', 'src/config/yaml-source.ts'],
+  'src/errors/codes.ts',
   ...[
-    'src/config/http-settings.ts',
-    'src/config/gateway-settings.ts',
-    'src/config/limit-settings.ts',
-    'src/config/empty-config.ts',
+    'src/config/file/check-file.ts',
+    'src/config/schema/schema.ts',
+    'src/config/schema/fields.ts',
+    'src/config/file/yaml-source.ts',
   ],
-  ...['src/config/problems.ts', 'src/app/serve-http.ts'],
-  ...['src/config/tool-settings.ts', 'src/config/view-settings.ts', 'src/config/secret-settings.ts'],
-  ...['src/config/read-secrets.ts', 'src/config/secret-command.ts', 'src/config/keychain.ts'],
-  ...['src/files/secret-file.ts', 'src/cli/secret.ts'],
+  ...[
+    'src/config/schema/http-settings.ts',
+    'src/config/schema/gateway-settings.ts',
+    'src/config/schema/limit-settings.ts',
+    'src/config/resolve/empty-config.ts',
+  ],
+  ...['src/config/file/problems.ts', 'src/app/serve-http.ts'],
+  ...[
+    'src/config/schema/tool-settings.ts',
+    'src/config/schema/view-settings.ts',
+    'src/config/schema/secret-settings.ts',
+  ],
+  ...['src/config/resolve/read-secrets.ts', 'src/config/resolve/secret-command.ts', 'src/config/resolve/keychain.ts'],
+  ...['src/files/secret-file.ts', 'src/cli/commands/config/secret.ts'],
   ...['src/upstream/stdio/', 'src/upstream/legacy/', 'src/downstream/http/'],
   ...['src/process/environment.ts', 'src/process/guardian.ts', 'src/process/spawn-child.ts'],
-  ...['src/record/', 'src/replay/', 'src/app/record-to.ts', 'src/cli/recording.ts', 'src/clients/', 'src/doctor/'],
-  ...['src/cli/run-once.ts', 'src/cli/program.ts', 'src/cli/command', 'src/cli/output.ts', 'src/app/local-client.ts'],
+  ...[
+    'src/record/',
+    'src/replay/',
+    'src/app/record-to.ts',
+    'src/cli/commands/calls/recording.ts',
+    'src/clients/',
+    'src/doctor/',
+  ],
+  ...[
+    'src/cli/commands/calls/run-once.ts',
+    'src/cli/program.ts',
+    'src/cli/command',
+    'src/cli/output.ts',
+    'src/app/local-client.ts',
+  ],
 ];
 
 /** Something to say before the first list, as with many tools or settings that do not fit one another. */

@@ -3,7 +3,7 @@ import { mkdirSync, readdirSync, readFileSync, statSync, utimesSync, writeFileSy
 import { basename, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { type LockOwner, StoreLock } from '../../src/packages/store-lock.js';
-import type { RunProcess } from '../../src/process/run-file.js';
+import type { RunProcess } from '../../src/state/run-file.js';
 import { folderWith } from '../config/files.js';
 
 const HOST = 'this machine';

@@ -11,7 +11,7 @@ import { fileURLToPath } from 'node:url';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { expect } from 'vitest';
-import { dataFolder } from '../../src/app/user-files.js';
+import { dataFolder } from '../../src/state/user-files.js';
 import { CLI, type Message } from './gateway-process.js';
 import { killAll, type ProcessEntry, processesWith, until } from './processes.js';
 

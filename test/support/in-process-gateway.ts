@@ -11,7 +11,7 @@ import { createEraChooser } from '../../src/app/choose-era.js';
 import { compose } from '../../src/app/compose.js';
 import type { Changed, Composition } from '../../src/app/composition.js';
 import { createPlatform } from '../../src/app/platform.js';
-import type { Config } from '../../src/config/config.js';
+import type { Config } from '../../src/config/resolve/config.js';
 import type { ClientOrigin } from '../../src/downstream/port.js';
 import { ClientPipe } from '../../src/downstream/stdio/client-pipe.js';
 import { reportStatus } from '../../src/gateway/status/status.js';

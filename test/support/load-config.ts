@@ -1,8 +1,8 @@
 import { join } from 'node:path';
-import { checkFile } from '../../src/config/check-file.js';
-import type { Config } from '../../src/config/config.js';
-import { readConfigText } from '../../src/config/find-config.js';
-import { type LoadOptions, resolveConfig } from '../../src/config/resolve-config.js';
+import { checkFile } from '../../src/config/file/check-file.js';
+import { readConfigText } from '../../src/config/file/find-config.js';
+import type { Config } from '../../src/config/resolve/config.js';
+import { type LoadOptions, resolveConfig } from '../../src/config/resolve/resolve-config.js';
 
 /** The folder of this repository, as if the built program ran. */
 const OWN_FOLDER = join(import.meta.dirname, '../..');

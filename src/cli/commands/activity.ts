@@ -13,7 +13,7 @@ export const activityCommand: DefineCommand = (program) =>
     .option('--json', 'print the log as it is')
     .example('trunkline activity -f', 'trunkline activity --server files --json')
     .runs<{ follow: true; server: string; json: true }>(async ({ options }) => {
-      const { activity } = await import('../activity.js');
+      const { activity } = await import('./hub/activity.js');
       const { follow = false, server, json = false } = options;
       return await activity({ server, isFollowed: follow, isJson: json });
     });

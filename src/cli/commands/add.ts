@@ -25,7 +25,7 @@ export const addCommand: DefineCommand = (program) =>
     .example('trunkline add weather -- python3 /opt/weather/server.py')
     .example('trunkline add io.github.user/server --env API_KEY=…')
     .runs<{ env: string[]; dryRun: true; json: true }>(async ({ settings, words, behind, options }) => {
-      const { add } = await import('../add.js');
+      const { add } = await import('./packages/add.js');
       const before = words.slice(0, words.length - (behind?.length ?? 0));
       return await add(settings, {
         words: before,

@@ -14,6 +14,6 @@ export const approveCommand: DefineCommand = (program) =>
     .option('--json', 'print the tools as JSON, and ask nothing; with --yes, also approve')
     .example('trunkline approve', 'trunkline approve files read_text_file', 'trunkline approve files --yes')
     .runs<{ yes: true; json: true }>(async ({ settings, words: [server, ...tools], options }) => {
-      const { approve } = await import('../approve.js');
+      const { approve } = await import('./config/approve.js');
       return await approve(settings, { server, tools, isYes: options.yes === true, isJson: options.json === true });
     });

@@ -22,6 +22,6 @@ KEY=TEXT passes text, or a number, true, false, an array or an object where the 
     .example('trunkline call memory__create_entities - < entities.json')
     .example(`trunkline call files__list_directory '{"path": "."}' --json`)
     .runs<{ json: true; alone: true }>(async ({ settings, words: [name = '', ...words], options }) => {
-      const { call } = await import('../call.js');
+      const { call } = await import('./calls/call.js');
       return await call(settings, { name, words, isJson: options.json === true, isAlone: options.alone === true });
     });

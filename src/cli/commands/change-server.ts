@@ -23,7 +23,7 @@ function define(program: CliCommand, command: 'remove' | 'enable' | 'disable', s
     .option('--json', 'print the result as JSON')
     .example(`trunkline ${command} files`)
     .runs<{ json: true }>(async ({ settings, words: [server], options }) => {
-      const { changeServer } = await import('../change-server.js');
+      const { changeServer } = await import('./config/change-server.js');
       return await changeServer(settings, command, server, options.json === true);
     });
 }

@@ -13,6 +13,6 @@ export const checkCommand: DefineCommand = (program) =>
     .example('trunkline check', 'trunkline check files memory --config ~/servers.yaml')
     .example(`trunkline check --json | jq '.servers[] | select(.state != "ready")'`)
     .runs<{ json: true }>(async ({ settings, words, options }) => {
-      const { check } = await import('../check.js');
+      const { check } = await import('./config/check.js');
       return await check(settings, words, { isJson: options.json === true });
     });

@@ -21,7 +21,7 @@ export const connectCommand: DefineCommand = (program) =>
     .example('trunkline connect claude-desktop cursor', 'trunkline connect --all --dry-run')
     .example('trunkline connect codex --config ~/servers.yaml')
     .runs<Options>(async ({ settings, words, options }) => {
-      const { connect } = await import('../connect.js');
+      const { connect } = await import('./clients/connect.js');
       return await connect(settings, { clients: words, ...chosen(options) });
     });
 
@@ -37,7 +37,7 @@ export const disconnectCommand: DefineCommand = (program) =>
     .option('--json', 'print the changes as JSON')
     .example('trunkline disconnect cursor')
     .runs<Options>(async ({ words, options }) => {
-      const { disconnect } = await import('../connect.js');
+      const { disconnect } = await import('./clients/connect.js');
       return await disconnect({ clients: words, ...chosen(options) });
     });
 
@@ -54,7 +54,7 @@ export const undoCommand: DefineCommand = (program) =>
     .option('--json', 'print the result as JSON')
     .example('trunkline undo', 'trunkline undo cursor')
     .runs<Options>(async ({ words, options }) => {
-      const { undo } = await import('../connect.js');
+      const { undo } = await import('./clients/connect.js');
       return await undo({ clients: words, isAll: options.all === true, isJson: options.json === true });
     });
 

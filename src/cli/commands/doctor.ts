@@ -19,7 +19,7 @@ export const doctorCommand: DefineCommand = (program) =>
     .example('trunkline doctor', 'trunkline doctor github --no-start', 'trunkline doctor --json > report.json')
     .runs<{ json: true; fix: true; start: boolean; offline: true; codes: true }>(
       async ({ settings, words, options }) => {
-        const { doctor } = await import('../doctor.js');
+        const { doctor } = await import('./doctor/doctor.js');
         const { json = false, fix = false, start = true, offline = false, codes = false } = options;
         return await doctor(settings, {
           ...{ servers: words, isJson: json, isFixing: fix, isStartless: !start },

@@ -15,7 +15,7 @@ export const hubCommand: DefineCommand = (program) => {
     .option('--json', 'print it as JSON')
     .example('trunkline hub status')
     .runs<{ json: true }>(async ({ settings, options }) => {
-      const { hubStatus } = await import('../hub-commands.js');
+      const { hubStatus } = await import('./hub/hub-commands.js');
       return await hubStatus(settings, options.json === true);
     });
   hub
@@ -28,7 +28,7 @@ export const hubCommand: DefineCommand = (program) => {
     .option('--json', 'print the result as JSON')
     .example('trunkline hub stop', 'trunkline hub stop --all')
     .runs<{ all: true; json: true }>(async ({ settings, options }) => {
-      const { stopEveryHub, stopHub } = await import('../hub-end.js');
+      const { stopEveryHub, stopHub } = await import('./hub/hub-end.js');
       return await (options.all === true
         ? stopEveryHub(options.json === true)
         : stopHub(settings, options.json === true));
@@ -42,7 +42,7 @@ export const hubCommand: DefineCommand = (program) => {
     .option('--json', 'print the result as JSON')
     .example('trunkline hub restart')
     .runs<{ json: true }>(async ({ settings, options }) => {
-      const { restartHub } = await import('../hub-end.js');
+      const { restartHub } = await import('./hub/hub-end.js');
       return await restartHub(settings, options.json === true);
     });
 };

@@ -16,7 +16,7 @@ export const importCommand: DefineCommand = (program) =>
     .option('-y, --yes', 'write without asking')
     .example('trunkline import --dry-run', 'trunkline import --from claude-desktop --server github')
     .runs<{ from: string; server: string[]; dryRun: true; json: true; yes: true }>(async ({ settings, options }) => {
-      const { importServers } = await import('../import.js');
+      const { importServers } = await import('./clients/import.js');
       const { from, server: servers = [], dryRun = false, json = false, yes = false } = options;
       return await importServers(settings, { from, servers, isDryRun: dryRun, isJson: json, isYes: yes });
     });

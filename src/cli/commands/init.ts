@@ -15,7 +15,7 @@ export const initCommand: DefineCommand = (program) =>
     .option('-y, --yes', 'do it without asking, with all clients that are installed')
     .example('trunkline init', 'trunkline init --yes --client claude-code')
     .runs<{ client: string[]; dryRun: true; json: true; yes: true }>(async ({ settings, options }) => {
-      const { init } = await import('../init.js');
+      const { init } = await import('./clients/init.js');
       const { client: clients = [], dryRun = false, json = false, yes = false } = options;
       return await init(settings, { clients, isDryRun: dryRun, isJson: json, isYes: yes });
     });

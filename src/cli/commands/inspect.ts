@@ -14,7 +14,7 @@ export const inspectCommand: DefineCommand = (program) =>
     .option('--json', 'print the messages as they are recorded')
     .example('trunkline inspect', 'trunkline inspect session.jsonl --server files')
     .runs<{ follow: true; server: string; json: true }>(async ({ settings, words: [file], options }) => {
-      const { inspect } = await import('../inspect.js');
+      const { inspect } = await import('./calls/inspect.js');
       return await inspect(settings, {
         ...{ file, server: options.server },
         ...{ isFollowed: options.follow === true, isJson: options.json === true },

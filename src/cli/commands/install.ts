@@ -12,6 +12,6 @@ export const installCommand: DefineCommand = (program) =>
     .option('--json', 'print the result as JSON')
     .example('trunkline install', 'trunkline install --config ~/servers.yaml')
     .runs<{ json: true }>(async ({ settings, words, options }) => {
-      const { install } = await import('../install.js');
+      const { install } = await import('./packages/install.js');
       return await install(settings, words, { isJson: options.json === true });
     });

@@ -13,6 +13,6 @@ export const logsCommand: DefineCommand = (program) =>
     .option('--json', 'print records as JSON, also on a terminal')
     .example('trunkline logs -f', 'trunkline logs files')
     .runs<{ follow: true; json: true }>(async ({ settings, words: [server], options }) => {
-      const { logs } = await import('../logs.js');
+      const { logs } = await import('./hub/logs.js');
       return await logs(settings, { server, isFollowed: options.follow === true, isJson: options.json === true });
     });

@@ -11,6 +11,6 @@ export const outdatedCommand: DefineCommand = (program) =>
     .option('--json', 'print the versions as JSON')
     .example('trunkline outdated', `trunkline outdated --json | jq '.servers[] | select(.installed != .wanted)'`)
     .runs<{ json: true }>(async ({ settings, options }) => {
-      const { outdated } = await import('../outdated.js');
+      const { outdated } = await import('./packages/outdated.js');
       return await outdated(settings, { isJson: options.json === true });
     });

@@ -11,6 +11,6 @@ export const psCommand: DefineCommand = (program) =>
     .option('--json', 'print the lists as JSON')
     .example('trunkline ps', `trunkline ps --json | jq '.hub.clients[].name'`)
     .runs<{ json: true }>(async ({ settings, options }) => {
-      const { ps } = await import('../hub-commands.js');
+      const { ps } = await import('./hub/hub-commands.js');
       return await ps(settings, options.json === true);
     });

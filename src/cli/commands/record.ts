@@ -1,5 +1,5 @@
 import { type DefineCommand, GROUPS } from '../command.js';
-import { readSize } from '../recording.js';
+import { readSize } from './calls/recording.js';
 
 export const recordCommand: DefineCommand = (program) =>
   program
@@ -15,6 +15,6 @@ export const recordCommand: DefineCommand = (program) =>
     .example('trunkline record -o session.jsonl')
     .runs<{ out: string; max: string; json: true }>(async ({ settings, options }) => {
       const { out = '', max, json = false } = options;
-      const { record } = await import('../record.js');
+      const { record } = await import('./calls/record.js');
       return await record(settings, { file: out, maxBytes: readSize(max), isJson: json });
     });

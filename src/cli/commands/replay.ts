@@ -1,4 +1,4 @@
-import { UsageError } from '../../app/usage-error.js';
+import { UsageError } from '../../errors/usage-error.js';
 import { type DefineCommand, GROUPS } from '../command.js';
 
 export const replayCommand: DefineCommand = (program) =>
@@ -28,7 +28,7 @@ export const replayCommand: DefineCommand = (program) =>
           const option = json ? '--json' : '--ignore';
           throw new UsageError(`\`trunkline replay --as-server\` takes no \`${option}\``, 'leave it out');
         }
-        const { replayClient, replayServer } = await import('../replay.js');
+        const { replayClient, replayServer } = await import('./calls/replay.js');
         if (asServer !== undefined) return await replayServer(file, asServer);
         return await replayClient(settings, file, { ignored: ignore?.split(',') ?? [], isJson: json });
       },

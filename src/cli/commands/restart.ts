@@ -13,6 +13,6 @@ export const restartCommand: DefineCommand = (program) =>
     .option('--json', 'print the result as JSON')
     .example('trunkline restart files')
     .runs<{ json: true }>(async ({ settings, words: [server = ''], options }) => {
-      const { restartServer } = await import('../hub-commands.js');
+      const { restartServer } = await import('./hub/hub-commands.js');
       return await restartServer(settings, server, options.json === true);
     });

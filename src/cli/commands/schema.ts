@@ -13,7 +13,7 @@ export const schemaCommand: DefineCommand = (program) =>
     .example('trunkline schema > trunkline.schema.json')
     .example('trunkline schema --out ~/.config/trunkline/trunkline.schema.json')
     .runs<{ out: string }>(async ({ options }) => {
-      const { schema } = await import('../schema.js');
+      const { schema } = await import('./config/schema.js');
       const text = await schema(options.out);
       if (text !== undefined) await print(text);
       return 0;

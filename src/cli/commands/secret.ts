@@ -24,7 +24,7 @@ function define(parent: CliCommand, action: string, summary: string, name?: stri
     .example(`trunkline secret ${action}${name === undefined ? '' : ' GITHUB_TOKEN'}`)
     .option('--json', 'print the result as JSON')
     .runs<{ json: true; keychain: true }>(async ({ words, options }) => {
-      const { secret } = await import('../secret.js');
+      const { secret } = await import('./config/secret.js');
       return await secret([action, ...words], { isJson: options.json === true, isKeychain: options.keychain === true });
     });
 }

@@ -1,4 +1,4 @@
-import { UsageError } from '../../app/usage-error.js';
+import { UsageError } from '../../errors/usage-error.js';
 import { type DefineCommand, GROUPS } from '../command.js';
 
 /** For its help and its mistakes: a command line that asks to serve is carried out before this program is loaded. */

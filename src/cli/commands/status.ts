@@ -14,6 +14,6 @@ With --watch, a terminal shows the servers with their state, calls per second, m
     .option('--watch', 'go on until q or Ctrl-C, and show what changes')
     .example('trunkline status', 'trunkline status --watch', 'trunkline status --json | jq .servers')
     .runs<{ json: true; watch: true }>(async ({ settings, options }) => {
-      const { status } = await import('../status.js');
+      const { status } = await import('./hub/status.js');
       return await status(settings, { isJson: options.json === true, isWatched: options.watch === true });
     });

@@ -14,7 +14,7 @@ export const stopCommand: DefineCommand = (program) =>
     .option('--json', 'print the result as JSON')
     .example('trunkline stop', 'trunkline stop --all')
     .runs<{ all: true; json: true }>(async ({ settings, options }) => {
-      const { stopEveryHub, stopHub } = await import('../hub-end.js');
+      const { stopEveryHub, stopHub } = await import('./hub/hub-end.js');
       return await (options.all === true
         ? stopEveryHub(options.json === true)
         : stopHub(settings, options.json === true));

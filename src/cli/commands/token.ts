@@ -11,6 +11,6 @@ export const tokenCommand: DefineCommand = (program) =>
     .option('--json', 'print the token and its file as JSON')
     .example('trunkline token', `curl -H "Authorization: Bearer $(trunkline token)" http://localhost:7411/mcp`)
     .runs<{ json: true }>(async ({ options }) => {
-      const { token } = await import('../token.js');
+      const { token } = await import('./serve/token.js');
       return await token(options.json === true);
     });

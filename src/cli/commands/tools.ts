@@ -14,6 +14,6 @@ export const toolsCommand: DefineCommand = (program) =>
     .option('--alone', 'start servers for this list, also if the hub runs')
     .example('trunkline tools', 'trunkline tools files', `trunkline tools --json | jq -r '.tools[].name'`)
     .runs<{ json: true; alone: true }>(async ({ settings, words, options }) => {
-      const { tools } = await import('../tools.js');
+      const { tools } = await import('./calls/tools.js');
       return await tools(settings, words, { isJson: options.json === true, isAlone: options.alone === true });
     });

@@ -12,6 +12,6 @@ export const updateCommand: DefineCommand = (program) =>
     .option('--json', 'print the result as JSON')
     .example('trunkline update', 'trunkline update files')
     .runs<{ json: true }>(async ({ settings, words: [name], options }) => {
-      const { update } = await import('../update.js');
+      const { update } = await import('./packages/update.js');
       return await update(settings, name, { isJson: options.json === true });
     });

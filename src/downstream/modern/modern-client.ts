@@ -12,7 +12,7 @@ import { MAX_UNANSWERED, TOO_MANY_UNANSWERED } from '../input-capability.js';
 import { type Linked, LinkedList } from '../linked-list.js';
 import type { DownstreamClient, GatewayPort, GatewaySession, InputRequest, WithdrawInput } from '../port.js';
 import type { TransportSession } from '../transport.js';
-import { ClientListens } from './client-listens.js';
+import { ClientListens } from './listen/client-listens.js';
 import { ModernForm } from './modern-form.js';
 
 /** How long a request for roots waits for a request of the client. */

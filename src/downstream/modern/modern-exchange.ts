@@ -8,13 +8,19 @@ import type { Clock } from '../../timing/clock.js';
 import { refusedInput, requiredCapabilities } from '../input-capability.js';
 import type { Exchange, GatewaySeals, InputRequest, WithdrawInput } from '../port.js';
 import { WireExchange, type WireExchangeOptions } from '../wire-exchange.js';
-import { InputRounds } from './input-rounds.js';
-import { instanceName, requestDigest, type StateContext, type VisitState, wrapServerState } from './input-state.js';
-import { lackingCapability, withCapabilities } from './missing-capability.js';
+import { InputRounds } from './input/input-rounds.js';
+import {
+  instanceName,
+  requestDigest,
+  type StateContext,
+  type VisitState,
+  wrapServerState,
+} from './input/input-state.js';
+import { lackingCapability, withCapabilities } from './input/missing-capability.js';
+import type { SuspendedCalls } from './input/suspended-calls.js';
+import { UrlVisits, wantsVisits } from './input/url-visits.js';
 import { type ClientExchange, type ModernClient, NOT_ASKING } from './modern-client.js';
 import { requestedLogLevel } from './request-facts.js';
-import type { SuspendedCalls } from './suspended-calls.js';
-import { UrlVisits, wantsVisits } from './url-visits.js';
 
 /** What the requests of one session share. */
 export interface ExchangeContext {

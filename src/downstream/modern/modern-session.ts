@@ -15,18 +15,18 @@ import type { GatewayPort, GatewaySeals, MirroredParam } from '../port.js';
 import type { Era, EraSession, ReceivedBatch, ReplyChannel, TransportSession } from '../transport.js';
 import type { ExchangeOwner } from '../wire-exchange.js';
 import { answerDiscover } from './discover.js';
-import { findState } from './find-state.js';
-import type { InputRounds } from './input-rounds.js';
-import type { Listen } from './listen.js';
-import { readFilter } from './listen-filter.js';
-import { needsTasks, refusedTasks } from './missing-capability.js';
+import { findState } from './input/find-state.js';
+import type { InputRounds } from './input/input-rounds.js';
+import { needsTasks, refusedTasks } from './input/missing-capability.js';
+import { RetriedRequest } from './input/retried-request.js';
+import { SuspendedCalls } from './input/suspended-calls.js';
+import { withoutInput } from './input/url-visits.js';
+import type { Listen } from './listen/listen.js';
+import { readFilter } from './listen/listen-filter.js';
 import { ModernClient } from './modern-client.js';
 import { type ExchangeContext, ModernExchange, type ModernExchangeOptions } from './modern-exchange.js';
 import { refusedFacts } from './request-facts.js';
-import { RetriedRequest } from './retried-request.js';
 import { StatedClients } from './stated-clients.js';
-import { SuspendedCalls } from './suspended-calls.js';
-import { withoutInput } from './url-visits.js';
 
 export interface ModernEraOptions {
   readonly clock: Clock;

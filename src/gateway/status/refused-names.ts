@@ -1,4 +1,4 @@
-import { REFUSED_NAME_CODES } from '../../codes/refused-name-codes.js';
+import { REFUSED_NAME_CODES } from '../../errors/refused-name-codes.js';
 import type { RefusedName } from '../../observe/events/events.js';
 import type { RefusedNameReport } from './status-report.js';
 

@@ -1,4 +1,4 @@
-import type { Code } from '../../codes/codes.js';
+import type { Code } from '../../errors/codes.js';
 import type { Backend } from '../registry/backend.js';
 import { findNetworkTrouble } from './network-trouble.js';
 import { type ServerFacts, type StatusFacts, stateOf } from './status-facts.js';

@@ -1,4 +1,4 @@
-import type { Code } from '../../codes/codes.js';
+import type { Code } from '../../errors/codes.js';
 import type { BreakerState } from '../../upstream/health/circuit-breaker.js';
 import type { Era, EraSource } from '../../upstream/server-era.js';
 import type { ServerState } from '../dispatch/availability.js';

@@ -1,4 +1,4 @@
-import type { Code } from '../../codes/codes.js';
+import type { Code } from '../../errors/codes.js';
 import { isRecord } from '../../json/is-record.js';
 import { readText, valuesAt } from '../../json/json-text.js';
 import type { ClientLine } from './client-lines.js';

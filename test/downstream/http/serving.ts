@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import * as http from 'node:http';
 import * as net from 'node:net';
 import { afterEach } from 'vitest';
-import { toHttpConfig } from '../../../src/config/checked-file.js';
+import { toHttpConfig } from '../../../src/config/file/checked-file.js';
 import type { HttpBind } from '../../../src/downstream/http/bind.js';
 import { FIXED_LIMITS, type HttpLimits } from '../../../src/downstream/http/limits.js';
 import { type HttpTransport, openHttpTransport } from '../../../src/downstream/http/server.js';

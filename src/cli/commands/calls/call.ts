@@ -1,0 +1,182 @@
+import { createHash } from 'node:crypto';
+import type { ContentBlock, ListToolsResult } from '@modelcontextprotocol/sdk/types.js';
+import type { GlobalOptions } from '../../../app/global-options.js';
+import type { HubClientForCommand } from '../../../app/hub-client.js';
+import type { LocalClient, Progress } from '../../../app/local-client.js';
+import { readConfig } from '../../../app/read-config.js';
+import type { Config, ServerConfig } from '../../../config/resolve/config.js';
+import { EXIT } from '../../../errors/exit-codes.js';
+import { UsageError } from '../../../errors/usage-error.js';
+import { didYouMean, suggest } from '../../../json/suggest.js';
+import { RpcError } from '../../../jsonrpc/rpc-error.js';
+import { exposedName, splitExposedName } from '../../../mcp/exposed-name.js';
+import { METHODS } from '../../../mcp/methods.js';
+import { flushed, forStream, tell } from '../../output.js';
+import { elapsed, ProgressLine } from '../../progress-line.js';
+import { reportFault } from '../../report-fault.js';
+import { runningHub } from '../hub/running-hub.js';
+import { type CallArguments, objectOf, readArguments, toJsonObject } from './call-arguments.js';
+import { chooseFrom, type Once, runOnce } from './run-once.js';
+import { listAllTools, reportFailures } from './tools.js';
+
+export interface CallOptions {
+  /** The exposed name of the tool, or the key of its server, a dot and the server's own name of the tool. */
+  readonly name: string;
+  /** The arguments of the call, as they were typed. */
+  readonly words: readonly string[];
+  /** Prints the result as JSON. */
+  readonly isJson: boolean;
+  /** Starts servers for this call, also if a hub runs. */
+  readonly isAlone: boolean;
+}
+
+/** `trunkline call`: calls one tool, at the running hub if there is one, and prints its result. */
+export async function call(settings: GlobalOptions, options: CallOptions): Promise<number> {
+  const given = readArguments(options.words);
+  const args = given.kind === 'stdin' ? { kind: 'object' as const, text: toJsonObject(await readStdin()) } : given;
+  const { isJson, isAlone } = options;
+  const name = options.name.includes('.') ? exposedNameOf(options.name, await readConfig(settings)) : options.name;
+  const hub = isAlone ? undefined : await runningHub(settings);
+  if (hub !== undefined) return await callAtHub(hub, { name, args, isJson });
+  return await runOnce(
+    settings,
+    (config) => possibleOwners(config, name),
+    async (once) => {
+      const owner = once.composition.gateway.catalogs.tools.resolve(name)?.key;
+      // The gateway would report that the server failed too often, but it was started only once.
+      if (owner !== undefined && reportFailures(once, owner)) return EXIT.failed;
+      try {
+        const code = printResult(await send(once, name, await objectFor(once.client, name, args)), isJson);
+        if (code !== EXIT.ok) suggestListed(once, name);
+        return code;
+      } catch (error) {
+        if (error instanceof UsageError) return reportFault(error);
+        if (!(error instanceof RpcError)) throw error;
+        tellError(error);
+        if (!suggestListed(once, name)) tell('  `trunkline tools` lists all tools');
+        reportFailures(once);
+        return EXIT.failed;
+      }
+    },
+  );
+}
+
+/** What is needed besides the name. */
+type ReadArguments = Exclude<CallArguments, { kind: 'stdin' }>;
+
+async function callAtHub(
+  hub: HubClientForCommand,
+  { name, args, isJson }: { name: string; args: ReadArguments; isJson: boolean },
+): Promise<number> {
+  try {
+    const progressLine = new ProgressLine(process.stderr);
+    const object = await objectFor(hub.client, name, args);
+    const code = printResult(await send({ client: hub.client, progressLine }, name, object), isJson);
+    await flushed();
+    return code;
+  } catch (error) {
+    if (!(error instanceof RpcError)) throw error;
+    tellError(error);
+    tell('  `trunkline tools` lists all tools, `trunkline status` says what is wrong with a server');
+    return EXIT.failed;
+  } finally {
+    hub.close();
+  }
+}
+
+/** The exposed name of `SERVER.TOOL`. Keys of servers contain no dot. Throws a `UsageError` for an unknown server. */
+function exposedNameOf(name: string, { servers }: Pick<Config, 'servers'>): string {
+  const at = name.indexOf('.');
+  const [key = ''] = chooseFrom([...servers.map((server) => server.key), 'trunkline'], [name.slice(0, at)]);
+  const prefix = servers.find((server) => server.key === key)?.prefix ?? key;
+  return exposedName(key, prefix, name.slice(at + 1), (text) => createHash('sha256').update(text).digest('hex'));
+}
+
+/** The arguments as JSON. The types of pairs come from the schema of the tool, if its server lists it. */
+async function objectFor(client: LocalClient, name: string, args: ReadArguments): Promise<string> {
+  if (args.kind === 'object') return args.text;
+  const { tools } = JSON.parse(await listAllTools(client)) as ListToolsResult;
+  return objectOf(args.pairs, tools.find((tool) => tool.name === name)?.inputSchema);
+}
+
+function tellError({ message, code, data }: RpcError): void {
+  tell(`trunkline: ${message} (error ${code})`);
+  if (data !== undefined) tell(`  ${JSON.stringify(data)}`);
+}
+
+/** The servers whose prefix the name starts with; all servers when there is none. */
+function possibleOwners({ servers }: Config, name: string): readonly ServerConfig[] {
+  const prefix = splitExposedName(name)?.prefix;
+  const owners = servers.filter((server) => prefix !== undefined && server.prefix === prefix);
+  return owners.length === 0 ? servers : owners;
+}
+
+async function readStdin(): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  for await (const chunk of process.stdin) chunks.push(chunk);
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(chunks));
+  } catch (cause) {
+    throw new UsageError('the arguments on stdin are not UTF-8', 'save the file as UTF-8', { cause });
+  }
+}
+
+async function send(
+  { client, progressLine }: Pick<Once, 'client' | 'progressLine'>,
+  name: string,
+  object: string,
+): Promise<Uint8Array> {
+  const meta = progressLine.isVisible ? `,"_meta":{"progressToken":${client.nextId}}` : '';
+  let shown = `calling ${name}`;
+  const since = performance.now();
+  const show = () => progressLine.show(`${shown}, ${elapsed(since)}`);
+  const timer = setInterval(show, 1_000);
+  show();
+  try {
+    const params = `{"name":${JSON.stringify(name)},"arguments":${object}${meta}}`;
+    return await client.request(METHODS.callTool, params, (progress) => {
+      shown = `calling ${name}: ${describeProgress(progress)}`;
+      show();
+    });
+  } finally {
+    clearInterval(timer);
+    progressLine.clear();
+  }
+}
+
+function describeProgress({ progress, total, message }: Progress): string {
+  const share = total === undefined ? String(progress) : `${progress} of ${total}`;
+  return typeof message === 'string' ? `${share}, ${message}` : share;
+}
+
+/** The message of a failed tool goes to stderr, so that stdout has results only. */
+function printResult(result: Uint8Array, isJson: boolean): number {
+  const json = new TextDecoder().decode(result);
+  const { content, structuredContent, isError } = JSON.parse(json) as Record<string, unknown>;
+  const code = isError === true ? EXIT.failed : EXIT.ok;
+  if (isJson) {
+    process.stdout.write(`${forStream(json, process.stdout)}\n`);
+    return code;
+  }
+  const blocks: ContentBlock[] = Array.isArray(content) ? content : [];
+  const texts = blocks.map((block) => (block.type === 'text' ? block.text : JSON.stringify(block)));
+  if (texts.length === 0 && structuredContent !== undefined) texts.push(JSON.stringify(structuredContent));
+  for (const text of texts.map((each) => each.replace(/\r?\n$/, ''))) {
+    if (isError === true) tell(text);
+    else process.stdout.write(`${forStream(text, process.stdout)}\n`);
+  }
+  return code;
+}
+
+/**
+ * After a failed call of a tool that its server does not list: suggests a similar one of that server. For a name that
+ * belongs to no server, the error has suggestions already. Returns whether nothing remains to be said about the name.
+ */
+function suggestListed({ composition }: Once, name: string): boolean {
+  const { tools } = composition.gateway.catalogs;
+  const route = tools.resolve(name);
+  if (route?.isListed === true || tools.ownNames.includes(name)) return true;
+  const nearest = route === undefined ? undefined : suggest(name, tools.listed.get(route.key) ?? []);
+  if (nearest !== undefined) tell(`  ${didYouMean(nearest)}`);
+  return nearest !== undefined;
+}

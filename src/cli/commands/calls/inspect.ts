@@ -1,0 +1,86 @@
+import cliTruncate from 'cli-truncate';
+import type { GlobalOptions } from '../../../app/global-options.js';
+import { EXIT } from '../../../errors/exit-codes.js';
+import { logLines } from '../../../files/log-lines.js';
+import { isRecord } from '../../../json/is-record.js';
+import { parseLine, type RecordedLine } from '../../../record/format.js';
+import { messageText } from '../../../record/message-text.js';
+import { print, printJson, tell } from '../../output.js';
+import { withHub } from '../hub/hub-access.js';
+import { openRecording } from './open-recording.js';
+
+export interface InspectOptions {
+  /** The recording. Without it, the messages of the running hub are shown. */
+  readonly file: string | undefined;
+  readonly server: string | undefined;
+  readonly isFollowed: boolean;
+  /** Prints each line as it is in a recording. */
+  readonly isJson: boolean;
+}
+
+/** `trunkline inspect`: shows the messages of a recording, or those that pass in the running hub, one a line. */
+export async function inspect(settings: GlobalOptions, options: InspectOptions): Promise<number> {
+  const { file, server, isFollowed, isJson } = options;
+  // `head` closes its end early.
+  process.stdout.once('error', () => process.exit(EXIT.ok));
+  const show = async (line: RecordedLine | undefined) => {
+    const text = line && lineText(line, server);
+    if (line === undefined || text === undefined) return;
+    if (isJson) await printJson(recorded(line));
+    else await print(fitted(text, process.stdout));
+  };
+  if (file === undefined) return await inspectHub(settings, server, show);
+  const { header } = await openRecording(file);
+  // An earlier recording can have the name of the part before.
+  const maxFiles = header.part > 1 || isFollowed ? 2 : 1;
+  for await (const line of logLines({ file, maxFiles, isFollowed })) await show(parseLine(line));
+  return EXIT.ok;
+}
+
+async function inspectHub(
+  settings: GlobalOptions,
+  server: string | undefined,
+  show: (line: RecordedLine | undefined) => Promise<void>,
+): Promise<number> {
+  return await withHub(settings, async ({ control }) => {
+    await control.request('messages', { server }, (event) => {
+      if (!isRecord(event)) return;
+      if (event.begun === true) tell('The messages of the running hub, from now on. Ctrl-C ends this.');
+      else if (typeof event.line === 'string') void show(parseLine(event.line));
+      else if (typeof event.missing === 'number') void show({ kind: 'gap', dropped: event.missing });
+    });
+    return EXIT.ok;
+  });
+}
+
+/** What is shown of a line of a recording. `undefined` for a message that is not wanted. */
+export function lineText(line: RecordedLine, server: string | undefined): string | undefined {
+  switch (line.kind) {
+    case 'header': {
+      const { version, startedAt, servers, part, note } = line.header;
+      const about = `Trunkline ${version}, from ${startedAt}, servers: ${servers.join(', ')}`;
+      return `--- recording, part ${part}: ${about}${note === undefined ? '' : `; ${note}`}`;
+    }
+    case 'gap':
+      return `--- ${line.dropped} messages are missing here: they could not be written in time`;
+    case 'entry':
+      return server === undefined || line.entry.server === server ? messageText(line.entry) : undefined;
+  }
+}
+
+/** The line as a recording has it. */
+function recorded(line: RecordedLine): object {
+  switch (line.kind) {
+    case 'header':
+      return line.header;
+    case 'entry':
+      return line.entry;
+    case 'gap':
+      return { dropped: line.dropped };
+  }
+}
+
+/** Cut to the width of a terminal, whole elsewhere. */
+export function fitted(text: string, { isTTY, columns = 80 }: { isTTY?: boolean; columns?: number }): string {
+  return isTTY ? cliTruncate(text, columns) : text;
+}

@@ -1,0 +1,54 @@
+import { resolve } from 'node:path';
+import type { GlobalOptions } from '../../../app/global-options.js';
+import type { RecordCounts } from '../../../app/recording-commands.js';
+import { EXIT } from '../../../errors/exit-codes.js';
+import { printJson, tell } from '../../output.js';
+import { ProgressLine } from '../../progress-line.js';
+import { withHub } from '../hub/hub-access.js';
+
+export interface RecordOptions {
+  readonly file: string;
+  readonly maxBytes: number | undefined;
+  readonly isJson: boolean;
+}
+
+/** `trunkline record`: records all messages of the running hub until Ctrl-C. The hub writes the file. */
+export async function record(settings: GlobalOptions, { file, maxBytes, isJson }: RecordOptions): Promise<number> {
+  const path = resolve(file);
+  return await withHub(settings, async ({ control, site }) => {
+    const progress = new ProgressLine(process.stderr);
+    let last: RecordCounts = { written: 0, dropped: 0 };
+    let isFirst = true;
+    const recording = control.request('record', { file: path, max: maxBytes }, (event) => {
+      last = event as RecordCounts;
+      if (isFirst) tell(`Recording all messages of the hub of ${site.configFile} to ${path}. Ctrl-C ends this.`);
+      isFirst = false;
+      progress.show(countsText(last));
+    });
+    void interrupted()
+      .then(() => control.request('stopRecording', { file: path }))
+      .catch(() => {});
+    try {
+      last = (await recording) as RecordCounts;
+    } finally {
+      progress.clear();
+    }
+    const { written, dropped, fault = null } = last;
+    if (isJson) await printJson({ file: path, written, dropped, fault });
+    else tell(`${path} has ${countsText(last)}.`);
+    return last.dropped > 0 ? EXIT.failed : EXIT.ok;
+  });
+}
+
+/** What a recording has, and what is missing in it. */
+export function countsText({ written, dropped, fault }: RecordCounts): string {
+  const missing =
+    dropped === 0 ? '' : `; ${dropped} ${dropped === 1 ? 'is' : 'are'} missing, because the disk was too slow or full`;
+  return `${written} ${written === 1 ? 'message' : 'messages'}${missing}${fault === undefined ? '' : ` (${fault})`}`;
+}
+
+function interrupted(): Promise<void> {
+  return new Promise((resolve) => {
+    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => resolve());
+  });
+}

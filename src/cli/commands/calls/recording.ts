@@ -1,0 +1,31 @@
+import { resolve } from 'node:path';
+import type { GlobalOptions } from '../../../app/global-options.js';
+import { BYTES_FORM, parseBytes } from '../../../config/schema/units.js';
+import { UsageError } from '../../../errors/usage-error.js';
+
+/** The options of `serve` that record messages, as they were given. */
+export interface RecordingValues {
+  readonly record?: string | undefined;
+  readonly max?: string | undefined;
+}
+
+/** What `serve --record` means. Throws a `UsageError` for options that make no sense. */
+export function recordingOptions({ record, max }: RecordingValues): Pick<GlobalOptions, 'record' | 'recordMax'> {
+  if (record === undefined) throw new UsageError('`--max` needs `--record`', 'name the file of the recording');
+  return { record: resolve(record), recordMax: readSize(max) };
+}
+
+/** The smallest recording: a part of it has room for some messages. */
+const MIN_BYTES = 64 * 1024;
+
+/** The size of a recording in bytes. Throws a `UsageError` for what is no size. */
+export function readSize(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  try {
+    const bytes = parseBytes(text);
+    if (bytes >= MIN_BYTES) return bytes;
+  } catch {
+    // Not a size.
+  }
+  throw new UsageError(`\`--max ${text}\` is no size of a recording`, `write ${BYTES_FORM}; at least 64KiB`);
+}

@@ -1,0 +1,108 @@
+import { constants } from 'node:os';
+import { createInterface } from 'node:readline';
+import { createEraChooser } from '../../../app/choose-era.js';
+import { compose } from '../../../app/compose.js';
+import { type GlobalOptions, openLog } from '../../../app/global-options.js';
+import { readConfig } from '../../../app/read-config.js';
+import { runToEnd } from '../../../app/run-to-end.js';
+import { ClientPipe } from '../../../downstream/stdio/client-pipe.js';
+import { EXIT } from '../../../errors/exit-codes.js';
+import { UsageError } from '../../../errors/usage-error.js';
+import { toBytes } from '../../../json/json-text.js';
+import { splice } from '../../../json/splice.js';
+import { didYouMean, suggest } from '../../../json/suggest.js';
+import { type ClientReplayOptions, type ReplayResult, replayClients } from '../../../record/client-replay.js';
+import { differenceText } from '../../../record/compare-replay.js';
+import type { RecordedEntry, Recording } from '../../../record/recording-file.js';
+import { ServerScript } from '../../../record/server-script.js';
+import { StandIn } from '../../../record/stand-in.js';
+import { approvalPlaces, packageFolders, runFolder } from '../../../state/user-files.js';
+import { IDENTITY } from '../../../version.js';
+import { print, printJson, tell } from '../../output.js';
+import { openRecording } from './open-recording.js';
+
+/** `trunkline replay FILE --as-server NAME`: an MCP server on stdin and stdout that answers as in the recording. */
+export async function replayServer(file: string, server: string): Promise<number> {
+  const recording = await openRecording(file);
+  const script = new ServerScript(recording.entries, server);
+  if (script.scenes.length === 0) throw notRecorded(server, recording);
+  process.stdout.on('error', () => process.exit(EXIT.ok));
+  const standIn = new StandIn({ script, server, send: (text) => process.stdout.write(`${text}\n`) });
+  for await (const line of createInterface({ input: process.stdin })) standIn.receive(line);
+  return EXIT.ok;
+}
+
+function notRecorded(server: string, { entries }: Recording): UsageError {
+  const servers = new Set(entries.flatMap(({ dir, server: key }) => (dir === 'g>s' && key !== undefined ? [key] : [])));
+  const nearest = suggest(server, servers);
+  const all = servers.size === 0 ? 'it has no messages of servers' : `its servers are: ${[...servers].join(', ')}`;
+  return new UsageError(`the recording has no server \`${server}\``, nearest === undefined ? all : didYouMean(nearest));
+}
+
+/** The first list waits for all servers, so that the answers do not depend on how fast they start. */
+const STARTUP_WAIT_MS = 300_000;
+const TIMEOUT_MS = 120_000;
+/** Answers that differ from run to run, because they contain the version of Trunkline and the servers that run already. */
+const ALWAYS_IGNORED = ['serverInfo', 'instructions'];
+
+/** `trunkline replay FILE --as-client`: sends what the clients sent to the configured gateway, and compares the answers. */
+export async function replayClient(
+  settings: GlobalOptions,
+  file: string,
+  { ignored, isJson }: { readonly ignored: readonly string[]; readonly isJson: boolean },
+): Promise<number> {
+  const { entries } = await openRecording(file);
+  // What a client of `/mcp/KEY` gets is not what a client on stdin gets.
+  const ofAll = entries.filter(({ dir, server }) => server === undefined || dir === 'g>s' || dir === 's>g');
+  const { logger, secrets } = openLog(settings);
+  if (settings.verbosity === 0 && settings.logFile === undefined) logger.level = 'fatal';
+  const read = await readConfig(settings);
+  const config = { ...read, gateway: { ...read.gateway, startupWaitMs: STARTUP_WAIT_MS } };
+  const composition = compose({
+    ...{ config, logger, secrets, environment: process.env, runFolder: runFolder() },
+    ...{ approvals: approvalPlaces('once'), packages: packageFolders() },
+  });
+  const { platform, gateway } = composition;
+  const connect: ClientReplayOptions['connect'] = (receive) => {
+    const pipe = new ClientPipe({
+      scan: platform.scan,
+      chooseEra: createEraChooser(platform, gateway, IDENTITY),
+      sink: { send: (message) => receive(Buffer.from(splice(message)).toString()), unwrittenBytes: 0 },
+      principal: 'local',
+      onInternalError: platform.internalErrors.onInternalError,
+    });
+    return { send: (text) => pipe.receive(toBytes(text)), close: () => pipe.close() };
+  };
+  return await runToEnd({
+    composition,
+    logger,
+    isOutputAwaited: true,
+    onSignal: (signal) => 128 + constants.signals[signal],
+    work: async () => {
+      await composition.start();
+      const result = await replayClients({
+        ...{ entries: ofAll, connect, timeoutMs: TIMEOUT_MS },
+        ignored: new Set([...ALWAYS_IGNORED, ...ignored]),
+      });
+      if (ofAll.length < entries.length) tell(leftOutText(entries));
+      if (isJson) await printJson(result);
+      else await print(resultText(result));
+      return result.findings.length > 0 ? EXIT.failed : EXIT.ok;
+    },
+  });
+}
+
+function leftOutText(entries: readonly RecordedEntry[]): string {
+  const keys = new Set(entries.flatMap(({ dir, server }) => (dir === 'c>g' && server !== undefined ? [server] : [])));
+  return `Clients that see one server unchanged are left out: ${[...keys].map((key) => `/mcp/${key}`).join(', ')}.`;
+}
+
+/** What differs, and a last line that sums up. */
+export function resultText({ compared, skipped, findings }: ReplayResult): string {
+  const lines = findings.flatMap(({ line, request, differences }) => [
+    `${request} (line ${line}):${differences.length === 0 ? ' no answer' : ''}`,
+    ...differences.map((each) => `  ${differenceText(each)}`),
+  ]);
+  const own = skipped === 0 ? '' : `, ${skipped} of Trunkline's own tools not compared`;
+  return [...lines, `${compared} answers compared, ${findings.length} different${own}.`].join('\n');
+}

@@ -1,0 +1,146 @@
+import type { ListToolsResult } from '@modelcontextprotocol/sdk/types.js';
+import type { GlobalOptions } from '../../../app/global-options.js';
+import type { HubClientForCommand } from '../../../app/hub-client.js';
+import type { LocalClient } from '../../../app/local-client.js';
+import { EXIT } from '../../../errors/exit-codes.js';
+import { reportStatus } from '../../../gateway/status/status.js';
+import type { ServerReport } from '../../../gateway/status/status-report.js';
+import { readString, readText, toBytes, visitElements, visitMembers } from '../../../json/json-text.js';
+import { printable } from '../../../json/printable.js';
+import { LISTS } from '../../../mcp/lists.js';
+import { forStream, print, tell } from '../../output.js';
+import { waiting } from '../../progress-line.js';
+import { table } from '../../table.js';
+import { lookOf } from '../../terminal.js';
+import { diagnose, diagnoseTools } from '../config/diagnosis.js';
+import { runningHub } from '../hub/running-hub.js';
+import { chooseFrom, chooseServers, type Once, runOnce } from './run-once.js';
+
+export interface ToolsOptions {
+  readonly isJson: boolean;
+  /** Starts servers for this list, also if a hub runs. */
+  readonly isAlone: boolean;
+}
+
+/** `trunkline tools`: prints the merged list of tools, of the running hub if there is one, as JSON or as a table. */
+export async function tools(
+  settings: GlobalOptions,
+  names: readonly string[],
+  { isJson, isAlone }: ToolsOptions,
+): Promise<number> {
+  const hub = isAlone ? undefined : await runningHub(settings);
+  if (hub !== undefined) return await toolsOfHub(hub, names, isJson);
+  return await runOnce(
+    settings,
+    (config) => chooseServers(config, names),
+    async (once) => {
+      const result = await listAllTools(once.client);
+      const text = isJson
+        ? forStream(result, process.stdout)
+        : describe(JSON.parse(result), reportStatus(once.composition.status()).servers, names.length === 0);
+      process.stdout.write(`${text}\n`);
+      const hasFailed = reportFailures(once);
+      return reportUnlisted(once) || hasFailed ? EXIT.failed : EXIT.ok;
+    },
+  );
+}
+
+/** The tools of the servers that run already. Those with a problem are named on stderr. */
+async function toolsOfHub(hub: HubClientForCommand, names: readonly string[], isJson: boolean): Promise<number> {
+  try {
+    const result = await waiting('waiting for the lists of the hub', listAllTools(hub.client));
+    const { servers } = await hub.report();
+    const chosen = chooseFrom(
+      servers.map(({ server }) => server),
+      names,
+    );
+    const reports = servers.filter(({ server }) => chosen.includes(server));
+    const listed = names.length === 0 ? result : onlyOf(result, reports);
+    await print(isJson ? forStream(listed, process.stdout) : describe(JSON.parse(listed), reports, names.length === 0));
+    const troubled = reports.filter(({ problem }) => problem !== '');
+    for (const { server, problem, advice } of troubled)
+      tell(`trunkline: server \`${server}\`: ${problem}${advice === '' ? '' : ` ${advice}`}`);
+    return troubled.length === 0 ? EXIT.ok : EXIT.failed;
+  } finally {
+    hub.close();
+  }
+}
+
+/** The entries of these servers, each as it came. */
+function onlyOf(result: string, servers: readonly ServerReport[]): string {
+  const names = new Set(servers.flatMap(({ tools: { exposed } }) => exposed));
+  const bytes = toBytes(result);
+  const entries: string[] = [];
+  visitMembers(bytes, 0, Number.POSITIVE_INFINITY, (_, list) => {
+    visitElements(bytes, list.start, Number.POSITIVE_INFINITY, (entry) => {
+      const text = readText(bytes, entry);
+      if (names.has(JSON.parse(text).name)) entries.push(text);
+    });
+  });
+  return listOf(entries);
+}
+
+function listOf(entries: readonly string[]): string {
+  return `{"${LISTS.tools.member}":[${entries.join(',')}]}`;
+}
+
+/** Requests all pages of `tools/list` and returns them as one result. */
+export async function listAllTools(client: LocalClient): Promise<string> {
+  const entries: string[] = [];
+  for (let params: string | undefined = '{}'; params !== undefined; ) {
+    const page: Uint8Array = await client.request(LISTS.tools.method, params);
+    params = undefined;
+    visitMembers(page, 0, Number.POSITIVE_INFINITY, (key, value) => {
+      if (readString(page, key) === LISTS.tools.member) {
+        visitElements(page, value.start, Number.POSITIVE_INFINITY, (entry) => entries.push(readText(page, entry)));
+      } else {
+        params = `{"cursor":${readText(page, value)}}`;
+      }
+    });
+  }
+  return listOf(entries);
+}
+
+/** Reports servers that did not start on stderr: all of them, or the one with this key. Returns whether there is one. */
+export function reportFailures({ config, composition }: Once, key?: string): boolean {
+  const { servers } = reportStatus(composition.status());
+  let hasFailed = false;
+  for (const server of config.servers) {
+    if (key !== undefined && server.key !== key) continue;
+    const report = servers.find((candidate) => candidate.server === server.key);
+    const diagnosis = report && diagnose(config.file, server, report);
+    if (diagnosis === undefined) continue;
+    hasFailed = true;
+    tell(`trunkline: server \`${server.key}\` failed: ${diagnosis.reason}`);
+    tell(`  run \`trunkline check ${server.key}\` for details`);
+  }
+  return hasFailed;
+}
+
+/** Reports servers that are ready and do not list their tools on stderr. Returns whether there is one. */
+export function reportUnlisted({ composition }: Once): boolean {
+  const unlisted = reportStatus(composition.status()).servers.flatMap((report) => {
+    const diagnosis = diagnoseTools(report);
+    return diagnosis === undefined ? [] : [{ server: report.server, diagnosis }];
+  });
+  for (const { server, diagnosis } of unlisted) tell(`trunkline: server \`${server}\`: ${diagnosis.reason}`);
+  return unlisted.length > 0;
+}
+
+/** `withOwn` includes the tools of the gateway itself. */
+function describe(result: ListToolsResult, servers: readonly ServerReport[], withOwn: boolean): string {
+  const owners = new Map(servers.flatMap(({ server, tools: { exposed } }) => exposed.map((name) => [name, server])));
+  const listed = result.tools.flatMap(({ name, title, description }) => {
+    const owner = owners.get(name);
+    if (owner === undefined && !withOwn) return [];
+    const [firstLine = ''] = (description ?? title ?? '').trim().split(/\r?\n/);
+    return [[name, owner ?? 'trunkline', printable(firstLine)]];
+  });
+  const quarantined = servers.flatMap(({ server, tools: { quarantined: withheld } }) =>
+    withheld.map(({ name, reason }) => [name, server, reason]),
+  );
+  const sections = [[['TOOL', 'SERVER', 'DESCRIPTION'], ...listed]];
+  if (quarantined.length > 0) sections.push([['QUARANTINED', 'SERVER', 'REASON'], ...quarantined]);
+  const look = lookOf(process.stdout);
+  return sections.map((rows) => table(rows, look)).join('\n\n');
+}

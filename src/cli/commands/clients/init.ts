@@ -1,0 +1,205 @@
+import { homedir } from 'node:os';
+import type { GlobalOptions } from '../../../app/global-options.js';
+import { CLIENTS, type Client } from '../../../clients/files/client-table.js';
+import { isInstalled } from '../../../clients/files/client-target.js';
+import type { ClientPlace } from '../../../clients/files/found-server.js';
+import { thisSystem } from '../../../clients/files/this-system.js';
+import type { PlannedServer } from '../../../clients/import/plan.js';
+import { openConfig, saveConfig } from '../../../config/edit/config-file.js';
+import { editConfig, entriesIn } from '../../../config/edit/edit-config.js';
+import { userConfigFile } from '../../../config/file/find-config.js';
+import { EXIT } from '../../../errors/exit-codes.js';
+import { UsageError } from '../../../errors/usage-error.js';
+import { isRecord } from '../../../json/is-record.js';
+import { tell } from '../../output.js';
+import { openQuestions, type Questions } from '../../questions.js';
+import { tryServers } from '../config/check.js';
+import { install } from '../packages/install.js';
+import { registerAndTakeOut } from './client-changes.js';
+import { clientsNamed } from './connect.js';
+import { type PreparedImport, prepareImport, reportPlan, toJson, writeImport } from './import.js';
+import { InitReport } from './init-report.js';
+
+export interface InitOptions {
+  /** The names of the clients to register Trunkline with. Empty: all that are installed, or those that the user chooses. */
+  readonly clients: readonly string[];
+  readonly isDryRun: boolean;
+  /** Asks nothing. */
+  readonly isYes: boolean;
+  readonly isJson: boolean;
+}
+
+/**
+ * `trunkline init`: imports the servers of all clients, installs and tries them, registers Trunkline with the clients, and
+ * removes from the clients the servers that work. Those that do not work stay in the clients, where they may run all the
+ * same, and are disabled in the configuration, so that no client ever has them twice.
+ */
+export async function init(settings: GlobalOptions, options: InitOptions): Promise<number> {
+  const { isDryRun, isJson } = options;
+  const mustAsk = !options.isYes && !isDryRun;
+  // A program that reads JSON answers no question.
+  const questions = mustAsk && !isJson ? await openQuestions() : undefined;
+  if (mustAsk && questions === undefined) {
+    const because = isJson ? 'a program that reads JSON answers none' : 'this is no terminal';
+    throw new UsageError(`\`trunkline init\` asks questions, and ${because}`, 'add --yes to answer all of them');
+  }
+  const report = new InitReport(isJson);
+  const prepared = await prepareImport(settings, { from: undefined, servers: [] });
+  const { plan, place, added } = prepared;
+  const known = plan.some(({ verdict }) => verdict === 'same');
+  reportPlan(prepared);
+  if (added.length === 0 && !known && place.config.text === undefined) {
+    tell('Trunkline needs a server: `trunkline add NAME PACKAGE` adds one. Then run `trunkline init` again.');
+    await report.print({ dryRun: isDryRun, clients: [], import: toJson(prepared, false) });
+    return EXIT.failed;
+  }
+  const clients = await chooseClients(options, questions);
+  if (clients === undefined) return cancelled();
+  tellIntention(added.length, clients);
+  const chosen = clients.map(({ client }) => client);
+  if (isDryRun) {
+    await report.print({ dryRun: true, clients: chosen, import: toJson(prepared, false) });
+    return EXIT.ok;
+  }
+  if (questions !== undefined && !(await questions.confirm('Do this?', { byDefault: true }))) return cancelled();
+
+  if (added.length > 0) writeImport(prepared);
+  const configured = { ...settings, config: place.config.file };
+  const enabled = added.filter(({ entry }) => entry?.disabled !== true).map(({ key = '' }) => key);
+  if (enabled.length > 0) tell('\nInstalling the packages of these servers:');
+  // Starting a server whose package failed installs it again, and reports the failure.
+  const installed =
+    enabled.length > 0
+      ? await install(configured, enabled, { ...report.step('install'), reportsFaults: false })
+      : EXIT.ok;
+  // A signal ends the step that runs; nothing may follow it.
+  if (isInterrupted(installed)) return installed;
+  tell('\nStarting every server once:');
+  const { exitCode, sound, broken } = await tryServers(configured, [], report.step('check'));
+  if (isInterrupted(exitCode)) return exitCode;
+  const written = disableBroken(prepared, broken);
+  const taken = plan.filter((each) => isTaken(each, clients, sound)).map(({ found }) => found);
+  tell('\nRegistering Trunkline:');
+  const registered = await registerAndTakeOut(clients, taken, {
+    config: isUserConfig(place.config.file) ? undefined : place.config.file,
+    ...report.step('connect'),
+  });
+  tellEnd(written, broken);
+  await report.print({ dryRun: false, clients: chosen, import: toJson(written, added.length > 0) });
+  return Math.max(installed, exitCode, registered);
+}
+
+/**
+ * Disables the imported servers that did not start, and returns the import as it is then. A server that was in the
+ * configuration before stays enabled: other clients may use it through Trunkline.
+ */
+function disableBroken(prepared: PreparedImport, broken: readonly string[]): PreparedImport {
+  const isBroken = ({ key = '', entry }: PlannedServer) => entry !== undefined && broken.includes(key);
+  if (!prepared.added.some(isBroken)) return prepared;
+  const config = openConfig(prepared.place.config.file);
+  const edited = prepared.added.filter(isBroken).reduce((text, { key = '' }) => {
+    return editConfig(text, config.file, { kind: 'disable', key, isDisabled: true });
+  }, config.text ?? '');
+  saveConfig(config, edited);
+  const plan = prepared.plan.map((each) =>
+    isBroken(each) ? { ...each, entry: { ...each.entry, disabled: true } } : each,
+  );
+  return { ...prepared, plan, edited };
+}
+
+/** Whether a command was ended by a signal. */
+function isInterrupted(exitCode: number): boolean {
+  return exitCode > 128;
+}
+
+/** Whether clients find this configuration without being told. */
+function isUserConfig(file: string): boolean {
+  const { env, platform } = process;
+  return file === userConfigFile({ env, home: homedir(), platform });
+}
+
+function cancelled(): number {
+  tell('Nothing was changed.');
+  return EXIT.failed;
+}
+
+async function chooseClients(
+  { clients: names }: InitOptions,
+  questions: Questions | undefined,
+): Promise<readonly Client[] | undefined> {
+  if (names.length > 0) return clientsNamed(names);
+  const system = thisSystem();
+  const here = CLIENTS.filter((client) => isInstalled(client, system));
+  if (questions === undefined || here.length === 0) return here;
+  const choices = here.map((client) => ({ value: client, label: client.title }));
+  return await questions.choose('Register Trunkline with which clients? (space: choose, enter: go on)', choices);
+}
+
+function tellIntention(added: number, clients: readonly Client[]): void {
+  const names = clients.map(({ title }) => title).join(', ');
+  tell(
+    clients.length === 0
+      ? '\nNo client was found on this machine: Trunkline would be registered nowhere. `trunkline connect CLIENT` does that later.'
+      : `\nTrunkline imports ${added} ${added === 1 ? 'server' : 'servers'}, starts each one once, registers itself with ${names}, and removes from these clients the servers that work. \`trunkline undo\` takes the changes of the clients back.`,
+  );
+}
+
+/** A server that does not work stays where it is, as do extensions and the files that a project shares with others. */
+function isTaken({ found, key = '', verdict }: PlannedServer, clients: readonly Client[], sound: readonly string[]) {
+  const isOurs = verdict === 'new' || verdict === 'renamed' || verdict === 'same';
+  const isChosen = clients.some(({ client }) => client === found.place.client);
+  return isOurs && isChosen && isWritten(found.place) && sound.includes(key);
+}
+
+const AFTER_MENDING =
+  'Correct an entry there, then enable and try it: `trunkline enable NAME`, `trunkline check NAME`. If it works, `trunkline init` takes it over.';
+
+function isWritten({ scope }: ClientPlace): boolean {
+  return scope === 'user' || scope === 'local';
+}
+
+function tellEnd(
+  {
+    plan,
+    edited,
+    place: {
+      config: { file },
+    },
+  }: PreparedImport,
+  broken: readonly string[],
+): void {
+  const present = entriesIn(edited);
+  const isOff = (key: string) => isRecord(present[key]) && present[key].disabled === true;
+  const keysOf = (verdicts: readonly PlannedServer[]) => [...new Set(verdicts.flatMap(({ key }) => key ?? []))];
+  const failed = keysOf(plan).filter((key) => broken.includes(key));
+  const disabled = failed.filter(isOff);
+  const enabled = failed.filter((key) => !isOff(key));
+  const untried = keysOf(plan.filter(({ verdict, found }) => verdict === 'same' && !found.isDisabled)).filter(
+    (key) => isOff(key) && !broken.includes(key),
+  );
+  if (disabled.length > 0) {
+    tell(
+      `\n${disabled.join(', ')}: did not start, so the clients keep their own entries, and Trunkline does not run ${disabled.length === 1 ? 'it' : 'them'}: disabled in ${file}. The reasons are above.\n${AFTER_MENDING} To give one up: \`trunkline remove NAME\`.`,
+    );
+  }
+  if (enabled.length > 0) {
+    tell(
+      `\n${enabled.join(', ')}: did not start, so the clients keep their own entries, too. The reasons are above; \`trunkline doctor\` looks further.\nCorrect the entries in ${file}; \`trunkline check NAME\` tries one. Then \`trunkline init\` removes them from the clients. To leave one to the clients: \`trunkline disable NAME\`.`,
+    );
+  }
+  if (untried.length > 0)
+    tell(`\n${untried.join(', ')}: disabled in ${file}, so the clients keep their own entries.\n${AFTER_MENDING}`);
+  const shared = new Set(
+    plan.filter(({ found }) => found.place.scope === 'project').map(({ found }) => found.place.file),
+  );
+  for (const each of shared)
+    tell(`\n${each} belongs to a project and was left as it is: its servers exist twice there.`);
+  const extensions = plan.filter(({ found, key }) => found.place.scope === 'extension' && key !== undefined);
+  if (extensions.length > 0) {
+    const names = extensions.map(({ found }) => found.name).join(', ');
+    tell(`\nDisable these extensions in Claude Desktop (Settings, Extensions), or their tools exist twice: ${names}.`);
+  }
+  tell(
+    `\nThe servers are in ${file}. Restart your clients. To take the changes of the clients back: \`trunkline undo\`.`,
+  );
+}

@@ -1,0 +1,189 @@
+import type { GlobalOptions } from '../../../app/global-options.js';
+import type { Config, ServerConfig } from '../../../config/resolve/config.js';
+import { errorMessage } from '../../../errors/error-text.js';
+import { EXIT } from '../../../errors/exit-codes.js';
+import { UsageError } from '../../../errors/usage-error.js';
+import { reportStatus } from '../../../gateway/status/status.js';
+import { parseJson } from '../../../json/parse-json.js';
+import { printable } from '../../../json/printable.js';
+import type { ServerApprovals, WithheldTool } from '../../../state/server-approvals.js';
+import { printJson, tell } from '../../output.js';
+import { openQuestions } from '../../questions.js';
+import { chooseServers, type Once, runOnce } from '../calls/run-once.js';
+import { reportFailures, reportUnlisted } from '../calls/tools.js';
+import { describeDefinition } from './describe-definition.js';
+import { diagnose, diagnoseTools } from './diagnosis.js';
+
+export interface ApproveOptions {
+  /** Key of the server; all servers with `approval: required` when absent. */
+  readonly server: string | undefined;
+  /** Original or exposed names; all tools when empty. */
+  readonly tools: readonly string[];
+  /** Approves without asking. */
+  readonly isYes: boolean;
+  /** Prints JSON, and asks nothing. */
+  readonly isJson: boolean;
+}
+
+/** What became of one tool, as `--json` prints it. */
+interface ReviewedTool {
+  readonly tool: string;
+  readonly state: 'approved' | 'waiting' | 'unknown';
+  /** `null` for a tool that did not wait for approval. */
+  readonly change: 'new' | 'changed' | null;
+  readonly definition: unknown;
+  /** What was approved before; `null` if it is not stored. */
+  readonly earlier: unknown;
+}
+
+interface ReviewedServer {
+  readonly server: string;
+  /** Why its tools cannot be reviewed, or a decision not be stored. */
+  readonly problem: string | null;
+  readonly tools: readonly ReviewedTool[];
+}
+
+/** `trunkline approve`: shows new and changed tools as a model sees them, and approves those that the user accepts. */
+export async function approve(settings: GlobalOptions, options: ApproveOptions): Promise<number> {
+  return await runOnce(
+    settings,
+    (config) => chooseApproved(config, options.server),
+    async (once) => {
+      const { servers } = once.config;
+      if (servers.length === 0)
+        tell('No server requires approval. To require it, set `approval: required` in the configuration.');
+      const { decide, isUnasked } = await decisionMaker(options, once.ending);
+      const reviewed: ReviewedServer[] = [];
+      for (const server of servers) reviewed.push(await reviewServer(server, options, once, decide));
+      if (isUnasked && reviewed.some(({ tools }) => tools.some(({ state }) => state === 'waiting')))
+        tell(
+          'Nothing was approved, because nobody can be asked without a terminal. To approve without a question: --yes.',
+        );
+      const hasFailed = reportFailures(once);
+      const isUnseen = reportUnlisted(once);
+      if (options.isJson) await printJson({ servers: reviewed.map((each) => withStartProblem(each, once)) });
+      const areAllApproved = reviewed.every(
+        ({ problem, tools }) => problem === null && tools.every(({ state }) => state === 'approved'),
+      );
+      return areAllApproved && !hasFailed && !isUnseen ? EXIT.ok : EXIT.failed;
+    },
+    { isReview: true },
+  );
+}
+
+/** A server that did not start, or does not list its tools, has none to review. */
+function withStartProblem(reviewed: ReviewedServer, { config, composition }: Once): ReviewedServer {
+  const server = config.servers.find(({ key }) => key === reviewed.server);
+  const [report] = reportStatus(composition.status(), reviewed.server).servers;
+  if (reviewed.problem !== null || server === undefined || report === undefined) return reviewed;
+  const diagnosis = diagnose(config.file, server, report) ?? diagnoseTools(report);
+  return { ...reviewed, problem: diagnosis?.reason ?? null };
+}
+
+function chooseApproved(config: Config, name: string | undefined): readonly ServerConfig[] {
+  const chosen = chooseServers(config, name === undefined ? [] : [name]);
+  const needing = chosen.filter(({ approval }) => approval === 'required');
+  if (name !== undefined && needing.length === 0) {
+    throw new UsageError(
+      `server \`${name}\` does not require approval`,
+      'to require it, set `approval: required` in the configuration',
+    );
+  }
+  return needing;
+}
+
+/** Asks or decides whether to approve a tool; `undefined` if there is no decision. */
+type Decide = (question: string) => Promise<boolean | undefined>;
+
+interface DecisionMaker {
+  readonly decide: Decide;
+  /** There is no terminal on which to ask. */
+  readonly isUnasked: boolean;
+}
+
+async function decisionMaker({ isYes, isJson }: ApproveOptions, ending: AbortSignal): Promise<DecisionMaker> {
+  if (isYes) return { decide: async () => true, isUnasked: false };
+  // A program that reads JSON answers no question.
+  const questions = isJson ? undefined : await openQuestions();
+  if (questions === undefined) return { decide: async () => undefined, isUnasked: !isJson };
+  let hasGivenUp = false;
+  const decide: Decide = async (question) => {
+    if (hasGivenUp) return undefined;
+    const answer = await questions.confirm(question, { byDefault: false, signal: ending });
+    hasGivenUp = answer === undefined;
+    return answer;
+  };
+  return { decide, isUnasked: false };
+}
+
+/** Reviews the tools with these names, or all tools. */
+async function reviewServer(
+  { key, prefix }: ServerConfig,
+  { tools: names, isJson }: ApproveOptions,
+  { config, composition }: Once,
+  decide: Decide,
+): Promise<ReviewedServer> {
+  const say = (line: string) => {
+    if (!isJson) process.stdout.write(`${printable(line)}\n`);
+  };
+  const approvals = composition.approvals.of(key, config.file);
+  if (approvals.isUnreadable) {
+    const problem = approvals.facts.fault ?? 'its approvals cannot be read';
+    tell(`trunkline: ${key}: ${problem}`);
+    tell('  repair it, or remove it: then the tools that the server lists at its next start are approved');
+    return { server: key, problem, tools: [] };
+  }
+  const own = names.map((name) => ownName(name, prefix, approvals));
+  const waiting = approvals.withheld.filter(({ name }) => own.length === 0 || own.includes(name));
+  const tools: ReviewedTool[] = [];
+  for (const name of own) {
+    if (waiting.some((tool) => tool.name === name)) continue;
+    const isListed = approvals.hasListed(name);
+    say(`${key}: ${name} ${isListed ? 'is already approved' : 'is not a tool of this server'}`);
+    tools.push({ tool: name, state: isListed ? 'approved' : 'unknown', change: null, definition: null, earlier: null });
+  }
+  if (own.length === 0 && waiting.length === 0) say(`${key}: no tool waits for approval`);
+  for (const tool of waiting) {
+    const { wasApproved, definition = '' } = approvals.earlier(tool);
+    const facts = {
+      ...{ tool: tool.name, change: wasApproved ? ('changed' as const) : ('new' as const) },
+      ...{ definition: parseJson(tool.definition) ?? null, earlier: parseJson(definition) ?? null },
+    };
+    for (const line of describe(key, tool, approvals)) say(line);
+    const isApproved = await decide(`Approve ${tool.name} of ${key}?`);
+    // A "no" is stored too when nothing is stored yet; otherwise the first use would approve the tools.
+    const mustStore = isApproved || (isApproved === false && approvals.isUntouched);
+    const problem = mustStore ? store(key, approvals, isApproved ? [tool] : []) : undefined;
+    tools.push({ ...facts, state: isApproved && problem === undefined ? 'approved' : 'waiting' });
+    if (problem !== undefined) return { server: key, problem, tools };
+    say(`${key}: ${tool.name} ${isApproved ? 'is approved' : 'is not approved'}`);
+  }
+  return { server: key, problem: null, tools };
+}
+
+/** Stores the decision. Returns why it cannot be stored. */
+function store(key: string, approvals: ServerApprovals, tools: readonly WithheldTool[]): string | undefined {
+  try {
+    approvals.approve(tools);
+    return undefined;
+  } catch (error) {
+    const problem = `cannot store the decision: ${errorMessage(error)}`;
+    tell(`trunkline: ${key}: ${problem}`);
+    return problem;
+  }
+}
+
+function ownName(name: string, prefix: string, approvals: ServerApprovals): string {
+  const exposed = `${prefix}__`;
+  const isOwn = approvals.hasListed(name) || approvals.withheld.some((tool) => tool.name === name);
+  return !isOwn && prefix !== '' && name.startsWith(exposed) ? name.slice(exposed.length) : name;
+}
+
+function describe(key: string, tool: WithheldTool, approvals: ServerApprovals): string[] {
+  const earlier = approvals.earlier(tool);
+  const change = earlier.wasApproved ? 'has changed since it was approved' : 'is new';
+  const source = approvals.isOffered(tool) ? '' : ', as a running Trunkline has seen it';
+  const note =
+    earlier.wasApproved && earlier.definition === undefined ? '; its earlier definition was too long to store' : '';
+  return [`${key}: ${tool.name} ${change}${source}${note}`, ...describeDefinition(tool.definition, earlier.definition)];
+}

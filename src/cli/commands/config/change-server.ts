@@ -1,0 +1,80 @@
+import { homedir } from 'node:os';
+import type { GlobalOptions } from '../../../app/global-options.js';
+import { runOf } from '../../../clients/import/plan.js';
+import { saveConfig } from '../../../config/edit/config-file.js';
+import { type ConfigEdit, editConfig, entriesIn } from '../../../config/edit/edit-config.js';
+import { EnvDraft } from '../../../config/edit/env-draft.js';
+import { ConfigError } from '../../../config/file/config-error.js';
+import { namesIn } from '../../../config/resolve/expand.js';
+import { EXIT } from '../../../errors/exit-codes.js';
+import { UsageError } from '../../../errors/usage-error.js';
+import { printJson, tell } from '../../output.js';
+import { openConfigToEdit } from './edit-place.js';
+
+/** `trunkline remove`, `enable` and `disable`: change one server of the configuration, and nothing else in the file. */
+export async function changeServer(
+  settings: GlobalOptions,
+  command: 'remove' | 'enable' | 'disable',
+  key: string | undefined,
+  isJson: boolean,
+): Promise<number> {
+  if (key === undefined) {
+    throw new UsageError(`\`trunkline ${command}\` needs the name of a server`, 'see `trunkline check` for the names');
+  }
+  const config = openConfigToEdit(settings);
+  const { file, text } = config;
+  if (text === undefined) throw new UsageError('there is no configuration yet', '`trunkline add` creates one');
+  const edit: ConfigEdit =
+    command === 'remove' ? { kind: 'remove', key } : { kind: 'disable', key, isDisabled: command === 'disable' };
+  const before = entriesIn(text);
+  if (command === 'remove' && Object.hasOwn(before, key) && Object.keys(before).length === 1) {
+    throw new UsageError(
+      `${key} is the only server, and a configuration needs one`,
+      `use \`trunkline disable ${key}\`, or delete ${file}`,
+    );
+  }
+  const edited = editConfig(text, file, edit);
+  const isChanged = edited !== text;
+  if (isChanged) saveConfig(config, edited);
+  const unused = command === 'remove' ? unusedOf(file, namesOf(before[key]), edited) : undefined;
+  if (isJson) {
+    const result = isChanged ? DONE[command].toLowerCase() : 'unchanged';
+    await printJson({ configFile: file, server: key, result, unused: unused?.names ?? [] });
+    return EXIT.ok;
+  }
+  if (!isChanged) tell(`${key} is ${command}d already.`);
+  else tell(`${DONE[command]} ${key} ${command === 'remove' ? 'from' : 'in'} ${file}.`);
+  if (unused !== undefined)
+    tell(`No server uses ${unused.names.join(', ')} in ${unused.file} now; remove what you do not need.`);
+  return EXIT.ok;
+}
+
+const DONE = { remove: 'Removed', enable: 'Enabled', disable: 'Disabled' } as const;
+
+/** The variables of the environment file that only the removed server has used; `undefined` if there are none. */
+function unusedOf(
+  configFile: string,
+  names: readonly string[],
+  edited: string,
+): { readonly file: string; readonly names: readonly string[] } | undefined {
+  const secrets = secretsBeside(configFile, edited);
+  // Any setting may refer to a variable, also those of `defaults`.
+  const used = namesIn([edited]);
+  const unused = names.filter((name) => !used.includes(name) && Object.hasOwn(secrets?.values ?? {}, name));
+  return secrets === undefined || unused.length === 0 ? undefined : { file: secrets.file, names: unused };
+}
+
+function secretsBeside(configFile: string, text: string): EnvDraft | undefined {
+  try {
+    return EnvDraft.open(configFile, text, homedir());
+  } catch (error) {
+    // The server is removed all the same.
+    if (error instanceof ConfigError) return undefined;
+    throw error;
+  }
+}
+
+function namesOf(entry: unknown): string[] {
+  const run = runOf(entry);
+  return run === undefined ? [] : namesIn([...run.args, ...Object.values(run.env)]);
+}

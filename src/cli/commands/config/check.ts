@@ -1,0 +1,161 @@
+import type { GlobalOptions } from '../../../app/global-options.js';
+import type { ServerConfig } from '../../../config/resolve/config.js';
+import { EXIT } from '../../../errors/exit-codes.js';
+import { reportStatus } from '../../../gateway/status/status.js';
+import type { ServerReport } from '../../../gateway/status/status-report.js';
+import { installedTree } from '../../../packages/installed-tree.js';
+import { packageFolders } from '../../../state/user-files.js';
+import { type EmitJson, print, printJson } from '../../output.js';
+import { type Cell, table } from '../../table.js';
+import { type Look, lookOf, stateCell } from '../../terminal.js';
+import { chooseServers, type Once, runOnce } from '../calls/run-once.js';
+import { remarksOn } from '../packages/package-remarks.js';
+import { type Diagnosis, diagnose, diagnoseTools, outputOf } from './diagnosis.js';
+
+/** `trunkline check`: starts every server once and reports the result. */
+export async function check(
+  settings: GlobalOptions,
+  names: readonly string[],
+  options: { readonly isJson: boolean },
+): Promise<number> {
+  return (await tryServers(settings, names, options)).exitCode;
+}
+
+/** What became of the servers of a trial, by their keys. */
+interface Trial {
+  readonly exitCode: number;
+  /** Those that start and list their tools. */
+  readonly sound: readonly string[];
+  readonly broken: readonly string[];
+}
+
+/** Starts every server, or the named ones, once, and reports the result. */
+export async function tryServers(
+  settings: GlobalOptions,
+  names: readonly string[],
+  { isJson, emit = printJson }: { readonly isJson: boolean; readonly emit?: EmitJson },
+): Promise<Trial> {
+  const sound: string[] = [];
+  const broken: string[] = [];
+  const exitCode = await runOnce(
+    settings,
+    (config) => chooseServers(config, names),
+    async (once) => {
+      const results = once.config.servers.map((server): Result => {
+        const report = reportOn(once, server.key);
+        const diagnosis = diagnose(once.config.file, server, report);
+        const packageRemarks = remarksOnPackage(server, once.config.file);
+        const readyAfterMs = once.starts.readyAfterMs(server.key);
+        return { server, report, diagnosis, unlisted: diagnoseTools(report), packageRemarks, readyAfterMs };
+      });
+      const look = lookOf(process.stdout);
+      const rows = () => table([HEAD, ...results.map((result) => toRow(result, look))], look);
+      if (isJson) await emit({ configFile: once.config.file, servers: results.map(toFacts) });
+      else await print([rows(), ...results.flatMap(toRemarks)].join('\n'));
+      const fine = results.filter(({ diagnosis, unlisted }) => diagnosis === undefined && unlisted === undefined);
+      sound.push(...fine.map(({ server }) => server.key));
+      broken.push(...results.filter((result) => !fine.includes(result)).map(({ server }) => server.key));
+      return fine.length === results.length ? EXIT.ok : EXIT.failed;
+    },
+  );
+  return { exitCode, sound, broken };
+}
+
+interface Result {
+  readonly server: ServerConfig;
+  readonly report: ServerReport;
+  readonly diagnosis: Diagnosis | undefined;
+  /** Why the server does not list its tools, although it is ready. */
+  readonly unlisted: Diagnosis | undefined;
+  /** Why the package of the server may not work. */
+  readonly packageRemarks: readonly string[];
+  readonly readyAfterMs: number | undefined;
+}
+
+const HEAD = ['SERVER', 'STATE', 'VERSION', 'PROTOCOL', 'READY AFTER', 'TOOLS', 'QUARANTINED', 'DENIED'];
+
+function reportOn({ composition }: Once, key: string): ServerReport {
+  const [report] = reportStatus(composition.status(), key).servers;
+  if (report === undefined) throw new Error(`No status of "${key}"`);
+  return report;
+}
+
+/** What `--json` prints about one server. What is not known is null. */
+function toFacts({ report, diagnosis, unlisted, packageRemarks, readyAfterMs }: Result) {
+  const { server, packageVersion, protocolVersion, tools } = report;
+  const fault = diagnosis ?? unlisted;
+  const isListed = fault === undefined;
+  return {
+    server,
+    state: stateOf(report, diagnosis),
+    packageVersion,
+    protocolVersion: diagnosis === undefined ? protocolVersion : null,
+    readyAfterMs: diagnosis === undefined && readyAfterMs !== undefined ? Math.round(readyAfterMs) : null,
+    tools: isListed ? tools.exposed : null,
+    quarantined: isListed ? tools.quarantined : null,
+    denied: isListed ? tools.denied : null,
+    problem: fault?.reason ?? null,
+    advice: fault?.hint ?? null,
+    output: fault === undefined ? [] : outputOf(report),
+    remarks: [...packageRemarks, ...(fault === undefined ? remarksOnLists(report) : [])],
+  };
+}
+
+function stateOf({ state }: ServerReport, diagnosis: Diagnosis | undefined): 'ready' | 'failed' | 'misconfigured' {
+  if (diagnosis === undefined) return 'ready';
+  return state === 'misconfigured' ? state : 'failed';
+}
+
+/** A version that is not in `node_modules` is the one in the lock file. */
+function toRow({ server: config, report, diagnosis, readyAfterMs }: Result, look: Look): Cell[] {
+  const { server, packageVersion, protocolVersion, tools } = report;
+  const isNear = config.package?.found?.place === 'near';
+  const version = packageVersion === null ? '-' : `${packageVersion}${isNear ? ' (node_modules)' : ''}`;
+  const state = stateCell(stateOf(report, diagnosis), look);
+  if (diagnosis !== undefined) return [server, state, version, '-', '-', '-', '-', '-'];
+  // The entries of a list that fails are those of an earlier run.
+  const isKnown = tools.failure === null;
+  const counts = [tools.exposed, tools.quarantined, tools.denied].map(({ length }) => (isKnown ? String(length) : '-'));
+  return [server, state, version, protocolVersion ?? '-', `${Math.round(readyAfterMs ?? 0)} ms`, ...counts];
+}
+
+function remarksOnPackage({ package: used }: ServerConfig, configFile: string): string[] {
+  if (used === undefined) return [];
+  return remarksOn(used.request, installedTree(used.request, used.found, { ...packageFolders(), configFile }));
+}
+
+/** The lines below the table about one server. */
+function toRemarks({ report, diagnosis, unlisted, packageRemarks }: Result): string[] {
+  const { server } = report;
+  const onPackage = packageRemarks.map((remark) => `  ${remark}`);
+  const fault = diagnosis ?? unlisted;
+  if (fault !== undefined) {
+    const output = outputOf(report).filter((line) => line !== fault.reason);
+    return ['', `${server}: ${fault.reason}`, ...output.map((line) => `  | ${line}`), `  ${fault.hint}`, ...onPackage];
+  }
+  const remarks = [...remarksOnLists(report).map((remark) => `  ${remark}`), ...onPackage];
+  return remarks.length === 0 ? [] : ['', `${server}:`, ...remarks];
+}
+
+/** What is worth knowing about the lists and the output of a server that works. */
+function remarksOnLists(report: ServerReport): string[] {
+  const { tools, prompts, resources, resourceTemplates, dropped } = report;
+  const junk = dropped.junk ?? 0;
+  const failures = [prompts, resources, resourceTemplates].flatMap(({ failure }) => failure ?? []);
+  const remarks = failures.map((failure) => `a list of it cannot be read: ${failure}`);
+  remarks.push(...tools.quarantined.map(({ name, reason }) => `quarantined ${name}: ${reason}`));
+  if (report.approval !== null && report.advice !== '') remarks.push(report.advice);
+  if (tools.truncated !== null) remarks.push(`its list of tools is incomplete: ${tools.truncated}`);
+  remarks.push(...report.unshaped.map((warning) => `\`tools\` of the configuration: ${warning}`));
+  if (tools.hiding.length > 0) {
+    remarks.push(
+      `the descriptions of these tools contain invisible characters, which a model reads: ${tools.hiding.join(', ')}`,
+    );
+  }
+  if (junk > 0) {
+    remarks.push(
+      `skipped ${junk} ${junk === 1 ? 'line' : 'lines'} of its stdout, which must have MCP messages only; it should log to stderr`,
+    );
+  }
+  return remarks;
+}

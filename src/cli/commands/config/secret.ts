@@ -1,0 +1,174 @@
+import { homedir } from 'node:os';
+import { type Keychain, systemKeychain } from '../../../config/resolve/keychain.js';
+import { EXIT } from '../../../errors/exit-codes.js';
+import { UsageError } from '../../../errors/usage-error.js';
+import { readSecretFile, writeSecretFile } from '../../../files/secret-file.js';
+import { didYouMean, suggest } from '../../../json/suggest.js';
+import { secretFile } from '../../../state/user-files.js';
+import { print, printJson, tell } from '../../output.js';
+import { readHidden } from '../../read-hidden.js';
+
+const NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
+
+/** Where a value is stored. */
+type Place = 'file' | 'keychain';
+
+export interface SecretOptions {
+  readonly isJson: boolean;
+  /** `set` stores the value in the keychain of the system. */
+  readonly isKeychain: boolean;
+}
+
+/** `trunkline secret set|list|remove`: the secrets of this user, to which a configuration refers by name. */
+export async function secret(words: readonly string[], { isJson, isKeychain }: SecretOptions): Promise<number> {
+  const file = secretFile();
+  const keychain = systemKeychain({ platform: process.platform, env: process.env, cwd: homedir() });
+  const wanted: Place = isKeychain ? 'keychain' : 'file';
+  const { names, inKeychain, place, note } = await useSecrets(words, { file, readValue, keychain, wanted });
+  if (isJson) {
+    const [action, name] = words;
+    const result = action === 'set' ? 'stored' : 'removed';
+    await printJson(action === 'list' ? { file, names, keychain: inKeychain } : { file, name, result, place });
+    return EXIT.ok;
+  }
+  if (names.length > 0) await print(names.join('\n'));
+  if (note !== '') tell(note);
+  return EXIT.ok;
+}
+
+export interface SecretPlaces {
+  readonly file: string;
+  /** Asks for the value of a secret; `undefined` if the person gives none. */
+  readonly readValue: (name: string) => Promise<string | undefined>;
+  /** Absent on a system whose keychain Trunkline cannot use. */
+  readonly keychain: Keychain | undefined;
+  /** Where `set` stores a value. */
+  readonly wanted: Place;
+}
+
+interface UsedSecrets {
+  /** What to print. */
+  readonly names: readonly string[];
+  readonly inKeychain: readonly string[];
+  /** Where the secret is, or was. */
+  readonly place: Place;
+  /** What to tell the person. */
+  readonly note: string;
+}
+
+/** Does what these words say. Throws a `UsageError`. */
+export async function useSecrets(
+  [action, name, ...excess]: readonly string[],
+  { file, readValue: ask, keychain, wanted }: SecretPlaces,
+): Promise<UsedSecrets> {
+  checkWords(action, name, excess);
+  // A file that cannot be used is a reason to ask for nothing.
+  const found = await readUsable(file);
+  if (name === undefined) {
+    const { names, inKeychain } = found;
+    return { names, inKeychain, place: 'file', note: listNote(names, inKeychain) };
+  }
+  const value = action === 'set' ? checkedValue(await ask(checkedName(name))) : '';
+  // The new value is stored before the old one is removed, which then cannot be lost.
+  if (action === 'set' && wanted === 'keychain') await storeInKeychain(keychain, name, value);
+  // Another command may have stored a secret while this one waited for the value.
+  const { names, inKeychain: listed, stored } = await readUsable(file);
+  if (action === 'remove' && !names.includes(name)) throw unknown(name, names);
+  const secrets = new Map(stored.secrets);
+  const inKeychain = new Set(listed);
+  const before: Place = inKeychain.has(name) ? 'keychain' : 'file';
+  const place = action === 'set' ? wanted : before;
+  secrets.delete(name);
+  inKeychain.delete(name);
+  if (action === 'set' && wanted === 'file') secrets.set(name, value);
+  else if (action === 'set') inKeychain.add(name);
+  await writeSecretFile(file, { secrets, inKeychain });
+  const isLeft = before === 'keychain' && !inKeychain.has(name);
+  const fault = isLeft ? await removeFromKeychain(keychain, name) : undefined;
+  const done = action === 'set' ? `Stored the secret ${name}${TO[wanted]}` : `Removed the secret ${name}`;
+  const rest = fault === undefined ? '' : ` It is still in the keychain, and not used: ${fault}.`;
+  return { names: [], inKeychain: listed, place, note: `${done}. ${LATER}${rest}` };
+}
+
+async function readUsable(file: string) {
+  const stored = await readSecretFile(file);
+  if ('fault' in stored)
+    throw new UsageError(`the file ${file} cannot be used: ${stored.fault}`, 'correct or remove the file');
+  const inKeychain = [...stored.inKeychain].sort();
+  return { names: [...stored.secrets.keys(), ...inKeychain].sort(), inKeychain, stored };
+}
+
+const TO = { file: '', keychain: ' in the keychain' } as const;
+
+async function storeInKeychain(keychain: Keychain | undefined, name: string, value: string): Promise<void> {
+  const hint = `\`trunkline secret set ${name}\` without \`--keychain\` stores it in a file that only you can read`;
+  if (keychain === undefined) throw new UsageError('Trunkline cannot use the keychain of this system', hint);
+  const fault = await keychain.store(name, value);
+  if (fault === undefined) return;
+  throw new UsageError(`the ${keychain.title} does not take the secret ${name}: ${fault}`, hint);
+}
+
+async function removeFromKeychain(keychain: Keychain | undefined, name: string): Promise<string | undefined> {
+  return keychain === undefined ? 'Trunkline cannot use the keychain of this system' : await keychain.remove(name);
+}
+
+function listNote(names: readonly string[], inKeychain: readonly string[]): string {
+  if (names.length === 0) return NONE;
+  return inKeychain.length === 0 ? '' : `In the keychain: ${inKeychain.join(', ')}.`;
+}
+
+const NONE = 'No secrets are stored. `trunkline secret set NAME` stores one.';
+const LATER = 'A running Trunkline reads it when the configuration file is saved.';
+
+function checkWords(action: string | undefined, name: string | undefined, excess: readonly string[]): void {
+  if (action !== 'set' && action !== 'remove' && action !== 'list')
+    throw new UsageError('`trunkline secret` needs `set NAME`, `list` or `remove NAME`', SEE_HELP);
+  if (action === 'list') {
+    if (name !== undefined) throw new UsageError('`trunkline secret list` takes no arguments', SEE_HELP);
+    return;
+  }
+  if (name === undefined) throw new UsageError(`\`trunkline secret ${action}\` needs a name`, SEE_HELP);
+  if (excess.length === 0) return;
+  const hint = action === 'set' ? 'write the value to stdin, because other programs can read a command line' : SEE_HELP;
+  throw new UsageError(`\`trunkline secret ${action}\` takes a name and nothing else`, hint);
+}
+
+const SEE_HELP = 'see `trunkline secret --help`';
+
+function checkedName(name: string): string {
+  if (NAME.test(name)) return name;
+  throw new UsageError(`\`${name}\` is not a name of a secret`, 'use letters, digits and `_`, as for a variable');
+}
+
+function unknown(name: string, known: readonly string[]): UsageError {
+  const meant = suggest(name, known);
+  return new UsageError(
+    `there is no secret \`${name}\``,
+    meant === undefined ? '`trunkline secret list` shows the names' : didYouMean(meant),
+  );
+}
+
+/** A large key or certificate is some kilobytes long. */
+const MAX_VALUE_LENGTH = 64 * 1024;
+
+function checkedValue(value: string | undefined): string {
+  if (value === undefined) throw new UsageError('nothing was stored', 'run the command again to store a value');
+  if (value === '') throw new UsageError('the value is empty, so nothing was stored', 'write the value to stdin');
+  return value;
+}
+
+async function readValue(name: string): Promise<string | undefined> {
+  const { stdin } = process;
+  return stdin.isTTY ? await readHidden(stdin, process.stderr, `Value of ${name} (not shown): `) : await readAll(stdin);
+}
+
+/** The text on stdin without the line break at the end, which `echo` adds. */
+async function readAll(input: AsyncIterable<Uint8Array>): Promise<string> {
+  const decoder = new TextDecoder();
+  let text = '';
+  for await (const chunk of input) {
+    text += decoder.decode(chunk, { stream: true });
+    if (text.length > MAX_VALUE_LENGTH) throw new UsageError('the value is larger than 64 KiB', 'store a shorter one');
+  }
+  return text.replace(/\r?\n$/, '');
+}

@@ -1,0 +1,132 @@
+import { realpathSync } from 'node:fs';
+import { parse } from 'node:path';
+import { secretsOf } from '../../../app/configured-servers.js';
+import { type GlobalOptions, openLog } from '../../../app/global-options.js';
+import { readConfig } from '../../../app/read-config.js';
+import { findServers } from '../../../clients/files/find-servers.js';
+import type { FoundServers } from '../../../clients/files/found-server.js';
+import { thisSystem } from '../../../clients/files/this-system.js';
+import { ConfigError } from '../../../config/file/config-error.js';
+import type { Config } from '../../../config/resolve/config.js';
+import type { Finding } from '../../../doctor/finding.js';
+import type { Machine } from '../../../doctor/machine.js';
+import { findRegistrations } from '../../../doctor/registrations.js';
+import { repair } from '../../../doctor/repair.js';
+import { EXIT } from '../../../errors/exit-codes.js';
+import { printable } from '../../../json/printable.js';
+import { networkVariables } from '../../../process/environment.js';
+import { VERSION } from '../../../version.js';
+import { withoutHome } from '../../home-path.js';
+import { print, printJson } from '../../output.js';
+import { table } from '../../table.js';
+import { lookOf } from '../../terminal.js';
+import { chooseFrom } from '../calls/run-once.js';
+import { checkMachine, checkTwice } from './doctor-checks.js';
+import { openDoctorHub } from './doctor-hub.js';
+import { checkStarts, NOT_STARTED } from './doctor-starts.js';
+import { countsOf, findingsText, listedCodes, type ReportedFinding } from './doctor-text.js';
+
+export interface DoctorOptions {
+  /** Keys of the servers to check; all if empty. */
+  readonly servers: readonly string[];
+  readonly isJson: boolean;
+  /** Mends what is safe to mend. */
+  readonly isFixing: boolean;
+  /** Starts neither servers nor the commands of clients. */
+  readonly isStartless: boolean;
+  readonly isOffline: boolean;
+  /** Lists the codes instead. */
+  readonly isCodes: boolean;
+}
+
+/** `trunkline doctor`: finds what keeps Trunkline from working on this machine, from the clients to the servers. */
+export async function doctor(settings: GlobalOptions, options: DoctorOptions): Promise<number> {
+  if (options.isCodes) return await printCodes(options.isJson);
+  const { secrets } = openLog({ ...settings, verbosity: 0, logFile: undefined });
+  const machine = thisMachine(options.isOffline);
+  const config = await readConfigOrError(settings);
+  const servers = config instanceof ConfigError ? [] : config.servers;
+  if (!(config instanceof ConfigError))
+    chooseFrom(
+      servers.map(({ key }) => key),
+      options.servers,
+    );
+  const chosen = servers.filter(({ key }) => options.servers.length === 0 || options.servers.includes(key));
+  const clients = await findServers(thisSystem());
+  secrets.know([
+    ...servers.flatMap(secretsOf),
+    ...clients.servers.flatMap(secretsOfClient),
+    { env: networkVariables(process.env), args: [] },
+  ]);
+
+  const registrations = findRegistrations(clients.servers, machine);
+  const hub = config instanceof ConfigError ? undefined : await openDoctorHub(config.file);
+  const facts = { settings, machine, config, servers: chosen, clients, registrations, hub };
+  const found: Finding[] = [];
+  try {
+    found.push(...(await checkMachine(facts)));
+    const started = options.isStartless ? NOT_STARTED : await checkStarts(facts);
+    found.push(...(await checkTwice(facts, started.working)), ...started.findings);
+  } finally {
+    hub?.close();
+  }
+  const findings = options.isFixing ? await repair(found) : found;
+  const clean = (text: string) => printable(withoutHome(secrets.redact(text), machine.home));
+  return await report(findings, clean, { machine, isJson: options.isJson });
+}
+
+function thisMachine(isOffline: boolean): Machine {
+  const { platform, home, cwd, env } = thisSystem();
+  const [, program = ''] = process.argv;
+  return {
+    ...{ platform, home, cwd, env, isOffline, version: VERSION, root: parse(process.execPath).root },
+    uid: process.getuid?.(),
+    node: {
+      version: process.versions.node,
+      path: process.execPath,
+      isElectron: process.versions.electron !== undefined,
+    },
+    program: realpathSync(program),
+  };
+}
+
+async function readConfigOrError(settings: GlobalOptions): Promise<Config | ConfigError> {
+  try {
+    return await readConfig(settings);
+  } catch (error) {
+    if (error instanceof ConfigError) return error;
+    throw error;
+  }
+}
+
+/** Values in the files of clients are secrets, too. */
+function secretsOfClient({ run }: FoundServers['servers'][number]) {
+  return [run.kind === 'command' ? { env: run.env, args: run.args } : { env: run.headers, args: [run.url] }];
+}
+
+async function report(
+  findings: readonly Finding[],
+  clean: (text: string) => string,
+  { machine, isJson }: { readonly machine: Machine; readonly isJson: boolean },
+): Promise<number> {
+  const reported = findings.map(({ level, code, sentence, evidence, remedy }): ReportedFinding => {
+    return { level, code, sentence: clean(sentence), evidence: evidence.map(clean), remedy: clean(remedy) };
+  });
+  const counts = countsOf(reported);
+  if (isJson) {
+    const { version, platform, node } = machine;
+    const facts = { version, platform, arch: process.arch, node: node.version };
+    await printJson({ ...facts, counts, findings: reported });
+  } else {
+    await print(findingsText(reported, lookOf(process.stdout)));
+  }
+  return counts.fail === 0 ? EXIT.ok : EXIT.failed;
+}
+
+async function printCodes(isJson: boolean): Promise<number> {
+  const codes = listedCodes();
+  const rows = codes.map(({ code, level, means }) => [code, level, means]);
+  if (isJson) await printJson(codes);
+  else await print(table([['CODE', 'LEVEL', 'MEANING'], ...rows]));
+  return EXIT.ok;
+}

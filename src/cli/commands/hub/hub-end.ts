@@ -1,0 +1,135 @@
+import type { GlobalOptions } from '../../../app/global-options.js';
+import { allHubs, findHubSite, type HubSite, notedPid, reachHub, starterFor } from '../../../app/running-hub.js';
+import { EXIT } from '../../../errors/exit-codes.js';
+import { plural } from '../../../gateway/status/server-text.js';
+import type { HubControl } from '../../../hub/attach/control-client.js';
+import { claimSuccessor } from '../../../hub/claim.js';
+import type { HubDescription } from '../../../hub/hub-answers.js';
+import { hubNumbers } from '../../../hub/place.js';
+import { endHubProcess } from '../../../process/end-hub-process.js';
+import { note, printJson, tell } from '../../output.js';
+import { waiting } from '../../progress-line.js';
+import { withHub } from './hub-access.js';
+import { REFUSED, silentText } from './hub-text.js';
+
+/** `trunkline hub stop`: ends the hub of the configuration, and the earlier ones that still drain. */
+export async function stopHub(options: GlobalOptions, isJson: boolean): Promise<number> {
+  const { configFile, folder } = findHubSite(options);
+  return await report(await stopAllOf(folder), isJson, `No hub runs for ${configFile}, so there is nothing to stop.`);
+}
+
+/** `trunkline stop --all`: ends every hub of this user, whatever its configuration. */
+export async function stopEveryHub(isJson: boolean): Promise<number> {
+  const hubs = await Promise.all(allHubs().map(stopAllOf));
+  return await report(hubs.flat(), isJson, 'No hub of yours runs, so there is nothing to stop.');
+}
+
+/** What became of one hub that ran, as `--json` prints it. */
+interface StoppedHub {
+  readonly pid: number | null;
+  /** `null` if the hub does not say. */
+  readonly configFile: string | null;
+  readonly result: 'stopped' | 'killed' | 'failed';
+  /** Clients that stay connected. */
+  readonly clients: number | null;
+  /** What a person reads. */
+  readonly text: string;
+}
+
+async function report(hubs: readonly StoppedHub[], isJson: boolean, ifNone: string): Promise<number> {
+  if (isJson) await printJson({ hubs: hubs.map(({ text: _, ...facts }) => facts) });
+  else if (hubs.length === 0) note(ifNone);
+  for (const { result, text } of hubs) {
+    if (result === 'failed') tell(`trunkline: ${text}`);
+    else if (result === 'killed') tell(text);
+    else if (!isJson) note(text);
+  }
+  return hubs.every(({ result }) => result !== 'failed') ? EXIT.ok : EXIT.failed;
+}
+
+/** Ends all hubs of one folder that run. */
+async function stopAllOf(folder: string): Promise<StoppedHub[]> {
+  const outcomes = await Promise.all(hubNumbers(folder).map((number) => stopOne(folder, number)));
+  return outcomes.flatMap((outcome) => outcome ?? []);
+}
+
+/** `undefined` if the hub does not run. */
+async function stopOne(folder: string, number: number): Promise<StoppedHub | undefined> {
+  const control = await reachHub(folder, number);
+  if (control === 'not running') return undefined;
+  if (control === 'silent') return await killSilent(folder, number);
+  if (control === 'refused') return { ...UNKNOWN, result: 'failed', text: REFUSED };
+  const { configFile } = await describe(control);
+  const { clients } = (await control.request('stop')) as { clients: number };
+  // Its process ends after those of its servers.
+  await waiting(`waiting for the end of the hub (pid ${control.pid}) and its servers`, control.closed);
+  const text = `Stopped the hub of ${configFile} (pid ${control.pid}) and its servers.${whatClientsDo(clients)}`;
+  return { pid: control.pid, configFile, result: 'stopped', clients, text };
+}
+
+const UNKNOWN = { pid: null, configFile: null, clients: null };
+
+function whatClientsDo(clients: number): string {
+  if (clients === 0) return '';
+  const who = clients === 1 ? '1 client stays connected and starts' : `${clients} clients stay connected and start`;
+  return ` ${who} a hub again with the next message.`;
+}
+
+/** Its guardian ends its servers. */
+async function killSilent(folder: string, number: number): Promise<StoppedHub> {
+  const pid = notedPid(folder, number);
+  if (pid !== undefined && (await endHubProcess(pid, folder))) {
+    const text = `The hub (pid ${pid}) did not answer, so it was killed. Its servers end with it.`;
+    return { ...UNKNOWN, pid, result: 'killed', text };
+  }
+  return { ...UNKNOWN, pid: pid ?? null, result: 'failed', text: silentText(pid) };
+}
+
+/** `trunkline hub restart`: another hub serves from now on. The clients move to it when nothing is in flight. */
+export async function restartHub(options: GlobalOptions, isJson: boolean): Promise<number> {
+  return await withHub(options, async ({ site, control }) => {
+    const { clients, pid } = await describe(control);
+    if (clients.length === 0) {
+      await control.request('stop');
+      await control.closed;
+      if (isJson) await printJson({ result: 'stopped', pid, next: null, moving: 0 });
+      else note(`Stopped the hub (pid ${pid}), which had no client. The next client that connects starts another one.`);
+      return EXIT.ok;
+    }
+    const next = await waiting('starting another hub', startNext(options, site, control));
+    if (next === undefined) {
+      if (isJson) await printJson({ result: 'failed', pid, next: null, moving: 0 });
+      tell('trunkline: The new hub did not start, so the clients stay at the old one. `trunkline logs` says why.');
+      return EXIT.failed;
+    }
+    const { clients: moving } = (await control.request('move')) as { clients: number };
+    if (isJson) {
+      const { pid: nextPid, version, number } = next;
+      await printJson({ result: 'replaced', pid, next: { pid: nextPid, version, number }, moving });
+    } else
+      note(
+        `A new hub (pid ${next.pid}, version ${next.version}) serves from now on. The old one (pid ${pid}) ends when nothing is in flight for its ${plural(moving, 'client')}.`,
+      );
+    return EXIT.ok;
+  });
+}
+
+/** Starts the successor, unless another process has just done so. */
+async function startNext(
+  options: GlobalOptions,
+  site: HubSite,
+  { number }: HubControl,
+): Promise<HubDescription | undefined> {
+  const start = starterFor(options, site);
+  const claim = await claimSuccessor(site.folder, number);
+  if (claim !== undefined) start(claim);
+  const control = await reachHub(site.folder);
+  if (typeof control === 'string' || control.number <= number) return undefined;
+  const description = await describe(control);
+  control.close();
+  return description;
+}
+
+async function describe(control: HubControl): Promise<HubDescription> {
+  return (await control.request('describe')) as HubDescription;
+}

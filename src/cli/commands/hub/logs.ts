@@ -1,0 +1,125 @@
+import { existsSync } from 'node:fs';
+import type { GlobalOptions } from '../../../app/global-options.js';
+import { findHubSite, reachHub } from '../../../app/running-hub.js';
+import { EXIT } from '../../../errors/exit-codes.js';
+import { UsageError } from '../../../errors/usage-error.js';
+import { logLines } from '../../../files/log-lines.js';
+import type { StatusReport } from '../../../gateway/status/status-report.js';
+import type { HubControl } from '../../../hub/attach/control-client.js';
+import type { HubDescription } from '../../../hub/hub-answers.js';
+import { isRecord } from '../../../json/is-record.js';
+import { parseJson } from '../../../json/parse-json.js';
+import { printable } from '../../../json/printable.js';
+import { didYouMean, suggest } from '../../../json/suggest.js';
+import { MAX_LOG_FILES } from '../../../observe/log-file.js';
+import { toText } from '../../../observe/log-text.js';
+import { print, tell } from '../../output.js';
+import { colorOf, type Look, lookOf, paint } from '../../terminal.js';
+import { isHubOn } from './hub-access.js';
+
+export interface LogsOptions {
+  /** Shows only what concerns this server. */
+  readonly server: string | undefined;
+  readonly isFollowed: boolean;
+  /** Prints records as JSON, also on a terminal. */
+  readonly isJson: boolean;
+}
+
+/** `trunkline logs`: prints the log of the hub, which outlives it, and the last output of a server. */
+export async function logs(options: GlobalOptions, { server, isFollowed, isJson }: LogsOptions): Promise<number> {
+  const site = findHubSite(options);
+  const known = await askHub(site.folder, server);
+  const file = known?.logFile ?? site.logFile;
+  if (!existsSync(file) && !isFollowed) {
+    const start = isHubOn(site.configFile)
+      ? 'A client starts the hub.'
+      : 'The setting `gateway: { hub: auto }` turns it on.';
+    tell(`There is no log at ${file} yet: no hub of ${site.configFile} has written anything. ${start}`);
+    return known === undefined ? EXIT.noHub : EXIT.ok;
+  }
+  const look = isJson || process.stdout.isTTY !== true ? undefined : lookOf(process.stdout);
+  // `head` closes its end early.
+  process.stdout.once('error', () => process.exit(EXIT.ok));
+  let printed = 0;
+  for (const text of outputText(known?.output ?? [], server ?? '', look !== undefined)) await print(text);
+  for await (const line of logLines({ file, maxFiles: MAX_LOG_FILES, isFollowed })) {
+    const text = logText(line, server, look);
+    if (text === undefined) continue;
+    printed += 1;
+    await print(text);
+  }
+  // A server that was removed may have records; without a hub, the configuration alone tells a misspelled one.
+  if (printed === 0 && known === undefined && server !== undefined) await mustBeConfigured(options, server);
+  return EXIT.ok;
+}
+
+/** Throws a `UsageError` with a suggestion if the configuration has no such server. */
+async function mustBeConfigured(options: GlobalOptions, server: string): Promise<void> {
+  const [{ readConfig }, { chooseServers }] = await Promise.all([
+    import('../../../app/read-config.js'),
+    import('../calls/run-once.js'),
+  ]);
+  chooseServers(await readConfig(options), [server]);
+}
+
+interface Known {
+  readonly logFile: string;
+  /** The last output of the server, if one was named. */
+  readonly output: readonly string[];
+}
+
+/** Facts of the running hub; `undefined` if none runs. The log file exists without a hub, too. */
+async function askHub(folder: string, server: string | undefined): Promise<Known | undefined> {
+  const control = await reachHub(folder);
+  if (typeof control === 'string') return undefined;
+  try {
+    const { logFile, hasStarted } = (await control.request('describe')) as HubDescription;
+    if (server === undefined || !hasStarted) return { logFile, output: [] };
+    const { servers } = (await control.request('report', { server })) as StatusReport;
+    const [report] = servers;
+    if (report === undefined) throw await unknownServer(control, server);
+    return { logFile, output: [...report.cause, ...report.log] };
+  } finally {
+    control.close();
+  }
+}
+
+async function unknownServer(control: HubControl, server: string): Promise<UsageError> {
+  const { servers } = (await control.request('report')) as StatusReport;
+  const keys = servers.map((each) => each.server);
+  const nearest = suggest(server, keys);
+  const hint = nearest === undefined ? `its servers are: ${keys.join(', ')}` : didYouMean(nearest);
+  return new UsageError(`the hub has no server \`${server}\``, hint);
+}
+
+/** The last output of a server: with a heading on a terminal, as records elsewhere. */
+export function outputText(lines: readonly string[], server: string, isTerminal: boolean): string[] {
+  if (!isTerminal) return lines.map((line) => JSON.stringify({ server, msg: 'output', line }));
+  return lines.length === 0 ? [] : [`The last output of ${server}:`, ...lines.map((line) => `  | ${line}`), ''];
+}
+
+/**
+ * A line of the log for stdout: text for a terminal, with each server in a color of its own; the record as it is without
+ * a look. `undefined` if it is not wanted.
+ */
+export function logText(line: string, server: string | undefined, look: Look | undefined): string | undefined {
+  const record = parseJson(line);
+  if (server !== undefined && !(isRecord(record) && isOf(server, record.server))) return undefined;
+  if (look === undefined) return line;
+  if (!isRecord(record) || record.time === undefined) return printable(line);
+  const text = toText(record).trimEnd();
+  const { server: named } = record;
+  if (typeof named !== 'string') return text;
+  // The name comes first after the time and the level.
+  return text.replace(`${printable(named)}: `, (name) => paint(look, colorOf(keyOf(named)), name));
+}
+
+/** The key of a server without the number of the instance: all instances of a server have the same color. */
+function keyOf(instance: string): string {
+  return instance.replace(/~\d+$/, '');
+}
+
+/** Instances of one server are called `KEY`, `KEY~2`, `KEY~3`. */
+function isOf(server: string, instance: unknown): boolean {
+  return typeof instance === 'string' && (instance === server || instance.startsWith(`${server}~`));
+}

@@ -1,0 +1,78 @@
+import type { GlobalOptions } from '../../../app/global-options.js';
+import { EXIT } from '../../../errors/exit-codes.js';
+import type { StatusReport } from '../../../gateway/status/status-report.js';
+import type { HubControl } from '../../../hub/attach/control-client.js';
+import type { HubDescription, StatusAnswer } from '../../../hub/hub-answers.js';
+import { printableLines } from '../../../json/printable.js';
+import { forStream, print, tell } from '../../output.js';
+import { withHub } from './hub-access.js';
+
+export interface StatusOptions {
+  readonly isJson: boolean;
+  /** Shows the status again whenever it changes. */
+  readonly isWatched: boolean;
+}
+
+/** `trunkline status`: the status of the running hub, as its clients see it. */
+export async function status(options: GlobalOptions, { isJson, isWatched }: StatusOptions): Promise<number> {
+  return await withHub(options, async ({ control, site }) => {
+    const { hasStarted, pid } = (await control.request('describe')) as HubDescription;
+    if (!hasStarted) {
+      tell(`The hub of ${site.configFile} (pid ${pid}) waits for its first client, so no server runs yet.`);
+      return EXIT.ok;
+    }
+    if (isWatched) return await watch(control, isJson);
+    const { text, structure } = (await control.request('status')) as StatusAnswer;
+    await print(isJson ? JSON.stringify(structure) : printableLines(text));
+    return EXIT.ok;
+  });
+}
+
+/** Shows a screen on a terminal; elsewhere, prints the status at each change. Lasts until the hub ends or the user stops it. */
+async function watch(control: HubControl, isJson: boolean): Promise<number> {
+  const { stdin, stdout } = process;
+  const isScreen = !isJson && stdout.isTTY === true && stdin.isTTY === true && process.env.TERM !== 'dumb';
+  const code = await (isScreen ? watchOnScreen(control) : writeChanges(control, isJson));
+  if (code === EXIT.noHub)
+    tell('The hub has ended. The next client that connects, or has something to send, starts another one.');
+  return code;
+}
+
+async function watchOnScreen(control: HubControl): Promise<number> {
+  const { watchInTerminal } = await import('./watch-terminal.js');
+  return await watchInTerminal({
+    input: process.stdin,
+    output: process.stdout,
+    readFacts: async () => {
+      const answers = await Promise.all([control.request('describe', { withUsage: true }), control.request('report')]);
+      const [hub, report] = answers as [HubDescription, StatusReport];
+      return { hub, report, at: performance.now() };
+    },
+    readLog: async (server) => {
+      const { servers } = (await control.request('report', { server })) as StatusReport;
+      return servers.flatMap(({ cause, log }) => (log.length > 0 ? log : cause));
+    },
+    restart: async (server) => {
+      await control.request('restart', { server });
+    },
+    hubEnded: control.closed,
+  });
+}
+
+async function writeChanges(control: HubControl, isJson: boolean): Promise<number> {
+  process.stdout.once('error', () => process.exit(EXIT.ok));
+  let shown: string | undefined;
+  const show = ({ text, structure }: StatusAnswer) => {
+    const now = withoutTimes(text);
+    const line = isJson ? JSON.stringify(structure) : forStream(`${text}\n`, process.stdout);
+    if (now !== shown) process.stdout.write(`${line}\n`);
+    shown = now;
+  };
+  await control.request('status', { follow: true }, (event) => show(event as StatusAnswer)).catch(() => {});
+  return EXIT.noHub;
+}
+
+/** The text without the ages in it, which change each second. */
+export function withoutTimes(text: string): string {
+  return text.replaceAll(/\b\d+ (?:s|min|h)\b/g, '');
+}

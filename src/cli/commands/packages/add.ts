@@ -1,0 +1,154 @@
+import type { GlobalOptions } from '../../../app/global-options.js';
+import { packageKey } from '../../../clients/import/package-key.js';
+import { fetchServer, isRegistryName, RegistryError } from '../../../clients/import/registry-client.js';
+import { type RegistryRun, runFromRegistry } from '../../../clients/import/registry-run.js';
+import { toEntry } from '../../../clients/import/to-entry.js';
+import { remoteRun } from '../../../clients/import/to-run.js';
+import { CannotImport } from '../../../clients/import/translate.js';
+import { checkEdited } from '../../../config/edit/config-file.js';
+import { editConfig, entriesIn } from '../../../config/edit/edit-config.js';
+import { blockLines } from '../../../config/edit/pair-text.js';
+import { parsePackage } from '../../../config/resolve/package-bin.js';
+import { ServerFault } from '../../../config/resolve/server-fault.js';
+import { serverKeyFault, usableServerKey } from '../../../config/schema/server-key.js';
+import { EXIT } from '../../../errors/exit-codes.js';
+import { UsageError } from '../../../errors/usage-error.js';
+import { didYouMean } from '../../../json/suggest.js';
+import { print, printJson, tell } from '../../output.js';
+import { openEditPlace, saveEdit, whereToSet } from '../config/edit-place.js';
+
+export interface AddOptions {
+  /** `NAME`, `PACKAGE`, `NAME PACKAGE` or a name of the registry. */
+  readonly words: readonly string[];
+  /** The words behind `--`: a command with its arguments, or the arguments of a package. */
+  readonly rest: readonly string[] | undefined;
+  /** Each `NAME=VALUE`, or `NAME` for a variable of the environment. */
+  readonly env: readonly string[];
+  readonly isDryRun: boolean;
+  readonly isJson: boolean;
+}
+
+/** `trunkline add`: adds one server to the configuration. */
+export async function add(settings: GlobalOptions, options: AddOptions): Promise<number> {
+  const wanted = read(options);
+  const place = openEditPlace(settings);
+  const { config, secrets } = place;
+  const key = checkedKey(wanted.key, Object.keys(entriesIn(config.text ?? '')));
+  const { run, secretVariables } = await wanted.resolve().catch(orUsageError);
+  const written = toEntryOrUsageError(() => toEntry(run, key, { secrets, env: process.env, secretVariables }));
+  const { entry, unset } = written;
+  const edited = editConfig(config.text ?? '', config.file, { kind: 'add', key, entry });
+  checkEdited(config, edited);
+  const facts = {
+    ...{ configFile: config.file, envFile: secrets.added.length > 0 ? secrets.file : null },
+    ...{ written: !options.isDryRun, server: key, entry, unset },
+  };
+  if (options.isDryRun && options.isJson) {
+    await printJson(facts);
+    return EXIT.ok;
+  }
+  if (options.isDryRun) {
+    tell(`This would be added to ${config.file}:`);
+    await print(blockLines({ key, value: entry }, 2).join('\n'));
+    if (secrets.added.length > 0)
+      tell(`The values of ${secrets.added.join(', ')} would be written to ${secrets.file}.`);
+    return EXIT.ok;
+  }
+  saveEdit(place, edited);
+  if (options.isJson) {
+    await printJson(facts);
+    return EXIT.ok;
+  }
+  tell(`Added ${key} to ${config.file}. \`trunkline check ${key}\` starts it once.`);
+  if (unset.length > 0) tell(`  set ${unset.join(', ')} ${whereToSet(entry, place)}`);
+  return EXIT.ok;
+}
+
+interface Wanted {
+  readonly key: string;
+  readonly resolve: () => Promise<RegistryRun>;
+}
+
+const HOW = 'write `trunkline add NAME PACKAGE` or `trunkline add NAME -- COMMAND ARGS…`';
+
+function read({ words, rest, env: pairs }: AddOptions): Wanted {
+  const [first, second, ...excess] = words;
+  if (first === undefined || excess.length > 0)
+    throw new UsageError('`trunkline add` needs a name and what to run', HOW);
+  const env = Object.fromEntries(pairs.map(variable));
+  const isCommand = second === undefined && rest !== undefined && !/[/@]/.test(first);
+  if (isCommand) {
+    const [command, ...args] = rest;
+    if (command === undefined) throw new UsageError('there is no command after `--`', HOW);
+    if (command.startsWith('-')) {
+      const hint = `for arguments of the package \`${first}\`, write \`trunkline add NAME ${first} -- …\``;
+      throw new UsageError(`\`${command}\` after \`--\` is no command`, hint);
+    }
+    return { key: first, resolve: async () => ({ run: { program: { command }, args, env }, secretVariables: [] }) };
+  }
+  const source = second ?? first;
+  const args = rest ?? [];
+  if (/^https?:\/\//i.test(source)) {
+    if (second === undefined)
+      throw new UsageError('a server at an address needs a name', 'write `trunkline add NAME URL`');
+    const remote = remoteRun({ kind: 'remote', url: source, transport: 'http', headers: {} }, (text) => text);
+    const run = { ...remote, args: [...remote.args, ...args], env };
+    return { key: first, resolve: async () => ({ run, secretVariables: [] }) };
+  }
+  if (isRegistryName(source)) {
+    const address = process.env.TRUNKLINE_REGISTRY_URL || undefined;
+    const key = second === undefined ? packageKey(source) : first;
+    return { key, resolve: async () => runFromRegistry(await fetchServer(source, address), { env, args }) };
+  }
+  const { name, range } = packageParts(source);
+  const program = { package: name, ...(range && { version: range }) };
+  const key = second === undefined ? packageKey(name) : first;
+  return { key, resolve: async () => ({ run: { program, args, env }, secretVariables: [] }) };
+}
+
+function variable(pair: string): [string, string] {
+  const [name = '', value] = pair.split(/=(.*)/s, 2);
+  if (!/^[A-Za-z_]\w*$/.test(name)) {
+    throw new UsageError('`--env` needs the name of a variable', 'write `--env NAME=VALUE`, or `--env NAME`');
+  }
+  return [name, value ?? `\${${name}}`];
+}
+
+function packageParts(spec: string): { name: string; range: string | undefined } {
+  try {
+    parsePackage(spec, spec);
+  } catch (error) {
+    if (!(error instanceof ServerFault)) throw error;
+    throw new UsageError(`${error.message}`, HOW);
+  }
+  const [, name = spec, range] = /^(.+?)(?:@([^@/]*))?$/.exec(spec) ?? [];
+  return { name, range };
+}
+
+function checkedKey(key: string, present: readonly string[]): string {
+  const fault = serverKeyFault(key);
+  if (fault !== undefined) {
+    const usable = usableServerKey(key);
+    throw new UsageError(`\`${key}\`: ${fault}`, usable === undefined ? HOW : didYouMean(usable));
+  }
+  if (!present.some((other) => other.toLowerCase() === key.toLowerCase())) return key;
+  throw new UsageError(
+    `there is a server \`${key}\` already`,
+    `remove it with \`trunkline remove ${key}\`, or choose another name: \`trunkline add NAME …\``,
+  );
+}
+
+function toEntryOrUsageError<T>(make: () => T): T {
+  try {
+    return make();
+  } catch (error) {
+    return orUsageError(error);
+  }
+}
+
+function orUsageError(error: unknown): never {
+  if (error instanceof CannotImport)
+    throw new UsageError(`the server cannot be added: ${error.message}`, 'see `trunkline add --help`');
+  if (error instanceof RegistryError) throw new UsageError(error.message, error.hint, { cause: error });
+  throw error;
+}

@@ -1,0 +1,121 @@
+import type { GlobalOptions } from '../../../app/global-options.js';
+import { EXIT } from '../../../errors/exit-codes.js';
+import { causeLines } from '../../../observe/cause-lines.js';
+import { installedTree, storedTree } from '../../../packages/installed-tree.js';
+import { InstallFault } from '../../../packages/package-installer.js';
+import { type EmitJson, forStream, printJson, tell } from '../../output.js';
+import { type Cell, table } from '../../table.js';
+import { lookOf } from '../../terminal.js';
+import { chooseServers } from '../calls/run-once.js';
+import { StartProgress } from '../calls/start-progress.js';
+import { listRemarks, lookUpNewest, remarksOn } from './package-remarks.js';
+import { allSettled, type PackagedServer, type PackageWork, workOnPackages } from './package-work.js';
+
+interface InstallOptions {
+  readonly isJson: boolean;
+  readonly emit?: EmitJson;
+  /** Whether each failure is reported on stderr with the output of npm. The table says in any case which packages failed. */
+  readonly reportsFaults?: boolean;
+}
+
+/** `trunkline install`: installs missing packages and reports the result for each server. */
+export async function install(
+  settings: GlobalOptions,
+  names: readonly string[],
+  { isJson, emit = printJson, reportsFaults = true }: InstallOptions,
+): Promise<number> {
+  return await workOnPackages(
+    settings,
+    (config) => chooseServers(config, names),
+    async (work) => {
+      const results = await installAll(work);
+      if (isJson) await emit({ servers: results.map(toFacts) });
+      else process.stdout.write(describe(results));
+      const faults = results.flatMap(({ fault }) => fault ?? []);
+      if (reportsFaults) for (const fault of faults) reportInstallFault(fault, work);
+      return faults.length > 0 ? EXIT.failed : EXIT.ok;
+    },
+  );
+}
+
+/** Reports a failed installation on stderr, with the errors in the output of npm. */
+export function reportInstallFault({ message, lines }: InstallFault, { secrets }: Pick<PackageWork, 'secrets'>): void {
+  const errors = causeLines(lines, MAX_ERROR_LINES);
+  for (const line of [`trunkline: ${message}`, ...errors.map((error) => `  | ${error}`)]) {
+    tell(forStream(secrets.redact(line), process.stderr));
+  }
+}
+
+const MAX_ERROR_LINES = 8;
+
+interface Result {
+  readonly server: PackagedServer;
+  readonly result: 'installed' | 'present' | 'near' | 'failed';
+  readonly version?: string | undefined;
+  /** Why the installed package may not work. */
+  readonly remarks?: readonly string[];
+  readonly fault?: InstallFault;
+}
+
+/** What `--json` prints about one server. */
+function toFacts({ server, result, version = undefined, remarks = [], fault }: Result) {
+  const facts = { server: server.key, package: server.package.request.shown, result, version: version ?? null };
+  return { ...facts, remarks, failure: fault?.message ?? null };
+}
+
+function describe(results: readonly Result[]): string {
+  const look = lookOf(process.stdout);
+  const rows = results.map(({ server, ...result }): Cell[] => [
+    server.key,
+    server.package.request.shown,
+    { text: OUTCOMES[result.result](result.version), format: result.result === 'failed' ? 'red' : undefined },
+  ]);
+  const remarks = listRemarks(results.map(({ server, remarks = [] }) => ({ key: server.key, remarks })));
+  return `${table([['SERVER', 'PACKAGE', 'RESULT'], ...rows], look)}\n${forStream(remarks, process.stdout)}`;
+}
+
+const OUTCOMES = {
+  installed: (version = '') => `installed ${version}`,
+  present: (version = '') => `already installed: ${version}`,
+  near: (version = 'some version') => `${version} is in node_modules, which takes precedence`,
+  failed: () => 'failed',
+};
+
+/** The installer decides how many packages are installed at once. */
+async function installAll(work: PackageWork): Promise<Result[]> {
+  const pending = new Set(work.servers);
+  const keysOfPending = () => [...pending].map(({ key }) => key);
+  const progress = new StartProgress(work.progressLine, keysOfPending(), { done: 'done' });
+  progress.remaining(keysOfPending());
+  const settle = (server: PackagedServer) => {
+    pending.delete(server);
+    progress.remaining(keysOfPending());
+  };
+  const installs = work.servers.map((server) => installOne(server, work).finally(() => settle(server)));
+  try {
+    return await allSettled(installs);
+  } finally {
+    progress.end();
+  }
+}
+
+async function installOne(server: PackagedServer, work: PackageWork): Promise<Result> {
+  const { installer, places, ending } = work;
+  const { request, found } = server.package;
+  if (found?.place === 'near') {
+    const remarks = remarksOn(request, installedTree(request, found, places));
+    return { server, result: 'near', version: found.version, remarks };
+  }
+  try {
+    const { locked, isNew } = await installer.obtain(request, ending);
+    const [result, { version }] = [isNew ? ('installed' as const) : ('present' as const), locked];
+    const isNewestWanted = isNew && request.version === undefined;
+    const onNewest = isNewestWanted ? await lookUpNewest(request, locked.version, work) : undefined;
+    const onInstalled = remarksOn(request, storedTree(request, locked, places));
+    const remarks = onNewest === undefined ? onInstalled : [onNewest, ...onInstalled];
+    return { server, result, version, remarks };
+  } catch (error) {
+    if (!(error instanceof InstallFault)) throw error;
+    return { server, result: 'failed', fault: error };
+  }
+}

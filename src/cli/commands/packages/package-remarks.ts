@@ -1,0 +1,110 @@
+import { lockKey } from '../../../packages/installed-packages.js';
+import { type NewestVersion, NpmFault, newestOf } from '../../../packages/npm-client.js';
+import {
+  fitsNode,
+  type InstalledTree,
+  isNewer,
+  needsOtherNode,
+  nodeRangeIn,
+  withInstallScripts,
+} from '../../../packages/package-needs.js';
+import type { PackageRequest } from '../../../supervision/child-spec.js';
+import type { PackageWork } from './package-work.js';
+
+/** More names than this are counted. */
+const MAX_NAMES = 5;
+
+/** The Node that runs Trunkline, which also runs the packages. */
+interface RunningNode {
+  readonly version: string;
+  readonly path: string;
+}
+
+const THIS_NODE: RunningNode = { version: process.versions.node, path: process.execPath };
+
+/** Why an installed package may not work, and what to do about it: one line each. */
+export function remarksOn(request: PackageRequest, tree: InstalledTree | undefined, node = THIS_NODE): string[] {
+  return tree === undefined ? [] : [...nodeRemarks(request, tree, node), ...scriptRemarks(request, tree)];
+}
+
+/**
+ * That the newest version of a package needs another Node, so that npm installs an older one. Undefined if it fits, or is
+ * not newer than the installed version.
+ */
+export function remarkOnNewest(
+  request: PackageRequest,
+  newest: NewestVersion,
+  installed: string | undefined,
+  node = THIS_NODE,
+): string | undefined {
+  const range = nodeRangeIn(newest.engines);
+  if (fitsNode(range, node.version)) return undefined;
+  if (installed !== undefined && !isNewer(newest.version, installed)) return undefined;
+  const then = request.version === undefined ? 'run `trunkline update`' : 'change `package`';
+  return `${visibleName(request)} ${newest.version} needs Node ${range}; ${thisIs(node)}: to use it, start Trunkline with a Node that fits, then ${then}`;
+}
+
+/** The remarks about several servers below a table; servers with the same remarks share them. */
+export function listRemarks(servers: readonly { readonly key: string; readonly remarks: readonly string[] }[]): string {
+  const byText = new Map<string, string[]>();
+  for (const { key, remarks } of servers) {
+    if (remarks.length === 0) continue;
+    const text = remarks.map((remark) => `  ${remark}`).join('\n');
+    byText.set(text, [...(byText.get(text) ?? []), key]);
+  }
+  return [...byText].map(([text, keys]) => `\n${keys.join(', ')}:\n${text}\n`).join('');
+}
+
+/**
+ * The remark on the newest version, after an installation: npm installs the newest version that fits this Node. Undefined
+ * if there is nothing to say, or if npm cannot look it up.
+ */
+export async function lookUpNewest(
+  request: PackageRequest,
+  installed: string,
+  { npm, ending }: Pick<PackageWork, 'npm' | 'ending'>,
+): Promise<string | undefined> {
+  try {
+    const newest = newestOf(await npm.published(request, ending));
+    return newest && remarkOnNewest(request, newest, installed);
+  } catch (error) {
+    if (error instanceof NpmFault) return undefined;
+    throw error;
+  }
+}
+
+function nodeRemarks(request: PackageRequest, tree: InstalledTree, node: RunningNode): string[] {
+  const needs = needsOtherNode(tree, node.version);
+  const [first] = needs;
+  if (first === undefined) return [];
+  const shown = visibleName(request);
+  const who =
+    first.name === request.name
+      ? `${shown} ${first.version} needs Node ${first.range}`
+      : `dependencies of ${shown} need another Node: ${shortened(needs, (one) => `${one.name} ${one.version} (Node ${one.range})`)}`;
+  return [`${who}; ${thisIs(node)}: start Trunkline with a Node that fits, or name an older version in \`package\``];
+}
+
+function scriptRemarks(request: PackageRequest, tree: InstalledTree): string[] {
+  if (request.installScripts) return [];
+  const shown = visibleName(request);
+  const names = withInstallScripts(tree).map((name) => (name === request.name ? shown : name));
+  if (names.length === 0) return [];
+  return [
+    `the install scripts of ${shortened(names, (name) => name)} were not run, so what they build or download may be missing: if the server needs it, set \`installScripts: true\` in its entry, then run \`trunkline install\``,
+  ];
+}
+
+function shortened<T>(items: readonly T[], describe: (item: T) => string): string {
+  const named = items.slice(0, MAX_NAMES).map(describe).join(', ');
+  return items.length > MAX_NAMES ? `${named} and ${items.length - MAX_NAMES} more` : named;
+}
+
+function thisIs({ version, path }: RunningNode): string {
+  return `this is ${version} at ${path}`;
+}
+
+/** The name as the configuration writes it, if that contains a variable. */
+function visibleName(request: PackageRequest): string {
+  return request.shown === lockKey(request) ? request.name : request.shown;
+}

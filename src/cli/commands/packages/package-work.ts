@@ -1,0 +1,92 @@
+import { constants } from 'node:os';
+import { secretsOf } from '../../../app/configured-servers.js';
+import { type GlobalOptions, openLog } from '../../../app/global-options.js';
+import { readConfig } from '../../../app/read-config.js';
+import { runToEnd } from '../../../app/run-to-end.js';
+import { formatProblem } from '../../../config/file/config-error.js';
+import type { Config, ServerConfig, ServerPackage } from '../../../config/resolve/config.js';
+import { EXIT } from '../../../errors/exit-codes.js';
+import type { Logger } from '../../../observe/logger.js';
+import type { KnownSecrets } from '../../../observe/redact.js';
+import { systemClock } from '../../../observe/system-clock.js';
+import type { PackagePlaces } from '../../../packages/installed-packages.js';
+import { type OpenedInstaller, openInstaller } from '../../../packages/open-installer.js';
+import { networkVariables } from '../../../process/environment.js';
+import { OrphanGuard } from '../../../process/orphan-guard.js';
+import { packageFolders, runFolder } from '../../../state/user-files.js';
+import type { StopLadder } from '../../../supervision/launcher.js';
+import { tell } from '../../output.js';
+import { ProgressLine } from '../../progress-line.js';
+
+/** The tools of a command that works on packages. */
+export interface PackageWork extends OpenedInstaller {
+  readonly config: Config;
+  /** The chosen servers that run a package. */
+  readonly servers: readonly PackagedServer[];
+  readonly places: PackagePlaces;
+  readonly logger: Logger;
+  readonly secrets: KnownSecrets;
+  readonly progressLine: ProgressLine;
+  /** When aborted, nothing may be started or printed. */
+  readonly ending: AbortSignal;
+  /** Stop functions of everything that runs now; called when a signal comes. */
+  readonly stoppers: Set<(ladder: StopLadder) => Promise<void>>;
+}
+
+export type PackagedServer = ServerConfig & { readonly package: ServerPackage };
+
+/** Runs `work` on the packages of the chosen servers, and ends all processes afterwards. */
+export async function workOnPackages(
+  settings: GlobalOptions,
+  choose: (config: Config) => readonly ServerConfig[],
+  work: (packages: PackageWork) => Promise<number>,
+): Promise<number> {
+  const { logger, secrets } = openLog(settings);
+  const config = await readConfig(settings);
+  secrets.know([...config.servers.flatMap(secretsOf), { env: networkVariables(process.env), args: [] }]);
+  for (const warning of config.warnings) tell(warning);
+  const chosen = choose(config);
+  const servers = chosen.filter((server): server is PackagedServer => server.package !== undefined);
+  const places = { ...packageFolders(), configFile: config.file };
+  const orphanGuard = new OrphanGuard({ clock: systemClock, logger, runFolder: runFolder() });
+  const opened = openInstaller({ places, clock: systemClock, logger, environment: process.env, orphanGuard });
+  const progressLine = new ProgressLine(process.stderr);
+  const stoppers = new Set<(ladder: StopLadder) => Promise<void>>();
+  let done: Promise<unknown> = Promise.resolve();
+  return await runToEnd({
+    composition: {
+      stop: async (ladder) => {
+        await Promise.all([...stoppers].map((stop) => stop(ladder)));
+        await done;
+        await orphanGuard.close();
+      },
+    },
+    logger,
+    onSignal: (signal) => 128 + constants.signals[signal],
+    isOutputAwaited: true,
+    work: async (ending) => {
+      const working = work({ ...opened, config, servers, places, logger, secrets, progressLine, ending, stoppers });
+      done = working.catch(() => {}).finally(() => progressLine.clear());
+      const code = await working;
+      return reportProblems(config, chosen) ? EXIT.failed : code;
+    },
+  });
+}
+
+/** Waits until all have ended, so that nothing runs on when one has failed; then rejects as the first failed one did. */
+export async function allSettled<T>(work: readonly Promise<T>[]): Promise<T[]> {
+  await Promise.allSettled(work);
+  return await Promise.all(work);
+}
+
+/** Reports servers whose configuration is unusable. Returns whether there is one. */
+function reportProblems({ file }: Config, servers: readonly ServerConfig[]): boolean {
+  let hasOne = false;
+  for (const { problem } of servers) {
+    if (problem === undefined) continue;
+    hasOne = true;
+    const { hint, ...fault } = problem;
+    tell(`${formatProblem(file, fault)}\n  ${hint}`);
+  }
+  return hasOne;
+}

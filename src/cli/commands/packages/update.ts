@@ -1,0 +1,268 @@
+import { compose } from '../../../app/compose.js';
+import type { GlobalOptions } from '../../../app/global-options.js';
+import { LocalClient } from '../../../app/local-client.js';
+import { FINAL_LADDER } from '../../../app/run-to-end.js';
+import type { Config, ServerConfig } from '../../../config/resolve/config.js';
+import { isExact, programIn } from '../../../config/resolve/package-bin.js';
+import { EXIT } from '../../../errors/exit-codes.js';
+import { UsageError } from '../../../errors/usage-error.js';
+import { reportStatus } from '../../../gateway/status/status.js';
+import { printable } from '../../../json/printable.js';
+import { didYouMean, suggest } from '../../../json/suggest.js';
+import type { Logger } from '../../../observe/logger.js';
+import type { KnownSecrets } from '../../../observe/redact.js';
+import { lockKey, openLockFile, openStore } from '../../../packages/installed-packages.js';
+import { storedTree } from '../../../packages/installed-tree.js';
+import type { LockedPackage } from '../../../packages/lock-file.js';
+import { InstallFault, type Obtained } from '../../../packages/package-installer.js';
+import { approvalPlaces, runFolder } from '../../../state/user-files.js';
+import type { StopLadder } from '../../../supervision/launcher.js';
+import { forStream, tell } from '../../output.js';
+import { waiting } from '../../progress-line.js';
+import { triedOnce } from '../calls/run-once.js';
+import { listAllTools } from '../calls/tools.js';
+import { type Diagnosis, diagnose, diagnoseTools, outputOf } from '../config/diagnosis.js';
+import { FirstStarts } from './first-starts.js';
+import { reportInstallFault } from './install.js';
+import { lookUpNewest, remarksOn } from './package-remarks.js';
+import { type PackagedServer, type PackageWork, workOnPackages } from './package-work.js';
+import { compareTools, type ToolChanges, type Tools } from './tool-changes.js';
+
+/**
+ * `trunkline update`: moves packages to their newest versions. Starts the old and the new version once to compare their
+ * tools. A package whose update fails stays at its version.
+ */
+export async function update(
+  settings: GlobalOptions,
+  name: string | undefined,
+  { isJson }: { readonly isJson: boolean },
+): Promise<number> {
+  return await workOnPackages(
+    settings,
+    (config) => chooseByName(config, name),
+    async (work) => {
+      const packages: UpdateFacts[] = [];
+      for (const [first, ...others] of byPackage(work.servers)) {
+        if (first === undefined) continue;
+        work.ending.throwIfAborted();
+        const servers = [first, ...others];
+        const { text, ...facts } = await updateOne(servers, first.package, work);
+        packages.push({ servers: servers.map(({ key }) => key), package: first.package.request.shown, ...facts });
+        if (!isJson && text !== undefined) process.stdout.write(`${forStream(text, process.stdout)}\n`);
+      }
+      if (isJson) process.stdout.write(`${JSON.stringify({ packages })}\n`);
+      return packages.some(({ result }) => result === 'failed') ? EXIT.failed : EXIT.ok;
+    },
+  );
+}
+
+/** What became of a package. Why one failed is written to stderr at once. */
+interface Outcome {
+  /** For stdout; undefined after a failure. */
+  readonly text?: string;
+  readonly result: 'installed' | 'updated' | 'current' | 'fixed' | 'near' | 'failed';
+  readonly from: string | null;
+  readonly to: string | null;
+  readonly changes: readonly ServerChanges[];
+  readonly remarks: readonly string[];
+}
+
+/** What `--json` prints about one package. */
+interface UpdateFacts extends Omit<Outcome, 'text'> {
+  readonly servers: readonly string[];
+  readonly package: string;
+}
+
+/** How the tools of a server differ in the new version; null if there is nothing to compare with. */
+interface ServerChanges {
+  readonly server: string;
+  readonly tools: ToolChanges | null;
+}
+
+/** Finds servers by key or by the name of their package. */
+function chooseByName({ servers }: Config, name: string | undefined): readonly ServerConfig[] {
+  if (name === undefined) return servers;
+  const chosen = servers.filter((server) => server.key === name || server.package?.request.name === name);
+  if (chosen.length > 0) return chosen;
+  const known = servers.flatMap((server) => [server.key, ...(server.package ? [server.package.request.name] : [])]);
+  const nearest = suggest(name, known);
+  const hint = nearest === undefined ? `the configuration has: ${known.join(', ')}` : didYouMean(nearest);
+  throw new UsageError(`there is no server or package \`${name}\` in the configuration`, hint);
+}
+
+/** Groups servers that run the same package; a group is updated together. */
+function byPackage(servers: readonly PackagedServer[]): Iterable<readonly PackagedServer[]> {
+  const groups = new Map<string, PackagedServer[]>();
+  for (const server of servers) {
+    const { request, found } = server.package;
+    const key = JSON.stringify([lockKey(request), request.installScripts, found?.place === 'near']);
+    groups.set(key, [...(groups.get(key) ?? []), server]);
+  }
+  return groups.values();
+}
+
+/** Updates the package of a group. */
+async function updateOne(
+  servers: readonly PackagedServer[],
+  { request, found }: PackagedServer['package'],
+  work: PackageWork,
+): Promise<Outcome> {
+  const { installer, progressLine, ending, places } = work;
+  const label = `${servers.map(({ key }) => key).join(', ')}: ${request.shown}`;
+  const same = { from: found?.version ?? null, to: found?.version ?? null, changes: [], remarks: [] };
+  if (found?.place === 'near')
+    return { ...same, result: 'near', text: `${label} is in node_modules; use npm to update it` };
+  if (isExact(request)) return { ...same, result: 'fixed', text: `${label} is a fixed version in the configuration` };
+
+  const activity = `installing the newest ${request.shown}`;
+  progressLine.show(activity);
+  let newest: Obtained;
+  try {
+    newest = await waiting(activity, installer.obtainNewest(request, ending), progressLine);
+  } catch (error) {
+    progressLine.clear();
+    if (!(error instanceof InstallFault)) throw error;
+    reportInstallFault(error, work);
+    return { ...same, result: 'failed' };
+  }
+  const before = openLockFile(places).read().get(lockKey(request));
+  const store = openStore(places);
+  const folderOf = (locked: LockedPackage) => store.folderOf({ ...request, locked });
+  const onNewest = await lookUpNewest(request, newest.locked.version, work);
+  const remarks = [
+    ...(onNewest === undefined ? [] : [onNewest]),
+    ...remarksOn(request, storedTree(request, newest.locked, places)),
+  ];
+  const below = remarks.map((remark) => `  ${remark}`);
+  const versions = { from: before?.version ?? null, to: newest.locked.version, remarks };
+  if (before !== undefined && folderOf(before) === folderOf(newest.locked)) {
+    progressLine.clear();
+    const limit = onNewest === undefined ? '' : ', the newest version for this Node';
+    const text = [`${label} is up to date: ${before.version}${limit}`, ...below].join('\n');
+    return { ...versions, result: 'current', changes: [], text };
+  }
+  const report: string[] = [];
+  const changes: ServerChanges[] = [];
+  for (const server of servers) {
+    progressLine.show(`starting ${server.key} to compare its tools`);
+    const outcome = await compareVersions(server, before && folderOf(before), folderOf(newest.locked), work);
+    progressLine.clear();
+    if ('refused' in outcome) {
+      for (const line of [...outcome.refused, ...below]) tell(line);
+      tell(`trunkline: ${label} ${before === undefined ? 'was not installed' : `stays at ${before.version}`}`);
+      return { ...versions, to: versions.from, result: 'failed', changes: [] };
+    }
+    report.push(...outcome.report);
+    changes.push({ server: server.key, tools: outcome.changes });
+  }
+  ending.throwIfAborted();
+  await installer.lock(request, newest.locked, ending);
+  const text = [`${label} ${describeVersions(before, newest.locked)}`, ...report, ...below].join('\n');
+  return { ...versions, result: before === undefined ? 'installed' : 'updated', changes, text };
+}
+
+type Compared =
+  | { readonly report: readonly string[]; readonly changes: ToolChanges | null }
+  | { readonly refused: readonly string[] };
+
+/** Starts both versions with the settings of this server. An old version that does not start is not compared. */
+async function compareVersions(
+  server: PackagedServer,
+  oldFolder: string | undefined,
+  newFolder: string,
+  work: PackageWork,
+): Promise<Compared> {
+  const after = await probeTools({ ...work, server: runFrom(server, newFolder) });
+  if ('fault' in after) {
+    const { reason, hint } = after.fault;
+    return {
+      refused: [
+        `trunkline: the new version of ${server.key} cannot be used: ${reason}`,
+        ...after.output.map((line) => `  | ${line}`),
+        `  ${hint}`,
+      ],
+    };
+  }
+  if (oldFolder === undefined || server.package.found === undefined) return { report: [], changes: null };
+  const before = await probeTools({ ...work, server: runFrom(server, oldFolder) });
+  if ('fault' in before)
+    return {
+      report: [`  ${server.key}: the old version does not list its tools, so they were not compared`],
+      changes: null,
+    };
+  const changes = compareTools(before.tools, after.tools);
+  const isWithheld = server.approval === 'required' && changes.added.length + changes.changed.length > 0;
+  const advice = `  ${server.key}: new and changed tools are withheld until you run \`trunkline approve ${server.key}\``;
+  return { report: [...describeChanges(server.key, changes), ...(isWithheld ? [advice] : [])], changes };
+}
+
+/** Returns the server with the program of the package in this folder. */
+function runFrom(server: PackagedServer, folder: string): PackagedServer {
+  const { child } = server;
+  if (child === undefined) return server;
+  const { missing, ...spec } = child;
+  const own = missing === undefined ? spec.args.slice(1) : spec.args;
+  return { ...server, child: { ...spec, args: [programIn(folder, server.package.request), ...own] } };
+}
+
+function describeVersions(before: LockedPackage | undefined, after: LockedPackage): string {
+  if (before === undefined) return `installed: ${after.version}`;
+  if (before.version !== after.version) return `updated: ${before.version} to ${after.version}`;
+  return `${after.version} has newer dependencies`;
+}
+
+function describeChanges(key: string, { added, removed, changed }: ToolChanges): string[] {
+  const lines = [
+    ...added.map((name) => `+ ${name}`),
+    ...removed.map((name) => `- ${name}`),
+    ...changed.map(({ name, members }) => `~ ${name} (${members.join(', ')})`),
+  ];
+  if (lines.length === 0) return [`  ${key}: its tools are unchanged`];
+  return lines.map((line) => `  ${key}: ${printable(line)}`);
+}
+
+interface ProbeOptions {
+  readonly config: Config;
+  readonly server: ServerConfig;
+  readonly logger: Logger;
+  readonly secrets: KnownSecrets;
+  readonly ending: AbortSignal;
+  readonly stoppers: Set<(ladder: StopLadder) => Promise<void>>;
+}
+
+type Probed = { readonly tools: Tools } | { readonly fault: Diagnosis; readonly output: readonly string[] };
+
+/** Starts a server once, lists its tools under their original names, and stops it. */
+async function probeTools({ config, server, logger, secrets, ending, stoppers }: ProbeOptions): Promise<Probed> {
+  const { key } = server;
+  const whole = triedOnce({ ...server, prefix: '', tools: { deny: [] }, approval: 'off' });
+  const starts = new FirstStarts({ keys: [key], now: () => performance.now(), onSettled: () => {} });
+  const composition = compose({
+    config: { ...config, servers: [whole] },
+    logger,
+    secrets,
+    environment: process.env,
+    runFolder: runFolder(),
+    approvals: approvalPlaces('once'),
+  });
+  composition.platform.events.subscribe('server.changed', ({ instance, snapshot }) => starts.moved(instance, snapshot));
+  const stop = (ladder: StopLadder) => composition.stop(ladder);
+  stoppers.add(stop);
+  try {
+    const client = await LocalClient.open(composition);
+    composition.start();
+    await starts.settled;
+    ending.throwIfAborted();
+    const [report] = reportStatus(composition.status(), key).servers;
+    const fault = report && (diagnose(config.file, whole, report) ?? diagnoseTools(report));
+    if (fault !== undefined) return { fault, output: report === undefined ? [] : outputOf(report) };
+    const { tools } = JSON.parse(await listAllTools(client)) as { tools: { name: string }[] };
+    const own = tools.filter(({ name }) => !name.startsWith(OWN_PREFIX));
+    return { tools: new Map(own.map((tool) => [tool.name, { ...tool }])) };
+  } finally {
+    await stop(FINAL_LADDER);
+    stoppers.delete(stop);
+  }
+}
+
+const OWN_PREFIX = 'trunkline__';

@@ -1,0 +1,62 @@
+import { dirname } from 'node:path';
+import { readRegularFile } from '../../files/regular-file.js';
+import { isRecord } from '../../json/is-record.js';
+import { MAX_FILE_BYTES } from './client-file.js';
+import { clientPlaces } from './client-places.js';
+import { findDesktopExtensions } from './desktop-extensions.js';
+import type { ClientPlace, ClientSystem, FoundServer, FoundServers, UnreadablePlace } from './found-server.js';
+import { parseFile } from './parse-file.js';
+import { serversIn, valueAt } from './read-servers.js';
+import { Refusal } from './refusal.js';
+
+/** The servers in the files of all clients. A file that cannot be read is reported, and never an error. */
+export async function findServers(system: ClientSystem): Promise<FoundServers> {
+  const placesOfFile = new Map<string, ClientPlace[]>();
+  for (const place of clientPlaces(system)) {
+    placesOfFile.set(place.file, [...(placesOfFile.get(place.file) ?? []), place]);
+  }
+  const servers: FoundServer[] = [];
+  const unreadable: UnreadablePlace[] = [];
+  let claudeProjects: unknown;
+  for (const [file, places] of placesOfFile) {
+    const [place] = places;
+    const found = await readRegularFile(file, { maxBytes: MAX_FILE_BYTES, followsLinks: true });
+    if (place === undefined || found.kind === 'absent') continue;
+    if (found.kind === 'unusable') {
+      unreadable.push({ place, because: found.reason });
+      continue;
+    }
+    try {
+      const data = parseFile(place.format, found.bytes.toString());
+      if (place.client === 'claude-code' && place.scope === 'user') claudeProjects = valueAt(data, ['projects']);
+      servers.push(...[...places, ...localPlaces(place, data)].flatMap((each) => serversIn(each, data)));
+    } catch (error) {
+      unreadable.push({ place, because: error instanceof Refusal ? error.message : 'it cannot be understood' });
+    }
+  }
+  const extensions = await findDesktopExtensions(system);
+  return {
+    servers: [...servers.map((server) => switchedOff(server, claudeProjects)), ...extensions.servers],
+    unreadable: [...unreadable, ...extensions.unreadable],
+  };
+}
+
+/** Claude Code lists what the user has switched off for a project in the file of the user. */
+function switchedOff(server: FoundServer, projects: unknown): FoundServer {
+  const { place, name } = server;
+  if (place.client !== 'claude-code' || place.scope === 'user') return server;
+  const isLocal = place.scope === 'local';
+  const folder = isLocal ? (place.path[1] ?? '') : dirname(place.file);
+  const list = valueAt(projects, [folder, isLocal ? 'disabledMcpServers' : 'disabledMcpjsonServers']);
+  return Array.isArray(list) && list.includes(name) ? { ...server, isDisabled: true } : server;
+}
+
+/** Claude Code keeps the servers that are local to a project in the file of the user. */
+function localPlaces(place: ClientPlace, data: unknown): ClientPlace[] {
+  if (place.client !== 'claude-code' || place.scope !== 'user') return [];
+  const projects = valueAt(data, ['projects']);
+  if (!isRecord(projects)) return [];
+  return Object.keys(projects).map((folder) => {
+    return { ...place, scope: 'local', path: ['projects', folder, 'mcpServers'] };
+  });
+}

@@ -1,0 +1,149 @@
+import { isRecord } from '../../json/is-record.js';
+import { literal, type Run } from './run.js';
+import { remoteRun } from './to-run.js';
+import { CannotImport, variableName } from './translate.js';
+
+/** The user's additions to an entry of the registry, in the notation of the configuration. */
+export interface GivenInputs {
+  readonly env: Readonly<Record<string, string>>;
+  /** Arguments of the server, after its own. */
+  readonly args: readonly string[];
+}
+
+export interface RegistryRun {
+  readonly run: Run;
+  /** The variables that the registry marks as secrets. */
+  readonly secretVariables: readonly string[];
+}
+
+type Data = Readonly<Record<string, unknown>>;
+
+/**
+ * What a server of the registry runs: its npm package if it has one, or else a package of another kind, or its remote
+ * endpoint. Throws `CannotImport` if it has none that Trunkline can run, or if inputs are missing.
+ */
+export function runFromRegistry(server: Data, given: GivenInputs): RegistryRun {
+  const packages = records(server.packages).filter(
+    ({ transport }) => !isRecord(transport) || transport.type === 'stdio',
+  );
+  for (const kind of KINDS) {
+    const found = packages.find(({ registryType }) => registryType === kind);
+    if (found !== undefined) return new Inputs(given).runOf(kind, found);
+  }
+  const remotes = records(server.remotes);
+  const remote = remotes.find(({ type }) => type === 'streamable-http') ?? remotes.find(({ type }) => type === 'sse');
+  if (remote !== undefined) return new Inputs(given).remoteOf(remote);
+  throw new CannotImport('the registry has no package of it that Trunkline can run, and no remote endpoint');
+}
+
+/** In order of preference. */
+const KINDS = ['npm', 'pypi', 'oci', 'nuget'] as const;
+
+/** Fills in the inputs of a registry entry, and collects the missing ones. */
+class Inputs {
+  readonly #given: GivenInputs;
+  readonly #missing: string[] = [];
+  readonly #secret: string[] = [];
+
+  constructor(given: GivenInputs) {
+    this.#given = given;
+  }
+
+  runOf(kind: (typeof KINDS)[number], found: Data): RegistryRun {
+    const identifier = textOf(found.identifier);
+    const version = textOf(found.version);
+    const env = this.#env(records(found.environmentVariables));
+    const args = [...this.#args(records(found.packageArguments)), ...this.#given.args];
+    const before = kind === 'npm' ? [] : this.#args(records(found.runtimeArguments));
+    const run = (command: string, own: string[]): Run => ({ program: { command }, args: [...own, ...args], env });
+    const atVersion = version === undefined ? `${identifier}` : `${identifier}@${version}`;
+    if (identifier === undefined) throw new CannotImport('the registry does not say which package it is');
+    switch (kind) {
+      case 'npm':
+        return this.#complete({ program: { package: identifier, ...(version && { version }) }, args, env });
+      case 'pypi':
+        return this.#complete(run('uvx', [...before, atVersion]));
+      case 'nuget':
+        return this.#complete(run('dnx', [...before, atVersion, '--yes']));
+      case 'oci': {
+        const names = Object.keys(env).flatMap((name) => ['-e', name]);
+        const image = version === undefined ? identifier : `${identifier}:${version}`;
+        return this.#complete(run('docker', ['run', '-i', '--rm', ...before, ...names, image]));
+      }
+    }
+  }
+
+  remoteOf(remote: Data): RegistryRun {
+    const url = this.#filled(textOf(remote.url) ?? '', remote.variables);
+    const headers = records(remote.headers).flatMap((header) => {
+      const name = textOf(header.name) ?? '';
+      const variable = variableName(name);
+      if (header.isSecret === true) this.#secret.push(variableName(`header_${name}`));
+      const value = this.#given.env[variable] ?? this.#value(header, variable);
+      return value === undefined ? [] : [[name, value] as const];
+    });
+    const transport = remote.type === 'sse' ? 'sse' : 'http';
+    const run = remoteRun({ kind: 'remote', url, transport, headers: Object.fromEntries(headers) }, (text) => text);
+    return this.#complete({ ...run, args: [...run.args, ...this.#given.args] });
+  }
+
+  #complete(run: Run): RegistryRun {
+    if (this.#missing.length === 0) return { run, secretVariables: this.#secret };
+    throw new CannotImport(`it needs ${[...new Set(this.#missing)].join(', ')}`);
+  }
+
+  #env(variables: readonly Data[]): Record<string, string> {
+    const env: Record<string, string> = {};
+    for (const variable of variables) {
+      const name = textOf(variable.name) ?? '';
+      const value = this.#given.env[name] ?? this.#value(variable, name);
+      if (value !== undefined) env[name] = value;
+      if (variable.isSecret === true) this.#secret.push(name);
+    }
+    return { ...env, ...this.#given.env };
+  }
+
+  #args(descriptions: readonly Data[]): string[] {
+    return descriptions.flatMap((description) => {
+      const name = textOf(description.name);
+      const isNamed = description.type === 'named' && name !== undefined;
+      const hint = textOf(description.valueHint) ?? name ?? 'an argument';
+      // What the user writes after `--` comes in place of it.
+      const isGiven = this.#given.args.length > 0 && description.value === undefined;
+      const value = isGiven ? undefined : this.#value(description, undefined, hint);
+      if (value === undefined) return [];
+      return isNamed ? [name, value] : [value];
+    });
+  }
+
+  /** The value of an input: a fixed one, or the default of one that is required. */
+  #value(input: Data, variable: string | undefined, hint?: string): string | undefined {
+    const fixed = textOf(input.value);
+    if (fixed !== undefined) return this.#filled(fixed, input.variables);
+    if (input.isRequired !== true) return undefined;
+    const fallback = textOf(input.default);
+    if (fallback !== undefined) return literal(fallback);
+    this.#missing.push(variable === undefined ? `\`-- ${hint?.toUpperCase()}\`` : `\`--env ${variable}=VALUE\``);
+    return undefined;
+  }
+
+  /** A text with its `{name}` replaced. */
+  #filled(text: string, variables: unknown): string {
+    const known = isRecord(variables) ? variables : {};
+    return literal(text).replace(/\{(\w+)\}/g, (all, name: string) => {
+      const variable = known[name];
+      if (!isRecord(variable)) return all;
+      const wanted = variableName(name);
+      const given = this.#given.env[name] ?? this.#given.env[wanted];
+      return given ?? this.#value({ isRequired: true, ...variable }, wanted) ?? '';
+    });
+  }
+}
+
+function records(value: unknown): Data[] {
+  return Array.isArray(value) ? value.filter(isRecord) : [];
+}
+
+function textOf(value: unknown): string | undefined {
+  return typeof value === 'string' && value !== '' ? value : undefined;
+}

@@ -1,0 +1,149 @@
+import { resolve } from 'node:path';
+import { parseEnv } from 'node:util';
+import { type ReadRules, readRegularFileSync } from '../../files/regular-file.js';
+import { textsOf } from '../resolve/entry-texts.js';
+import { namesIn, type Variables, variableIn } from '../resolve/expand.js';
+import { ServerFault } from '../resolve/server-fault.js';
+import type { ServerEntry } from '../schema/schema.js';
+
+/** Far more than anybody has. Dotfile managers put a symbolic link in place of the file. */
+export const ENV_FILE_RULES: ReadRules = { maxBytes: 1024 * 1024, followsLinks: true, isGuarded: true };
+
+/**
+ * The environment files of one configuration. Each file is read once, so that all servers and all clients get the same
+ * values until the configuration is read again.
+ */
+export class EnvFiles {
+  readonly #folder: string;
+  readonly #read = new Map<string, ReadEnvFile | ServerFault>();
+
+  /** `folder` is the folder of the configuration file. */
+  constructor(folder: string) {
+    this.#folder = folder;
+  }
+
+  /** What is accepted but should be changed, such as a file that other users can read. */
+  get warnings(): string[] {
+    return [...this.#read.values()].flatMap((each) => (each instanceof ServerFault ? [] : each.warnings));
+  }
+
+  /** The files that were read, or should have been. */
+  get paths(): string[] {
+    return [...this.#read.keys()];
+  }
+
+  /**
+   * The variables that an entry refers to. A value in its environment file comes before that of the environment, so that a
+   * server is the same whatever program has started Trunkline. An entry that refers to no variable does not need the file.
+   */
+  variablesOf(entry: ServerEntry, environment: Variables, home: string): ReferredVariables {
+    const { envFile } = entry;
+    const names = namesIn(textsOf(entry));
+    const read = envFile === undefined || names.length === 0 ? undefined : this.#readOnce(envFile, home);
+    const fault = read instanceof ServerFault ? read : undefined;
+    const inFile = read === undefined || read instanceof ServerFault ? {} : read.values;
+    const references = names.flatMap((name) => {
+      const value = variableIn(name, inFile) ?? variableIn(name, environment);
+      return value === undefined ? [] : [[name, value] as const];
+    });
+    return {
+      variables: names.filter((name) => variableIn(name, inFile) === undefined),
+      references: Object.fromEntries(references),
+      ...(fault && { fault }),
+    };
+  }
+
+  #readOnce(envFile: string, home: string): ReadEnvFile | ServerFault {
+    const file = envFilePath(envFile, this.#folder, home);
+    const read = this.#read.get(file) ?? readOrFault(file, envFile);
+    this.#read.set(file, read);
+    return read;
+  }
+}
+
+/** What the references of an entry stand for. */
+interface ReferredVariables {
+  /** The names whose values come from the environment, which may differ from client to client. Sorted. */
+  readonly variables: readonly string[];
+  /** All values, from the file and from the environment. */
+  readonly references: Readonly<Record<string, string>>;
+  /** Why the environment file cannot be used. */
+  readonly fault?: ServerFault;
+}
+
+/** The absolute path of the file that `envFile` names. */
+export function envFilePath(envFile: string, folder: string, home: string): string {
+  return resolve(
+    folder,
+    envFile.replace(/^~(?=$|[\\/])/, () => home),
+  );
+}
+
+interface ReadEnvFile {
+  readonly values: Variables;
+  readonly warnings: readonly string[];
+}
+
+function readOrFault(file: string, shown: string): ReadEnvFile | ServerFault {
+  const found = readRegularFileSync(file, ENV_FILE_RULES);
+  if (found.kind === 'absent') {
+    return faultOfFile(
+      `the environment file ${shown} does not exist`,
+      `create ${file} with lines such as NAME=VALUE, or correct \`envFile\``,
+    );
+  }
+  if (found.kind === 'unusable') {
+    const isExposed = found.fault === 'exposed';
+    return faultOfFile(
+      `the environment file ${shown} cannot be used: ${found.reason}`,
+      isExposed
+        ? `make it yours alone: chmod 600 ${file}. Somebody may have changed it already`
+        : `correct \`envFile\`, or the file ${file}`,
+    );
+  }
+  const text = found.bytes.toString();
+  const mistake = mistakeInEnv(text);
+  if (mistake !== undefined) {
+    return faultOfFile(
+      `the environment file ${shown} has a mistake in line ${mistake.line}: ${mistake.message}`,
+      `correct line ${mistake.line} of ${file}`,
+    );
+  }
+  const warnings = found.isReadableByOthers
+    ? [`${file}: other users can read this environment file; make it yours alone: chmod 600 ${file}`]
+    : [];
+  return { values: valuesInEnv(text), warnings };
+}
+
+function faultOfFile(message: string, hint: string): ServerFault {
+  return new ServerFault(message, hint, ['envFile']);
+}
+
+/** The variables in the text of an environment file. Editors of Windows begin a file with a mark, which is no part of a name. */
+export function valuesInEnv(text: string): Variables {
+  return parseEnv(text.replace(/^\ufeff/, ''));
+}
+
+// Node's own parser skips every line that it does not understand, and a variable would be missing without a word.
+const ASSIGNMENT = /^\s*(?:export\s+)?([^\s=]+)[^\S\n]*=[^\S\n]*/;
+const ENV_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
+
+/** The first mistake in the text of an environment file. Lines count from 1; the message never quotes the text. */
+export function mistakeInEnv(text: string): { readonly line: number; readonly message: string } | undefined {
+  const lines = text.split('\n');
+  for (let at = 0; at < lines.length; at += 1) {
+    const line = (lines[at] ?? '').trimEnd();
+    if (/^\s*(?:#|$)/.test(line)) continue;
+    const [start, name = ''] = ASSIGNMENT.exec(line) ?? [];
+    if (start === undefined) return { line: at + 1, message: 'expected NAME=VALUE' };
+    if (!ENV_NAME.test(name)) {
+      return { line: at + 1, message: 'the name may have letters, digits and _ only, and no digit at its start' };
+    }
+    const quote = line[start.length] ?? '';
+    if (!/^["'`]$/.test(quote) || line.indexOf(quote, start.length + 1) >= 0) continue;
+    const end = lines.findIndex((other, index) => index > at && other.includes(quote));
+    if (end < 0) return { line: at + 1, message: `the quote ${quote} is not closed` };
+    at = end;
+  }
+  return undefined;
+}

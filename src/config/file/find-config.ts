@@ -1,0 +1,181 @@
+import { type Stats, statSync } from 'node:fs';
+import { posix, win32 } from 'node:path';
+import { kindOf, type ReadRules, readRegularFileSync } from '../../files/regular-file.js';
+import type { Variables } from '../resolve/expand.js';
+import { ConfigError } from './config-error.js';
+
+export interface FindConfigOptions {
+  /** Value of `--config`. */
+  flag: string | undefined;
+  env: Variables;
+  cwd: string;
+  home: string;
+  platform: NodeJS.Platform;
+  /** Whether a file or a folder is at this path. Default: looks on the disk. Tests replace them. */
+  isFile?: (path: string) => boolean;
+  isFolder?: (path: string) => boolean;
+  /** The path of the running program, for advice. Default: the command `trunkline`. */
+  program?: string | undefined;
+}
+
+const FILE_NAMES = ['trunkline.yaml', 'trunkline.yml'];
+
+/** What a Desktop extension is started with if the user has chosen no file, unless the value is empty. */
+const UNSET_IN_DESKTOP = /^\$\{user_config\.\w+\}$/;
+
+/** Trunkline may run from a clone or inside of a desktop program, without a command `trunkline` in PATH. */
+function initAdvice(program = 'trunkline'): string {
+  const command = /(?:^|[\\/])trunkline(?:\.cmd)?$/.test(program) ? 'trunkline init' : `node "${program}" init`;
+  return `\`${command}\` in a terminal takes over the servers of your MCP clients`;
+}
+
+/**
+ * The absolute path of the configuration file to use.
+ *
+ * A file that `--config` or `TRUNKLINE_CONFIG` names has to exist; no other file replaces it. Without them, the current
+ * folder comes before the configuration folder of the user. Throws a `ConfigError` that lists the paths it tried.
+ */
+export function findConfigFile({
+  flag,
+  env,
+  cwd,
+  home,
+  platform,
+  isFile = isFileOnDisk,
+  isFolder = isFolderOnDisk,
+  program,
+}: FindConfigOptions): string {
+  const path = platform === 'win32' ? win32 : posix;
+  for (const [source, named] of [
+    ['--config', flag],
+    ['TRUNKLINE_CONFIG', env.TRUNKLINE_CONFIG],
+  ] as const) {
+    if (!named || UNSET_IN_DESKTOP.test(named)) continue;
+    const file = path.resolve(cwd, named);
+    if (isFile(file)) return file;
+    if (isFolder(file)) {
+      const [usual = ''] = FILE_NAMES;
+      const inside = FILE_NAMES.find((name) => isFile(path.join(file, name)));
+      const hint = `name the file in it: ${source}${source === '--config' ? ' ' : '='}${path.join(named, inside ?? usual)}`;
+      const problem = {
+        message: `${source} names a folder; expected a file`,
+        hint: inside === undefined ? `create a file in it, such as ${usual}, and name that file` : hint,
+      };
+      throw new ConfigError('config-unreadable', file, [problem]);
+    }
+    const stats = statOf(file);
+    if (stats !== undefined) throw notRegular(file, `${source} names ${kindOf(stats)}`);
+    throw new ConfigError('config-not-found', file, [
+      {
+        message: `the file that ${source} names does not exist`,
+        hint: `correct ${source}, or create the file: ${initAdvice(program)}`,
+      },
+    ]);
+  }
+
+  const candidates = candidateFiles({ cwd, env, home, platform });
+  const found = candidates.find(isFile);
+  if (found !== undefined) return found;
+  throw new ConfigError('config-not-found', undefined, [
+    {
+      message: `no configuration file found; looked for\n${candidates.map((candidate) => `  ${candidate}`).join('\n')}`,
+      hint: `create one: ${initAdvice(program)}; or name a file with --config FILE or TRUNKLINE_CONFIG`,
+    },
+  ]);
+}
+
+/** The paths to try when neither `--config` nor `TRUNKLINE_CONFIG` is given, in order of preference. */
+export function candidateFiles({ cwd, env, home, platform }: Omit<FindConfigOptions, 'flag' | 'isFile'>): string[] {
+  const path = platform === 'win32' ? win32 : posix;
+  const folders = [cwd, ...userFolders(env, home, platform)];
+  return folders.flatMap((folder) => FILE_NAMES.map((name) => path.join(folder, name)));
+}
+
+/** The file to create for a user who has none yet. */
+export function userConfigFile({ env, home, platform }: Pick<FindConfigOptions, 'env' | 'home' | 'platform'>): string {
+  const [folder = home] = userFolders(env, home, platform);
+  const [name = ''] = FILE_NAMES;
+  return (platform === 'win32' ? win32 : posix).join(folder, name);
+}
+
+function userFolders(env: Variables, home: string, platform: NodeJS.Platform): string[] {
+  if (platform === 'win32') {
+    return [win32.join(env.APPDATA || win32.join(home, 'AppData', 'Roaming'), 'trunkline')];
+  }
+  // The XDG specification says to ignore relative paths.
+  const xdg = env.XDG_CONFIG_HOME;
+  const folders = [posix.join(xdg && posix.isAbsolute(xdg) ? xdg : posix.join(home, '.config'), 'trunkline')];
+  if (platform === 'darwin') folders.push(posix.join(home, 'Library', 'Application Support', 'trunkline'));
+  return folders;
+}
+
+function isFileOnDisk(path: string): boolean {
+  return statOf(path)?.isFile() === true;
+}
+
+function isFolderOnDisk(path: string): boolean {
+  return statOf(path)?.isDirectory() === true;
+}
+
+function statOf(path: string): Stats | undefined {
+  try {
+    return statSync(path);
+  } catch {
+    // The file is missing, or its folder is not accessible.
+    return undefined;
+  }
+}
+
+/**
+ * Far more than a person writes. Checking this much takes seconds of processor time, and its time and memory grow with
+ * the text.
+ */
+const MAX_CONFIG_BYTES = 1024 * 1024;
+
+/** Dotfile managers put a symbolic link in place of the file. */
+const RULES: ReadRules = { maxBytes: MAX_CONFIG_BYTES, followsLinks: true };
+
+/** Reads the text of a configuration file. Throws a `ConfigError` if the file cannot be read. */
+export function readConfigText(file: string): string {
+  const found = readRegularFileSync(file, RULES);
+  if (found.kind === 'read') {
+    if (isUtf16(found.bytes)) throw new ConfigError('config-unreadable', file, [IN_UTF_16]);
+    return found.bytes.toString();
+  }
+  if (found.kind === 'absent') {
+    const problem = { message: 'the file does not exist', hint: 'create it, or name another file with --config FILE' };
+    throw new ConfigError('config-not-found', file, [problem]);
+  }
+  const { fault, reason, cause } = found;
+  switch (fault) {
+    case 'not-regular':
+      throw notRegular(file, `the file cannot be read: ${reason}`);
+    case 'too-large':
+      throw new ConfigError('config-unreadable', file, [
+        {
+          message: 'the file is larger than 1 MiB, which is the limit for a configuration',
+          hint: 'remove what does not belong into it, or divide the servers among several configuration files',
+        },
+      ]);
+    default: {
+      const message = `the file cannot be read: ${reason}; check its path and its permissions`;
+      throw new ConfigError('config-unreadable', file, [{ message }], { cause });
+    }
+  }
+}
+
+/** Whether the text begins with the mark of UTF-16, as files do that `>` of Windows PowerShell has written. */
+function isUtf16([first, second]: Uint8Array): boolean {
+  return (first === 0xff && second === 0xfe) || (first === 0xfe && second === 0xff);
+}
+
+const IN_UTF_16 = {
+  message: 'the file is in the encoding UTF-16; expected UTF-8',
+  hint: 'save it again as UTF-8: editors offer the encoding where they save a file',
+};
+
+/** A pipe can be read only once, but the file is read again whenever it changes. */
+function notRegular(file: string, message: string): ConfigError {
+  const hint = 'write the configuration into a file and name that file: Trunkline reads it again whenever it changes';
+  return new ConfigError('config-unreadable', file, [{ message, hint }]);
+}

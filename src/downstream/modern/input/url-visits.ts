@@ -1,0 +1,197 @@
+import { editMembers } from '../../../json/edit-members.js';
+import {
+  isObject,
+  isString,
+  OPEN_BRACKET,
+  readString,
+  readText,
+  toBytes,
+  valuesAt,
+  visitElements,
+} from '../../../json/json-text.js';
+import { splice } from '../../../json/splice.js';
+import { join } from '../../../jsonrpc/message.js';
+import { RPC_CODES, RpcError } from '../../../jsonrpc/rpc-error.js';
+import type { RequestEnvelope, ResponseEnvelope, ScanEnvelope } from '../../../mcp/envelope.js';
+import { METHODS } from '../../../mcp/methods.js';
+import { EnvelopeRequest } from '../../../mcp/relayed-request.js';
+import type { Hmac } from '../../../mcp/task-id.js';
+import type { Cancel, Clock } from '../../../timing/clock.js';
+import { refusedInput, requiredCapabilities } from '../../input-capability.js';
+import { inputRequestMembers } from '../../lifted-request.js';
+import { type StateContext, sealVisit, type VisitState } from './input-state.js';
+import { lackingCapability } from './missing-capability.js';
+
+/** The most times that one request asks its client for visits, or to come back later. */
+const MAX_ROUNDS = 10;
+/** How long a request that comes back waits for the end of the visit. The pauses before it is sent again grow. */
+const MAX_WAIT_MS = 30_000;
+const FIRST_PAUSE_MS = 1_000;
+const MAX_PAUSE_MS = 5_000;
+/** Longer URLs are only in the data of the error. */
+const MAX_SHOWN_URL = 2_000;
+
+/** The code of the error of revision 2025-11-25 for a request that needs the visit of a URL first. */
+const VISIT_REQUIRED = '-32042';
+
+export interface UrlVisitsOptions {
+  readonly clock: Clock;
+  readonly scan: ScanEnvelope;
+  readonly seal: Hmac;
+  readonly context: StateContext;
+  /** What the client declared that it can do. */
+  readonly capabilities: Readonly<Record<string, unknown>>;
+  /** Present if the client comes back. */
+  readonly state: VisitState | undefined;
+  /** Sends the request to its server again. */
+  readonly sendAgain: () => void;
+}
+
+/**
+ * The visits of URLs that a legacy server wants before it serves a request. It refuses the request and suspends nothing;
+ * the client gets the URLs as required input, and comes back with the consent of its user.
+ *
+ * Consent is not the end of the visit, and servers need not tell of that. So the request is sent again at once and then at
+ * a growing pace. If the visit takes longer, the client is asked to come back once more, but not to show the page again.
+ */
+export class UrlVisits {
+  readonly #options: UrlVisitsOptions;
+  readonly #endsAt: number;
+  #pauseMs = FIRST_PAUSE_MS;
+  #cancelTimer: Cancel = () => {};
+
+  constructor(options: UrlVisitsOptions) {
+    this.#options = options;
+    this.#endsAt = options.clock.now() + MAX_WAIT_MS;
+  }
+
+  /**
+   * What the client gets in place of the error; `later` if the request is about to be sent again; `undefined` if the error
+   * names no pages, or the client was asked often enough.
+   */
+  next(refused: ResponseEnvelope): ResponseEnvelope | 'later' | undefined {
+    const { clock, scan, capabilities, state, sendAgain } = this.#options;
+    const visits = readVisits(refused, scan);
+    if (visits.length === 0) return undefined;
+    const refusal = visits.find(({ request }) => refusedInput(request, capabilities) !== undefined);
+    if (refusal !== undefined) {
+      const lack = { required: requiredCapabilities(refusal.request), because: unable(visits) };
+      return lackingCapability(refused, [], lack, scan);
+    }
+    const pages = this.#digest(visits);
+    const isAccepted = state?.isAccepted === true && state.pages === pages;
+    if (isAccepted && clock.now() + this.#pauseMs <= this.#endsAt) {
+      this.#cancelTimer = clock.schedule(this.#pauseMs, sendAgain);
+      this.#pauseMs = Math.min(2 * this.#pauseMs, MAX_PAUSE_MS);
+      return 'later';
+    }
+    const round = (state?.round ?? 0) + 1;
+    return round > MAX_ROUNDS ? undefined : this.#asking(visits, { round, pages, count: visits.length, isAccepted });
+  }
+
+  /** The request is not to be sent again. */
+  cancel(): void {
+    this.#cancelTimer();
+  }
+
+  #asking(visits: readonly Visit[], state: VisitState): ResponseEnvelope {
+    const { scan, context, seal } = this.#options;
+    const parts = [toBytes('{"jsonrpc":"2.0","id":0,"result":{"resultType":"input_required"')];
+    if (!state.isAccepted) {
+      visits.forEach(({ request }, index) => {
+        const before = index === 0 ? ',"inputRequests":{' : ',';
+        parts.push(toBytes(`${before}"url-${index + 1}":{`), inputRequestMembers({ request, edits: [] }, scan), CLOSE);
+      });
+      parts.push(CLOSE);
+    }
+    parts.push(toBytes(`,"requestState":${JSON.stringify(sealVisit(state, context, seal))}}}`));
+    const response = scan(join(parts));
+    if (response.kind !== 'response') throw new Error('Not a response');
+    return response;
+  }
+
+  /** Names the pages. Many servers make up the query for each request, so that it tells nothing. */
+  #digest(visits: readonly Visit[]): string {
+    const pages = visits.map(({ url }) => url.replace(/[?#].*$/s, ''));
+    return this.#options.seal(JSON.stringify(['pages', ...pages])).slice(0, 22);
+  }
+}
+
+const CLOSE = toBytes('}');
+
+interface Visit {
+  readonly url: string;
+  /** As a server request. */
+  readonly request: EnvelopeRequest;
+}
+
+/** Whether the response is the error that wants visits. */
+export function wantsVisits({ bytes, tokens: { errorCode } }: ResponseEnvelope): boolean {
+  return errorCode !== undefined && readText(bytes, errorCode) === VISIT_REQUIRED;
+}
+
+/** The visits that the error wants; none if they cannot be read. */
+function readVisits({ bytes, error }: ResponseEnvelope, scan: ScanEnvelope): readonly Visit[] {
+  const visits: (Visit | undefined)[] = [];
+  for (const list of error === undefined ? [] : valuesAt(bytes, error, ['data', 'elicitations'])) {
+    if (bytes[list.start] !== OPEN_BRACKET) return [];
+    visitElements(bytes, list.start, Number.POSITIVE_INFINITY, (element) => {
+      visits.push(isObject(bytes, element) ? toVisit(bytes.slice(element.start, element.end), scan) : undefined);
+    });
+  }
+  const readable = visits.filter((visit) => visit !== undefined);
+  return readable.length === visits.length ? readable : [];
+}
+
+function toVisit(params: Uint8Array, scan: ScanEnvelope): Visit | undefined {
+  const head = `{"jsonrpc":"2.0","id":0,"method":${JSON.stringify(METHODS.elicit)},"params":`;
+  const message = scan(join([toBytes(head), params, CLOSE]));
+  const [url] = valuesAt(params, { start: 0, end: params.length }, ['url']);
+  if (message.kind !== 'request' || url === undefined || !isString(params, url)) return undefined;
+  const { bytes, tokens } = message;
+  const isUrl = tokens.mode !== undefined && isString(bytes, tokens.mode) && readString(bytes, tokens.mode) === 'url';
+  return isUrl ? { url: readString(params, url), request: new EnvelopeRequest(message) } : undefined;
+}
+
+/** Why a client gets no visits that does not declare them. The person can still open the pages. */
+function unable(visits: readonly Visit[]): string {
+  const pages = visits.map(({ url }) => shownUrl(url));
+  const which = pages.includes(undefined) ? 'a web page' : pages.join(' and ');
+  return `The server needs its user to visit ${which} before it serves this, and the client does not declare elicitation of mode url`;
+}
+
+/** The URL as text that a person can judge and open: of the web, short, and without characters that mislead. */
+function shownUrl(url: string): string | undefined {
+  if (url.length > MAX_SHOWN_URL || !URL.canParse(url)) return undefined;
+  const { protocol, username, password, href } = new URL(url);
+  const isPlain = (protocol === 'https:' || protocol === 'http:') && username === '' && password === '';
+  return isPlain && href.length <= MAX_SHOWN_URL ? href : undefined;
+}
+
+/** What the client brings back: the visits, with or without the consent of its user to all of them, or a refusal. */
+export function visited(visit: VisitState, request: RequestEnvelope): { readonly visit: VisitState } | RpcError {
+  const actions = actionsOf(request);
+  if (actions.includes('decline')) return unvisited('declined');
+  if (actions.some((action) => action !== 'accept')) return unvisited('canceled');
+  return { visit: { ...visit, isAccepted: visit.isAccepted || actions.length >= visit.count } };
+}
+
+function actionsOf({ bytes, tokens: { inputResponses } }: RequestEnvelope): readonly unknown[] {
+  if (inputResponses === undefined || !isObject(bytes, inputResponses)) return [];
+  const responses = JSON.parse(readText(bytes, inputResponses)) as Record<string, { readonly action?: unknown } | null>;
+  return Object.values(responses).map((response) => response?.action);
+}
+
+function unvisited(did: string): RpcError {
+  const message = `The server needs its user to visit a web page before it serves this, and the user ${did} that`;
+  return new RpcError(RPC_CODES.internalError, message);
+}
+
+/** The request as it was first sent: without what the client brings back, which means nothing to the server. */
+export function withoutInput(request: RequestEnvelope, scan: ScanEnvelope): RequestEnvelope {
+  const { bytes, span, params } = request;
+  if (params === undefined) return request;
+  const removes = (name: string) => name === 'inputResponses' || name === 'requestState';
+  const first = scan(splice({ bytes, span, edits: editMembers(bytes, params, { removes }) }));
+  return first.kind === 'request' ? first : request;
+}

@@ -1,0 +1,138 @@
+import { randomBytes } from 'node:crypto';
+import { readdir, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { privateFile, readRegularFile } from '../files/regular-file.js';
+import { replaceFile } from '../files/whole-file.js';
+import { isRecord } from '../json/is-record.js';
+import { parseJson } from '../json/parse-json.js';
+import { hostIdentity, identify, isRunning } from '../process/process-identity.js';
+import type { Cancel, Clock } from '../timing/clock.js';
+import { isRunProcess, type RunProcess } from './run-file.js';
+
+/** What a gateway that serves HTTP tells the doctor, which cannot connect to it: the doctor is no allowed client. */
+export interface FrontFacts {
+  readonly url: string;
+  /** Empty without one. */
+  readonly configFile: string;
+  /** Requests that were refused for a name that is not allowed, by header. */
+  readonly refused: readonly FrontRefusal[];
+}
+
+interface FrontRefusal {
+  readonly header: 'Host' | 'Origin';
+  readonly count: number;
+  /** The name that the last of them had. */
+  readonly last: string;
+  /** When that was, in milliseconds since 1970. */
+  readonly at: number;
+}
+
+export interface FoundFront extends FrontFacts {
+  readonly pid: number;
+}
+
+export interface FrontFileOptions {
+  /** Folder of the files of all gateways of this user that serve HTTP. */
+  readonly folder: string;
+  readonly clock: Clock;
+  /** Called for the first failed write. */
+  readonly onFault: (error: unknown) => void;
+}
+
+/** Requests can be refused much more often than anybody wants to know. */
+const WRITE_EVERY_MS = 1_000;
+/** A name has 100 characters at most. */
+const MAX_FILE_BYTES = 64 * 1024;
+
+/** Keeps the facts about this gateway in a file, while it serves HTTP. Not on Windows, where processes cannot be told apart. */
+export class FrontFile {
+  readonly #options: FrontFileOptions;
+  readonly #file: string;
+  #writing: Promise<void> = Promise.resolve();
+  #cancel: Cancel | undefined;
+  /** What waits to be written. */
+  #next: FrontFacts | undefined;
+  #isFaultReported = false;
+
+  constructor(options: FrontFileOptions) {
+    this.#options = options;
+    // Unique, even when a gateway in another pid namespace has the same pid.
+    this.#file = join(options.folder, `${process.pid}-${randomBytes(6).toString('hex')}.json`);
+  }
+
+  /** Writes the facts in the background: at once, or after a pause since the last write. The latest ones count. */
+  set(facts: FrontFacts): void {
+    this.#next = facts;
+    if (this.#cancel === undefined) this.#write();
+  }
+
+  /** Resolves when the latest write has ended. Never rejects. */
+  async settled(): Promise<void> {
+    await this.#writing;
+  }
+
+  /** Removes the file. Never rejects. */
+  async close(): Promise<void> {
+    this.#cancel?.();
+    this.#next = undefined;
+    await this.#writing;
+    await rm(this.#file, { force: true }).catch(() => {});
+  }
+
+  #write(): void {
+    const facts = this.#next;
+    this.#next = undefined;
+    this.#cancel = undefined;
+    if (facts === undefined) return;
+    this.#cancel = this.#options.clock.schedule(WRITE_EVERY_MS, () => this.#write());
+    this.#writing = this.#writing.then(() => this.#writeOnce(facts)).catch((error: unknown) => this.#report(error));
+  }
+
+  async #writeOnce(facts: FrontFacts): Promise<void> {
+    const identity = await identify(process.pid);
+    if (identity === undefined) return;
+    const gateway: RunProcess = { pid: process.pid, startTime: identity.startTime };
+    await replaceFile(this.#file, `${JSON.stringify({ host: hostIdentity(), gateway, ...facts })}\n`);
+  }
+
+  #report(error: unknown): void {
+    if (!this.#isFaultReported) this.#options.onFault(error);
+    this.#isFaultReported = true;
+  }
+}
+
+/** The gateways of this user that serve HTTP on this host. Never rejects. */
+export async function findFronts(folder: string): Promise<readonly FoundFront[]> {
+  const fronts: FoundFront[] = [];
+  for (const { front, gateway } of await readFronts(folder))
+    if (await isRunning(gateway)) fronts.push({ ...front, pid: gateway.pid });
+  return fronts;
+}
+
+/** Removes the files of gateways of this host that were killed. Never rejects. */
+export async function removeEndedFronts(folder: string): Promise<void> {
+  for (const { file, gateway } of await readFronts(folder))
+    if (!(await isRunning(gateway))) await rm(file, { force: true }).catch(() => {});
+}
+
+async function readFronts(folder: string) {
+  const names = await readdir(folder).catch((): string[] => []);
+  const host = hostIdentity();
+  const found: { file: string; gateway: RunProcess; front: FrontFacts }[] = [];
+  for (const name of names.filter((each) => each.endsWith('.json'))) {
+    const file = join(folder, name);
+    const read = await readRegularFile(file, privateFile(MAX_FILE_BYTES));
+    const value = read.kind === 'read' ? parseJson(read.bytes.toString()) : undefined;
+    if (!isRecord(value) || value.host !== host || !isRunProcess(value.gateway)) continue;
+    const { gateway, url, configFile, refused } = value;
+    if (typeof url !== 'string' || typeof configFile !== 'string' || !Array.isArray(refused)) continue;
+    found.push({ file, gateway, front: { url, configFile, refused: refused.filter(isFrontRefusal) } });
+  }
+  return found;
+}
+
+function isFrontRefusal(value: unknown): value is FrontRefusal {
+  if (!isRecord(value)) return false;
+  const isHeader = value.header === 'Host' || value.header === 'Origin';
+  return isHeader && typeof value.count === 'number' && typeof value.last === 'string' && typeof value.at === 'number';
+}

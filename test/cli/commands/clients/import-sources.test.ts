@@ -1,0 +1,52 @@
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { serversFrom } from '../../../../src/cli/commands/clients/import-sources.js';
+import { folderWith } from '../../../config/files.js';
+
+const ONE = JSON.stringify({ mcpServers: { one: { command: 'a' } } });
+
+/** The places of the servers that are found, in a home folder with these files. */
+async function placesFrom(files: Readonly<Record<string, string>>, from?: string) {
+  const home = folderWith(files);
+  const system = { platform: 'linux', home, cwd: home, env: {} } as const;
+  const { servers, unreadable } = await serversFrom(from?.replace('~', home), system);
+  expect(unreadable).toEqual([]);
+  return servers.map(({ place: { client, scope, file }, variables }) => {
+    return [client, scope, variables, file.replace(join(home, '/'), '')];
+  });
+}
+
+describe('servers to import', () => {
+  const files = { '.cursor/mcp.json': ONE, '.config/Claude/claude_desktop_config.json': ONE };
+
+  it('come from all clients, or from one', async () => {
+    expect(await placesFrom(files)).toHaveLength(2);
+    expect(await placesFrom(files, 'cursor')).toEqual([['cursor', 'user', 'cursor', '.cursor/mcp.json']]);
+    expect(await placesFrom(files, 'zed')).toEqual([]);
+  });
+
+  it('come from a file, which says whose it is by its place or its name', async () => {
+    expect(await placesFrom(files, '~/.cursor/mcp.json')).toEqual([['cursor', 'user', 'cursor', '.cursor/mcp.json']]);
+    const other = {
+      'old/claude_desktop_config.json': ONE,
+      'app/.vscode/mcp.json': JSON.stringify({ servers: { one: { command: 'a' } } }),
+      'app/.mcp.json': ONE,
+      '1mcp.json': ONE,
+    };
+    const found = await Promise.all(Object.keys(other).map((name) => placesFrom(other, `~/${name}`)));
+    expect(found.flat()).toEqual([
+      ['claude-desktop', 'user', 'none', 'old/claude_desktop_config.json'],
+      ['vscode', 'project', 'vscode', 'app/.vscode/mcp.json'],
+      ['claude-code', 'project', 'claude-code', 'app/.mcp.json'],
+      ['file', 'user', 'claude-code', '1mcp.json'],
+    ]);
+  });
+
+  it.each([
+    ['curser', 'there is no client `curser`, and no such file', 'did you mean `cursor`?'],
+    ['./none.json', 'the file ./none.json cannot be read (ENOENT)', 'correct --from'],
+    ['~/broken.json', expect.stringMatching(/cannot be imported: .+/), 'name a file with `mcpServers` or the like'],
+  ])('from %s are reported as a mistake', async (from, message, hint) => {
+    await expect(placesFrom({ 'broken.json': '{ canary' }, from)).rejects.toMatchObject({ message, hint });
+  });
+});

@@ -1,0 +1,28 @@
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import type { ClientSystem } from '../../../src/clients/files/found-server.js';
+
+/** A home folder of its own, for the files of clients on any system. */
+export class ClientHome {
+  readonly folder = realpathSync(mkdtempSync(join(tmpdir(), 'trunkline-clients-')));
+
+  system(platform: ClientSystem['platform'] = 'linux', rest: Partial<ClientSystem> = {}): ClientSystem {
+    return { platform, home: this.folder, cwd: this.folder, env: {}, ...rest };
+  }
+
+  path(file: string): string {
+    return join(this.folder, file);
+  }
+
+  write(file: string, content: string | Uint8Array, mode = 0o644): string {
+    const path = this.path(file);
+    mkdirSync(dirname(path), { recursive: true });
+    writeFileSync(path, content, { mode });
+    return path;
+  }
+
+  remove(): void {
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+}

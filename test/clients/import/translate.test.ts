@@ -1,0 +1,48 @@
+import { describe, expect, it, test } from 'vitest';
+import { CannotImport, translate, variableName } from '../../../src/clients/import/translate.js';
+import { expand } from '../../../src/config/resolve/expand.js';
+
+const $ = '$';
+const LINUX = { platform: 'linux', home: '/home/ada', project: '/code/app' } as const;
+
+describe('the variables of a client become ours', () => {
+  test.each([
+    ['none', `${$}{HOME} %X%`, `$${$}{HOME} %X%`],
+    ['claude-code', `a${$}{X}-${$}{Y:-z} ${$}{1} ${$}{`, `a${$}{X}-${$}{Y:-z} $${$}{1} $${$}{`],
+    ['vscode', `${$}{env:X}/${$}{userHome}${$}{/}a`, `${$}{X}//home/ada/a`],
+    ['vscode', `${$}{input:api-key} ${$}{workspaceFolder}`, `${$}{API_KEY} /code/app`],
+    ['cursor', `${$}{workspaceFolderBasename}${$}{pathSeparator}`, 'app/'],
+    ['gemini', `${$}X ${$}{Y:-z} ${$}5 %Z%`, `${$}{X} ${$}{Y:-z} ${$}5 %Z%`],
+  ] as const)('of %s: %s', (notation, text, ours) => {
+    expect(translate(text, notation, LINUX)).toBe(ours);
+  });
+
+  it('also those of Windows in Gemini CLI', () => {
+    expect(translate('%X%', 'gemini', { ...LINUX, platform: 'win32' })).toBe(`${$}{X}`);
+  });
+
+  test.each([
+    ['claude-code', `${$}{X:-{a}`, `the default of ${$}{X} contains a brace`],
+    ['vscode', `${$}{command:pick}`, `it uses ${$}{command:pick}, which only its client can resolve`],
+    ['cursor', `${$}{a b}`, 'it uses a variable that only its client can resolve'],
+  ] as const)('or are refused: %s %s', (notation, text, message) => {
+    expect(() => translate(text, notation, LINUX)).toThrow(new CannotImport(message));
+  });
+
+  it('but not the folder of the editor, where none is open', () => {
+    const nowhere = { ...LINUX, project: undefined };
+    expect(() => translate(`${$}{workspaceFolder}`, 'vscode', nowhere)).toThrow(
+      'the folder that is open in the editor',
+    );
+  });
+
+  it('so that a literal text is what it was', () => {
+    for (const text of [`${$}{HOME}`, `$${$}{A}`, '$$', '${', 'plain']) {
+      expect(expand(translate(text, 'none', LINUX), {}, () => 'a secret')).toBe(text);
+    }
+  });
+});
+
+test('a name of a variable is made of any text', () => {
+  expect(['api-key', '--token', '7 up', 'ä'].map(variableName)).toEqual(['API_KEY', 'TOKEN', 'VALUE_7_UP', 'VALUE_']);
+});

@@ -1,0 +1,202 @@
+import fc from 'fast-check';
+import { describe, expect, it, test } from 'vitest';
+import { parse } from 'yaml';
+import { type ConfigEdit, editConfig, entriesIn } from '../../../src/config/edit/edit-config.js';
+import { ConfigError } from '../../../src/config/file/config-error.js';
+import { repetitions } from '../../support/repetitions.js';
+import { writtenYaml } from '../written-yaml.js';
+
+const ENTRY = { package: '@a/files@1.2.3', args: ['--root', '.', '8080'], env: { LEVEL: 'no', KEY: '$' + '{KEY}' } };
+
+const edited = (text: string, edit: ConfigEdit) => editConfig(text, 'trunkline.yaml', edit);
+const added = (text: string, key = 'new', comment?: string) =>
+  edited(text, { kind: 'add', key, entry: ENTRY, comment });
+const removed = (text: string, key = 'new') => edited(text, { kind: 'remove', key });
+const disabled = (text: string, key: string, isDisabled = true) => edited(text, { kind: 'disable', key, isDisabled });
+
+const lines = (...each: string[]) => `${each.join('\n')}\n`;
+
+const COMMENTED = lines(
+  '# My servers',
+  'servers:',
+  '    # For the project',
+  '    files: &base',
+  '        command: node   # not bun',
+  '        args: [ \'a\',  "b" ]',
+  '        # args: old',
+  '  # behind the servers',
+  '',
+  'defaults: {timeout: 90s}',
+);
+
+describe('a server that is added', () => {
+  it('stands behind the others, in their indentation, and changes nothing else', () => {
+    expect(added(COMMENTED, 'new', 'in a client: "New\nOne"')).toBe(
+      COMMENTED.replace(
+        '        # args: old\n',
+        lines(
+          '        # args: old',
+          '    new: # in a client: "New\\u{a}One"',
+          '        package: "@a/files@1.2.3"',
+          '        args: [--root, ., "8080"]',
+          '        env:',
+          '            LEVEL: no',
+          `            KEY: \${KEY}`,
+        ),
+      ),
+    );
+  });
+
+  it.each([
+    ['an empty file', '', 'servers:\n  new:\n'],
+    ['comments only', '# hello', '# hello\nservers:\n  new:\n'],
+    ['no servers', 'gateway: { hub: off }\n', 'gateway: { hub: off }\nservers:\n  new:\n'],
+    ['nothing below `servers`', 'servers: # mine\n  # later: x\n', 'servers: # mine\n  # later: x\n  new:\n'],
+    ['no line break at the end', 'servers:\n  a: {command: b}', 'servers:\n  a: {command: b}\n  new:\n'],
+    ['line breaks of Windows', 'servers:\r\n  a: {command: b}\r\n', 'servers:\r\n  a: {command: b}\r\n  new:\r\n'],
+    ['braces', 'servers: {a: {command: b}} # x\n', 'servers: {a: {command: b}, "new": { "package":'],
+    ['empty braces', 'servers: {}\n', 'servers: { "new": { "package":'],
+  ])('can be the first one in a file with %s', (_, before, start) => {
+    const text = added(before);
+    expect(text.slice(0, start.length)).toBe(start);
+    expect(parse(text).servers.new).toEqual(ENTRY);
+  });
+
+  it.each(['', 'gateway: { hub: off }\n', 'servers:\n'])(
+    'has its comment also when it is the first one: %j',
+    (before) => {
+      expect(added(before, 'new', 'in a client')).toContain('servers:\n  new: # in a client\n    package:');
+    },
+  );
+
+  it('is indented as the others are in JSON', () => {
+    const text = `${JSON.stringify({ mcpServers: { a: { command: 'b' } }, other: [1] }, undefined, '\t')}\n`;
+    const expectedText = { mcpServers: { a: { command: 'b' }, new: ENTRY }, other: [1] };
+    expect(added(text)).toBe(`${JSON.stringify(expectedText, undefined, '\t')}\n`);
+    expect(removed(added(text))).toBe(text);
+  });
+});
+
+describe('a server that is removed', () => {
+  it('takes its lines with it, and the comments in them', () => {
+    const text = lines(
+      'servers:',
+      '  # first',
+      '  a:',
+      '    command: x',
+      '    # why',
+      '  # second',
+      '  b: { command: y }',
+    );
+    expect(removed(text, 'a')).toBe(lines('servers:', '  # first', '  # second', '  b: { command: y }'));
+    expect(removed(text, 'b')).toBe(text.replace('  b: { command: y }\n', ''));
+  });
+
+  it.each([
+    ['a', 'servers: { b: {command: y}, c: {command: z} }\n'],
+    ['b', 'servers: { a: {command: x}, c: {command: z} }\n'],
+    ['c', 'servers: { a: {command: x}, b: {command: y} }\n'],
+  ])('in braces takes one comma with it: %s', (key, expectedText) => {
+    expect(removed('servers: { a: {command: x}, b: {command: y}, c: {command: z} }\n', key)).toBe(expectedText);
+  });
+});
+
+describe('a server that is disabled', () => {
+  it.each([
+    ['servers:\n  a:\n    command: x\n    # why\n', 'servers:\n  a:\n    command: x\n    disabled: true\n    # why\n'],
+    ['servers:\n  a: { command: x }\n', 'servers:\n  a: { command: x, "disabled": true }\n'],
+    ['{"servers":{"a":{"command":"x"}}}', '{"servers":{"a":{"command":"x", "disabled": true}}}'],
+  ])('is marked so, and enabling it restores the text: %j', (text, expectedText) => {
+    expect(disabled(text, 'a')).toBe(expectedText);
+    expect(disabled(expectedText, 'a', false)).toBe(text);
+  });
+
+  it('keeps the comment that says why', () => {
+    const text = 'servers:\n  a:\n    disabled: true # broken since May\n    command: x\n';
+    expect(disabled(text, 'a', false)).toBe(text.replace('true', 'false'));
+    expect(disabled(disabled(text, 'a', false), 'a')).toBe(text);
+  });
+
+  it('stays as it is when there is nothing to change', () => {
+    expect(disabled(COMMENTED, 'files', false)).toBe(COMMENTED);
+  });
+});
+
+describe('an edit', () => {
+  it.each<[string, ConfigEdit]>([
+    ['servers: &all\n  a: &a\n    command: x\n  b: *a\n', { kind: 'disable', key: 'b', isDisabled: true }],
+    ['servers: &all\n  a: &a\n    command: x\n  b: *a\n', { kind: 'disable', key: 'a', isDisabled: true }],
+    ['servers: &all\n  a: &a\n    command: x\n  b: *a\n', { kind: 'remove', key: 'a' }],
+    ['servers:\n  ? a\n  : command: x\n  b: { command: y }\n', { kind: 'remove', key: 'a' }],
+  ])('F116: that would change more than its server is refused: %j', (text, edit) => {
+    expect(() => edited(text, edit)).toThrow(/cannot edit without changing more than/);
+  });
+
+  it.each(['servers:\n  a: { command: x\n', 'servers:\n\ta: { command: x }\n'])(
+    'of a text with mistakes reports them: %j',
+    (text) => {
+      expect(() => disabled(text, 'a')).toThrow(/^trunkline\.yaml:\d+:\d+: /);
+      expect(() => added(text)).toThrow(/^trunkline\.yaml:\d+:\d+: /);
+    },
+  );
+
+  it('of an unknown server names the nearest one', () => {
+    const attempt = () => removed('servers:\n  files: { command: x }\n', 'filse');
+    expect(attempt).toThrow(ConfigError);
+    expect(attempt).toThrow('there is no server `filse`\n  did you mean `files`?');
+  });
+});
+
+const text = fc.constantFrom('x', 'a b', 'a # b', ' lead', 'multi\nline', '', '*', '8080', '{', '- x', "it's", 'a: b');
+const value = fc.oneof(text, fc.integer(), fc.boolean(), fc.array(text, { maxLength: 3 }), fc.constant({}));
+const entry = fc.dictionary(fc.constantFrom('command', 'args', 'env', 'cwd', 'disabled'), value, { minKeys: 1 });
+const servers = fc.dictionary(fc.constantFrom('a', 'b-1', 'files', 'x_y'), entry, { minKeys: 1, maxKeys: 3 });
+const file = fc
+  .tuple(fc.constantFrom('servers', 'mcpServers'), servers, fc.constantFrom({}, { gateway: { hub: 'off' } }))
+  .map(([root, entries, rest]) => ({ ...rest, [root]: entries }));
+
+test('adding a server and removing it restores every byte, however the file is written', () => {
+  let done = 0;
+  fc.assert(
+    fc.property(writtenYaml(file), fc.dictionary(text, value), (written, extra) => {
+      const keys = Object.keys(entriesIn(written));
+      fc.pre(keys.length > 0);
+      const entryOfNew = { ...ENTRY, extra };
+      let after: string;
+      try {
+        after = editConfig(written, 'f', { kind: 'add', key: 'new', entry: entryOfNew, comment: 'why' });
+      } catch (error) {
+        // A random change of the text can make it a notation that is refused.
+        expect(error).toBeInstanceOf(ConfigError);
+        return;
+      }
+      done += 1;
+      expect(entriesIn(after)).toEqual({ ...entriesIn(written), new: entryOfNew });
+      expect(removed(after)).toBe(written);
+    }),
+    { numRuns: repetitions({ full: 1_000, short: 60 }) },
+  );
+  expect(done).toBeGreaterThan(5);
+});
+
+test('disabling a server that is enabled and enabling it again restores every byte', () => {
+  const plain = fc.tuple(servers, fc.constantFrom('a', 'b-1')).map(([each, key]) => {
+    return { servers: { ...each, [key]: { command: 'node', args: ['x'] } } };
+  });
+  fc.assert(
+    fc.property(writtenYaml(plain), (written) => {
+      const [key] = Object.entries(entriesIn(written)).flatMap(([name, each]) => {
+        return typeof each === 'object' && each !== null && !('disabled' in each) && Object.keys(each).length > 0
+          ? [name]
+          : [];
+      });
+      fc.pre(key !== undefined);
+      try {
+        expect(disabled(disabled(written, key ?? ''), key ?? '', false)).toBe(written);
+      } catch (error) {
+        if (!(error instanceof ConfigError)) throw error;
+      }
+    }),
+    { numRuns: repetitions({ full: 1_000, short: 60 }) },
+  );
+});

@@ -1,0 +1,479 @@
+import { availableParallelism } from 'node:os';
+import { dirname, join, resolve } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { load, loadServer } from '../loading.js';
+
+describe('a server of the file', () => {
+  test('has everything settled, by the built-in defaults when the file says nothing', () => {
+    const config = load('servers:\n  own: { command: node }\n');
+    expect(config.servers).toStrictEqual([
+      {
+        key: 'own',
+        prefix: 'own',
+        sharing: 'profile',
+        start: 'eager',
+        idleStopMs: 0,
+        era: 'auto',
+        approval: 'off',
+        methods: [],
+        trusted: false,
+        child: {
+          key: 'own',
+          command: 'node',
+          label: 'node',
+          args: [],
+          cwd: dirname(config.file),
+          env: {},
+          timeouts: { startMs: 60_000, stopGraceMs: 2000, killAfterMs: 3000 },
+          restart: {
+            firstDelayMs: 500,
+            maxDelayMs: 30_000,
+            budget: 5,
+            stableAfterMs: 300_000,
+            parkedProbeMs: 300_000,
+            parkedProbeMaxMs: 3_600_000,
+            demandEveryMs: 60_000,
+          },
+          leaveRunning: false,
+        },
+        tools: { deny: [] },
+        calls: {
+          idleTimeoutMs: 60_000,
+          maxTimeoutMs: 600_000,
+          listTimeoutMs: 30_000,
+          concurrency: 64,
+          maxQueued: 64,
+          maxWaitMs: 10_000,
+        },
+        variables: [],
+        references: {},
+        frames: { maxFrameBytes: 67_108_864, maxUnwrittenBytes: 4_194_304 },
+        limits: {},
+      },
+    ]);
+    expect(config.warnings).toStrictEqual([]);
+  });
+
+  test('prefers its own settings to `defaults`, and those to the built-in ones, also within `restart`', () => {
+    const { calls, child } = loadServer(`
+defaults: { timeout: 10s, concurrency: 2, restart: { budget: 9, firstDelay: 1s } }
+servers:
+  own: { command: node, timeout: 20s, restart: { budget: 3 } }
+`);
+    expect(calls).toMatchObject({ idleTimeoutMs: 20_000, concurrency: 2, maxQueued: 64 });
+    expect(child?.restart).toMatchObject({ budget: 3, firstDelayMs: 1000, maxDelayMs: 30_000 });
+  });
+
+  test('has no resource limits by default, and merges those that are set', () => {
+    const limited = 'defaults: { limits: { memory: 1GiB, processes: 64 } }\n';
+    const entry = 'servers: { own: { command: node, limits: { memory: 512MiB } } }\n';
+    expect(loadServer('servers: { own: { command: node } }\n').limits).toStrictEqual({});
+    expect(loadServer(entry).limits).toStrictEqual({ memoryBytes: 512 * 1024 ** 2 });
+    expect(loadServer(`${limited}${entry}`).limits).toStrictEqual({ memoryBytes: 512 * 1024 ** 2, processes: 64 });
+  });
+
+  test('tells what variables it refers to, so that they can be redacted, and how its command is written', () => {
+    const { references, child } = loadServer(
+      `servers:\n  own: { command: "\${BIN}/run --key \${KEY}", args: ["$\${NOT}", "\${KEY}"], env: { A: "\${OTHER:-x}" } }\n`,
+      { env: { BIN: '/opt/bin', KEY: 'hunter2' } },
+    );
+    expect(references).toEqual({ BIN: '/opt/bin', KEY: 'hunter2' });
+    expect(child?.label).toBe(`\${BIN}/run …`);
+  });
+
+  test('may switch its prefix off and filter its tools', () => {
+    const server = loadServer('servers:\n  own: { command: x, prefix: "", tools: { allow: [], deny: ["write_*"] } }\n');
+    expect(server).toMatchObject({ prefix: '', tools: { allow: [], deny: ['write_*'] } });
+  });
+
+  test('is left out when disabled, whatever it would need', () => {
+    const config = load(
+      `servers:\n  off: { command: "\${NO}", disabled: true }\n  on: { command: x, disabled: false }\n`,
+    );
+    expect(config.servers.map(({ key }) => key)).toStrictEqual(['on']);
+  });
+
+  test('given as a package runs its program with our Node', () => {
+    const { child } = loadServer(
+      'servers:\n  own: { package: tool, args: [--fast] }\n',
+      { nodePath: '/opt/node' },
+      { 'node_modules/tool/package.json': '{"bin":"run.js"}', 'node_modules/tool/run.js': '' },
+    );
+    expect(child).toMatchObject({
+      command: '/opt/node',
+      args: [expect.stringContaining(join('node_modules', 'tool', 'run.js')), '--fast'],
+    });
+  });
+
+  test('may have the name of something that every object inherits', () => {
+    expect(loadServer('servers:\n  constructor: { command: x }\n')).toMatchObject({
+      key: 'constructor',
+      prefix: 'constructor',
+    });
+  });
+
+  test('keeps its place in the file', () => {
+    const keys = load('servers: { b: { command: x }, a: { command: x }, c: { command: x } }').servers.map(
+      ({ key }) => key,
+    );
+    expect(keys).toStrictEqual(['b', 'a', 'c']);
+  });
+});
+
+describe('paths', () => {
+  test('a relative cwd and a command with a leading dot are relative to the file, a bare command is not', () => {
+    const files = { 'sub/x': '' };
+    const config = load(
+      'servers:\n  a: { command: ./run.sh, cwd: sub }\n  b: { command: ../run.sh }\n  c: { command: run.sh }\n',
+      {},
+      files,
+    );
+    const folder = dirname(config.file);
+    expect(config.servers.map(({ child }) => [child?.command, child?.cwd])).toStrictEqual([
+      [join(folder, 'run.sh'), join(folder, 'sub')],
+      [join(dirname(folder), 'run.sh'), folder],
+      ['run.sh', folder],
+    ]);
+  });
+
+  test('a leading ~/ is the home folder, a ~ elsewhere is not', () => {
+    const home = dirname(load('servers: { a: { command: x } }', {}, { 'sub/x': '' }).file);
+    const { child } = loadServer('servers:\n  a: { command: ~/bin/run, cwd: ~/sub, args: [~/x] }\n', {
+      env: { HOME: home },
+    });
+    expect(child).toMatchObject({ command: join(home, 'bin/run'), cwd: join(home, 'sub'), args: ['~/x'] });
+    expect(loadServer('servers: { a: { command: ~run } }').child?.command).toBe('~run');
+  });
+});
+
+describe('variables', () => {
+  test('expand in args, env, cwd, command and package, and nowhere else', () => {
+    const files = { 'sub/x': '', 'node_modules/tool/package.json': '{"bin":"run.js"}', 'node_modules/tool/run.js': '' };
+    const literal = `\${A}`;
+    const { servers } = load(
+      `servers:
+  a: { command: "\${A}", args: ["--\${A}"], env: { KEY: "<\${A}>", "\${A}": x }, cwd: "\${SUB}", tools: { deny: ["\${A}"] } }
+  b: { package: "\${TOOL}" }
+`,
+      { env: { A: 'one', SUB: 'sub', TOOL: 'tool' } },
+      files,
+    );
+    expect(servers[0]).toMatchObject({
+      child: {
+        command: 'one',
+        args: ['--one'],
+        env: { KEY: '<one>', [literal]: 'x' },
+        cwd: expect.stringMatching(/sub$/),
+      },
+      tools: { deny: [literal] },
+    });
+    expect(servers[1]?.child?.args).toStrictEqual([expect.stringMatching(/run\.js$/)]);
+  });
+
+  test('one that is not set stops only the server that needs it', () => {
+    const { servers } = load(`servers:\n  a:\n    command: x\n    env:\n      KEY: "\${TOKEN}"\n  b: { command: x }\n`);
+    expect(servers[0]).toMatchObject({
+      child: undefined,
+      problem: {
+        message: 'servers.a.env.KEY: the environment variable TOKEN is not set',
+        hint: expect.stringContaining('set TOKEN'),
+        line: 5,
+        column: 12,
+      },
+    });
+    expect(servers[1]).toMatchObject({ child: { command: 'x' } });
+    expect(servers[1]).not.toHaveProperty('problem');
+  });
+});
+
+describe('the variables of `defaults.env`', () => {
+  const TEXT = `
+defaults:
+  env: { HTTPS_PROXY: "http://\${USER}:\${PROXY_PASSWORD}@proxy", LEVEL: info }
+servers:
+  a: { command: x }
+  b: { command: x, env: { LEVEL: debug, OWN: "1" } }
+  c: { package: tool, env: { LEVEL: debug, OWN: "1" } }
+`;
+  const env = { USER: 'ada', PROXY_PASSWORD: 'hunter22' };
+  const HTTPS_PROXY = 'http://ada:hunter22@proxy';
+
+  test('reach every server, which can override them', () => {
+    const [a, b] = load(TEXT, { env }).servers;
+    expect(a?.child?.env).toStrictEqual({ HTTPS_PROXY, LEVEL: 'info' });
+    expect(b?.child?.env).toStrictEqual({ HTTPS_PROXY, LEVEL: 'debug', OWN: '1' });
+  });
+
+  test('reach npm, with no other variable of the server', () => {
+    const c = load(TEXT, { env }).servers[2];
+    expect(c?.child?.missing?.env).toStrictEqual({ HTTPS_PROXY, LEVEL: 'debug' });
+  });
+
+  test('are known as references, so that their secrets are removed from logs', () => {
+    const [a] = load(TEXT, { env }).servers;
+    expect(a?.references).toStrictEqual(env);
+  });
+
+  test('that refer to a variable that is not set stop the servers that do not override them', () => {
+    const text = `defaults:
+  env:
+    A: "\${NO}"
+servers:
+  a: { command: x }
+  b: { command: x, env: { A: own } }
+  c: { command: x, env: { A: "\${NO}" } }
+`;
+    const [a, b, c] = load(text).servers;
+    const message = 'the environment variable NO is not set';
+    expect(a?.problem).toMatchObject({ message: `defaults.env.A: ${message}`, line: 3, column: 8 });
+    expect(b?.child?.env).toStrictEqual({ A: 'own' });
+    expect(c?.problem).toMatchObject({ message: `servers.c.env.A: ${message}`, line: 7 });
+  });
+});
+
+describe('a server that cannot run', () => {
+  test.each([
+    {
+      of: 'a malformed variable',
+      entry: `{ command: x, args: [a, "\${"] }`,
+      problem: {
+        message: expect.stringContaining('servers.a.args[1]: "${" does not start a valid reference'),
+        line: 2,
+        column: 30,
+      },
+    },
+    {
+      of: 'a command that comes to nothing',
+      entry: `{ command: "\${NO:-}" }`,
+      problem: { message: expect.stringContaining('servers.a.command: the command is empty'), line: 2, column: 17 },
+    },
+    {
+      of: 'a package from an address',
+      entry: '{ package: "no-such-package@file:../x" }',
+      problem: {
+        message: expect.stringContaining('servers.a.package: no-such-package@file:../x does not name a version'),
+        line: 2,
+        column: 17,
+      },
+    },
+    {
+      of: 'a missing folder',
+      entry: '{ command: x, cwd: ./gone }',
+      problem: {
+        message: 'servers.a.cwd: the folder ./gone does not exist; expected a folder to run the server in',
+        line: 2,
+        column: 25,
+      },
+    },
+    {
+      of: 'a folder that is a file',
+      entry: '{ command: x, cwd: trunkline.yaml }',
+      problem: { message: expect.stringContaining('the folder trunkline.yaml does not exist'), line: 2, column: 25 },
+    },
+    {
+      of: 'a url',
+      entry: '{ url: "https://example.com/mcp", headers: { A: b } }',
+      problem: {
+        message: 'servers.a: remote servers are not supported yet; expected `package` or `command`',
+        line: 2,
+        column: 3,
+      },
+    },
+    {
+      of: 'a remote type',
+      entry: '{ type: http, command: x }',
+      problem: { message: expect.stringContaining('remote servers are not supported yet'), line: 2, column: 3 },
+    },
+  ])('because of $of leaves the others alone', ({ entry, problem }) => {
+    const { servers } = load(`servers:\n  a: ${entry}\n  b: { command: x }\n`);
+    expect(servers[0]).toMatchObject({ key: 'a', child: undefined, problem: { ...problem, hint: expect.any(String) } });
+    expect(servers[1]?.child).toBeDefined();
+  });
+
+  test('never tells the value of a variable', () => {
+    const env = { SECRET: 'hunter2' };
+    const { servers } = load(
+      `servers:
+  a: { command: x, cwd: "\${SECRET}" }
+  b: { package: "\${SECRET}" }
+  c: { package: "tool@file:\${SECRET}" }
+  d: { command: x, args: ["\${SECRET}", "\${NO}"] }
+`,
+      { env },
+    );
+    expect(servers.map(({ problem }) => problem === undefined)).toEqual([false, true, false, false]);
+    expect(JSON.stringify(servers.map(({ problem }) => problem))).not.toContain('hunter2');
+    expect(servers[1]?.package?.request.shown).toBe(`\${SECRET}`);
+  });
+});
+
+describe('the gateway', () => {
+  test('has defaults, of which the start limit depends on the machine', () => {
+    expect(load('servers: { a: { command: x } }').gateway).toStrictEqual({
+      callLog: 'off',
+      startupWaitMs: 3_000,
+      idleStopMs: 600_000,
+      restartTool: false,
+      watch: true,
+      startLimit: Math.max(4, availableParallelism()),
+      maxQueued: 1024,
+      maxPartialBytes: 268_435_456,
+      lineTimeoutMs: 30_000,
+      maxInstructionsBytes: 8_192,
+      hub: 'off',
+      hubIdleMs: 600_000,
+      hubClients: 256,
+      views: [],
+      clientViews: [],
+      http: {
+        maxSessions: 100,
+        sessionIdleMs: 1_800_000,
+        maxConnections: 256,
+        requestsPerSecond: 50,
+        requestBurst: 100,
+        maxBodyBytes: 4_194_304,
+        maxPartialBytes: 134_217_728,
+        requestTimeoutMs: 30_000,
+        keepAliveMs: 15_000,
+        maxUnwrittenBytes: 8_388_608,
+        replayBytes: 2_097_152,
+      },
+    });
+  });
+
+  test('records to a file in the folder of the configuration, unless the path says otherwise', () => {
+    const of = (record: string) =>
+      load(`servers: { a: { command: x } }\ngateway: { callLog: full, record: ${record} }`);
+    const { file, gateway } = of('sub/r.jsonl');
+    expect(gateway).toMatchObject({ callLog: 'full', record: join(dirname(file), 'sub', 'r.jsonl') });
+    expect(of('/r.jsonl').gateway.record).toBe(resolve('/r.jsonl'));
+  });
+
+  test('finds the key file of several gateways from the folder of the configuration', () => {
+    const { file, gateway } = load('servers: { a: { command: x } }\ngateway: { sealKeyFile: sub/key }');
+    expect(gateway.sealKeyFile).toBe(join(dirname(file), 'sub', 'key'));
+    expect(load('servers: { a: { command: x } }').gateway.sealKeyFile).toBeUndefined();
+  });
+
+  test('takes what the file says', () => {
+    const text =
+      'servers: { a: { command: x } }\ngateway: { startupWait: 0s, idleStop: 1m, restartTool: true, startLimit: 1, lineTimeout: 5s }\n';
+    expect(load(text).gateway).toMatchObject({
+      startupWaitMs: 0,
+      idleStopMs: 60_000,
+      restartTool: true,
+      startLimit: 1,
+      lineTimeoutMs: 5_000,
+    });
+  });
+
+  test('takes the limits of HTTP one by one', () => {
+    const limits = `{ maxSessions: 1, sessionIdle: 90s, maxConnections: 2, requestsPerSecond: 3, requestBurst: 4,
+      maxBody: 64KiB, maxPartial: 2MiB, receiveTimeout: 2m, keepAlive: 5s, maxUnread: 1MiB, maxReplay: 0B }`;
+    expect(load(`servers: { a: { command: x } }\ngateway: { http: ${limits} }\n`).gateway.http).toStrictEqual({
+      maxSessions: 1,
+      sessionIdleMs: 90_000,
+      maxConnections: 2,
+      requestsPerSecond: 3,
+      requestBurst: 4,
+      maxBodyBytes: 65_536,
+      maxPartialBytes: 2_097_152,
+      requestTimeoutMs: 120_000,
+      keepAliveMs: 5_000,
+      maxUnwrittenBytes: 1_048_576,
+      replayBytes: 0,
+    });
+    const { http } = load('servers: { a: { command: x } }\ngateway: { http: { maxSessions: 7 } }\n').gateway;
+    expect(http).toMatchObject({ maxSessions: 7, maxConnections: 256 });
+  });
+
+  test('allows at least one whole body to arrive slowly', () => {
+    const limits = '{ maxBody: 8MiB, maxPartial: 2MiB }';
+    const { http } = load(`servers: { a: { command: x } }\ngateway: { http: ${limits} }\n`).gateway;
+    expect(http).toMatchObject({ maxBodyBytes: 8_388_608, maxPartialBytes: 8_388_608 });
+  });
+
+  test('has defaults for the limits of HTTP', () => {
+    expect(load('servers: { a: { command: x } }').gateway.http).toStrictEqual({
+      maxSessions: 100,
+      sessionIdleMs: 1_800_000,
+      maxConnections: 256,
+      requestsPerSecond: 50,
+      requestBurst: 100,
+      maxBodyBytes: 4_194_304,
+      maxPartialBytes: 134_217_728,
+      requestTimeoutMs: 30_000,
+      keepAliveMs: 15_000,
+      maxUnwrittenBytes: 8_388_608,
+      replayBytes: 2_097_152,
+    });
+  });
+});
+
+describe('a file of Claude Desktop', () => {
+  const CLAUDE = `{
+	"globalShortcut": "Alt+Space",
+	"mcpServers": {
+		"memory": { "type": "stdio", "command": "npx", "args": ["-y", "@modelcontextprotocol/server-memory"], "env": { "A": "b" } },
+		"elsewhere": { "type": "http", "url": "https://example.com/mcp", "oauth": {} }
+	},
+	"gatway": {}
+}`;
+
+  test('works as it is, tabs and unknown keys at the top included', () => {
+    const { servers, file, warnings } = load(CLAUDE);
+    expect(servers.map(({ key, child }) => [key, child?.command])).toStrictEqual([
+      ['memory', 'npx'],
+      ['elsewhere', undefined],
+    ]);
+    expect(servers[0]?.child).toMatchObject({ args: ['-y', '@modelcontextprotocol/server-memory'], env: { A: 'b' } });
+    expect(warnings).toStrictEqual([
+      expect.stringContaining(`${file}:2:2: ignored the unknown key \`globalShortcut\``),
+      `${file}:7:2: ignored the unknown key \`gatway\`\n  did you mean \`gateway\`?`,
+    ]);
+  });
+
+  test('calls its servers as it does when one has a problem', () => {
+    expect(load(CLAUDE).servers[1]?.problem).toMatchObject({
+      message: expect.stringMatching(/^mcpServers\.elsewhere: /),
+      line: 5,
+      column: 3,
+    });
+  });
+
+  test('leaves out a remote server that is disabled', () => {
+    const text = '{ "mcpServers": { "a": { "url": "x", "disabled": true }, "b": { "command": "x" } } }';
+    expect(load(text).servers.map(({ key }) => key)).toStrictEqual(['b']);
+  });
+});
+
+describe('YAML', () => {
+  test('anchors and aliases share settings', () => {
+    const { servers } = load(
+      `servers:\n  a: { command: x, env: &shared { A: b } }\n  b: { command: x, env: *shared }\n`,
+    );
+    expect(servers.map(({ child }) => child?.env)).toStrictEqual([{ A: 'b' }, { A: 'b' }]);
+  });
+});
+
+describe('a warning', () => {
+  test('tells of a limit that another one makes pointless', () => {
+    const { file, warnings } = load(
+      'servers:\n  a: { command: x, timeout: 20m }\n  b: { command: x, restart: { firstDelay: 1m, parkedProbe: 2h } }\n',
+    );
+    expect(warnings).toStrictEqual([
+      `${file}:2:3: servers.a: timeout is longer than maxTimeout, so maxTimeout applies; change one of them`,
+      `${file}:3:3: servers.b: restart.firstDelay is longer than restart.maxDelay, so restart.maxDelay applies; change one of them`,
+      `${file}:3:3: servers.b: restart.parkedProbe is longer than restart.parkedProbeMax, so restart.parkedProbeMax applies; change one of them`,
+    ]);
+  });
+
+  test('tells of more HTTP sessions than connections', () => {
+    const withHttp = (http: string) => load(`servers: { a: { command: x } }\ngateway:\n  http: ${http}\n`);
+    const { file, warnings } = withHttp('{ maxSessions: 300 }');
+    expect(warnings).toStrictEqual([
+      `${file}:3:3: gateway.http: maxSessions (300) is greater than maxConnections (256), but each listening client holds a connection; raise maxConnections`,
+    ]);
+    expect(withHttp('{ maxSessions: 300, maxConnections: 300 }').warnings).toStrictEqual([]);
+  });
+});

@@ -1,0 +1,129 @@
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { secretsOf } from '../../../src/app/configured-servers.js';
+import { checkFile } from '../../../src/config/file/check-file.js';
+import { checkQuickly } from '../../../src/config/file/quick-check.js';
+import { changeOf } from '../../../src/config/resolve/compare.js';
+import { readSecrets, type Secret } from '../../../src/config/resolve/read-secrets.js';
+import { wordsOf } from '../../../src/config/schema/command-words.js';
+import { readSecretFile, writeSecretFile } from '../../../src/files/secret-file.js';
+import { secretsOf as secretTexts } from '../../../src/observe/secret-values.js';
+import { load, loadServer, problemsOf } from '../loading.js';
+
+let folder: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'secrets-'));
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+async function read(names: readonly string[]) {
+  const places = { configFile: join(folder, 'trunkline.yaml'), secretFile: join(folder, 'secrets'), env: {} };
+  return Object.fromEntries(await readSecrets(names, { secretCommands: {} }, places));
+}
+
+describe('a stored secret', () => {
+  const file = () => join(folder, 'secrets');
+
+  test('is read from the file, which only its user can read', async () => {
+    const secrets = new Map(Object.entries({ B: 'two\nlines', A: 'one' }));
+    await writeSecretFile(file(), { secrets, inKeychain: new Set() });
+    expect(await read(['A', 'B'])).toEqual({ A: { value: 'one' }, B: { value: 'two\nlines' } });
+    chmodSync(file(), 0o644);
+    expect(await read(['A'])).toEqual({
+      A: {
+        fault: `the file ${file()} with the secrets cannot be used: other users can read or change it`,
+        hint: 'correct or remove the file',
+      },
+    });
+  });
+
+  test('that does not exist is named, with ways to have it', async () => {
+    expect(await read(['A'])).toEqual({
+      A: {
+        fault: 'there is no secret A',
+        hint: 'store it with `trunkline secret set A`, or add a command for it below `secretCommand:`',
+      },
+    });
+    writeFileSync(file(), 'x', { mode: 0o600 });
+    expect(await readSecretFile(file())).toEqual({ fault: 'it is damaged' });
+  });
+});
+
+describe('the words of a command', () => {
+  test.each([
+    ['op read op://a/b', ['op', 'read', 'op://a/b']],
+    [`  pass  show "my key" 'x y' a"b c"d `, ['pass', 'show', 'my key', 'x y', 'ab cd']],
+    [`vault '"' ""`, ['vault', '"', '']],
+    ['a "b', undefined],
+    [`don't`, undefined],
+    ['', []],
+  ])('%j', (command, words) => {
+    expect(wordsOf(command)).toEqual(words);
+  });
+});
+
+const TEXT = `
+secretCommand: { TOKEN: op read "op://dev/api token", KEY: [pass, show, key] }
+servers:
+  a:
+    command: node
+    args: ["--key=\${secret:KEY}"]
+    env: { API: "Bearer \${secret:TOKEN}" }
+    tools: { params: { t: { set: { k: "\${secret:KEY}", o: "\${OWNER}" } } } }
+`;
+const SECRETS = new Map<string, Secret>([
+  ['TOKEN', { value: 'tok3n-value' }],
+  ['KEY', { value: 'key-value' }],
+]);
+
+describe('a configuration with secrets', () => {
+  test('has their values in place, and knows them as secrets, whatever they look like', () => {
+    const server = loadServer(TEXT, { secrets: SECRETS, env: { OWNER: 'somebody' } });
+    expect(server.child).toMatchObject({ args: ['--key=key-value'], env: { API: 'Bearer tok3n-value' } });
+    expect(server.shapes?.params?.t?.set).toEqual({ k: 'key-value', o: 'somebody' });
+    expect(server.variables).toEqual(['OWNER']);
+    const known = secretsOf(server).flatMap(secretTexts);
+    expect(known).toEqual(expect.arrayContaining(['tok3n-value', 'key-value', 'somebody']));
+  });
+
+  test('has a problem at the value for which there is none, and only that server has it', () => {
+    const failed = new Map(SECRETS).set('TOKEN', { fault: 'it failed', hint: 'do this' });
+    const text = `${TEXT}  b: { command: node }\n`;
+    const [a, b] = load(text, { secrets: failed, env: { OWNER: 'x' } }).servers;
+    expect(a?.problem).toMatchObject({ message: 'servers.a.env.API: it failed', hint: 'do this', line: 7 });
+    expect(b?.problem).toBeUndefined();
+  });
+
+  test('has another process when a secret has another value', () => {
+    const env = { OWNER: 'x' };
+    const before = loadServer(TEXT, { secrets: SECRETS, env });
+    const other = new Map(SECRETS).set('KEY', { value: 'other-value' });
+    expect(changeOf(before, loadServer(TEXT, { secrets: other, env }))).toBe('replaced');
+  });
+
+  test('has the words of its commands, and is not for the quick check', () => {
+    expect(checkFile(TEXT, 'trunkline.yaml').secretCommands).toEqual({
+      TOKEN: ['op', 'read', 'op://dev/api token'],
+      KEY: ['pass', 'show', 'key'],
+    });
+    expect(checkQuickly('servers: { a: { command: x } }')).toBeDefined();
+    expect(checkQuickly(`servers: { a: { command: x, args: ["\${secret:A}"] } }`)).toBeUndefined();
+    expect(checkQuickly('servers: { a: { command: x } }\nsecretCommand: { A: x }')).toBeUndefined();
+  });
+
+  test.each([
+    ['A: 7', 'secretCommand.A: found a number; expected a command with all quotes closed, or a list of its words'],
+    ['A: []', 'secretCommand.A: found a list; expected a command with all quotes closed, or a list of its words'],
+    [
+      `A: 'say "x'`,
+      'secretCommand.A: found a string; expected a command with all quotes closed, or a list of its words',
+    ],
+    ['a-b: x', 'this is not a valid name of a secret'],
+  ])('is refused with a mistake, whose message has no part of the command: %s', (entry, expected) => {
+    const [problem] = problemsOf(`servers: { a: { command: x } }\nsecretCommand: { ${entry} }\n`);
+    expect(problem).toContain(expected);
+    expect(problem).not.toContain('say');
+  });
+});

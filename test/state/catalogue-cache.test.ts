@@ -1,0 +1,171 @@
+import { readdirSync, readFileSync, statSync, utimesSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import type { ServerConfig } from '../../src/config/resolve/config.js';
+import type { ClientProfile } from '../../src/mcp/client-profile.js';
+import { CacheFolder } from '../../src/state/cache-folder.js';
+import { CatalogueCache } from '../../src/state/catalogue-cache.js';
+import type { ChildSpec } from '../../src/supervision/child-spec.js';
+import { folderWith } from '../config/files.js';
+import { load, loadServer } from '../config/loading.js';
+import { FakeClock } from '../support/fake-clock.js';
+import { bytesOf, scan } from '../support/wire.js';
+
+const PROFILE: ClientProfile = {
+  protocolVersion: '2025-11-25',
+  capabilities: { sampling: {} },
+  clientInfo: { name: 'host', version: '1.0' },
+};
+const TOOL = bytesOf('{"name":"x","inputSchema":{"type":"object"}}');
+const OFFERED = {
+  initializeResult: bytesOf('{"protocolVersion":"2025-11-25","capabilities":{"tools":{}}}'),
+  lists: new Map([['tools' as const, [{ bytes: TOOL, span: { start: 0, end: TOOL.length } }]]]),
+};
+const ENTRY = 'servers: { own: { command: node, args: ["canary-1"], env: { KEY: "canary-2" } } }';
+
+function keeping(secret = 'secret', folder = join(folderWith({}), 'catalogue'), clock?: FakeClock) {
+  const ignored: string[] = [];
+  const files = new CacheFolder({
+    folder,
+    maxFileBytes: 100_000,
+    maxFiles: 10,
+    onIgnored: () => {},
+    onFault: (error) => {
+      throw error;
+    },
+    ...(clock && { clock }),
+  });
+  const onIgnored = (_name: string, reason: string) => ignored.push(reason);
+  const catalogues = new CatalogueCache({ folder: files, secret, onCached: () => {}, onIgnored, scan });
+  return { folder, files, catalogues, ignored };
+}
+
+function own(): { server: ServerConfig; child: ChildSpec } {
+  const server = loadServer(ENTRY);
+  if (server.child === undefined) throw new Error('no child');
+  return { server, child: server.child };
+}
+
+describe('what a server offered in the last run', () => {
+  it('is found by the next run, and nothing of the configuration stands in it', async () => {
+    const { folder, catalogues } = keeping();
+    const { server, child } = own();
+    catalogues.of(server, child, PROFILE).put(OFFERED);
+    await catalogues.settled();
+    const next = keeping('secret', folder);
+    expect(next.catalogues.of(server, child, PROFILE).find()).toMatchObject({ capabilities: { tools: {} } });
+    for (const name of readdirSync(folder)) {
+      expect(name).toMatch(/^own-[0-9a-f]{32}$/);
+      expect(readFileSync(join(folder, name), 'utf8')).not.toContain('canary');
+    }
+  });
+
+  it('is what it was when it was put, although it is written later', async () => {
+    const { folder, catalogues } = keeping('secret', undefined, new FakeClock());
+    const { server, child } = own();
+    const lists = new Map(OFFERED.lists);
+    catalogues.of(server, child, PROFILE).put({ ...OFFERED, lists });
+    lists.set('tools', []);
+    await catalogues.settled();
+    const [name = ''] = readdirSync(folder);
+    expect(readFileSync(join(folder, name), 'utf8')).toContain('"name":"x"');
+  });
+
+  it('is remembered as missed when it was not ready, until it has a catalogue', async () => {
+    const { folder, catalogues } = keeping();
+    const { server, child } = own();
+    catalogues.of(server, child, PROFILE).putMissed();
+    await catalogues.settled();
+    const next = keeping('secret', folder);
+    expect(next.catalogues.of(server, child, PROFILE).find()).toBe('missed');
+    next.catalogues.of(server, child, PROFILE).put(OFFERED);
+    await next.catalogues.settled();
+    const last = keeping('secret', folder);
+    expect(last.catalogues.of(server, child, PROFILE).find()).toMatchObject({ capabilities: { tools: {} } });
+    expect([...next.ignored, ...last.ignored]).toEqual([]);
+  });
+
+  it('is not that of another package which is not installed either', async () => {
+    const { folder, catalogues } = keeping();
+    const config = load(`servers: { own: { package: "\${PART}" } }`);
+    const entryOf = (PART: string, of = catalogues) => {
+      const server = config.serverFor('own', { environment: { PART }, folder: '/' });
+      if (server?.child === undefined) throw new Error('no child');
+      return of.of(server, server.child, PROFILE);
+    };
+    entryOf('one').putMissed();
+    await catalogues.settled();
+    const next = keeping('secret', folder).catalogues;
+    expect([entryOf('one', next).find(), entryOf('two', next).find()]).toEqual(['missed', undefined]);
+  });
+
+  it('is found for a client that was updated, and not for one with another name, revision or capabilities', async () => {
+    const { catalogues } = keeping();
+    const { server, child } = own();
+    catalogues.of(server, child, PROFILE).put(OFFERED);
+    await catalogues.settled();
+    const found = (profile: Partial<ClientProfile>) =>
+      catalogues.of(server, child, { ...PROFILE, ...profile }).find() !== undefined;
+    expect(found({ clientInfo: { name: 'host', version: '2.0' } })).toBe(true);
+    expect(found({ clientInfo: { name: 'other' } })).toBe(false);
+    expect(found({ protocolVersion: '2025-06-18' })).toBe(false);
+    expect(found({ capabilities: {} })).toBe(false);
+  });
+
+  it.each([
+    ['command', { command: '/usr/bin/node' }],
+    ['arguments', { args: ['canary-1', 'more'] }],
+    ['folder', { cwd: '/' }],
+    ['value of a variable', { env: { KEY: 'canary-3' } }],
+    ['name of a variable', { env: { LOCK: 'canary-2' } }],
+  ] as const)('is not found for another %s', async (_what, change) => {
+    const { catalogues } = keeping();
+    const { server, child } = own();
+    catalogues.of(server, child, PROFILE).put(OFFERED);
+    await catalogues.settled();
+    expect(catalogues.of(server, { ...child, ...change }, PROFILE).find()).toBeUndefined();
+    expect(catalogues.of(server, child, PROFILE).find()).toBeDefined();
+  });
+
+  it('is not found when its program is another one now, while its data may change', async () => {
+    const { catalogues } = keeping();
+    const { server, child } = own();
+    const folder = folderWith({ 'server.mjs': '1', 'data.db': '1' });
+    const program = { ...child, args: [join(folder, 'server.mjs'), join(folder, 'data.db')] };
+    catalogues.of(server, program, PROFILE).put(OFFERED);
+    await catalogues.settled();
+    writeFileSync(join(folder, 'data.db'), 'other');
+    expect(catalogues.of(server, program, PROFILE).find()).toBeDefined();
+    writeFileSync(join(folder, 'server.mjs'), 'other');
+    expect(catalogues.of(server, program, PROFILE).find()).toBeUndefined();
+  });
+
+  it('is not found under another secret, nor when the file is of another format', async () => {
+    const { folder, catalogues, ignored } = keeping();
+    const { server, child } = own();
+    catalogues.of(server, child, PROFILE).put(OFFERED);
+    await catalogues.settled();
+    expect(keeping('other', folder).catalogues.of(server, child, PROFILE).find()).toBeUndefined();
+    const [name = ''] = readdirSync(folder);
+    writeFileSync(join(folder, name), '{"format":0}\n');
+    expect(catalogues.of(server, child, PROFILE).find()).toBeUndefined();
+    expect(ignored).toEqual(['the file has another format']);
+  });
+
+  it('is not written again as long as it is the same', async () => {
+    const { folder, catalogues } = keeping();
+    const { server, child } = own();
+    const cache = catalogues.of(server, child, PROFILE);
+    cache.put(OFFERED);
+    await catalogues.settled();
+    const file = join(folder, readdirSync(folder)[0] ?? '');
+    const then = new Date(Date.now() - 60_000);
+    utimesSync(file, then, then);
+    cache.put(OFFERED);
+    const next = keeping('secret', folder).catalogues.of(server, child, PROFILE);
+    next.find();
+    next.put(OFFERED);
+    await catalogues.settled();
+    expect(statSync(file).mtimeMs).toBeCloseTo(then.getTime(), -1);
+  });
+});

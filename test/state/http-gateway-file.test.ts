@@ -1,0 +1,76 @@
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { hostIdentity, identify } from '../../src/process/process-identity.js';
+import { FrontFile, findFronts, removeEndedFronts } from '../../src/state/http-gateway-file.js';
+import { FakeClock } from '../support/fake-clock.js';
+
+let folder: string;
+let clock: FakeClock;
+let faults: unknown[];
+
+beforeEach(async () => {
+  folder = join(await mkdtemp(join(tmpdir(), 'trunkline-front-')), 'http');
+  clock = new FakeClock();
+  faults = [];
+});
+
+afterEach(() => rm(join(folder, '..'), { recursive: true, force: true }));
+
+const FACTS = { url: 'http://127.0.0.1:1', configFile: '/c/trunkline.yaml', refused: [] };
+const refused = (count: number) => ({
+  ...FACTS,
+  refused: [{ header: 'Host', count, last: 'evil.example', at: count } as const],
+});
+
+function open(): FrontFile {
+  return new FrontFile({ folder, clock, onFault: (fault) => faults.push(fault) });
+}
+
+describe.skipIf(process.platform === 'win32')('the file of a gateway that serves HTTP', () => {
+  it('has its latest facts, written once a second at most, and is removed at its end', async () => {
+    const file = open();
+    file.set(FACTS);
+    await file.settled();
+    expect(await findFronts(folder)).toEqual([{ ...FACTS, pid: process.pid }]);
+    for (let count = 1; count <= 100; count += 1) file.set(refused(count));
+    await file.settled();
+    expect(await findFronts(folder)).toEqual([{ ...FACTS, pid: process.pid }]);
+    clock.advance(1_000);
+    await file.settled();
+    expect(await findFronts(folder)).toEqual([{ ...refused(100), pid: process.pid }]);
+    await file.close();
+    expect([await readdir(folder), faults, clock.pending]).toEqual([[], [], 0]);
+  });
+
+  it('F194: of a gateway that was killed counts no longer, and the next one removes it', async () => {
+    const file = open();
+    file.set(FACTS);
+    await file.settled();
+    const [name = ''] = await readdir(folder);
+    const mine = JSON.parse(await readFile(join(folder, name), 'utf8'));
+    const startTime = (await identify(process.pid))?.startTime;
+    expect(mine).toMatchObject({ host: hostIdentity(), gateway: { pid: process.pid, startTime } });
+    const ended = { ...mine, gateway: { pid: process.pid, startTime: '1' } };
+    await writeFile(join(folder, 'ended.json'), JSON.stringify(ended), { mode: 0o600 });
+    await writeFile(join(folder, 'torn.json'), '{', { mode: 0o600 });
+    await writeFile(join(folder, 'foreign.json'), JSON.stringify({ ...mine, host: 'other' }), { mode: 0o600 });
+    expect(await findFronts(folder)).toHaveLength(1);
+    await removeEndedFronts(folder);
+    expect((await readdir(folder)).toSorted()).toEqual([name, 'foreign.json', 'torn.json'].toSorted());
+    await file.close();
+  });
+
+  it('reports once that it cannot be written', async () => {
+    await writeFile(folder, '');
+    const file = open();
+    file.set(FACTS);
+    await file.settled();
+    clock.advance(1_000);
+    file.set(FACTS);
+    await file.settled();
+    expect(faults).toHaveLength(1);
+    await file.close();
+  });
+});
