@@ -1,4 +1,4 @@
-// Writes `docs/errors.md` from the table of codes in `src/codes`, which the built program prints.
+// Writes `docs/errors.md` from the table of codes in `src/errors`, which the built program prints.
 import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
