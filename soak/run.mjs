@@ -1,4 +1,4 @@
-// Runs what wears a gateway down, and looks whether it keeps what it promises: `docs/reliability.md` tells of each.
+// Runs what wears a gateway down, and looks whether it keeps what it promises: `docs/evidence.md` tells of each.
 //
 //   npm run soak -- [S-1 …] [--short] [--seed N] [flags of a run]
 //

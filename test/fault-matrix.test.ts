@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 
 const ROWS = 230;
-const PROMISE = readFileSync('docs/reliability.md', 'utf8');
+const PROMISE = readFileSync('docs/evidence.md', 'utf8');
 
 /** The rows of the table, each with the files that it names. */
 const table = [...PROMISE.matchAll(/^\| F(\d+) \|(.*)\|$/gm)].map(([, number, rest = '']) => {
@@ -14,7 +14,7 @@ const table = [...PROMISE.matchAll(/^\| F(\d+) \|(.*)\|$/gm)].map(([, number, re
 const promised = table.filter(({ files }) => files.length > 0);
 const notPromised = table.filter(({ files }) => files.length === 0);
 
-describe('the fault matrix in docs/reliability.md', () => {
+describe('the fault matrix in docs/evidence.md', () => {
   it('has every row once, in order', () => {
     expect(table.map(({ row }) => row)).toEqual(Array.from({ length: ROWS }, (_, index) => index + 1));
     for (const { fault, outcome } of table) expect([fault, outcome]).not.toContain('');
