@@ -1,0 +1,132 @@
+// Counts the size of the program and compares it with its bounds: `npm run structure`. Exits with 1 beyond a bound.
+import { spawn } from 'node:child_process';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const ROOT = fileURLToPath(new URL('..', import.meta.url));
+const PROBE = new URL('structure-probe.mjs', import.meta.url);
+const SERVER = join(ROOT, 'bench/tiny-server.mjs');
+/** A file of at most so many lines counts as tiny. */
+const TINY_LINES = 25;
+
+const BOUNDS = {
+  sourceLines: 55_000,
+  sourceFiles: 430,
+  tinyFiles: 20,
+  testLines: 62_000,
+  callFiles: 45,
+  listFiles: 150,
+};
+
+const source = filesOf('src');
+const folder = mkdtempSync(join(tmpdir(), 'trunkline-structure-'));
+try {
+  writeFileSync(
+    join(folder, 'trunkline.yaml'),
+    JSON.stringify({ servers: { tiny: { command: process.execPath, args: [SERVER] } } }),
+  );
+  // The first run fills the caches, as on every machine that has used Trunkline before.
+  await observe();
+  const { list, call } = await observe();
+  const measured = {
+    sourceLines: linesOf(source),
+    sourceFiles: source.length,
+    tinyFiles: source.filter((file) => linesOf([file]) <= TINY_LINES).length,
+    testLines: linesOf(filesOf('test')),
+    callFiles: call.length,
+    listFiles: list.length,
+  };
+  const texts = {
+    sourceLines: 'lines of src',
+    sourceFiles: 'files of src',
+    tinyFiles: `files of src with at most ${TINY_LINES} lines`,
+    testLines: 'lines of test',
+    callFiles: 'files that a tools/call and its answer meet',
+    listFiles: 'files loaded when the first list is answered',
+  };
+  for (const [name, bound] of Object.entries(BOUNDS)) {
+    const verdict = measured[name] <= bound ? '' : '  TOO MANY';
+    process.stdout.write(`${String(measured[name]).padStart(7)}  ${texts[name]} (at most ${bound})${verdict}\n`);
+    if (verdict !== '') process.exitCode = 1;
+  }
+  if (process.argv.includes('--files')) {
+    process.stdout.write(`\nA call:\n${call.join('\n')}\n\nThe first list:\n${list.join('\n')}\n`);
+  }
+} finally {
+  rmSync(folder, { recursive: true, force: true });
+}
+
+function filesOf(root) {
+  return readdirSync(join(ROOT, root), { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath ?? entry.path, entry.name));
+}
+
+function linesOf(files) {
+  return files.reduce((sum, file) => sum + readFileSync(file, 'utf8').split('\n').length - 1, 0);
+}
+
+/** Files of src that were loaded when the first list was answered, and those that ran for one call, each sorted. */
+async function observe() {
+  const log = join(folder, 'coverage.json');
+  const child = spawn(
+    process.execPath,
+    ['--import', PROBE.href, join(ROOT, 'dist/cli.js'), '--config', join(folder, 'trunkline.yaml')],
+    {
+      stdio: ['pipe', 'pipe', 'ignore'],
+      env: { ...process.env, TRUNKLINE_HUB: 'off', TRUNKLINE_HOME: folder, XDG_DATA_HOME: folder, STRUCTURE_LOG: log },
+    },
+  );
+  const ended = new Promise((resolve) => child.once('exit', resolve));
+  let unread = '';
+  const answers = new Map();
+  child.stdout.setEncoding('utf8').on('data', (text) => {
+    const lines = (unread + text).split('\n');
+    unread = lines.pop();
+    for (const { id, result, error } of lines.map((line) => JSON.parse(line))) {
+      if (error !== undefined) throw new Error(`Request ${id} failed: ${error.message}`);
+      answers.get(id)?.(result);
+    }
+  });
+  const send = (message) => child.stdin.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`);
+  const request = (id, method, params) =>
+    new Promise((resolve) => {
+      answers.set(id, resolve);
+      send({ id, method, params });
+    });
+  const clientInfo = { name: 'structure', version: '1.0.0' };
+  await request('initialize', 'initialize', { protocolVersion: '2025-06-18', capabilities: {}, clientInfo });
+  send({ method: 'notifications/initialized' });
+  await request('list', 'tools/list', {});
+  // The first calls load and compile what later ones have.
+  for (const id of ['warm-1', 'warm-2', 'warm-3', 'before', 'call', 'after']) {
+    await request(id, 'tools/call', { name: 'tiny__echo', arguments: { text: 'hello' } });
+  }
+  child.stdin.end();
+  await ended;
+  const { list, call, after } = JSON.parse(readFileSync(log, 'utf8'));
+  return { list: sourcesOf(list), call: [...new Set([...sourcesOf(call), ...sourcesOf(after)])].sort() };
+}
+
+/** Files of src in which one of these functions stands. The bundle marks where each of them begins. */
+function sourcesOf(functions) {
+  const found = new Set();
+  for (const [url, offsets] of Object.entries(functions)) {
+    const path = url.startsWith('file:') ? fileURLToPath(url) : url;
+    if (!path.startsWith(join(ROOT, 'dist/'))) continue;
+    const text = readFileSync(path, 'utf8');
+    const regions = [...text.matchAll(/^\/\/(?:#region)? ((?:src|node_modules)\/\S+)$/gm)].map((match) => ({
+      at: match.index,
+      name: match[1],
+    }));
+    for (const { from, to, isModule } of offsets) {
+      const within = isModule
+        ? regions
+        : regions.filter(({ at }, index) => at <= from && from < (regions[index + 1]?.at ?? to));
+      for (const { name } of within) if (name.startsWith('src/')) found.add(name);
+    }
+  }
+  return [...found].sort();
+}
