@@ -11,7 +11,7 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs, promisify } from 'node:util';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
-import { registryNameFault } from '../package/registry-name.mjs';
+import { registryNameFault } from '../scripts/registry-name.mjs';
 import { installPackage } from './packages.mjs';
 
 const NODES = ['20.20.2', '22.22.0', '24.21.0'];

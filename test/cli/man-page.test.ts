@@ -9,9 +9,9 @@ const page = manPage(createProgram());
 describe('the manual page', () => {
   it('is up to date, as `npm run man` writes it, and a part of the package', () => {
     const root = join(import.meta.dirname, '../..');
-    expect(readFileSync(join(root, 'man/trunkline.1'), 'utf8')).toBe(page);
+    expect(readFileSync(join(root, 'docs/man/trunkline.1'), 'utf8')).toBe(page);
     const { man, files } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
-    expect([man, files.includes('man/trunkline.1')]).toEqual([['man/trunkline.1'], true]);
+    expect([man, files.includes('docs/man/trunkline.1')]).toEqual([['docs/man/trunkline.1'], true]);
   });
 
   it('has every command, also those in groups, and no line that troff would take for a request', () => {

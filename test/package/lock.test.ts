@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { entryFor, missingPlatforms } from '../../package/lock-platforms.mjs';
+import { entryFor, missingPlatforms } from '../../scripts/lock-platforms.mjs';
 
 const { packages } = JSON.parse(readFileSync(new URL('../../package-lock.json', import.meta.url), 'utf8'));
 

@@ -3,8 +3,8 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { z } from 'zod';
-import { manifestOf } from '../../package/manifest.mjs';
-import { registryNameFault } from '../../package/registry-name.mjs';
+import { manifestOf } from '../../scripts/manifest.mjs';
+import { registryNameFault } from '../../scripts/registry-name.mjs';
 
 const read = (file: string) => JSON.parse(readFileSync(new URL(`../../${file}`, import.meta.url), 'utf8'));
 const own = read('package.json');
@@ -54,7 +54,7 @@ describe('server.json, for the official registry', () => {
 
 describe('npm publish', () => {
   it('is stopped while OWNER stands for the owner, or the two files name different ones', () => {
-    expect(own.scripts.prepublishOnly).toBe('node package/before-publish.mjs');
+    expect(own.scripts.prepublishOnly).toBe('node scripts/before-publish.mjs');
     const name = 'io.github.OWNER/trunkline';
     const other = 'io.github.somebody/trunkline';
     expect(registryNameFault({ mcpName: name }, { name })).toContain('in `mcpName` of package.json and in `name` of');

@@ -2,8 +2,8 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import loadWabt from 'wabt';
 
-const source = new URL('src/json/simd-search.wat', import.meta.url);
-const target = new URL('src/json/simd-search.ts', import.meta.url);
+const source = new URL('../src/json/simd-search.wat', import.meta.url);
+const target = new URL('../src/json/simd-search.ts', import.meta.url);
 
 const { parseWat } = await loadWabt();
 const module = parseWat('simd-search.wat', readFileSync(source, 'utf8'), { simd: true });

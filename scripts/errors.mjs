@@ -13,7 +13,7 @@ renamed and never get another meaning. \`trunkline doctor --codes\` prints this 
 - \`warn\`: something will not work at times, or surprises.
 - \`ok\`: a check that has found nothing wrong.
 
-This page is generated from \`src/codes\` by \`npm run errors\`.
+This page is generated from \`src/errors\` by \`npm run errors\`.
 `;
 
 /** The page about these codes, as `trunkline doctor --codes --json` lists them. */
@@ -32,9 +32,9 @@ function row({ code, level, means, remedy }) {
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  const program = fileURLToPath(new URL('dist/cli.js', import.meta.url));
+  const program = fileURLToPath(new URL('../dist/cli.js', import.meta.url));
   const codes = JSON.parse(
     execFileSync(process.execPath, [program, 'doctor', '--codes', '--json'], { encoding: 'utf8' }),
   );
-  writeFileSync(new URL('docs/errors.md', import.meta.url), errorsPage(codes));
+  writeFileSync(new URL('../docs/errors.md', import.meta.url), errorsPage(codes));
 }

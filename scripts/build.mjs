@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'rolldown';
 
-const path = (file) => fileURLToPath(new URL(file, import.meta.url));
+const path = (file) => fileURLToPath(new URL(`../${file}`, import.meta.url));
 
 /** What is loaded one after the other while a client waits, each with all that it needs and that is not there yet. */
 const STAGES = [
