@@ -1,30 +1,29 @@
 import type { Span } from '../json/json-text.js';
-import { createSecretFinder } from './secret-forms.js';
 import { findSecretShapes } from './secret-shapes.js';
-import { type SecretSource, secretsOf } from './secret-values.js';
+import { createSecretFinder, type SecretSource, secretsOf } from './secret-values.js';
 
 /** Removes secrets from a text before it enters a log. */
 export type Redact = (text: string) => string;
 
-/** Where secrets are in a text. */
+/** Positions of the secrets in a text. */
 export interface FoundSecrets {
-  /** Those that the configuration or a client has told. */
+  /** Values of the configuration or of a client. */
   readonly known: readonly Span[];
-  /** What only looks like a secret. */
+  /** Texts that only look like secrets. */
   readonly likely: readonly Span[];
 }
 
 export type FindSecrets = (text: string) => FoundSecrets;
 
-/** Stands where a secret was. */
+/** Replaces each secret. */
 export const REDACTED = '[redacted]';
 
-/** A server may write a secret for a while after the last client that brought it has left. */
+/** Sources that stay known after their last use, because a server may still write a secret of a client that has left. */
 const MAX_OUTDATED = 256;
 
 interface Known {
   readonly source: SecretSource;
-  /** How many need the source to be known. */
+  /** Number of users that have not released the source. */
   uses: number;
 }
 
@@ -32,17 +31,17 @@ interface Known {
 export class KnownSecrets {
   /** By their content. */
   readonly #sources = new Map<string, Known>();
-  /** The sources that nothing needs any more, the longest outdated first. */
+  /** Keys of the sources without users, the longest outdated first. */
   readonly #outdated = new Set<string>();
   /** Absent after a change. */
   #find: FindSecrets | undefined;
 
-  /** Secrets of the configuration are never forgotten: output can be logged long after the configuration has changed. */
+  /** Adds secrets for good, because output can be logged long after the configuration has changed. */
   know(sources: readonly SecretSource[]): void {
     this.knowWhile(sources);
   }
 
-  /** Knows secrets of some clients until the returned function is called, and the latest of them for longer. */
+  /** Adds secrets of clients until the returned function is called. The latest `MAX_OUTDATED` sources stay longer. */
   knowWhile(sources: readonly SecretSource[]): () => void {
     const keys = sources.map((source) => this.#use(source));
     return () => {
@@ -82,10 +81,7 @@ export class KnownSecrets {
   }
 }
 
-/**
- * Returns a function that removes the secrets of these sources, as they are and in other forms, and every text that looks
- * like a secret.
- */
+/** Returns a function that removes the secrets of these sources and every text that looks like a secret. */
 export function createRedactor(sources: readonly SecretSource[]): Redact {
   const find = createFinder(sources);
   return (text) => withoutSecrets(text, find(text));
@@ -101,7 +97,7 @@ export function withoutSecrets(text: string, { known, likely }: FoundSecrets): s
   return spans.length === 0 ? text : withoutSpans(text, spans);
 }
 
-/** Spans that overlap are one: half of a secret must not remain because another one begins in it. */
+/** Merges overlapping spans, because half of a secret must not remain where another one begins in it. */
 function withoutSpans(text: string, spans: Span[]): string {
   spans.sort((a, b) => a.start - b.start);
   let clean = '';
