@@ -18,7 +18,7 @@ export function table(head, rows) {
   return [head, rule, ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n');
 }
 
-/** Replaces what the last run left between the two markers of this section, and nothing else of the page. */
+/** Replaces the text between the two markers of this section. Of the aims, the page lists those that were missed. */
 export function writeSection(file, name, report) {
   const begin = `<!-- ${name}: begin -->`;
   const end = `<!-- ${name}: end -->`;
@@ -26,5 +26,22 @@ export function writeSection(file, name, report) {
   const from = page.indexOf(begin);
   const to = page.indexOf(end);
   if (from < 0 || to < from) throw new Error(`${file} has no ${begin} before ${end}`);
-  writeFileSync(file, `${page.slice(0, from + begin.length)}\n\n${report}\n\n${page.slice(to)}`);
+  writeFileSync(file, `${page.slice(0, from + begin.length)}\n\n${withMissedAims(report)}\n\n${page.slice(to)}`);
+}
+
+/** Shortens each table of aims to a count and the missed ones; the output of the script has them all. */
+function withMissedAims(report) {
+  const paragraphs = report.split('\n\n').filter((paragraph) => !/^Aims.*:$/.test(paragraph));
+  return paragraphs
+    .map((paragraph) => (paragraph.startsWith('| Aim |') ? missedAims(paragraph) : paragraph))
+    .join('\n\n');
+}
+
+function missedAims(aims) {
+  const rows = aims.split('\n').slice(2);
+  const missed = rows.filter((row) => row.endsWith('| not met |'));
+  const judged = rows.filter((row) => !row.endsWith('| no aim |'));
+  const named = missed.map((row) => row.slice(2, -' | not met |'.length).replace(' | ', ': '));
+  const met = `${judged.length - missed.length} of ${judged.length} aims are met`;
+  return missed.length === 0 ? `${met}.` : `${met}. Missed: ${named.join('; ')}.`;
 }

@@ -4,14 +4,14 @@ import { median, spread } from './statistics.mjs';
 
 /** Milliseconds above the direct client in the first run, by the number of servers. */
 const FIRST_RUN_MARGIN = new Map([
-  [1, 90],
-  [5, 130],
-  [20, 150],
+  [1, 150],
+  [5, 200],
+  [20, 250],
 ]);
-const SECOND_RUN_CALL_MARGIN = 80;
+/** Milliseconds above the direct client in the second run, for the list and for each call. */
+const SECOND_RUN_MARGIN = { list: 75, call: 80, atOnce: 80 };
 /** Of the tools that the servers themselves can deliver while the first list waits, in percent. */
 const FIRST_LIST_SHARE = 95;
-const MOST = COUNTS.at(-1);
 
 const MEASURES = [
   { what: 'list', shown: '`tools/list`' },
@@ -84,11 +84,9 @@ function aimRows({ compared, partial, manyTools, idleMemory }) {
       margin,
       '+ ',
     );
-  const secondList = median(compared.get(MOST).map(({ second }) => second.list));
   return [
     ...COUNTS.flatMap((count) => MEASURES.map((each) => above(count, 'first', each, FIRST_RUN_MARGIN.get(count)))),
-    verdict(`second run, ${servers(MOST)}: \`tools/list\` ≤ 75 ms`, secondList, 75),
-    ...COUNTS.flatMap((count) => MEASURES.slice(1).map((each) => above(count, 'second', each, SECOND_RUN_CALL_MARGIN))),
+    ...COUNTS.flatMap((count) => MEASURES.map((each) => above(count, 'second', each, SECOND_RUN_MARGIN[each.what]))),
     ...PARTIAL.flatMap((each) => shareAims(each, partial.get(each.name))),
     verdict(
       'first run, 20 servers with 500 tools each: `tools/list` ≤ 600 ms',
