@@ -15,6 +15,7 @@ process.env.TRUNKLINE_HUB = 'off';
 /** Tests that run the program dozens of times: for its commands, or with clients and servers of both eras. `npm test` has three minutes, so they run on their own. */
 const COMMANDS = [
   'approve',
+  'change-lock',
   'cli',
   'cli-serve',
   'clients',

@@ -1,12 +1,11 @@
 import { availableParallelism } from 'node:os';
 import type { Logger } from '../observe/logger.js';
 import type { GroupGuard } from '../process/orphan-guard.js';
-import { hostIdentity, identify, isRunning } from '../process/process-identity.js';
+import { openProcessLock } from '../state/process-lock.js';
 import type { Clock } from '../timing/clock.js';
 import { openLockFile, openStore, type PackagePlaces } from './installed-packages.js';
 import { NpmClient } from './npm-client.js';
 import { PackageInstaller } from './package-installer.js';
-import { StoreLock } from './store-lock.js';
 
 export interface OpenInstallerOptions {
   readonly places: PackagePlaces;
@@ -36,17 +35,9 @@ export function openInstaller({
   orphanGuard,
 }: OpenInstallerOptions): OpenedInstaller {
   const npm = new NpmClient({ clock, environment, orphanGuard, folder: places.storeFolder });
-  const host = hostIdentity();
-  const storeLock = new StoreLock({
-    folder: places.storeFolder,
-    self: async () => {
-      const startTime = (await identify(process.pid))?.startTime;
-      return { host, process: startTime === undefined ? undefined : { pid: process.pid, startTime } };
-    },
-    isRunning,
-    onTorn: (file, reason) =>
-      logger.warn({ file, reason }, 'a lock of the package store is torn, so nobody can hold it: it is passed over'),
-  });
+  const storeLock = openProcessLock(places.storeFolder, (file, reason) =>
+    logger.warn({ file, reason }, 'a lock of the package store is torn, so nobody can hold it: it is passed over'),
+  );
   const installer = new PackageInstaller({
     clock,
     store: openStore(places),

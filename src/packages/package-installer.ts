@@ -1,6 +1,7 @@
 import { isExact, programIn } from '../config/resolve/package-bin.js';
 import { ServerFault } from '../config/resolve/server-fault.js';
 import { errorMessage } from '../errors/error-text.js';
+import type { ProcessLock } from '../state/process-lock.js';
 import type { PackageRequest } from '../supervision/child-spec.js';
 import type { Clock } from '../timing/clock.js';
 import { InstallSlots } from './install-slots.js';
@@ -9,12 +10,11 @@ import type { LockedPackage, LockFile } from './lock-file.js';
 import { LockFileError } from './lock-file.js';
 import { type NpmClient, NpmFault } from './npm-client.js';
 import type { PackageStore } from './package-store.js';
-import type { StoreLock } from './store-lock.js';
 
 export interface PackageInstallerOptions {
   readonly clock: Clock;
   readonly store: PackageStore;
-  readonly storeLock: StoreLock;
+  readonly storeLock: ProcessLock;
   readonly lockFile: LockFile;
   readonly npm: Pick<NpmClient, 'install' | 'resolve'>;
   /** How many packages are installed at once. */

@@ -57,6 +57,11 @@ export function clientChangesFile(): string {
   return inDataFolder('client-changes.json');
 }
 
+/** Folder of the lock that a command holds while it changes files of this user. */
+export function changeLockFolder(): string {
+  return inDataFolder('changes');
+}
+
 /** Folder of cached checked configurations. */
 export function checkedFolder(): string {
   return inDataFolder('checked');

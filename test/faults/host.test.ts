@@ -79,7 +79,7 @@ describe('a clock that jumps', () => {
       join('hub', 'attach', 'find-hub.ts'),
       join('observe', 'log-text.ts'),
       join('observe', 'logger.ts'),
-      join('packages', 'store-lock.ts'),
+      join('state', 'process-lock.ts'),
       join('process', 'run-file.ts'),
       ...['call-log', 'format', 'message-text', 'recorder', 'recording-file'].map((name) =>
         join('record', `${name}.ts`),

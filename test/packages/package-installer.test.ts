@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { type LockedPackage, LockFile } from '../../src/packages/lock-file.js';
 import { type Obtained, PackageInstaller } from '../../src/packages/package-installer.js';
 import { PackageStore } from '../../src/packages/package-store.js';
-import { StoreLock } from '../../src/packages/store-lock.js';
+import { ProcessLock } from '../../src/state/process-lock.js';
 import type { PackageRequest } from '../../src/supervision/child-spec.js';
 import { folderWith } from '../config/files.js';
 import { FakeClock } from '../support/fake-clock.js';
@@ -49,7 +49,7 @@ function place({ limit = 3 } = {}) {
     new PackageInstaller({
       ...{ npm, lockFile, limit, clock: new FakeClock(), onFallbackPath: () => {}, onDamaged: () => {} },
       store: new PackageStore(storeFolder, { platform: 'linux', arch: 'x64', abi: '115' }),
-      storeLock: new StoreLock({
+      storeLock: new ProcessLock({
         folder: storeFolder,
         self: async () => ({ host: 'this machine', process: { pid: 1, startTime: '1' } }),
         isRunning: async () => true,

@@ -8,6 +8,7 @@ import { type Plan, planConnect, planTakeOut } from '../../../clients/files/plan
 import { Refusal } from '../../../clients/files/refusal.js';
 import { thisSystem } from '../../../clients/files/this-system.js';
 import { EXIT } from '../../../errors/exit-codes.js';
+import { withChangeLock } from '../../../state/change-lock.js';
 import { clientChangesFile } from '../../../state/user-files.js';
 import { withoutHome } from '../../home-path.js';
 import { type EmitJson, print, printJson, tell } from '../../output.js';
@@ -21,6 +22,14 @@ export async function planAll(clients: readonly Client[], plan: (client: Client)
 
 /** Registers Trunkline with clients and takes these entries out of them. One undo takes both back. Returns the exit code. */
 export async function registerAndTakeOut(
+  clients: readonly Client[],
+  taken: readonly FoundServer[],
+  options: RegisterOptions,
+): Promise<number> {
+  return await withChangeLock(async () => await registerAndTakeOutLocked(clients, taken, options));
+}
+
+async function registerAndTakeOutLocked(
   clients: readonly Client[],
   taken: readonly FoundServer[],
   { config, isJson, emit }: RegisterOptions,
@@ -43,14 +52,16 @@ export async function registerAndTakeOut(
 /** Takes servers out of their clients. One undo takes back all changes of one `run`. Throws if that cannot be done. */
 export async function takeOutOfClients(servers: readonly FoundServer[], run: string): Promise<void> {
   const journal = new ChangeJournal(clientChangesFile());
-  for (const plan of await planTakeOut(servers, thisSystem())) {
-    if (!isChange(plan)) throw new Refusal(plan.because);
-    const { isRecorded } = await carryOut(plan, { system: thisSystem(), ...execution(), journal, run });
-    if (!isRecorded) tell(`undo does not know of this: ${shown(clientChangesFile())} cannot be written`);
-  }
+  await withChangeLock(async () => {
+    for (const plan of await planTakeOut(servers, thisSystem())) {
+      if (!isChange(plan)) throw new Refusal(plan.because);
+      const { isRecorded } = await carryOut(plan, { system: thisSystem(), ...execution(), journal, run });
+      if (!isRecorded) tell(`undo does not know of this: ${shown(clientChangesFile())} cannot be written`);
+    }
+  });
 }
 
-/** Carries plans out one after the other, and tells what was done. Returns the exit code. */
+/** Carries plans out one after the other, and tells what was done. Returns the exit code. The caller holds the change lock. */
 export async function carryOutAll(
   plans: readonly Plan[],
   own: OwnCommand | undefined,

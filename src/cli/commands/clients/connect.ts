@@ -14,6 +14,7 @@ import { findConfigFile } from '../../../config/file/find-config.js';
 import { EXIT } from '../../../errors/exit-codes.js';
 import { UsageError } from '../../../errors/usage-error.js';
 import { didYouMean, suggest } from '../../../json/suggest.js';
+import { withChangeLock } from '../../../state/change-lock.js';
 import { clientChangesFile } from '../../../state/user-files.js';
 import { print, printJson, tell } from '../../output.js';
 import { carryOutAll, execution, planAll, planOptions, programPath, shown } from './client-changes.js';
@@ -31,13 +32,15 @@ export async function connect(settings: GlobalOptions, options: ConnectOptions):
   const clients = chosenClients('connect', options);
   const config = chosenConfig(settings.config);
   const own = ownCommand({ execPath: process.execPath, cliPath: programPath(), config });
-  const plans = await planAll(clients, (client) => {
-    return planConnect(client, own, { ...planOptions(), isNamed: !options.isAll });
-  });
-  const wanted = options.isAll
-    ? plans.filter(({ kind, client }) => kind !== 'refused' || isInstalledHere(client))
-    : plans;
-  const code = await carryOutAll(wanted, own, options);
+  const code = await withChangeLock(async () => {
+    const plans = await planAll(clients, (client) => {
+      return planConnect(client, own, { ...planOptions(), isNamed: !options.isAll });
+    });
+    const wanted = options.isAll
+      ? plans.filter(({ kind, client }) => kind !== 'refused' || isInstalledHere(client))
+      : plans;
+    return await carryOutAll(wanted, own, options);
+  }, options);
   if (!options.isJson) for (const remark of remarksOn(own, config)) tell(remark);
   return code;
 }
@@ -45,12 +48,11 @@ export async function connect(settings: GlobalOptions, options: ConnectOptions):
 /** `trunkline disconnect`: removes Trunkline from clients. */
 export async function disconnect(options: ConnectOptions): Promise<number> {
   const clients = chosenClients('disconnect', options);
-  const plans = await planAll(clients, (client) => planDisconnect(client, planOptions()));
-  return await carryOutAll(
-    options.isAll ? plans.filter(({ kind }) => kind !== 'unchanged') : plans,
-    undefined,
-    options,
-  );
+  return await withChangeLock(async () => {
+    const plans = await planAll(clients, (client) => planDisconnect(client, planOptions()));
+    const wanted = options.isAll ? plans.filter(({ kind }) => kind !== 'unchanged') : plans;
+    return await carryOutAll(wanted, undefined, options);
+  }, options);
 }
 
 /** `trunkline undo`: takes back what the last command has changed, or the last command for each of these clients. */
@@ -69,7 +71,7 @@ export async function undo({
   let code: number = EXIT.ok;
   for (const change of changes) {
     try {
-      const undone = await undoChange(change, { ...planOptions(), ...execution(), journal });
+      const undone = await withChangeLock(() => undoChange(change, { ...planOptions(), ...execution(), journal }));
       results.push({ ...factsOf(change), result: undone, because: null });
       if (!isJson) await print(undoneText(change, undone));
     } catch (error) {

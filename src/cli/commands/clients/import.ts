@@ -13,6 +13,7 @@ import { EXIT } from '../../../errors/exit-codes.js';
 import { UsageError } from '../../../errors/usage-error.js';
 import { printable } from '../../../json/printable.js';
 import { didYouMean, suggest } from '../../../json/suggest.js';
+import { withChangeLock } from '../../../state/change-lock.js';
 import { OWN_FOLDER } from '../../../version.js';
 import { printJson, tell } from '../../output.js';
 import { openQuestions } from '../../questions.js';
@@ -74,7 +75,7 @@ export async function importServers(settings: GlobalOptions, options: ImportOpti
   // A program that reads JSON answers no question.
   const isDryRun = options.isDryRun || (options.isJson && !options.isYes);
   const isWritten = added.length > 0 && !isDryRun && (options.isYes || (await agrees(added.length, place)));
-  if (isWritten) saveEdit(place, edited);
+  if (isWritten) await withChangeLock(() => saveEdit(place, edited));
   if (options.isJson) await printJson(toJson(prepared, isWritten));
   else if (isWritten) {
     tellWritten(added, place);
@@ -84,8 +85,8 @@ export async function importServers(settings: GlobalOptions, options: ImportOpti
 }
 
 /** Writes what was prepared, and says so. */
-export function writeImport({ place, added, edited }: PreparedImport): void {
-  saveEdit(place, edited);
+export async function writeImport({ place, added, edited }: PreparedImport): Promise<void> {
+  await withChangeLock(() => saveEdit(place, edited));
   tellWritten(added, place);
 }
 

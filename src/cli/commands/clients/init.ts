@@ -11,6 +11,7 @@ import { userConfigFile } from '../../../config/file/find-config.js';
 import { EXIT } from '../../../errors/exit-codes.js';
 import { UsageError } from '../../../errors/usage-error.js';
 import { isRecord } from '../../../json/is-record.js';
+import { withChangeLock } from '../../../state/change-lock.js';
 import { tell } from '../../output.js';
 import { openQuestions, type Questions } from '../../questions.js';
 import { tryServers } from '../config/check.js';
@@ -63,7 +64,7 @@ export async function init(settings: GlobalOptions, options: InitOptions): Promi
   }
   if (questions !== undefined && !(await questions.confirm('Do this?', { byDefault: true }))) return cancelled();
 
-  if (added.length > 0) writeImport(prepared);
+  if (added.length > 0) await writeImport(prepared);
   const configured = { ...settings, config: place.config.file };
   const enabled = added.filter(({ entry }) => entry?.disabled !== true).map(({ key = '' }) => key);
   if (enabled.length > 0) tell('\nInstalling the packages of these servers:');
@@ -77,7 +78,7 @@ export async function init(settings: GlobalOptions, options: InitOptions): Promi
   tell('\nStarting every server once:');
   const { exitCode, sound, broken } = await tryServers(configured, [], report.step('check'));
   if (isInterrupted(exitCode)) return exitCode;
-  const written = disableBroken(prepared, broken);
+  const written = await withChangeLock(() => disableBroken(prepared, broken));
   const taken = plan.filter((each) => isTaken(each, clients, sound)).map(({ found }) => found);
   tell('\nRegistering Trunkline:');
   const registered = await registerAndTakeOut(clients, taken, {

@@ -8,6 +8,7 @@ import { ConfigError } from '../../../config/file/config-error.js';
 import { namesIn } from '../../../config/resolve/expand.js';
 import { EXIT } from '../../../errors/exit-codes.js';
 import { UsageError } from '../../../errors/usage-error.js';
+import { withChangeLock } from '../../../state/change-lock.js';
 import { printJson, tell } from '../../output.js';
 import { openConfigToEdit } from './edit-place.js';
 
@@ -21,6 +22,15 @@ export async function changeServer(
   if (key === undefined) {
     throw new UsageError(`\`trunkline ${command}\` needs the name of a server`, 'see `trunkline check` for the names');
   }
+  return await withChangeLock(async () => await change(settings, command, key, isJson));
+}
+
+async function change(
+  settings: GlobalOptions,
+  command: 'remove' | 'enable' | 'disable',
+  key: string,
+  isJson: boolean,
+): Promise<number> {
   const config = openConfigToEdit(settings);
   const { file, text } = config;
   if (text === undefined) throw new UsageError('there is no configuration yet', '`trunkline add` creates one');

@@ -4,6 +4,7 @@ import { EXIT } from '../../../errors/exit-codes.js';
 import { UsageError } from '../../../errors/usage-error.js';
 import { readSecretFile, writeSecretFile } from '../../../files/secret-file.js';
 import { didYouMean, suggest } from '../../../json/suggest.js';
+import { withChangeLock } from '../../../state/change-lock.js';
 import { secretFile } from '../../../state/user-files.js';
 import { print, printJson, tell } from '../../output.js';
 import { readHidden } from '../../read-hidden.js';
@@ -71,18 +72,20 @@ export async function useSecrets(
   const value = action === 'set' ? checkedValue(await ask(checkedName(name))) : '';
   // The new value is stored before the old one is removed, which then cannot be lost.
   if (action === 'set' && wanted === 'keychain') await storeInKeychain(keychain, name, value);
-  // Another command may have stored a secret while this one waited for the value.
-  const { names, inKeychain: listed, stored } = await readUsable(file);
-  if (action === 'remove' && !names.includes(name)) throw unknown(name, names);
-  const secrets = new Map(stored.secrets);
-  const inKeychain = new Set(listed);
-  const before: Place = inKeychain.has(name) ? 'keychain' : 'file';
-  const place = action === 'set' ? wanted : before;
-  secrets.delete(name);
-  inKeychain.delete(name);
-  if (action === 'set' && wanted === 'file') secrets.set(name, value);
-  else if (action === 'set') inKeychain.add(name);
-  await writeSecretFile(file, { secrets, inKeychain });
+  const { before, inKeychain, listed, place } = await withChangeLock(async () => {
+    // Another command may have stored a secret while this one waited for the value.
+    const { names, inKeychain: listed, stored } = await readUsable(file);
+    if (action === 'remove' && !names.includes(name)) throw unknown(name, names);
+    const secrets = new Map(stored.secrets);
+    const inKeychain = new Set(listed);
+    const before: Place = inKeychain.has(name) ? 'keychain' : 'file';
+    secrets.delete(name);
+    inKeychain.delete(name);
+    if (action === 'set' && wanted === 'file') secrets.set(name, value);
+    else if (action === 'set') inKeychain.add(name);
+    await writeSecretFile(file, { secrets, inKeychain });
+    return { before, inKeychain, listed, place: action === 'set' ? wanted : before };
+  });
   const isLeft = before === 'keychain' && !inKeychain.has(name);
   const fault = isLeft ? await removeFromKeychain(keychain, name) : undefined;
   const done = action === 'set' ? `Stored the secret ${name}${TO[wanted]}` : `Removed the secret ${name}`;

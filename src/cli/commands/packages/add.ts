@@ -14,6 +14,7 @@ import { serverKeyFault, usableServerKey } from '../../../config/schema/server-k
 import { EXIT } from '../../../errors/exit-codes.js';
 import { UsageError } from '../../../errors/usage-error.js';
 import { didYouMean } from '../../../json/suggest.js';
+import { withChangeLock } from '../../../state/change-lock.js';
 import { print, printJson, tell } from '../../output.js';
 import { openEditPlace, saveEdit, whereToSet } from '../config/edit-place.js';
 
@@ -31,10 +32,19 @@ export interface AddOptions {
 /** `trunkline add`: adds one server to the configuration. */
 export async function add(settings: GlobalOptions, options: AddOptions): Promise<number> {
   const wanted = read(options);
+  const resolved = await wanted.resolve().catch(orUsageError);
+  return await withChangeLock(async () => await addResolved(settings, wanted.key, resolved, options), options);
+}
+
+async function addResolved(
+  settings: GlobalOptions,
+  wantedKey: string,
+  { run, secretVariables }: RegistryRun,
+  options: AddOptions,
+): Promise<number> {
   const place = openEditPlace(settings);
   const { config, secrets } = place;
-  const key = checkedKey(wanted.key, Object.keys(entriesIn(config.text ?? '')));
-  const { run, secretVariables } = await wanted.resolve().catch(orUsageError);
+  const key = checkedKey(wantedKey, Object.keys(entriesIn(config.text ?? '')));
   const written = toEntryOrUsageError(() => toEntry(run, key, { secrets, env: process.env, secretVariables }));
   const { entry, unset } = written;
   const edited = editConfig(config.text ?? '', config.file, { kind: 'add', key, entry });

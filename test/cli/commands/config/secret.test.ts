@@ -1,15 +1,19 @@
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { type SecretPlaces, useSecrets } from '../../../../src/cli/commands/config/secret.js';
 import type { Keychain } from '../../../../src/config/resolve/keychain.js';
 
 let folder: string;
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'secret-'));
+  vi.stubEnv('XDG_DATA_HOME', folder);
 });
-afterEach(() => rmSync(folder, { recursive: true, force: true }));
+afterEach(() => {
+  vi.unstubAllEnvs();
+  rmSync(folder, { recursive: true, force: true });
+});
 
 /** Runs `trunkline secret` with these words, for a person who gives this value. */
 async function use(words: string, value?: string, { wanted = 'file', keychain }: Partial<SecretPlaces> = {}) {

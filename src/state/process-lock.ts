@@ -5,7 +5,8 @@ import { readRegularFile } from '../files/regular-file.js';
 import { createFile, replaceFile } from '../files/whole-file.js';
 import { isRecord } from '../json/is-record.js';
 import { parseJson } from '../json/parse-json.js';
-import { isRunProcess, type RunProcess } from '../state/run-file.js';
+import { hostIdentity, identify, isRunning } from '../process/process-identity.js';
+import { isRunProcess, type RunProcess } from './run-file.js';
 
 /** The process that holds a lock. */
 export interface LockOwner {
@@ -15,13 +16,23 @@ export interface LockOwner {
   readonly process: RunProcess | undefined;
 }
 
-export interface StoreLockOptions {
+export interface ProcessLockOptions {
   readonly folder: string;
   readonly self: () => Promise<LockOwner>;
   /** Whether a process of this host is running. */
   readonly isRunning: (process: RunProcess) => Promise<boolean>;
   /** Called for a lock that names no owner and is not released. */
   readonly onTorn: (file: string, reason: string) => void;
+}
+
+/** The lock of this process in a folder. */
+export function openProcessLock(folder: string, onTorn: ProcessLockOptions['onTorn']): ProcessLock {
+  const host = hostIdentity();
+  const self = async () => {
+    const startTime = (await identify(process.pid))?.startTime;
+    return { host, process: startTime === undefined ? undefined : { pid: process.pid, startTime } };
+  };
+  return new ProcessLock({ folder, self, isRunning, onTorn });
 }
 
 /** How often waiting processes check the lock. */
@@ -34,7 +45,7 @@ const LOCK_NAME = /^lock\.(\d{1,15})$/;
 const MAX_LOCK_BYTES = 4_096;
 
 /**
- * Lets one process at a time install packages into a shared store.
+ * Lets one process at a time do something, such as install packages into a shared store.
  *
  * The file with the highest number is the lock. A process takes the lock by creating the next number, which is allowed
  * when the last lock was released or its owner is dead. The highest file is never removed, so two processes cannot both
@@ -43,10 +54,10 @@ const MAX_LOCK_BYTES = 4_096;
  * A lock file is complete on the disk before it has its name, so a torn one has no owner that lives: something else has
  * damaged it. It counts as released.
  */
-export class StoreLock {
-  readonly #options: StoreLockOptions;
+export class ProcessLock {
+  readonly #options: ProcessLockOptions;
 
-  constructor(options: StoreLockOptions) {
+  constructor(options: ProcessLockOptions) {
     this.#options = options;
   }
 
@@ -84,7 +95,7 @@ export class StoreLock {
     // Removed by the owner of a later lock.
     if (found.kind === 'absent') return false;
     if (found.kind === 'unusable') {
-      if (found.fault === 'unreadable') throw new Error(`the lock ${file} of the package store: ${found.reason}`);
+      if (found.fault === 'unreadable') throw new Error(`the lock ${file}: ${found.reason}`);
       this.#options.onTorn(file, found.reason);
       return true;
     }

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { type LockOwner, StoreLock } from '../../src/packages/store-lock.js';
+import { type LockOwner, ProcessLock } from '../../src/state/process-lock.js';
 import type { RunProcess } from '../../src/state/run-file.js';
 import { folderWith } from '../config/files.js';
 
@@ -17,9 +17,9 @@ interface Options {
   readonly onLook?: () => void;
 }
 
-function lockIn(folder: string, options: Options = {}): StoreLock {
+function lockIn(folder: string, options: Options = {}): ProcessLock {
   const { self = {}, isRunning = () => true, onTorn = () => {}, onLook = () => {} } = options;
-  return new StoreLock({
+  return new ProcessLock({
     folder,
     self: async () => {
       onLook();
@@ -57,7 +57,7 @@ async function isFree(folder: string, options: Options = {}): Promise<boolean> {
     );
 }
 
-describe('the lock of the store', () => {
+describe('the lock of a process', () => {
   it('has one holder at a time', async () => {
     const folder = folderWith();
     let held = 0;
