@@ -1,5 +1,5 @@
 import { editMembers, removeFound } from '../json/edit-members.js';
-import { isObject, type Span, toBytes } from '../json/json-text.js';
+import { isObject, readString, type Span, toBytes, visitMembers } from '../json/json-text.js';
 import type { Edit } from '../json/splice.js';
 import type { ResponseEnvelope } from './envelope.js';
 import type { RelayedRequest } from './relayed-request.js';
@@ -36,15 +36,34 @@ export function withoutEraMembers({
   return [...ofMeta, ...editMembers(bytes, params, { removes: (name) => OF_PARAMS.has(name) })];
 }
 
-/** The members of a modern server's result that a legacy client does not know. */
+/** Member of a result's `_meta` that names the server. A legacy client learned the name from `initialize`. */
+const SERVER_INFO = 'io.modelcontextprotocol/serverInfo';
+const OF_RESULT_META = namesOf([SERVER_INFO]);
+/** Members of a modern server's result that a legacy client does not know. */
 const OF_RESULT = namesOf(['resultType', 'ttlMs', 'cacheScope']);
+const OF_RESULT_AND_META = namesOf(['resultType', 'ttlMs', 'cacheScope', '_meta']);
 
-/** Removes from a modern server's result what a legacy client must not get. */
+/** Removes from a modern server's result what a legacy client must not get. A `_meta` without other members goes, too. */
 export function withoutResultMembers({ bytes, result, tokens }: ResponseEnvelope): readonly Edit[] {
-  const { resultType, ttlMs, cacheScope } = tokens;
-  const hasNone = resultType === undefined && ttlMs === undefined && cacheScope === undefined;
-  if (result === undefined || hasNone) return [];
-  return without(OF_RESULT, bytes, result, [resultType, ttlMs, cacheScope]);
+  const { resultType, ttlMs, cacheScope, resultMeta, resultServerInfo } = tokens;
+  if (result === undefined) return [];
+  const values = [resultType, ttlMs, cacheScope];
+  const isNamed = resultMeta !== undefined && resultServerInfo !== undefined;
+  if (isNamed && hasOnly(SERVER_INFO, bytes, resultMeta)) {
+    return without(OF_RESULT_AND_META, bytes, result, [...values, resultMeta]);
+  }
+  return [
+    ...(isNamed ? without(OF_RESULT_META, bytes, resultMeta, [resultServerInfo]) : []),
+    ...(values.some((value) => value !== undefined) ? without(OF_RESULT, bytes, result, values) : []),
+  ];
+}
+
+function hasOnly(name: string, bytes: Uint8Array, object: Span): boolean {
+  let isAlone = true;
+  visitMembers(bytes, object.start, Number.POSITIVE_INFINITY, (key) => {
+    isAlone &&= readString(bytes, key) === name;
+  });
+  return isAlone;
 }
 
 /** The scan of the message has found the values of these members. Others, such as the content of a result, may be large. */

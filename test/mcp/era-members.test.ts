@@ -8,6 +8,7 @@ const key = (name: string) => `"io.modelcontextprotocol/${name}"`;
 const VERSION = `${key('protocolVersion')}:"2026-07-28"`;
 const CLIENT = `${key('clientInfo')}:{"name":"a","version":"1"}`;
 const CAPABILITIES = `${key('clientCapabilities')}:{"roots":{}}`;
+const SERVER = `${key('serverInfo')}:{"name":"s","version":"1"}`;
 const LEVEL = `${key('logLevel')}:"info"`;
 
 describe('what a legacy server gets of the `_meta` of a modern client', () => {
@@ -34,6 +35,13 @@ describe('what a legacy client gets of the result of a modern server', () => {
     ['{"resultType":"complete","ttlMs":0,"cacheScope":"private","tools":[]}', '{"tools":[]}'],
     ['{"tools":[],"ttlMs":0,"x":1,"cacheScope":"private"}', '{"tools":[],"x":1}'],
     ['{"cacheScope":"private", "content":[], "resultType": "complete"}', '{"content":[]}'],
+    [`{"content":[],"_meta":{${SERVER}}}`, '{"content":[]}'],
+    [`{"_meta":{${SERVER}},"content":[]}`, '{"content":[]}'],
+    [`{"resultType":"complete","_meta":{${SERVER}},"content":[]}`, '{"content":[]}'],
+    [`{"_meta":{"a":1,${SERVER}},"content":[],"resultType":"complete"}`, '{"_meta":{"a":1},"content":[]}'],
+    [`{"content":[],"_meta":{${SERVER},"b":{"c":2}},"ttlMs":1}`, '{"content":[],"_meta":{"b":{"c":2}}}'],
+    ['{"_meta":{"a":1},"content":[]}', '{"_meta":{"a":1},"content":[]}'],
+    ['{"_meta":{},"content":[]}', '{"_meta":{},"content":[]}'],
   ])('is %s without what it does not know', (result, expected) => {
     const text = (of: string) => `{"jsonrpc":"2.0","id":1,"result":${of}}`;
     const response = responseOf(text(result));
