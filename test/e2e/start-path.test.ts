@@ -30,9 +30,9 @@ const INITIALIZE = [
   ...[
     'src/downstream/list-changes.ts',
     'src/downstream/declared-capabilities.ts',
-    'src/downstream/declared-extensions.ts',
-    'src/downstream/input-capability.ts',
-    'src/downstream/lifted-request.ts',
+    'src/downstream/declared-capabilities.ts',
+    'src/downstream/input-requests.ts',
+    'src/downstream/input-requests.ts',
     'src/downstream/linked-list.ts',
   ],
   // One small file of the cache has the servers' instructions for this configuration file.

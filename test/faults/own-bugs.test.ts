@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { LegacyExchange } from '../../src/downstream/legacy/legacy-exchange.js';
+import { LegacyExchange } from '../../src/downstream/legacy/legacy-session.js';
 import { ClientView } from '../../src/gateway/client-view.js';
 import { Backend } from '../../src/gateway/registry/backend.js';
 import { type InProcessClient, InProcessGateway, textOf } from '../support/in-process-gateway.js';

@@ -6,13 +6,12 @@ import type { Envelope, Rejection, RequestEnvelope, ScanEnvelope } from '../../m
 import type { EventSink } from '../../observe/events/event-bus.js';
 import type { Clock } from '../../timing/clock.js';
 import type { Deadlines } from '../../timing/deadlines.js';
-import type { BearerCheck } from './bearer.js';
-import { addressOf } from './connections.js';
-import type { Timed } from './event-connection.js';
-import { parseEventId } from './event-frame.js';
+import { parseEventId, type Timed } from './event-stream.js';
+import type { BearerCheck } from './guards.js';
 import * as guards from './guards.js';
-import { endpointOfView, type HttpSessionPort } from './http-session.js';
+import { endpointOfView, type HttpSessionPort } from './http-client.js';
 import type { HttpLimits } from './limits.js';
+import { addressOf } from './listener.js';
 import type { RequestRates } from './rate-limit.js';
 import { readBody, readMessage } from './read-body.js';
 import {
@@ -30,10 +29,8 @@ import {
   unknownEndpoint,
 } from './refusal.js';
 import { isForServers, refusedBy, refuseMetadata, refuseParams, refuseUnreadable } from './request-metadata.js';
-import { Session } from './session.js';
-import { SessionlessClient } from './sessionless-client.js';
-import type { SessionlessClients } from './sessionless-clients.js';
-import type { Sessions } from './sessions.js';
+import { SessionlessClient, type SessionlessClients } from './sessionless-clients.js';
+import { Session, type Sessions } from './sessions.js';
 
 export interface EndpointOptions {
   readonly core: HttpSessionPort;

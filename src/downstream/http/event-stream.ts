@@ -1,7 +1,8 @@
-import type { SplicedMessage } from '../../json/splice.js';
+import type { ServerResponse } from 'node:http';
+import { type SplicedMessage, visitPieces } from '../../json/splice.js';
 import type { MessageSink } from '../../jsonrpc/message.js';
-import type { EventConnection } from './event-connection.js';
-import { type EventId, type Frame, messageFrame, primingFrame } from './event-frame.js';
+import type { Clock } from '../../timing/clock.js';
+import type { Deadlines, Due } from '../../timing/deadlines.js';
 
 /**
  * One event stream of a session. The stream outlives its connections: events that are sent while there is no connection
@@ -97,6 +98,44 @@ export class ResponseEvents implements MessageSink {
   }
 }
 
+/**
+ * Copies the message, because frames stay in the replay ring and must not hold the buffer of the message. Without an id,
+ * a client cannot resume from the event.
+ */
+export function messageFrame(id: EventId | undefined, message: SplicedMessage): Frame {
+  const pieces: Uint8Array[] = [Buffer.from(id === undefined ? 'data: ' : `id: ${id.stream}:${id.seq}\ndata: `)];
+  visitPieces(message, (piece) => pieces.push(onOneLine(piece)));
+  pieces.push(END);
+  return [Buffer.concat(pieces)];
+}
+
+/** An event without a message: the id to resume from if the connection breaks before the first message, and the retry delay. */
+function primingFrame(id: EventId): Frame {
+  return [Buffer.from(`id: ${id.stream}:${id.seq}\nretry: ${RETRY_MS}\ndata: \n\n`)];
+}
+
+/** How soon a client should reconnect after a connection broke, in milliseconds. */
+const RETRY_MS = 1_000;
+
+const END = Buffer.from('\n\n');
+
+/** A comment, which clients ignore. It keeps an idle connection open. */
+const KEEP_ALIVE: Frame = [Buffer.from(': keep-alive\n\n')];
+
+export function parseEventId(text: string): EventId | undefined {
+  const [, stream, seq] = /^(\d{1,15}):(\d{1,15})$/.exec(text) ?? [];
+  return stream === undefined || seq === undefined ? undefined : { stream: Number(stream), seq: Number(seq) };
+}
+
+/** The position of an event: the stream of a session and the number of the event in the stream. */
+export interface EventId {
+  readonly stream: number;
+  readonly seq: number;
+}
+
+/** One event as written on the wire, in pieces. */
+export type Frame = readonly Uint8Array[];
+
 interface StoredEvent {
   readonly id: EventId;
   readonly frame: Frame;
@@ -139,4 +178,155 @@ export class ReplayRing {
     this.#events.length = 0;
     this.#bytes = 0;
   }
+}
+
+/** Something with a deadline. */
+export interface Timed extends Due {
+  onDue(): void;
+}
+
+interface EventConnectionOptions {
+  readonly clock: Clock;
+  readonly timers: Deadlines<Timed>;
+  readonly keepAliveMs: number;
+  readonly open: OpenConnections;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+/** One HTTP response that carries an event stream. */
+export class EventConnection implements Timed {
+  dueAt: number;
+  readonly #response: ServerResponse;
+  readonly #options: EventConnectionOptions;
+  #isOpen = true;
+
+  constructor(response: ServerResponse, options: EventConnectionOptions) {
+    this.#response = response;
+    this.#options = options;
+    this.dueAt = options.clock.now() + options.keepAliveMs;
+    response.writeHead(200, {
+      ...options.headers,
+      'content-type': 'text/event-stream',
+      'cache-control': 'no-store, no-transform',
+      // nginx would otherwise buffer events.
+      'x-accel-buffering': 'no',
+    });
+    options.open.add(this);
+    options.timers.watch(this);
+    response.once('close', () => this.#closed());
+  }
+
+  /** Called once when nothing more can be written. */
+  onClosed: () => void = () => {};
+
+  get isOpen(): boolean {
+    return this.#isOpen;
+  }
+
+  get unwrittenBytes(): number {
+    return this.#isOpen ? this.#response.writableLength : 0;
+  }
+
+  /** Sends the head of the response if nothing was written yet. */
+  flush(): void {
+    this.#response.flushHeaders();
+  }
+
+  write(frame: Frame): void {
+    this.#options.open.makeRoom();
+    if (!this.#isOpen) return;
+    this.dueAt = this.#options.clock.now() + this.#options.keepAliveMs;
+    const response = this.#response;
+    response.cork();
+    for (const piece of frame) response.write(piece);
+    response.uncork();
+  }
+
+  onDue(): void {
+    this.write(KEEP_ALIVE);
+    if (this.#isOpen) this.#options.timers.watch(this);
+  }
+
+  /** Ends the response after everything that was written. */
+  end(): void {
+    if (!this.#isOpen) return;
+    this.#response.end();
+    this.#closed();
+  }
+
+  /** Destroys the connection and frees what the client has not read. */
+  cut(): void {
+    this.#response.destroy();
+    this.#closed();
+  }
+
+  #closed(): void {
+    if (!this.#isOpen) return;
+    this.#isOpen = false;
+    this.#options.open.delete(this);
+    this.#options.timers.unwatch(this);
+    this.onClosed();
+  }
+}
+
+/** A stream that a client may read slowly. */
+interface Readable {
+  readonly unwrittenBytes: number;
+  cut(): void;
+}
+
+/**
+ * The open streams of one client, with a limit for the bytes that the client has not read.
+ *
+ * The limit is checked before each write, so a single message may be as large as the frame limit allows; only what piles
+ * up behind it counts. A stream that has its last message does not grow any more and is not tracked.
+ */
+export class OpenConnections {
+  readonly #connections = new Set<Readable>();
+  readonly #maxUnwrittenBytes: number;
+  readonly #onCut: (unwrittenBytes: number) => void;
+
+  constructor(maxUnwrittenBytes: number, onCut: (unwrittenBytes: number) => void) {
+    this.#maxUnwrittenBytes = maxUnwrittenBytes;
+    this.#onCut = onCut;
+  }
+
+  add(connection: Readable): void {
+    this.#connections.add(connection);
+  }
+
+  delete(connection: Readable): void {
+    this.#connections.delete(connection);
+  }
+
+  /** Cuts the stream with the most unread bytes when all streams together exceed the limit. */
+  makeRoom(): void {
+    let sum = 0;
+    let most: Readable | undefined;
+    for (const connection of this.#connections) {
+      sum += connection.unwrittenBytes;
+      if (most === undefined || connection.unwrittenBytes > most.unwrittenBytes) most = connection;
+    }
+    if (sum <= this.#maxUnwrittenBytes) return;
+    most?.cut();
+    this.#onCut(sum);
+  }
+}
+
+const LF = 0x0a;
+
+const CR = 0x0d;
+
+const SPACE = 0x20;
+
+/**
+ * Replaces line breaks in JSON by spaces, for transports on which a line break ends the message. Returns the same array
+ * if there are none.
+ *
+ * The bytes must be valid JSON, or a part of it: there, a raw line break occurs only between tokens, where a space
+ * means the same.
+ */
+export function onOneLine(json: Uint8Array): Uint8Array {
+  if (!json.includes(LF) && !json.includes(CR)) return json;
+  return json.map((byte) => (byte === CR || byte === LF ? SPACE : byte));
 }

@@ -1,7 +1,9 @@
 import type { FeedConnection, MessageFeed } from '../../io/message-feed.js';
 import type { Backpressure, ClientBackpressure } from '../../io/streams/backpressure.js';
-import type { SplicedMessage } from '../../json/splice.js';
+import { readText } from '../../json/json-text.js';
+import { type SplicedMessage, splice } from '../../json/splice.js';
 import { type MessageSink, whole } from '../../jsonrpc/message.js';
+import type { RpcError } from '../../jsonrpc/rpc-error.js';
 import {
   type Envelope,
   type Rejection,
@@ -9,14 +11,52 @@ import {
   rejectionReply,
   type ScanEnvelope,
 } from '../../mcp/envelope.js';
+import { LISTS } from '../../mcp/lists.js';
 import { METHODS } from '../../mcp/methods.js';
 import { EraSessions } from '../era-sessions.js';
 import type { MirroredParam } from '../port.js';
 import type { ChooseEra, ReplyChannel, TransportSession } from '../transport.js';
-import { type HttpClientSession, type HttpSessionPort, type Received, viewAt } from './http-session.js';
-import { UnsolicitedBuffer } from './unsolicited-buffer.js';
 
-export interface HttpClientsOptions {
+/** What the HTTP transport needs to open sessions. */
+export interface HttpSessionPort {
+  /** Whether this message, sent without a session id, opens a session. */
+  beginsSession(message: Envelope): boolean;
+  /** Whether messages like this one belong to no session, so that a session id says nothing about them. */
+  isSessionless(message: Envelope | Rejection): boolean;
+  /** The error for a request that opens no session and belongs to none; `undefined` if it can be served without. */
+  refusalWithoutSession(request: RequestEnvelope): RpcError | undefined;
+  /**
+   * Opens a session. `endpoint` is `undefined` for `/mcp`, the server's key for `/mcp/<key>`, or `endpointOfView` for
+   * `/mcp/v/<name>`; `principal` is the authenticated subject. Returns `undefined` when there is no such server or view.
+   * `onGone` is called when it is removed from the configuration.
+   */
+  openSession(endpoint: string | undefined, principal: string, onGone: () => void): HttpClientSession | undefined;
+  isReady(): boolean;
+}
+
+/** A client's session as the HTTP streams see it. */
+export interface HttpClientSession {
+  /**
+   * Takes the message or the batch of one body. The reply channel may be used before this returns.
+   *
+   * Returns how many answers the channel will get; with none, the body is accepted without a response body. A body that
+   * is not JSON-RPC is refused with an error to send instead.
+   */
+  receive(message: Envelope | Rejection, reply: ReplyChannel): Received;
+  /** What this call must repeat in its headers. */
+  mirroredParams(call: RequestEnvelope): readonly MirroredParam[];
+  /** Sets the stream for unsolicited messages; `undefined` when the client closed it. */
+  attach(stream: MessageSink | undefined): void;
+  /** The negotiated revision, once known. */
+  readonly revision: string | undefined;
+  /** The client has left: its requests are cancelled. Called once. */
+  close(): void;
+}
+
+/** The answers to a batch, even a single one, are an array where they are sent as one JSON text. */
+export type Received = { readonly answers: number; readonly isBatch?: boolean } | { readonly refused: SplicedMessage };
+
+interface HttpClientsOptions {
   readonly scan: ScanEnvelope;
   readonly chooseEra: ChooseEra;
   readonly backpressure: Backpressure;
@@ -43,6 +83,18 @@ export function createHttpClients(options: HttpClientsOptions): HttpSessionPort 
       return new HttpClient({ scan, chooseEra, backpressure, messages, server, view, principal, onGone });
     },
   };
+}
+
+/** No key of a server contains a slash. */
+const VIEWS = 'v/';
+
+export function endpointOfView(name: string): string {
+  return `${VIEWS}${name}`;
+}
+
+/** The name of the view, if this is the endpoint of one. */
+export function viewAt(endpoint: string | undefined): string | undefined {
+  return endpoint?.startsWith(VIEWS) === true ? endpoint.slice(VIEWS.length) : undefined;
 }
 
 interface HttpClientOptions extends Pick<HttpClientsOptions, 'scan' | 'chooseEra' | 'backpressure' | 'messages'> {
@@ -163,4 +215,72 @@ class ObservedReply implements ReplyChannel {
   onAbandoned(listener: () => void): void {
     this.#reply.onAbandoned(listener);
   }
+}
+
+const LIST_CHANGED = /^notifications\/\w+\/list_changed$/;
+
+/** The changes of the lists that MCP defines. */
+const DEFINED_CHANGES: ReadonlySet<string> = new Set(Object.values(LISTS).map(({ changed }) => changed));
+
+/** Notifications that are sent only once and that a client waits for. */
+const BUFFERED: ReadonlySet<string> = new Set([
+  METHODS.cancelled,
+  METHODS.elicitationComplete,
+  METHODS.taskStatus,
+  METHODS.resourceUpdated,
+]);
+
+/**
+ * Limit of buffered notifications besides changes of the lists that MCP defines. A client that missed more has to read
+ * everything again anyway.
+ */
+const MAX_NOTIFICATIONS = 256;
+
+/**
+ * Buffers unsolicited messages while the client has no GET stream open: server requests, list changes, and a bounded
+ * number of the notifications that a client waits for. All other messages are dropped.
+ */
+export class UnsolicitedBuffer {
+  readonly #scan: ScanEnvelope;
+  /**
+   * Server requests by their ids, so that a cancellation removes them; list changes by their methods, the latest of each;
+   * other notifications by their text, without repeats.
+   */
+  readonly #messages = new Map<string, SplicedMessage>();
+  #notifications = 0;
+
+  constructor(scan: ScanEnvelope) {
+    this.#scan = scan;
+  }
+
+  add(message: SplicedMessage): void {
+    const bytes = splice(message);
+    const scanned = this.#scan(bytes);
+    // The era session bounds how many server requests wait at once.
+    if (scanned.kind === 'request') this.#messages.set(requestKey(readText(bytes, scanned.id)), whole(bytes));
+    if (scanned.kind !== 'notification') return;
+    const { requestId } = scanned.tokens;
+    const isCancellation = scanned.method === METHODS.cancelled && requestId !== undefined;
+    if (isCancellation && this.#messages.delete(requestKey(readText(bytes, requestId)))) return;
+    const { method } = scanned;
+    const isListChange = LIST_CHANGED.test(method);
+    if (!isListChange && !BUFFERED.has(method)) return;
+    const key = isListChange ? method : new TextDecoder().decode(bytes);
+    if (!DEFINED_CHANGES.has(method) && !this.#messages.has(key)) {
+      this.#notifications += 1;
+      if (this.#notifications > MAX_NOTIFICATIONS) return;
+    }
+    this.#messages.set(key, whole(bytes));
+  }
+
+  /** Sends all buffered messages in order and empties the buffer. */
+  flushTo(stream: Pick<MessageSink, 'send'>): void {
+    for (const message of this.#messages.values()) stream.send(message);
+    this.#messages.clear();
+    this.#notifications = 0;
+  }
+}
+
+function requestKey(id: string): string {
+  return `request ${id}`;
 }

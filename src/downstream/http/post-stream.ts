@@ -5,8 +5,8 @@ import type { Answer, MessageSink } from '../../jsonrpc/message.js';
 import type { Clock } from '../../timing/clock.js';
 import type { Deadlines } from '../../timing/deadlines.js';
 import type { ReplyChannel } from '../transport.js';
-import type { Timed } from './event-connection.js';
-import type { Received } from './http-session.js';
+import type { Timed } from './event-stream.js';
+import type { Received } from './http-client.js';
 import { type Refusal, refusalBody } from './refusal.js';
 
 export interface PostStreamOptions {

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { FairMemory, Holder } from '../../io/fair-memory.js';
 import type { Envelope, Rejection, ScanEnvelope } from '../../mcp/envelope.js';
-import { onOneLine } from './event-frame.js';
+import { onOneLine } from './event-stream.js';
 
 export interface BodyLimits {
   readonly maxBytes: number;

@@ -2,7 +2,7 @@ import { splice } from '../../json/splice.js';
 import { errorMessage, NULL_ID } from '../../jsonrpc/message.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
 import type { RefusedName } from '../../observe/events/events.js';
-import { viewAt } from './http-session.js';
+import { viewAt } from './http-client.js';
 
 /** An HTTP error answer. The message never repeats what the client sent. */
 export interface Refusal {

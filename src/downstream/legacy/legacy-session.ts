@@ -5,14 +5,23 @@ import {
   withErrorBoundaryAsync,
 } from '../../errors/error-boundary.js';
 import { internalError } from '../../errors/internal-error.js';
-import { toBytes } from '../../json/json-text.js';
+import { readText, toBytes } from '../../json/json-text.js';
 import type { Edit, SplicedMessage } from '../../json/splice.js';
 import { type IdKey, idKey, rawId } from '../../jsonrpc/id-key.js';
-import { errorMessage, resultMessage, whole } from '../../jsonrpc/message.js';
+import { errorMessage, NULL_ID, resultMessage, whole } from '../../jsonrpc/message.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
-import type { Envelope, NotificationEnvelope, Rejection, RequestEnvelope, ScanEnvelope } from '../../mcp/envelope.js';
+import {
+  type Envelope,
+  messagesOf,
+  type NotificationEnvelope,
+  type Rejection,
+  type RequestEnvelope,
+  rejectionReply,
+  type ScanEnvelope,
+} from '../../mcp/envelope.js';
 import { type ListKind, requestedList } from '../../mcp/lists.js';
 import { METHODS } from '../../mcp/methods.js';
+import type { LegacyRevision } from '../../mcp/revisions.js';
 import type { Clock } from '../../timing/clock.js';
 import type { ServerInfo } from '../declared-capabilities.js';
 import { describeFailure } from '../failure.js';
@@ -27,13 +36,11 @@ import type {
   WithdrawInput,
 } from '../port.js';
 import type { Era, EraSession, ReceivedBatch, ReplyChannel, TransportSession } from '../transport.js';
-import type { ExchangeOwner, WireExchange } from '../wire-exchange.js';
-import { acceptBatch } from './batch.js';
+import { type AnswerForm, type ExchangeOwner, WireExchange, type WireExchangeOptions } from '../wire-exchange.js';
 import { type HandshakeProfile, ownResult, readProfile, refusalWithoutSession, serverResult } from './handshake.js';
-import { LegacyExchange, type LegacyExchangeOptions } from './legacy-exchange.js';
 import { OutgoingServerRequests } from './outgoing-server-requests.js';
 
-export interface LegacyEraOptions {
+interface LegacyEraOptions {
   readonly clock: Clock;
   readonly scan: ScanEnvelope;
   readonly gateway: GatewayPort;
@@ -296,4 +303,89 @@ const EMPTY_RESULT = toBytes('{}');
 
 function refuse(reply: ReplyChannel, id: Uint8Array, code: number, message: string): void {
   reply.answer(errorMessage(id, new RpcError(code, message)));
+}
+
+interface LegacyExchangeOptions extends WireExchangeOptions {
+  /** Asks the client for input because of this exchange. */
+  readonly requireInput: (input: InputRequest, exchange: LegacyExchange) => WithdrawInput;
+}
+
+/** A request of a client that speaks a revision with a handshake. */
+export class LegacyExchange extends WireExchange {
+  readonly logLevel = undefined;
+  readonly takesInputRequests = false;
+  readonly isSuspended = false;
+  protected readonly form: AnswerForm = LEGACY_FORM;
+  readonly #requireInput: LegacyExchangeOptions['requireInput'];
+
+  constructor(options: LegacyExchangeOptions) {
+    super(options);
+    this.#requireInput = options.requireInput;
+  }
+
+  get conversation(): object {
+    return this.client;
+  }
+
+  requireInput(input: InputRequest): WithdrawInput {
+    return this.#requireInput(input, this);
+  }
+}
+
+/** Answers are what the server wrote. */
+const LEGACY_FORM: AnswerForm = {
+  edits: () => NO_EDITS,
+  result: (result) => result,
+};
+
+const NO_EDITS: readonly Edit[] = [];
+
+interface AcceptBatchOptions {
+  readonly batch: Rejection;
+  readonly scan: ScanEnvelope;
+  /** Takes each message of the batch. */
+  readonly session: Pick<EraSession, 'revision' | 'receive'>;
+  /** Opens the channel for the given number of answers. */
+  readonly openReply: (answers: number) => ReplyChannel;
+}
+
+/** The one revision that has batches. Older revisions do not mention them, and newer ones forbid them. */
+const BATCHING: LegacyRevision = '2025-03-26';
+
+/**
+ * Hands each message of a client's batch to its session as if it had come alone. A message that cannot be read gets an
+ * error, and so does a request whose id an earlier request of the batch has.
+ */
+function acceptBatch({ batch, scan, session, openReply }: AcceptBatchOptions): ReceivedBatch {
+  const { revision } = session;
+  if (revision === undefined)
+    return refuseBatch('The session has to begin with initialize, which cannot be in a batch');
+  if (revision !== BATCHING) return refuseBatch(`Revision ${revision} has no batches`);
+  const messages = messagesOf(batch, scan);
+  if (messages.length === 0) return refuseBatch('The batch is empty');
+  if (messages.some(isInitialize)) return refuseBatch('initialize cannot be in a batch');
+
+  const answers = messages.filter(({ kind }) => kind === 'request' || kind === 'rejected').length;
+  const reply = openReply(answers);
+  const ids = new Set<string>();
+  for (const message of messages) {
+    const id = message.kind === 'request' ? readText(message.bytes, message.id) : undefined;
+    if (message.kind === 'rejected') reply.answer(rejectionReply(message));
+    else if (id !== undefined && ids.has(id)) reply.answer(errorMessage(toBytes(id), repeatedId()));
+    else session.receive(message, reply);
+    if (id !== undefined) ids.add(id);
+  }
+  return { answers, isBatch: true };
+}
+
+function isInitialize(message: Envelope | Rejection): boolean {
+  return message.kind === 'request' && message.method === METHODS.initialize;
+}
+
+function repeatedId(): RpcError {
+  return new RpcError(RPC_CODES.invalidRequest, 'Another request of this batch has the same id');
+}
+
+function refuseBatch(message: string): ReceivedBatch {
+  return { refused: errorMessage(NULL_ID, new RpcError(RPC_CODES.invalidRequest, message)) };
 }

@@ -6,7 +6,7 @@ import { notificationMessage } from '../../jsonrpc/message.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
 import type { NotificationEnvelope, ResponseEnvelope } from '../../mcp/envelope.js';
 import { METHODS } from '../../mcp/methods.js';
-import { MAX_UNANSWERED, refusedInput, TOO_MANY_UNANSWERED } from '../input-capability.js';
+import { MAX_UNANSWERED, refusedInput, TOO_MANY_UNANSWERED } from '../input-requests.js';
 import type { InputRequest, WithdrawInput } from '../port.js';
 
 /** Sends a server request, or the cancellation of it. */

@@ -5,19 +5,19 @@ import { isErrorResponse, type RequestEnvelope, type ResponseEnvelope, type Scan
 import { METHODS } from '../../mcp/methods.js';
 import { EnvelopeRequest } from '../../mcp/relayed-request.js';
 import type { Clock } from '../../timing/clock.js';
-import { refusedInput, requiredCapabilities } from '../input-capability.js';
+import { refusedInput, requiredCapabilities } from '../input-requests.js';
 import type { Exchange, GatewaySeals, InputRequest, WithdrawInput } from '../port.js';
 import { WireExchange, type WireExchangeOptions } from '../wire-exchange.js';
-import { InputRounds } from './input/input-rounds.js';
 import {
+  InputRounds,
   instanceName,
   requestDigest,
   type StateContext,
+  type SuspendedCalls,
   type VisitState,
   wrapServerState,
-} from './input/input-state.js';
+} from './input/input-rounds.js';
 import { lackingCapability, withCapabilities } from './input/missing-capability.js';
-import type { SuspendedCalls } from './input/suspended-calls.js';
 import { UrlVisits, wantsVisits } from './input/url-visits.js';
 import { type ClientExchange, type ModernClient, NOT_ASKING } from './modern-client.js';
 import { requestedLogLevel } from './request-facts.js';
@@ -25,7 +25,7 @@ import { requestedLogLevel } from './request-facts.js';
 /** What the requests of one session share. */
 export interface ExchangeContext {
   readonly scan: ScanEnvelope;
-  readonly calls: SuspendedCalls<InputRounds>;
+  readonly calls: SuspendedCalls;
   readonly seals: () => GatewaySeals;
   /** Sends the request to its server again. */
   readonly serve: (exchange: ModernExchange) => void;

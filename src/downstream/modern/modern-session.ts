@@ -7,6 +7,7 @@ import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
 import type { ClientProfile } from '../../mcp/client-profile.js';
 import type { Envelope, NotificationEnvelope, RequestEnvelope, ScanEnvelope } from '../../mcp/envelope.js';
 import { isDefinedNotification, isRemovedRequest, METHODS } from '../../mcp/methods.js';
+import { EnvelopeRequest } from '../../mcp/relayed-request.js';
 import { MODERN_REVISIONS } from '../../mcp/revisions.js';
 import type { Clock } from '../../timing/clock.js';
 import type { ServerInfo } from '../declared-capabilities.js';
@@ -15,20 +16,28 @@ import type { GatewayPort, GatewaySeals, MirroredParam } from '../port.js';
 import type { Era, EraSession, ReceivedBatch, ReplyChannel, TransportSession } from '../transport.js';
 import type { ExchangeOwner } from '../wire-exchange.js';
 import { answerDiscover } from './discover.js';
-import { findState } from './input/find-state.js';
-import type { InputRounds } from './input/input-rounds.js';
+import {
+  type InputRounds,
+  instanceName,
+  isOwnState,
+  isVisitState,
+  openState,
+  openVisit,
+  RetriedRequest,
+  requestDigest,
+  STALE,
+  SuspendedCalls,
+  unwrapServerState,
+  type VisitState,
+} from './input/input-rounds.js';
 import { needsTasks, refusedTasks } from './input/missing-capability.js';
-import { RetriedRequest } from './input/retried-request.js';
-import { SuspendedCalls } from './input/suspended-calls.js';
-import { withoutInput } from './input/url-visits.js';
-import type { Listen } from './listen/listen.js';
-import { readFilter } from './listen/listen-filter.js';
-import { ModernClient } from './modern-client.js';
+import { visited, withoutInput } from './input/url-visits.js';
+import { type Listen, readFilter } from './listen/listen.js';
+import { ModernClient, StatedClients } from './modern-client.js';
 import { type ExchangeContext, ModernExchange, type ModernExchangeOptions } from './modern-exchange.js';
 import { refusedFacts } from './request-facts.js';
-import { StatedClients } from './stated-clients.js';
 
-export interface ModernEraOptions {
+interface ModernEraOptions {
   readonly clock: Clock;
   readonly scan: ScanEnvelope;
   readonly gateway: GatewayPort;
@@ -39,7 +48,7 @@ export interface ModernEraOptions {
 
 /** The revisions without a handshake, from 2026-07-28 on. Each request states what the gateway must know of its client. */
 export function modernEra(options: ModernEraOptions): Era {
-  const calls = new SuspendedCalls<InputRounds>(options.clock);
+  const calls = new SuspendedCalls(options.clock);
   return {
     beginsSession: () => false,
     needsSession: false,
@@ -55,7 +64,7 @@ const MAX_LISTENS = 64;
 class ModernSession implements EraSession {
   readonly #options: ModernEraOptions;
   readonly #transport: TransportSession;
-  readonly #calls: SuspendedCalls<InputRounds>;
+  readonly #calls: SuspendedCalls;
   readonly #inFlight = new InFlightExchanges<ModernExchange | RetriedRequest>();
   /** Calls whose own request was answered with a request for input. */
   readonly #suspended = new Set<ModernExchange>();
@@ -70,7 +79,7 @@ class ModernSession implements EraSession {
   readonly #shared: ExchangeContext;
   #isClosed = false;
 
-  constructor(options: ModernEraOptions, transport: TransportSession, calls: SuspendedCalls<InputRounds>) {
+  constructor(options: ModernEraOptions, transport: TransportSession, calls: SuspendedCalls) {
     this.#options = options;
     this.#transport = transport;
     this.#calls = calls;
@@ -287,3 +296,49 @@ const TOO_MANY_LISTENS = new RpcError(
 function methodNotFound(method: string): RpcError {
   return new RpcError(RPC_CODES.methodNotFound, `Method not found: ${method}`);
 }
+
+interface StateHolder {
+  readonly envelope: RequestEnvelope;
+  readonly principal: string;
+  /** Absent until the gateway has its servers. */
+  readonly seals: GatewaySeals | undefined;
+  readonly calls: Pick<SuspendedCalls, 'find'>;
+}
+
+/**
+ * What a request comes back to: a suspended call in one of its rounds, a server that keeps its own state, or a server that
+ * wanted URLs to be visited.
+ */
+type Found =
+  | { readonly rounds: InputRounds; readonly round: number }
+  | { readonly serverState: string }
+  | { readonly visit: VisitState };
+
+/** Finds what a `requestState` belongs to, or why the request with it is refused. No server learns of a refused one. */
+function findState(state: string, { envelope, principal, seals, calls }: StateHolder): Found | RpcError {
+  if (seals === undefined) return STARTING;
+  const context = { principal, request: requestDigest(new EnvelopeRequest(envelope)) };
+  if (isVisitState(state)) {
+    const visit = openVisit(state, context, seals.lasting);
+    return visit === undefined ? UNKNOWN_STATE : visited(visit, envelope);
+  }
+  if (!isOwnState(state)) {
+    const serverState = unwrapServerState(state, context, seals.lasting);
+    return serverState === undefined ? UNKNOWN_STATE : { serverState };
+  }
+  const opened = openState(state, context, seals.lasting);
+  if (opened === undefined) return UNKNOWN_STATE;
+  if (opened.instance !== instanceName(seals.run)) return OTHER_INSTANCE;
+  const rounds = calls.find(opened.call);
+  return rounds === undefined ? STALE : { rounds, round: opened.round };
+}
+
+const STARTING = new RpcError(RPC_CODES.internalError, 'Trunkline is still starting. Try again');
+const UNKNOWN_STATE = new RpcError(
+  RPC_CODES.invalidParams,
+  'This requestState was not made for this request. Begin again without it',
+);
+const OTHER_INSTANCE = new RpcError(
+  RPC_CODES.invalidParams,
+  'Another process of Trunkline keeps this call, or kept it until it ended. Begin again without requestState',
+);

@@ -1,5 +1,10 @@
-import { MAX_UNANSWERED, refusedInput, TOO_MANY_UNANSWERED } from '../../downstream/input-capability.js';
-import { inputRequestMembers, isLiftable } from '../../downstream/lifted-request.js';
+import {
+  inputRequestMembers,
+  isLiftable,
+  MAX_UNANSWERED,
+  refusedInput,
+  TOO_MANY_UNANSWERED,
+} from '../../downstream/input-requests.js';
 import type { DownstreamClient, InputRequest, WithdrawInput } from '../../downstream/port.js';
 import { isObject, readString, readText, type Span, toBytes, visitMembers } from '../../json/json-text.js';
 import { join } from '../../jsonrpc/message.js';

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type Frame, messageFrame, parseEventId } from '../../../src/downstream/http/event-frame.js';
-import { ReplayRing } from '../../../src/downstream/http/event-stream.js';
+import { type Frame, messageFrame, parseEventId, ReplayRing } from '../../../src/downstream/http/event-stream.js';
 import { whole } from '../../../src/jsonrpc/message.js';
 import { bytesOf } from '../../support/wire.js';
 

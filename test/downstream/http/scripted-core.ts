@@ -1,4 +1,4 @@
-import type { HttpClientSession, HttpSessionPort, Received } from '../../../src/downstream/http/http-session.js';
+import type { HttpClientSession, HttpSessionPort, Received } from '../../../src/downstream/http/http-client.js';
 import type { MirroredParam } from '../../../src/downstream/port.js';
 import type { ReplyChannel } from '../../../src/downstream/transport.js';
 import type { SplicedMessage } from '../../../src/json/splice.js';

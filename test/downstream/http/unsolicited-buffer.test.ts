@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { UnsolicitedBuffer } from '../../../src/downstream/http/unsolicited-buffer.js';
+import { UnsolicitedBuffer } from '../../../src/downstream/http/http-client.js';
 import { whole } from '../../../src/jsonrpc/message.js';
 import { bytesOf, type Message, RecordingSink, scan } from '../../support/wire.js';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { LegacyExchange } from '../../../src/downstream/legacy/legacy-exchange.js';
+import { LegacyExchange } from '../../../src/downstream/legacy/legacy-session.js';
 import type { DownstreamClient } from '../../../src/downstream/port.js';
 import { BufferPool } from '../../../src/io/buffer-pool.js';
 import { copyInto } from '../../../src/io/byte-reader.js';

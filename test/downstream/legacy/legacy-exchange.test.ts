@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Failure } from '../../../src/downstream/failure.js';
-import { LegacyExchange } from '../../../src/downstream/legacy/legacy-exchange.js';
+import { LegacyExchange } from '../../../src/downstream/legacy/legacy-session.js';
 import type { DownstreamClient } from '../../../src/downstream/port.js';
 import { RpcError } from '../../../src/jsonrpc/rpc-error.js';
 import { FakeClock } from '../../support/fake-clock.js';

@@ -1,39 +1,28 @@
+import { canonicalObject } from '../../../json/canonical-json.js';
 import { isObject, readString, type Span, toBytes, visitMembers } from '../../../json/json-text.js';
 import { type SplicedMessage, splice } from '../../../json/splice.js';
+import type { IdKey } from '../../../jsonrpc/id-key.js';
 import { type Answer, join, resultMessage } from '../../../jsonrpc/message.js';
 import { RPC_CODES, RpcError } from '../../../jsonrpc/rpc-error.js';
 import type { NotificationEnvelope, RequestEnvelope, ScanEnvelope } from '../../../mcp/envelope.js';
 import { METHODS } from '../../../mcp/methods.js';
-import type { Hmac } from '../../../mcp/task-id.js';
+import type { RelayedRequest } from '../../../mcp/relayed-request.js';
+import { type Hmac, isSameSeal } from '../../../mcp/task-id.js';
 import type { Cancel, Clock } from '../../../timing/clock.js';
-import { MAX_UNANSWERED, TOO_MANY_UNANSWERED } from '../../input-capability.js';
-import { inputRequestMembers, isLiftable } from '../../lifted-request.js';
+import { inputRequestMembers, isLiftable, MAX_UNANSWERED, TOO_MANY_UNANSWERED } from '../../input-requests.js';
 import type { InputRequest, WithdrawInput } from '../../port.js';
 import type { ReplyChannel } from '../../transport.js';
-import { type StateContext, sealState } from './input-state.js';
-import type { SuspendedCalls } from './suspended-calls.js';
 
-/** Server requests that come together are asked together. */
-const GATHER_MS = 15;
-/** How long a call waits for its client to come back with input. */
-const EXPIRES_MS = 600_000;
-
-/** One request of the client: the call itself, or the call again with input. */
-export interface Front {
-  readonly envelope: RequestEnvelope;
-  readonly reply: ReplyChannel;
-}
-
-export interface InputRoundsOptions {
+interface InputRoundsOptions {
   readonly clock: Clock;
   readonly scan: ScanEnvelope;
-  readonly calls: SuspendedCalls<InputRounds>;
+  readonly calls: SuspendedCalls;
   readonly seal: Hmac;
   /** The unguessable id of this call, and the name of this process. */
   readonly id: string;
   readonly instance: string;
   readonly context: StateContext;
-  readonly first: Front;
+  readonly first: OpenRequest;
   /** Completes a result that requires input; `members` is JSON without the braces. */
   readonly inputRequired: (members: Uint8Array) => Uint8Array;
   /** The client came back with this request. */
@@ -42,6 +31,18 @@ export interface InputRoundsOptions {
   readonly onSuspended: () => void;
   /** Cancels the call at its server. */
   readonly cancel: (notification?: NotificationEnvelope) => void;
+}
+
+/** Server requests that come together are asked together. */
+const GATHER_MS = 15;
+
+/** How long a call waits for its client to come back with input. */
+const EXPIRES_MS = 600_000;
+
+/** One request of the client: the call itself, or the call again with input. */
+interface OpenRequest {
+  readonly envelope: RequestEnvelope;
+  readonly reply: ReplyChannel;
 }
 
 /** A server request that the client has not answered. */
@@ -64,7 +65,7 @@ export class InputRounds implements ReplyChannel {
   readonly isUnheard = false;
   readonly #options: InputRoundsOptions;
   readonly #pending = new Map<string, Pending>();
-  #fronts: Front[];
+  #open: OpenRequest[];
   #round = 0;
   #asked = 0;
   /** The result of the last round, for a client that lost it. */
@@ -78,7 +79,7 @@ export class InputRounds implements ReplyChannel {
 
   constructor(options: InputRoundsOptions) {
     this.#options = options;
-    this.#fronts = [options.first];
+    this.#open = [options.first];
     options.calls.add(options.id, this);
   }
 
@@ -88,11 +89,11 @@ export class InputRounds implements ReplyChannel {
 
   /** Whether no request of the client is open. */
   get isSuspended(): boolean {
-    return this.#fronts.length === 0;
+    return this.#open.length === 0;
   }
 
   get unwrittenBytes(): number {
-    return this.#fronts.at(-1)?.reply.unwrittenBytes ?? 0;
+    return this.#open.at(-1)?.reply.unwrittenBytes ?? 0;
   }
 
   /** Asks the client in the next round. */
@@ -116,50 +117,50 @@ export class InputRounds implements ReplyChannel {
   }
 
   /** The client comes back. Returns why it cannot. */
-  resume(front: Front, round: number): RpcError | undefined {
+  resume(request: OpenRequest, round: number): RpcError | undefined {
     if (round !== this.#round && round !== this.#round - 1) return STALE;
     if (this.#isOver) return STALE;
     if (this.#answer !== undefined) {
-      this.#fronts.push(front);
+      this.#open.push(request);
       this.#deliver(this.#answer);
       return undefined;
     }
-    const isSuspended = this.#fronts.length === 0;
+    const isSuspended = this.#open.length === 0;
     if (isSuspended && round !== this.#round && this.#lastResult !== undefined) {
-      front.reply.answer(resultMessage(idOf(front.envelope), this.#lastResult));
+      request.reply.answer(resultMessage(idOf(request.envelope), this.#lastResult));
       return undefined;
     }
-    this.#fronts.push(front);
-    this.#options.onResumed(front.envelope);
-    if (isSuspended) this.#consume(front.envelope);
+    this.#open.push(request);
+    this.#options.onResumed(request.envelope);
+    if (isSuspended) this.#consume(request.envelope);
     return undefined;
   }
 
   /** The client cancels one of its requests. Without another one, that cancels the call. */
-  cancel(front: Front, notification?: NotificationEnvelope): void {
-    if (!this.#fronts.includes(front)) return;
-    this.#fronts = this.#fronts.filter((each) => each !== front);
-    front.reply.withdraw();
-    if (this.#fronts.length === 0) this.#options.cancel(notification);
+  cancel(request: OpenRequest, notification?: NotificationEnvelope): void {
+    if (!this.#open.includes(request)) return;
+    this.#open = this.#open.filter((each) => each !== request);
+    request.reply.withdraw();
+    if (this.#open.length === 0) this.#options.cancel(notification);
   }
 
   /** A message that belongs to the call. Without an open request, it has nowhere to go. */
   send(message: SplicedMessage, source?: string): void {
-    const front = this.#fronts.at(-1);
-    if (front === undefined) return;
+    const request = this.#open.at(-1);
+    if (request === undefined) return;
     const bytes = splice(message);
     const span = { start: 0, end: bytes.length };
     const notification = this.#options.scan(bytes);
     if (notification.kind !== 'notification') return;
     const { progressToken } = notification.tokens;
     if (notification.method !== METHODS.progress || progressToken === undefined) {
-      front.reply.send({ bytes, span, edits: [] }, source);
+      request.reply.send({ bytes, span, edits: [] }, source);
       return;
     }
-    const own = front.envelope.tokens.requestProgressToken;
+    const own = request.envelope.tokens.requestProgressToken;
     if (own === undefined) return;
-    const edits = [{ span: progressToken, text: front.envelope.bytes.slice(own.start, own.end) }];
-    front.reply.send({ bytes, span, edits }, source);
+    const edits = [{ span: progressToken, text: request.envelope.bytes.slice(own.start, own.end) }];
+    request.reply.send({ bytes, span, edits }, source);
   }
 
   /** The answer of the call. It waits for the client if no request is open. */
@@ -169,7 +170,7 @@ export class InputRounds implements ReplyChannel {
     this.#answer = splice(message);
     this.#errorCode = message.errorCode;
     message.lease?.release();
-    if (this.#fronts.length > 0) this.#deliver(this.#answer);
+    if (this.#open.length > 0) this.#deliver(this.#answer);
   }
 
   /** Each request of the client that comes back is given up on its own. */
@@ -178,17 +179,17 @@ export class InputRounds implements ReplyChannel {
   /** The call was cancelled. */
   withdraw(): void {
     if (this.#isOver) return;
-    for (const { reply } of this.#fronts) reply.withdraw();
-    this.#fronts = [];
+    for (const { reply } of this.#open) reply.withdraw();
+    this.#open = [];
     this.#refuseAll('The call was cancelled');
     this.#end();
   }
 
   #gather(): void {
-    if (this.#fronts.length === 0 || this.#gathering !== undefined) return;
+    if (this.#open.length === 0 || this.#gathering !== undefined) return;
     this.#gathering = this.#options.clock.schedule(GATHER_MS, () => {
       this.#gathering = undefined;
-      if (this.#pending.size > 0 && this.#fronts.length > 0) this.#suspend();
+      if (this.#pending.size > 0 && this.#open.length > 0) this.#suspend();
     });
   }
 
@@ -204,10 +205,10 @@ export class InputRounds implements ReplyChannel {
     parts.push(toBytes(`},"requestState":${JSON.stringify(state)}`));
     const result = inputRequired(join(parts));
     this.#lastResult = result;
-    const fronts = this.#fronts;
-    this.#fronts = [];
+    const open = this.#open;
+    this.#open = [];
     onSuspended();
-    for (const { envelope, reply } of fronts) reply.answer(resultMessage(idOf(envelope), result));
+    for (const { envelope, reply } of open) reply.answer(resultMessage(idOf(envelope), result));
     this.#expiry = clock.schedule(EXPIRES_MS, () => this.#expire());
   }
 
@@ -246,12 +247,12 @@ export class InputRounds implements ReplyChannel {
 
   #deliver(answer: Uint8Array): void {
     const response = this.#options.scan(answer);
-    const fronts = this.#fronts;
-    this.#fronts = [];
+    const open = this.#open;
+    this.#open = [];
     this.#expiry?.();
     if (response.kind === 'response') {
       const { span, id } = response;
-      for (const { envelope, reply } of fronts) {
+      for (const { envelope, reply } of open) {
         const edits = [{ span: id, text: idOf(envelope) }];
         reply.answer({ bytes: answer, span, edits, errorCode: this.#errorCode });
       }
@@ -276,6 +277,7 @@ export class InputRounds implements ReplyChannel {
 
 /** The id does not matter: the server request that gets the response has its own. */
 const ANY_ID = toBytes('0');
+
 const CANCELED = toBytes('{"action":"cancel"}');
 
 export const STALE = new RpcError(
@@ -286,4 +288,257 @@ export const STALE = new RpcError(
 /** The id as raw JSON, in memory of its own. */
 function idOf({ bytes, id }: RequestEnvelope): Uint8Array {
   return bytes.slice(id.start, id.end);
+}
+
+interface RetriedRequestOptions {
+  readonly envelope: RequestEnvelope;
+  readonly reply: ReplyChannel;
+  /** The id under which the session tracks the request. */
+  readonly key: IdKey;
+  readonly rounds: InputRounds;
+  /** The request was answered or cancelled. Called once. */
+  readonly onOver: (request: RetriedRequest) => void;
+}
+
+/** A request with which a client comes back to a suspended call. It is open until the call needs more or is answered. */
+export class RetriedRequest implements OpenRequest, ReplyChannel {
+  readonly envelope: RequestEnvelope;
+  readonly key: IdKey;
+  readonly isShared: boolean;
+  readonly #reply: ReplyChannel;
+  readonly #rounds: InputRounds;
+  readonly #onOver: (request: RetriedRequest) => void;
+
+  constructor({ envelope, reply, key, rounds, onOver }: RetriedRequestOptions) {
+    this.envelope = envelope;
+    this.key = key;
+    this.isShared = reply.isShared;
+    this.#reply = reply;
+    this.#rounds = rounds;
+    this.#onOver = onOver;
+  }
+
+  get reply(): ReplyChannel {
+    return this;
+  }
+
+  get isUnheard(): boolean {
+    return this.#reply.isUnheard;
+  }
+
+  get unwrittenBytes(): number {
+    return this.#reply.unwrittenBytes;
+  }
+
+  send(message: SplicedMessage, source?: string): void {
+    this.#reply.send(message, source);
+  }
+
+  answer(message: Answer, source?: string): void {
+    this.#onOver(this);
+    this.#reply.answer(message, source);
+  }
+
+  onAbandoned(listener: () => void): void {
+    this.#reply.onAbandoned(listener);
+  }
+
+  withdraw(): void {
+    this.#onOver(this);
+    this.#reply.withdraw();
+  }
+
+  /** The client has cancelled the request or left. */
+  cancel(notification?: NotificationEnvelope): void {
+    this.#rounds.cancel(this, notification);
+  }
+}
+
+/** How many calls may wait for input: of one principal, and in all. */
+const MAX_PER_PRINCIPAL = 64;
+
+const MAX_CALLS = 1_024;
+
+/** How long the answer of a call is kept for a client that lost it, and how many answers are. */
+const ANSWER_KEPT_MS = 60_000;
+
+const MAX_ANSWERED = 256;
+
+/** The calls that asked their clients for input, by their ids. They live in this process. */
+export class SuspendedCalls {
+  readonly #clock: Clock;
+  readonly #calls = new Map<string, InputRounds>();
+  readonly #perPrincipal = new Map<string, number>();
+  /** Calls that were answered, the oldest first, and how to keep them no longer. */
+  readonly #answered = new Map<string, Cancel>();
+  #count = 0;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** Calls that wait for input or for their answer. */
+  get size(): number {
+    return this.#calls.size - this.#answered.size;
+  }
+
+  /** Whether another call of this principal may ask for input. */
+  admits(principal: string): boolean {
+    return this.size < MAX_CALLS && (this.#perPrincipal.get(principal) ?? 0) < MAX_PER_PRINCIPAL;
+  }
+
+  /** An unguessable id that no other call had. */
+  nextId(seal: Hmac): string {
+    this.#count += 1;
+    return seal(`suspended call ${this.#count}`).slice(0, 22);
+  }
+
+  find(id: string): InputRounds | undefined {
+    return this.#calls.get(id);
+  }
+
+  add(id: string, call: InputRounds): void {
+    this.#calls.set(id, call);
+    this.#perPrincipal.set(call.principal, (this.#perPrincipal.get(call.principal) ?? 0) + 1);
+  }
+
+  /** The call has its answer, and its client may have lost it on the way. */
+  answered(id: string): void {
+    const call = this.#calls.get(id);
+    if (call === undefined || this.#answered.has(id)) return;
+    this.#release(call.principal);
+    this.#answered.set(
+      id,
+      this.#clock.schedule(ANSWER_KEPT_MS, () => this.#forget(id)),
+    );
+    for (const oldest of this.#answered.keys()) {
+      if (this.#answered.size <= MAX_ANSWERED) break;
+      this.#forget(oldest);
+    }
+  }
+
+  /** The call has ended without an answer for anybody. */
+  delete(id: string): void {
+    const call = this.#calls.get(id);
+    if (call === undefined || this.#answered.has(id)) return;
+    this.#calls.delete(id);
+    this.#release(call.principal);
+  }
+
+  #forget(id: string): void {
+    this.#answered.get(id)?.();
+    this.#answered.delete(id);
+    this.#calls.delete(id);
+  }
+
+  #release(principal: string): void {
+    const left = (this.#perPrincipal.get(principal) ?? 1) - 1;
+    if (left === 0) this.#perPrincipal.delete(principal);
+    else this.#perPrincipal.set(principal, left);
+  }
+}
+
+/** What a state is good for: one principal, and one request with the same params. */
+export interface StateContext {
+  readonly principal: string;
+  readonly request: string;
+}
+
+/** What the gateway must know when a client comes back with input. The client keeps it as `requestState`. */
+interface InputState {
+  /** The suspended call, by its unguessable id. */
+  readonly call: string;
+  /** Counts the times that the client was asked, from 1. */
+  readonly round: number;
+  /** The gateway process that keeps the call. */
+  readonly instance: string;
+}
+
+const PREFIX = 'S';
+
+/** Returns the state as text that nobody else can make. */
+function sealState({ call, round, instance }: InputState, context: StateContext, seal: Hmac): string {
+  const payload = [PREFIX, call, round, instance].join('.');
+  return `${payload}.${seal(sealed(payload, context))}`;
+}
+
+/** Whether the gateway made a text as a state of its own, as its beginning tells. */
+export function isOwnState(text: string): boolean {
+  return text.startsWith(`${PREFIX}.`);
+}
+
+/** Reads a state. `undefined` if the gateway did not make it for this principal and request. */
+export function openState(text: string, context: StateContext, seal: Hmac): InputState | undefined {
+  const end = text.lastIndexOf('.');
+  const payload = text.slice(0, end);
+  const [prefix, call, round, instance] = payload.split('.');
+  if (prefix !== PREFIX || call === undefined || round === undefined || instance === undefined) return undefined;
+  return isSameSeal(text.slice(end + 1), seal(sealed(payload, context)))
+    ? { call, round: Number(round), instance }
+    : undefined;
+}
+
+/** What the gateway must know when a client comes back that was asked to visit URLs. No call is suspended meanwhile. */
+export interface VisitState {
+  /** Counts the times that the client was asked, from 1. */
+  readonly round: number;
+  /** Names the pages, so that the same ones are not shown twice, and their number. */
+  readonly pages: string;
+  readonly count: number;
+  /** Whether the user has agreed to visit these pages already. */
+  readonly isAccepted: boolean;
+}
+
+const VISIT_PREFIX = 'U';
+
+export function sealVisit({ round, pages, count, isAccepted }: VisitState, context: StateContext, seal: Hmac): string {
+  const payload = [VISIT_PREFIX, round, pages, count, isAccepted ? 'accepted' : 'asked'].join('.');
+  return `${payload}.${seal(sealed(payload, context, 'visit'))}`;
+}
+
+/** Whether the gateway made a text as the state of visits, as its beginning tells. */
+export function isVisitState(text: string): boolean {
+  return text.startsWith(`${VISIT_PREFIX}.`);
+}
+
+/** Reads the state of visits. `undefined` if the gateway did not make it for this principal and request. */
+export function openVisit(text: string, context: StateContext, seal: Hmac): VisitState | undefined {
+  const end = text.lastIndexOf('.');
+  const payload = text.slice(0, end);
+  const [, round, pages = '', count, stage] = payload.split('.');
+  const isOurs = isSameSeal(text.slice(end + 1), seal(sealed(payload, context, 'visit')));
+  if (!isOurs) return undefined;
+  return { round: Number(round), pages, count: Number(count), isAccepted: stage === 'accepted' };
+}
+
+/**
+ * Wraps the state of a server, so that the client can bring it back only with the same request. The server gets its own
+ * text, byte for byte.
+ */
+export function wrapServerState(original: string, context: StateContext, seal: Hmac): string {
+  return `P.${seal(sealed(original, context))}.${original}`;
+}
+
+/** Returns the server's own state; `undefined` if the gateway did not wrap it for this principal and request. */
+export function unwrapServerState(text: string, context: StateContext, seal: Hmac): string | undefined {
+  const [, mac, original] = /^P\.([^.]*)\.(.*)$/s.exec(text) ?? [];
+  if (mac === undefined || original === undefined) return undefined;
+  return isSameSeal(mac, seal(sealed(original, context))) ? original : undefined;
+}
+
+/** The request without what differs each time that the client sends it. */
+export function requestDigest({ method, bytes, params }: RelayedRequest): string {
+  return `${method} ${params === undefined ? '' : canonicalObject(bytes, params, (name) => !CHANGING.has(name))}`;
+}
+
+const CHANGING: ReadonlySet<string> = new Set(['_meta', 'inputResponses', 'requestState']);
+
+/** Joins the parts unambiguously, whatever they contain. */
+function sealed(payload: string, { principal, request }: StateContext, use = 'input'): string {
+  return JSON.stringify([use, payload, principal, request]);
+}
+
+/** The name of this process in the states of its calls. */
+export function instanceName(run: Hmac): string {
+  return run('instance').slice(0, 22);
 }

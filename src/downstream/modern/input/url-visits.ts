@@ -17,9 +17,8 @@ import { METHODS } from '../../../mcp/methods.js';
 import { EnvelopeRequest } from '../../../mcp/relayed-request.js';
 import type { Hmac } from '../../../mcp/task-id.js';
 import type { Cancel, Clock } from '../../../timing/clock.js';
-import { refusedInput, requiredCapabilities } from '../../input-capability.js';
-import { inputRequestMembers } from '../../lifted-request.js';
-import { type StateContext, sealVisit, type VisitState } from './input-state.js';
+import { inputRequestMembers, refusedInput, requiredCapabilities } from '../../input-requests.js';
+import { type StateContext, sealVisit, type VisitState } from './input-rounds.js';
 import { lackingCapability } from './missing-capability.js';
 
 /** The most times that one request asks its client for visits, or to come back later. */

@@ -1,6 +1,6 @@
 import { type OnInternalError, withErrorBoundary } from '../../../errors/error-boundary.js';
 import type { GatewaySession } from '../../port.js';
-import type { SubjectSource, Subscriber } from './listen-topic.js';
+import type { SubjectSource, Subscriber } from './listen.js';
 
 interface Subscription {
   readonly subscribers: Set<Subscriber>;

@@ -1,7 +1,7 @@
 import { type OnInternalError, withErrorBoundary } from '../../../errors/error-boundary.js';
 import { METHODS } from '../../../mcp/methods.js';
 import type { DownstreamClient, GatewaySession } from '../../port.js';
-import type { SubjectSource, Subscriber } from './listen-topic.js';
+import type { SubjectSource, Subscriber } from './listen.js';
 import { UriExchange } from './uri-exchange.js';
 
 interface Subscription {
