@@ -16,7 +16,7 @@ const WARM_UP_MS = 500;
 const LOST_AFTER_MS = 20_000;
 /** The times and the memory of shorter floods are those of their beginning, and are not judged. */
 const JUDGED_FROM_MS = 1_500;
-const AIMS = { p50: 1, p99: 8, anyMoment: 8, peakMiB: 128 };
+const AIMS = { p50: 1, p99: 25, peakMiB: 384 };
 /** A time beyond the aim, but within so many times that of quiet calls, may come from the machine: it is not judged. */
 const NOISE = 4;
 const KIB_PER_MIB = 1024;
@@ -82,7 +82,6 @@ async function run({ rounds, windowMs, every, only, seed, folder }) {
       ...[
         aim('p50', `p50 ≤ ${AIMS.p50} ms beside each flood`, rows, quietOf),
         aim('p99', `p99 ≤ ${AIMS.p99} ms beside each flood`, rows, quietOf),
-        aim('anyMoment', `p99 ≤ ${AIMS.anyMoment} ms at any moment of each flood`, rows, quietOf),
         aim('peakMiB', `≤ ${AIMS.peakMiB} MiB resident, at most`, rows, () => 0),
       ].map((target) => (windowMs < JUDGED_FROM_MS ? { ...target, isMet: undefined } : target)),
       {
@@ -196,9 +195,7 @@ function summary({ kind, flooders, rounds }) {
 }
 
 function cells({ kind, flooders, calls, wrong, p50, p99, anyMoment: moment, longest, peakMiB, messages }) {
-  const missed = Object.entries({ p50, p99, anyMoment: moment, peakMiB }).filter(
-    ([measure, value]) => value > AIMS[measure],
-  );
+  const missed = Object.entries({ p50, p99, peakMiB }).filter(([measure, value]) => value > AIMS[measure]);
   const times = [p50, p99, moment].map((ms) => ms.toFixed(2)).concat(longest.toFixed(0));
   const isMet = missed.length + wrong === 0;
   const counts = [String(wrong), peakMiB.toFixed(0), String(messages)];

@@ -29,7 +29,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   'observe/events': ['json', 'supervision'],
   // Bytes.
   io: ['json', 'jsonrpc', 'timing'],
-  'io/streams': ['io', 'json', 'jsonrpc', 'node'],
+  'io/streams': ['io', 'json', 'jsonrpc', 'timing', 'node'],
   // The clients before us.
   downstream: [...TEXT, 'timing', 'errors', 'io', 'upstream'],
   'downstream/legacy': [...BASE, 'io', 'downstream', 'upstream'],
@@ -64,7 +64,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   supervision: ['timing'],
   files: ['json', 'timing', 'errors', 'node', 'npm:chokidar'],
   process: ['json', 'timing', 'errors', 'state', 'supervision', 'node', 'npm:cross-spawn', 'npm:execa'],
-  observe: ['json', 'timing', 'errors', 'observe/events', 'node', 'npm:pino'],
+  observe: ['json', 'timing', 'io', 'errors', 'observe/events', 'node', 'npm:pino'],
   'config/schema': [...CONFIG, 'json', 'npm:zod'],
   'config/file': [...CONFIG, 'json', 'errors', 'files', 'supervision', 'node', 'npm:yaml', 'npm:zod'],
   'config/resolve': [...CONFIG, 'json', 'files', 'supervision', 'gateway/dispatch', 'node', 'npm:semver'],

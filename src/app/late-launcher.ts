@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { WorkBudget } from '../io/work-budget.js';
+import { FloodQueue } from '../io/streams/flood-bound.js';
 import type { Logger } from '../observe/logger.js';
 import type { Launcher } from '../supervision/launcher.js';
 import { timed } from '../timing/work-time.js';
@@ -44,7 +44,7 @@ export class LateLauncher implements Launcher {
       ...platform,
       ...processes,
       ...{ dialect, logger, environment, hasManyConnections, onInternalError },
-      workBudget: new WorkBudget(platform.clock, setImmediate),
+      floods: new FloodQueue(platform.clock),
     });
     this.#launcher = new BackendLauncher({ dialer, targets, logger, onInternalError });
   }

@@ -1,6 +1,5 @@
-import { RawOutput, type TakenLine, type TakenLines } from './raw-output.js';
+import type { ByteReader } from '../io/byte-reader.js';
 import type { Redact } from './redact.js';
-import { type StrayLine, StrayLines } from './stray-lines.js';
 
 const MAX_BYTES = 64 * 1024;
 const MAX_LINE_CHARACTERS = 8 * 1024;
@@ -12,6 +11,8 @@ const REDACTED_LINE = '[a long line that is full of secrets]';
 /** A server that writes more is looping, and must not slow down the others. */
 const MAX_LINES = 1_000;
 const PERIOD_MS = 1_000;
+/** A line of stdout that is no message is kept up to this length, because there may be very many of them. */
+const MAX_STRAY_BYTES = 1024;
 
 export interface ChildLogOptions {
   readonly redact: Redact;
@@ -27,16 +28,15 @@ export interface ChildLogOptions {
  * The last lines that one server wrote to stderr, and the lines on its stdout that were not messages.
  *
  * Secrets are removed before a line is stored. Long lines are cut, and the oldest lines are dropped when there are too
- * many. Of what a server writes to stderr, the last 64 KiB wait unsplit until somebody looks, and so do the last 1,000
- * lines of stdout. At most 1,000 lines in a second are taken; one line reports how much was dropped.
+ * many. The last 1,000 lines wait as bytes until somebody looks, so that a server that writes without end costs little. At
+ * most 1,000 lines in a second are decoded; one line reports how much was dropped.
  */
 export class ChildLog {
   readonly #redact: Redact;
   readonly #now: () => number;
   readonly #onLine: (line: string) => void;
   readonly #isFollowed: () => boolean;
-  readonly #raw = new RawOutput();
-  readonly #stray = new StrayLines();
+  readonly #waiting = new WaitingLines();
   readonly #lines: string[] = [];
   readonly #decoder = new TextDecoder();
   /** Where the lines of the latest attempt to run the server begin, and those of the attempt before it. */
@@ -55,17 +55,15 @@ export class ChildLog {
     this.#isFollowed = isFollowed;
   }
 
+  readonly #stderr = new LineSplitter((line) => {
+    this.#waiting.add({ bytes: line.slice(0, MAX_READ_BYTES), byteLength: line.length });
+    this.#follow();
+  });
+
   /** Receives the bytes of stderr. */
-  readonly stderr = {
-    log: this,
-    get freeSpace(): Uint8Array {
-      return this.log.#raw.freeSpace;
-    },
-    filled(byteLength: number): void {
-      this.log.#raw.filled(byteLength);
-      if (this.log.#isFollowed()) this.log.#read(this.log.#room);
-    },
-  };
+  get stderr(): ByteReader {
+    return this.#stderr;
+  }
 
   /** Oldest first. */
   get lines(): readonly string[] {
@@ -101,24 +99,29 @@ export class ChildLog {
 
   /** Adds a whole line that does not come from the server's output. */
   add(line: string): void {
-    this.#read(this.#room);
+    this.#read(this.#capacity);
     this.#addCut(line, line.length >= MAX_READ_BYTES);
   }
 
   /** Adds a line of stdout that is no message. */
   addJunk(bytes: Uint8Array, reason: string): void {
-    this.#stray.add(bytes, reason, this.#raw.receivedBytes);
-    if (this.#isFollowed()) this.#read(this.#room);
+    this.#waiting.add({ bytes: bytes.slice(0, MAX_STRAY_BYTES), byteLength: bytes.length, reason });
+    this.#follow();
   }
 
   /** The stream has ended; an unfinished line counts as a line. */
   end(): void {
-    this.#take(this.#raw.takeAll(MAX_LINES), MAX_LINES);
+    this.#stderr.end();
+    this.#read(MAX_LINES);
     this.#reportDropped();
   }
 
-  /** How many lines may be taken now. */
-  get #room(): number {
+  #follow(): void {
+    if (this.#isFollowed()) this.#read(this.#capacity);
+  }
+
+  /** How many lines may be decoded now. */
+  get #capacity(): number {
     const now = this.#now();
     if (now - this.#periodStart >= PERIOD_MS) {
       this.#periodStart = now;
@@ -127,24 +130,18 @@ export class ChildLog {
     return MAX_LINES - this.#linesInPeriod;
   }
 
-  /** Splits what came from stderr into lines, and takes the last `max` lines of both streams. */
+  /** Decodes the last `max` of the waiting lines, and drops those before. */
   #read(max: number): void {
-    if (max > 0) this.#take(this.#raw.take(max), max);
-  }
-
-  #take(raw: TakenLines, max: number): void {
-    const stray = this.#stray.take();
-    const all = inOrder(raw.lines, stray.lines);
-    const tooMany = all.splice(0, Math.max(0, all.length - max));
-    const lostBytes = tooMany.reduce((sum, line) => sum + lengthOf(line), raw.lostBytes + stray.lostBytes);
+    if (max <= 0) return;
+    const { lines, lostBytes } = this.#waiting.take(max);
     if (lostBytes > 0) this.#drop(lostBytes);
-    if (all.length === 0) return;
-    this.#linesInPeriod = Math.min(MAX_LINES, this.#linesInPeriod + all.length);
+    if (lines.length === 0) return;
+    this.#linesInPeriod = Math.min(MAX_LINES, this.#linesInPeriod + lines.length);
     this.#reportDropped();
-    for (const line of all) {
-      const text = this.#decoder.decode(line.bytes.subarray(0, MAX_READ_BYTES));
-      if ('reason' in line) this.#addCut(`stdout (${line.reason}): ${text}`, false);
-      else this.#addCut(text, line.bytes.length >= MAX_READ_BYTES);
+    for (const { bytes, reason } of lines) {
+      const text = this.#decoder.decode(bytes);
+      if (reason === undefined) this.#addCut(text, bytes.length >= MAX_READ_BYTES);
+      else this.#addCut(`stdout (${reason}): ${text}`, false);
     }
   }
 
@@ -178,20 +175,101 @@ export class ChildLog {
   }
 }
 
-/** The lines of both streams as they came. */
-function inOrder(raw: readonly TakenLine[], stray: readonly StrayLine[]): (TakenLine | StrayLine)[] {
-  const all: (TakenLine | StrayLine)[] = [];
-  let next = 0;
-  for (const line of stray) {
-    for (let before = raw[next]; before !== undefined && before.position <= line.position; before = raw[next]) {
-      all.push(before);
-      next += 1;
-    }
-    all.push(line);
-  }
-  return all.concat(raw.slice(next));
+/** A line before it is decoded. */
+interface WaitingLine {
+  readonly bytes: Uint8Array;
+  /** Length of the whole line, of which `bytes` may be the beginning. */
+  readonly byteLength: number;
+  /** Why a line of stdout is no message; `undefined` for a line of stderr. */
+  readonly reason?: string;
 }
 
-function lengthOf(line: TakenLine | StrayLine): number {
-  return 'byteLength' in line ? line.byteLength : line.bytes.length;
+/** The last lines that wait until somebody looks, at most 1,000 lines and 64 KiB. */
+class WaitingLines {
+  readonly #lines: WaitingLine[] = [];
+  /** Index of the oldest line. The lines before are removed together, because each removal moves all others. */
+  #first = 0;
+  #keptBytes = 0;
+  #lostBytes = 0;
+
+  add(line: WaitingLine): void {
+    this.#lines.push(line);
+    this.#keptBytes += line.bytes.length;
+    while (this.#lines.length - this.#first > MAX_LINES || this.#keptBytes > MAX_BYTES) this.#dropOldest();
+  }
+
+  /** Takes the last `max` lines, oldest first. `lostBytes` is the length of the older lines, which are dropped. */
+  take(max: number): { readonly lines: readonly WaitingLine[]; readonly lostBytes: number } {
+    while (this.#lines.length - this.#first > max) this.#dropOldest();
+    const taken = { lines: this.#lines.slice(this.#first), lostBytes: this.#lostBytes };
+    this.#lines.length = 0;
+    this.#first = 0;
+    this.#keptBytes = 0;
+    this.#lostBytes = 0;
+    return taken;
+  }
+
+  #dropOldest(): void {
+    const line = this.#lines[this.#first];
+    this.#keptBytes -= line?.bytes.length ?? 0;
+    this.#lostBytes += line?.byteLength ?? 0;
+    this.#first += 1;
+    if (this.#first < MAX_LINES) return;
+    this.#lines.splice(0, this.#first);
+    this.#first = 0;
+  }
+}
+
+/** Cuts a stream into lines that are not blank. Of a line over 64 KiB, the rest is skipped. */
+class LineSplitter implements ByteReader {
+  readonly #onLine: (line: Uint8Array) => void;
+  /** Allocated for the first read. */
+  #memory: Uint8Array | undefined;
+  /** Bytes of the unfinished line, at the beginning of the memory. */
+  #length = 0;
+  #skipsLine = false;
+
+  constructor(onLine: (line: Uint8Array) => void) {
+    this.#onLine = onLine;
+  }
+
+  get freeSpace(): Uint8Array {
+    this.#memory ??= new Uint8Array(MAX_BYTES);
+    return this.#memory.subarray(this.#length);
+  }
+
+  filled(byteLength: number): void {
+    const memory = this.#memory ?? NOTHING;
+    const end = this.#length + byteLength;
+    let start = 0;
+    for (let at = memory.indexOf(NEWLINE, this.#length); at >= 0 && at < end; at = memory.indexOf(NEWLINE, start)) {
+      this.#line(memory.subarray(start, at));
+      start = at + 1;
+    }
+    memory.copyWithin(0, start, end);
+    this.#length = end - start;
+    if (this.#length < memory.length) return;
+    this.#line(memory);
+    this.#skipsLine = true;
+    this.#length = 0;
+  }
+
+  /** The stream has ended. May be called twice. */
+  end(): void {
+    this.#line((this.#memory ?? NOTHING).subarray(0, this.#length));
+    this.#length = 0;
+  }
+
+  #line(line: Uint8Array): void {
+    const isRest = this.#skipsLine;
+    this.#skipsLine = false;
+    if (!isRest && line.length > 0 && line.some(isVisible)) this.#onLine(line);
+  }
+}
+
+const NOTHING = new Uint8Array(0);
+const NEWLINE = 0x0a;
+
+function isVisible(byte: number): boolean {
+  return byte !== 0x20 && byte !== 0x09 && byte !== 0x0d;
 }

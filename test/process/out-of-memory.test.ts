@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { createPlatform } from '../../src/app/platform.js';
-import { WorkBudget } from '../../src/io/work-budget.js';
+import { FloodQueue } from '../../src/io/streams/flood-bound.js';
 import type { ControlGroup } from '../../src/process/control-group.js';
 import type { ChildSpec } from '../../src/supervision/child-spec.js';
 import { legacyDialect } from '../../src/upstream/legacy/legacy-dialect.js';
@@ -32,7 +32,7 @@ async function connect(listener: Partial<UpstreamListener>) {
   const dialer = new StdioDialer({
     ...platform,
     dialect: legacyDialect,
-    workBudget: new WorkBudget(platform.clock, setImmediate),
+    floods: new FloodQueue(platform.clock),
     orphanGuard: { announce: () => '0'.repeat(32), add: () => {}, remove: () => {}, release: () => {} },
     controlGroups: { open: async () => group as unknown as ControlGroup },
     headStart: undefined,

@@ -5,7 +5,7 @@ import type { ByteReader } from '../../io/byte-reader.js';
 import { type DroppedLineSink, LineDecoder } from '../../io/line-decoder.js';
 import type { Backpressure } from '../../io/streams/backpressure.js';
 import { FairWriter } from '../../io/streams/fair-writer.js';
-import { TurnReader } from '../../io/streams/turn-reader.js';
+import { clientPace, TurnReader } from '../../io/streams/turn-reader.js';
 import type { EvictionReason, UnfinishedLines } from '../../io/unfinished-lines.js';
 import type { MessageSink } from '../../jsonrpc/message.js';
 import { type MessageEnds, readMessageEnds } from '../../jsonrpc/message-ends.js';
@@ -135,7 +135,7 @@ export function openStdioTransport(options: StdioTransportOptions): StdioTranspo
   });
   const { clock, nextTurn } = options;
   const reader = timedReader(decoder, options, 'client', undefined);
-  const turns = nextTurn && new TurnReader(reader, { stream: () => input, clock, nextTurn });
+  const turns = nextTurn && new TurnReader(reader, { stream: () => input, clock, pace: clientPace(nextTurn) });
   const input = options.read(turns ?? reader);
   const flow = turns ?? input;
   input.once('end', inputEnded);

@@ -1,7 +1,7 @@
 import type { OnInternalError } from '../../errors/error-boundary.js';
 import type { LineDecoderOptions } from '../../io/line-decoder.js';
+import type { FloodBound } from '../../io/streams/flood-bound.js';
 import type { EvictionReason } from '../../io/unfinished-lines.js';
-import type { WorkAccount } from '../../io/work-budget.js';
 import type { SplicedMessage } from '../../json/splice.js';
 import type { TrackedSink } from '../../jsonrpc/message.js';
 import type { NotificationEnvelope, Rejection, ScanEnvelope } from '../../mcp/envelope.js';
@@ -33,8 +33,8 @@ export interface BridgeOptions extends Pick<LineDecoderOptions, 'unfinishedLines
   readonly maxFrameBytes: number;
   /** Requests fail as `overloaded` while more bytes than this wait for the server to read them. */
   readonly maxUnwrittenBytes: number;
-  /** Is charged for output that answers nothing. */
-  readonly work?: Pick<WorkAccount, 'charge' | 'pausedMs'>;
+  /** Tells how long the server was not read because it floods the gateway. */
+  readonly flood?: Pick<FloodBound, 'pausedMs'>;
   readonly tap?: MessageTap;
 }
 

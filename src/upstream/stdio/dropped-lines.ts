@@ -3,14 +3,12 @@ import type { OversizedLine } from '../../io/skipped-line.js';
 import type { EvictionReason } from '../../io/unfinished-lines.js';
 import type { HealthMonitor } from '../health/health-monitor.js';
 import type { DropCounters, RequestFailure } from '../port.js';
-import type { FloodMeter } from './flood-meter.js';
 import type { OutgoingRequests } from './outgoing-requests.js';
 
 export interface DroppedLinesOptions {
   readonly counters: DropCounters;
   readonly outgoing: OutgoingRequests;
   readonly health: HealthMonitor;
-  readonly meter: Pick<FloodMeter, 'line'>;
   /** Receives the beginning of each dropped line, for the log of the server. */
   readonly log: (head: Uint8Array, reason: 'too-large' | 'not-json' | EvictionReason) => void;
   /** Whether Trunkline reads nothing from the server at the moment. */
@@ -41,8 +39,7 @@ export class DroppedLines implements DroppedLineSink {
   }
 
   oversized(line: OversizedLine): void {
-    const { counters, outgoing, health, meter, log } = this.#options;
-    meter.line(line.byteLength, false);
+    const { counters, outgoing, health, log } = this.#options;
     if (line.isText) return;
     if (line.evicted !== undefined) {
       // It is counted already, but perhaps only its end shows the id.

@@ -1,7 +1,7 @@
 import { reportInternalError, withErrorBoundary } from '../../errors/error-boundary.js';
 import type { ByteReader } from '../../io/byte-reader.js';
 import { LineDecoder, type LineSink } from '../../io/line-decoder.js';
-import { EXEMPT_BYTES } from '../../io/unfinished-lines.js';
+import type { FloodBound } from '../../io/streams/flood-bound.js';
 import { Digits } from '../../json/digits.js';
 import { isObject, OPEN_BRACE, OPEN_BRACKET } from '../../json/json-text.js';
 import type { Edit, SplicedMessage } from '../../json/splice.js';
@@ -30,7 +30,6 @@ import {
 } from '../port.js';
 import type { BridgeEvents, BridgeOptions, MessageTap } from './bridge-options.js';
 import { DroppedLines } from './dropped-lines.js';
-import { FloodMeter } from './flood-meter.js';
 import { IncomingRequests } from './incoming-requests.js';
 import { OutgoingRequests, type PendingRequest } from './outgoing-requests.js';
 
@@ -54,9 +53,10 @@ export class StdioBridge implements Channel, ByteReader, LineSink {
   readonly #health: HealthMonitor;
   readonly #clock: Clock;
   readonly #tap: MessageTap | undefined;
-  readonly #meter: FloodMeter;
+  readonly #flood: Pick<FloodBound, 'pausedMs'> | undefined;
   /** When the bytes arrived that are being scanned. The clock is read once for all of them. */
   #readAt = 0;
+  #isUseful = false;
   /** Bytes in these that are no message, from a server that logs to stdout. */
   #strayBytes = 0;
   #closed: CloseReason | undefined;
@@ -67,7 +67,7 @@ export class StdioBridge implements Channel, ByteReader, LineSink {
     this.#scan = scan;
     this.#output = output;
     this.#tap = options.tap;
-    this.#meter = new FloodMeter(clock, options.work);
+    this.#flood = options.flood;
     this.#clock = clock;
     this.#events = events;
     this.#receiver = events;
@@ -93,7 +93,6 @@ export class StdioBridge implements Channel, ByteReader, LineSink {
       counters: this.counters,
       outgoing: this.#outgoing,
       health: this.#health,
-      meter: this.#meter,
       log: (head, reason) => withErrorBoundary(() => events.junk(head, reason), events.fault),
       isPaused,
     });
@@ -123,7 +122,7 @@ export class StdioBridge implements Channel, ByteReader, LineSink {
   }
 
   get pausedMs(): number {
-    return this.#meter.pausedMs;
+    return this.#flood?.pausedMs ?? 0;
   }
 
   get freeSpace(): Uint8Array {
@@ -134,24 +133,22 @@ export class StdioBridge implements Channel, ByteReader, LineSink {
     this.#decoder.whenMoved(listener);
   }
 
+  /** Whether the bytes that came last answered a request, or are the middle of an answer that a request waits for. */
+  get wasUseful(): boolean {
+    return this.#isUseful;
+  }
+
   /** Takes bytes of the server's stdout, cut anywhere. Ignores them once the bridge is closed. */
   filled(byteLength: number): void {
-    if (this.#closed !== undefined) {
-      this.#meter.ignored(byteLength);
-      return;
-    }
+    this.#isUseful = false;
+    if (this.#closed !== undefined) return;
     this.#readAt = this.#clock.now();
     this.#strayBytes = 0;
     this.#decoder.filled(byteLength);
     this.counters.blank = this.#decoder.blankLines;
     this.#health.exceeded(this.#decoder.excessBytes);
     if (this.#strayBytes > 0) this.#health.strayOutput(this.#strayBytes);
-    const { unfinishedBytes, skippedBytes } = this.#decoder;
-    // A line that was dropped answers nothing, nor does one that no request waits for.
-    const isUnawaited = unfinishedBytes > EXEMPT_BYTES && this.#outgoing.size === 0;
-    const uselessBytes = isUnawaited ? unfinishedBytes : skippedBytes;
-    if (uselessBytes > 0) this.#meter.unfinished(Math.min(byteLength, uselessBytes), isUnawaited);
-    this.#meter.read(byteLength, this.#decoder.blankBytes, this.#readAt);
+    if (this.#outgoing.size > 0 && this.#decoder.unfinishedBytes >= byteLength) this.#isUseful = true;
   }
 
   /** Sends a client's request under an id of the bridge's own. */
@@ -207,7 +204,7 @@ export class StdioBridge implements Channel, ByteReader, LineSink {
     // Inline: a closure for each message costs more than the check.
     try {
       if (this.#tap?.isOn()) this.#tap.relayed('from-server', { bytes, span: { start, end }, edits: [] });
-      this.#meter.line(end - start, this.#take(this.#scan(bytes, start, end)));
+      if (this.#take(this.#scan(bytes, start, end))) this.#isUseful = true;
     } catch (error) {
       reportInternalError(error, this.#events.fault);
     }
@@ -239,7 +236,6 @@ export class StdioBridge implements Channel, ByteReader, LineSink {
         this.#notification(message);
         return false;
       case 'request':
-        this.#meter.relayed(message.span.end - message.span.start);
         this.#receiver.request(this.#incoming.add(message));
         return false;
       case 'rejected':
@@ -257,7 +253,6 @@ export class StdioBridge implements Channel, ByteReader, LineSink {
     if (notification.method === METHODS.cancelled && requestId !== undefined) {
       this.#incoming.cancelled(notification.bytes, requestId);
     }
-    this.#meter.relayed(notification.span.end - notification.span.start);
     this.#receiver.notification(notification);
   }
 

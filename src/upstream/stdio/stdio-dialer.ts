@@ -1,10 +1,11 @@
 import type { OnInternalError } from '../../errors/error-boundary.js';
 import type { Direction, MessageFeed } from '../../io/message-feed.js';
 import type { Backpressure } from '../../io/streams/backpressure.js';
+import { FloodBound, type FloodQueue } from '../../io/streams/flood-bound.js';
 import { LineWriter } from '../../io/streams/line-writer.js';
 import { readInto } from '../../io/streams/read-into.js';
+import { TurnReader } from '../../io/streams/turn-reader.js';
 import { watchReader } from '../../io/streams/watch-reader.js';
-import type { WorkAccount, WorkBudget } from '../../io/work-budget.js';
 import type { Logger } from '../../observe/logger.js';
 import { createComputingProbe } from '../../process/computing-probe.js';
 import { environmentOf } from '../../process/environment.js';
@@ -27,17 +28,15 @@ import type {
 } from '../port.js';
 import type { BridgeEvents, BridgeOptions } from './bridge-options.js';
 import { ClosedPipes } from './closed-pipes.js';
-import { MeteredReader, PacedReader } from './flood-meter.js';
 import type { HeadStart } from './head-start.js';
 import { LaunchedFamily, type LaunchedFamilyOptions } from './launched-family.js';
 import { StdioBridge } from './stdio-bridge.js';
-import { YieldingReader } from './yielding-reader.js';
 
 export interface StdioDialerOptions
   extends Required<Pick<BridgeOptions, 'clock' | 'scan' | 'unfinishedLines' | 'bufferPool'>>,
     LaunchedFamilyOptions {
-  /** Limits the time for output that answers nothing. */
-  readonly workBudget: WorkBudget;
+  /** The turns of the servers whose output answers nothing. */
+  readonly floods: FloodQueue;
   /** The protocol era that the servers speak. */
   readonly dialect: Dialect;
   readonly backpressure: Backpressure;
@@ -134,7 +133,7 @@ export class StdioDialer implements Dialer {
       },
       onExit: (exit) => {
         hasExited = true;
-        work.close();
+        drain();
         closedPipes.end();
         const because = family.outOfMemory(exit);
         this.#readLastOutput(child, bridge, because);
@@ -145,7 +144,7 @@ export class StdioDialer implements Dialer {
     family.started(spawned);
     const { pid } = spawned;
     const unwatch = pid === undefined ? () => {} : resources.add({ pid, limits, onExceeded: giveUp });
-    const { child, bridge, work } = this.#join(spawned, target, listener, {
+    const { child, bridge, flood, drain } = this.#join(spawned, target, listener, {
       silent: () => livenessProbe.start(),
       violated: giveUp,
       pipeClosed: (pipe) => closedPipes.closed(pipe),
@@ -169,7 +168,7 @@ export class StdioDialer implements Dialer {
           : this.#open(bridge, target, listener).then((outcome) => {
               opened = outcome.kind === 'open' ? outcome.connection : undefined;
               // The status knows of pauses only from an open connection.
-              if (opened === undefined && work.pausedMs >= NOTABLE_PAUSE_MS) log.add(describeFlood(work.pausedMs));
+              if (opened === undefined && flood.pausedMs >= NOTABLE_PAUSE_MS) log.add(describeFlood(flood.pausedMs));
               return outcome;
             }),
       end: async (ladder) => {
@@ -191,25 +190,19 @@ export class StdioDialer implements Dialer {
       pipeClosed,
       ...health
     }: Pick<BridgeEvents, 'silent' | 'violated'> & { pipeClosed(pipe: 'stdin' | 'stdout'): void },
-  ): { readonly child: SpawnedChild; readonly bridge: StdioBridge; readonly work: WorkAccount } {
+  ): {
+    readonly child: SpawnedChild;
+    readonly bridge: StdioBridge;
+    readonly flood: FloodBound;
+    /** Reads what is left in the pipes without pauses. */
+    readonly drain: () => void;
+  } {
     const { clock, scan, unfinishedLines, bufferPool } = this.#options;
     const { backpressure, messages, hasManyConnections, onInternalError } = this.#options;
     const connection = { number: messages.nextConnection(), server: spec.key, generation };
     const stdin = spawned.isStdinPlain === true ? spawned.stdin : watchReader(spawned.stdin);
     stdin.on('error', () => pipeClosed('stdin'));
-    const work = this.#options.workBudget.account({
-      pause: () => {
-        stdoutHold.pause();
-        stderr.pause();
-      },
-      resume: () => {
-        yielding.proceed();
-        if (work.isWaiting) return;
-        stdoutHold.resume();
-        stderr.resume();
-      },
-      endless: () => health.violated(ENDLESS),
-    });
+    const flood = new FloodBound(this.#options.floods, () => health.violated(ENDLESS));
     const bridge = new StdioBridge({
       clock,
       scan,
@@ -220,7 +213,7 @@ export class StdioDialer implements Dialer {
       unfinishedLines,
       isPaused: () => stdout.isPaused(),
       bufferPool,
-      work,
+      flood,
       tap: {
         isOn: () => messages.isObserved,
         relayed: (direction, message) => messages.passed(DIRECTIONS[direction], message, connection),
@@ -233,19 +226,24 @@ export class StdioDialer implements Dialer {
         junk: (line, reason) => log.addJunk(line, reason),
       },
     });
-    const yielding = new YieldingReader(bridge, work);
-    const stdout = readInto(
-      spawned.stdout,
-      timedReader(new PacedReader(yielding, work), this.#options, 'output', spec.key),
-    );
+    const turns = new TurnReader(bridge, {
+      stream: () => stdoutHold,
+      clock,
+      pace: flood.pace(() => bridge.wasUseful),
+    });
+    const stdout = readInto(spawned.stdout, timedReader(turns, this.#options, 'output', spec.key));
     stdout.on('error', () => pipeClosed('stdout'));
     stdout.once('end', () => pipeClosed('stdout'));
     const stdoutHold = backpressure.add(stdout, spec.key);
-    const metered = new PacedReader(new MeteredReader(log.stderr, work, clock), work);
-    const stderr = readInto(spawned.stderr, timedReader(metered, this.#options, 'stderr', spec.key));
+    const logTurns = new TurnReader(log.stderr, { stream: () => stderr, clock, pace: flood.pace(() => false) });
+    const stderr = readInto(spawned.stderr, timedReader(logTurns, this.#options, 'stderr', spec.key));
     stderr.on('error', () => {});
     stderr.once('close', () => log.end());
-    return { child: { ...spawned, stdin, stdout, stderr }, bridge, work };
+    const drain = () => {
+      turns.drain();
+      logTurns.drain();
+    };
+    return { child: { ...spawned, stdin, stdout, stderr }, bridge, flood, drain };
   }
 
   async #open(bridge: StdioBridge, target: DialTarget, listener: UpstreamListener): Promise<DialOutcome> {

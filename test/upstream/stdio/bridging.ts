@@ -37,15 +37,12 @@ export function bridging({
   /** What the bridge reports of the server's health. */
   const health: string[] = [];
   const tapped: [direction: string, line: string][] = [];
-  /** What was charged for output that answers nothing, in milliseconds. */
-  const charges: number[] = [];
   const bridge: StdioBridge = new StdioBridge({
     clock,
     scan,
     output,
     maxFrameBytes,
     maxUnwrittenBytes,
-    work: { charge: (ms) => charges.push(ms), pausedMs: 0 },
     unfinishedLines,
     isPaused,
     tap: {
@@ -67,7 +64,7 @@ export function bridging({
   const say = (...messages: (Message | string)[]) => {
     for (const message of messages) copyInto(bridge, lineOf(message));
   };
-  return { bridge, charges, clock, output, tapped, requests, notifications, junk, health, say };
+  return { bridge, clock, output, tapped, requests, notifications, junk, health, say };
 }
 
 /** A request handler that remembers, and says how often it was settled. */

@@ -573,115 +573,48 @@ describe('the tap of a bridge', () => {
 
 const MIB_OF_TEXT = 1024 * 1024;
 
-describe('the work that output causes', () => {
+describe('output', () => {
   const NOTIFICATION = '{"jsonrpc":"2.0","method":"a"}\n';
 
   it.each([
     ['blank lines', '\n\n\r\n'],
-    ['white space', '      '],
     ['a line that is no message', 'hello\n'],
     ['a notification', NOTIFICATION],
     ['a request', '{"jsonrpc":"2.0","id":1,"method":"ping"}\n'],
     ['an answer that nobody waits for', '{"jsonrpc":"2.0","id":99,"result":{}}\n'],
     ['progress', '{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1,"progress":1}}\n'],
-  ])('is charged if it answers nothing: %s', (_, text) => {
-    const { bridge, charges } = bridging();
+    ['an unfinished line', `{"x":"${'y'.repeat(4_000)}`],
+  ])('is not useful if it answers nothing: %s', (_, text) => {
+    const { bridge } = bridging();
     copyInto(bridge, bytesOf(text));
-    expect(charges).toHaveLength(1);
-    expect(charges[0]).toBeGreaterThan(0);
+    expect(bridge.wasUseful).toBe(false);
   });
 
-  it('is not charged for answers, however many come at once', () => {
-    const { bridge, charges } = bridging();
-    const sent = Array.from({ length: 50 }, () => sendCall(bridge));
-    copyInto(
-      bridge,
-      bytesOf(
-        sent
-          .map((_, index) => JSON.stringify(answerTo(index + 1)))
-          .join('\n')
-          .concat('\n'),
-      ),
-    );
-    expect(sent.every(({ listener }) => listener.told.length === 1)).toBe(true);
-    expect(charges).toEqual([]);
+  it('is useful if it has an answer, also a late one, but the same answer again is not', () => {
+    const { bridge } = bridging();
+    sendCall(bridge).sent?.cancel();
+    const answer = bytesOf(`${NOTIFICATION}${JSON.stringify(answerTo(1))}\n${NOTIFICATION}`);
+    copyInto(bridge, answer);
+    expect(bridge.wasUseful).toBe(true);
+    copyInto(bridge, answer);
+    expect(bridge.wasUseful).toBe(false);
   });
 
-  const endless = (bytes: number) => Buffer.from('{"jsonrpc":"2.0","method":"x","params":"'.padEnd(bytes, 'x'));
-
-  it('is charged for an unfinished line as it comes, unless a request waits, and not again at its end', () => {
-    const MIB = 1024 * 1024;
-    const whole = bridging({ maxFrameBytes: 8 * MIB });
-    copyInto(whole.bridge, Buffer.concat([endless(4 * MIB), Buffer.from('"}\n')]));
-    const { bridge, charges, notifications } = bridging({ maxFrameBytes: 8 * MIB });
-    const sum = () => charges.reduce((all, ms) => all + ms, 0);
-    copyInto(bridge, endless(60_000));
-    expect(charges).toEqual([]);
-    copyInto(bridge, endless(4 * MIB - 60_000).fill('x'));
-    const before = sum();
-    expect(before).toBeGreaterThan(8 * 4);
-    copyInto(bridge, Buffer.from('"}\n'));
-    expect(notifications).toHaveLength(1);
-    // What the last piece costs, and the part that came while the line was small.
-    expect(sum() - before).toBeLessThan(1);
-
-    const waiting = bridging({ maxFrameBytes: 8 * MIB });
-    sendCall(waiting.bridge);
-    copyInto(waiting.bridge, endless(4 * MIB));
-    expect(waiting.charges).toEqual([]);
-  });
-
-  it('is charged for the rest of a dropped line, whoever waits, and large text is dropped at once as no message', () => {
-    const { bridge, charges, junk, health, say } = bridging({ maxFrameBytes: 8 * 1024 * 1024 });
+  it('is useful in the middle of a line while a request waits, unless the line was dropped', () => {
+    const { bridge, junk, health, say } = bridging({ maxFrameBytes: 8 * 1024 * 1024 });
     const { listener } = sendCall(bridge);
-    copyInto(bridge, Buffer.alloc(16 * 1024, 'log '));
-    copyInto(bridge, Buffer.from('x'));
-    expect(junk.map(([line, reason]) => [line.slice(0, 8), reason])).toEqual([['log log ', 'not-json']]);
-    const before = charges.length;
-    copyInto(bridge, Buffer.alloc(MIB_OF_TEXT, 'log '));
-    expect(charges.length).toBeGreaterThan(before);
-    say('', { jsonrpc: '2.0', id: 1, result: {} });
+    copyInto(bridge, bytesOf('{"jsonrpc":"2.0",'));
+    copyInto(bridge, bytesOf('"id":1,"result":{"text":"'));
+    expect(bridge.wasUseful).toBe(true);
+    say('"}}');
     expect(listener.outcomes.map(({ kind }) => kind)).toEqual(['answered']);
+    sendCall(bridge);
+    copyInto(bridge, Buffer.alloc(MIB_OF_TEXT, 'log '));
+    expect(bridge.wasUseful).toBe(false);
+    expect(junk.map(([line, reason]) => [line.slice(0, 8), reason])).toEqual([['log log ', 'not-json']]);
     expect(bridge.counters).toMatchObject({ junk: 1, oversized: 0, evicted: 0 });
     expect(health).toEqual([]);
     copyInto(bridge, Buffer.alloc(16 * MIB_OF_TEXT, 'log '));
     expect(health).toEqual(['it wrote more than 16 MiB that is no message to stdout within a minute']);
-  });
-
-  it('is not charged for a late answer, which the server was asked for', () => {
-    const { bridge, charges } = bridging();
-    sendCall(bridge).sent?.cancel();
-    copyInto(bridge, bytesOf(`${JSON.stringify(answerTo(1))}\n`));
-    expect(charges).toEqual([]);
-    copyInto(bridge, bytesOf(`${JSON.stringify(answerTo(1))}\n`));
-    expect(charges).toHaveLength(1);
-  });
-
-  it('is not charged for the pieces of a line that has not ended, unless they are tiny', () => {
-    const { bridge, charges } = bridging();
-    copyInto(bridge, bytesOf(`{"x":"${'y'.repeat(4_000)}`));
-    expect(charges).toEqual([]);
-    copyInto(bridge, bytesOf('y'));
-    expect(charges).toHaveLength(1);
-  });
-
-  it('is charged in proportion, when a part of it answers a request', () => {
-    const { bridge, charges } = bridging();
-    copyInto(bridge, bytesOf(NOTIFICATION.repeat(20)));
-    sendCall(bridge);
-    copyInto(bridge, bytesOf(`${JSON.stringify(answerTo(1))}\n${NOTIFICATION.repeat(20)}`));
-    sendCall(bridge);
-    copyInto(bridge, bytesOf(`${JSON.stringify(answerTo(2, 'x'.repeat(3_000)))}\n${NOTIFICATION}`));
-    expect(charges).toHaveLength(3);
-    const [all = 0, most = 0, little = 0] = charges;
-    expect(most).toBeLessThan(all);
-    expect(little).toBeLessThan(most / 2);
-  });
-
-  it('is still charged when the bridge is closed, so that a flood ends quietly', () => {
-    const { bridge, charges } = bridging();
-    bridge.close('stopped');
-    copyInto(bridge, bytesOf(NOTIFICATION));
-    expect(charges).toHaveLength(1);
   });
 });
