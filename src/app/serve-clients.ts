@@ -24,7 +24,6 @@ import type { Composition } from './composition.js';
 import type { ConfigPlace } from './config-place.js';
 import { type GlobalOptions, openLog } from './global-options.js';
 import type { StartedServers } from './head-start.js';
-import { careForHeap } from './heap-care.js';
 import { keepInstructions } from './known-instructions.js';
 import { requireView } from './known-view.js';
 import type { LocalClients } from './local-clients.js';
@@ -53,7 +52,6 @@ const NOT_SHARED = 'this client does not share its servers with others';
 
 /** Reads the configuration, starts the servers, and serves until the client leaves or a signal comes. */
 export async function serveClients(settings: GlobalOptions, clientSide: ClientSide): Promise<number> {
-  careForHeap();
   const { logger, secrets } = openLog(settings);
   const { local } = clientSide;
   local?.logTo(logger);
