@@ -51,10 +51,8 @@ export function callTables(results, { rounds, calls }) {
   return [
     `One call at a time, µs; ${rounds} rounds of ${calls} calls:`,
     aloneTable(results),
-    `${IN_FLIGHT} calls in flight, a write for each call, default settings except where a row names a limit; ${rounds} rounds of ${calls * IN_FLIGHT_FACTOR} calls:`,
-    inFlightTable(results, 'callsPerSecondApart', 'cpuApart'),
-    'The same, many calls in one write:',
-    inFlightTable(results, 'callsPerSecond', 'cpuTogether'),
+    `${IN_FLIGHT} calls in flight, a write for each call or many calls in one write; ${rounds} rounds of ${calls * IN_FLIGHT_FACTOR} calls; CPU in µs a call:`,
+    inFlightTable(results),
   ];
 }
 
@@ -73,16 +71,22 @@ function aloneTable(results) {
   return table(['', 'p50', '÷ relay', 'p50 − direct', 'p95', 'p99', '÷ relay', 'CPU', '÷ relay'], rows);
 }
 
-function inFlightTable(results, callsPerSecond, cpu) {
+function inFlightTable(results) {
+  const written = [
+    { callsPerSecond: 'callsPerSecondApart', cpu: 'cpuApart' },
+    { callsPerSecond: 'callsPerSecond', cpu: 'cpuTogether' },
+  ];
   const rows = [...results].map(([name, rounds]) => [
     name,
-    shown(rounds, callsPerSecond),
-    shownRatio(results, name, callsPerSecond, RELAY),
-    shownRatio(results, name, callsPerSecond, DIRECT),
-    shown(rounds, cpu, 1),
-    shownRatio(results, name, cpu, RELAY),
+    ...written.flatMap(({ callsPerSecond, cpu }) => [
+      shown(rounds, callsPerSecond),
+      shownRatio(results, name, callsPerSecond, RELAY),
+      shown(rounds, cpu, 1),
+      shownRatio(results, name, cpu, RELAY),
+    ]),
   ]);
-  return table(['', 'calls/s', '÷ relay', '÷ direct', 'CPU, µs a call', '÷ relay'], rows);
+  const columns = ['calls/s', '÷ relay', 'CPU', '÷ relay'];
+  return table(['', ...columns, ...columns.map((column) => `one write: ${column}`)], rows);
 }
 
 function shown(rounds, measure, digits = 0) {

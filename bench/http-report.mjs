@@ -18,10 +18,8 @@ export function toHttpReport({ machine, sessions, rounds, calls, inFlightCalls, 
   const results = new Map([...callResults].map(([name, ofWay]) => [named(name, sessions), ofWay]));
   return [
     machine,
-    `One call at a time, µs; ${rounds} rounds of ${calls} calls, each on the next session:`,
-    aloneTable(results),
-    `${IN_FLIGHT} calls in flight, ms; ${rounds} rounds of ${inFlightCalls} calls:`,
-    togetherTable(results),
+    `One call at a time, µs, each on the next session; ${IN_FLIGHT} calls in flight, ms; ${rounds} rounds of ${calls} and ${inFlightCalls} calls:`,
+    callTable(results),
     'Memory of the gateway:',
     memoryTable(memory, sessions),
   ].join('\n\n');
@@ -31,26 +29,20 @@ function named(name, sessions) {
   return name === MANY ? `HTTP, ${sessions} sessions` : name;
 }
 
-function aloneTable(results) {
+function callTable(results) {
+  const middle = (ofWay, measure, digits) => median(ofWay.map((ofRound) => ofRound[measure])).toFixed(digits);
   const rows = [...results].map(([name, ofWay]) => [
     name,
-    median(ofWay.map(({ p50 }) => p50)).toFixed(0),
+    middle(ofWay, 'p50', 0),
     shownRatio(results, name, 'p50', FEW),
-    median(ofWay.map(({ p99 }) => p99)).toFixed(0),
+    middle(ofWay, 'p99', 0),
     shownRatio(results, name, 'p99', FEW),
-  ]);
-  return table(['', 'p50', RATIO, 'p99', RATIO], rows);
-}
-
-function togetherTable(results) {
-  const rows = [...results].map(([name, ofWay]) => [
-    name,
-    median(ofWay.map(({ p50Together }) => p50Together)).toFixed(1),
-    median(ofWay.map(({ p99Together }) => p99Together)).toFixed(1),
-    median(ofWay.map(({ callsPerSecond }) => callsPerSecond)).toFixed(0),
+    middle(ofWay, 'p50Together', 1),
+    middle(ofWay, 'p99Together', 1),
+    middle(ofWay, 'callsPerSecond', 0),
     shownRatio(results, name, 'callsPerSecond', FEW),
   ]);
-  return table(['', 'p50', 'p99', 'calls/s', RATIO], rows);
+  return table(['', 'p50', RATIO, 'p99', RATIO, 'in flight: p50', 'p99', 'calls/s', RATIO], rows);
 }
 
 const RATIO = `÷ ${FEW_SESSIONS} sessions`;

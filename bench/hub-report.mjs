@@ -24,25 +24,26 @@ export function startTables(results, { rounds }) {
 }
 
 export function callTables({ alone, apart, together, large }, { rounds, calls }) {
-  const middle = (of, name, what, digits) => median(of.get(name).map((each) => each[what])).toFixed(digits);
-  const row = (of, name, what, digits) => [
-    name,
-    middle(of, name, what, digits),
+  const cells = (of, name, what, digits) => [
+    median(of.get(name).map((each) => each[what])).toFixed(digits),
     shownRatio(of, name, what, RELAY),
-    shownRatio(of, name, what, TWO_RELAYS),
   ];
-  const withCpu = (of, what) => [...of.keys()].map((name) => [...row(of, name, what, 0), middle(of, name, 'cpu', 1)]);
+  const rows = [...alone.keys()].map((name) => [
+    name,
+    ...cells(alone, name, 'p50', 0),
+    ...cells(apart, name, 'callsPerSecond', 0),
+    ...cells(together, name, 'callsPerSecond', 0),
+    ...cells(large, name, 'ms', 1),
+    shownRatio(large, name, 'ms', TWO_RELAYS),
+  ]);
   return [
-    `One call at a time, µs, all processes on one core; ${rounds} rounds of ${calls} calls:`,
-    table(['', 'p50', '÷ relay', '÷ two relays', 'CPU'], withCpu(alone, 'p50')),
-    `64 calls in flight, a write for each call; ${rounds} rounds of ${calls * 4} calls:`,
-    table(['', 'calls/s', '÷ relay', '÷ two relays', 'CPU, µs a call'], withCpu(apart, 'callsPerSecond')),
-    'The same, many calls in one write:',
-    table(['', 'calls/s', '÷ relay', '÷ two relays', 'CPU, µs a call'], withCpu(together, 'callsPerSecond')),
-    `A result of 10 MiB, ms; ${rounds} rounds of 5:`,
+    `One call at a time, µs, all processes on one core; 64 in flight, with a write for each call or many in one; results of 10 MiB, ms; ${rounds} rounds of ${calls}, ${calls * 4} and 5 calls:`,
     table(
-      ['', 'median', '÷ relay', '÷ two relays'],
-      [...large.keys()].map((name) => row(large, name, 'ms', 1)),
+      [
+        ...['', 'p50', '÷ relay', 'calls/s', '÷ relay', 'one write: calls/s', '÷ relay', '10 MiB', '÷ relay'],
+        '÷ two relays',
+      ],
+      rows,
     ),
   ];
 }

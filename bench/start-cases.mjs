@@ -50,12 +50,11 @@ export class StartCases {
       this.#gateway(place, async (client) => {
         const initialize = await client.initialize();
         const { at: list, tools } = await client.list();
-        const listCpu = client.cpuMs;
         if (tools !== count * TOOLS + 1) throw new Error(`${tools} tools are listed of ${count} servers`);
         const call = await client.call('s0__echo');
         // What the servers list is cached when they are ready.
         if (isFirst) await client.untilReady(count);
-        return { initialize, list, listCpu, call };
+        return { initialize, list, call };
       });
     const calling = (at) =>
       this.#gateway(at, async (client) => {

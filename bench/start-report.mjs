@@ -24,8 +24,6 @@ export function startReport(results, rounds) {
   return [
     `Milliseconds from the spawn to the answer, median (smallest–largest) of ${rounds} rounds:`,
     table(['', 'direct', 'Trunkline, first run', 'second run'], comparedRows(results)),
-    'Time that the main thread was at work until the list, ms; other load on the machine lengthens it less:',
-    table(['', 'first run', 'second run'], cpuRows(results)),
     'The first list when a server is missing, ms; and the share of the tools of all servers that become ready:',
     table(['', 'first run', 'share', 'second run', 'share'], partialRows(results)),
     '20 servers with 500 tools each, and five servers that nobody calls, in the first run:',
@@ -42,19 +40,12 @@ function comparedRows({ compared }) {
       ...['direct', 'first', 'second'].map((way) => cell(compared.get(count).map((round) => round[way][what]))),
     ]),
   );
-  const greeted = COUNTS.map((count) => [
-    `${servers(count)}: \`initialize\``,
+  const initialized = [
+    `${servers(1)}: \`initialize\``,
     '',
-    ...['first', 'second'].map((way) => cell(compared.get(count).map((round) => round[way].initialize))),
-  ]);
-  return [...rows, ...greeted];
-}
-
-function cpuRows({ compared }) {
-  return COUNTS.map((count) => [
-    servers(count),
-    ...['first', 'second'].map((way) => cell(compared.get(count).map((round) => round[way].listCpu))),
-  ]);
+    ...['first', 'second'].map((way) => cell(compared.get(1).map((round) => round[way].initialize))),
+  ];
+  return [...rows, initialized];
 }
 
 function partialRows({ partial }) {

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { COUNTS, PARTIAL } from '../../bench/start-cases.mjs';
 import { startReport } from '../../bench/start-report.mjs';
 
-const start = (list: number) => ({ initialize: 20, list, listCpu: 10, call: list + 5, atOnce: list + 1 });
+const start = (list: number) => ({ initialize: 20, list, call: list + 5, atOnce: list + 1 });
 
 /** Two rounds: in the second the machine is busy, for the direct client as for Trunkline. */
 function resultsOf({ first, second, share = 0.75 }: { first: number; second: number; share?: number }) {
