@@ -1,5 +1,5 @@
 // The processor time of one restart of a server, on Linux: in the gateway with all its threads, in the guardian, and in the
-// shells that start the server, without the server itself. Time on a clock says little on a machine that does other things.
+// new process until it is the server, without the server itself. Time on a clock says little on a machine that does other things.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -48,11 +48,11 @@ export async function costOfRestarts(folder) {
     for (let time = 0; time < times; time += 1) await ask('tools/call', { name: 's__end', arguments: {} });
   };
   await restart(WARM_UP);
-  const [guardian, helper] = ['trunkline-guardian', 'trunkline-spawn'].map((mark) => childOf(gateway.pid, mark));
+  const guardian = childOf(gateway.pid, 'trunkline-guardian');
   const read = () => ({
     gateway: threadsMs(gateway.pid),
     guardian: threadsMs(guardian),
-    shells: threadsMs(helper) + childrenMs(helper),
+    servers: childrenMs(gateway.pid),
   });
   const before = read();
   await restart(RESTARTS);
@@ -60,12 +60,12 @@ export async function costOfRestarts(folder) {
   gateway.stdin.end();
   await once(gateway, 'exit');
   const each = (what) => (after[what] - before[what]) / RESTARTS;
-  const shells = each('shells') - server;
+  const started = each('servers') - server;
   return [
     ['the gateway, with all its threads', each('gateway')],
     ['the guardian', each('guardian')],
-    ['the shells that start the server', shells],
-    ['together', each('gateway') + each('guardian') + shells],
+    ['the new process until it is the server', started],
+    ['together', each('gateway') + each('guardian') + started],
     ['the server itself, not counted above', server],
   ];
 }

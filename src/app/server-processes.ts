@@ -2,7 +2,6 @@ import type { KnownSecrets } from '../observe/redact.js';
 import type { ControlGroups } from '../process/control-groups.js';
 import type { OrphanGuard } from '../process/orphan-guard.js';
 import type { ResourceWatch } from '../process/resource-watch.js';
-import type { SpawnHelper } from '../process/spawn-helper.js';
 import type { Clock } from '../timing/clock.js';
 import type { StartedServers } from './head-start.js';
 import type { LateLauncherOptions, ProcessServices } from './late-launcher.js';
@@ -22,7 +21,6 @@ export class ServerProcesses {
   #orphanGuard: OrphanGuard | undefined;
   #controlGroups: ControlGroups | undefined;
   #resources: ResourceWatch | undefined;
-  #spawnHelper: SpawnHelper | undefined;
 
   constructor(options: ServerProcessesOptions) {
     this.#options = options;
@@ -31,25 +29,21 @@ export class ServerProcesses {
 
   /** Loads the code, and resolves with what starts a server. Call `prepare` before any start. */
   async load(): Promise<ProcessServices> {
-    const [{ OrphanGuard }, { ControlGroups }, { networkVariables }, { SpawnHelper }, { watchResources }] =
-      await Promise.all([
-        import('../process/orphan-guard.js'),
-        import('../process/control-groups.js'),
-        import('../process/environment.js'),
-        import('../process/spawn-helper.js'),
-        import('./watch-resources.js'),
-      ]);
+    const [{ OrphanGuard }, { ControlGroups }, { networkVariables }, { watchResources }] = await Promise.all([
+      import('../process/orphan-guard.js'),
+      import('../process/control-groups.js'),
+      import('../process/environment.js'),
+      import('./watch-resources.js'),
+    ]);
     const { clock, logger, secrets, environment, runFolder, started } = this.#options;
     secrets.know([{ env: networkVariables(environment), args: [] }]);
     this.#orphanGuard ??= new OrphanGuard({ clock, logger, runFolder });
     this.#controlGroups = new ControlGroups({ clock, logger, guard: this.#orphanGuard });
     this.#resources = watchResources(clock, logger);
-    this.#spawnHelper = new SpawnHelper(clock);
     return {
       orphanGuard: this.#orphanGuard,
       controlGroups: this.#controlGroups,
       resources: this.#resources,
-      spawnHelper: this.#spawnHelper,
       headStart: started,
     };
   }
@@ -84,7 +78,6 @@ export class ServerProcesses {
 
   /** Call this when all servers have ended. */
   async close(): Promise<void> {
-    this.#spawnHelper?.close();
     await this.#controlGroups?.close();
     await this.#orphanGuard?.close();
   }

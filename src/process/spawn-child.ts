@@ -7,10 +7,7 @@ import type { ChildSpec } from '../supervision/child-spec.js';
 import type { ChildExit } from '../supervision/launcher.js';
 
 /** What to run. `env` is the child's whole environment: nothing is inherited. */
-export interface SpawnRequest extends Pick<ChildSpec, 'command' | 'label' | 'args' | 'cwd' | 'env'> {
-  /** The folder of the control group to start it in. Only the spawn helper can do that. */
-  readonly controlGroup?: string | undefined;
-}
+export type SpawnRequest = Pick<ChildSpec, 'command' | 'label' | 'args' | 'cwd' | 'env'>;
 
 /** Exactly one of these is called, once, and never before `spawnChild` has returned. */
 export interface SpawnListeners {
@@ -24,8 +21,6 @@ export interface SpawnedChild {
   /** The pid of the leader and id of the group; undefined when nothing was spawned. */
   readonly pid: number | undefined;
   readonly stdin: Writable;
-  /** Whether stdin is a pipe that can only be written to, so that a closed reader shows with the next write. */
-  readonly isStdinPlain?: boolean;
   readonly stdout: Readable;
   readonly stderr: Readable;
   /** Resolves when `onExit` is called; without code and signal when nothing was spawned. Never rejects. */
@@ -81,11 +76,6 @@ function spawnProcess({ command, args, cwd, env }: SpawnRequest): Spawning {
     // Node throws some errors, such as a null byte in the command, and emits the others.
     return { failure: Promise.resolve(error) };
   }
-}
-
-/** A child that was never spawned. */
-export function nothingSpawned(): SpawnedChild {
-  return { ...closedStreams(), exit: Promise.resolve({ code: null, signal: null }) };
 }
 
 function closedStreams(): Omit<SpawnedChild, 'exit'> {

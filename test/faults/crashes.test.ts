@@ -49,41 +49,6 @@ describe('a server that is killed', () => {
   });
 });
 
-describe.runIf(process.platform === 'linux')('a server that is started again', () => {
-  const parentOf = (pid: number | null | undefined) =>
-    Number(/^PPid:\s+(\d+)$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]);
-
-  it('F86: is started by a shell, not by a fork of the gateway, and serves and ends like before', async () => {
-    const gateway = InProcessGateway.start({ servers: { f: { ...SOON, stopGrace: '50ms' } } });
-    const client = await gateway.connect();
-    const first = await gateway.untilState('f', 'ready');
-    expect(parentOf(first.pid)).toBe(process.pid);
-    for (const generation of [2, 3]) {
-      process.kill(gateway.status('f').pid ?? 0, 'SIGKILL');
-      await until(
-        'it is up again',
-        () => gateway.status('f').generation === generation && gateway.status('f').state === 'ready',
-      );
-      expect(parentOf(gateway.status('f').pid ?? 0)).not.toBe(process.pid);
-      expect(textOf(await client.call('f__answer', { nonce: `n${generation}` }))).toBe(`n${generation}`);
-      expect(gateway.status('f').lastExit).toMatchObject({ signal: 'SIGKILL' });
-    }
-    expect(failureOf(await client.call('f__exit', { code: 3 }))).toMatchObject({ reason: 'child_exited' });
-    await until('its exit is known', () => gateway.status('f').lastExit?.code === 3);
-  });
-
-  it('is started by the gateway itself when a shell cannot have its environment', async () => {
-    const env = { 'npm_config_//example:x': 'y' };
-    const gateway = InProcessGateway.start({ servers: { f: { ...SOON, env } } });
-    const client = await gateway.connect();
-    const { pid } = await gateway.untilState('f', 'ready');
-    process.kill(pid ?? 0, 'SIGKILL');
-    await until('it is up again', () => gateway.status('f').generation === 2 && gateway.status('f').state === 'ready');
-    expect(parentOf(gateway.status('f').pid ?? 0)).toBe(process.pid);
-    expect(textOf(await client.call('f__answer', { nonce: 'n' }))).toBe('n');
-  });
-});
-
 describe('a server whose first process ends while a process that it started runs on', () => {
   it('F11: is restarted only when its whole group is gone, so that two generations never run at the same time', async () => {
     const gateway = InProcessGateway.start({

@@ -60,23 +60,13 @@ describe.runIf(process.platform !== 'win32')('the family of a launch', () => {
     expect(guarded).toEqual(new Set());
   });
 
-  it('is started in its group where that is possible, with one group in all', async () => {
-    const { family, done } = familyOf();
-    expect(await family.controlGroup()).toBe('/cgroup/1-server');
-    const { child } = spawnFixture('end-on-eof.mjs');
-    family.started(child);
-    await family.end(child, NOW);
-    expect(done.filter((each) => each.startsWith('open'))).toHaveLength(1);
-  });
-
   it('leaves no group behind if nothing could be started', async () => {
     const { family, done, guarded } = familyOf();
-    await family.controlGroup();
     const { child } = spawnFixture('end-on-eof.mjs');
     const nothing = { ...child, pid: undefined, exit: Promise.resolve({ code: null, signal: null }) };
     family.started(nothing);
     await family.end(nothing, NOW);
-    expect(done).toEqual(['open a {"processes":3}', 'remove']);
+    expect(done).toEqual([]);
     expect(guarded).toEqual(new Set());
     child.stdin.end();
   });
@@ -85,7 +75,6 @@ describe.runIf(process.platform !== 'win32')('the family of a launch', () => {
     const { family, done } = familyOf({ leaveRunning: true });
     const { child } = spawnFixture('end-on-eof.mjs');
     family.started(child);
-    expect(await family.controlGroup()).toBeUndefined();
     await family.end(child, NOW);
     expect(done).toEqual([]);
   });

@@ -36,7 +36,6 @@ async function connect(listener: Partial<UpstreamListener>) {
     orphanGuard: { announce: () => '0'.repeat(32), add: () => {}, remove: () => {}, release: () => {} },
     controlGroups: { open: async () => group as unknown as ControlGroup },
     headStart: undefined,
-    spawnHelper: { spawn: async () => undefined },
     resources: { add: () => () => {} },
     logger: { debug: () => {}, info: () => {}, error: () => {} },
     environment: process.env,

@@ -53,11 +53,6 @@ export class LaunchedFamily {
     this.variable = familyVariable(this.#mark);
   }
 
-  /** The control group to start the first process in; `undefined` if there is none. Never rejects. */
-  async controlGroup(): Promise<string | undefined> {
-    return (await this.#openGroup())?.folder;
-  }
-
   /** Call this in the tick in which the first process was started, or in which that has failed. */
   started({ pid, exit }: Pick<SpawnedChild, 'pid' | 'exit'>): void {
     const { orphanGuard } = this.#options;

@@ -10,9 +10,7 @@ import type { Logger } from '../../observe/logger.js';
 import { createComputingProbe } from '../../process/computing-probe.js';
 import { environmentOf } from '../../process/environment.js';
 import type { ResourceWatch } from '../../process/resource-watch.js';
-import { nothingSpawned, type SpawnedChild, type SpawnListeners, spawnChild } from '../../process/spawn-child.js';
-import type { SpawnHelper } from '../../process/spawn-helper.js';
-import type { ChildExit } from '../../supervision/launcher.js';
+import { type SpawnedChild, type SpawnListeners, spawnChild } from '../../process/spawn-child.js';
 import { NO_LIMITS } from '../../supervision/resource-limits.js';
 import { timedReader, type WorkTime } from '../../timing/work-time.js';
 import type { Dialect } from '../dialect.js';
@@ -40,7 +38,6 @@ export interface StdioDialerOptions
   /** The protocol era that the servers speak. */
   readonly dialect: Dialect;
   readonly backpressure: Backpressure;
-  readonly spawnHelper: Pick<SpawnHelper, 'spawn'>;
   /** The processes that run already. */
   readonly headStart: Pick<HeadStart, 'take'> | undefined;
   readonly resources: Pick<ResourceWatch, 'add'>;
@@ -76,39 +73,13 @@ export class StdioDialer implements Dialer {
   }
 
   dial(target: DialTarget, listener: UpstreamListener): Dialed {
-    const { environment, headStart, spawnHelper } = this.#options;
+    const { environment, headStart } = this.#options;
     const { spec, generation } = target;
     const ahead = generation === 1 ? headStart?.take(spec) : undefined;
     const family = new LaunchedFamily(this.#options, target, ahead?.mark);
     if (ahead !== undefined) return this.#connect(target, listener, family, (listeners) => ahead.connect(listeners));
     const request = { ...spec, env: { ...environmentOf(spec, environment), ...family.variable } };
-    const spawnHere: Spawn = (listeners) => spawnChild(request, listeners);
-    // The gateway is small while it starts. Later, a fork of its own would hold up every server.
-    if (generation === 1) return this.#connect(target, listener, family, spawnHere);
-    let dialed: Dialed | undefined;
-    let isEnding = false;
-    let onExit = (_exit: ChildExit) => {};
-    const started = family
-      .controlGroup()
-      .then((controlGroup) => spawnHelper.spawn({ ...request, controlGroup }, (exit) => onExit(exit)))
-      .then((child) => {
-        dialed = this.#connect(target, listener, family, (listeners) => {
-          ({ onExit } = listeners);
-          return child ?? (isEnding ? nothingSpawned() : spawnHere(listeners));
-        });
-        return dialed;
-      });
-    return {
-      get pid() {
-        return dialed?.pid;
-      },
-      isComputing: () => dialed?.isComputing?.(),
-      connection: started.then(({ connection }) => connection),
-      end: async (ladder) => {
-        isEnding = true;
-        await (await started).end(ladder);
-      },
-    };
+    return this.#connect(target, listener, family, (listeners) => spawnChild(request, listeners));
   }
 
   #connect(target: DialTarget, listener: UpstreamListener, family: LaunchedFamily, spawn: Spawn): Dialed {
@@ -200,7 +171,7 @@ export class StdioDialer implements Dialer {
     const { clock, scan, unfinishedLines, bufferPool } = this.#options;
     const { backpressure, messages, hasManyConnections, onInternalError } = this.#options;
     const connection = { number: messages.nextConnection(), server: spec.key, generation };
-    const stdin = spawned.isStdinPlain === true ? spawned.stdin : watchReader(spawned.stdin);
+    const stdin = watchReader(spawned.stdin);
     stdin.on('error', () => pipeClosed('stdin'));
     const flood = new FloodBound(this.#options.floods, () => health.violated(ENDLESS));
     const bridge = new StdioBridge({
