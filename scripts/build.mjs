@@ -17,6 +17,8 @@ const STAGES = [
   },
   { name: 'serve', test: path('src/app/serve.ts') },
   { name: 'config', test: path('src/app/read-config.ts') },
+  // In the first run with a configuration only: the YAML library and the schema.
+  { name: 'check-file', test: path('src/config/file/check-file.ts') },
   // In the first run only: what starts the first servers while the gateway is loaded.
   { name: 'head-start', test: path('src/app/head-start.ts') },
   { name: 'serve-clients', test: path('src/app/serve-clients.ts') },
@@ -120,8 +122,6 @@ await build({
     cli: path('src/cli/entry.ts'),
     main: path('src/cli/main.ts'),
     serve: path('src/app/serve.ts'),
-    // Runs in a thread of its own.
-    'check-thread': path('src/config/file/check-thread.ts'),
   },
   // The first two stages and these are two files, since other files may use what stands there.
   preserveEntrySignatures: 'allow-extension',

@@ -1,8 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { compareConfigs, isChange } from '../config/resolve/compare.js';
 import type { Config } from '../config/resolve/config.js';
-import { variantOf } from '../config/resolve/variant.js';
-import { isInView } from '../config/resolve/views.js';
+import { isInView, variantOf } from '../config/resolve/resolve-config.js';
 import { CallFeed } from '../gateway/call-feed.js';
 import { Gateway } from '../gateway/gateway.js';
 import type { GatewaySettings } from '../gateway/gateway-options.js';

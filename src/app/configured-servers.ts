@@ -1,6 +1,6 @@
 import { changeOf, type ServerChange } from '../config/resolve/compare.js';
 import type { Config, Origin, ServerConfig } from '../config/resolve/config.js';
-import { variantOf } from '../config/resolve/variant.js';
+import { variantOf } from '../config/resolve/resolve-config.js';
 import { createToolPolicy } from '../gateway/catalog/tool-policy.js';
 import { ToolShaping } from '../gateway/catalog/tool-shaping.js';
 import type { BackendRules } from '../gateway/registry/backend-options.js';

@@ -1,12 +1,14 @@
+import type { CheckedFileCache } from '../config/file/checked-file.js';
+import { ConfigError } from '../config/file/config-error.js';
 import type { Config, Origin } from '../config/resolve/config.js';
-import { isInView } from '../config/resolve/views.js';
+import { isInView } from '../config/resolve/resolve-config.js';
 import { OrphanGuard } from '../process/orphan-guard.js';
 import { runFolder } from '../state/user-files.js';
 import type { StopLadder } from '../supervision/launcher.js';
 import type { Clock } from '../timing/clock.js';
 import { HeadStart } from '../upstream/stdio/head-start.js';
 import type { ConfigPlace } from './config-place.js';
-import { readPlainConfig } from './read-config.js';
+import { readConfigFile } from './read-config.js';
 
 type Log = ConstructorParameters<typeof OrphanGuard>[0]['logger'];
 
@@ -14,6 +16,8 @@ type Log = ConstructorParameters<typeof OrphanGuard>[0]['logger'];
 export interface StartedServers extends Pick<HeadStart, 'take'> {
   /** What their specs are from. */
   readonly config: Config;
+  /** Caches the checked configuration for later runs. */
+  cacheIn(cache: CheckedFileCache): void;
   readonly guard: OrphanGuard;
   /** From then on, the guard logs here, also what it had to log before. */
   logTo(logger: Log): void;
@@ -32,13 +36,24 @@ interface StartOptions {
 const LADDER: StopLadder = { termAfterMs: 1_000, killAfterMs: 2_500 };
 
 /**
- * Starts the first servers of a configuration about which there is nothing to say. Loading the gateway takes about as long
- * as many a server takes to start, so a client waits for the longer of the two and not for both.
+ * Starts the first servers of a valid configuration. Loading the gateway takes about as long as many a server takes to
+ * start, so a client waits for the longer of the two and not for both.
  *
- * Returns `undefined` if nothing was started: the gateway reads the configuration then, and reports what is wrong.
+ * Returns `undefined` if nothing was started: the gateway reads the configuration then, and reports its mistakes.
  */
-export function startServers(place: ConfigPlace, { clock, origin, view }: StartOptions): StartedServers | undefined {
-  const config = readPlainConfig(place, origin);
+export async function startServers(
+  place: ConfigPlace,
+  { clock, origin, view }: StartOptions,
+): Promise<StartedServers | undefined> {
+  // The caches of earlier runs are not loaded yet.
+  let cacheIn: StartedServers['cacheIn'] = () => {};
+  const uncached: CheckedFileCache = {
+    find: () => undefined,
+    put: (...checked) => {
+      cacheIn = (cache) => cache.put(...checked);
+    },
+  };
+  const config = await validConfig(place, uncached, origin);
   const specs = (config?.servers ?? []).flatMap(({ key, child, start, sharing }) => {
     // A server for each folder starts with the first client of the folder.
     const isLater = start !== 'eager' || sharing === 'folder' || (config !== undefined && !isInView(config, key, view));
@@ -61,9 +76,19 @@ export function startServers(place: ConfigPlace, { clock, origin, view }: StartO
   for (const spec of specs.slice(0, config.gateway.startLimit)) started.spawn(spec);
   return {
     config,
+    cacheIn,
     guard,
     logTo,
     take: (spec) => started.take(spec),
     close: (ladder = LADDER) => started.close(ladder),
   };
+}
+
+async function validConfig(place: ConfigPlace, ...rest: [CheckedFileCache, Origin | undefined]) {
+  try {
+    return await readConfigFile(place.file, ...rest);
+  } catch (error) {
+    if (error instanceof ConfigError) return undefined;
+    throw error;
+  }
 }

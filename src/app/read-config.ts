@@ -1,8 +1,6 @@
 import { resolve } from 'node:path';
 import type { CheckedFile, CheckedFileCache } from '../config/file/checked-file.js';
-import { ConfigError } from '../config/file/config-error.js';
 import { readConfigText } from '../config/file/find-config.js';
-import { checkQuickly } from '../config/file/quick-check.js';
 import { checksumOf, stateOf } from '../config/file/stamp.js';
 import type { Config, Origin } from '../config/resolve/config.js';
 import { textsOf } from '../config/resolve/entry-texts.js';
@@ -27,81 +25,33 @@ type ReadOptions = [checkedFiles?: CheckedFileCache | undefined, origin?: Origin
  * get the variables and the working folder of this process.
  */
 export async function readConfigFile(file: string, ...[checkedFiles, origin]: ReadOptions): Promise<Config> {
-  // A file that changes in between has another state in the next run.
+  // A change of the file after this line makes the next run check the file again.
   const state = stateOf(file);
   const text = readConfigText(file);
-  const config = configWithoutFaults(file, text, origin) ?? (await configWithSecrets(file, text, checkedFiles, origin));
-  return stamped(config, state, text);
+  const checked = checkedFiles?.find(file, text) ?? (await check(file, text, checkedFiles));
+  const config = await resolved(file, checked, origin);
+  return state === undefined ? config : { ...config, stamp: { state, checksum: checksumOf(text) } };
 }
 
-/** Calls can wait for the check of a text up to this length; a thread for it would take longer than the check. */
-const MAX_LENGTH_HERE = 16 * 1024;
-
-/** The configuration if there is nothing to say about the file, which needs neither the schema nor the YAML library. */
-function configWithoutFaults(file: string, text: string, origin: Origin | undefined): Config | undefined {
-  const checked = text.length > MAX_LENGTH_HERE ? undefined : checkQuickly(text);
-  const config = checked && resolved(file, checked, origin);
-  return config?.servers.some(({ problem }) => problem !== undefined) ? undefined : config;
+/** Checks a file whose result is not cached. Only this step needs the YAML library and the schema. */
+async function check(file: string, text: string, cache: CheckedFileCache | undefined): Promise<CheckedFile> {
+  const { checkFile } = await import('../config/file/check-file.js');
+  const checked = checkFile(text, file);
+  cache?.put(file, text, checked);
+  return checked;
 }
 
-/** Checks the file in full, and reads the secrets that it refers to. */
-async function configWithSecrets(
-  file: string,
-  text: string,
-  checkedFiles: CheckedFileCache | undefined,
-  origin: Origin | undefined,
-): Promise<Config> {
-  const checked = await checkedFile(file, text, checkedFiles);
-  const names = secretNamesIn(checked.servers.flatMap(({ entry }) => textsOf(entry)));
-  if (names.length === 0) return resolved(file, checked, origin);
-  const { readSecrets } = await import('../config/resolve/read-secrets.js');
-  const places = { configFile: resolve(file), secretFile: secretFile(), env: process.env };
-  return resolved(file, checked, origin, await readSecrets(names, checked, places));
-}
-
-function resolved(
-  file: string,
-  checked: CheckedFile,
-  origin: Origin | undefined,
-  secrets?: LoadOptions['secrets'],
-): Config {
+/** Resolves a checked file, with the secrets that it refers to. */
+async function resolved(file: string, checked: CheckedFile, origin: Origin | undefined): Promise<Config> {
+  const secrets = await secretsOf(file, checked);
   const store = installedPackages({ configFile: resolve(file), ...packageFolders() });
   const environment = { env: process.env, ...(origin && { origin }), ...(secrets && { secrets }) };
   return resolveConfig(file, checked, { ...environment, nodePath: serverNode().path, ownFolder: OWN_FOLDER, store });
 }
 
-/** The same at once, without caches and threads; `undefined` unless the file can be read and there is nothing to say about it. */
-export function readPlainConfig(place: ConfigPlace, origin: Origin | undefined): Config | undefined {
-  try {
-    const { file } = place;
-    const state = stateOf(file);
-    const text = readConfigText(file);
-    const config = configWithoutFaults(file, text, origin);
-    return config && stamped(config, state, text);
-  } catch (error) {
-    if (error instanceof ConfigError) return undefined;
-    throw error;
-  }
-}
-
-function stamped(config: Config, state: string | undefined, text: string): Config {
-  return state === undefined ? config : { ...config, stamp: { state, checksum: checksumOf(text) } };
-}
-
-async function checkedFile(file: string, text: string, cache: CheckedFileCache | undefined): Promise<CheckedFile> {
-  const cached = cache?.find(file, text);
-  if (cached !== undefined) return cached;
-  const checked = text.length > MAX_LENGTH_HERE ? await checkLarge(text, file) : await checkSmall(text, file);
-  cache?.put(file, text, checked);
-  return checked;
-}
-
-async function checkSmall(text: string, file: string): Promise<CheckedFile> {
-  const { checkFile } = await import('../config/file/check-file.js');
-  return checkFile(text, file);
-}
-
-async function checkLarge(text: string, file: string): Promise<CheckedFile> {
-  const { checkInThread } = await import('../config/file/check-in-thread.js');
-  return await checkInThread(text, file);
+async function secretsOf(file: string, checked: CheckedFile): Promise<LoadOptions['secrets']> {
+  const names = secretNamesIn(checked.servers.flatMap(({ entry }) => textsOf(entry)));
+  if (names.length === 0) return undefined;
+  const { readSecrets } = await import('../config/resolve/read-secrets.js');
+  return await readSecrets(names, checked, { configFile: resolve(file), secretFile: secretFile(), env: process.env });
 }

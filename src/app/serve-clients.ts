@@ -62,6 +62,8 @@ export async function serveClients(settings: GlobalOptions, clientSide: ClientSi
   started?.logTo(logger);
   const { config, fault }: UsableConfig =
     started ?? (await usableConfig(clientSide.place, logger, caches.checkedFiles, local));
+  if (fault === undefined) logConfig(config, logger);
+  if (caches.checkedFiles !== undefined) started?.cacheIn(caches.checkedFiles);
   // A client that is there learns it from the instructions and the status.
   if (local?.isAttached !== true) requireView(config, settings.view);
   // The client has left, so no server is needed.
@@ -219,9 +221,7 @@ async function usableConfig(
   local: LocalClients | undefined,
 ): Promise<UsableConfig> {
   try {
-    const config = await readConfigFile(place.file, checkedFiles, local?.origin);
-    logConfig(config, logger);
-    return { config };
+    return { config: await readConfigFile(place.file, checkedFiles, local?.origin) };
   } catch (error) {
     if (!(error instanceof ConfigError) || local?.isAttached !== true) throw error;
     logger.error({ code: error.code }, error.report);

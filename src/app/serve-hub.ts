@@ -111,7 +111,7 @@ export async function serveHub(options: GlobalOptions, { platform, life, listen,
   await inTime(firstMessage, FIRST_MESSAGE_MS);
   // Nothing is cached that could be listed before the servers start, so they start first.
   const headStart = gateway.isNew ? await import('./head-start.js') : undefined;
-  const started = headStart?.startServers(place, { clock: platform.clock, origin });
+  const started = await headStart?.startServers(place, { clock: platform.clock, origin });
   const { serveClients } = await loading;
   return await serveClients(options, {
     platform,

@@ -86,7 +86,7 @@ function describeForTerminal(file: string): string {
 /** Nothing is cached that could be listed before the servers start, so they start first. */
 async function startedServers(place: ConfigPlace, clock: Clock, view?: string): Promise<StartedServers | undefined> {
   const { startServers } = await import('./head-start.js');
-  return startServers(place, { clock, view });
+  return await startServers(place, { clock, view });
 }
 
 const SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;

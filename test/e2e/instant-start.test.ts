@@ -5,9 +5,6 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { GatewayProcess, type Message, type StartOptions } from '../support/gateway-process.js';
 import { until } from '../support/processes.js';
 
-/** A value that the quick check leaves to the schema, so that the checked configuration is cached. */
-const FOR_SCHEMA = { SEPARATOR: '\u2028' };
-
 const FAULTY = fileURLToPath(new URL('../fixtures/servers/faulty.mjs', import.meta.url));
 const CHANGED = 'notifications/tools/list_changed';
 
@@ -89,7 +86,7 @@ describe('the second run', () => {
   });
 
   it('writes its cache for its user only', async () => {
-    const gateway = await twice({ servers: { lab: { env: { API_KEY: 'canary-secret', ...FOR_SCHEMA } } } });
+    const gateway = await twice({ servers: { lab: { env: { API_KEY: 'canary-secret' } } } });
     const data = join(gateway.folder, 'data', 'trunkline');
     for (const folder of ['catalogue', 'checked'].map((name) => join(data, name))) {
       expect(statSync(folder).mode & 0o777).toBe(0o700);
@@ -101,11 +98,6 @@ describe('the second run', () => {
         expect(readFileSync(file, 'latin1')).not.toContain('canary');
       }
     }
-  });
-
-  it('caches no configuration that the quick check is sure about', async () => {
-    const gateway = await twice({ servers: { lab: {} } });
-    expect(readdirSync(join(gateway.folder, 'data', 'trunkline'))).not.toContain('checked');
   });
 
   it('announces once what has changed since, and lists that', async () => {
@@ -156,7 +148,7 @@ describe('the second run', () => {
   });
 
   it('ignores a cache that cannot be read', async () => {
-    const gateway = await twice({ servers: { lab: { env: FOR_SCHEMA } } }, (folder) => {
+    const gateway = await twice({ servers: { lab: {} } }, (folder) => {
       for (const part of ['catalogue', 'checked']) {
         const place = join(folder, 'data', 'trunkline', part);
         for (const name of readdirSync(place)) writeFileSync(join(place, name), 'rubbish');

@@ -1,7 +1,7 @@
 import { isRecord } from '../../json/is-record.js';
+import { didYouMean, suggest } from '../../json/suggest.js';
 import type { ServerProblem } from '../resolve/config.js';
 import { formatPath, locateFault, type Place, ServerFault } from '../resolve/server-fault.js';
-import { viewFaults } from '../resolve/views.js';
 import { fileSchema, type ServerEntry, sharedFileSchema, type Tunables } from '../schema/schema.js';
 import { valuePaths } from '../schema/tool-shapes.js';
 import {
@@ -215,4 +215,33 @@ function isRemote(entry: unknown): entry is RemoteEntry {
 
 function standIn(entry: RemoteEntry) {
   return { command: 'remote', disabled: Object.hasOwn(entry, 'disabled') && entry.disabled === true };
+}
+
+/** A reference to a server or view that does not exist. */
+interface ViewFault {
+  readonly path: (string | number)[];
+  readonly message: string;
+  readonly hint: string;
+}
+
+/** References of views and clients to servers and views that the file does not have. */
+function viewFaults({ views = {}, clients = {}, ...data }: FileData, root: ServersKey): ViewFault[] {
+  const servers = Object.keys(data[root] ?? {});
+  const ofViews = Object.entries(views).flatMap(([name, { servers: keys = [] }]) =>
+    keys.flatMap((key, index) => {
+      return servers.includes(key) ? [] : [fault(['views', name, 'servers', index], 'server', key, servers)];
+    }),
+  );
+  const names = Object.keys(views);
+  const ofClients = Object.entries(clients).flatMap(([client, view]) => {
+    return names.includes(view) ? [] : [fault(['clients', client], 'view', view, names)];
+  });
+  return [...ofViews, ...ofClients];
+}
+
+function fault(path: ViewFault['path'], kind: 'server' | 'view', name: string, known: readonly string[]): ViewFault {
+  const meant = suggest(name, known);
+  const others = known.length === 0 ? `add it below \`${kind}s:\`` : `use one of: ${known.join(', ')}`;
+  const hint = meant === undefined ? others : didYouMean(meant);
+  return { path, message: `there is no ${kind} \`${name}\``, hint };
 }

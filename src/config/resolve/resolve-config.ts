@@ -11,7 +11,7 @@ import { DEMAND_EVERY_MS, MIN_START_LIMIT, STOP_KILL_AFTER_MS, SWITCHES } from '
 import { resolveShapes } from '../schema/tool-shapes.js';
 import type { Config, Origin, ServerConfig, ServerProblem } from './config.js';
 import { secretReader, secretValuesOf } from './entry-texts.js';
-import { expand as expandIn, type Variables } from './expand.js';
+import { expand as expandIn, type Variables, variableIn } from './expand.js';
 import { findPackage, type InstalledPackages, parsePackage } from './package-bin.js';
 import type { Secret } from './read-secrets.js';
 import { faultsAt, locateFault, ServerFault } from './server-fault.js';
@@ -290,4 +290,30 @@ function restartPolicy({ restart }: ServerSettings): ChildSpec['restart'] {
     parkedProbeMaxMs: restart.parkedProbeMax,
     demandEveryMs: DEMAND_EVERY_MS,
   };
+}
+
+/** Whether clients of this view see the server. Without a view, they see every server; in an unknown one, none. */
+export function isInView(
+  { gateway: { views } }: Pick<Config, 'gateway'>,
+  key: string,
+  view: string | undefined,
+): boolean {
+  if (view === undefined || view === '') return true;
+  const found = views.find(({ name }) => name === view);
+  return found !== undefined && (found.servers === undefined || found.servers.includes(key));
+}
+
+/**
+ * Identifies what the server is for clients of this origin. Clients for which it is the same may share a process: the
+ * variables that the entry refers to are equal and, with `sharing: folder`, so is the working folder. Without an origin,
+ * the one that the server was resolved for.
+ *
+ * The text contains the values of variables: it must stay in memory.
+ */
+export function variantOf(
+  { variables, sharing, references, folder = '' }: ServerConfig,
+  origin: Origin = { environment: references, folder },
+): string {
+  const values = variables.map((name) => variableIn(name, origin.environment) ?? null);
+  return JSON.stringify(sharing === 'folder' ? [values, origin.folder] : [values]);
 }

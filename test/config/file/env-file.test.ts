@@ -6,9 +6,7 @@ import { describe, expect, it, test } from 'vitest';
 import { secretsOf } from '../../../src/app/configured-servers.js';
 import { checkFile } from '../../../src/config/file/check-file.js';
 import { mistakeInEnv } from '../../../src/config/file/env-file.js';
-import { checkQuickly } from '../../../src/config/file/quick-check.js';
-import { resolveConfig } from '../../../src/config/resolve/resolve-config.js';
-import { variantOf } from '../../../src/config/resolve/variant.js';
+import { resolveConfig, variantOf } from '../../../src/config/resolve/resolve-config.js';
 import { folderWith } from '../files.js';
 
 const TEXT = `defaults: { envFile: shared.env }
@@ -106,13 +104,6 @@ describe('an environment file', () => {
     expect(config.warnings).toContain(
       `${file}: other users can read this environment file; make it yours alone: chmod 600 ${file}`,
     );
-  });
-
-  it('is known to the quick check of the configuration', () => {
-    const quick = checkQuickly(TEXT);
-    const full = checkFile(TEXT, 'trunkline.yaml');
-    expect(quick?.servers.map(({ entry }) => entry)).toEqual(full.servers.map(({ entry }) => entry));
-    expect(checkQuickly('servers: { a: { command: x, envFile: 1 } }')).toBeUndefined();
   });
 });
 

@@ -4,7 +4,6 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { secretsOf } from '../../../src/app/configured-servers.js';
 import { checkFile } from '../../../src/config/file/check-file.js';
-import { checkQuickly } from '../../../src/config/file/quick-check.js';
 import { changeOf } from '../../../src/config/resolve/compare.js';
 import { readSecrets, type Secret } from '../../../src/config/resolve/read-secrets.js';
 import { wordsOf } from '../../../src/config/schema/command-words.js';
@@ -103,14 +102,11 @@ describe('a configuration with secrets', () => {
     expect(changeOf(before, loadServer(TEXT, { secrets: other, env }))).toBe('replaced');
   });
 
-  test('has the words of its commands, and is not for the quick check', () => {
+  test('has the words of its commands', () => {
     expect(checkFile(TEXT, 'trunkline.yaml').secretCommands).toEqual({
       TOKEN: ['op', 'read', 'op://dev/api token'],
       KEY: ['pass', 'show', 'key'],
     });
-    expect(checkQuickly('servers: { a: { command: x } }')).toBeDefined();
-    expect(checkQuickly(`servers: { a: { command: x, args: ["\${secret:A}"] } }`)).toBeUndefined();
-    expect(checkQuickly('servers: { a: { command: x } }\nsecretCommand: { A: x }')).toBeUndefined();
   });
 
   test.each([

@@ -2,7 +2,7 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import type { Origin, ServerConfig } from '../../../src/config/resolve/config.js';
-import { variantOf } from '../../../src/config/resolve/variant.js';
+import { variantOf } from '../../../src/config/resolve/resolve-config.js';
 import { folderWith } from '../files.js';
 import { load, loadServer } from '../loading.js';
 

@@ -7,7 +7,7 @@ import { LocalClient } from '../../../app/local-client.js';
 import { readConfig } from '../../../app/read-config.js';
 import { FINAL_LADDER, runToEnd } from '../../../app/run-to-end.js';
 import type { Config, ServerConfig } from '../../../config/resolve/config.js';
-import { isInView } from '../../../config/resolve/views.js';
+import { isInView } from '../../../config/resolve/resolve-config.js';
 import { UsageError } from '../../../errors/usage-error.js';
 import { didYouMean, suggest } from '../../../json/suggest.js';
 import { approvalPlaces, packageFolders, runFolder } from '../../../state/user-files.js';
