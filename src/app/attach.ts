@@ -1,5 +1,5 @@
 import { readConfigText } from '../config/file/find-config.js';
-import { EXIT } from '../errors/exit-codes.js';
+import { EXIT } from '../errors/usage-error.js';
 import { attachClient, type Upstream } from '../hub/attach/attach-client.js';
 import { findHub } from '../hub/attach/find-hub.js';
 import { startHub } from '../hub/attach/start-hub.js';

@@ -1,4 +1,4 @@
-import { type OnInternalError, withErrorBoundaryAsync } from '../errors/error-boundary.js';
+import { type OnInternalError, withErrorBoundaryAsync } from '../errors/internal-error.js';
 import type { ListFailure } from '../gateway/catalog/offered-lists.js';
 import type { Backend } from '../gateway/registry/backend.js';
 import type { ChildSpec } from '../supervision/child-spec.js';

@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import { InternalErrorLog } from '../errors/internal-error-log.js';
+import { InternalErrorLog } from '../errors/internal-error.js';
 import type { BufferPool } from '../io/buffer-pool.js';
 import { FairMemory } from '../io/fair-memory.js';
 import { MessageFeed } from '../io/message-feed.js';

@@ -1,4 +1,4 @@
-import { EXIT } from '../errors/exit-codes.js';
+import { EXIT } from '../errors/usage-error.js';
 import { stopReading } from '../io/streams/read-into.js';
 import type { Logger } from '../observe/logger.js';
 import type { StopLadder } from '../supervision/launcher.js';

@@ -3,7 +3,7 @@ import type { CheckedFileCache } from '../config/file/checked-file.js';
 import { ConfigError } from '../config/file/config-error.js';
 import type { Config } from '../config/resolve/config.js';
 import type { HttpTransport } from '../downstream/http/server.js';
-import { EXIT } from '../errors/exit-codes.js';
+import { EXIT } from '../errors/usage-error.js';
 import type { PendingGateway } from '../gateway/pending-gateway.js';
 import type { Logger } from '../observe/logger.js';
 import { CacheFolder } from '../state/cache-folder.js';

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import type { Config } from '../config/resolve/config.js';
 import { GATEWAY_SETTINGS } from '../config/schema/settings.js';
 import type { StdioTransport } from '../downstream/stdio/stdio-transport.js';
-import { EXIT } from '../errors/exit-codes.js';
+import { EXIT } from '../errors/usage-error.js';
 import { PendingGateway } from '../gateway/pending-gateway.js';
 import type { HubLife } from '../hub/hub-life.js';
 import { HubClients } from '../hub/server/hub-clients.js';

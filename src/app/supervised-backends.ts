@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Config, Origin, ServerConfig } from '../config/resolve/config.js';
-import { withErrorBoundary } from '../errors/error-boundary.js';
+import { withErrorBoundary } from '../errors/internal-error.js';
 import { loadQueue } from '../gateway/dispatch/concurrency-limit.js';
 import { Backend, type ListenerFor } from '../gateway/registry/backend.js';
 import type { RunningBackend } from '../gateway/registry/instances.js';

@@ -1,4 +1,4 @@
-import { EXIT } from '../errors/exit-codes.js';
+import { EXIT } from '../errors/usage-error.js';
 import { printableLines } from '../json/printable.js';
 
 /** Writes lines for the user to stderr. Control and invisible characters are escaped. */

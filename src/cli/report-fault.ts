@@ -1,6 +1,5 @@
 import { ConfigError } from '../config/file/config-error.js';
-import { EXIT } from '../errors/exit-codes.js';
-import { UsageError } from '../errors/usage-error.js';
+import { EXIT, UsageError } from '../errors/usage-error.js';
 import { createRedactor } from '../observe/redact.js';
 import { tell } from './output.js';
 

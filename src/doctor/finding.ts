@@ -1,5 +1,4 @@
-import type { Level } from '../errors/code-entry.js';
-import { CODES, type Code } from '../errors/codes.js';
+import { CODES, type Code, type Level } from '../errors/codes.js';
 
 /** One line of the doctor: what a check has found. */
 export interface Finding {

@@ -1,6 +1,5 @@
 import type { DownstreamClient, Exchange } from '../downstream/port.js';
-import { type OnInternalError, withErrorBoundaryAsync } from '../errors/error-boundary.js';
-import { internalError } from '../errors/internal-error.js';
+import { internalError, type OnInternalError, withErrorBoundaryAsync } from '../errors/internal-error.js';
 import { isString, readString } from '../json/json-text.js';
 import { RPC_CODES, RpcError } from '../jsonrpc/rpc-error.js';
 import type { NotificationEnvelope } from '../mcp/envelope.js';

@@ -1,5 +1,5 @@
 import type { ClientOrigin } from '../downstream/port.js';
-import type { OnInternalError } from '../errors/error-boundary.js';
+import type { OnInternalError } from '../errors/internal-error.js';
 import type { ClientProfile } from '../mcp/client-profile.js';
 import type { Hmac } from '../mcp/task-id.js';
 import type { EventSink } from '../observe/events/event-bus.js';

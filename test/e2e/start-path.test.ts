@@ -17,7 +17,7 @@ const INITIALIZE = [
   ],
   // The way to the hub, which is loaded before it is known whether there is one.
   ...['src/app/attach.ts', 'src/hub/attach/', 'src/hub/claim.ts', 'src/hub/place.ts', 'src/hub/wire.ts'],
-  ...['src/hub/memory-pair.ts', 'src/process/family-prefix.ts', 'src/errors/exit-codes.ts'],
+  ...['src/hub/memory-pair.ts', 'src/process/family-prefix.ts', 'src/errors/usage-error.ts'],
   'src/process/inherited-variables.ts',
   ...['src/app/serve.ts', 'src/app/stdio-client.ts', 'src/errors/usage-error.ts', 'src/app/platform.ts'],
   'src/app/end-process.ts',
@@ -62,7 +62,7 @@ const ATTACH = [
   'src/errors/usage-error.ts',
   ...[
     'src/app/attach.ts',
-    'src/errors/exit-codes.ts',
+    'src/errors/usage-error.ts',
     'src/app/end-process.ts',
     'src/app/config-place.ts',
     'src/state/user-files.ts',
@@ -81,7 +81,6 @@ const ATTACH = [
 
 /** What must not be loaded before the first list is answered: it is most of what there is to load. */
 const LATER = [
-  'src/errors/codes.ts',
   ...[
     'src/config/file/check-file.ts',
     'src/config/schema/schema.ts',

@@ -1,10 +1,10 @@
 import {
+  internalError,
   type OnInternalError,
   reportInternalError,
   withErrorBoundary,
   withErrorBoundaryAsync,
-} from '../../errors/error-boundary.js';
-import { internalError } from '../../errors/internal-error.js';
+} from '../../errors/internal-error.js';
 import { readText, toBytes } from '../../json/json-text.js';
 import type { Edit, SplicedMessage } from '../../json/splice.js';
 import { type IdKey, idKey, rawId } from '../../jsonrpc/id-key.js';

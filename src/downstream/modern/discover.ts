@@ -1,5 +1,4 @@
-import { type OnInternalError, withErrorBoundaryAsync } from '../../errors/error-boundary.js';
-import { internalError } from '../../errors/internal-error.js';
+import { internalError, type OnInternalError, withErrorBoundaryAsync } from '../../errors/internal-error.js';
 import { isRecord } from '../../json/is-record.js';
 import { readText, toBytes } from '../../json/json-text.js';
 import { rawId } from '../../jsonrpc/id-key.js';

@@ -1,4 +1,4 @@
-import type { OnInternalError } from '../../errors/error-boundary.js';
+import type { OnInternalError } from '../../errors/internal-error.js';
 import type { Edit } from '../../json/splice.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
 import type { ClientProfile } from '../../mcp/client-profile.js';

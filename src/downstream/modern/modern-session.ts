@@ -1,5 +1,9 @@
-import { type OnInternalError, reportInternalError, withErrorBoundary } from '../../errors/error-boundary.js';
-import { internalError } from '../../errors/internal-error.js';
+import {
+  internalError,
+  type OnInternalError,
+  reportInternalError,
+  withErrorBoundary,
+} from '../../errors/internal-error.js';
 import { isString, readString } from '../../json/json-text.js';
 import { type IdKey, idKey, rawId } from '../../jsonrpc/id-key.js';
 import { errorMessage, NULL_ID } from '../../jsonrpc/message.js';

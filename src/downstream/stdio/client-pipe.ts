@@ -1,4 +1,4 @@
-import { type OnInternalError, reportInternalError } from '../../errors/error-boundary.js';
+import { type OnInternalError, reportInternalError } from '../../errors/internal-error.js';
 import type { FeedConnection, MessageFeed } from '../../io/message-feed.js';
 import { type SplicedMessage, splice, splicedLength } from '../../json/splice.js';
 import { batchMessage } from '../../jsonrpc/batch.js';

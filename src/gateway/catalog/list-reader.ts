@@ -1,4 +1,4 @@
-import { type OnInternalError, withErrorBoundaryAsync } from '../../errors/error-boundary.js';
+import { type OnInternalError, withErrorBoundaryAsync } from '../../errors/internal-error.js';
 import { LIST_KINDS, type ListKind } from '../../mcp/lists.js';
 import type { Cancel, Clock } from '../../timing/clock.js';
 import { Debounce } from '../../timing/debounce.js';

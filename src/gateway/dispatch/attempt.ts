@@ -1,7 +1,11 @@
 import type { Failure, FailureReason } from '../../downstream/failure.js';
 import type { Exchange, InputRequest, WithdrawInput } from '../../downstream/port.js';
-import { type OnInternalError, reportInternalError, withErrorBoundaryAsync } from '../../errors/error-boundary.js';
-import { internalError } from '../../errors/internal-error.js';
+import {
+  internalError,
+  type OnInternalError,
+  reportInternalError,
+  withErrorBoundaryAsync,
+} from '../../errors/internal-error.js';
 import { concatEdits, type SplicedMessage } from '../../json/splice.js';
 import { isErrorResponse, type NotificationEnvelope } from '../../mcp/envelope.js';
 import { asOlderInput } from '../../mcp/older-content.js';

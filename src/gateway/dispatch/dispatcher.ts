@@ -1,6 +1,6 @@
 import type { Failure, FailureReason } from '../../downstream/failure.js';
 import type { Exchange } from '../../downstream/port.js';
-import type { OnInternalError } from '../../errors/error-boundary.js';
+import type { OnInternalError } from '../../errors/internal-error.js';
 import type { SharedLimit } from '../../io/shared-limit.js';
 import { type EventSink, NO_EVENTS } from '../../observe/events/event-bus.js';
 import type { Clock } from '../../timing/clock.js';

@@ -1,8 +1,7 @@
 import { ExchangeDecorator } from '../../downstream/exchange-decorator.js';
 import type { Failure } from '../../downstream/failure.js';
 import type { DownstreamClient, Exchange } from '../../downstream/port.js';
-import { type OnInternalError, withErrorBoundaryAsync } from '../../errors/error-boundary.js';
-import { internalError } from '../../errors/internal-error.js';
+import { internalError, type OnInternalError, withErrorBoundaryAsync } from '../../errors/internal-error.js';
 import { isString, readString, toBytes } from '../../json/json-text.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
 import type { NotificationEnvelope, ResponseEnvelope } from '../../mcp/envelope.js';

@@ -1,4 +1,4 @@
-import { REFUSED_NAME_CODES } from '../../errors/refused-name-codes.js';
+import { CODES } from '../../errors/codes.js';
 import type { RefusedName } from '../../observe/events/events.js';
 import type { RefusedNameReport } from './status-report.js';
 
@@ -37,6 +37,6 @@ export function reportRefusedName({ header, count, last, at }: CountedName, now:
     last,
     secondsAgo: Math.round((now - at) / 1_000),
     code,
-    advice: REFUSED_NAME_CODES[code].remedy,
+    advice: CODES[code].remedy,
   };
 }

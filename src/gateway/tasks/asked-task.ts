@@ -1,6 +1,5 @@
 import type { Exchange } from '../../downstream/port.js';
-import { withErrorBoundaryAsync } from '../../errors/error-boundary.js';
-import { internalError } from '../../errors/internal-error.js';
+import { internalError, withErrorBoundaryAsync } from '../../errors/internal-error.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
 import { METHODS } from '../../mcp/methods.js';
 import { isModernRevision } from '../../mcp/revisions.js';

@@ -1,5 +1,5 @@
 import type { DownstreamClient } from '../../downstream/port.js';
-import { type OnInternalError, withErrorBoundaryAsync } from '../../errors/error-boundary.js';
+import { type OnInternalError, withErrorBoundaryAsync } from '../../errors/internal-error.js';
 import { type Span, toBytes } from '../../json/json-text.js';
 import { REMOVED, rewriteObject } from '../../json/rewrite-object.js';
 import { join } from '../../jsonrpc/message.js';

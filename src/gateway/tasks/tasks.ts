@@ -1,11 +1,10 @@
 import type { DownstreamClient, Exchange } from '../../downstream/port.js';
-import type { OnInternalError } from '../../errors/error-boundary.js';
+import type { OnInternalError } from '../../errors/internal-error.js';
 import type { Span } from '../../json/json-text.js';
 import type { Edit } from '../../json/splice.js';
 import type { NotificationEnvelope, RequestEnvelope, ResponseEnvelope } from '../../mcp/envelope.js';
 import type { RelayedRequest } from '../../mcp/relayed-request.js';
-import type { Hmac } from '../../mcp/task-id.js';
-import { idAt, replaceId } from '../../mcp/task-id.js';
+import { type Hmac, idAt, replaceId } from '../../mcp/task-id.js';
 import type { Clock } from '../../timing/clock.js';
 import type { Translation } from '../dispatch/handling.js';
 import type { Backend } from '../registry/backend.js';

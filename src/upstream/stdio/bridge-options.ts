@@ -1,4 +1,4 @@
-import type { OnInternalError } from '../../errors/error-boundary.js';
+import type { OnInternalError } from '../../errors/internal-error.js';
 import type { LineDecoderOptions } from '../../io/line-decoder.js';
 import type { FloodBound } from '../../io/streams/flood-bound.js';
 import type { EvictionReason } from '../../io/unfinished-lines.js';

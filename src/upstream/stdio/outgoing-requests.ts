@@ -1,4 +1,4 @@
-import { reportInternalError } from '../../errors/error-boundary.js';
+import { reportInternalError } from '../../errors/internal-error.js';
 import { isNumber, isObject, readText, type Span } from '../../json/json-text.js';
 import type { Edit } from '../../json/splice.js';
 import { AnsweredRequests, CorrelationTable } from '../../jsonrpc/correlation-table.js';

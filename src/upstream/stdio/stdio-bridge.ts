@@ -1,4 +1,4 @@
-import { reportInternalError, withErrorBoundary } from '../../errors/error-boundary.js';
+import { reportInternalError, withErrorBoundary } from '../../errors/internal-error.js';
 import type { ByteReader } from '../../io/byte-reader.js';
 import { LineDecoder, type LineSink } from '../../io/line-decoder.js';
 import type { FloodBound } from '../../io/streams/flood-bound.js';

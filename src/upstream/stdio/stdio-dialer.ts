@@ -1,4 +1,4 @@
-import type { OnInternalError } from '../../errors/error-boundary.js';
+import type { OnInternalError } from '../../errors/internal-error.js';
 import type { Direction, MessageFeed } from '../../io/message-feed.js';
 import type { Backpressure } from '../../io/streams/backpressure.js';
 import { FloodBound, type FloodQueue } from '../../io/streams/flood-bound.js';

@@ -1,6 +1,6 @@
 import cliTruncate from 'cli-truncate';
 import type { GlobalOptions } from '../../../app/global-options.js';
-import { EXIT } from '../../../errors/exit-codes.js';
+import { EXIT } from '../../../errors/usage-error.js';
 import { logLines } from '../../../files/log-lines.js';
 import { isRecord } from '../../../json/is-record.js';
 import { parseLine, type RecordedLine } from '../../../record/format.js';

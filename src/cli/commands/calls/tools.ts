@@ -2,7 +2,7 @@ import type { ListToolsResult } from '@modelcontextprotocol/sdk/types.js';
 import type { GlobalOptions } from '../../../app/global-options.js';
 import type { HubClientForCommand } from '../../../app/hub-client.js';
 import type { LocalClient } from '../../../app/local-client.js';
-import { EXIT } from '../../../errors/exit-codes.js';
+import { EXIT } from '../../../errors/usage-error.js';
 import { reportStatus } from '../../../gateway/status/status.js';
 import type { ServerReport } from '../../../gateway/status/status-report.js';
 import { readString, readText, toBytes, visitElements, visitMembers } from '../../../json/json-text.js';

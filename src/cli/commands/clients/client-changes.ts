@@ -7,7 +7,7 @@ import { type OwnCommand, ownCommand } from '../../../clients/files/own-entry.js
 import { type Plan, planConnect, planTakeOut } from '../../../clients/files/plan-change.js';
 import { Refusal } from '../../../clients/files/refusal.js';
 import { thisSystem } from '../../../clients/files/this-system.js';
-import { EXIT } from '../../../errors/exit-codes.js';
+import { EXIT } from '../../../errors/usage-error.js';
 import { withChangeLock } from '../../../state/change-lock.js';
 import { clientChangesFile } from '../../../state/user-files.js';
 import { withoutHome } from '../../home-path.js';

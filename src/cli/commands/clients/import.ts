@@ -9,8 +9,7 @@ import { type PlannedServer, planImport, type Verdict } from '../../../clients/i
 import { checkEdited } from '../../../config/edit/config-file.js';
 import { editConfig, entriesIn } from '../../../config/edit/edit-config.js';
 import { valuesInEnv } from '../../../config/file/env-file.js';
-import { EXIT } from '../../../errors/exit-codes.js';
-import { UsageError } from '../../../errors/usage-error.js';
+import { EXIT, UsageError } from '../../../errors/usage-error.js';
 import { printable } from '../../../json/printable.js';
 import { didYouMean, suggest } from '../../../json/suggest.js';
 import { withChangeLock } from '../../../state/change-lock.js';

@@ -1,8 +1,7 @@
 import type { GlobalOptions } from '../../../app/global-options.js';
 import type { Config, ServerConfig } from '../../../config/resolve/config.js';
 import { errorMessage } from '../../../errors/error-text.js';
-import { EXIT } from '../../../errors/exit-codes.js';
-import { UsageError } from '../../../errors/usage-error.js';
+import { EXIT, UsageError } from '../../../errors/usage-error.js';
 import { reportStatus } from '../../../gateway/status/status.js';
 import { parseJson } from '../../../json/parse-json.js';
 import { printable } from '../../../json/printable.js';

@@ -6,8 +6,7 @@ import { type ConfigEdit, editConfig, entriesIn } from '../../../config/edit/edi
 import { EnvDraft } from '../../../config/edit/env-draft.js';
 import { ConfigError } from '../../../config/file/config-error.js';
 import { namesIn } from '../../../config/resolve/expand.js';
-import { EXIT } from '../../../errors/exit-codes.js';
-import { UsageError } from '../../../errors/usage-error.js';
+import { EXIT, UsageError } from '../../../errors/usage-error.js';
 import { withChangeLock } from '../../../state/change-lock.js';
 import { printJson, tell } from '../../output.js';
 import { openConfigToEdit } from './edit-place.js';

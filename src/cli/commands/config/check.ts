@@ -1,6 +1,6 @@
 import type { GlobalOptions } from '../../../app/global-options.js';
 import type { ServerConfig } from '../../../config/resolve/config.js';
-import { EXIT } from '../../../errors/exit-codes.js';
+import { EXIT } from '../../../errors/usage-error.js';
 import { reportStatus } from '../../../gateway/status/status.js';
 import type { ServerReport } from '../../../gateway/status/status-report.js';
 import { installedTree } from '../../../packages/installed-tree.js';

@@ -1,7 +1,6 @@
 import { homedir } from 'node:os';
 import { type Keychain, systemKeychain } from '../../../config/resolve/keychain.js';
-import { EXIT } from '../../../errors/exit-codes.js';
-import { UsageError } from '../../../errors/usage-error.js';
+import { EXIT, UsageError } from '../../../errors/usage-error.js';
 import { readSecretFile, writeSecretFile } from '../../../files/secret-file.js';
 import { didYouMean, suggest } from '../../../json/suggest.js';
 import { withChangeLock } from '../../../state/change-lock.js';

@@ -12,7 +12,7 @@ import type { Finding } from '../../../doctor/finding.js';
 import { optionIn, titleOf } from '../../../doctor/registrations.js';
 import { checkServer, type ObservedServer } from '../../../doctor/servers.js';
 import { checkTools, type ListedTool } from '../../../doctor/tools.js';
-import { EXIT } from '../../../errors/exit-codes.js';
+import { EXIT } from '../../../errors/usage-error.js';
 import { reportStatus } from '../../../gateway/status/status.js';
 import type { ServerReport } from '../../../gateway/status/status-report.js';
 import { isRecord } from '../../../json/is-record.js';

@@ -1,6 +1,5 @@
 import type { Finding } from '../../../doctor/finding.js';
-import type { Level } from '../../../errors/code-entry.js';
-import { AREAS, type Code } from '../../../errors/codes.js';
+import { AREAS, type Code, type Level } from '../../../errors/codes.js';
 import { plural } from '../../../gateway/status/server-text.js';
 import { type Look, paint } from '../../terminal.js';
 

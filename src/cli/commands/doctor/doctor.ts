@@ -12,7 +12,7 @@ import type { Finding } from '../../../doctor/finding.js';
 import type { Machine } from '../../../doctor/machine.js';
 import { findRegistrations } from '../../../doctor/registrations.js';
 import { repair } from '../../../doctor/repair.js';
-import { EXIT } from '../../../errors/exit-codes.js';
+import { EXIT } from '../../../errors/usage-error.js';
 import { printable } from '../../../json/printable.js';
 import { networkVariables } from '../../../process/environment.js';
 import { VERSION } from '../../../version.js';

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import cliTruncate from 'cli-truncate';
-import { EXIT } from '../../../errors/exit-codes.js';
+import { EXIT } from '../../../errors/usage-error.js';
 import { logLines } from '../../../files/log-lines.js';
 import { isRecord } from '../../../json/is-record.js';
 import { parseJson } from '../../../json/parse-json.js';

@@ -1,12 +1,11 @@
 import { isHubWanted } from '../../../app/attach.js';
 import type { GlobalOptions } from '../../../app/global-options.js';
 import { earlierHubs, findHubSite, type HubSite, notedPid, reachHub } from '../../../app/running-hub.js';
-import { EXIT } from '../../../errors/exit-codes.js';
+import { EXIT } from '../../../errors/usage-error.js';
 import type { HubControl, NoControl } from '../../../hub/attach/control-client.js';
 import type { HubDescription } from '../../../hub/hub-answers.js';
 import { tell } from '../../output.js';
-import type { HubFacts } from './hub-text.js';
-import { noHubText, REFUSED, silentText } from './hub-text.js';
+import { type HubFacts, noHubText, REFUSED, silentText } from './hub-text.js';
 
 /** The running hub, for a command. */
 export interface Reached {

@@ -1,5 +1,5 @@
 import type { GlobalOptions } from '../../../app/global-options.js';
-import { EXIT } from '../../../errors/exit-codes.js';
+import { EXIT } from '../../../errors/usage-error.js';
 import { VERSION } from '../../../version.js';
 import { note, print, printJson } from '../../output.js';
 import { lookOf } from '../../terminal.js';

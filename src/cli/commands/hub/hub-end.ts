@@ -1,6 +1,6 @@
 import type { GlobalOptions } from '../../../app/global-options.js';
 import { allHubs, findHubSite, type HubSite, notedPid, reachHub, starterFor } from '../../../app/running-hub.js';
-import { EXIT } from '../../../errors/exit-codes.js';
+import { EXIT } from '../../../errors/usage-error.js';
 import { plural } from '../../../gateway/status/server-text.js';
 import type { HubControl } from '../../../hub/attach/control-client.js';
 import { claimSuccessor } from '../../../hub/claim.js';

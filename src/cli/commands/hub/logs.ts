@@ -1,8 +1,7 @@
 import { existsSync } from 'node:fs';
 import type { GlobalOptions } from '../../../app/global-options.js';
 import { findHubSite, reachHub } from '../../../app/running-hub.js';
-import { EXIT } from '../../../errors/exit-codes.js';
-import { UsageError } from '../../../errors/usage-error.js';
+import { EXIT, UsageError } from '../../../errors/usage-error.js';
 import { logLines } from '../../../files/log-lines.js';
 import type { StatusReport } from '../../../gateway/status/status-report.js';
 import type { HubControl } from '../../../hub/attach/control-client.js';

@@ -1,5 +1,5 @@
 import type { GlobalOptions } from '../../../app/global-options.js';
-import { EXIT } from '../../../errors/exit-codes.js';
+import { EXIT } from '../../../errors/usage-error.js';
 import type { StatusReport } from '../../../gateway/status/status-report.js';
 import type { HubControl } from '../../../hub/attach/control-client.js';
 import type { HubDescription, StatusAnswer } from '../../../hub/hub-answers.js';

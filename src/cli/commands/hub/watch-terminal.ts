@@ -1,7 +1,7 @@
 import { emitKeypressEvents } from 'node:readline';
 import type { ReadStream, WriteStream } from 'node:tty';
 import { errorMessage } from '../../../errors/error-text.js';
-import { EXIT } from '../../../errors/exit-codes.js';
+import { EXIT } from '../../../errors/usage-error.js';
 import { lookOf } from '../../terminal.js';
 import { type WatchFacts, type WatchState, withFacts, withKey } from './watch-state.js';
 import { view } from './watch-view.js';

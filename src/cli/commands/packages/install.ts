@@ -1,5 +1,5 @@
 import type { GlobalOptions } from '../../../app/global-options.js';
-import { EXIT } from '../../../errors/exit-codes.js';
+import { EXIT } from '../../../errors/usage-error.js';
 import { causeLines } from '../../../observe/cause-lines.js';
 import { installedTree, storedTree } from '../../../packages/installed-tree.js';
 import { InstallFault } from '../../../packages/package-installer.js';

@@ -2,7 +2,7 @@ import PQueue from 'p-queue';
 import { maxSatisfying, satisfies } from 'semver';
 import type { GlobalOptions } from '../../../app/global-options.js';
 import { isExact } from '../../../config/resolve/package-bin.js';
-import { EXIT } from '../../../errors/exit-codes.js';
+import { EXIT } from '../../../errors/usage-error.js';
 import { installedTree } from '../../../packages/installed-tree.js';
 import { NpmFault, newestOf, type PublishedVersions } from '../../../packages/npm-client.js';
 import { fitsNode, nodeRangeIn } from '../../../packages/package-needs.js';

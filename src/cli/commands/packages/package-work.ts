@@ -5,7 +5,7 @@ import { readConfig } from '../../../app/read-config.js';
 import { runToEnd } from '../../../app/run-to-end.js';
 import { formatProblem } from '../../../config/file/config-error.js';
 import type { Config, ServerConfig, ServerPackage } from '../../../config/resolve/config.js';
-import { EXIT } from '../../../errors/exit-codes.js';
+import { EXIT } from '../../../errors/usage-error.js';
 import type { Logger } from '../../../observe/logger.js';
 import type { KnownSecrets } from '../../../observe/redact.js';
 import { systemClock } from '../../../observe/system-clock.js';

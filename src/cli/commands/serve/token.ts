@@ -1,5 +1,4 @@
-import { EXIT } from '../../../errors/exit-codes.js';
-import { UsageError } from '../../../errors/usage-error.js';
+import { EXIT, UsageError } from '../../../errors/usage-error.js';
 import { readOrCreateToken, TokenFileError } from '../../../state/token-file.js';
 import { tokenFile } from '../../../state/user-files.js';
 import { print, printJson } from '../../output.js';

@@ -1,4 +1,4 @@
-import type { OnInternalError } from '../../../errors/error-boundary.js';
+import type { OnInternalError } from '../../../errors/internal-error.js';
 import { isString, readString, valuesAt } from '../../../json/json-text.js';
 import { type Edit, type SplicedMessage, splice } from '../../../json/splice.js';
 import { whole } from '../../../jsonrpc/message.js';

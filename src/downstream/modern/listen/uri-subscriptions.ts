@@ -1,4 +1,4 @@
-import { type OnInternalError, withErrorBoundary } from '../../../errors/error-boundary.js';
+import { type OnInternalError, withErrorBoundary } from '../../../errors/internal-error.js';
 import { METHODS } from '../../../mcp/methods.js';
 import type { DownstreamClient, GatewaySession } from '../../port.js';
 import type { SubjectSource, Subscriber } from './listen.js';
