@@ -85,11 +85,7 @@ export function compose(options: ComposeOptions): Composition {
     platform = createPlatform(),
   } = options;
   const { clock, events, unfinishedLines, internalErrors, workTime } = platform;
-  const limitUnfinishedLines = ({ maxPartialBytes, lineTimeoutMs }: Config['gateway']) => {
-    unfinishedLines.memory.limitTo(maxPartialBytes);
-    unfinishedLines.stalls.limitTo(lineTimeoutMs);
-  };
-  limitUnfinishedLines(config.gateway);
+  unfinishedLines.limitTo(config.gateway.maxPartialBytes);
   const waiting = new SharedLimit(config.gateway.maxQueued);
   logEvents(events, logger);
   const refusedNames = new RefusedNames();
@@ -128,7 +124,7 @@ export function compose(options: ComposeOptions): Composition {
     service: service(),
     redact,
     waiting,
-    partialFrames: unfinishedLines.memory,
+    partialFrames: unfinishedLines,
     requestBodies: platform.requestBodies,
     refusedNames: refusedNames.all,
     internalErrorCount: internalErrors.count,
@@ -237,7 +233,7 @@ export function compose(options: ComposeOptions): Composition {
       // Secrets must be known before anything about the new servers is logged.
       secrets.know(next.servers.flatMap(secretsOf));
       waiting.limitTo(next.gateway.maxQueued);
-      limitUnfinishedLines(next.gateway);
+      unfinishedLines.limitTo(next.gateway.maxPartialBytes);
       instances.change(next, ofInstances);
       processes.limitsChanged();
       const retired = ofInstances.flatMap(({ id, change }) => (change === 'replaced' ? [id] : []));

@@ -2,9 +2,9 @@ import { isUtf8 } from 'node:buffer';
 import { InternalErrorLog } from '../errors/internal-error.js';
 import type { BufferPool } from '../io/buffer-pool.js';
 import { FairMemory } from '../io/fair-memory.js';
+import { createLineMemory } from '../io/line-decoder.js';
 import { MessageFeed } from '../io/message-feed.js';
 import { Backpressure } from '../io/streams/backpressure.js';
-import { UnfinishedLines } from '../io/unfinished-lines.js';
 import { createScan, type ScanEnvelope } from '../mcp/envelope.js';
 import { EventBus } from '../observe/events/event-bus.js';
 import { systemClock } from '../observe/system-clock.js';
@@ -20,7 +20,7 @@ export interface Platform {
   /** Pauses and resumes reading from the servers. */
   readonly backpressure: Backpressure;
   /** Bounds the unfinished messages on the pipes of all servers and clients together. */
-  readonly unfinishedLines: UnfinishedLines;
+  readonly unfinishedLines: FairMemory;
   /** Bounds the incomplete bodies of all HTTP requests together. */
   readonly requestBodies: FairMemory;
   /** Buffers for server output. */
@@ -35,7 +35,6 @@ export interface Platform {
 
 /** Used until the configuration is read. */
 const MAX_PARTIAL_BYTES = 256 * 1024 * 1024;
-const LINE_TIMEOUT_MS = 30_000;
 
 export function createPlatform(): Platform {
   const events = new EventBus();
@@ -47,11 +46,7 @@ export function createPlatform(): Platform {
     clock: timedClock(systemClock, workTime),
     scan: createScan(isUtf8),
     backpressure: new Backpressure(),
-    unfinishedLines: new UnfinishedLines({
-      maxBytes: MAX_PARTIAL_BYTES,
-      timeoutMs: LINE_TIMEOUT_MS,
-      schedule: systemClock.schedule,
-    }),
+    unfinishedLines: createLineMemory(MAX_PARTIAL_BYTES),
     // The HTTP server sets the limit.
     requestBodies: new FairMemory(0),
     bufferPool: createBufferPool(systemClock),

@@ -24,7 +24,6 @@ export type FailureReason =
   | 'child_exited'
   | 'response_too_large'
   | 'response_dropped'
-  | 'response_unfinished'
   | 'response_malformed';
 
 /** A call that the gateway answers because the server did not. */
@@ -94,7 +93,6 @@ export const CODES_OF_REASONS: Readonly<Record<FailureReason, Code>> = {
   child_exited: 'TL-CALL-EXITED',
   response_too_large: 'TL-CALL-TOO-LARGE',
   response_dropped: 'TL-CALL-DROPPED',
-  response_unfinished: 'TL-CALL-UNFINISHED',
   response_malformed: 'TL-CALL-MALFORMED',
 };
 
@@ -156,8 +154,6 @@ const SENTENCES: Readonly<Record<Exclude<FailureReason, 'not_approved'>, string>
   response_too_large: 'sent an answer larger than its setting `maxFrame` allows, so Trunkline dropped the answer.',
   response_dropped:
     'was sending the largest of the unfinished messages that Trunkline held, and their limit `gateway.maxPartial` was reached, so Trunkline dropped the answer.',
-  response_unfinished:
-    'began an answer and sent nothing more of it within the setting `gateway.lineTimeout`, so Trunkline dropped the answer.',
   response_malformed: 'sent an answer that is no valid MCP message, so Trunkline dropped the answer.',
 };
 
@@ -165,7 +161,6 @@ const SENTENCES: Readonly<Record<Exclude<FailureReason, 'not_approved'>, string>
 const LOST_ANSWERS: ReadonlySet<FailureReason> = new Set([
   'response_too_large',
   'response_dropped',
-  'response_unfinished',
   'response_malformed',
 ]);
 

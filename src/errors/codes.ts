@@ -696,11 +696,6 @@ const CALL_CODES = {
     means: 'The answer was dropped, because unfinished messages took all of `gateway.maxPartial`.',
     remedy: 'Ask for less at once, or raise `gateway.maxPartial`.',
   },
-  'TL-CALL-UNFINISHED': {
-    level: 'fail',
-    means: 'The server began an answer and did not finish it within `gateway.lineTimeout`.',
-    remedy: 'Check whether the call took effect. If the server is that slow, raise `gateway.lineTimeout`.',
-  },
   'TL-CALL-MALFORMED': {
     level: 'fail',
     means: 'The answer of the server was not valid JSON-RPC, or its result was no object.',

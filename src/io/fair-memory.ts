@@ -1,9 +1,7 @@
-/** One user of a `FairMemory`. Only the `FairMemory` changes `bytes` and `since`. */
+/** One user of a `FairMemory`. Only the `FairMemory` changes `bytes`. */
 export interface Holder {
   /** Bytes in use. */
   bytes: number;
-  /** Orders the holders by when they began to hold anything. */
-  since: number;
   /**
    * Whom the bytes belong to, the largest unit first, such as a token and its session. Every holder of one memory has as
    * many. Empty if each holder stands for itself.
@@ -14,10 +12,11 @@ export interface Holder {
 }
 
 /**
- * Memory that many holders use together, up to a limit.
+ * Memory that many holders use together, up to a limit: unfinished lines, or bodies of HTTP requests that have not arrived
+ * completely.
  *
- * When the limit is reached, the owner with the most bytes loses: of its holders the largest, of equals the oldest. So a
- * holder with little always gets what it needs, however much others hoard.
+ * When the limit is reached, the largest goes first: the owner with the most bytes loses its largest holding. So a holder
+ * with little always gets what it needs, however much others hoard.
  */
 export class FairMemory {
   readonly #exemptBytes: number;
@@ -25,7 +24,6 @@ export class FairMemory {
   #max: number;
   #used = 0;
   #evictions = 0;
-  #since = 0;
 
   /** A holder of at most `exemptBytes` bytes loses nothing and takes nothing from others, even beyond the limit. */
   constructor(max: number, exemptBytes = 0) {
@@ -46,14 +44,14 @@ export class FairMemory {
     return this.#evictions;
   }
 
-  /** Changes the limit. Nobody loses anything before somebody needs more. */
+  /** Changes the limit. No holder loses anything before one of them needs more. */
   limitTo(max: number): void {
     this.#max = max;
   }
 
   /** Adds a holder, which holds nothing yet. */
   join({ owners = [], evict }: { readonly owners?: readonly string[]; readonly evict: () => void }): Holder {
-    const holder: Holder = { bytes: 0, since: 0, owners, evict };
+    const holder: Holder = { bytes: 0, owners, evict };
     this.#holders.add(holder);
     return holder;
   }
@@ -63,10 +61,6 @@ export class FairMemory {
    * `evict` is not called.
    */
   grow(holder: Holder, bytes: number): boolean {
-    if (holder.bytes === 0) {
-      this.#since += 1;
-      holder.since = this.#since;
-    }
     this.#used += bytes - holder.bytes;
     holder.bytes = bytes;
     return this.#used <= this.#max || bytes <= this.#exemptBytes || this.#makeRoomFor(holder);
@@ -98,8 +92,7 @@ export class FairMemory {
   #loser(levels: number): Holder | undefined {
     let candidates = [...this.#holders].filter(({ bytes }) => bytes > this.#exemptBytes);
     for (let level = 0; level < levels; level += 1) candidates = ofLargestOwner(candidates, level);
-    // The largest first, of equals the oldest.
-    return candidates.sort((a, b) => b.bytes - a.bytes || a.since - b.since)[0];
+    return candidates.sort((a, b) => b.bytes - a.bytes)[0];
   }
 }
 

@@ -1,13 +1,20 @@
 import { BufferPool } from './buffer-pool.js';
 import type { ByteReader } from './byte-reader.js';
+import { FairMemory, type Holder } from './fair-memory.js';
 import { LARGE_FROM_BYTES, ReadBuffer } from './read-buffer.js';
-import { type OversizedLine, SkippedLine } from './skipped-line.js';
-import { type EvictionReason, type UnfinishedLine, UnfinishedLines } from './unfinished-lines.js';
 
 const NEWLINE = 0x0a;
 const CARRIAGE_RETURN = 0x0d;
 const TAB = 0x09;
 const SPACE = 0x20;
+
+/**
+ * An unfinished line of at most so many bytes is exempt from the shared limit, so that a stream that uses up the limit
+ * does not make others lose lines that merely arrive in two pieces.
+ */
+const EXEMPT_BYTES = 64 * 1024;
+/** How many bytes of a dropped line are kept at either end: enough to find the id of the request that it answers. */
+const FRAGMENT_BYTES = 512;
 
 /** Receives the lines of a stream. */
 export interface LineSink {
@@ -18,6 +25,17 @@ export interface LineSink {
   line(bytes: Uint8Array, start: number, end: number): void;
 }
 
+/** Both ends of a dropped line. */
+export interface OversizedLine {
+  readonly head: Uint8Array;
+  readonly tail: Uint8Array;
+  readonly byteLength: number;
+  /** Whether the line was dropped before it was finished, because it was the largest when the shared memory was full. */
+  readonly isEvicted: boolean;
+  /** Whether the line was dropped because its first byte shows that it is no message. */
+  readonly isText: boolean;
+}
+
 /** Learns of the lines that were dropped. Reading continues after the newline of such a line. */
 export interface DroppedLineSink {
   /**
@@ -25,9 +43,12 @@ export interface DroppedLineSink {
    * before.
    */
   oversized(fragment: OversizedLine): void;
-  /** An unfinished line was dropped, of which `head` is the beginning. Its rest is skipped; `oversized` reports its end. */
-  evicted(head: Uint8Array, reason: EvictionReason): void;
-  /** A large unfinished line was dropped that begins, with `head`, like none that can be of use. Its rest is skipped. */
+  /**
+   * Dropped the unfinished line that begins with `head`, because it was the largest when the shared memory was full. Its rest
+   * is skipped; `oversized` reports its end.
+   */
+  evicted(head: Uint8Array): void;
+  /** Dropped a large unfinished line. Its first bytes (`head`) show that it cannot be a message. Its rest is skipped. */
   text?(head: Uint8Array): void;
 }
 
@@ -37,12 +58,8 @@ export interface LineDecoderOptions {
   readonly maxLineBytes: number;
   /** Whether a line that begins with this byte can be of use. Any other line is dropped when it is large. */
   readonly canBegin?: ((byte: number) => boolean) | undefined;
-  /** Bounds the unfinished lines of all decoders together. Without it, only the limit for one line applies. */
-  readonly unfinishedLines?: UnfinishedLines | undefined;
-  /** Whether somebody waits for a line at the moment. Lines that nobody waits for get less memory. */
-  readonly isAwaited?: (() => boolean) | undefined;
-  /** Whether nobody reads the stream at the moment. An unfinished line does not stall meanwhile. */
-  readonly isPaused?: (() => boolean) | undefined;
+  /** Memory of the unfinished lines of all decoders (`unfinishedLines`). Without it, only the limit for one line applies. */
+  readonly unfinishedLines?: FairMemory | undefined;
   /** Where the decoder's memory comes from. */
   readonly bufferPool?: BufferPool | undefined;
 }
@@ -60,8 +77,9 @@ export class LineDecoder implements ByteReader {
   readonly #maxLineBytes: number;
   readonly #canBegin: (byte: number) => boolean;
   readonly #buffer: ReadBuffer;
-  /** The unfinished line, unless it was dropped, among those of all decoders. */
-  readonly #unfinished: UnfinishedLine;
+  /** Memory of all decoders, and the part of it that the unfinished line has. */
+  readonly #memory: FairMemory;
+  readonly #holder: Holder;
   #skipped: SkippedLine | undefined;
   #onMoved: () => void = () => {};
   #droppedLines = 0;
@@ -74,18 +92,14 @@ export class LineDecoder implements ByteReader {
 
   constructor(options: LineDecoderOptions) {
     const { sink, dropped = NOBODY, maxLineBytes, unfinishedLines, bufferPool } = options;
-    const { canBegin = ANY_BYTE, isPaused = () => false, isAwaited = () => true } = options;
+    const { canBegin = ANY_BYTE } = options;
     this.#sink = sink;
     this.#dropped = dropped;
     this.#maxLineBytes = maxLineBytes;
     this.#canBegin = canBegin;
     this.#buffer = new ReadBuffer(bufferPool ?? new BufferPool(), maxLineBytes);
-    this.#unfinished = (unfinishedLines ?? boundless()).join({
-      maxLineBytes,
-      isPaused,
-      isAwaited,
-      evict: (reason) => this.#evictBetweenReads(reason),
-    });
+    this.#memory = unfinishedLines ?? createLineMemory(Number.POSITIVE_INFINITY);
+    this.#holder = this.#memory.join({ evict: () => this.#evictBetweenReads() });
   }
 
   /** Lines dropped because they passed a limit or because the stream ended before their newline. */
@@ -156,7 +170,7 @@ export class LineDecoder implements ByteReader {
     const lost = this.#skipped?.byteLength ?? this.#buffer.length;
     if (lost > 0) this.#countDropped(lost);
     this.#skipped = undefined;
-    this.#unfinished.leave();
+    this.#memory.leave(this.#holder);
     if (this.#isReading) this.#buffer.drop();
     else this.#dropBetweenReads();
     return lost;
@@ -214,7 +228,7 @@ export class LineDecoder implements ByteReader {
   }
 
   #line(bytes: Uint8Array, start: number, end: number): void {
-    if (this.#unfinished.exists) this.#unfinished.end();
+    if (this.#holder.bytes > 0) this.#memory.release(this.#holder);
     if (this.#skipped === undefined && end - start <= this.#maxLineBytes) {
       this.#sink.line(bytes, start, end);
       return;
@@ -232,21 +246,20 @@ export class LineDecoder implements ByteReader {
     const { length } = buffer;
     if (length === 0) return;
     if (this.#skipped === undefined && length <= this.#maxLineBytes) {
-      if (length > LARGE_FROM_BYTES && !this.#canBegin(buffer.firstByte)) this.#dropped.text?.(this.#drop());
-      else if (!this.#unfinished.grow(length)) this.#dropped.evicted(this.#drop('memory-limit'), 'memory-limit');
+      if (length > LARGE_FROM_BYTES && !this.#canBegin(buffer.firstByte)) this.#dropped.text?.(this.#drop(false));
+      else if (!this.#memory.grow(this.#holder, length)) this.#dropped.evicted(this.#drop(true));
       return;
     }
-    const skipped = this.#skip(buffer.bytes, 0, length);
+    this.#skip(buffer.bytes, 0, length);
     buffer.dropLarge();
-    // The rest of a line that is too long takes no memory, but it must come.
-    if (skipped.evicted === undefined) this.#unfinished.grow(0);
+    this.#memory.release(this.#holder);
   }
 
   /** Drops the unfinished line while the stream waits for its next bytes, for which there is other memory then. */
-  #evictBetweenReads(reason: EvictionReason): void {
-    const head = this.#drop(reason);
+  #evictBetweenReads(): void {
+    const head = this.#drop(true);
     this.#dropBetweenReads();
-    this.#dropped.evicted(head, reason);
+    this.#dropped.evicted(head);
   }
 
   #dropBetweenReads(): void {
@@ -256,15 +269,15 @@ export class LineDecoder implements ByteReader {
   }
 
   /**
-   * Drops the unfinished line, and returns its beginning. Without a reason, the line is text. Call `prepareRead` before
-   * the next read.
+   * Drops the unfinished line, for its size (`isEvicted`) or because it is text, and returns its beginning. Call `prepareRead`
+   * before the next read.
    */
-  #drop(reason?: EvictionReason): Uint8Array {
+  #drop(isEvicted: boolean): Uint8Array {
     const { bytes, length } = this.#buffer;
     const skipped = this.#skip(bytes, 0, length);
-    skipped.evicted = reason;
-    skipped.isText = reason === undefined;
-    this.#unfinished.end();
+    skipped.isEvicted = isEvicted;
+    skipped.isText = !isEvicted;
+    this.#memory.release(this.#holder);
     this.#buffer.dropLarge();
     return skipped.head;
   }
@@ -290,11 +303,46 @@ const NOBODY: DroppedLineSink = { oversized: () => {}, evicted: () => {} };
 
 const ANY_BYTE = () => true;
 
-/** For a decoder that shares nothing. */
-function boundless(): UnfinishedLines {
-  return new UnfinishedLines({
-    maxBytes: Number.POSITIVE_INFINITY,
-    timeoutMs: Number.POSITIVE_INFINITY,
-    schedule: () => () => {},
-  });
+/** Creates memory for the unfinished lines of several decoders. */
+export function createLineMemory(maxBytes: number): FairMemory {
+  return new FairMemory(maxBytes, EXEMPT_BYTES);
+}
+
+/** A dropped line, of which only the ends are kept. */
+class SkippedLine implements OversizedLine {
+  isEvicted = false;
+  isText = false;
+  #head = NOTHING;
+  #tail = NOTHING;
+  #byteLength = 0;
+
+  get head(): Uint8Array {
+    return this.#head;
+  }
+
+  get tail(): Uint8Array {
+    return this.#tail;
+  }
+
+  get byteLength(): number {
+    return this.#byteLength;
+  }
+
+  /** The line goes on with these bytes. */
+  add(bytes: Uint8Array, start: number, end: number): void {
+    this.#byteLength += end - start;
+    const missing = FRAGMENT_BYTES - this.#head.length;
+    if (missing > 0) this.#head = joined(this.#head, bytes.slice(start, Math.min(end, start + missing)));
+    this.#tail = joined(this.#tail, bytes.slice(Math.max(start, end - FRAGMENT_BYTES), end)).slice(-FRAGMENT_BYTES);
+  }
+}
+
+const NOTHING: Uint8Array = new Uint8Array(0);
+
+function joined(first: Uint8Array, second: Uint8Array): Uint8Array {
+  if (first.length === 0) return second;
+  const both = new Uint8Array(first.length + second.length);
+  both.set(first);
+  both.set(second, first.length);
+  return both;
 }

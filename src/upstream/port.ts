@@ -162,8 +162,6 @@ export interface DropCounters {
   oversized: number;
   /** Unfinished messages that held the most when the memory for unfinished messages was full. */
   evicted: number;
-  /** Unfinished messages of which no byte came for too long. */
-  stalled: number;
   /** Progress that goes backward, or belongs to no open request. */
   staleProgress: number;
   /** Answers to requests of the server that could not be written. */
@@ -179,7 +177,6 @@ export function newDropCounters(): DropCounters {
     blank: 0,
     oversized: 0,
     evicted: 0,
-    stalled: 0,
     staleProgress: 0,
     unsentReplies: 0,
   };
@@ -247,7 +244,6 @@ export type RequestFailure =
   /** The answer was unfinished and held the most when the memory for unfinished messages was full. */
   | 'response_dropped'
   /** The answer began, and no byte of it came for too long. */
-  | 'response_unfinished'
   | 'response_malformed'
   /** The answer is a sound message of JSON-RPC, but its result is no object. */
   | 'result_malformed'

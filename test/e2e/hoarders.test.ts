@@ -47,23 +47,6 @@ describe('servers that hoard unfinished messages', () => {
     const losses = (await Promise.race(hoarded)).message.result;
     expect(failureOf(losses)).toMatchObject({ reason: 'response_dropped', sent: true, outcome: 'failed' });
   });
-
-  it('F61: lose one of which no byte comes, and its memory is free', async () => {
-    const gateway = await GatewayProcess.start({
-      servers: { f: { program: FAULTY } },
-      gateway: { lineTimeout: '1s' },
-    });
-    end = () => gateway.dispose();
-    await gateway.untilState('f', 'ready');
-    const { result } = (await gateway.call('f__hoard', { bytes: 8 * MIB })).message;
-    expect(failureOf(result)).toMatchObject({ reason: 'response_unfinished', sent: true, outcome: 'failed' });
-    expect(await gateway.status('f')).toMatchObject({ state: 'ready', generation: 1, dropped: { stalled: 1 } });
-    const { message } = await gateway.call('trunkline__status', { server: 'f' });
-    expect(message.result.structuredContent.limits.partialFrameBytes.now).toBe(0);
-    expect(textOf(message.result)).toContain(
-      'unfinished messages dropped: 1 because no byte came within `gateway.lineTimeout`',
-    );
-  });
 });
 
 describe('a client over HTTP with many slow bodies', () => {

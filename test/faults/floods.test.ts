@@ -2,9 +2,7 @@ import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
-import { UnfinishedLines } from '../../src/io/unfinished-lines.js';
-import { systemClock } from '../../src/observe/system-clock.js';
-import { FakeClock } from '../support/fake-clock.js';
+import { createLineMemory } from '../../src/io/line-decoder.js';
 import { GatewayProcess } from '../support/gateway-process.js';
 import { hurryingClock } from '../support/hurrying-clock.js';
 import { FAULTY, failureOf, InProcessGateway, textOf } from '../support/in-process-gateway.js';
@@ -77,7 +75,7 @@ describe('a server that writes without end and answers nothing', () => {
     const { gateway, client, unfinishedLines } = await sharing(['f', 'g']);
     await client.call('f__flood', { text: 'x' });
     await until('reading is paused', () => gateway.pausedMs('f') > 0);
-    expect(unfinishedLines.memory.used).toBe(0);
+    expect(unfinishedLines.used).toBe(0);
     expect(gateway.status('f').dropped).toMatchObject({ junk: 1, evicted: 0, oversized: 0 });
     expect(textOf(await client.call('g__answer', { nonce: 'n' }))).toBe('n');
     expect(gateway.status('f').log.at(-1)).toMatch(/^stdout \(not-json\): x+$/);
@@ -111,8 +109,7 @@ describe('a server that floods from its first byte on', () => {
 
 /** Servers whose messages may have 1 MiB. */
 async function sharing(keys: readonly string[]) {
-  const schedule = (delayMs: number, task: () => void) => systemClock.schedule(delayMs, task);
-  const unfinishedLines = new UnfinishedLines({ maxBytes: 64 * MIB, timeoutMs: 30_000, schedule });
+  const unfinishedLines = createLineMemory(64 * MIB);
   const servers = Object.fromEntries(keys.map((key) => [key, { maxFrame: '1MiB' }]));
   const gateway = new InProcessGateway({ servers, unfinishedLines });
   end = () => gateway.end();
@@ -209,30 +206,6 @@ describe('clients that send more calls than the whole gateway may queue', () => 
   });
 });
 
-describe('a server that does not finish a message', () => {
-  it('F61: loses it after a while, but not while Trunkline does not read from the server', async () => {
-    const time = new FakeClock();
-    const schedule = (delayMs: number, task: () => void) => time.schedule(delayMs, task);
-    const unfinishedLines = new UnfinishedLines({ maxBytes: 64 * MIB, timeoutMs: 30_000, schedule });
-    const gateway = new InProcessGateway({ servers: { f: {} }, unfinishedLines });
-    end = () => gateway.end();
-    const client = await gateway.connect();
-    await gateway.untilState('f', 'ready');
-    const call = client.call('f__hoard', { bytes: MIB });
-    await until('all of it is read', () => unfinishedLines.memory.used === MIB);
-    const slowClient = gateway.composition.platform.backpressure.client();
-    slowClient.pause();
-    time.advance(300_000);
-    expect(gateway.status('f').dropped).toMatchObject({ stalled: 0 });
-    slowClient.resume();
-    time.advance(40_000);
-    expect(failureOf(await call)).toMatchObject({ reason: 'response_unfinished', outcome: 'failed' });
-    expect(gateway.status('f')).toMatchObject({ state: 'ready', generation: 1, dropped: { stalled: 1 } });
-    expect([unfinishedLines.memory.used, time.pending]).toEqual([0, 0]);
-    slowClient.close();
-  });
-});
-
 describe('servers whose incomplete messages are larger than the common limit', () => {
   it('have the answer dropped that exceeds it, are reported by the status, and go on', async () => {
     const gateway = new InProcessGateway({ servers: { f: {} }, gateway: { maxPartial: '1MiB' } });
@@ -250,7 +223,7 @@ describe('servers whose incomplete messages are larger than the common limit', (
       'Unfinished messages dropped: 1, the largest first, because all unfinished messages together reached 1048576 bytes (limit `gateway.maxPartial`).',
     );
     expect(result.content[0].text).toContain(
-      'unfinished messages dropped: 1 as the largest when the limit `gateway.maxPartial`, or that for messages without a call, was reached',
+      'unfinished messages dropped: 1 as the largest when the limit `gateway.maxPartial` was reached',
     );
   });
 });

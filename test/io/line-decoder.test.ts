@@ -2,10 +2,13 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { BufferPool, Lease } from '../../src/io/buffer-pool.js';
 import { copyInto } from '../../src/io/byte-reader.js';
-import { LineDecoder, type LineDecoderOptions } from '../../src/io/line-decoder.js';
-import type { OversizedLine } from '../../src/io/skipped-line.js';
-import { type EvictionReason, UnfinishedLines } from '../../src/io/unfinished-lines.js';
-import { FakeClock } from '../support/fake-clock.js';
+import type { FairMemory } from '../../src/io/fair-memory.js';
+import {
+  createLineMemory,
+  LineDecoder,
+  type LineDecoderOptions,
+  type OversizedLine,
+} from '../../src/io/line-decoder.js';
 import { repetitions } from '../support/repetitions.js';
 
 const MIB = 1024 * 1024;
@@ -16,9 +19,8 @@ const MIB = 1024 * 1024;
  */
 function decoding(
   maxLineBytes = 1024,
-  unfinishedLines?: UnfinishedLines,
-  isPaused?: () => boolean,
-  options: Pick<LineDecoderOptions, 'canBegin' | 'isAwaited'> = {},
+  unfinishedLines?: FairMemory,
+  options: Pick<LineDecoderOptions, 'canBegin'> = {},
 ) {
   const lines: string[] = [];
   const dropped: OversizedLine[] = [];
@@ -31,28 +33,20 @@ function decoding(
       dropped.push(fragment);
       lines.push(`[${fragment.byteLength}]`);
     },
-    evicted: (head: Uint8Array, reason: EvictionReason) => {
+    evicted: (head: Uint8Array) => {
       heads.push(text(head));
-      lines.push(`[${reason}]`);
+      lines.push('[memory-limit]');
     },
     text: (head: Uint8Array) => {
       heads.push(text(head));
       lines.push('[text]');
     },
   };
-  const decoder = new LineDecoder({ sink, dropped: losses, maxLineBytes, unfinishedLines, isPaused, ...options });
+  const decoder = new LineDecoder({ sink, dropped: losses, maxLineBytes, unfinishedLines, ...options });
   const push = (...chunks: (string | Uint8Array)[]) => {
     for (const chunk of chunks) copyInto(decoder, typeof chunk === 'string' ? Buffer.from(chunk) : chunk);
   };
   return { decoder, lines, dropped, heads, push };
-}
-
-/** What decoders share, and the time that passes for it. */
-function sharing(maxBytes: number, timeoutMs = 30_000) {
-  const clock = new FakeClock();
-  const schedule = (delayMs: number, task: () => void) => clock.schedule(delayMs, task);
-  const unfinishedLines = new UnfinishedLines({ maxBytes, timeoutMs, schedule });
-  return { clock, unfinishedLines, memory: unfinishedLines.memory };
 }
 
 function text(bytes: Uint8Array | undefined): string {
@@ -237,9 +231,9 @@ type Decoding = ReturnType<typeof decoding>;
 describe('several decoders that share what they may hold', () => {
   const large = (mark: string) => `${mark}${'x'.repeat(MIB)}`;
 
-  it('hold no more together than that: the oldest of the largest lines is dropped, and all others are read', () => {
-    const { unfinishedLines, memory } = sharing(3 * MIB);
-    const [one, two, three] = [1, 2, 3].map(() => decoding(8 * MIB, unfinishedLines)) as [Decoding, Decoding, Decoding];
+  it('hold no more together than that: the largest line is dropped, and all others are read', () => {
+    const memory = createLineMemory(3 * MIB);
+    const [one, two, three] = [1, 2, 3].map(() => decoding(8 * MIB, memory)) as [Decoding, Decoding, Decoding];
     one.push(large('1'));
     two.push(large('2'));
     three.push(large('3'));
@@ -249,7 +243,7 @@ describe('several decoders that share what they may hold', () => {
     expect(one.decoder.unfinishedBytes).toBe(0);
     one.push('end\nnext\n');
     expect(one.lines.slice(1)).toEqual([`[${MIB + 4}]`, 'next']);
-    expect(one.dropped[0]).toMatchObject({ evicted: 'memory-limit' });
+    expect(one.dropped[0]).toMatchObject({ isEvicted: true });
     expect(text(one.dropped[0]?.head)).toMatch(/^1x+$/);
     expect(text(one.dropped[0]?.tail)).toMatch(/xend$/);
     two.push('\n');
@@ -259,8 +253,8 @@ describe('several decoders that share what they may hold', () => {
   });
 
   it('drop the line that grows, if it is the largest itself', () => {
-    const { unfinishedLines, memory } = sharing(3 * MIB);
-    const [small, greedy] = [decoding(8 * MIB, unfinishedLines), decoding(8 * MIB, unfinishedLines)];
+    const memory = createLineMemory(3 * MIB);
+    const [small, greedy] = [decoding(8 * MIB, memory), decoding(8 * MIB, memory)];
     small.push(large('s'));
     greedy.push(large(''), large(''), 'end\nnext\n');
     expect(greedy.lines).toEqual(['[memory-limit]', `[${2 * MIB + 3}]`, 'next']);
@@ -270,8 +264,8 @@ describe('several decoders that share what they may hold', () => {
   });
 
   it('keep nobody from lines that merely come in two pieces, and drop nothing for them', () => {
-    const { unfinishedLines, memory } = sharing(MIB);
-    const [hoarder, other] = [decoding(8 * MIB, unfinishedLines), decoding(8 * MIB, unfinishedLines)];
+    const memory = createLineMemory(MIB);
+    const [hoarder, other] = [decoding(8 * MIB, memory), decoding(8 * MIB, memory)];
     hoarder.push('x'.repeat(MIB));
     other.push('a'.repeat(30_000), 'b'.repeat(30_000), '\n');
     expect(other.lines).toEqual(['a'.repeat(30_000) + 'b'.repeat(30_000)]);
@@ -279,8 +273,8 @@ describe('several decoders that share what they may hold', () => {
   });
 
   it('release what they hold when they end, are full, or drop a line', () => {
-    const { unfinishedLines, memory } = sharing(4 * MIB);
-    const { decoder, push } = decoding(2 * MIB, unfinishedLines);
+    const memory = createLineMemory(4 * MIB);
+    const { decoder, push } = decoding(2 * MIB, memory);
     push(large(''));
     expect(memory.used).toBeGreaterThanOrEqual(MIB);
     push('x'.repeat(2 * MIB));
@@ -291,14 +285,14 @@ describe('several decoders that share what they may hold', () => {
   });
 
   it('never hold more of one line than its limit', () => {
-    const { unfinishedLines, memory } = sharing(8 * MIB);
-    const { push } = decoding(3 * MIB, unfinishedLines);
+    const memory = createLineMemory(8 * MIB);
+    const { push } = decoding(3 * MIB, memory);
     for (let mib = 0; mib < 3; mib += 1) push(new Uint8Array(MIB));
     expect(memory.used).toBe(3 * MIB);
   });
 
   it('read a line that becomes larger, or stays smaller, than the last one', () => {
-    const { lines, push } = decoding(8 * MIB, sharing(64 * MIB).unfinishedLines);
+    const { lines, push } = decoding(8 * MIB, createLineMemory(64 * MIB));
     const sent = [1, 1, 1, 3, 3, 0.1, 3, 0.2, 0.2, 0.2].map((mib, index) => `${index}${'x'.repeat(mib * MIB)}`);
     for (const line of sent) {
       for (let at = 0; at < line.length; at += 50_000) push(line.slice(at, at + 50_000));
@@ -309,61 +303,12 @@ describe('several decoders that share what they may hold', () => {
   });
 });
 
-describe('lines that nobody waits for', () => {
-  /** Four decoders of which those in `awaited` have somebody who waits. */
-  function waiting(awaited: readonly number[], maxLineBytes = 80 * MIB) {
-    const { unfinishedLines, memory } = sharing(1024 * MIB);
-    const isAwaited = (index: number) => () => awaited.includes(index);
-    const decoders = [0, 1, 2, 3].map((index) =>
-      decoding(maxLineBytes, unfinishedLines, undefined, { isAwaited: isAwaited(index) }),
-    ) as [Decoding, Decoding, Decoding, Decoding];
-    return { decoders, unfinishedLines, memory };
-  }
-  const half = new Uint8Array(30 * MIB);
-
-  it('hold no more together than the largest of them may: the oldest of the largest is dropped', () => {
-    const { decoders, unfinishedLines, memory } = waiting([]);
-    for (const { push } of decoders) push(half);
-    expect(decoders.map(({ lines }) => lines)).toEqual([['[memory-limit]'], ['[memory-limit]'], [], []]);
-    expect([memory.used, unfinishedLines.unawaited.used]).toEqual([60 * MIB, 60 * MIB]);
-    decoders[2].push('\n');
-    expect([memory.used, unfinishedLines.unawaited.used]).toEqual([30 * MIB, 30 * MIB]);
-  });
-
-  it('leave those alone that somebody waits for, and count no more once somebody does', () => {
-    const awaited = [0, 1];
-    const { decoders, unfinishedLines, memory } = waiting(awaited);
-    for (const { push } of decoders) push(half);
-    expect([memory.used, unfinishedLines.unawaited.used]).toEqual([120 * MIB, 60 * MIB]);
-    awaited.push(3);
-    decoders[3].push('x');
-    expect(unfinishedLines.unawaited.used).toBe(30 * MIB);
-    for (const { push, decoder } of decoders) {
-      push('\n');
-      decoder.end();
-    }
-    expect(decoders.map(({ lines }) => lines.length)).toEqual([1, 1, 1, 1]);
-    expect([memory.used, unfinishedLines.unawaited.used]).toEqual([0, 0]);
-  });
-
-  it('may be as long as a line may be, one at a time', () => {
-    const { decoders, unfinishedLines } = waiting([]);
-    for (const { lines, push } of decoders) {
-      push(half, half, new Uint8Array(20 * MIB));
-      expect(unfinishedLines.unawaited.used).toBe(80 * MIB);
-      push('\n');
-      expect(lines.map((line) => line.length)).toEqual([80 * MIB]);
-      lines.length = 0;
-    }
-  });
-});
-
 describe('a large line that begins like none that can be of use', () => {
   const canBegin = (byte: number) => byte === '{'.charCodeAt(0);
 
   it('is not stored, is reported once, and reading goes on after its newline', () => {
-    const { unfinishedLines, memory } = sharing(MIB);
-    const { decoder, lines, dropped, heads, push } = decoding(8 * MIB, unfinishedLines, undefined, { canBegin });
+    const memory = createLineMemory(MIB);
+    const { decoder, lines, dropped, heads, push } = decoding(8 * MIB, memory, { canBegin });
     push(' text ', 'x'.repeat(20_000));
     expect([lines, decoder.unfinishedBytes, memory.used]).toEqual([['[text]'], 0, 0]);
     push('y'.repeat(MIB));
@@ -371,84 +316,14 @@ describe('a large line that begins like none that can be of use', () => {
     push('end\n{next}\n');
     expect(lines).toEqual(['[text]', `[${MIB + 20_008}]`, '{next}']);
     expect(heads[0]).toMatch(/^text x+$/);
-    expect(dropped[0]).toMatchObject({ isText: true, evicted: undefined });
+    expect(dropped[0]).toMatchObject({ isText: true, isEvicted: false });
     expect([decoder.skippedBytes, decoder.excessBytes, decoder.droppedLines]).toEqual([0, MIB + 20_008, 1]);
   });
 
   it('is read like others while it is small, or when it comes at once', () => {
-    const { lines, push } = decoding(8 * MIB, undefined, undefined, { canBegin });
+    const { lines, push } = decoding(8 * MIB, undefined, { canBegin });
     push('te', 'xt\n', 'x'.repeat(16_000), '\n', `{${'x'.repeat(100_000)}`, '}\n');
     expect(lines.map((line) => line.length)).toEqual([4, 16_000, 100_002]);
-  });
-});
-
-describe('an unfinished line of which no byte comes', () => {
-  it('is dropped after the timeout, gives its memory back, and reading goes on after its newline', () => {
-    const { clock, unfinishedLines, memory } = sharing(8 * MIB);
-    const { lines, heads, push } = decoding(2 * MIB, unfinishedLines);
-    push('sound\n', 'x'.repeat(MIB));
-    clock.advance(30_000);
-    expect(lines).toEqual(['sound']);
-    clock.advance(10_000);
-    expect([lines.at(-1), heads, memory.used]).toEqual(['[line-timeout]', ['x'.repeat(512)], 0]);
-    push('rest\nnext\n');
-    expect(lines.slice(2)).toEqual([`[${MIB + 4}]`, 'next']);
-    clock.advance(100_000);
-    expect(lines).toHaveLength(4);
-    expect(clock.pending).toBe(0);
-  });
-
-  it('is kept for as long as bytes come, one by one', () => {
-    const { clock, unfinishedLines } = sharing(8 * MIB);
-    const { lines, push } = decoding(1_024, unfinishedLines);
-    for (let count = 0; count < 20; count += 1) {
-      push('x');
-      clock.advance(29_999);
-    }
-    push('\n');
-    expect(lines).toEqual(['x'.repeat(20)]);
-  });
-
-  it('is kept while nobody reads the stream', () => {
-    const { clock, unfinishedLines } = sharing(8 * MIB);
-    let isPaused = true;
-    const { lines, push } = decoding(1_024, unfinishedLines, () => isPaused);
-    push('half');
-    clock.advance(300_000);
-    isPaused = false;
-    clock.advance(29_999);
-    push(' whole\n');
-    expect(lines).toEqual(['half whole']);
-  });
-
-  it('is dropped also if it is too long already, and is not reported again at its end as too long', () => {
-    const { clock, unfinishedLines } = sharing(8 * MIB);
-    const { lines, dropped, push } = decoding(10, unfinishedLines);
-    push('0123456789abc');
-    clock.advance(40_000);
-    push('d\nnext\n');
-    expect(lines).toEqual(['[line-timeout]', '[14]', 'next']);
-    expect(dropped[0]?.evicted).toBe('line-timeout');
-  });
-
-  it('costs no timer while no line is unfinished, nor after the end', () => {
-    const { clock, unfinishedLines } = sharing(8 * MIB);
-    const { decoder, push } = decoding(1_024, unfinishedLines);
-    push('one\ntwo\n');
-    expect(clock.pending).toBe(0);
-    push('half');
-    expect(clock.pending).toBe(1);
-    decoder.end();
-    expect(clock.pending).toBe(0);
-  });
-
-  it('waits for as long as the timeout that is set now', () => {
-    const { clock, unfinishedLines } = sharing(8 * MIB);
-    const { lines, push } = decoding(1_024, unfinishedLines);
-    unfinishedLines.stalls.limitTo(3_000);
-    push('half');
-    clock.advance(4_000);
-    expect(lines).toEqual(['[line-timeout]']);
   });
 });
 
@@ -457,7 +332,7 @@ describe('the memory that is read into', () => {
   const reused = () => new BufferPool({ maxIdleBytes: 64 * MIB });
 
   /** Reads as a socket does, which goes on writing to the free space that it was told of last. */
-  function reading(bufferPool: BufferPool, maxLineBytes = 8 * MIB, unfinishedLines?: UnfinishedLines) {
+  function reading(bufferPool: BufferPool, maxLineBytes = 8 * MIB, unfinishedLines?: FairMemory) {
     const lines: Uint8Array[] = [];
     const sink = {
       line: (bytes: Uint8Array, start: number, end: number) => void lines.push(bytes.subarray(start, end)),
@@ -506,10 +381,7 @@ describe('the memory that is read into', () => {
     expect(other.lines.map(text)).toEqual(['b'.repeat(MIB)]);
   });
 
-  it.each([
-    ['another line needs it', (other: { read(bytes: string): void }) => other.read('b'.repeat(1.5 * MIB))],
-    ['its line stalls', (_: unknown, clock: FakeClock) => clock.advance(40_000)],
-  ])('is freed between two reads when %s, and the next read goes elsewhere', (_, drop) => {
+  it('is freed between two reads when another line needs it, and the next read goes elsewhere', () => {
     const freed: number[] = [];
     const bufferPool = new BufferPool({
       // As freed memory is: whoever reads or writes it fails.
@@ -518,12 +390,12 @@ describe('the memory that is read into', () => {
         structuredClone(buffer, { transfer: [buffer as ArrayBuffer] });
       },
     });
-    const { clock, unfinishedLines } = sharing(3 * MIB);
+    const unfinishedLines = createLineMemory(3 * MIB);
     const one = reading(bufferPool, 8 * MIB, unfinishedLines);
     const other = reading(bufferPool, 8 * MIB, unfinishedLines);
     one.read('a'.repeat(2 * MIB));
     const before = freed.length;
-    drop(other, clock);
+    other.read('b'.repeat(1.5 * MIB));
     expect(freed.slice(before).some((byteLength) => byteLength >= 2 * MIB)).toBe(true);
     one.read('the rest\nnext\n');
     other.read('\n');
@@ -588,7 +460,7 @@ describe('the memory that is read into', () => {
 
   it('is left alone from the end on, also when that comes in the middle of what was read', () => {
     for (const first of ['a', 'a'.repeat(100_000)]) {
-      const { unfinishedLines, memory } = sharing(MIB);
+      const memory = createLineMemory(MIB);
       const lines: number[] = [];
       const sink = {
         line: (_: Uint8Array, start: number, end: number) => {
@@ -596,7 +468,7 @@ describe('the memory that is read into', () => {
           if (lines.length === 2) decoder.end();
         },
       };
-      const decoder = new LineDecoder({ sink, maxLineBytes: MIB, unfinishedLines });
+      const decoder = new LineDecoder({ sink, maxLineBytes: MIB, unfinishedLines: memory });
       copyInto(decoder, Buffer.from(`${first}\nbb\nccc\n${'d'.repeat(20_000)}`));
       copyInto(decoder, Buffer.from('\nee\n'));
       expect(lines).toEqual([first.length, 2]);

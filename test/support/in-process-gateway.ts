@@ -16,7 +16,7 @@ import type { ClientOrigin } from '../../src/downstream/port.js';
 import { ClientPipe } from '../../src/downstream/stdio/client-pipe.js';
 import { reportStatus } from '../../src/gateway/status/status.js';
 import type { ServerReport } from '../../src/gateway/status/status-report.js';
-import type { UnfinishedLines } from '../../src/io/unfinished-lines.js';
+import type { FairMemory } from '../../src/io/fair-memory.js';
 import type { ChildSnapshot } from '../../src/supervision/child-state.js';
 import type { Clock } from '../../src/timing/clock.js';
 import { loadConfig } from './load-config.js';
@@ -39,7 +39,7 @@ export interface InProcessOptions {
   /** In place of the time of the machine. */
   readonly clock?: Clock;
   /** For a test that decides when a message stalls. */
-  readonly unfinishedLines?: UnfinishedLines;
+  readonly unfinishedLines?: FairMemory;
   /** In place of our own. */
   readonly environment?: Readonly<Record<string, string | undefined>>;
   /** Whether servers may be unable to run with this environment. */

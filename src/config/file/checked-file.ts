@@ -111,7 +111,6 @@ export function toCheckedGateway({ gateway = {}, views = {}, clients = {} }: Fil
     startLimit: gateway.startLimit ?? null,
     maxQueued: settings.maxQueued,
     maxPartialBytes: settings.maxPartial,
-    lineTimeoutMs: settings.lineTimeout,
     maxInstructionsBytes: settings.maxInstructions,
     hub: settings.hub,
     hubIdleMs: settings.hubIdle,

@@ -161,8 +161,6 @@ export interface GatewayConfig {
   readonly maxQueued: number;
   /** Bytes of unfinished messages on the pipes of all servers and clients together. */
   readonly maxPartialBytes: number;
-  /** An unfinished message on a pipe is dropped when no byte of it came for so long. */
-  readonly lineTimeoutMs: number;
   /** Size limit of the instructions for a client that sees all servers. 0 leaves out what servers say. */
   readonly maxInstructionsBytes: number;
   /** Whether the clients on stdin share one background process. */

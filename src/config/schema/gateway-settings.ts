@@ -27,10 +27,6 @@ const gatewaySettings = z.strictObject(
       GATEWAY_SETTINGS.maxPartial,
       'Limit on unfinished incoming messages, for all servers and the client on stdin together. When it is reached, the largest of them is dropped.',
     ),
-    lineTimeout: duration(
-      GATEWAY_SETTINGS.lineTimeout,
-      'Drops an unfinished message of a server, or of the client on stdin, when no byte of it came for so long.',
-    ),
     maxInstructions: bytes(
       GATEWAY_SETTINGS.maxInstructions,
       'Limit on the instructions that a client gets: a line about each server, and the instructions of the servers, of which the longest are cut. 0B leaves out everything that servers say.',

@@ -109,7 +109,6 @@ export const GATEWAY_SETTINGS = {
   watch: flag(true),
   maxQueued: count(1024, 0, 65_536),
   maxPartial: bytes('256MiB', '1MiB', '16GiB'),
-  lineTimeout: duration('30s', '1s', '1h'),
   maxInstructions: bytes('8KiB', '0B', '64KiB'),
   hub: choice(HUB_MODES, 'off'),
   hubIdle: duration('10m', '0s', '24h'),

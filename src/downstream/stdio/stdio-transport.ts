@@ -2,11 +2,11 @@ import { Socket } from 'node:net';
 import type { Readable, Writable } from 'node:stream';
 import type { BufferPool } from '../../io/buffer-pool.js';
 import type { ByteReader } from '../../io/byte-reader.js';
+import type { FairMemory } from '../../io/fair-memory.js';
 import { type DroppedLineSink, LineDecoder } from '../../io/line-decoder.js';
 import type { Backpressure } from '../../io/streams/backpressure.js';
 import { FairWriter } from '../../io/streams/fair-writer.js';
 import { clientPace, TurnReader } from '../../io/streams/turn-reader.js';
-import type { EvictionReason, UnfinishedLines } from '../../io/unfinished-lines.js';
 import type { MessageSink } from '../../jsonrpc/message.js';
 import { type MessageEnds, readMessageEnds } from '../../jsonrpc/message-ends.js';
 import type { ClientProfile } from '../../mcp/client-profile.js';
@@ -28,7 +28,7 @@ export interface StdioTransportOptions
   readonly backpressure: Backpressure;
   readonly maxLineBytes: number;
   /** Bounds the unfinished lines of all servers and clients together. */
-  readonly unfinishedLines?: UnfinishedLines;
+  readonly unfinishedLines?: FairMemory;
   /** Provides the memory that the client's messages are read into. */
   readonly bufferPool?: BufferPool;
   readonly clock: Pick<Clock, 'now'>;
@@ -118,19 +118,18 @@ export function openStdioTransport(options: StdioTransportOptions): StdioTranspo
   };
   const dropped: DroppedLineSink = {
     oversized: (line) => {
-      if (line.evicted === undefined) client.refuseLine(line, tooLarge(maxLineBytes));
+      if (!line.isEvicted) client.refuseLine(line, tooLarge(maxLineBytes));
       // It was answered when it was dropped, but perhaps without the id, which only its end shows.
-      else if (!hasId(beginningOf(line.head)) && hasId(line)) client.refuseLine(line, WHY_EVICTED[line.evicted]);
+      else if (!hasId(beginningOf(line.head)) && hasId(line)) client.refuseLine(line, WHY_EVICTED);
       client.lineDropped();
     },
-    evicted: (head, reason) => client.refuseLine(beginningOf(head), WHY_EVICTED[reason]),
+    evicted: (head) => client.refuseLine(beginningOf(head), WHY_EVICTED),
   };
   const decoder = new LineDecoder({
     sink: lines,
     dropped,
     maxLineBytes,
     unfinishedLines,
-    isPaused: () => input.isPaused(),
     bufferPool,
   });
   const { clock, nextTurn } = options;
@@ -176,9 +175,5 @@ function tooLarge(maxLineBytes: number): string {
   return `The message was not read and had no effect: it is larger than the limit of ${maxLineBytes} bytes. Send less at once`;
 }
 
-const WHY_EVICTED: Readonly<Record<EvictionReason, string>> = {
-  'memory-limit':
-    'The message was dropped before its end: it was the largest of the unfinished messages, whose limit gateway.maxPartial is reached. Send it again',
-  'line-timeout':
-    'The message was dropped before its end: no byte of it came within gateway.lineTimeout. A message ends with a newline',
-};
+const WHY_EVICTED =
+  'The message was dropped before its end: it was the largest of the unfinished messages, whose limit gateway.maxPartial is reached. Send it again';

@@ -62,7 +62,6 @@ const BROKEN_ANSWERS: ReadonlySet<RequestFailure> = new Set([
   'result_malformed',
   'response_too_large',
   'response_dropped',
-  'response_unfinished',
 ]);
 
 /**

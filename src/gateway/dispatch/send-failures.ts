@@ -26,7 +26,6 @@ export const FAILURE_REASONS: Readonly<Record<SendFailure, FailureReason>> = {
   overloaded: 'overloaded',
   response_too_large: 'response_too_large',
   response_dropped: 'response_dropped',
-  response_unfinished: 'response_unfinished',
   response_malformed: 'response_malformed',
   result_malformed: 'response_malformed',
 };

@@ -256,18 +256,13 @@ function trafficRow({ calls, errors, inFlight, cancelled, repeated, latencyMs }:
   return row('calls', [String(calls), ...kinds.filter(isTold)].join(', '));
 }
 
-/** What was taken from the server because it did not finish its messages. */
-function unfinishedRow({ dropped: { evicted = 0, stalled = 0 } }: ServerReport): Row {
-  const why = [
-    evicted > 0 &&
-      `${evicted} as the largest when the limit \`gateway.maxPartial\`, or that for messages without a call, was reached`,
-    stalled > 0 && `${stalled} because no byte came within \`gateway.lineTimeout\``,
-  ];
-  const told = why.filter(isTold);
-  return told.length > 0 && row('unfinished messages dropped', told.join(', '));
+/** Messages that were dropped before the server finished them. */
+function unfinishedRow({ dropped: { evicted = 0 } }: ServerReport): Row {
+  const why = `${evicted} as the largest when the limit \`gateway.maxPartial\` was reached`;
+  return evicted > 0 && row('unfinished messages dropped', why);
 }
 
-function droppedRow({ dropped: { evicted, stalled, ...dropped } }: ServerReport): Row {
+function droppedRow({ dropped: { evicted, ...dropped } }: ServerReport): Row {
   const kinds = Object.entries(dropped).filter(([, count]) => count > 0);
   return kinds.length > 0 && row('dropped messages', kinds.map(([kind, count]) => `${kind} ${count}`).join(', '));
 }

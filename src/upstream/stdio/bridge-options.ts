@@ -1,7 +1,6 @@
 import type { OnInternalError } from '../../errors/internal-error.js';
 import type { LineDecoderOptions } from '../../io/line-decoder.js';
 import type { FloodBound } from '../../io/streams/flood-bound.js';
-import type { EvictionReason } from '../../io/unfinished-lines.js';
 import type { SplicedMessage } from '../../json/splice.js';
 import type { TrackedSink } from '../../jsonrpc/message.js';
 import type { NotificationEnvelope, Rejection, ScanEnvelope } from '../../mcp/envelope.js';
@@ -10,7 +9,7 @@ import type { HealthEvents } from '../health/health-monitor.js';
 import type { ServerRequest } from '../port.js';
 
 /** Why a line of a server is no message. */
-export type JunkReason = Rejection['reason'] | 'result-not-an-object' | 'too-large' | EvictionReason;
+export type JunkReason = Rejection['reason'] | 'result-not-an-object' | 'too-large' | 'memory-limit';
 
 export interface BridgeEvents extends HealthEvents {
   /** The server sends a request. */
@@ -23,7 +22,7 @@ export interface BridgeEvents extends HealthEvents {
   readonly fault?: OnInternalError;
 }
 
-export interface BridgeOptions extends Pick<LineDecoderOptions, 'unfinishedLines' | 'isPaused' | 'bufferPool'> {
+export interface BridgeOptions extends Pick<LineDecoderOptions, 'unfinishedLines' | 'bufferPool'> {
   readonly clock: Clock;
   readonly scan: ScanEnvelope;
   /** The server's stdin. */
@@ -33,6 +32,8 @@ export interface BridgeOptions extends Pick<LineDecoderOptions, 'unfinishedLines
   readonly maxFrameBytes: number;
   /** Requests fail as `overloaded` while more bytes than this wait for the server to read them. */
   readonly maxUnwrittenBytes: number;
+  /** Whether Trunkline reads nothing from the server at the moment. */
+  readonly isPaused?: () => boolean;
   /** Tells how long the server was not read because it floods the gateway. */
   readonly flood?: Pick<FloodBound, 'pausedMs'>;
   readonly tap?: MessageTap;

@@ -1,8 +1,6 @@
-import type { DroppedLineSink } from '../../io/line-decoder.js';
-import type { OversizedLine } from '../../io/skipped-line.js';
-import type { EvictionReason } from '../../io/unfinished-lines.js';
+import type { DroppedLineSink, OversizedLine } from '../../io/line-decoder.js';
 import type { HealthMonitor } from '../health/health-monitor.js';
-import type { DropCounters, RequestFailure } from '../port.js';
+import type { DropCounters } from '../port.js';
 import type { OutgoingRequests } from './outgoing-requests.js';
 
 export interface DroppedLinesOptions {
@@ -10,7 +8,7 @@ export interface DroppedLinesOptions {
   readonly outgoing: OutgoingRequests;
   readonly health: HealthMonitor;
   /** Receives the beginning of each dropped line, for the log of the server. */
-  readonly log: (head: Uint8Array, reason: 'too-large' | 'not-json' | EvictionReason) => void;
+  readonly log: (head: Uint8Array, reason: 'too-large' | 'not-json' | 'memory-limit') => void;
   /** Whether Trunkline reads nothing from the server at the moment. */
   readonly isPaused: () => boolean;
 }
@@ -23,11 +21,11 @@ export class DroppedLines implements DroppedLineSink {
     this.#options = options;
   }
 
-  evicted(head: Uint8Array, reason: EvictionReason): void {
+  evicted(head: Uint8Array): void {
     const { counters, outgoing, health, log, isPaused } = this.#options;
-    counters[reason === 'memory-limit' ? 'evicted' : 'stalled'] += 1;
-    log(head, reason);
-    outgoing.dropped({ head, tail: NOTHING }, FAILURES[reason]);
+    counters.evicted += 1;
+    log(head, 'memory-limit');
+    outgoing.dropped({ head, tail: NOTHING }, 'response_dropped');
     // A server that Trunkline does not read cannot finish its line.
     if (!isPaused()) health.brokenFrame();
   }
@@ -41,9 +39,9 @@ export class DroppedLines implements DroppedLineSink {
   oversized(line: OversizedLine): void {
     const { counters, outgoing, health, log } = this.#options;
     if (line.isText) return;
-    if (line.evicted !== undefined) {
+    if (line.isEvicted) {
       // It is counted already, but perhaps only its end shows the id.
-      outgoing.dropped(line, FAILURES[line.evicted]);
+      outgoing.dropped(line, 'response_dropped');
       return;
     }
     counters.oversized += 1;
@@ -52,10 +50,5 @@ export class DroppedLines implements DroppedLineSink {
     health.brokenFrame();
   }
 }
-
-const FAILURES: Readonly<Record<EvictionReason, RequestFailure>> = {
-  'memory-limit': 'response_dropped',
-  'line-timeout': 'response_unfinished',
-};
 
 const NOTHING = new Uint8Array(0);

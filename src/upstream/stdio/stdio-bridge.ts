@@ -102,7 +102,6 @@ export class StdioBridge implements Channel, ByteReader, LineSink {
       dropped,
       maxLineBytes: options.maxFrameBytes,
       canBegin: (byte) => byte === OPEN_BRACE || byte === OPEN_BRACKET,
-      isAwaited: () => this.#outgoing.size > 0,
     });
   }
 

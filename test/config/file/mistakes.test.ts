@@ -129,7 +129,7 @@ describe('a key that is not known', () => {
     {
       text: 'servers: { a: { command: x } }\ngateway: { port: 1 }\n',
       problem: '2:12 gateway: unknown key `port`',
-      hint: 'expected one of startupWait, idleStop, restartTool, watch, startLimit, maxQueued, maxPartial, lineTimeout, maxInstructions, hub, hubIdle, hubClients, callLog, record, sealKeyFile, http',
+      hint: 'expected one of startupWait, idleStop, restartTool, watch, startLimit, maxQueued, maxPartial, maxInstructions, hub, hubIdle, hubClients, callLog, record, sealKeyFile, http',
     },
     {
       text: '{ "mcpServers": { "a": { "command": "x", "arg": [] } } }',

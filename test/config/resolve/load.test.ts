@@ -318,7 +318,6 @@ describe('the gateway', () => {
       startLimit: Math.max(4, availableParallelism()),
       maxQueued: 1024,
       maxPartialBytes: 268_435_456,
-      lineTimeoutMs: 30_000,
       maxInstructionsBytes: 8_192,
       hub: 'off',
       hubIdleMs: 600_000,
@@ -357,13 +356,12 @@ describe('the gateway', () => {
 
   test('takes what the file says', () => {
     const text =
-      'servers: { a: { command: x } }\ngateway: { startupWait: 0s, idleStop: 1m, restartTool: true, startLimit: 1, lineTimeout: 5s }\n';
+      'servers: { a: { command: x } }\ngateway: { startupWait: 0s, idleStop: 1m, restartTool: true, startLimit: 1 }\n';
     expect(load(text).gateway).toMatchObject({
       startupWaitMs: 0,
       idleStopMs: 60_000,
       restartTool: true,
       startLimit: 1,
-      lineTimeoutMs: 5_000,
     });
   });
 

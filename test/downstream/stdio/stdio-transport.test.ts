@@ -2,17 +2,17 @@ import { PassThrough, type Writable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
 import { legacyEra } from '../../../src/downstream/legacy/legacy-session.js';
 import { openStdioTransport } from '../../../src/downstream/stdio/stdio-transport.js';
+import type { FairMemory } from '../../../src/io/fair-memory.js';
+import { createLineMemory } from '../../../src/io/line-decoder.js';
 import { Backpressure } from '../../../src/io/streams/backpressure.js';
 import { readInto } from '../../../src/io/streams/read-into.js';
-import { UnfinishedLines } from '../../../src/io/unfinished-lines.js';
 import { NO_WORK_TIME } from '../../../src/timing/work-time.js';
-import { FakeClock } from '../../support/fake-clock.js';
 import { scriptGateway } from '../../support/scripted-gateway.js';
 import { flush, lineOf, type Message, scan, writableTo } from '../../support/wire.js';
 
 interface ConnectedOptions {
   readonly output: Writable;
-  readonly unfinishedLines: UnfinishedLines;
+  readonly unfinishedLines: FairMemory;
   readonly capabilities: object;
   readonly nextTurn: (task: () => void) => void;
   /** How long the work on each message takes. */
@@ -235,28 +235,8 @@ describe('a client that closes stdin', () => {
 });
 
 describe('an unfinished message of a client', () => {
-  function limited() {
-    const time = new FakeClock();
-    const schedule = (delayMs: number, task: () => void) => time.schedule(delayMs, task);
-    return { time, unfinishedLines: new UnfinishedLines({ maxBytes: 100_000, timeoutMs: 30_000, schedule }) };
-  }
-
-  it('is refused when no byte of it comes, and the next message is read', async () => {
-    const { time, unfinishedLines } = limited();
-    const { input, say, answers } = await connected('2025-06-18', { unfinishedLines });
-    input.write('{"jsonrpc":"2.0",');
-    await flush();
-    time.advance(40_000);
-    await say('"id":1,"method":"ping"}', { jsonrpc: '2.0', id: 2, method: 'ping' });
-    const message = expect.stringContaining('no byte of it came within gateway.lineTimeout');
-    expect(answers()).toMatchObject([
-      { id: null, error: { code: -32600, message } },
-      { id: 2, result: {} },
-    ]);
-  });
-
   it('is refused when it holds the most of the memory for unfinished messages, and the next message is read', async () => {
-    const { unfinishedLines } = limited();
+    const unfinishedLines = createLineMemory(100_000);
     const { say, answers } = await connected('2025-06-18', { unfinishedLines });
     const params = { _meta: { text: 'x'.repeat(300_000) } };
     await say({ jsonrpc: '2.0', id: 1, method: 'ping', params }, { jsonrpc: '2.0', id: 2, method: 'ping' });
@@ -265,12 +245,12 @@ describe('an unfinished message of a client', () => {
   });
 
   it('holds nothing any more when the client has left', async () => {
-    const { time, unfinishedLines } = limited();
+    const unfinishedLines = createLineMemory(100_000);
     const { input, endInput } = await connected('2025-06-18', { unfinishedLines });
     input.write('half');
     await flush();
-    expect([unfinishedLines.memory.used, time.pending]).toEqual([4, 1]);
+    expect(unfinishedLines.used).toBe(4);
     await endInput();
-    expect([unfinishedLines.memory.used, time.pending]).toEqual([0, 0]);
+    expect(unfinishedLines.used).toBe(0);
   });
 });

@@ -66,7 +66,6 @@ describe('the report', () => {
         blank: 0,
         oversized: 0,
         evicted: 0,
-        stalled: 0,
         staleProgress: 0,
         unsentReplies: 0,
       },

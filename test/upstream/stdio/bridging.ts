@@ -1,5 +1,5 @@
 import { copyInto } from '../../../src/io/byte-reader.js';
-import { UnfinishedLines } from '../../../src/io/unfinished-lines.js';
+import { createLineMemory } from '../../../src/io/line-decoder.js';
 import { splice } from '../../../src/json/splice.js';
 import type { NotificationEnvelope } from '../../../src/mcp/envelope.js';
 import { EnvelopeRequest } from '../../../src/mcp/relayed-request.js';
@@ -23,11 +23,7 @@ export function bridging({
   giveUp = false,
   isTapped = false,
   isPaused = (): boolean => false,
-  unfinishedLines = new UnfinishedLines({
-    maxBytes: Number.POSITIVE_INFINITY,
-    timeoutMs: 30_000,
-    schedule: () => () => {},
-  }),
+  unfinishedLines = createLineMemory(Number.POSITIVE_INFINITY),
 } = {}) {
   const clock = new FakeClock();
   const output = new RecordingSink();

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { copyInto } from '../../../src/io/byte-reader.js';
-import { UnfinishedLines } from '../../../src/io/unfinished-lines.js';
-import { FakeClock } from '../../support/fake-clock.js';
+import { createLineMemory } from '../../../src/io/line-decoder.js';
 import { bridging, sendCall } from './bridging.js';
 
 describe('a line that is dropped before it is finished', () => {
@@ -9,11 +8,8 @@ describe('a line that is dropped before it is finished', () => {
     Buffer.from(`{"jsonrpc":"2.0","id":${id},"result":{"text":"`.padEnd(bytes, 'x'));
 
   function crowded(isPaused = () => false) {
-    const time = new FakeClock();
-    const schedule = (delayMs: number, task: () => void) => time.schedule(delayMs, task);
-    const unfinishedLines = new UnfinishedLines({ maxBytes: 1_000_000, timeoutMs: 30_000, schedule });
-    const options = { unfinishedLines, maxFrameBytes: 2_000_000 };
-    return { time, hoarder: bridging({ ...options, isPaused }), neighbor: bridging(options) };
+    const options = { unfinishedLines: createLineMemory(1_000_000), maxFrameBytes: 2_000_000 };
+    return { hoarder: bridging({ ...options, isPaused }), neighbor: bridging(options) };
   }
 
   it('because it held the most fails its request at once, as its own violation; the neighbor has none', () => {
@@ -26,8 +22,8 @@ describe('a line that is dropped before it is finished', () => {
     copyInto(neighbor.bridge, Buffer.from('"}}\n'));
     expect(wanted.listener.told).toHaveLength(1);
     expect(wanted.listener.outcomes[0]?.kind).toBe('answered');
-    expect(hoarder.bridge.counters).toMatchObject({ evicted: 1, oversized: 0, stalled: 0 });
-    expect(neighbor.bridge.counters).toMatchObject({ evicted: 0, oversized: 0, stalled: 0 });
+    expect(hoarder.bridge.counters).toMatchObject({ evicted: 1, oversized: 0 });
+    expect(neighbor.bridge.counters).toMatchObject({ evicted: 0, oversized: 0 });
     expect(neighbor.health).toEqual([]);
   });
 
@@ -42,18 +38,6 @@ describe('a line that is dropped before it is finished', () => {
     }
     expect(hoarder.health).toEqual(['it sent 3 broken, oversized or unfinished frames within a minute']);
     expect(neighbor.health).toEqual([]);
-  });
-
-  it('because no byte came fails its request, and is a violation', () => {
-    const { time, hoarder } = crowded();
-    const { listener } = sendCall(hoarder.bridge);
-    copyInto(hoarder.bridge, beginning(1, 100));
-    time.advance(40_000);
-    expect(listener.told).toEqual(['response_unfinished sent']);
-    expect(hoarder.bridge.counters).toMatchObject({ stalled: 1, evicted: 0 });
-    hoarder.say('"}}', { jsonrpc: '2.0', id: 2, method: 'ping' });
-    expect(hoarder.requests).toHaveLength(1);
-    expect(hoarder.bridge.counters).toMatchObject({ stalled: 1, oversized: 0, junk: 0 });
   });
 
   it('fails its request at its end, if only the end shows the id', () => {

@@ -203,7 +203,6 @@ describe('an answer that nobody waits for', () => {
       blank: 0,
       oversized: 0,
       evicted: 0,
-      stalled: 0,
       staleProgress: 0,
       unsentReplies: 0,
     });
