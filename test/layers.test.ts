@@ -63,12 +63,13 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   // What runs and keeps servers.
   supervision: ['timing'],
   files: ['json', 'timing', 'errors', 'node', 'npm:chokidar'],
+  'files/edit': ['json', 'node', 'npm:jsonc-parser', 'npm:smol-toml', 'npm:yaml'],
   process: ['json', 'timing', 'errors', 'state', 'supervision', 'node', 'npm:cross-spawn', 'npm:execa'],
   observe: ['json', 'timing', 'io', 'errors', 'observe/events', 'node', 'npm:pino'],
   'config/schema': [...CONFIG, 'json', 'npm:zod'],
   'config/file': [...CONFIG, 'json', 'errors', 'files', 'supervision', 'node', 'npm:yaml', 'npm:zod'],
   'config/resolve': [...CONFIG, 'json', 'files', 'supervision', 'gateway/dispatch', 'node', 'npm:semver'],
-  'config/edit': [...CONFIG, 'json', 'errors', 'files', 'node', 'npm:yaml'],
+  'config/edit': [...CONFIG, 'json', 'errors', 'files', 'files/edit', 'node'],
   // Everything on disk that survives a run.
   state: [
     ...['json', 'timing', 'errors', 'mcp', 'files', 'supervision', 'upstream', 'process', 'observe'],
@@ -83,13 +84,24 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   'hub/attach': ['json', 'errors', 'io', 'io/streams', 'hub', 'packages', '.', 'node'],
   'hub/server': [...TEXT, 'timing', 'io', 'io/streams', 'downstream', 'downstream/stdio', 'hub', 'node'],
   // The programs before us: the files in which they keep their servers, and taking those servers over.
-  'clients/files': ['json', 'errors', 'files', 'node', 'npm:jsonc-parser', 'npm:smol-toml', 'npm:yaml'],
+  'clients/files': ['json', 'errors', 'files', 'files/edit', 'node'],
   'clients/import': [...CONFIG, 'config/edit', 'json', 'errors', 'clients/files', 'observe', 'node'],
   // Messages that passed, kept and played again.
   record: ['json', 'jsonrpc', 'mcp', 'errors', 'io', 'gateway', 'observe', 'node'],
   // What can be wrong on this machine. Each check gets what it needs; the command line hands it in.
   doctor: [
-    ...['json', 'errors', 'mcp', 'files', 'config/file', 'config/resolve', 'clients/files', 'packages', 'process'],
+    ...[
+      'json',
+      'errors',
+      'mcp',
+      'files',
+      'files/edit',
+      'config/file',
+      'config/resolve',
+      'clients/files',
+      'packages',
+      'process',
+    ],
     ...['observe', 'state', 'supervision', 'hub', 'gateway/status', 'node', 'npm:semver'],
   ],
   // The composition root and the command line.

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { parseFile } from '../clients/files/parse-file.js';
+import { parseText } from '../files/edit/parse-text.js';
 import { isRecord } from '../json/is-record.js';
 import { type Finding, finding } from './finding.js';
 import { type Machine, variableOf } from './machine.js';
@@ -104,7 +104,7 @@ function checkVsCode(registration: Registration): Finding[] {
 /** One file, or none if it does not exist or cannot be understood. */
 function settingsIn(file: string): Settings[] {
   try {
-    const values = parseFile('jsonc', readFileSync(file, 'utf8'));
+    const values = parseText('jsonc', readFileSync(file, 'utf8'));
     return isRecord(values) ? [{ file, values }] : [];
   } catch {
     // The client itself reports it.

@@ -1,13 +1,13 @@
 import { isDeepStrictEqual } from 'node:util';
+import { FileRefusal } from '../../files/edit/parse-text.js';
 import type { ChangeJournal } from './change-journal.js';
 import { backUp, dropBackup, hashOf, isAsRead, readClientFile, textOf, writeClientFile } from './client-file.js';
 import { programOf } from './client-target.js';
-import { entryIn, withEntry, withoutEntry } from './edit-file.js';
 import type { ClientSystem } from './found-server.js';
 import { OWN_NAME } from './own-entry.js';
 import type { PlannedChange } from './plan-change.js';
 import { readEntry } from './read-entry.js';
-import { Refusal } from './refusal.js';
+import { entryIn, withEntry, withoutEntry } from './read-servers.js';
 
 export interface CarryOutOptions {
   readonly system: ClientSystem;
@@ -29,7 +29,7 @@ export interface CarriedOut {
   readonly isRecorded: boolean;
 }
 
-/** Makes a planned change, with a backup, and remembers it. Throws a `Refusal` if that is impossible. */
+/** Makes a planned change, with a backup, and remembers it. Throws a `FileRefusal` if that is impossible. */
 export async function carryOut(change: PlannedChange, options: CarryOutOptions): Promise<CarriedOut> {
   const { client, place, entries } = change;
   const { journal, run } = options;
@@ -41,13 +41,13 @@ export async function carryOut(change: PlannedChange, options: CarryOutOptions):
 
 type Made = Omit<CarriedOut, 'isRecorded'> & { readonly written: Uint8Array };
 
-/** Makes a planned change, with a backup. Throws a `Refusal` if that is impossible; then the backup is removed. */
+/** Makes a planned change, with a backup. Throws a `FileRefusal` if that is impossible; then the backup is removed. */
 export async function makeChange(
   change: PlannedChange,
   { system, now, runProgram }: Pick<CarryOutOptions, 'system' | 'now' | 'runProgram'>,
 ): Promise<Made> {
   const { known, content } = change;
-  if (!(await isAsRead(known))) throw new Refusal('it has changed meanwhile; run this command again');
+  if (!(await isAsRead(known))) throw new FileRefusal('it has changed meanwhile; run this command again');
   const backup = backUp(known, now);
   try {
     const program = canUseProgram(change) ? programOf(change.client, system) : undefined;

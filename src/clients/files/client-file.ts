@@ -2,9 +2,9 @@ import { createHash } from 'node:crypto';
 import { chmodSync, lstatSync, readdirSync, realpathSync, statSync, unlinkSync, writeFileSync } from 'node:fs';
 import { basename, dirname, isAbsolute, join, relative } from 'node:path';
 import { errorCode } from '../../errors/error-text.js';
+import { FileRefusal } from '../../files/edit/parse-text.js';
 import { readRegularFile } from '../../files/regular-file.js';
 import { replaceFile } from '../../files/whole-file.js';
-import { Refusal } from './refusal.js';
 
 /** Claude Code keeps the history of all projects in its file. */
 export const MAX_FILE_BYTES = 64 * 1024 * 1024;
@@ -22,24 +22,24 @@ export interface ClientFile {
   readonly mode: number;
 }
 
-/** Reads a file in order to change it. Throws a `Refusal` if it is not a regular file of this user inside their home folder. */
+/** Reads a file in order to change it. Throws a `FileRefusal` if it is not a regular file of this user inside their home folder. */
 export async function readClientFile(path: string, home: string): Promise<ClientFile> {
   const file = realTarget(path, home);
   const found = await readRegularFile(file, { maxBytes: MAX_FILE_BYTES });
   if (found.kind === 'absent') return { file, bytes: undefined, mode: NEW_FILE_MODE };
-  if (found.kind === 'unusable') throw new Refusal(found.reason);
+  if (found.kind === 'unusable') throw new FileRefusal(found.reason);
   const { uid, mode } = statSync(file);
-  if (process.getuid !== undefined && uid !== process.getuid()) throw new Refusal('it belongs to another user');
+  if (process.getuid !== undefined && uid !== process.getuid()) throw new FileRefusal('it belongs to another user');
   // A new file could take its place all the same: that needs rights in the folder only.
-  if ((mode & 0o200) === 0) throw new Refusal('it is read-only; make it writable first if Trunkline may change it');
+  if ((mode & 0o200) === 0) throw new FileRefusal('it is read-only; make it writable first if Trunkline may change it');
   return { file, bytes: found.bytes, mode: mode & 0o777 };
 }
 
-/** The text of a file; empty if there is none. Throws a `Refusal` if it is not UTF-8, since it could not be written back. */
+/** The text of a file; empty if there is none. Throws a `FileRefusal` if it is not UTF-8, since it could not be written back. */
 export function textOf({ bytes }: ClientFile): string {
   if (bytes === undefined) return '';
   const text = bytes.toString();
-  if (!Buffer.from(text).equals(bytes)) throw new Refusal('it is not UTF-8');
+  if (!Buffer.from(text).equals(bytes)) throw new FileRefusal('it is not UTF-8');
   return text;
 }
 
@@ -55,22 +55,22 @@ export async function isAsRead(known: ClientFile): Promise<boolean> {
 }
 
 /**
- * Writes a file that was read before, whole or not at all, with its mode. Throws a `Refusal` if somebody has changed it
+ * Writes a file that was read before, whole or not at all, with its mode. Throws a `FileRefusal` if somebody has changed it
  * since, or if it reads differently afterwards.
  */
 export async function writeClientFile(known: ClientFile, content: Uint8Array): Promise<void> {
-  if (!(await isAsRead(known))) throw new Refusal('it has changed meanwhile; run this command again');
+  if (!(await isAsRead(known))) throw new FileRefusal('it has changed meanwhile; run this command again');
   const { file, mode } = known;
   try {
     await replaceFile(file, content, { mode, flush: true });
   } catch (error) {
-    throw new Refusal(`it cannot be written (${errorCode(error) ?? 'unknown'})`);
+    throw new FileRefusal(`it cannot be written (${errorCode(error) ?? 'unknown'})`);
   }
   // The mode of a new file is subject to the umask.
   if (process.platform !== 'win32' && (statSync(file).mode & 0o777) !== mode) chmodSync(file, mode);
   const written = await readRegularFile(file, { maxBytes: MAX_FILE_BYTES });
   if (written.kind !== 'read' || !written.bytes.equals(content)) {
-    throw new Refusal('it has other content than was written; another program writes it, too');
+    throw new FileRefusal('it has other content than was written; another program writes it, too');
   }
 }
 
@@ -92,17 +92,17 @@ export function backUp({ file, bytes, mode }: ClientFile, now: Date): string | u
       return backup;
     }
   } catch (error) {
-    throw new Refusal(`its backup cannot be written beside it (${errorCode(error) ?? 'unknown'})`);
+    throw new FileRefusal(`its backup cannot be written beside it (${errorCode(error) ?? 'unknown'})`);
   }
 }
 
 /** Removes a file if its content is still what was read. */
 export async function removeClientFile(known: ClientFile): Promise<void> {
-  if (!(await isAsRead(known))) throw new Refusal('it has changed meanwhile; run this command again');
+  if (!(await isAsRead(known))) throw new FileRefusal('it has changed meanwhile; run this command again');
   try {
     unlinkSync(known.file);
   } catch (error) {
-    throw new Refusal(`it cannot be removed (${errorCode(error) ?? 'unknown'})`);
+    throw new FileRefusal(`it cannot be removed (${errorCode(error) ?? 'unknown'})`);
   }
 }
 
@@ -138,25 +138,25 @@ function stamp(now: Date): string {
 function realTarget(path: string, home: string): string {
   const target = realPath(path) ?? newFile(path);
   if (isInside(path, home) && !isInside(target, realPath(home) ?? home)) {
-    throw new Refusal('it is a symbolic link that leads out of your home folder');
+    throw new FileRefusal('it is a symbolic link that leads out of your home folder');
   }
   return target;
 }
 
 /** The real path of a file that does not exist. Its folders may not exist, either. */
 function newFile(path: string): string {
-  if (exists(path)) throw new Refusal('it is a symbolic link that leads nowhere');
+  if (exists(path)) throw new FileRefusal('it is a symbolic link that leads nowhere');
   const folder = dirname(path);
   if (folder === path) return path;
   return join(realPath(folder) ?? newFile(folder), basename(path));
 }
 
-/** Throws a `Refusal` if that cannot be found out, as when a folder of the path is a file. */
+/** Throws a `FileRefusal` if that cannot be found out, as when a folder of the path is a file. */
 function exists(path: string): boolean {
   try {
     return lstatSync(path, { throwIfNoEntry: false }) !== undefined;
   } catch (error) {
-    throw new Refusal(`its folder cannot be used (${errorCode(error) ?? 'unknown'})`);
+    throw new FileRefusal(`its folder cannot be used (${errorCode(error) ?? 'unknown'})`);
   }
 }
 

@@ -1,12 +1,11 @@
 import { existsSync } from 'node:fs';
 import { dirname, join, sep } from 'node:path';
+import { valueAt } from '../../files/edit/edit-text.js';
+import { FileRefusal, parseText } from '../../files/edit/parse-text.js';
 import { isRecord } from '../../json/is-record.js';
 import { placeIn, resolvePath, userFiles } from './client-places.js';
 import type { Client } from './client-table.js';
 import type { ClientPlace, ClientSystem } from './found-server.js';
-import { parseFile } from './parse-file.js';
-import { valueAt } from './read-servers.js';
-import { Refusal } from './refusal.js';
 
 /** Whether a client has left signs on this machine: its file, the folder of the file, or its program. */
 export function isInstalled(client: Client, system: ClientSystem): boolean {
@@ -16,7 +15,7 @@ export function isInstalled(client: Client, system: ClientSystem): boolean {
   return [...files, ...folders, ...signs].some((path) => existsSync(path)) || programOf(client, system) !== undefined;
 }
 
-/** The file into which an entry for the user goes. Throws a `Refusal` if that cannot be told. */
+/** The file into which an entry for the user goes. Throws a `FileRefusal` if that cannot be told. */
 export function targetFile(client: Client, system: ClientSystem): string {
   const all = userFiles(client, system, 'written');
   // Claude Desktop reads the folder of its package, and ignores the other file without a word.
@@ -25,13 +24,13 @@ export function targetFile(client: Client, system: ClientSystem): string {
   if (packaged.length > 1) {
     const [existing, ...more] = packaged.filter((file) => existsSync(file));
     if (existing !== undefined && more.length === 0) return existing;
-    throw new Refusal(
+    throw new FileRefusal(
       `${client.title} is installed more than once (${packaged.map((file) => dirname(file)).join(', ')})`,
     );
   }
   const files = all.filter((file) => !file.includes(`${sep}LocalCache${sep}`));
   const found = files.find((file) => existsSync(file)) ?? files.find((file) => existsSync(dirname(file))) ?? files[0];
-  if (found === undefined) throw new Refusal(`${client.title} has no file on this system`);
+  if (found === undefined) throw new FileRefusal(`${client.title} has no file on this system`);
   return found;
 }
 
@@ -39,7 +38,7 @@ export function targetFile(client: Client, system: ClientSystem): string {
 export function targetPlace(client: Client, file: string, text: string): ClientPlace {
   const place = placeIn(client, 'user', file);
   if (client.otherPath === undefined) return place;
-  const other = valueAt(parseFile(client.format, text), client.otherPath);
+  const other = valueAt(parseText(client.format, text), client.otherPath);
   // A server may be called as the last member of that path.
   const isOther = isRecord(other) && Object.values(other).every(isRecord);
   return isOther ? { ...place, path: client.otherPath } : place;

@@ -1,13 +1,13 @@
 import { dirname } from 'node:path';
+import { valueAt } from '../../files/edit/edit-text.js';
+import { FileRefusal, parseText } from '../../files/edit/parse-text.js';
 import { readRegularFile } from '../../files/regular-file.js';
 import { isRecord } from '../../json/is-record.js';
 import { MAX_FILE_BYTES } from './client-file.js';
 import { clientPlaces } from './client-places.js';
 import { findDesktopExtensions } from './desktop-extensions.js';
 import type { ClientPlace, ClientSystem, FoundServer, FoundServers, UnreadablePlace } from './found-server.js';
-import { parseFile } from './parse-file.js';
-import { serversIn, valueAt } from './read-servers.js';
-import { Refusal } from './refusal.js';
+import { serversIn } from './read-servers.js';
 
 /** The servers in the files of all clients. A file that cannot be read is reported, and never an error. */
 export async function findServers(system: ClientSystem): Promise<FoundServers> {
@@ -27,11 +27,11 @@ export async function findServers(system: ClientSystem): Promise<FoundServers> {
       continue;
     }
     try {
-      const data = parseFile(place.format, found.bytes.toString());
+      const data = parseText(place.format, found.bytes.toString());
       if (place.client === 'claude-code' && place.scope === 'user') claudeProjects = valueAt(data, ['projects']);
       servers.push(...[...places, ...localPlaces(place, data)].flatMap((each) => serversIn(each, data)));
     } catch (error) {
-      unreadable.push({ place, because: error instanceof Refusal ? error.message : 'it cannot be understood' });
+      unreadable.push({ place, because: error instanceof FileRefusal ? error.message : 'it cannot be understood' });
     }
   }
   const extensions = await findDesktopExtensions(system);

@@ -1,15 +1,15 @@
 import { isDeepStrictEqual } from 'node:util';
+import { FileRefusal } from '../../files/edit/parse-text.js';
 import type { TouchedEntry } from './change-journal.js';
 import { type ClientFile, readClientFile, textOf } from './client-file.js';
 import { placeIn, userFiles } from './client-places.js';
 import { type Client, clientNamed } from './client-table.js';
 import { isInstalled, targetFile, targetPlace } from './client-target.js';
-import { entryIn, withEntry, withoutEntry } from './edit-file.js';
 import type { ClientPlace, ClientSystem, Entry, FoundServer } from './found-server.js';
 import { isOurselves } from './identity.js';
 import { OWN_NAME, type OwnCommand, ownEntry } from './own-entry.js';
 import { readEntry } from './read-entry.js';
-import { Refusal } from './refusal.js';
+import { entryIn, withEntry, withoutEntry } from './read-servers.js';
 
 /** What a command would do with one file of a client. */
 export type Plan = PlannedChange | NoChange;
@@ -59,7 +59,7 @@ export async function planConnect(
       target = targetFile(client, system);
       const known = await readClientFile(target, system.home);
       if (known.bytes === undefined && client.needsFile === true) {
-        throw new Refusal(`${client.title} has no ${target} yet; start ${client.title} once`);
+        throw new FileRefusal(`${client.title} has no ${target} yet; start ${client.title} once`);
       }
       const text = textOf(known);
       const place = targetPlace(client, target, text);
@@ -135,16 +135,16 @@ export function placeAt(client: Client, file: string, path: readonly string[]): 
   return { ...placeIn(client, 'user', file), path };
 }
 
-/** Trunkline's entry; `undefined` if there is none. Throws a `Refusal` if the entry of this name is another server. */
+/** Trunkline's entry; `undefined` if there is none. Throws a `FileRefusal` if the entry of this name is another server. */
 function ownIn(text: string, place: ClientPlace, cliPath: string): Entry | undefined {
   const entry = entryIn(text, place, OWN_NAME);
   if (entry === undefined) return undefined;
   const found = readEntry(place, OWN_NAME, entry);
   if (found !== undefined && isOurselves(found.run, cliPath)) return entry;
-  throw new Refusal(`its entry \`${OWN_NAME}\` is another server; rename or remove that entry first`);
+  throw new FileRefusal(`its entry \`${OWN_NAME}\` is another server; rename or remove that entry first`);
 }
 
-/** Runs `plan`, and turns its `Refusal` into a refused plan. The file may become known while planning. */
+/** Runs `plan`, and turns its `FileRefusal` into a refused plan. The file may become known while planning. */
 async function planned(
   client: Client,
   file: () => string | undefined,
@@ -157,7 +157,7 @@ async function planned(
   try {
     return (await plan()) ?? without('unchanged', 'there is nothing to change');
   } catch (error) {
-    if (error instanceof Refusal) return without('refused', error.message);
+    if (error instanceof FileRefusal) return without('refused', error.message);
     throw error;
   }
 }

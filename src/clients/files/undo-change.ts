@@ -1,3 +1,4 @@
+import { FileRefusal } from '../../files/edit/parse-text.js';
 import { readRegularFile } from '../../files/regular-file.js';
 import { type CarryOutOptions, makeChange } from './carry-out.js';
 import type { Change, ChangeJournal, TouchedEntry } from './change-journal.js';
@@ -11,12 +12,11 @@ import {
   writeClientFile,
 } from './client-file.js';
 import { type Client, clientNamed } from './client-table.js';
-import { entryIn, withEntry, withoutEntry } from './edit-file.js';
 import { isOurselves } from './identity.js';
 import { OWN_NAME } from './own-entry.js';
 import { placeAt } from './plan-change.js';
 import { readEntry } from './read-entry.js';
-import { Refusal } from './refusal.js';
+import { entryIn, withEntry, withoutEntry } from './read-servers.js';
 
 export interface UndoOptions extends Pick<CarryOutOptions, 'system' | 'journal' | 'now' | 'runProgram'> {
   readonly cliPath: string;
@@ -43,10 +43,10 @@ export async function changesToUndo(journal: ChangeJournal, clients: readonly st
   });
 }
 
-/** Takes one change back. Throws a `Refusal` if that is impossible. */
+/** Takes one change back. Throws a `FileRefusal` if that is impossible. */
 export async function undoChange(change: Change, options: UndoOptions): Promise<Undone> {
   const client = clientNamed(change.client);
-  if (client === undefined) throw new Refusal(`this version of Trunkline does not know ${change.client}`);
+  if (client === undefined) throw new FileRefusal(`this version of Trunkline does not know ${change.client}`);
   const undone = (await restore(change, options)) ?? (await putEntriesBack(client, change, options));
   await options.journal.remove(change);
   return undone;
@@ -102,7 +102,7 @@ function putBack(text: string, before: string | undefined, { client, change, ent
   const isOwn = is !== undefined && name === OWN_NAME && isOwnEntry();
   if (was !== undefined) return is === undefined || isOwn ? withEntry(text, place, name, was) : text;
   if (before === undefined && change.backup !== undefined && !isOwn) {
-    throw new Refusal(`its backup ${change.backup} is gone`);
+    throw new FileRefusal(`its backup ${change.backup} is gone`);
   }
   return isOwn ? withoutEntry(text, place, name) : text;
 

@@ -55,7 +55,8 @@ describe('a server that is added', () => {
     ['no line break at the end', 'servers:\n  a: {command: b}', 'servers:\n  a: {command: b}\n  new:\n'],
     ['line breaks of Windows', 'servers:\r\n  a: {command: b}\r\n', 'servers:\r\n  a: {command: b}\r\n  new:\r\n'],
     ['braces', 'servers: {a: {command: b}} # x\n', 'servers: {a: {command: b}, "new": { "package":'],
-    ['empty braces', 'servers: {}\n', 'servers: { "new": { "package":'],
+    ['empty braces', 'servers: {} # x\n', 'servers: # x\n  new:\n'],
+    ['empty braces in braces', '{ servers: {} }\n', '{ servers: { "new": { "package":'],
   ])('can be the first one in a file with %s', (_, before, start) => {
     const text = added(before);
     expect(text.slice(0, start.length)).toBe(start);

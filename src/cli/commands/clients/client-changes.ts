@@ -5,9 +5,9 @@ import type { Client } from '../../../clients/files/client-table.js';
 import type { FoundServer } from '../../../clients/files/found-server.js';
 import { type OwnCommand, ownCommand } from '../../../clients/files/own-entry.js';
 import { type Plan, planConnect, planTakeOut } from '../../../clients/files/plan-change.js';
-import { Refusal } from '../../../clients/files/refusal.js';
 import { thisSystem } from '../../../clients/files/this-system.js';
 import { EXIT } from '../../../errors/usage-error.js';
+import { FileRefusal } from '../../../files/edit/parse-text.js';
 import { withChangeLock } from '../../../state/change-lock.js';
 import { clientChangesFile } from '../../../state/user-files.js';
 import { withoutHome } from '../../home-path.js';
@@ -54,7 +54,7 @@ export async function takeOutOfClients(servers: readonly FoundServer[], run: str
   const journal = new ChangeJournal(clientChangesFile());
   await withChangeLock(async () => {
     for (const plan of await planTakeOut(servers, thisSystem())) {
-      if (!isChange(plan)) throw new Refusal(plan.because);
+      if (!isChange(plan)) throw new FileRefusal(plan.because);
       const { isRecorded } = await carryOut(plan, { system: thisSystem(), ...execution(), journal, run });
       if (!isRecorded) tell(`undo does not know of this: ${shown(clientChangesFile())} cannot be written`);
     }
@@ -83,7 +83,7 @@ export async function carryOutAll(
     try {
       return { plan, done: await carryOut(plan, options) };
     } catch (error) {
-      if (!(error instanceof Refusal)) throw error;
+      if (!(error instanceof FileRefusal)) throw error;
       return { plan, failed: error.message };
     }
   }

@@ -7,11 +7,11 @@ import { CLIENTS, type Client, clientNamed } from '../../../clients/files/client
 import { isInstalled } from '../../../clients/files/client-target.js';
 import { type OwnCommand, ownCommand } from '../../../clients/files/own-entry.js';
 import { planConnect, planDisconnect } from '../../../clients/files/plan-change.js';
-import { Refusal } from '../../../clients/files/refusal.js';
 import { thisSystem } from '../../../clients/files/this-system.js';
 import { changesToUndo, type Undone, undoChange } from '../../../clients/files/undo-change.js';
 import { findConfigFile } from '../../../config/file/find-config.js';
 import { EXIT, UsageError } from '../../../errors/usage-error.js';
+import { FileRefusal } from '../../../files/edit/parse-text.js';
 import { didYouMean, suggest } from '../../../json/suggest.js';
 import { withChangeLock } from '../../../state/change-lock.js';
 import { clientChangesFile } from '../../../state/user-files.js';
@@ -74,7 +74,7 @@ export async function undo({
       results.push({ ...factsOf(change), result: undone, because: null });
       if (!isJson) await print(undoneText(change, undone));
     } catch (error) {
-      if (!(error instanceof Refusal)) throw error;
+      if (!(error instanceof FileRefusal)) throw error;
       results.push({ ...factsOf(change), result: 'failed', because: error.message });
       tell(`trunkline: ${titleOf(change)}: cannot undo the change of ${shown(change.file)}: ${error.message}`);
       code = EXIT.failed;

@@ -7,11 +7,11 @@ import { remoteRun } from '../../../clients/import/to-run.js';
 import { CannotImport } from '../../../clients/import/translate.js';
 import { checkEdited } from '../../../config/edit/config-file.js';
 import { editConfig, entriesIn } from '../../../config/edit/edit-config.js';
-import { blockLines } from '../../../config/edit/pair-text.js';
 import { parsePackage } from '../../../config/resolve/package-bin.js';
 import { ServerFault } from '../../../config/resolve/server-fault.js';
 import { serverKeyFault, usableServerKey } from '../../../config/schema/server-key.js';
 import { EXIT, UsageError } from '../../../errors/usage-error.js';
+import { yamlLines } from '../../../files/edit/edit-yaml.js';
 import { didYouMean } from '../../../json/suggest.js';
 import { withChangeLock } from '../../../state/change-lock.js';
 import { print, printJson, tell } from '../../output.js';
@@ -58,7 +58,7 @@ async function addResolved(
   }
   if (options.isDryRun) {
     tell(`This would be added to ${config.file}:`);
-    await print(blockLines({ key, value: entry }, 2).join('\n'));
+    await print(yamlLines({ [key]: entry }, { indent: 2 }).join('\n'));
     if (secrets.added.length > 0)
       tell(`The values of ${secrets.added.join(', ')} would be written to ${secrets.file}.`);
     return EXIT.ok;

@@ -2,9 +2,9 @@ import fc from 'fast-check';
 import { stringify } from 'smol-toml';
 import { describe, expect, it } from 'vitest';
 import { Document } from 'yaml';
-import { entryIn, withEntry, withoutEntry } from '../../../src/clients/files/edit-file.js';
 import type { ClientPlace } from '../../../src/clients/files/found-server.js';
-import { parseFile } from '../../../src/clients/files/parse-file.js';
+import { entryIn, withEntry, withoutEntry } from '../../../src/clients/files/read-servers.js';
+import { parseText } from '../../../src/files/edit/parse-text.js';
 import { repetitions } from '../../support/repetitions.js';
 
 const ENTRY = {
@@ -58,7 +58,7 @@ describe('an entry of JSON with comments', () => {
     'gets the object that it needs: %j',
     (text) => {
       const [added, removed] = thereAndBack(text, JSON_PLACE);
-      expect(parseFile('jsonc', removed)).toEqual({ ...(parseFile('jsonc', text) ?? {}), mcpServers: {} });
+      expect(parseText('jsonc', removed)).toEqual({ ...(parseText('jsonc', text) ?? {}), mcpServers: {} });
       expect(added).toContain('"trunkline"');
     },
   );
@@ -76,7 +76,7 @@ describe('an entry of JSON with comments', () => {
     ['{"mcpServers":{ /* all */ "trunkline": {}, }}', '{"mcpServers":{ /* all */ }}'],
   ])('that was moved is removed with its comma: %j', (text, expected) => {
     const place = JSON_PLACE;
-    expect(parseFile('jsonc', withoutEntry(text, place, 'trunkline'))).toEqual(parseFile('jsonc', expected));
+    expect(parseText('jsonc', withoutEntry(text, place, 'trunkline'))).toEqual(parseText('jsonc', expected));
     expect(withoutEntry(text, place, 'trunkline')).toContain(text.includes('about a') ? 'about a' : 'mcpServers');
   });
 
@@ -153,9 +153,8 @@ describe('an entry of YAML', () => {
     const text = '# mine\nextensions:\n    files:   # first\n        cmd:   x\n# next\nmodel: "x"\n';
     const [added, removed] = thereAndBack(text, YAML_PLACE);
     expect(added).toBe(
-      '# mine\nextensions:\n    files:   # first\n        cmd:   x\n    trunkline:\n      command: /usr/bin/node\n' +
-        '      args:\n        - /opt/trunkline/dist/cli.js\n        - --config\n' +
-        '        - /home/me/my "servers".yaml\n# next\nmodel: "x"\n',
+      '# mine\nextensions:\n    files:   # first\n        cmd:   x\n    trunkline:\n        command: /usr/bin/node\n' +
+        '        args: [/opt/trunkline/dist/cli.js, --config, /home/me/my "servers".yaml]\n# next\nmodel: "x"\n',
     );
     expect(removed).toBe(text);
   });
@@ -177,7 +176,7 @@ describe('an entry of YAML', () => {
     'gets the map that it needs: %j',
     (text) => {
       const removed = thereAndBack(text, YAML_PLACE)[1];
-      expect(parseFile('yaml', removed)).toEqual({ ...(parseFile('yaml', text) ?? {}), extensions: {} });
+      expect(parseText('yaml', removed)).toEqual({ ...(parseText('yaml', text) ?? {}), extensions: {} });
     },
   );
 
@@ -291,11 +290,11 @@ function commented(text: string, choice: Iterator<number, never>, isPlace: (line
 
 /** All that matters of an edit: the entry is there and gone again, everything else is as it was. */
 function checkEdit(text: string, place: ClientPlace): void {
-  const parsed = parseFile(place.format, text);
+  const parsed = parseText(place.format, text);
   const [added, removed] = thereAndBack(text, place);
   const key = place.path[0] ?? '';
   const { [key]: own, ...others } = parsed as Record<string, object>;
-  const { [key]: ownAfter, ...othersAfter } = parseFile(place.format, added) as Record<string, object>;
+  const { [key]: ownAfter, ...othersAfter } = parseText(place.format, added) as Record<string, object>;
   expect(othersAfter).toEqual(others);
   expect(ownAfter).toEqual({ ...own, trunkline: ENTRY });
   expect(removed).toBe(text);
@@ -363,9 +362,9 @@ describe('any file with comments', () => {
           [YAML_PLACE, lines(yaml.toString({ lineWidth: 0 }))],
         ] as const) {
           const key = place.path[0] ?? '';
-          const removed = parseFile(place.format, withoutEntry(text, place, 'trunkline'));
+          const removed = parseText(place.format, withoutEntry(text, place, 'trunkline'));
           expect({ [key]: {}, ...(removed as object) }).toEqual(around(others, key));
-          const replaced = parseFile(place.format, withEntry(text, place, 'trunkline', ENTRY));
+          const replaced = parseText(place.format, withEntry(text, place, 'trunkline', ENTRY));
           expect(replaced).toEqual(around({ ...others, trunkline: ENTRY }, key));
         }
       }),

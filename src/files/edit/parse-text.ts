@@ -1,20 +1,23 @@
 import { type Node, type ParseError, parseTree } from 'jsonc-parser';
 import { parse as parseToml, TomlError } from 'smol-toml';
 import { LineCounter, parseDocument } from 'yaml';
-import type { ClientPlace } from './found-server.js';
-import { Refusal } from './refusal.js';
 
-export type Format = ClientPlace['format'];
+export type Format = 'json' | 'jsonc' | 'toml' | 'yaml';
+
+/** The reason not to read or change a file. The message is a part of a sentence and shows nothing of the file. */
+export class FileRefusal extends Error {
+  override readonly name = 'FileRefusal';
+}
 
 export const BYTE_ORDER_MARK = '\ufeff';
 
 /**
- * The content of a client's file. An empty file has no content: `undefined`. Comments and trailing commas are accepted in
- * JSON, too, since several clients accept them.
+ * Parses the text of a file. An empty file has no content: `undefined`. Comments and trailing commas are accepted in
+ * JSON, too, because several clients accept them.
  *
- * Throws a `Refusal` whose message names a line and shows nothing of the file.
+ * Throws a `FileRefusal` whose message names a line and shows nothing of the text.
  */
-export function parseFile(format: Format, text: string): unknown {
+export function parseText(format: Format, text: string): unknown {
   const content = text.startsWith(BYTE_ORDER_MARK) ? text.slice(1) : text;
   if (content.trim() === '') return undefined;
   switch (format) {
@@ -28,7 +31,7 @@ export function parseFile(format: Format, text: string): unknown {
   }
 }
 
-/** The tree of JSON with comments. Throws a `Refusal` whose message shows nothing of the text. */
+/** The tree of JSON with comments. Throws a `FileRefusal` whose message shows nothing of the text. */
 export function parseJsonTree(content: string): Node {
   const errors: ParseError[] = [];
   const tree = safely('JSON', () => parseTree(content, errors, { allowTrailingComma: true, disallowComments: false }));
@@ -57,7 +60,7 @@ function tomlValue(content: string): unknown {
 function yamlValue(content: string): unknown {
   const lineCounter = new LineCounter();
   return safely('YAML', () => {
-    const document = parseDocument(content, { prettyErrors: false, logLevel: 'silent', lineCounter });
+    const document = parseDocument(content, { prettyErrors: false, logLevel: 'error', lineCounter });
     const [error] = document.errors;
     if (error !== undefined) throw mistake('YAML', lineCounter.linePos(error.pos[0]).line);
     return document.toJS({ maxAliasCount: 100 });
@@ -69,12 +72,12 @@ function safely<T>(language: string, parse: () => T): T {
   try {
     return parse();
   } catch (error) {
-    throw error instanceof Refusal ? error : mistake(language, undefined);
+    throw error instanceof FileRefusal ? error : mistake(language, undefined);
   }
 }
 
-function mistake(language: string, line: number | undefined): Refusal {
-  return new Refusal(`it is not valid ${language}${line === undefined ? '' : `: the mistake is in line ${line}`}`);
+function mistake(language: string, line: number | undefined): FileRefusal {
+  return new FileRefusal(`it is not valid ${language}${line === undefined ? '' : `: the mistake is in line ${line}`}`);
 }
 
 function lineAt(content: string, offset: number): number {
