@@ -1,10 +1,9 @@
+import { RequestsById } from './requests-by-id.js';
+
 /** How many abandoned ids are remembered, to tell a late answer from one to an unknown id. */
 const LATE_IDS = 1024;
 /** How long they are remembered. */
 const LATE_MS = 10 * 60_000;
-
-/** More than are usually in flight at once. */
-const RECENT_IDS = 256;
 
 type StrayKind = 'late' | 'duplicate' | 'unknown';
 
@@ -14,18 +13,7 @@ type StrayKind = 'late' | 'duplicate' | 'unknown';
  * Ids count up from 1, or from another first id, and are never reused, so a late answer cannot match another request.
  */
 export class CorrelationTable<Request> {
-  /**
-   * The latest requests, by their ids modulo 256. A map reallocates its table every few requests as entries come and
-   * go, and an old table keeps its requests alive for a collection or two.
-   */
-  #recent: (Request | undefined)[] = [];
-  /**
-   * The id of the last request at each index of `#recent`. It grows with the ids, because most peers get few requests.
-   */
-  readonly #recentIds: number[] = [];
-  /** The requests whose index in `#recent` a later request took, oldest first. */
-  readonly #older = new Map<number, Request>();
-  #size = 0;
+  readonly #pending = new RequestsById<Request>();
   /** The ids abandoned before their answer came, and when; the oldest is forgotten first. */
   readonly #abandoned = new Map<number, number>();
   readonly #firstId: number;
@@ -37,39 +25,34 @@ export class CorrelationTable<Request> {
   }
 
   get size(): number {
-    return this.#size;
+    return this.#pending.size;
   }
 
   /** Adds a request and returns its id. */
   add(request: Request): number {
     this.#lastId += 1;
-    const id = this.#lastId;
-    const index = id % RECENT_IDS;
-    const overtaken = this.#recent[index];
-    if (overtaken !== undefined) this.#older.set(this.#recentIds[index] ?? 0, overtaken);
-    this.#recent[index] = request;
-    this.#recentIds[index] = id;
-    this.#size += 1;
-    return id;
+    this.#pending.add(this.#lastId, request);
+    return this.#lastId;
   }
 
   get(id: number): Request | undefined {
-    const index = id % RECENT_IDS;
-    return this.#recentIds[index] === id ? this.#recent[index] : this.#older.get(id);
+    return this.#pending.get(id);
   }
 
   /** Removes a request that was answered. */
   settle(id: number): Request | undefined {
-    const request = this.get(id);
-    if (request === undefined) return undefined;
-    if (this.#recentIds[id % RECENT_IDS] === id) this.#recent[id % RECENT_IDS] = undefined;
-    else this.#older.delete(id);
-    this.#size -= 1;
+    const request = this.#pending.get(id);
+    if (request !== undefined) this.#pending.delete(id, request);
     return request;
   }
 
+  /** All requests, oldest first. */
+  all(): readonly Request[] {
+    return this.#pending.all();
+  }
+
   /**
-   * Removes a request whose answer nobody waits for any more, and remembers its id. `now` is in milliseconds; without
+   * Removes a request whose sender has given up, and remembers its id. `now` is in milliseconds; without
    * it, ids are only bounded in number.
    */
   abandon(id: number, now = 0): Request | undefined {
@@ -89,11 +72,9 @@ export class CorrelationTable<Request> {
 
   /** Removes all requests and returns them, oldest first. */
   drain(): Request[] {
-    const requests = [...this.values()];
-    this.#recent = [];
-    this.#older.clear();
+    const requests = this.#pending.all();
+    this.#pending.clear();
     this.#abandoned.clear();
-    this.#size = 0;
     return requests;
   }
 
@@ -101,15 +82,6 @@ export class CorrelationTable<Request> {
     for (const [id, at] of this.#abandoned) {
       if (this.#abandoned.size <= LATE_IDS && now - at < LATE_MS) return;
       this.#abandoned.delete(id);
-    }
-  }
-
-  /** All requests, oldest first. */
-  *values(): IterableIterator<Request> {
-    yield* this.#older.values();
-    for (let id = Math.max(this.#firstId, this.#lastId - RECENT_IDS + 1); id <= this.#lastId; id += 1) {
-      const request = this.#recent[id % RECENT_IDS];
-      if (request !== undefined) yield request;
     }
   }
 }

@@ -26,7 +26,7 @@ const INITIALIZE = [
   ...['src/downstream/legacy/', 'src/downstream/stdio/', 'src/downstream/failure.ts', 'src/app/choose-era.ts'],
   ...['src/downstream/era-sessions.ts', 'src/gateway/pending-gateway.ts', 'src/gateway/about.ts'],
   // What both eras use: the first message tells which one the client speaks.
-  ...['src/downstream/modern/', 'src/downstream/wire-exchange.ts', 'src/downstream/in-flight-exchanges.ts'],
+  ...['src/downstream/modern/', 'src/downstream/wire-exchange.ts'],
   ...[
     'src/downstream/list-changes.ts',
     'src/downstream/declared-capabilities.ts',

@@ -64,7 +64,7 @@ describe('the correlation table', () => {
     const pending = new CorrelationTable<string>();
     for (const request of ['a', 'b', 'c']) pending.add(request);
     pending.settle(2);
-    expect([...pending.values()]).toEqual(['a', 'c']);
+    expect(pending.all()).toEqual(['a', 'c']);
     expect(pending.drain()).toEqual(['a', 'c']);
     expect(pending.size).toBe(0);
     expect(pending.drain()).toEqual([]);

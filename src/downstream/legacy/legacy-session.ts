@@ -9,6 +9,7 @@ import { readText, toBytes } from '../../json/json-text.js';
 import type { Edit, SplicedMessage } from '../../json/splice.js';
 import { type IdKey, idKey, rawId } from '../../jsonrpc/id-key.js';
 import { errorMessage, NULL_ID, resultMessage, whole } from '../../jsonrpc/message.js';
+import { RequestsById } from '../../jsonrpc/requests-by-id.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
 import {
   type Envelope,
@@ -25,7 +26,6 @@ import type { LegacyRevision } from '../../mcp/revisions.js';
 import type { Clock } from '../../timing/clock.js';
 import type { ServerInfo } from '../declared-capabilities.js';
 import { describeFailure } from '../failure.js';
-import { InFlightExchanges } from '../in-flight-exchanges.js';
 import { ListChanges } from '../list-changes.js';
 import type {
   DownstreamClient,
@@ -64,7 +64,7 @@ class LegacySession implements DownstreamClient, EraSession {
   readonly hasSession = true;
   readonly #options: LegacyEraOptions;
   readonly #transport: TransportSession;
-  readonly #inFlight = new InFlightExchanges<WireExchange>();
+  readonly #inFlight = new RequestsById<WireExchange>();
   readonly #listChanges: ListChanges;
   readonly #serverRequests: OutgoingServerRequests;
   readonly #owner: ExchangeOwner = {

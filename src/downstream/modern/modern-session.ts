@@ -7,6 +7,7 @@ import {
 import { isString, readString } from '../../json/json-text.js';
 import { type IdKey, idKey, rawId } from '../../jsonrpc/id-key.js';
 import { errorMessage, NULL_ID } from '../../jsonrpc/message.js';
+import { RequestsById } from '../../jsonrpc/requests-by-id.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
 import type { ClientProfile } from '../../mcp/client-profile.js';
 import type { Envelope, NotificationEnvelope, RequestEnvelope, ScanEnvelope } from '../../mcp/envelope.js';
@@ -15,7 +16,6 @@ import { EnvelopeRequest } from '../../mcp/relayed-request.js';
 import { MODERN_REVISIONS } from '../../mcp/revisions.js';
 import type { Clock } from '../../timing/clock.js';
 import type { ServerInfo } from '../declared-capabilities.js';
-import { InFlightExchanges } from '../in-flight-exchanges.js';
 import type { GatewayPort, GatewaySeals, MirroredParam } from '../port.js';
 import type { Era, EraSession, ReceivedBatch, ReplyChannel, TransportSession } from '../transport.js';
 import type { ExchangeOwner } from '../wire-exchange.js';
@@ -69,11 +69,11 @@ class ModernSession implements EraSession {
   readonly #options: ModernEraOptions;
   readonly #transport: TransportSession;
   readonly #calls: SuspendedCalls;
-  readonly #inFlight = new InFlightExchanges<ModernExchange | RetriedRequest>();
+  readonly #inFlight = new RequestsById<ModernExchange | RetriedRequest>();
   /** Calls whose own request was answered with a request for input. */
   readonly #suspended = new Set<ModernExchange>();
   /** Subscriptions last, so they do not count as requests in flight. */
-  readonly #listens = new InFlightExchanges<Listen>();
+  readonly #listens = new RequestsById<Listen>();
   readonly #clients: StatedClients;
   readonly #owner: ExchangeOwner<ModernExchange> = {
     // Nothing reaches a client but what one of its requests asked for.

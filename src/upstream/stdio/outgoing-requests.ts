@@ -135,7 +135,7 @@ export class OutgoingRequests {
 
   /** Whether a request is in flight whose progress the server reports. */
   get isProgressing(): boolean {
-    for (const request of this.#pending.values()) if (request.hasProgressed) return true;
+    for (const request of this.#pending.all()) if (request.hasProgressed) return true;
     return false;
   }
 
@@ -149,7 +149,7 @@ export class OutgoingRequests {
   /** The request that an error without an id answers. */
   #unnamedBy({ bytes, id, error }: ResponseEnvelope): number | undefined {
     if (error === undefined || readText(bytes, id) !== 'null') return undefined;
-    for (const request of this.#pending.values()) if (request.handler.takesErrorWithoutId === true) return request.id;
+    for (const request of this.#pending.all()) if (request.handler.takesErrorWithoutId === true) return request.id;
     return undefined;
   }
 
