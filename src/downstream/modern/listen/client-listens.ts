@@ -9,8 +9,8 @@ import type { Clock } from '../../../timing/clock.js';
 import { ListChanges } from '../../list-changes.js';
 import type { DownstreamClient, GatewaySession } from '../../port.js';
 import { Listen, type ListenOptions } from './listen.js';
-import { TaskSubscriptions } from './task-subscriptions.js';
-import { UriSubscriptions } from './uri-subscriptions.js';
+import { ResourceSubscriptions } from './resource-subscriptions.js';
+import { SharedSubscriptions } from './shared-subscriptions.js';
 
 export interface ClientListensOptions {
   readonly clock: Clock;
@@ -25,14 +25,17 @@ export class ClientListens {
   readonly #clock: Clock;
   readonly #open = new Set<Listen>();
   readonly #listChanges: ListChanges;
-  readonly #uris: UriSubscriptions;
-  readonly #tasks: TaskSubscriptions;
+  readonly #resources: ResourceSubscriptions;
+  readonly #uris: SharedSubscriptions;
+  readonly #tasks: SharedSubscriptions;
 
   constructor({ clock, ...options }: ClientListensOptions) {
     this.#clock = clock;
     this.#listChanges = new ListChanges(clock, (message) => this.#announce(message));
-    this.#uris = new UriSubscriptions(options);
-    this.#tasks = new TaskSubscriptions(options);
+    const { session, onInternalError } = options;
+    this.#resources = new ResourceSubscriptions(options);
+    this.#uris = new SharedSubscriptions((uri, settled) => this.#resources.subscribe(uri, settled), onInternalError);
+    this.#tasks = new SharedSubscriptions((task, settled) => session().watchTask(task, settled), onInternalError);
   }
 
   get size(): number {
@@ -92,6 +95,7 @@ export class ClientListens {
   /** The client has left. Its session with the gateway unsubscribes from all resources. */
   close(): void {
     this.#listChanges.close();
+    this.#resources.close();
     this.#uris.close();
     this.#tasks.close();
     for (const listen of [...this.#open]) listen.cancel();
