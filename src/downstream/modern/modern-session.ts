@@ -36,7 +36,7 @@ import {
 } from './input/input-rounds.js';
 import { needsTasks, refusedTasks } from './input/missing-capability.js';
 import { visited, withoutInput } from './input/url-visits.js';
-import { type Listen, readFilter } from './listen/listen.js';
+import { type Listen, type ListenFilter, readFilter } from './listen/listen.js';
 import { ModernClient, StatedClients } from './modern-client.js';
 import { type ExchangeContext, ModernExchange, type ModernExchangeOptions } from './modern-exchange.js';
 import { refusedFacts } from './request-facts.js';
@@ -61,8 +61,9 @@ export function modernEra(options: ModernEraOptions): Era {
   };
 }
 
-/** Limit of subscriptions that are open in one transport session. A client needs one or two. */
+/** Limits of the subscriptions that are open in one transport session, and of their filters together. */
 const MAX_LISTENS = 64;
+const MAX_FILTER_BYTES = 4 * 1024 * 1024;
 
 /** Serves the requests without a handshake that one transport session brings. */
 class ModernSession implements EraSession {
@@ -190,7 +191,7 @@ class ModernSession implements EraSession {
   }
 
   #listen(request: RequestEnvelope, key: IdKey, reply: ReplyChannel): void {
-    const filter = this.#listens.size < MAX_LISTENS ? readFilter(request) : TOO_MANY_LISTENS;
+    const filter = this.#readFilter(request);
     if (filter instanceof RpcError) {
       reply.answer(errorMessage(rawId(request), filter));
       return;
@@ -203,6 +204,14 @@ class ModernSession implements EraSession {
     const listen = client.listens.open({ id, key, filter, reply, form: client.form, isResumed, onEnded });
     this.#listens.add(key, listen);
     reply.onAbandoned(() => listen.cancel());
+  }
+
+  #readFilter(request: RequestEnvelope): ListenFilter | RpcError {
+    if (this.#listens.size >= MAX_LISTENS) return TOO_MANY_LISTENS;
+    const filter = readFilter(request);
+    if (filter instanceof RpcError) return filter;
+    const bytes = this.#listens.all().reduce((sum, { filter }) => sum + filter.bytes, filter.bytes);
+    return bytes > MAX_FILTER_BYTES ? filtersTooLarge(bytes) : filter;
   }
 
   /** The client comes back with input: to a suspended call, or to the server whose state it brings. */
@@ -296,6 +305,14 @@ const TOO_MANY_LISTENS = new RpcError(
   RPC_CODES.internalError,
   `The client has ${MAX_LISTENS} open subscriptions, which is the limit: end one first, or ask for more in one of them`,
 );
+
+function filtersTooLarge(bytes: number): RpcError {
+  const limit = `and the limit is ${MAX_FILTER_BYTES}: end a subscription first, or name fewer resources and tasks`;
+  return new RpcError(
+    RPC_CODES.internalError,
+    `The filters of all open subscriptions would have ${bytes} bytes, ${limit}`,
+  );
+}
 
 function methodNotFound(method: string): RpcError {
   return new RpcError(RPC_CODES.methodNotFound, `Method not found: ${method}`);

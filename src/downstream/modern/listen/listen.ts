@@ -268,13 +268,15 @@ class ListenTopic implements Subscriber {
 }
 
 /** What a client wants to be notified of. See the page basic/patterns/subscriptions of revision 2026-07-28. */
-interface ListenFilter {
+export interface ListenFilter {
   /** The methods of the list changes. */
   readonly changes: ReadonlySet<string>;
   /** The URIs of the resources whose updates the client wants. */
   readonly uris: ReadonlySet<string>;
   /** The tasks of the extension whose state the client wants, by the names that it knows. */
   readonly tasks: ReadonlySet<string>;
+  /** Size of the filter as JSON. */
+  readonly bytes: number;
 }
 
 /** Limit of resources in one filter, and of tasks. Each may need a subscription at a server. */
@@ -303,7 +305,7 @@ export function readFilter(request: RequestEnvelope): ListenFilter | RpcError {
   if (uris instanceof RpcError) return uris;
   if (tasks instanceof RpcError) return tasks;
   const refusal = tasks.size > 0 ? refusedTasks(request) : undefined;
-  return refusal ?? { changes, uris, tasks };
+  return refusal ?? { changes, uris, tasks, bytes: notifications.end - notifications.start };
 }
 
 function subjects(
@@ -326,7 +328,7 @@ function malformed(member: string, problem: string): RpcError {
 }
 
 /** The filter as the acknowledgment shows it. */
-function shownFilter({ changes, uris, tasks }: ListenFilter): Readonly<Record<string, unknown>> {
+function shownFilter({ changes, uris, tasks }: Omit<ListenFilter, 'bytes'>): Readonly<Record<string, unknown>> {
   const members = Object.entries(CHANGES).flatMap(([member, method]) => (changes.has(method) ? [[member, true]] : []));
   return {
     ...Object.fromEntries(members),

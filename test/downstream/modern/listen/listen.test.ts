@@ -78,6 +78,23 @@ describe('a subscription', () => {
     expect(notified(client)).toEqual([[66, ACKNOWLEDGED]]);
   });
 
+  it('is refused when the filters of one client have more than 4 MiB together, until one of them ends', async () => {
+    const { connect, listen, agree } = await listening();
+    const client = connect();
+    const filter = { taskIds: [], resourceSubscriptions: [`x://a/${'x'.repeat(2 * 1024 * 1024)}`] };
+    const bytes = JSON.stringify(filter).length;
+    listen(client, 1, filter);
+    await agree(REFUSAL);
+    listen(client, 2, filter);
+    await flush();
+    const message = `The filters of all open subscriptions would have ${2 * bytes} bytes, and the limit is 4194304: end a subscription first, or name fewer resources and tasks`;
+    expect(client.received.take().at(-1)).toEqual({ jsonrpc: '2.0', id: 2, error: { code: -32603, message } });
+    client.cancel(1);
+    listen(client, 3, filter);
+    await agree(REFUSAL);
+    expect(notified(client)).toEqual([[3, ACKNOWLEDGED]]);
+  });
+
   it('keeps its id from other requests while it is open', async () => {
     const { connect, listen, server } = await listening();
     const client = connect();
