@@ -12,7 +12,6 @@ import { describeMachine, table } from '../bench/page.mjs';
 import { attachAtOnce } from './attach-at-once.mjs';
 import { httpAttacks } from './attacks/http/run.mjs';
 import { hostileServers } from './attacks/stdio/run.mjs';
-import { controlGroups } from './control-groups.mjs';
 import { eras } from './eras/run.mjs';
 import { floods } from './floods.mjs';
 import { garbage } from './garbage.mjs';
@@ -37,7 +36,6 @@ const SOAKS = [
   killHub,
   attachAtOnce,
   unreadClient,
-  controlGroups,
   eras,
 ];
 

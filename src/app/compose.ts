@@ -130,7 +130,6 @@ export function compose(options: ComposeOptions): Composition {
     internalErrorCount: internalErrors.count,
     workTime,
     usageOf: (pid) => processes.usageOf(pid),
-    controlGroupOf: (pid) => processes.controlGroupOf(pid),
     catalogs,
     shadowedSkills,
     canRestart: activeConfig.config.gateway.restartTool,
@@ -252,7 +251,7 @@ export function compose(options: ComposeOptions): Composition {
     cachedListsShown: () => instances.cachedListsShown((backend) => !gateway.pool.isUnclaimed(backend)),
     start: async () => {
       const services = await processes.load();
-      await Promise.all([instances.load(services), processes.prepare()]);
+      await instances.load(services);
       // A call that came meanwhile is read first, so that its server starts before the others.
       await nextTurn();
       if (isStopped) return;

@@ -8,7 +8,7 @@ import { BackendLauncher, type LaunchTarget } from './backend-launcher.js';
 import type { Platform } from './platform.js';
 
 /** What starting processes needs. */
-export type ProcessServices = Pick<StdioDialerOptions, 'orphanGuard' | 'controlGroups' | 'resources' | 'headStart'>;
+export type ProcessServices = Pick<StdioDialerOptions, 'orphanGuard' | 'resources' | 'headStart'>;
 
 export interface LateLauncherOptions extends Pick<StdioDialerOptions, 'environment' | 'hasManyConnections'> {
   readonly platform: Platform;

@@ -1,5 +1,4 @@
 import type { KnownSecrets } from '../observe/redact.js';
-import type { ControlGroups } from '../process/control-groups.js';
 import type { OrphanGuard } from '../process/orphan-guard.js';
 import type { ResourceWatch } from '../process/resource-watch.js';
 import type { Clock } from '../timing/clock.js';
@@ -15,11 +14,10 @@ export interface ServerProcessesOptions extends Pick<LateLauncherOptions, 'envir
   readonly started: StartedServers | undefined;
 }
 
-/** What guards, groups, measures and starts the processes of all servers. Loaded when the first server starts. */
+/** What guards, measures and starts the processes of all servers. Loaded when the first server starts. */
 export class ServerProcesses {
   readonly #options: ServerProcessesOptions;
   #orphanGuard: OrphanGuard | undefined;
-  #controlGroups: ControlGroups | undefined;
   #resources: ResourceWatch | undefined;
 
   constructor(options: ServerProcessesOptions) {
@@ -27,43 +25,31 @@ export class ServerProcesses {
     this.#orphanGuard = options.started?.guard;
   }
 
-  /** Loads the code, and resolves with what starts a server. Call `prepare` before any start. */
+  /** Loads the code, and resolves with what starts a server. */
   async load(): Promise<ProcessServices> {
-    const [{ OrphanGuard }, { ControlGroups }, { networkVariables }, { watchResources }] = await Promise.all([
+    const [{ OrphanGuard }, { networkVariables }, { watchResources }] = await Promise.all([
       import('../process/orphan-guard.js'),
-      import('../process/control-groups.js'),
       import('../process/environment.js'),
       import('./watch-resources.js'),
     ]);
     const { clock, logger, secrets, environment, runFolder, started } = this.#options;
     secrets.know([{ env: networkVariables(environment), args: [] }]);
     this.#orphanGuard ??= new OrphanGuard({ clock, logger, runFolder });
-    this.#controlGroups = new ControlGroups({ clock, logger, guard: this.#orphanGuard });
     this.#resources = watchResources(clock, logger);
     return {
       orphanGuard: this.#orphanGuard,
-      controlGroups: this.#controlGroups,
       resources: this.#resources,
       headStart: started,
     };
   }
 
-  async prepare(): Promise<void> {
-    await this.#controlGroups?.prepare();
-  }
-
   /** Ends what gateways have left behind that were killed. */
   sweep(): void {
     void this.#orphanGuard?.sweep();
-    void this.#controlGroups?.sweep();
   }
 
   usageOf(pid: number): ReturnType<ResourceWatch['readingOf']> {
     return this.#resources?.readingOf(pid);
-  }
-
-  controlGroupOf(pid: number): ReturnType<ControlGroups['of']> {
-    return this.#controlGroups?.of(pid);
   }
 
   /** Reads what this process uses now. */
@@ -73,12 +59,10 @@ export class ServerProcesses {
 
   limitsChanged(): void {
     this.#resources?.limitsChanged();
-    void this.#controlGroups?.limitsChanged();
   }
 
   /** Call this when all servers have ended. */
   async close(): Promise<void> {
-    await this.#controlGroups?.close();
     await this.#orphanGuard?.close();
   }
 }

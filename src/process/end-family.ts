@@ -1,6 +1,5 @@
 import type { RunProcess } from '../state/run-file.js';
 import type { Clock } from '../timing/clock.js';
-import type { ControlGroup } from './control-group.js';
 import { findFamily } from './find-family.js';
 import type { FirstProcess } from './pid-order.js';
 import { identify } from './process-identity.js';
@@ -19,34 +18,18 @@ const MAX_FAILURES = 4;
 const FIRST_PAUSE_MS = 5;
 const LONGEST_PAUSE_MS = 100;
 
-/** The control group that holds the family, too. It also has the processes that have lost the mark. */
-type HoldingGroup = Pick<ControlGroup, 'members' | 'isEmpty' | 'kill'>;
-
 const endings = new Map<string, FamilyEnding>();
 
-/** What is known of a family besides its mark. */
-interface KnownOfFamily {
-  /** The process that got the mark, if it has ended: only younger processes are searched then. */
-  readonly first?: FirstProcess | undefined;
-  readonly controlGroup?: HoldingGroup | undefined;
-}
-
 /**
- * Ends the processes that bear a mark, and those in the control group: those that a server has started, also in groups and
- * sessions of their own. Call this when the group of the server has ended, so that a server can end its processes itself.
+ * Ends the processes that bear a mark: those that a server has started, also in groups and sessions of their own. Call this when the group of the server has ended, so that a server can end its processes itself.
  * Sends SIGTERM at once and SIGKILL after `killAfterMs`; searches again until no process is found.
  *
  * A second call for the same mark joins the first one, and can bring SIGKILL forward. Never rejects.
  */
-export function endFamily(
-  mark: string,
-  killAfterMs: number,
-  clock: Clock,
-  { first, controlGroup }: KnownOfFamily = {},
-): Promise<FamilyEnd> {
+export function endFamily(mark: string, killAfterMs: number, clock: Clock, first?: FirstProcess): Promise<FamilyEnd> {
   let ending = endings.get(mark);
   if (ending === undefined) {
-    ending = new FamilyEnding(mark, killAfterMs, clock, { first, controlGroup });
+    ending = new FamilyEnding(mark, killAfterMs, clock, first);
     endings.set(mark, ending);
     void ending.result.then(() => endings.delete(mark));
   } else {
@@ -60,17 +43,15 @@ class FamilyEnding {
   readonly #mark: string;
   readonly #first: FirstProcess | undefined;
   readonly #clock: Clock;
-  readonly #controlGroup: HoldingGroup | undefined;
   #killAt: number;
   #firstKillAt: number | undefined;
   readonly #signaled = new Map<number, RunProcess>();
   #wake: () => void = () => {};
 
-  constructor(mark: string, killAfterMs: number, clock: Clock, { first, controlGroup }: KnownOfFamily) {
+  constructor(mark: string, killAfterMs: number, clock: Clock, first: FirstProcess | undefined) {
     this.#mark = mark;
     this.#first = first;
     this.#clock = clock;
-    this.#controlGroup = controlGroup;
     this.#killAt = clock.now() + killAfterMs;
     this.result = this.#run();
   }
@@ -86,14 +67,11 @@ class FamilyEnding {
       const members = await this.#find();
       const signaled = () => [...this.#signaled.keys()];
       if (members === undefined) return { signaled: signaled(), gone: false };
-      const isEmpty = (await this.#controlGroup?.isEmpty()) ?? true;
-      if (members.length === 0 && isEmpty) return { signaled: signaled(), gone: true };
+      if (members.length === 0) return { signaled: signaled(), gone: true };
       const now = this.#clock.now();
       const isKilling = now >= this.#killAt;
       if (isKilling) this.#firstKillAt ??= now;
       if (now >= (this.#firstKillAt ?? now) + CONFIRM_MS) return { signaled: signaled(), gone: false };
-      // Nothing is born in the group meanwhile, however fast its processes multiply.
-      if (isKilling) await this.#controlGroup?.kill();
       for (const member of members) await this.#signal(member, isKilling ? 'SIGKILL' : 'SIGTERM');
       await this.#pause(isKilling ? FIRST_PAUSE_MS : Math.min(pauseMs, this.#killAt - now));
       pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS);
@@ -103,9 +81,8 @@ class FamilyEnding {
   /** Undefined when the search fails again and again: without file descriptors, for example, nothing can be read. */
   async #find(): Promise<readonly RunProcess[] | undefined> {
     for (let failures = 0; failures < MAX_FAILURES; failures += 1) {
-      const searches = [findFamily(this.#mark, this.#first), this.#controlGroup?.members() ?? []];
-      const found = await Promise.all(searches).catch(() => undefined);
-      if (found !== undefined) return found.flat();
+      const found = await findFamily(this.#mark, this.#first).catch(() => undefined);
+      if (found !== undefined) return found;
       await this.#pause(FIRST_PAUSE_MS * 2 ** failures);
     }
     return undefined;

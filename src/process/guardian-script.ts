@@ -6,7 +6,7 @@ import { FAMILY_PREFIX } from './family-prefix.js';
  * It receives `+pgid` (a group was spawned) and `-pgid` (it has ended), `+f` and `-f` with a mark (a family begins, and has
  * ended), first as arguments and then one per line on stdin. The end of stdin means that the gateway has ended: every
  * registered group and every process that bears a registered mark gets SIGTERM, and SIGKILL two seconds later if any of
- * them is still alive. So does everything in the control groups in the folder of `+c`; `-c` means that there are none. Incomplete lines are ignored, and so are the numbers 0 and 1, which would signal the script's own
+ * them is still alive. Incomplete lines are ignored, and so are the numbers 0 and 1, which would signal the script's own
  * group and every process. Signals are sent by `kill -s`, since `kill -TERM -- -1234` silently does nothing in dash.
  *
  * `platform` is as in `process.platform`.
@@ -15,12 +15,7 @@ export function posixGuardian(platform: string): string {
   return `
 trap '' HUP INT QUIT TERM PIPE
 known=' '
-control=
 note() {
-  case $1 in
-    +c*) control=\${1#+c}; return ;;
-    -c*) control=; return ;;
-  esac
   item=\${1#[+-]}
   case $item in '' | *[!0-9a-f]* | 0* | 1) return ;; esac
   case $1 in
@@ -44,34 +39,18 @@ for item in $known; do
   esac
 done
 ${platform === 'darwin' ? FIND_BY_PS : FIND_IN_PROC}
-# The processes in the control groups of servers.
-list_held() {
-  if [ -n "$control" ]; then cat "$control"/*/cgroup.procs; fi 2>/dev/null
-}
-# Whether anything runs there. A list of them can miss what is born meanwhile; this cannot.
-is_any_held() {
-  [ -n "$control" ] && grep -qsxF 'populated 1' "$control/cgroup.events"
-}
-is_held() {
-  [ -n "$control" ] && grep -qsxF "$1" "$control"/*/cgroup.procs
-}
-# Removes what is left of the control groups.
-finish() {
-  if [ -n "$control" ]; then rmdir "$control"/*/ "$control"; fi 2>/dev/null
-  exit 0
-}
-# Signals the processes with a mark, and those in a control group; those of a process group get the signal of their group.
+# Signals the processes with a mark; those of a process group get the signal of their group.
 # SIGTERM is sent to each once. Fails if there is no process to signal. The start time tells a process from a later one with
 # the same pid.
 signal_families() {
   found=1
-  if [ -z "$marks$control" ]; then return 1; fi
-  for pid in $(if [ -n "$marks" ]; then list_candidates; fi; list_held); do
+  if [ -z "$marks" ]; then return 1; fi
+  for pid in $(list_candidates); do
     describe "$pid"
     case $state in '' | Z* | X*) continue ;; esac
     case "$groups " in *" $pgrp "*) continue ;; esac
     first_start=$start
-    { [ -n "$marks" ] && has_mark "$pid"; } || is_held "$pid" || continue
+    has_mark "$pid" || continue
     describe "$pid"
     if [ "$start" != "$first_start" ]; then continue; fi
     found=0
@@ -95,9 +74,9 @@ pause() {
   sleep 0.1 2>/dev/null || sleep 1
 }
 
-if [ -z "$groups$marks" ] && ! is_any_held; then finish; fi
+if [ -z "$groups$marks" ]; then exit 0; fi
 # A process that is being spawned may not have its mark yet, so one search that finds nothing is not enough.
-if [ -n "$marks$control" ]; then searches=4; else searches=1; fi
+if [ -n "$marks" ]; then searches=4; else searches=1; fi
 signal_groups TERM
 sleep 2 &
 timer=$!
@@ -111,15 +90,14 @@ while kill -s 0 "$timer" 2>/dev/null; do
     if signal_families TERM; then family_left=yes; else family_left=; fi
     searched=$((searched + 1))
   fi
-  if [ -n "$group_left$family_left" ] || is_any_held; then quiet=0; else quiet=$((quiet + 1)); fi
+  if [ -n "$group_left$family_left" ]; then quiet=0; else quiet=$((quiet + 1)); fi
   if [ "$quiet" -ge "$searches" ]; then
     kill -s KILL "$timer"
-    finish
+    exit 0
   fi
   pause
 done
 signal_groups KILL
-if [ -n "$control" ]; then echo 1 >"$control/cgroup.kill"; fi 2>/dev/null
 # One search that finds nothing is enough if the last one found nothing either. Processes that are found may go on to start
 # others, so the next search follows at once.
 tries=100
@@ -127,14 +105,13 @@ while [ "$tries" -gt 0 ]; do
   if signal_families KILL; then
     family_left=yes
   elif [ -z "$family_left" ]; then
-    finish
+    exit 0
   else
     family_left=
     pause
   fi
   tries=$((tries - 1))
 done
-finish
 `;
 }
 

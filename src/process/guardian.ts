@@ -39,7 +39,6 @@ export class Guardian {
   readonly #program: GuardianProgram;
   readonly #groups = new Set<number>();
   readonly #marks = new Set<string>();
-  #controlGroups: string | undefined;
   #process: ChildProcess | undefined;
   #startedAt = 0;
   #troubles = 0;
@@ -87,17 +86,6 @@ export class Guardian {
   remove(pgid: number): void {
     this.#groups.delete(pgid);
     this.#tellSoon(`-${pgid}\n`);
-  }
-
-  /** The folder that has the control groups of all servers. At the end, everything in it is killed. */
-  addControlGroups(folder: string): void {
-    this.#controlGroups = folder;
-    this.#tell(`+c${folder}\n`);
-  }
-
-  removeControlGroups(): void {
-    this.#controlGroups = undefined;
-    this.#tell('-c\n');
   }
 
   /** Ends the guardian process, which first ends what is still registered. Resolves within 300 ms. */
@@ -170,7 +158,6 @@ export class Guardian {
     const { command, args } = this.#program;
     // What is known are arguments: on the pipe it would be lost when the gateway is killed right after this spawn.
     const known = [...[...this.#marks].map((mark) => `+f${mark}`), ...[...this.#groups].map((pgid) => `+${pgid}`)];
-    if (this.#controlGroups !== undefined) known.push(`+c${this.#controlGroups}`);
     return spawn(command, [...args, ...known], {
       // PATH is for `sleep`; Windows needs its whole environment to find programs.
       env: process.platform === 'win32' ? process.env : { PATH: `${process.env.PATH ?? ''}:/usr/bin:/bin` },

@@ -98,16 +98,6 @@ export class OrphanGuard implements GroupGuard {
     if (pgid !== undefined) this.#forget(pgid);
   }
 
-  /** No process in the control groups in this folder may outlive the gateway. */
-  guardControlGroups(folder: string): void {
-    this.#guardian.addControlGroups(folder);
-  }
-
-  /** There are no control groups any more. */
-  releaseControlGroups(): void {
-    this.#guardian.removeControlGroups();
-  }
-
   #forget(pgid: number): void {
     this.#groups.delete(pgid);
     this.#runFile.remove(pgid);

@@ -135,7 +135,7 @@ const NOTHING = { exposed: [], quarantined: [], denied: [], truncated: null, fai
 export function reportOf(members: Partial<ServerReport> = {}): ServerReport {
   return {
     ...{ server: 's', state: 'ready', pid: 1, uptimeSeconds: 1, generation: 1, restarts: 0, packageVersion: null },
-    ...{ usage: null, resourceLimits: { memoryBytes: null, processes: null }, controlGroup: null, unshaped: [] },
+    ...{ usage: null, resourceLimits: { memoryBytes: null, processes: null }, unshaped: [] },
     ...{
       protocolVersion: '2025-11-25',
       era: null,

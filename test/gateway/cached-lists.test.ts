@@ -401,7 +401,7 @@ describe('the status of a server', () => {
         internalErrorCount: 0,
       },
       ...{ workTime: new WorkMeter({ clock: new FakeClock(), onHeld: () => {} }) },
-      ...{ usageOf: () => undefined, controlGroupOf: () => undefined },
+      ...{ usageOf: () => undefined },
       catalogs: gateway.catalogs,
       servers: [{ backend, lifecycle, problem: undefined, logLines: [], cause: [], droppedLogBytes: 0, instances: [] }],
     }));

@@ -174,56 +174,6 @@ describe.runIf(process.platform === 'linux')('endFamily', () => {
     ]);
   });
 
-  it('F90: also ends the processes in the control group, whatever their environment, the last ones all at once', async () => {
-    const mark = newMark();
-    const [polite, rude] = [await start('ignore-eof.mjs', {}), await start('ignore-sigterm.mjs', {})];
-    const running = () => [polite, rude].filter(({ exitCode, signalCode }) => exitCode === null && signalCode === null);
-    const kills: number[] = [];
-    const clock = new FakeClock();
-    const group = {
-      members: async () => {
-        const members = running().map(async ({ pid = 0 }) => ({
-          pid,
-          startTime: (await identify(pid))?.startTime ?? '',
-        }));
-        return await Promise.all(members);
-      },
-      isEmpty: async () => running().length === 0,
-      kill: async () => {
-        kills.push(running().length);
-      },
-    };
-    const ending = endFamily(mark, KILL_AFTER_MS, clock, { controlGroup: group });
-    await once(polite, 'exit');
-    await until('it waits', () => clock.pending === 1);
-    clock.advance(KILL_AFTER_MS);
-    await once(rude, 'exit');
-    await until('it searches again', () => clock.pending === 1);
-    clock.advance(100);
-    const { signaled, gone } = await ending;
-    expect([polite.signalCode, rude.signalCode, kills[0], gone]).toEqual(['SIGTERM', 'SIGKILL', 1, true]);
-    expect(signaled.toSorted()).toEqual([polite.pid, rude.pid].toSorted());
-  });
-
-  it('F90: goes on while the control group is not empty, although nothing is found in it', async () => {
-    const clock = new FakeClock();
-    let isEmpty = false;
-    let kills = 0;
-    const group = {
-      members: async () => [],
-      isEmpty: async () => isEmpty,
-      kill: async () => {
-        kills += 1;
-        isEmpty = true;
-      },
-    };
-    const ending = endFamily(newMark(), 0, clock, { controlGroup: group });
-    await until('it searches again', () => clock.pending === 1);
-    clock.advance(100);
-    expect(await ending).toEqual({ signaled: [], gone: true });
-    expect(kills).toBe(1);
-  });
-
   it('ends processes that start others when they end', async () => {
     const mark = newMark();
     // Each SIGTERM starts a successor in a session of its own.

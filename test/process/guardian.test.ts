@@ -1,6 +1,6 @@
 import { type ChildProcess, type ChildProcessWithoutNullStreams, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { constants, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it, onTestFinished } from 'vitest';
@@ -80,38 +80,6 @@ describe('the guardian process', () => {
     expect(performance.now() - endedAt).toBeGreaterThan(1_900);
     expect(rude.stdout()).toBe('up\nSIGTERM ignored\n');
     await until('the guardian process is gone', () => guardian.exitCode === 0);
-  });
-
-  it('F91: ends what runs in the control groups, and lets the kernel kill what is still there after two seconds', async () => {
-    const folder = mkdtempSync(join(tmpdir(), 'trunkline cgroup-'));
-    onTestFinished(() => rmSync(folder, { recursive: true }));
-    const [polite, rude] = [spawnFixture('ignore-eof.mjs'), await stubborn()];
-    await polite.says('up');
-    mkdirSync(join(folder, '1-server'));
-    writeFileSync(join(folder, '1-server/cgroup.procs'), `${polite.child.pid}\n${rude.child.pid}\n`);
-    writeFileSync(join(folder, 'cgroup.events'), 'populated 1\nfrozen 0\n');
-    writeFileSync(join(folder, 'cgroup.kill'), '');
-    const guardian = startGuardian();
-    guardian.stdin?.end(`+c${folder}\n`);
-    expect(await polite.child.exit).toEqual({ code: null, signal: 'SIGTERM' });
-    expect(rude.live()).toHaveLength(1);
-    await rude.child.exit;
-    await once(guardian, 'exit');
-    expect(rude.stdout()).toBe('up\nSIGTERM ignored\n');
-    expect(readFileSync(join(folder, 'cgroup.kill'), 'utf8')).toBe('1\n');
-  });
-
-  it('does not wait for control groups that are empty, or were released', async () => {
-    const folder = mkdtempSync(join(tmpdir(), 'trunkline-cgroup-'));
-    onTestFinished(() => rmSync(folder, { recursive: true }));
-    writeFileSync(join(folder, 'cgroup.events'), 'populated 0\n');
-    writeFileSync(join(folder, 'cgroup.kill'), '');
-    for (const lines of [`+c${folder}\n`, `+c${folder}\n-c\n`]) {
-      const guardian = startGuardian();
-      guardian.stdin?.end(lines);
-      await once(guardian, 'exit');
-    }
-    expect(readFileSync(join(folder, 'cgroup.kill'), 'utf8')).toBe('');
   });
 
   it('ends what it was given at its start, though its pipe closes before anything came by it', async () => {
@@ -333,30 +301,6 @@ describe("the guardian's owner", () => {
     } finally {
       rmSync(folder, { recursive: true });
     }
-  });
-
-  it('passes the control groups to a new process, and releases them when there are none', async () => {
-    const folder = mkdtempSync(join(tmpdir(), 'trunkline cgroup-'));
-    onTestFinished(() => rmSync(folder, { recursive: true }));
-    const [first, second] = [spawnFixture('ignore-eof.mjs'), spawnFixture('ignore-eof.mjs')];
-    await Promise.all([first.says('up'), second.says('up')]);
-    writeFileSync(join(folder, 'cgroup.events'), 'populated 1\n');
-    writeFileSync(join(folder, 'cgroup.kill'), '');
-    mkdirSync(join(folder, '1-server'));
-    writeFileSync(join(folder, '1-server/cgroup.procs'), `${second.child.pid}\n`);
-    for (const isReleased of [true, false]) {
-      const { guardian } = open();
-      guardian.add(first.child.pid ?? 0);
-      guardian.addControlGroups(folder);
-      if (isReleased) guardian.removeControlGroups();
-      const before = await processOf(guardian);
-      process.kill(before, 'SIGKILL');
-      await until('a new process', () => guardian.pid !== undefined && guardian.pid !== before);
-      await guardian.close();
-      await first.child.exit;
-      if (isReleased) expect(second.live()).toHaveLength(1);
-    }
-    expect(await second.child.exit).toEqual({ code: null, signal: 'SIGTERM' });
   });
 
   it('tells removals together a little later, and before the next addition', async () => {

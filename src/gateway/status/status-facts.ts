@@ -65,13 +65,6 @@ export interface UsageFacts {
   readonly cpuShare?: number;
 }
 
-/** The group of the kernel (cgroup) that holds the processes of a server. */
-export interface ControlGroupFacts {
-  readonly folder: string;
-  /** The limits that the kernel enforces. */
-  readonly enforced: { readonly memoryBytes?: number; readonly processes?: number };
-}
-
 /** State of the configuration file. */
 export interface ConfigFacts {
   readonly file: string | undefined;
@@ -121,8 +114,6 @@ export interface StatusFacts {
   readonly workTime: Pick<WorkMeter, 'quantile' | 'holds' | 'longest'>;
   /** What the process group with this pid used at the latest reading; `undefined` if it was not read. */
   readonly usageOf: (pid: number) => UsageFacts | undefined;
-  /** The control group that holds the process with this pid; `undefined` without one. */
-  readonly controlGroupOf: (pid: number) => ControlGroupFacts | undefined;
   /** Whether the tool `trunkline__restart` is offered. */
   readonly canRestart: boolean;
   /** The command with which a person restarts a server of the hub. */

@@ -116,8 +116,6 @@ export interface ServerReport {
   readonly usage: UsageReport | null;
   /** What its processes may use; null for what is not limited. */
   readonly resourceLimits: { readonly memoryBytes: number | null; readonly processes: number | null };
-  /** The control group (cgroup v2) that holds its processes, and which limits the system enforces there; null without one. */
-  readonly controlGroup: ControlGroupReport | null;
   readonly protocolVersion: string | null;
   /** The protocol era of this revision, and how it was found out. Null while no process is connected. */
   readonly era: EraReport | null;
@@ -185,11 +183,6 @@ export interface UsageReport {
   readonly processes: number;
   readonly cpuSeconds: number;
   readonly cpuPercent: number | null;
-}
-
-export interface ControlGroupReport {
-  readonly folder: string;
-  readonly enforces: readonly ('memory' | 'processes')[];
 }
 
 export interface InstanceReport {

@@ -17,7 +17,6 @@ import {
 } from './status-facts.js';
 import type {
   ApprovalReport,
-  ControlGroupReport,
   EraReport,
   EventLoopReport,
   InstanceReport,
@@ -111,7 +110,6 @@ function reportServer(facts: StatusFacts, one: ServerFacts, logLines: number): S
     packageVersion: one.packageVersion ?? null,
     usage: reportUsage(facts, lifecycle),
     resourceLimits: { memoryBytes: one.limits?.memoryBytes ?? null, processes: one.limits?.processes ?? null },
-    controlGroup: reportControlGroup(facts, lifecycle),
     protocolVersion: connection?.revision ?? null,
     era: connection === undefined || one.era === undefined ? null : reportEra(connection.revision, one.era),
     fromLastRun: backend.isFromCache,
@@ -162,17 +160,6 @@ function reportUsage({ usageOf }: StatusFacts, lifecycle: ProcessFacts | undefin
   const { memoryBytes, processes, cpuMs, cpuShare } = usage;
   const cpuPercent = cpuShare === undefined ? null : Math.round(cpuShare * 100);
   return { memoryBytes, processes, cpuSeconds: seconds(cpuMs), cpuPercent };
-}
-
-function reportControlGroup(
-  { controlGroupOf }: StatusFacts,
-  lifecycle: ProcessFacts | undefined,
-): ControlGroupReport | null {
-  const group = lifecycle?.pid === undefined ? undefined : controlGroupOf(lifecycle.pid);
-  if (group === undefined) return null;
-  const { memoryBytes, processes } = group.enforced;
-  const memory = memoryBytes === undefined ? [] : (['memory'] as const);
-  return { folder: group.folder, enforces: [...memory, ...(processes === undefined ? [] : (['processes'] as const))] };
 }
 
 function reportApproval({ approval }: Backend): ApprovalReport | null {

@@ -1,33 +1,26 @@
 import type { EventSink } from '../../observe/events/event-bus.js';
 import type { Logger } from '../../observe/logger.js';
-import type { ControlGroup } from '../../process/control-group.js';
-import type { ControlGroups } from '../../process/control-groups.js';
 import { endFamily, type FamilyEnd } from '../../process/end-family.js';
 import { endGroup } from '../../process/end-group.js';
 import { familyVariable } from '../../process/environment.js';
 import type { GroupGuard } from '../../process/orphan-guard.js';
 import { tasksCounted } from '../../process/pid-order.js';
 import type { SpawnedChild } from '../../process/spawn-child.js';
-import type { ChildExit, StopLadder } from '../../supervision/launcher.js';
-import { NO_LIMITS } from '../../supervision/resource-limits.js';
+import type { StopLadder } from '../../supervision/launcher.js';
 import type { Clock } from '../../timing/clock.js';
-import type { DialTarget, EndedBecause } from '../port.js';
+import type { DialTarget } from '../port.js';
 
 export interface LaunchedFamilyOptions {
   readonly clock: Clock;
   readonly logger: Pick<Logger, 'info' | 'error'>;
   readonly orphanGuard: GroupGuard;
-  readonly controlGroups: Pick<ControlGroups, 'open'>;
   readonly events: Pick<EventSink, 'emit'>;
 }
 
 /** How many of the processes that have left the group of a server the log names. */
 const SHOWN_PIDS = 10;
 
-/**
- * All processes of one launch of a server, and their end: the process group, those that bear the mark of the launch, and
- * those in its control group, where the system gives one.
- */
+/** All processes of one launch of a server, and their end: the process group, and those that bear the mark of the launch. */
 export class LaunchedFamily {
   /** What to add to the environment of the first process. */
   readonly variable: Readonly<Record<string, string>>;
@@ -37,9 +30,6 @@ export class LaunchedFamily {
   readonly #isGuarded: boolean;
   /** How many tasks the system had started before the launch, if somebody had counted. */
   readonly #tasksBefore: number | undefined;
-  #opened: Promise<ControlGroup | undefined> | undefined;
-  #adopted: Promise<void> | undefined;
-  #group: ControlGroup | undefined;
   #endsFamily = false;
   #isReported = false;
 
@@ -54,17 +44,11 @@ export class LaunchedFamily {
   }
 
   /** Call this in the tick in which the first process was started, or in which that has failed. */
-  started({ pid, exit }: Pick<SpawnedChild, 'pid' | 'exit'>): void {
+  started({ pid }: Pick<SpawnedChild, 'pid'>): void {
     const { orphanGuard } = this.#options;
     this.#endsFamily = pid !== undefined && !this.#target.spec.leaveRunning;
     if (pid !== undefined && !this.#isGuarded) orphanGuard.add(pid, this.#endsFamily ? this.#mark : undefined);
     if (!this.#endsFamily && !this.#isGuarded) orphanGuard.release(this.#mark);
-    if (pid !== undefined) this.#adopted = this.#adopt(pid, exit);
-  }
-
-  /** What the server did if the kernel ended it for its memory. Call this when its exit is reported. */
-  outOfMemory({ signal }: ChildExit): EndedBecause | undefined {
-    return signal === 'SIGKILL' ? this.#group?.outOfMemory() : undefined;
   }
 
   /** Ends all processes. Resolves when none is left, or none that can be ended. Never rejects. */
@@ -77,34 +61,14 @@ export class LaunchedFamily {
       logger.error({ server: spec.key, pid: child.pid }, 'a process of this server survives SIGKILL');
     }
     if (child.pid !== undefined) orphanGuard.remove(child.pid);
-    const group = await this.#opened;
-    await this.#adopted;
     if (this.#endsFamily) {
       const first = child.pid === undefined ? undefined : { pid: child.pid, tasksBefore: this.#tasksBefore };
       const killAfterMs = familyKillDelay(ladder, clock.now() - startedAt);
-      const familyEnd = await endFamily(this.#mark, killAfterMs, clock, { first, controlGroup: group });
+      const familyEnd = await endFamily(this.#mark, killAfterMs, clock, first);
       orphanGuard.release(this.#mark);
       if (!this.#isReported) this.#report(familyEnd);
       this.#isReported = true;
     }
-    await group?.remove();
-  }
-
-  #openGroup(): Promise<ControlGroup | undefined> {
-    const { spec, limits = () => NO_LIMITS } = this.#target;
-    // A group ends as a whole, also what may outlive the server.
-    if (spec.leaveRunning) return Promise.resolve(undefined);
-    this.#opened ??= this.#options.controlGroups.open(spec.key, limits);
-    return this.#opened;
-  }
-
-  async #adopt(pid: number, exit: Promise<ChildExit>): Promise<void> {
-    let hasExited = false;
-    void exit.then(() => {
-      hasExited = true;
-    });
-    this.#group = await this.#openGroup();
-    await this.#group?.adopt(pid, () => hasExited);
   }
 
   #report({ signaled, gone }: FamilyEnd): void {

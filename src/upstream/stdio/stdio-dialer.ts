@@ -106,9 +106,7 @@ export class StdioDialer implements Dialer {
         hasExited = true;
         drain();
         closedPipes.end();
-        const because = family.outOfMemory(exit);
-        this.#readLastOutput(child, bridge, because);
-        if (because !== undefined) listener.unfit(because);
+        this.#readLastOutput(child, bridge);
         listener.closed(exit);
       },
     });
@@ -226,18 +224,18 @@ export class StdioDialer implements Dialer {
   }
 
   /** Answers may still be in the pipe. A grandchild that holds the pipe open must not delay the callers, though. */
-  #readLastOutput({ stdout }: SpawnedChild, bridge: StdioBridge, because: EndedBecause | undefined): void {
+  #readLastOutput({ stdout }: SpawnedChild, bridge: StdioBridge): void {
     const { clock, backpressure } = this.#options;
     backpressure.release(stdout);
     // The pipe may have been read to its end before the exit was noticed.
     if (stdout.closed) {
-      bridge.close('exited', because);
+      bridge.close('exited');
       return;
     }
-    const cancel = clock.schedule(LAST_OUTPUT_MS, () => bridge.close('exited', because));
+    const cancel = clock.schedule(LAST_OUTPUT_MS, () => bridge.close('exited'));
     stdout.once('close', () => {
       cancel();
-      bridge.close('exited', because);
+      bridge.close('exited');
     });
   }
 }

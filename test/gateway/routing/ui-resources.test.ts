@@ -162,7 +162,6 @@ describe('a user interface that two servers have', () => {
       internalErrorCount: 0,
       workTime: new WorkMeter({ clock: new FakeClock(), onHeld: () => {} }),
       usageOf: () => undefined,
-      controlGroupOf: () => undefined,
     };
     const report = reportStatus({ ...facts, catalogs: gateway.catalogs, servers });
     expect(report.servers.map(({ resources }) => [resources.exposed, resources.quarantined])).toEqual([

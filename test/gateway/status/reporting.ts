@@ -69,7 +69,6 @@ export async function given({
     internalErrorCount: 0,
     workTime: new WorkMeter({ clock: { now: () => 0 }, onHeld: () => {} }),
     usageOf: () => undefined,
-    controlGroupOf: () => undefined,
     servers: [
       {
         backend: world.server('a').backend,

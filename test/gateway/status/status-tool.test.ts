@@ -67,14 +67,6 @@ describe('the tool trunkline__status', () => {
     );
   });
 
-  it('tells which control group holds the server, and which limits the system enforces there', async () => {
-    const { make } = await given();
-    const folder = '/sys/fs/cgroup/1-a';
-    const facts = (): StatusFacts => ({ ...make(), controlGroupOf: () => ({ folder, enforced: { memoryBytes: 1 } }) });
-    const { structuredContent } = await createStatusTool(facts).call({ server: 'a' }, NOTHING_SEEN);
-    expect(structuredContent).toMatchObject({ servers: [{ controlGroup: { folder, enforces: ['memory'] } }] });
-  });
-
   it('names the longest piece of work of its own in the report about one server', async () => {
     const { make } = await given();
     const workTime = new WorkMeter({ clock: { now: () => 90_000 }, onHeld: () => {} });

@@ -38,7 +38,6 @@ describe('the report', () => {
       packageVersion: null,
       usage: null,
       resourceLimits: { memoryBytes: null, processes: null },
-      controlGroup: null,
       protocolVersion: '2025-11-25',
       era: null,
       fromLastRun: false,
