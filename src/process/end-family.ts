@@ -1,7 +1,6 @@
 import type { RunProcess } from '../state/run-file.js';
 import type { Clock } from '../timing/clock.js';
 import { findFamily } from './find-family.js';
-import type { FirstProcess } from './pid-order.js';
 import { identify } from './process-identity.js';
 
 export interface FamilyEnd {
@@ -26,10 +25,10 @@ const endings = new Map<string, FamilyEnding>();
  *
  * A second call for the same mark joins the first one, and can bring SIGKILL forward. Never rejects.
  */
-export function endFamily(mark: string, killAfterMs: number, clock: Clock, first?: FirstProcess): Promise<FamilyEnd> {
+export function endFamily(mark: string, killAfterMs: number, clock: Clock): Promise<FamilyEnd> {
   let ending = endings.get(mark);
   if (ending === undefined) {
-    ending = new FamilyEnding(mark, killAfterMs, clock, first);
+    ending = new FamilyEnding(mark, killAfterMs, clock);
     endings.set(mark, ending);
     void ending.result.then(() => endings.delete(mark));
   } else {
@@ -41,16 +40,14 @@ export function endFamily(mark: string, killAfterMs: number, clock: Clock, first
 class FamilyEnding {
   readonly result: Promise<FamilyEnd>;
   readonly #mark: string;
-  readonly #first: FirstProcess | undefined;
   readonly #clock: Clock;
   #killAt: number;
   #firstKillAt: number | undefined;
   readonly #signaled = new Map<number, RunProcess>();
   #wake: () => void = () => {};
 
-  constructor(mark: string, killAfterMs: number, clock: Clock, first: FirstProcess | undefined) {
+  constructor(mark: string, killAfterMs: number, clock: Clock) {
     this.#mark = mark;
-    this.#first = first;
     this.#clock = clock;
     this.#killAt = clock.now() + killAfterMs;
     this.result = this.#run();
@@ -81,7 +78,7 @@ class FamilyEnding {
   /** Undefined when the search fails again and again: without file descriptors, for example, nothing can be read. */
   async #find(): Promise<readonly RunProcess[] | undefined> {
     for (let failures = 0; failures < MAX_FAILURES; failures += 1) {
-      const found = await findFamily(this.#mark, this.#first).catch(() => undefined);
+      const found = await findFamily(this.#mark).catch(() => undefined);
       if (found !== undefined) return found;
       await this.#pause(FIRST_PAUSE_MS * 2 ** failures);
     }

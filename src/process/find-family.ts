@@ -2,14 +2,12 @@ import { closeSync, openSync, readSync } from 'node:fs';
 import { errorCode } from '../errors/error-text.js';
 import type { RunProcess } from '../state/run-file.js';
 import { FAMILY_PREFIX } from './family-prefix.js';
-import { countTasks, type FirstProcess, isInPidOrderSince } from './pid-order.js';
 import { identify, listPids } from './process-identity.js';
 
 type Families = Map<string, RunProcess[]>;
 
 interface Request {
   readonly mark: string;
-  readonly first: FirstProcess | undefined;
   readonly resolve: (members: readonly RunProcess[]) => void;
   readonly reject: (error: unknown) => void;
 }
@@ -22,13 +20,12 @@ let isSearching = false;
  * process that got the mark. Those that may not be read, because they belong to another user, are left out, and so is this
  * process. Rejects when the system has no resources for the search, such as file descriptors.
  *
- * `first` is the process that got the mark, if that process is known and has ended: all others are younger, so that older
- * processes need not be read. One search serves every mark that was requested before it began. It reads a few processes at a
+ * One search serves every mark that was requested before it began. It reads a few processes at a
  * time, so that the event loop is never blocked for longer than a millisecond.
  */
-export function findFamily(mark: string, first?: FirstProcess): Promise<readonly RunProcess[]> {
+export function findFamily(mark: string): Promise<readonly RunProcess[]> {
   return new Promise((resolve, reject) => {
-    waiting.push({ mark, first, resolve, reject });
+    waiting.push({ mark, resolve, reject });
     if (isSearching) return;
     isSearching = true;
     setImmediate(() => void searchForAll());
@@ -41,7 +38,7 @@ async function searchForAll(): Promise<void> {
     waiting = [];
     try {
       const families: Families = new Map(requests.map(({ mark }) => [mark, []]));
-      await search(families, requests);
+      await search(families);
       for (const { mark, resolve } of requests) resolve(families.get(mark) ?? []);
     } catch (error) {
       for (const { reject } of requests) reject(error);
@@ -50,8 +47,8 @@ async function searchForAll(): Promise<void> {
   isSearching = false;
 }
 
-async function search(families: Families, requests: readonly Request[]): Promise<void> {
-  if (process.platform === 'linux') await searchProc(families, lowestPid(requests));
+async function search(families: Families): Promise<void> {
+  if (process.platform === 'linux') await searchProc(families);
   else if (process.platform === 'darwin') await searchByPs(families);
 }
 
@@ -60,44 +57,25 @@ const SLICE = 8;
 /** Times that processes which started during the search are looked for. */
 const MAX_ROUNDS = 5;
 
-/** The lowest pid that a bearer of these marks can have; 0 if that is unknown. */
-function lowestPid(requests: readonly Request[]): number {
-  let lowest = Number.POSITIVE_INFINITY;
-  for (const { first } of requests) {
-    if (first === undefined || !isInPidOrderSince(first)) {
-      // For the searches to come.
-      countTasks();
-      return 0;
-    }
-    lowest = Math.min(lowest, first.pid);
-  }
-  return lowest;
-}
-
-async function searchProc(families: Families, lowest: number): Promise<void> {
+async function searchProc(families: Families): Promise<void> {
   const seen = new Set<string>([String(process.pid)]);
-  let unread = newPids(seen, lowest);
+  let unread = newPids(seen);
   for (let round = 0; unread.length > 0 && round < MAX_ROUNDS; round += 1) {
     const withoutEnvironment: string[] = [];
-    let haveEnded = false;
     for (const [index, pid] of unread.entries()) {
       if (index % SLICE === SLICE - 1) await new Promise(setImmediate);
       const marks = marksOf(pid);
-      if (marks === 'ended') haveEnded = true;
-      else if (marks === 'none') withoutEnvironment.push(pid);
-      else if (marks.some((mark) => families.has(mark))) await addMember(families, pid);
+      if (marks === 'none') withoutEnvironment.push(pid);
+      else if (marks !== 'ended' && marks.some((mark) => families.has(mark))) await addMember(families, pid);
     }
-    // /proc is listed in the order of the pids. So if pids are in the order of their starts, and every listed process
-    // could be read, nobody can have handed on its mark unseen.
-    if (lowest > 0 && !haveEnded && withoutEnvironment.length === 0) return;
     // A process can hand its mark on and end before it is read. A process has no environment for a moment while it
     // becomes another program; kernel threads and zombies never have one.
-    unread = [...newPids(seen, lowest), ...(round === 0 ? withoutEnvironment : [])];
+    unread = [...newPids(seen), ...(round === 0 ? withoutEnvironment : [])];
   }
 }
 
-function newPids(seen: Set<string>, lowest: number): string[] {
-  const pids = listPids().filter((pid) => Number(pid) >= lowest && !seen.has(pid));
+function newPids(seen: Set<string>): string[] {
+  const pids = listPids().filter((pid) => !seen.has(pid));
   for (const pid of pids) seen.add(pid);
   return pids;
 }

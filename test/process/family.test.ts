@@ -5,7 +5,6 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { endFamily } from '../../src/process/end-family.js';
 import { familyVariable } from '../../src/process/environment.js';
 import { findFamily } from '../../src/process/find-family.js';
-import { countTasks } from '../../src/process/pid-order.js';
 import { identify } from '../../src/process/process-identity.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { fixture, realClock, until } from '../support/processes.js';
@@ -69,31 +68,6 @@ describe.runIf(process.platform === 'linux')('findFamily', () => {
     const found = await Promise.all([...marks, ...marks].map(pidsOf));
     const expected = [[], ...children.map(({ pid }) => [pid])];
     expect(found).toEqual([...expected, ...expected]);
-  });
-
-  it('does not read processes that are older than the first one with the mark', async () => {
-    const mark = newMark();
-    await start('ignore-eof.mjs', familyVariable(mark));
-    const tasksBefore = countTasks();
-    const first = await start('ignore-eof.mjs', familyVariable(mark));
-    const younger = await start('ignore-eof.mjs', familyVariable(mark));
-    const pids = [first.pid, younger.pid].sort();
-    const found = await findFamily(mark, { pid: first.pid ?? 0, tasksBefore });
-    expect(found.map(({ pid }) => pid).sort()).toEqual(pids);
-  });
-
-  it('F95: reads all processes when pids may have started over, or that is unknown, for one of the marks', async () => {
-    const [mark, other] = [newMark(), newMark()];
-    const older = await start('ignore-eof.mjs', { ...familyVariable(mark), ...familyVariable(other) });
-    const tasksBefore = countTasks() ?? 0;
-    const { pid = 0 } = await start('ignore-eof.mjs', familyVariable(mark));
-    const searched = async (tasks: number | undefined) =>
-      (await findFamily(mark, { pid, tasksBefore: tasks })).map((member) => member.pid).sort();
-    const both = [older.pid, pid].sort();
-    expect(await searched(tasksBefore - 2 ** 22)).toEqual(both);
-    expect(await searched(undefined)).toEqual(both);
-    const together = await Promise.all([findFamily(mark, { pid, tasksBefore }), findFamily(other)]);
-    expect(together.map((members) => members.length)).toEqual([2, 1]);
   });
 
   it('does not find processes that have ended', async () => {

@@ -4,7 +4,6 @@ import { endFamily, type FamilyEnd } from '../../process/end-family.js';
 import { endGroup } from '../../process/end-group.js';
 import { familyVariable } from '../../process/environment.js';
 import type { GroupGuard } from '../../process/orphan-guard.js';
-import { tasksCounted } from '../../process/pid-order.js';
 import type { SpawnedChild } from '../../process/spawn-child.js';
 import type { StopLadder } from '../../supervision/launcher.js';
 import type { Clock } from '../../timing/clock.js';
@@ -28,8 +27,6 @@ export class LaunchedFamily {
   readonly #target: DialTarget;
   readonly #mark: string;
   readonly #isGuarded: boolean;
-  /** How many tasks the system had started before the launch, if somebody had counted. */
-  readonly #tasksBefore: number | undefined;
   #endsFamily = false;
   #isReported = false;
 
@@ -38,7 +35,6 @@ export class LaunchedFamily {
     this.#options = options;
     this.#target = target;
     this.#isGuarded = mark !== undefined;
-    this.#tasksBefore = mark === undefined ? tasksCounted() : undefined;
     this.#mark = mark ?? options.orphanGuard.announce();
     this.variable = familyVariable(this.#mark);
   }
@@ -62,9 +58,8 @@ export class LaunchedFamily {
     }
     if (child.pid !== undefined) orphanGuard.remove(child.pid);
     if (this.#endsFamily) {
-      const first = child.pid === undefined ? undefined : { pid: child.pid, tasksBefore: this.#tasksBefore };
       const killAfterMs = familyKillDelay(ladder, clock.now() - startedAt);
-      const familyEnd = await endFamily(this.#mark, killAfterMs, clock, first);
+      const familyEnd = await endFamily(this.#mark, killAfterMs, clock);
       orphanGuard.release(this.#mark);
       if (!this.#isReported) this.#report(familyEnd);
       this.#isReported = true;
