@@ -45,8 +45,6 @@ export interface ChildExit {
 export interface Launched {
   /** The pid of the group's leader, which is also the group's id. Absent if there is no process. */
   readonly pid: number | undefined;
-  /** Whether the leader has computed since the last call. `undefined` or absent if that is unknown. */
-  readonly isComputing?: (() => boolean | undefined) | undefined;
   /**
    * Ends the whole group. Resolves once no member is left, and never rejects. A second call with a shorter ladder
    * shortens the end.

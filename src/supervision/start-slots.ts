@@ -4,56 +4,45 @@ export interface StartSlotsOptions {
   readonly clock: Clock;
   /** How many starts may run at once. */
   readonly limit: number;
-  /** Whether this start has used the processor since the last call. `undefined` if that is unknown. */
-  readonly isComputing: (key: string) => boolean | undefined;
-  /** Called once for a start that has waited for something else than the processor for 1 s, or has begun 5 s ago. */
+  /** Called once for a start that takes longer than 3 s. */
   readonly onSlow?: ((key: string) => void) | undefined;
 }
 
-/** How often a start is checked, in milliseconds. */
-const CHECK_MS = 100;
-/** Checks after which a start gives its slot back, even if it still computes. */
-const MAX_CHECKS = 20;
-/**
- * Checks in a row without computing after which a start is slow. A few would prove nothing on a busy machine, where a
- * program computes seldom.
- */
-const SLOW_IDLE_CHECKS = 10;
-/** Checks after which a start is slow in any case. */
-const MAX_SLOW_CHECKS = 50;
-/** Checks after which others may begin beside a start for which a caller waits: a slow one must not hold up all of them. */
-const MAX_URGENT_CHECKS = 5;
-/** How long the other starts wait after one for which a caller waited, in milliseconds: the caller gets its answer first. */
+/** How long a start keeps its slot, because a server that waits for a network must not hold up the others. */
+const MAX_HELD_MS = 1_000;
+/** The default of `gateway.startupWait`: the first list does not wait for a slower start either. */
+const SLOW_AFTER_MS = 3_000;
+/** How long other starts wait beside one for which a caller waits. */
+const MAX_URGENT_MS = 500;
+/** How long the others wait after it, because each spawn would delay the call that now goes out. */
 const AFTER_URGENT_MS = 20;
-/** If it is unknown whether the start computes, it counts as computing before this check, and as waiting from then on. */
-const MAX_BLIND_CHECKS = 2;
+
+/** A start that has begun and is not known to be slow. */
+interface Start {
+  readonly begunAt: number;
+  hasSlot: boolean;
+  /** Whether a caller waits for it. */
+  isUrgent: boolean;
+  cancelTimer: Cancel;
+}
 
 /**
- * Limits how many starts run at once, first come, first served. The limit is for the processor: a start that waits for
- * anything else gives its slot back, so that it does not delay the others. While a start for which a caller waits has a slot,
- * only such starts begin, for half a second at most.
+ * Limits how many starts run at once, first come, first served. A start for which a caller waits goes first: it begins at once,
+ * and no other start begins beside it for half a second.
  */
 export class StartSlots {
   readonly #clock: Clock;
-  readonly #isComputing: StartSlotsOptions['isComputing'];
   readonly #onSlow: StartSlotsOptions['onSlow'];
   #limit: number;
   /** In order of arrival. */
   readonly #waiting = new Map<string, () => void>();
-  readonly #held = new Set<string>();
-  /** Those of the held that have begun less than half a second ago. */
-  readonly #recent = new Set<string>();
-  /** Those of the recent for which a caller waits. */
-  readonly #urgent = new Set<string>();
-  /** Ends the pause after an urgent start. */
-  #endPause: Cancel | undefined;
-  /** The next check of each start that has begun and is not known to be slow. */
-  readonly #checks = new Map<string, Cancel>();
+  readonly #starts = new Map<string, Start>();
+  /** Cancels the end of the pause for a call. */
+  #cancelPause: Cancel | undefined;
 
-  constructor({ clock, limit, isComputing, onSlow }: StartSlotsOptions) {
+  constructor({ clock, limit, onSlow }: StartSlotsOptions) {
     this.#clock = clock;
     this.#limit = limit;
-    this.#isComputing = isComputing;
     this.#onSlow = onSlow;
   }
 
@@ -62,71 +51,76 @@ export class StartSlots {
     this.#fill();
   }
 
-  /** Calls `start` when a slot is free, which may be at once. The slot is held until `release`, while the start computes, for 2 s at most. */
+  /** Calls `start` when a slot is free, which may be at once. The slot is held until `release`, for 1 s at most. */
   request(key: string, start: () => void): void {
     this.#waiting.set(key, start);
     this.#fill();
   }
 
-  /** A caller waits for this start: runs it now, if it has not begun, and no others until it gives its slot back. */
+  /** Runs this start now if it has not begun, and no others until it is over, because a caller waits for it. */
   hurry(key: string): void {
-    const start = this.#waiting.get(key);
-    if (start !== undefined || this.#recent.has(key)) this.#urgent.add(key);
-    if (start !== undefined) this.#begin(key, start);
+    const run = this.#waiting.get(key);
+    const start = run === undefined ? this.#starts.get(key) : this.#add(key);
+    if (start === undefined) return;
+    const elapsedMs = this.#clock.now() - start.begunAt;
+    if (!start.isUrgent && elapsedMs < MAX_URGENT_MS) {
+      start.isUrgent = true;
+      this.#pause(MAX_URGENT_MS - elapsedMs);
+    }
+    run?.();
   }
 
-  /** The start has ended, or is not wanted any more: releases its slot, or withdraws its request for one. */
+  /** Frees the slot of a start that is over, or withdraws the request of one that is not wanted any more. */
   release(key: string): void {
     this.#waiting.delete(key);
-    this.#checks.get(key)?.();
-    this.#checks.delete(key);
-    this.#free(key);
+    const start = this.#starts.get(key);
+    if (start === undefined) return;
+    this.#starts.delete(key);
+    start.cancelTimer();
+    if (!start.isUrgent) this.#fill();
+    else if (!this.#isAnyUrgent()) this.#pause(this.#waiting.size > 0 ? AFTER_URGENT_MS : 0);
   }
 
-  #free(key: string): void {
-    this.#recent.delete(key);
-    const wasUrgent = this.#urgent.delete(key);
-    if (!this.#held.delete(key)) return;
-    if (wasUrgent && this.#waiting.size > 0) this.#pause();
-    else this.#fill();
+  #isAnyUrgent(): boolean {
+    const now = this.#clock.now();
+    return [...this.#starts.values()].some(({ isUrgent, begunAt }) => isUrgent && now < begunAt + MAX_URGENT_MS);
   }
 
-  #pause(): void {
-    this.#endPause?.();
-    this.#endPause = this.#clock.schedule(AFTER_URGENT_MS, () => {
-      this.#endPause = undefined;
+  /** Begins no start for this time. A new pause replaces the one before. */
+  #pause(delayMs: number): void {
+    this.#cancelPause?.();
+    this.#cancelPause = undefined;
+    if (delayMs === 0) {
+      this.#fill();
+      return;
+    }
+    this.#cancelPause = this.#clock.schedule(delayMs, () => {
+      this.#cancelPause = undefined;
       this.#fill();
     });
   }
 
   #fill(): void {
-    for (const [key, start] of this.#waiting) {
-      if (this.#held.size >= this.#limit || this.#urgent.size > 0 || this.#endPause !== undefined) return;
-      this.#begin(key, start);
+    for (const [key, run] of this.#waiting) {
+      const held = [...this.#starts.values()].filter(({ hasSlot }) => hasSlot).length;
+      if (held >= this.#limit || this.#cancelPause !== undefined) return;
+      this.#add(key);
+      run();
     }
   }
 
-  #begin(key: string, start: () => void): void {
+  #add(key: string): Start {
     this.#waiting.delete(key);
-    this.#held.add(key);
-    this.#recent.add(key);
-    this.#check(key, 1);
-    start();
-  }
-
-  /** `idleChecks` in a row have found that the start waits for something else than the processor. */
-  #check(key: string, check: number, idleChecks = 0): void {
-    const cancel = this.#clock.schedule(CHECK_MS, () => {
-      const isComputing = this.#isComputing(key) ?? check < MAX_BLIND_CHECKS;
-      const idle = isComputing ? 0 : idleChecks + 1;
-      const isSlow = idle >= SLOW_IDLE_CHECKS || check >= MAX_SLOW_CHECKS;
-      if (isSlow) this.#checks.delete(key);
-      else this.#check(key, check + 1, idle);
-      if (check >= MAX_URGENT_CHECKS) this.#recent.delete(key);
-      if (!isComputing || check >= MAX_CHECKS) this.#free(key);
-      else if (!this.#recent.has(key) && this.#urgent.delete(key)) this.#fill();
-      if (isSlow) this.#onSlow?.(key);
+    const start: Start = { begunAt: this.#clock.now(), hasSlot: true, isUrgent: false, cancelTimer: () => {} };
+    this.#starts.set(key, start);
+    start.cancelTimer = this.#clock.schedule(MAX_HELD_MS, () => {
+      start.hasSlot = false;
+      start.cancelTimer = this.#clock.schedule(SLOW_AFTER_MS - MAX_HELD_MS, () => {
+        this.#starts.delete(key);
+        this.#onSlow?.(key);
+      });
+      this.#fill();
     });
-    this.#checks.set(key, cancel);
+    return start;
   }
 }

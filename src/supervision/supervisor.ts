@@ -30,7 +30,7 @@ export interface SupervisorOptions {
   readonly startLimit: number;
   /** Called after every change, in the same tick as its cause. Must not throw. */
   readonly onChange: (key: string, snapshot: ChildSnapshot) => void;
-  /** Called once for a start that has waited for something else than the processor for 1 s, or has begun 5 s ago. */
+  /** Called once for a start that takes longer than 3 s. */
   readonly onSlowStart?: (key: string) => void;
 }
 
@@ -71,8 +71,7 @@ export class Supervisor {
     this.#launcher = launcher;
     this.#installer = installer;
     this.#onChange = onChange;
-    const isComputing = (key: string) => this.#children.get(key)?.launched?.isComputing?.();
-    this.#slots = new StartSlots({ clock, limit: startLimit, isComputing, onSlow: onSlowStart });
+    this.#slots = new StartSlots({ clock, limit: startLimit, onSlow: onSlowStart });
   }
 
   /** Adds a child, in state `stopped`. */

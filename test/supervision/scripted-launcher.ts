@@ -23,8 +23,6 @@ export class ScriptedLauncher implements Launcher {
   beginsAtOnce = true;
   /** Whether a group goes as soon as its end is asked for. */
   endsAtOnce = false;
-  /** Whether a launch has computed lately; unknown if it is not given. */
-  isComputing: (key: string) => boolean | undefined = () => undefined;
 
   get live(): ScriptedLaunch[] {
     return this.launches.filter((launch) => !launch.isGone);
@@ -59,7 +57,6 @@ export class ScriptedLauncher implements Launcher {
     this.onLaunch(launch);
     return {
       pid: 1_000 + this.launches.length,
-      isComputing: () => this.isComputing(spec.key),
       end: (ladder) => {
         launch.ladders.push(ladder);
         if (this.endsAtOnce) void launch.vanish();

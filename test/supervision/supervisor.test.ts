@@ -260,25 +260,13 @@ describe('on request', () => {
 });
 
 describe('many children', () => {
-  it('a hanging start delays the others by no more than 500 ms', () => {
+  it('a hanging start delays the others by no more than 1 s each', () => {
     const { clock, launcher, supervisor } = setUp({ keys: ['a', 'b', 'c'], startLimit: 1 });
     for (const key of ['a', 'b', 'c']) supervisor.start(key);
     expect(launcher.launches).toHaveLength(1);
-    clock.advance(500);
+    clock.advance(1_000);
     launcher.latest('b').events.ready();
     expect(launcher.launches.map(({ key }) => key)).toEqual(['a', 'b', 'c']);
-  });
-
-  it('a start that computes keeps the others waiting until it is ready, and one that waits does not', () => {
-    const { clock, launcher, supervisor } = setUp({ keys: ['computes', 'waits', 'last'], startLimit: 1 });
-    launcher.isComputing = (key) => key === 'computes';
-    for (const key of ['computes', 'waits', 'last']) supervisor.start(key);
-    clock.advance(1_500);
-    expect(launcher.launches.map(({ key }) => key)).toEqual(['computes']);
-    launcher.latest('computes').events.ready();
-    expect(launcher.launches.map(({ key }) => key)).toEqual(['computes', 'waits']);
-    clock.advance(100);
-    expect(launcher.launches.map(({ key }) => key)).toEqual(['computes', 'waits', 'last']);
   });
 
   it('its start timeout counts from the spawn, not from the wait for a slot', () => {
@@ -288,7 +276,7 @@ describe('many children', () => {
     clock.advance(60_000);
     expect(supervisor.snapshot('a').state).toBe('backoff');
     expect(supervisor.snapshot('b').state).toBe('starting');
-    clock.advance(500);
+    clock.advance(1_000);
     expect(supervisor.snapshot('b').state).toBe('backoff');
   });
 });

@@ -7,7 +7,6 @@ import { readInto } from '../../io/streams/read-into.js';
 import { TurnReader } from '../../io/streams/turn-reader.js';
 import { watchReader } from '../../io/streams/watch-reader.js';
 import type { Logger } from '../../observe/logger.js';
-import { createComputingProbe } from '../../process/computing-probe.js';
 import { environmentOf } from '../../process/environment.js';
 import type { ResourceWatch } from '../../process/resource-watch.js';
 import { type SpawnedChild, type SpawnListeners, spawnChild } from '../../process/spawn-child.js';
@@ -130,7 +129,6 @@ export class StdioDialer implements Dialer {
     logger.debug({ server: spec.key, generation, pid: child.pid }, 'spawned');
     return {
       pid: child.pid,
-      isComputing: child.pid === undefined ? undefined : createComputingProbe(child.pid),
       connection:
         child.pid === undefined
           ? spawnFailure
