@@ -107,7 +107,6 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   // The composition root and the command line.
   app: ['*'],
   cli: ['*'],
-  'cli/commands': ['*'],
   ...Object.fromEntries(COMMANDS.map((group) => [`cli/commands/${group}`, ['*']])),
   '.': ['node'],
 };

@@ -14,21 +14,6 @@ export interface Invocation<Options> {
   readonly program: CliCommand;
 }
 
-/** Adds a command to the program: its arguments, options, help and action. */
-export type DefineCommand = (program: CliCommand) => unknown;
-
-/** Headings of the overview. They appear in the order of the first command of each. */
-export const GROUPS = {
-  serving: 'Serving clients:',
-  tools: 'Servers and their tools:',
-  running: 'What runs now:',
-  messages: 'Calls and messages:',
-  configuration: 'The configuration:',
-  clients: 'Clients on this machine:',
-  packages: 'Packages:',
-  setup: 'Setup:',
-} as const;
-
 /** A command of the command line: a `Command` with examples, whose action returns an exit code. */
 export class CliCommand extends Command {
   /** Exit code of the command that ran. Set at the root. */

@@ -7,10 +7,12 @@ import { PLAIN } from './terminal.js';
 export function manPage(program: CliCommand): string {
   const help = new CommandHelp(PLAIN);
   const groups = help.groupItems([...program.commands], help.visibleCommands(program), (each) => each.helpGroup());
-  const commands = [...groups].flatMap(([heading, members]) => [
-    `.SS ${quoted(heading.replace(/:$/, ''))}`,
-    ...members.flatMap((each) => withSubcommands(each as CliCommand)).flatMap((each) => commandLines(each, help)),
-  ]);
+  const commands = [...groups]
+    .filter(([, members]) => members.length > 0)
+    .flatMap(([heading, members]) => [
+      `.SS ${quoted(heading.replace(/:$/, ''))}`,
+      ...members.flatMap((each) => withSubcommands(each as CliCommand)).flatMap((each) => commandLines(each, help)),
+    ]);
   const [summary = '', ...about] = program.description().split('\n\n');
   return [
     '.\\" Made by `npm run man` from the table of commands.',

@@ -1,51 +1,12 @@
 import { CommanderError } from 'commander';
 import { UsageError } from '../errors/usage-error.js';
 import { VERSION } from '../version.js';
-import { CliCommand, type DefineCommand } from './command.js';
+import { CliCommand } from './command.js';
 import { helpText } from './command-help.js';
 import { excessArguments, missingCommand, readCommandLine, unknownCommand, wrongChoice } from './command-line.js';
-import { activityCommand } from './commands/activity.js';
-import { addCommand } from './commands/add.js';
-import { approveCommand } from './commands/approve.js';
-import { callCommand } from './commands/call.js';
-import { disableCommand, enableCommand, removeCommand } from './commands/change-server.js';
-import { checkCommand } from './commands/check.js';
-import { completionCommand } from './commands/completion.js';
-import { connectCommand, disconnectCommand, undoCommand } from './commands/connect.js';
-import { doctorCommand } from './commands/doctor.js';
-import { helpCommand } from './commands/help.js';
-import { hubCommand } from './commands/hub.js';
-import { importCommand } from './commands/import.js';
-import { initCommand } from './commands/init.js';
-import { inspectCommand } from './commands/inspect.js';
-import { installCommand } from './commands/install.js';
-import { logsCommand } from './commands/logs.js';
-import { outdatedCommand } from './commands/outdated.js';
-import { psCommand } from './commands/ps.js';
-import { recordCommand } from './commands/record.js';
-import { replayCommand } from './commands/replay.js';
-import { restartCommand } from './commands/restart.js';
-import { schemaCommand } from './commands/schema.js';
-import { secretCommand } from './commands/secret.js';
-import { serveCommand } from './commands/serve.js';
-import { statusCommand } from './commands/status.js';
-import { stopCommand } from './commands/stop.js';
-import { tokenCommand } from './commands/token.js';
-import { toolsCommand } from './commands/tools.js';
-import { updateCommand } from './commands/update.js';
+import { addCommands } from './commands.js';
 import { print } from './output.js';
 import { lookOf } from './terminal.js';
-
-/** All commands, in the order of the overview. Each is one file in `commands`. */
-const COMMANDS: readonly DefineCommand[] = [
-  ...[serveCommand, checkCommand, toolsCommand, callCommand, approveCommand],
-  ...[statusCommand, psCommand, logsCommand, restartCommand, stopCommand, hubCommand],
-  ...[activityCommand, inspectCommand, recordCommand, replayCommand],
-  ...[addCommand, removeCommand, enableCommand, disableCommand, secretCommand],
-  ...[initCommand, importCommand, connectCommand, disconnectCommand, undoCommand],
-  ...[installCommand, updateCommand, outdatedCommand],
-  ...[doctorCommand, schemaCommand, tokenCommand, completionCommand, helpCommand],
-];
 
 /** The command line of Trunkline. Nothing that a command needs to run is loaded yet. */
 export function createProgram(): CliCommand {
@@ -68,7 +29,7 @@ Without --config, Trunkline uses the file named by the variable TRUNKLINE_CONFIG
     .helpCommand(false)
     .exitOverride()
     .configureOutput({ writeErr: () => {}, writeOut: () => {} });
-  for (const define of COMMANDS) define(program);
+  addCommands(program);
   return program;
 }
 

@@ -1,0 +1,697 @@
+import { Argument } from 'commander';
+import { UsageError } from '../errors/usage-error.js';
+import type { CliCommand } from './command.js';
+import { helpText } from './command-help.js';
+import { unknownCommand, valueIn } from './command-line.js';
+import { readSize } from './commands/calls/recording.js';
+import { print } from './output.js';
+import { collect } from './repeatable.js';
+import { lookOf } from './terminal.js';
+
+/** Adds a command to the program: its arguments, options, help and action. */
+type DefineCommand = (program: CliCommand) => unknown;
+
+/** For its help and its mistakes: a command line that asks to serve is carried out before this program is loaded. */
+const serveCommand: DefineCommand = (program) =>
+  program
+    .command('serve')
+    .summary('serve an MCP client over stdin and stdout')
+    .description(
+      `Serves an MCP client over stdin and stdout until the client closes stdin or a signal comes. This is the command to register in an MCP client. With \`gateway: { hub: auto }\` in the configuration, its servers run in a background process (the hub), which the first client starts and all clients use; otherwise each client starts servers of its own. With --http it serves many clients over Streamable HTTP at /mcp instead: on the loopback interface and with a token by default.`,
+    )
+    .option('--view <NAME>', 'show the client this view of the configuration')
+    .option('--no-hub', 'start servers of its own for this client')
+    .option('--record <FILE>', 'record all messages to this file; implies --no-hub')
+    .option('--max <SIZE>', 'with --record: keep the newest messages, SIZE in all (100MiB)')
+    .option('--http <[HOST:]PORT>', 'serve HTTP; without HOST on both loopback addresses')
+    .option('--stdio', 'with --http: also serve stdin and stdout')
+    .option('--no-auth', 'require no token; only on loopback addresses')
+    .option(
+      '--allowed-host <HOST>',
+      'accept this Host header too, with its port; repeatable. Required for addresses that other machines can reach',
+    )
+    .option('--allowed-origin <URL>', 'accept this Origin header too; repeatable')
+    .option('--tls-cert <FILE>', 'serve HTTPS with this certificate (PEM); needs --tls-key')
+    .option('--tls-key <FILE>', 'the private key (PEM) of the certificate')
+    .example('trunkline', 'trunkline serve --config ~/servers.yaml -v --log-file ~/trunkline.log')
+    .example('trunkline --http 7411')
+    .runs(async () => {
+      // Serving takes all global options but this one: its log is its only output for a person.
+      throw new UsageError('`trunkline serve` takes no `--quiet`', 'without `-v` it logs warnings and errors only');
+    });
+
+const checkCommand: DefineCommand = (program) =>
+  program
+    .command('check')
+    .argument('[SERVER...]', 'keys of servers; without them, all servers')
+    .summary('start every server once and report problems')
+    .description(
+      'Checks the configuration and starts every server, or the named servers, once. Shows the time to ready and the number of listed, quarantined and denied tools. For each server that fails, shows the cause, its last output, and what to do.',
+    )
+    .option('--json', 'print the result as JSON')
+    .example('trunkline check', 'trunkline check files memory --config ~/servers.yaml')
+    .example(`trunkline check --json | jq '.servers[] | select(.state != "ready")'`)
+    .runs<{ json: true }>(async ({ settings, words, options }) => {
+      const { check } = await import('./commands/config/check.js');
+      return await check(settings, words, { isJson: options.json === true });
+    });
+
+const toolsCommand: DefineCommand = (program) =>
+  program
+    .command('tools')
+    .argument('[SERVER...]', 'keys of servers; without them, all servers')
+    .summary('list the tools of all servers')
+    .description(
+      'Lists the tools of all servers, or of the named servers, as a client sees them, and the server of each tool. Also lists the quarantined tools, with the reason. Uses the hub if it runs; otherwise starts the servers for this list.',
+    )
+    .option('--json', 'print the list as a client gets it')
+    .option('--view <NAME>', 'as a client with this view sees it')
+    .option('--alone', 'start servers for this list, also if the hub runs')
+    .example('trunkline tools', 'trunkline tools files', `trunkline tools --json | jq -r '.tools[].name'`)
+    .runs<{ json: true; alone: true }>(async ({ settings, words, options }) => {
+      const { tools } = await import('./commands/calls/tools.js');
+      return await tools(settings, words, { isJson: options.json === true, isAlone: options.alone === true });
+    });
+
+const callCommand: DefineCommand = (program) =>
+  program
+    .command('call')
+    .argument('<TOOL>', 'the name of the tool, as `trunkline tools` lists it, or SERVER.TOOL')
+    .argument('[ARGUMENT...]', 'KEY=TEXT, KEY:=JSON, or one JSON object; - reads the object from stdin')
+    .needs('the name of a tool', '`trunkline tools` lists them')
+    .summary('call one tool and print its result')
+    .description(
+      `Calls one tool and prints its result: text as text, everything else as JSON. The message of a failed tool goes to stderr. Uses the hub if it runs; otherwise starts the server for this call.
+
+KEY=TEXT passes text, or a number, true, false, an array or an object where the tool asks for one. The same KEY several times makes an array. KEY:=JSON passes the JSON value as it is.`,
+    )
+    .option('--json', 'print the result as the server sent it')
+    .option('--view <NAME>', 'as a client with this view sees it')
+    .option('--alone', 'start a server for this call, also if the hub runs')
+    .example('trunkline call trunkline__status')
+    .example('trunkline call files.read_text_file path=notes.txt head:=5')
+    .example(`trunkline call files__read_text_file '{"path": "notes.txt"}'`)
+    .example('trunkline call memory__create_entities - < entities.json')
+    .example(`trunkline call files__list_directory '{"path": "."}' --json`)
+    .runs<{ json: true; alone: true }>(async ({ settings, words: [name = '', ...words], options }) => {
+      const { call } = await import('./commands/calls/call.js');
+      return await call(settings, { name, words, isJson: options.json === true, isAlone: options.alone === true });
+    });
+
+const approveCommand: DefineCommand = (program) =>
+  program
+    .command('approve')
+    .argument('[SERVER]', 'key of a server; without it, all servers that require approval')
+    .argument('[TOOL...]', 'names of its tools; without them, all that wait for approval')
+    .summary('review new and changed tools, and approve them')
+    .description(
+      'For servers with `approval: required`: starts them once and shows each tool that is new or has changed since its approval, as a model would see it. Removed lines are marked with -, added lines with +. Asks for each tool whether to approve it. Without a terminal it approves nothing, unless --yes is given. A running Trunkline offers approved tools at once.',
+    )
+    .option('-y, --yes', 'approve without asking')
+    .option('--json', 'print the tools as JSON, and ask nothing; with --yes, also approve')
+    .example('trunkline approve', 'trunkline approve files read_text_file', 'trunkline approve files --yes')
+    .runs<{ yes: true; json: true }>(async ({ settings, words: [server, ...tools], options }) => {
+      const { approve } = await import('./commands/config/approve.js');
+      return await approve(settings, { server, tools, isYes: options.yes === true, isJson: options.json === true });
+    });
+
+const statusCommand: DefineCommand = (program) =>
+  program
+    .command('status')
+    .summary('show what is wrong with the running servers, and what to do')
+    .description(
+      `Shows the status of the running hub: which servers have a problem, why, and what to do.
+
+With --watch, a terminal shows the servers with their state, calls per second, median latency, memory and last error, and the clients. Keys: arrows choose a server, r restarts it, l shows its last output, a says how to approve its tools, q quits. Elsewhere, --watch writes the status again at each change.`,
+    )
+    .option('--json', 'print the status as JSON')
+    .option('--watch', 'go on until q or Ctrl-C, and show what changes')
+    .example('trunkline status', 'trunkline status --watch', 'trunkline status --json | jq .servers')
+    .runs<{ json: true; watch: true }>(async ({ settings, options }) => {
+      const { status } = await import('./commands/hub/status.js');
+      return await status(settings, { isJson: options.json === true, isWatched: options.watch === true });
+    });
+
+const psCommand: DefineCommand = (program) =>
+  program
+    .command('ps')
+    .summary('list the hub, its clients and the processes of its servers')
+    .description(
+      'Lists the hub of the configuration, the clients that it serves, and the processes of its servers with what they use.',
+    )
+    .option('--json', 'print the lists as JSON')
+    .example('trunkline ps', `trunkline ps --json | jq '.hub.clients[].name'`)
+    .runs<{ json: true }>(async ({ settings, options }) => {
+      const { ps } = await import('./commands/hub/hub-commands.js');
+      return await ps(settings, options.json === true);
+    });
+
+const logsCommand: DefineCommand = (program) =>
+  program
+    .command('logs')
+    .argument('[SERVER]', 'key of a server: print only what concerns it')
+    .summary('print the log of the hub, or what concerns one server')
+    .description(
+      'Prints the log of the hub, the oldest records first, also when no hub runs. With SERVER: the last output of that server, and only the records about it. On a terminal the records are text; elsewhere they are JSON, one on a line.',
+    )
+    .option('-f, --follow', 'go on with what is logged from now on')
+    .option('--json', 'print records as JSON, also on a terminal')
+    .example('trunkline logs -f', 'trunkline logs files')
+    .runs<{ follow: true; json: true }>(async ({ settings, words: [server], options }) => {
+      const { logs } = await import('./commands/hub/logs.js');
+      return await logs(settings, { server, isFollowed: options.follow === true, isJson: options.json === true });
+    });
+
+const restartCommand: DefineCommand = (program) =>
+  program
+    .command('restart')
+    .argument('<SERVER>', 'key of the server')
+    .needs('the key of a server', '`trunkline ps` lists the servers')
+    .summary('restart a running server')
+    .description(
+      'Restarts a server of the running hub. Its calls in flight fail, and what it had in memory is lost. Clients stay connected.',
+    )
+    .option('--json', 'print the result as JSON')
+    .example('trunkline restart files')
+    .runs<{ json: true }>(async ({ settings, words: [server = ''], options }) => {
+      const { restartServer } = await import('./commands/hub/hub-commands.js');
+      return await restartServer(settings, server, options.json === true);
+    });
+
+const STOP_ALL = ['--all', 'stop every hub of yours, whatever its configuration'] as const;
+
+const stopCommand: DefineCommand = (program) =>
+  program
+    .command('stop')
+    .summary('stop the hub and its servers')
+    .description(
+      'Stops the hub of the configuration and its servers; the same as `trunkline hub stop`. Clients stay connected: each starts a hub again when it has something to send.',
+    )
+    .option(...STOP_ALL)
+    .option('--json', 'print the result as JSON')
+    .example('trunkline stop', 'trunkline stop --all')
+    .runs<{ all: true; json: true }>(async ({ settings, options }) => {
+      const { stopEveryHub, stopHub } = await import('./commands/hub/hub-end.js');
+      return await (options.all === true
+        ? stopEveryHub(options.json === true)
+        : stopHub(settings, options.json === true));
+    });
+
+const hubCommand: DefineCommand = (program) => {
+  const hub = program
+    .command('hub')
+    .summary('show, stop or restart the hub itself')
+    .description('The hub is the background process that runs the servers for all clients of a configuration.')
+    .example('trunkline hub status', 'trunkline hub restart');
+  hub
+    .command('status')
+    .summary('show whether it runs, its version, and earlier hubs that still serve clients')
+    .description('Shows whether the hub runs, its version, and earlier hubs that still serve clients.')
+    .option('--json', 'print it as JSON')
+    .example('trunkline hub status')
+    .runs<{ json: true }>(async ({ settings, options }) => {
+      const { hubStatus } = await import('./commands/hub/hub-commands.js');
+      return await hubStatus(settings, options.json === true);
+    });
+  hub
+    .command('stop')
+    .summary('stop it and its servers')
+    .description(
+      'Stops the hub of the configuration and its servers. Clients stay connected: each starts a hub again when it has something to send.',
+    )
+    .option(...STOP_ALL)
+    .option('--json', 'print the result as JSON')
+    .example('trunkline hub stop', 'trunkline hub stop --all')
+    .runs<{ all: true; json: true }>(async ({ settings, options }) => {
+      const { stopEveryHub, stopHub } = await import('./commands/hub/hub-end.js');
+      return await (options.all === true
+        ? stopEveryHub(options.json === true)
+        : stopHub(settings, options.json === true));
+    });
+  hub
+    .command('restart')
+    .summary('start another hub, as after an update of Trunkline')
+    .description(
+      'Starts another hub, as after an update of Trunkline. Clients move to it as soon as nothing of theirs is in flight.',
+    )
+    .option('--json', 'print the result as JSON')
+    .example('trunkline hub restart')
+    .runs<{ json: true }>(async ({ settings, options }) => {
+      const { restartHub } = await import('./commands/hub/hub-end.js');
+      return await restartHub(settings, options.json === true);
+    });
+};
+
+const activityCommand: DefineCommand = (program) =>
+  program
+    .command('activity')
+    .summary('show the log of calls')
+    .description(
+      'Shows the call log: one line for each call, with the client, the server, the tool, the outcome, the time and the sizes. The setting `gateway: { callLog: metadata }` turns the log on; `full` adds arguments and results, which --json shows.',
+    )
+    .option('-f, --follow', 'go on with the calls from now on')
+    .option('--server <SERVER>', 'show only the calls of this server')
+    .option('--json', 'print the log as it is')
+    .example('trunkline activity -f', 'trunkline activity --server files --json')
+    .runs<{ follow: true; server: string; json: true }>(async ({ options }) => {
+      const { activity } = await import('./commands/hub/activity.js');
+      const { follow = false, server, json = false } = options;
+      return await activity({ server, isFollowed: follow, isJson: json });
+    });
+
+const inspectCommand: DefineCommand = (program) =>
+  program
+    .command('inspect')
+    .argument('[FILE]', 'a recording; without it, the messages of the running hub as they pass')
+    .summary('show the messages of a recording, or of the hub as they pass')
+    .description(
+      'Shows the messages of a recording, one on a line; without FILE, the messages of the running hub as they pass. On a terminal, lines are cut to its width.',
+    )
+    .option('-f, --follow', 'go on with what is recorded from now on')
+    .option('--server <SERVER>', 'show only what concerns this server')
+    .option('--json', 'print the messages as they are recorded')
+    .example('trunkline inspect', 'trunkline inspect session.jsonl --server files')
+    .runs<{ follow: true; server: string; json: true }>(async ({ settings, words: [file], options }) => {
+      const { inspect } = await import('./commands/calls/inspect.js');
+      return await inspect(settings, {
+        ...{ file, server: options.server },
+        ...{ isFollowed: options.follow === true, isJson: options.json === true },
+      });
+    });
+
+const recordCommand: DefineCommand = (program) =>
+  program
+    .command('record')
+    .summary('record all messages of the hub')
+    .description(
+      'Records all messages of the running hub, between clients and Trunkline and between Trunkline and servers, until Ctrl-C. Known secrets are replaced by [redacted]. To record from the first message on, use the setting `gateway: { record: FILE }` or `trunkline serve --record FILE`.',
+    )
+    .requiredOption('-o, --out <FILE>', 'write to this file')
+    .option('--max <SIZE>', 'keep the newest messages, SIZE in all (100MiB)')
+    .option('--json', 'at the end, print the counts as JSON')
+    .example('trunkline record -o session.jsonl')
+    .runs<{ out: string; max: string; json: true }>(async ({ settings, options }) => {
+      const { out = '', max, json = false } = options;
+      const { record } = await import('./commands/calls/record.js');
+      return await record(settings, { file: out, maxBytes: readSize(max), isJson: json });
+    });
+
+const replayCommand: DefineCommand = (program) =>
+  program
+    .command('replay')
+    .argument('<FILE>', 'a recording')
+    .needs('a recording', 'write `trunkline replay FILE`')
+    .summary('replay a recording as a server or as its clients')
+    .description(
+      'With --as-server: is an MCP server on stdin and stdout that answers as this server did in the recording. With --as-client: starts the configured servers, sends what the clients sent in the recording, compares the answers, and exits with 1 if any differs.',
+    )
+    .option('--as-server <SERVER>', 'stand in for this server')
+    .option('--as-client', 'send what the clients sent, and compare the answers')
+    .option('--ignore <MEMBERS>', 'with --as-client: members with these names, separated by commas, may differ')
+    .option('--json', 'with --as-client: print the differences as JSON')
+    .example('trunkline replay session.jsonl --as-server files')
+    .example('trunkline replay session.jsonl --as-client --ignore requestTime')
+    .runs<{ asServer: string; asClient: true; ignore: string; json: true }>(
+      async ({ settings, words: [file = ''], options }) => {
+        const { asServer, asClient = false, ignore, json = false } = options;
+        if ((asServer !== undefined) === asClient) {
+          const hint = 'write `--as-server SERVER` to stand in for a server, or `--as-client` to test the servers';
+          throw new UsageError('`trunkline replay` needs to know what to replay', hint);
+        }
+        if (asServer !== undefined && (ignore !== undefined || json)) {
+          const option = json ? '--json' : '--ignore';
+          throw new UsageError(`\`trunkline replay --as-server\` takes no \`${option}\``, 'leave it out');
+        }
+        const { replayClient, replayServer } = await import('./commands/calls/replay.js');
+        if (asServer !== undefined) return await replayServer(file, asServer);
+        return await replayClient(settings, file, { ignored: ignore?.split(',') ?? [], isJson: json });
+      },
+    );
+
+const addCommand: DefineCommand = (program) =>
+  program
+    .command('add')
+    .argument('[NAME]', 'its key in the configuration; without it, Trunkline takes one from the package')
+    .argument(
+      '[PACKAGE...]',
+      'an npm package, the address of a remote server, or a name of the official MCP registry; after `--`: the arguments of the package, or a command with its arguments',
+    )
+    .summary('add a server to the configuration')
+    .description(
+      'Adds a server to the configuration: an npm package, a command, the address of a remote server, or a server of the official MCP registry, such as io.github.user/server. Keeps the comments of the file and everything else.',
+    )
+    .option(
+      '--env <NAME=VALUE>',
+      'a variable of the server; repeatable. Secrets go into trunkline.env. NAME alone stands for the variable of your environment',
+      collect,
+    )
+    .option('--dry-run', 'print what would be added')
+    .option('--json', 'print the entry as JSON')
+    .example('trunkline add files @modelcontextprotocol/server-filesystem -- ~/notes')
+    .example('trunkline add weather -- python3 /opt/weather/server.py')
+    .example('trunkline add io.github.user/server --env API_KEY=…')
+    .runs<{ env: string[]; dryRun: true; json: true }>(async ({ settings, words, behind, options }) => {
+      const { add } = await import('./commands/packages/add.js');
+      const before = words.slice(0, words.length - (behind?.length ?? 0));
+      return await add(settings, {
+        words: before,
+        rest: behind,
+        env: options.env ?? [],
+        isDryRun: options.dryRun === true,
+        isJson: options.json === true,
+      });
+    });
+
+const removeCommand: DefineCommand = (program) =>
+  defineChange(program, 'remove', 'remove a server from the configuration').description(
+    'Removes a server from the configuration. Everything else in the file stays as it is.',
+  );
+
+const enableCommand: DefineCommand = (program) =>
+  defineChange(program, 'enable', 'use a disabled server again').description(
+    'Makes Trunkline use a disabled server again.',
+  );
+
+const disableCommand: DefineCommand = (program) =>
+  defineChange(program, 'disable', 'ignore a server').description(
+    'Makes Trunkline ignore a server, which stays in the configuration.',
+  );
+
+function defineChange(program: CliCommand, command: 'remove' | 'enable' | 'disable', summary: string) {
+  return program
+    .command(command)
+    .argument('<SERVER>', 'key of a server')
+    .needs('the name of a server', 'see `trunkline check` for the names')
+    .summary(summary)
+    .option('--json', 'print the result as JSON')
+    .example(`trunkline ${command} files`)
+    .runs<{ json: true }>(async ({ settings, words: [server], options }) => {
+      const { changeServer } = await import('./commands/config/change-server.js');
+      return await changeServer(settings, command, server, options.json === true);
+    });
+}
+
+const secretCommand: DefineCommand = (program) => {
+  const secret = program
+    .command('secret')
+    .summary('store, list or remove secrets')
+    .description(
+      `Secrets of yours, to which a configuration refers with \${secret:NAME}. They are in a file of the data folder that only you can read, or in the keychain of the system.`,
+    )
+    .example('trunkline secret set GITHUB_TOKEN', 'trunkline secret list');
+  defineSecret(secret, 'set', 'store a secret; asks for its value, or reads it from stdin', 'the name of the secret');
+  defineSecret(secret, 'list', 'list the names of the secrets');
+  defineSecret(secret, 'remove', 'remove a secret', 'the name of the secret');
+};
+
+function defineSecret(parent: CliCommand, action: string, summary: string, name?: string): void {
+  const command = parent.command(action) as CliCommand;
+  if (action === 'set') command.option('--keychain', 'in the keychain of the system (macOS and Linux)');
+  if (name !== undefined) command.argument('<NAME>', name).needs(name, `write \`trunkline secret ${action} NAME\``);
+  command
+    .summary(summary)
+    .description(`${summary[0]?.toUpperCase()}${summary.slice(1)}.`)
+    .example(`trunkline secret ${action}${name === undefined ? '' : ' GITHUB_TOKEN'}`)
+    .option('--json', 'print the result as JSON')
+    .runs<{ json: true; keychain: true }>(async ({ words, options }) => {
+      const { secret } = await import('./commands/config/secret.js');
+      return await secret([action, ...words], { isJson: options.json === true, isKeychain: options.keychain === true });
+    });
+}
+
+const initCommand: DefineCommand = (program) =>
+  program
+    .command('init')
+    .summary('set up everything: import, install, try, register')
+    .description(
+      'Sets Trunkline up in one command: finds the MCP clients on this machine and their servers, shows what it would do and asks, imports the servers, installs their packages, starts each one once, registers Trunkline with the clients, and removes from the clients the servers that work. A server that does not start stays in its client and is disabled in the configuration. `trunkline undo` takes the changes of the clients back.',
+    )
+    .option('--client <CLIENT>', 'register Trunkline with this client only; repeatable', collect)
+    .option('--dry-run', 'show what would be done, and change nothing')
+    .option('--json', 'print what each step does as JSON; needs --yes or --dry-run')
+    .option('-y, --yes', 'do it without asking, with all clients that are installed')
+    .example('trunkline init', 'trunkline init --yes --client claude-code')
+    .runs<{ client: string[]; dryRun: true; json: true; yes: true }>(async ({ settings, options }) => {
+      const { init } = await import('./commands/clients/init.js');
+      const { client: clients = [], dryRun = false, json = false, yes = false } = options;
+      return await init(settings, { clients, isDryRun: dryRun, isJson: json, isYes: yes });
+    });
+
+const importCommand: DefineCommand = (program) =>
+  program
+    .command('import')
+    .summary('take the servers of your other clients over')
+    .description(
+      'Takes the MCP servers of your other clients over into the configuration of Trunkline, and creates it if there is none. Lists them first and asks. The files of the clients stay as they are. Secrets go into trunkline.env beside the configuration, which only you can read.',
+    )
+    .option('--from <CLIENT|FILE|->', 'only from this client, such as claude-desktop, from this file, or from stdin')
+    .option('--server <NAME>', 'only this server, by its name in the client; repeatable', collect)
+    .option('--dry-run', 'only list them')
+    .option('--json', 'print the plan as JSON; with --yes, also write')
+    .option('-y, --yes', 'write without asking')
+    .example('trunkline import --dry-run', 'trunkline import --from claude-desktop --server github')
+    .runs<{ from: string; server: string[]; dryRun: true; json: true; yes: true }>(async ({ settings, options }) => {
+      const { importServers } = await import('./commands/clients/import.js');
+      const { from, server: servers = [], dryRun = false, json = false, yes = false } = options;
+      return await importServers(settings, { from, servers, isDryRun: dryRun, isJson: json, isYes: yes });
+    });
+
+interface ClientOptions {
+  all: true;
+  dryRun: true;
+  json: true;
+}
+
+const connectCommand: DefineCommand = (program) =>
+  withChoice(
+    program
+      .command('connect')
+      .argument('[CLIENT...]', 'names of clients; without one, says which are installed')
+      .summary('register Trunkline with MCP clients on this machine')
+      .description(
+        "Registers Trunkline with clients, for all projects: adds an entry `trunkline` to the file in which a client keeps its servers, and changes nothing else in it. With --config, clients use that configuration. Makes a backup beside the file. The client's other servers stay. Restart a client afterwards.",
+      ),
+  )
+    .option('--json', 'print the changes as JSON')
+    .example('trunkline connect claude-desktop cursor', 'trunkline connect --all --dry-run')
+    .example('trunkline connect codex --config ~/servers.yaml')
+    .runs<ClientOptions>(async ({ settings, words, options }) => {
+      const { connect } = await import('./commands/clients/connect.js');
+      return await connect(settings, { clients: words, ...chosen(options) });
+    });
+
+const disconnectCommand: DefineCommand = (program) =>
+  withChoice(
+    program
+      .command('disconnect')
+      .argument('[CLIENT...]', 'names of clients')
+      .summary('remove Trunkline from clients')
+      .description('Removes Trunkline from clients. Makes a backup beside each file.'),
+  )
+    .option('--json', 'print the changes as JSON')
+    .example('trunkline disconnect cursor')
+    .runs<ClientOptions>(async ({ words, options }) => {
+      const { disconnect } = await import('./commands/clients/connect.js');
+      return await disconnect({ clients: words, ...chosen(options) });
+    });
+
+const undoCommand: DefineCommand = (program) =>
+  program
+    .command('undo')
+    .argument('[CLIENT...]', 'names of clients')
+    .summary("take back the last change of clients' files")
+    .description(
+      "Takes back what the last command has changed in files of clients, or the last change for each of the named clients. A file that nobody has changed since becomes byte for byte what it was; in every other file only Trunkline's changes are taken back.",
+    )
+    .option('--all', 'every client')
+    .option('--json', 'print the result as JSON')
+    .example('trunkline undo', 'trunkline undo cursor')
+    .runs<ClientOptions>(async ({ words, options }) => {
+      const { undo } = await import('./commands/clients/connect.js');
+      return await undo({ clients: words, isAll: options.all === true, isJson: options.json === true });
+    });
+
+function withChoice(command: CliCommand): CliCommand {
+  return command
+    .option('--all', 'every client')
+    .option('--dry-run', 'show what would change, and change nothing') as CliCommand;
+}
+
+function chosen({ all, dryRun, json }: Partial<ClientOptions>) {
+  return { isAll: all === true, isDryRun: dryRun === true, isJson: json === true };
+}
+
+const installCommand: DefineCommand = (program) =>
+  program
+    .command('install')
+    .argument('[SERVER...]', 'keys of servers; without them, all servers')
+    .summary('install missing packages')
+    .description(
+      'Installs the missing packages of all servers, or of the named servers. Installs the versions in trunkline.lock, next to the configuration; packages that are not locked are installed in the newest version that the configuration accepts, and locked. A second run changes nothing. Servers also install missing packages when they start; use this command to do it in advance, for example before going offline.',
+    )
+    .option('--json', 'print the result as JSON')
+    .example('trunkline install', 'trunkline install --config ~/servers.yaml')
+    .runs<{ json: true }>(async ({ settings, words, options }) => {
+      const { install } = await import('./commands/packages/install.js');
+      return await install(settings, words, { isJson: options.json === true });
+    });
+
+const updateCommand: DefineCommand = (program) =>
+  program
+    .command('update')
+    .argument('[NAME]', 'key of a server, or name of a package; without it, all packages')
+    .summary('update packages and report which tools change')
+    .description(
+      'Installs the newest version of every package without a fixed version in the configuration, or only of the named server or package. With a range or a tag, it is the newest version that the range or the tag accepts. Starts the old and the new version once, reports which tools were added (+), removed (-) or changed (~), and locks the new version. A package that cannot be installed or started stays at its version. Restart Trunkline to use the new versions.',
+    )
+    .option('--json', 'print the result as JSON')
+    .example('trunkline update', 'trunkline update files')
+    .runs<{ json: true }>(async ({ settings, words: [name], options }) => {
+      const { update } = await import('./commands/packages/update.js');
+      return await update(settings, name, { isJson: options.json === true });
+    });
+
+const outdatedCommand: DefineCommand = (program) =>
+  program
+    .command('outdated')
+    .summary('list installed, accepted and newest versions of packages')
+    .description(
+      "Lists the packages of all servers: the installed version, the version that `trunkline update` would install, the newest version, and whether the package is in node_modules next to the configuration or in Trunkline's own store.",
+    )
+    .option('--json', 'print the versions as JSON')
+    .example('trunkline outdated', `trunkline outdated --json | jq '.servers[] | select(.installed != .wanted)'`)
+    .runs<{ json: true }>(async ({ settings, options }) => {
+      const { outdated } = await import('./commands/packages/outdated.js');
+      return await outdated(settings, { isJson: options.json === true });
+    });
+
+const doctorCommand: DefineCommand = (program) =>
+  program
+    .command('doctor')
+    .argument('[SERVER...]', 'keys of servers; without them, all servers')
+    .summary('find out why something does not work, and how to mend it')
+    .description(
+      `Checks everything between your clients and your servers: Node, npm, folders and limits of this machine, the configuration with its variables, commands and packages, the entries of clients, and the processes of Trunkline. Then starts every server once, or asks the running hub, and runs what each client has registered as that client runs it. Each finding has a stable code, its evidence, and what to do. Changes nothing, unless --fix is given. Shows no secrets.
+
+--fix changes the modes of secret files, removes files that killed runs have left, ends their processes, installs damaged packages again, and takes servers that Trunkline runs, too, out of the files of clients; \`trunkline undo\` puts them back. Everything else is named as a command. Exit code 1 means that there is at least one finding of the level fail.`,
+    )
+    .option('--json', 'print the findings as JSON')
+    .option('--fix', 'mend what is safe to mend')
+    .option('--no-start', 'start neither servers nor the commands of clients')
+    .option('--offline', 'do not use the network')
+    .option('--codes', 'list all codes and what they mean')
+    .example('trunkline doctor', 'trunkline doctor github --no-start', 'trunkline doctor --json > report.json')
+    .runs<{ json: true; fix: true; start: boolean; offline: true; codes: true }>(
+      async ({ settings, words, options }) => {
+        const { doctor } = await import('./commands/doctor/doctor.js');
+        const { json = false, fix = false, start = true, offline = false, codes = false } = options;
+        return await doctor(settings, {
+          ...{ servers: words, isJson: json, isFixing: fix, isStartless: !start },
+          ...{ isOffline: offline, isCodes: codes },
+        });
+      },
+    );
+
+const schemaCommand: DefineCommand = (program) =>
+  program
+    .command('schema')
+    .summary('print the JSON Schema of the configuration')
+    .description(
+      'Prints the JSON Schema of the configuration, with which editors complete keys, describe them and mark mistakes. With --out, writes the schema to a file, and says which line of the configuration refers to it.',
+    )
+    .option('-o, --out <FILE>', 'write the schema to this file')
+    .example('trunkline schema > trunkline.schema.json')
+    .example('trunkline schema --out ~/.config/trunkline/trunkline.schema.json')
+    .runs<{ out: string }>(async ({ options }) => {
+      const { schema } = await import('./commands/config/schema.js');
+      const text = await schema(options.out);
+      if (text !== undefined) await print(text);
+      return 0;
+    });
+
+const tokenCommand: DefineCommand = (program) =>
+  program
+    .command('token')
+    .summary('print the token for HTTP clients')
+    .description(
+      'Prints the bearer token for clients of `trunkline serve --http`, and creates the token if there is none. The token is stored in a file that only you can read.',
+    )
+    .option('--json', 'print the token and its file as JSON')
+    .example('trunkline token', `curl -H "Authorization: Bearer $(trunkline token)" http://localhost:7411/mcp`)
+    .runs<{ json: true }>(async ({ options }) => {
+      const { token } = await import('./commands/serve/token.js');
+      return await token(options.json === true);
+    });
+
+const completionCommand: DefineCommand = (program) => {
+  program
+    .command('completion')
+    .addArgument(new Argument('<SHELL>', 'bash, zsh or fish').choices(['bash', 'zsh', 'fish']))
+    .needs('the name of a shell', 'write `trunkline completion bash`, `zsh` or `fish`')
+    .summary('print a script that completes commands in a shell')
+    .description(
+      'Prints a script for your shell. It completes commands, options, the servers of the configuration, and the tools that they listed in an earlier run.',
+    )
+    .example('source <(trunkline completion bash)      # in ~/.bashrc')
+    .example('source <(trunkline completion zsh)       # in ~/.zshrc, after compinit')
+    .example('trunkline completion fish > ~/.config/fish/completions/trunkline.fish')
+    .runs(async ({ words: [shell = ''] }) => {
+      const { COMPLETION_SCRIPTS } = await import('./completion.js');
+      await print(COMPLETION_SCRIPTS[shell] ?? '');
+      return 0;
+    });
+  // What the scripts run: prints candidates for the last word, each with a tab and a description.
+  program
+    .command('complete', { hidden: true })
+    .argument('[WORD...]')
+    .runs(async ({ words, program: root }) => {
+      const { complete } = await import('./completion.js');
+      const { configuredNames } = await import('./completion-names.js');
+      const settings = { config: valueIn(root, words, 'config'), verbosity: 0, logFile: undefined };
+      const candidates = await complete(root, words, configuredNames(settings));
+      if (candidates.length > 0) await print(candidates.map(({ value, about }) => `${value}\t${about}`).join('\n'));
+      return 0;
+    });
+};
+
+const helpCommand: DefineCommand = (program) =>
+  program
+    .command('help')
+    .argument('[COMMAND...]', 'the command; without it, the overview')
+    .summary('show help for a command')
+    .description('Shows the help of a command: what it does, its arguments and options, and examples.')
+    .option('--man', 'print the manual page of all commands, for `man`')
+    .example('trunkline help check', 'trunkline help hub restart')
+    .example('trunkline help --man > ~/.local/share/man/man1/trunkline.1')
+    .runs<{ man: true }>(async ({ words, options }) => {
+      if (options.man === true) {
+        const { manPage } = await import('./man-page.js');
+        await print(manPage(program).trimEnd());
+        return 0;
+      }
+      const { command, named } = program.find(words);
+      const unknown = words[named];
+      if (unknown !== undefined) throw unknownCommand(command, unknown);
+      await print(helpText(command, lookOf(process.stdout)));
+      return 0;
+    });
+
+/** All commands under the headings of the overview, in its order. */
+const COMMANDS: readonly (readonly [heading: string, ...commands: readonly DefineCommand[]])[] = [
+  ['Serving clients:', serveCommand],
+  ['Servers and their tools:', checkCommand, toolsCommand, callCommand, approveCommand],
+  ['What runs now:', statusCommand, psCommand, logsCommand, restartCommand, stopCommand, hubCommand],
+  ['Calls and messages:', activityCommand, inspectCommand, recordCommand, replayCommand],
+  ['The configuration:', addCommand, removeCommand, enableCommand, disableCommand, secretCommand],
+  ['Clients on this machine:', initCommand, importCommand, connectCommand, disconnectCommand, undoCommand],
+  ['Packages:', installCommand, updateCommand, outdatedCommand],
+  ['Setup:', doctorCommand, schemaCommand, tokenCommand, completionCommand, helpCommand],
+];
+
+/** Adds every command to the program. The work of a command is loaded when it runs. */
+export function addCommands(program: CliCommand): void {
+  for (const [heading, ...commands] of COMMANDS) {
+    program.commandsGroup(heading);
+    for (const add of commands) add(program);
+  }
+}
