@@ -13,7 +13,7 @@ const STAGES = [
   // Two small files of `src/json` are there for the commands, which need nothing else of what serves.
   {
     name: 'main',
-    test: /src\/(app|cli|errors|json)\/(commands\/serve\/)?(main|attach|code-cache|usage-error|http-options|printable|suggest)\.ts$/,
+    test: /src\/(app|cli|errors|json)\/(commands\/serve\/)?(main|attach|code-cache|usage-error|serve-options|printable|suggest)\.ts$/,
   },
   { name: 'serve', test: path('src/app/serve.ts') },
   { name: 'config', test: path('src/app/read-config.ts') },

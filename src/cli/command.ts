@@ -1,6 +1,7 @@
+import { styleText } from 'node:util';
 import { Command } from 'commander';
 import type { GlobalOptions } from '../app/global-options.js';
-import { UsageError } from '../errors/usage-error.js';
+import { suggest } from '../json/suggest.js';
 import { setQuiet } from './output.js';
 
 /** What a command gets when it runs. */
@@ -11,37 +12,32 @@ export interface Invocation<Options> {
   /** Those of them that stand after `--`; `undefined` if there is no `--`. */
   readonly behind: readonly string[] | undefined;
   readonly options: Partial<Options>;
-  readonly program: CliCommand;
+  /** Whether `--json` was given. */
+  readonly isJson: boolean;
 }
 
 /** A command of the command line: a `Command` with examples, whose action returns an exit code. */
 export class CliCommand extends Command {
   /** Exit code of the command that ran. Set at the root. */
   exitCode = 0;
-  /** The words after `--` in the command line. Set at the root. */
+  /** The words after `--` in the command line. Set at the root, because commander does not keep the `--`. */
   behind: readonly string[] | undefined;
   readonly examples: string[] = [];
-  #missing: { readonly what: string; readonly hint: string } | undefined;
 
   override createCommand(name?: string): CliCommand {
     return new CliCommand(name).helpCommand(false);
   }
 
+  get root(): CliCommand {
+    return this.parent === null ? this : (this.parent as CliCommand).root;
+  }
+
   /** Adds lines to the examples of the help. */
   example(...lines: readonly string[]): this {
+    if (this.examples.length === 0)
+      this.addHelpText('after', () => `\n${heading('Examples:')}\n${indented(this.examples)}`);
     this.examples.push(...lines);
     return this;
-  }
-
-  /** Says what is missing without a required argument, and what helps. */
-  needs(what: string, hint: string): this {
-    this.#missing = { what, hint };
-    return this;
-  }
-
-  get withoutArgument(): UsageError {
-    const { what, hint } = this.#missing ?? { what: 'an argument', hint: `see \`${this.path} --help\`` };
-    return new UsageError(`\`${this.path}\` needs ${what}`, hint);
   }
 
   /** The words that call this command, with those of its parents. */
@@ -49,31 +45,50 @@ export class CliCommand extends Command {
     return this.parent === null ? this.name() : `${(this.parent as CliCommand).path} ${this.name()}`;
   }
 
-  get root(): CliCommand {
-    return this.parent === null ? this : (this.parent as CliCommand).root;
+  /** Ends with the message for a word that is none of the commands below this one. */
+  refuse(word: string): never {
+    const names = this.createHelp()
+      .visibleCommands(this)
+      .map((each) => each.name());
+    const nearest = suggest(word, names);
+    const file = `To use this configuration, run: trunkline --config ${word}`;
+    const hint = /\.(?:ya?ml|json)$/i.test(word) ? file : nearest === undefined ? '' : `(Did you mean ${nearest}?)`;
+    this.error([`error: unknown command '${word}'`, hint].filter(Boolean).join('\n'));
   }
 
-  /** The command that these words call, and how many of the words name it. */
-  find(words: readonly string[]): { readonly command: CliCommand; readonly named: number } {
-    const next = this.commands.find((each) => each.name() === words[0]) as CliCommand | undefined;
-    if (next === undefined) return { command: this, named: 0 };
-    const { command, named } = next.find(words.slice(1));
-    return { command, named: named + 1 };
-  }
-
+  /** Runs the command. Its work should be imported here, so that only the command that runs is loaded. */
   runs<Options>(run: (invocation: Invocation<Options>) => Promise<number>): this {
+    this.showHelpAfterError(`See \`${this.path} --help\`.`);
     return this.action(async () => {
-      const { config, verbose = 0, logFile, view, quiet = false } = this.optsWithGlobals();
+      const { config, verbose = 0, logFile, view, quiet = false, json = false } = this.optsWithGlobals();
       setQuiet(quiet);
-      const settings: GlobalOptions = { config, verbosity: verbose, logFile, view };
-      const { args, root } = this;
+      const { root } = this;
       root.exitCode = await run({
-        settings,
-        words: args,
+        settings: { config, verbosity: verbose, logFile, view },
+        words: this.args,
         behind: root.behind,
         options: this.opts<Partial<Options>>(),
-        program: root,
+        isJson: json,
       });
     });
   }
+}
+
+/** The exit codes, as the help of each command lists them. */
+export const EXIT_CODES = [
+  '0   all servers and calls succeeded',
+  '1   a server, the call or a change failed, a tool is not approved, or the doctor found a problem',
+  '2   the command line or the configuration has a mistake',
+  '3   no hub runs: status, ps, logs, restart, hub status and hub restart need one',
+  '70  a bug in Trunkline',
+  'When a signal ends a command other than serve: 128 plus the number of the signal.',
+];
+
+/** Commander removes the style where stdout has no colors. */
+export function heading(text: string): string {
+  return styleText('bold', text, { validateStream: false });
+}
+
+export function indented(lines: readonly string[]): string {
+  return lines.map((line) => `  ${line}`).join('\n');
 }

@@ -1,46 +1,49 @@
 import { Argument } from 'commander';
 import { UsageError } from '../errors/usage-error.js';
 import type { CliCommand } from './command.js';
-import { helpText } from './command-help.js';
-import { unknownCommand, valueIn } from './command-line.js';
-import { readSize } from './commands/calls/recording.js';
-import { print } from './output.js';
-import { collect } from './repeatable.js';
-import { lookOf } from './terminal.js';
+import type { ReplayOptions } from './commands/calls/replay.js';
+import { SERVE_OPTIONS, type ServeOption } from './commands/serve/serve-options.js';
+import { isQuietWanted, print } from './output.js';
 
-/** Adds a command to the program: its arguments, options, help and action. */
-type DefineCommand = (program: CliCommand) => unknown;
+/** Adds every command to the program, in the order of the overview. */
+export function addCommands(program: CliCommand): void {
+  addServing(program);
+  addTools(program);
+  addRunning(program);
+  addMessages(program);
+  addConfiguration(program);
+  addClients(program);
+  addPackages(program);
+  addSetup(program);
+}
 
-/** For its help and its mistakes: a command line that asks to serve is carried out before this program is loaded. */
-const serveCommand: DefineCommand = (program) =>
-  program
-    .command('serve')
+function addServing(program: CliCommand): void {
+  program.commandsGroup('Serving clients:');
+  const serve = program
+    .command('serve', { isDefault: true })
+    .allowExcessArguments()
     .summary('serve an MCP client over stdin and stdout')
     .description(
       `Serves an MCP client over stdin and stdout until the client closes stdin or a signal comes. This is the command to register in an MCP client. With \`gateway: { hub: auto }\` in the configuration, its servers run in a background process (the hub), which the first client starts and all clients use; otherwise each client starts servers of its own. With --http it serves many clients over Streamable HTTP at /mcp instead: on the loopback interface and with a token by default.`,
     )
-    .option('--view <NAME>', 'show the client this view of the configuration')
-    .option('--no-hub', 'start servers of its own for this client')
-    .option('--record <FILE>', 'record all messages to this file; implies --no-hub')
-    .option('--max <SIZE>', 'with --record: keep the newest messages, SIZE in all (100MiB)')
-    .option('--http <[HOST:]PORT>', 'serve HTTP; without HOST on both loopback addresses')
-    .option('--stdio', 'with --http: also serve stdin and stdout')
-    .option('--no-auth', 'require no token; only on loopback addresses')
-    .option(
-      '--allowed-host <HOST>',
-      'accept this Host header too, with its port; repeatable. Required for addresses that other machines can reach',
-    )
-    .option('--allowed-origin <URL>', 'accept this Origin header too; repeatable')
-    .option('--tls-cert <FILE>', 'serve HTTPS with this certificate (PEM); needs --tls-key')
-    .option('--tls-key <FILE>', 'the private key (PEM) of the certificate')
     .example('trunkline', 'trunkline serve --config ~/servers.yaml -v --log-file ~/trunkline.log')
     .example('trunkline --http 7411')
-    .runs(async () => {
-      // Serving takes all global options but this one: its log is its only output for a person.
-      throw new UsageError('`trunkline serve` takes no `--quiet`', 'without `-v` it logs warnings and errors only');
+    .runs(async ({ words: [word] }) => {
+      if (word !== undefined && program.args[0] !== 'serve') program.refuse(word);
+      if (word !== undefined)
+        throw new UsageError('`trunkline serve` takes no arguments', 'see `trunkline serve --help`');
+      // The log is the only output of serving for a person.
+      if (isQuietWanted())
+        throw new UsageError('`trunkline serve` takes no `--quiet`', 'without `-v` it logs warnings and errors only');
+      // `main` serves every other command line, unless `parseArgs` misses a value.
+      throw new UsageError('the value of an option begins with `-`', 'write `--OPTION=VALUE`');
     });
+  for (const [name, { value, about }] of Object.entries<ServeOption>(SERVE_OPTIONS))
+    serve.option(`--${name}${value === undefined ? '' : ` <${value}>`}`, about);
+}
 
-const checkCommand: DefineCommand = (program) =>
+function addTools(program: CliCommand): void {
+  program.commandsGroup('Servers and their tools:');
   program
     .command('check')
     .argument('[SERVER...]', 'keys of servers; without them, all servers')
@@ -51,12 +54,9 @@ const checkCommand: DefineCommand = (program) =>
     .option('--json', 'print the result as JSON')
     .example('trunkline check', 'trunkline check files memory --config ~/servers.yaml')
     .example(`trunkline check --json | jq '.servers[] | select(.state != "ready")'`)
-    .runs<{ json: true }>(async ({ settings, words, options }) => {
-      const { check } = await import('./commands/config/check.js');
-      return await check(settings, words, { isJson: options.json === true });
-    });
-
-const toolsCommand: DefineCommand = (program) =>
+    .runs(async ({ settings, words, isJson }) =>
+      (await import('./commands/config/check.js')).check(settings, words, { isJson }),
+    );
   program
     .command('tools')
     .argument('[SERVER...]', 'keys of servers; without them, all servers')
@@ -68,17 +68,13 @@ const toolsCommand: DefineCommand = (program) =>
     .option('--view <NAME>', 'as a client with this view sees it')
     .option('--alone', 'start servers for this list, also if the hub runs')
     .example('trunkline tools', 'trunkline tools files', `trunkline tools --json | jq -r '.tools[].name'`)
-    .runs<{ json: true; alone: true }>(async ({ settings, words, options }) => {
-      const { tools } = await import('./commands/calls/tools.js');
-      return await tools(settings, words, { isJson: options.json === true, isAlone: options.alone === true });
-    });
-
-const callCommand: DefineCommand = (program) =>
+    .runs<{ alone: true }>(async ({ settings, words, options, isJson }) =>
+      (await import('./commands/calls/tools.js')).tools(settings, words, { isJson, isAlone: options.alone === true }),
+    );
   program
     .command('call')
     .argument('<TOOL>', 'the name of the tool, as `trunkline tools` lists it, or SERVER.TOOL')
     .argument('[ARGUMENT...]', 'KEY=TEXT, KEY:=JSON, or one JSON object; - reads the object from stdin')
-    .needs('the name of a tool', '`trunkline tools` lists them')
     .summary('call one tool and print its result')
     .description(
       `Calls one tool and prints its result: text as text, everything else as JSON. The message of a failed tool goes to stderr. Uses the hub if it runs; otherwise starts the server for this call.
@@ -93,12 +89,14 @@ KEY=TEXT passes text, or a number, true, false, an array or an object where the 
     .example(`trunkline call files__read_text_file '{"path": "notes.txt"}'`)
     .example('trunkline call memory__create_entities - < entities.json')
     .example(`trunkline call files__list_directory '{"path": "."}' --json`)
-    .runs<{ json: true; alone: true }>(async ({ settings, words: [name = '', ...words], options }) => {
-      const { call } = await import('./commands/calls/call.js');
-      return await call(settings, { name, words, isJson: options.json === true, isAlone: options.alone === true });
-    });
-
-const approveCommand: DefineCommand = (program) =>
+    .runs<{ alone: true }>(async ({ settings, words: [name = '', ...words], options, isJson }) =>
+      (await import('./commands/calls/call.js')).call(settings, {
+        name,
+        words,
+        isJson,
+        isAlone: options.alone === true,
+      }),
+    );
   program
     .command('approve')
     .argument('[SERVER]', 'key of a server; without it, all servers that require approval')
@@ -110,12 +108,18 @@ const approveCommand: DefineCommand = (program) =>
     .option('-y, --yes', 'approve without asking')
     .option('--json', 'print the tools as JSON, and ask nothing; with --yes, also approve')
     .example('trunkline approve', 'trunkline approve files read_text_file', 'trunkline approve files --yes')
-    .runs<{ yes: true; json: true }>(async ({ settings, words: [server, ...tools], options }) => {
-      const { approve } = await import('./commands/config/approve.js');
-      return await approve(settings, { server, tools, isYes: options.yes === true, isJson: options.json === true });
-    });
+    .runs<{ yes: true }>(async ({ settings, words: [server, ...tools], options, isJson }) =>
+      (await import('./commands/config/approve.js')).approve(settings, {
+        server,
+        tools,
+        isYes: options.yes === true,
+        isJson,
+      }),
+    );
+}
 
-const statusCommand: DefineCommand = (program) =>
+function addRunning(program: CliCommand): void {
+  program.commandsGroup('What runs now:');
   program
     .command('status')
     .summary('show what is wrong with the running servers, and what to do')
@@ -127,12 +131,9 @@ With --watch, a terminal shows the servers with their state, calls per second, m
     .option('--json', 'print the status as JSON')
     .option('--watch', 'go on until q or Ctrl-C, and show what changes')
     .example('trunkline status', 'trunkline status --watch', 'trunkline status --json | jq .servers')
-    .runs<{ json: true; watch: true }>(async ({ settings, options }) => {
-      const { status } = await import('./commands/hub/status.js');
-      return await status(settings, { isJson: options.json === true, isWatched: options.watch === true });
-    });
-
-const psCommand: DefineCommand = (program) =>
+    .runs<{ watch: true }>(async ({ settings, options, isJson }) =>
+      (await import('./commands/hub/status.js')).status(settings, { isJson, isWatched: options.watch === true }),
+    );
   program
     .command('ps')
     .summary('list the hub, its clients and the processes of its servers')
@@ -141,12 +142,7 @@ const psCommand: DefineCommand = (program) =>
     )
     .option('--json', 'print the lists as JSON')
     .example('trunkline ps', `trunkline ps --json | jq '.hub.clients[].name'`)
-    .runs<{ json: true }>(async ({ settings, options }) => {
-      const { ps } = await import('./commands/hub/hub-commands.js');
-      return await ps(settings, options.json === true);
-    });
-
-const logsCommand: DefineCommand = (program) =>
+    .runs(async ({ settings, isJson }) => (await import('./commands/hub/hub-commands.js')).ps(settings, isJson));
   program
     .command('logs')
     .argument('[SERVER]', 'key of a server: print only what concerns it')
@@ -157,30 +153,21 @@ const logsCommand: DefineCommand = (program) =>
     .option('-f, --follow', 'go on with what is logged from now on')
     .option('--json', 'print records as JSON, also on a terminal')
     .example('trunkline logs -f', 'trunkline logs files')
-    .runs<{ follow: true; json: true }>(async ({ settings, words: [server], options }) => {
-      const { logs } = await import('./commands/hub/logs.js');
-      return await logs(settings, { server, isFollowed: options.follow === true, isJson: options.json === true });
-    });
-
-const restartCommand: DefineCommand = (program) =>
+    .runs<{ follow: true }>(async ({ settings, words: [server], options, isJson }) =>
+      (await import('./commands/hub/logs.js')).logs(settings, { server, isFollowed: options.follow === true, isJson }),
+    );
   program
     .command('restart')
     .argument('<SERVER>', 'key of the server')
-    .needs('the key of a server', '`trunkline ps` lists the servers')
     .summary('restart a running server')
     .description(
       'Restarts a server of the running hub. Its calls in flight fail, and what it had in memory is lost. Clients stay connected.',
     )
     .option('--json', 'print the result as JSON')
     .example('trunkline restart files')
-    .runs<{ json: true }>(async ({ settings, words: [server = ''], options }) => {
-      const { restartServer } = await import('./commands/hub/hub-commands.js');
-      return await restartServer(settings, server, options.json === true);
-    });
-
-const STOP_ALL = ['--all', 'stop every hub of yours, whatever its configuration'] as const;
-
-const stopCommand: DefineCommand = (program) =>
+    .runs(async ({ settings, words: [server = ''], isJson }) =>
+      (await import('./commands/hub/hub-commands.js')).restartServer(settings, server, isJson),
+    );
   program
     .command('stop')
     .summary('stop the hub and its servers')
@@ -190,14 +177,10 @@ const stopCommand: DefineCommand = (program) =>
     .option(...STOP_ALL)
     .option('--json', 'print the result as JSON')
     .example('trunkline stop', 'trunkline stop --all')
-    .runs<{ all: true; json: true }>(async ({ settings, options }) => {
+    .runs<{ all: true }>(async ({ settings, options, isJson }) => {
       const { stopEveryHub, stopHub } = await import('./commands/hub/hub-end.js');
-      return await (options.all === true
-        ? stopEveryHub(options.json === true)
-        : stopHub(settings, options.json === true));
+      return await (options.all === true ? stopEveryHub(isJson) : stopHub(settings, isJson));
     });
-
-const hubCommand: DefineCommand = (program) => {
   const hub = program
     .command('hub')
     .summary('show, stop or restart the hub itself')
@@ -209,10 +192,7 @@ const hubCommand: DefineCommand = (program) => {
     .description('Shows whether the hub runs, its version, and earlier hubs that still serve clients.')
     .option('--json', 'print it as JSON')
     .example('trunkline hub status')
-    .runs<{ json: true }>(async ({ settings, options }) => {
-      const { hubStatus } = await import('./commands/hub/hub-commands.js');
-      return await hubStatus(settings, options.json === true);
-    });
+    .runs(async ({ settings, isJson }) => (await import('./commands/hub/hub-commands.js')).hubStatus(settings, isJson));
   hub
     .command('stop')
     .summary('stop it and its servers')
@@ -222,11 +202,9 @@ const hubCommand: DefineCommand = (program) => {
     .option(...STOP_ALL)
     .option('--json', 'print the result as JSON')
     .example('trunkline hub stop', 'trunkline hub stop --all')
-    .runs<{ all: true; json: true }>(async ({ settings, options }) => {
+    .runs<{ all: true }>(async ({ settings, options, isJson }) => {
       const { stopEveryHub, stopHub } = await import('./commands/hub/hub-end.js');
-      return await (options.all === true
-        ? stopEveryHub(options.json === true)
-        : stopHub(settings, options.json === true));
+      return await (options.all === true ? stopEveryHub(isJson) : stopHub(settings, isJson));
     });
   hub
     .command('restart')
@@ -236,13 +214,11 @@ const hubCommand: DefineCommand = (program) => {
     )
     .option('--json', 'print the result as JSON')
     .example('trunkline hub restart')
-    .runs<{ json: true }>(async ({ settings, options }) => {
-      const { restartHub } = await import('./commands/hub/hub-end.js');
-      return await restartHub(settings, options.json === true);
-    });
-};
+    .runs(async ({ settings, isJson }) => (await import('./commands/hub/hub-end.js')).restartHub(settings, isJson));
+}
 
-const activityCommand: DefineCommand = (program) =>
+function addMessages(program: CliCommand): void {
+  program.commandsGroup('Calls and messages:');
   program
     .command('activity')
     .summary('show the log of calls')
@@ -253,13 +229,11 @@ const activityCommand: DefineCommand = (program) =>
     .option('--server <SERVER>', 'show only the calls of this server')
     .option('--json', 'print the log as it is')
     .example('trunkline activity -f', 'trunkline activity --server files --json')
-    .runs<{ follow: true; server: string; json: true }>(async ({ options }) => {
+    .runs<{ follow: true; server: string }>(async ({ options, isJson }) => {
       const { activity } = await import('./commands/hub/activity.js');
-      const { follow = false, server, json = false } = options;
-      return await activity({ server, isFollowed: follow, isJson: json });
+      const { follow = false, server } = options;
+      return await activity({ server, isFollowed: follow, isJson });
     });
-
-const inspectCommand: DefineCommand = (program) =>
   program
     .command('inspect')
     .argument('[FILE]', 'a recording; without it, the messages of the running hub as they pass')
@@ -271,15 +245,12 @@ const inspectCommand: DefineCommand = (program) =>
     .option('--server <SERVER>', 'show only what concerns this server')
     .option('--json', 'print the messages as they are recorded')
     .example('trunkline inspect', 'trunkline inspect session.jsonl --server files')
-    .runs<{ follow: true; server: string; json: true }>(async ({ settings, words: [file], options }) => {
-      const { inspect } = await import('./commands/calls/inspect.js');
-      return await inspect(settings, {
+    .runs<{ follow: true; server: string }>(async ({ settings, words: [file], options, isJson }) =>
+      (await import('./commands/calls/inspect.js')).inspect(settings, {
         ...{ file, server: options.server },
-        ...{ isFollowed: options.follow === true, isJson: options.json === true },
-      });
-    });
-
-const recordCommand: DefineCommand = (program) =>
+        ...{ isFollowed: options.follow === true, isJson },
+      }),
+    );
   program
     .command('record')
     .summary('record all messages of the hub')
@@ -290,17 +261,12 @@ const recordCommand: DefineCommand = (program) =>
     .option('--max <SIZE>', 'keep the newest messages, SIZE in all (100MiB)')
     .option('--json', 'at the end, print the counts as JSON')
     .example('trunkline record -o session.jsonl')
-    .runs<{ out: string; max: string; json: true }>(async ({ settings, options }) => {
-      const { out = '', max, json = false } = options;
-      const { record } = await import('./commands/calls/record.js');
-      return await record(settings, { file: out, maxBytes: readSize(max), isJson: json });
-    });
-
-const replayCommand: DefineCommand = (program) =>
+    .runs<{ out: string; max: string }>(async ({ settings, options: { out = '', max }, isJson }) =>
+      (await import('./commands/calls/record.js')).record(settings, { file: out, max, isJson }),
+    );
   program
     .command('replay')
     .argument('<FILE>', 'a recording')
-    .needs('a recording', 'write `trunkline replay FILE`')
     .summary('replay a recording as a server or as its clients')
     .description(
       'With --as-server: is an MCP server on stdin and stdout that answers as this server did in the recording. With --as-client: starts the configured servers, sends what the clients sent in the recording, compares the answers, and exits with 1 if any differs.',
@@ -311,24 +277,13 @@ const replayCommand: DefineCommand = (program) =>
     .option('--json', 'with --as-client: print the differences as JSON')
     .example('trunkline replay session.jsonl --as-server files')
     .example('trunkline replay session.jsonl --as-client --ignore requestTime')
-    .runs<{ asServer: string; asClient: true; ignore: string; json: true }>(
-      async ({ settings, words: [file = ''], options }) => {
-        const { asServer, asClient = false, ignore, json = false } = options;
-        if ((asServer !== undefined) === asClient) {
-          const hint = 'write `--as-server SERVER` to stand in for a server, or `--as-client` to test the servers';
-          throw new UsageError('`trunkline replay` needs to know what to replay', hint);
-        }
-        if (asServer !== undefined && (ignore !== undefined || json)) {
-          const option = json ? '--json' : '--ignore';
-          throw new UsageError(`\`trunkline replay --as-server\` takes no \`${option}\``, 'leave it out');
-        }
-        const { replayClient, replayServer } = await import('./commands/calls/replay.js');
-        if (asServer !== undefined) return await replayServer(file, asServer);
-        return await replayClient(settings, file, { ignored: ignore?.split(',') ?? [], isJson: json });
-      },
+    .runs<ReplayOptions>(async ({ settings, words: [file = ''], options }) =>
+      (await import('./commands/calls/replay.js')).replay(settings, file, options),
     );
+}
 
-const addCommand: DefineCommand = (program) =>
+function addConfiguration(program: CliCommand): void {
+  program.commandsGroup('The configuration:');
   program
     .command('add')
     .argument('[NAME]', 'its key in the configuration; without it, Trunkline takes one from the package')
@@ -350,48 +305,22 @@ const addCommand: DefineCommand = (program) =>
     .example('trunkline add files @modelcontextprotocol/server-filesystem -- ~/notes')
     .example('trunkline add weather -- python3 /opt/weather/server.py')
     .example('trunkline add io.github.user/server --env API_KEY=…')
-    .runs<{ env: string[]; dryRun: true; json: true }>(async ({ settings, words, behind, options }) => {
+    .runs<{ env: string[]; dryRun: true }>(async ({ settings, words, behind, options, isJson }) => {
       const { add } = await import('./commands/packages/add.js');
       const before = words.slice(0, words.length - (behind?.length ?? 0));
       return await add(settings, {
-        words: before,
-        rest: behind,
-        env: options.env ?? [],
-        isDryRun: options.dryRun === true,
-        isJson: options.json === true,
+        ...{ words: before, rest: behind, env: options.env ?? [], isDryRun: options.dryRun === true, isJson },
       });
     });
-
-const removeCommand: DefineCommand = (program) =>
-  defineChange(program, 'remove', 'remove a server from the configuration').description(
+  addChange(program, 'remove', 'remove a server from the configuration').description(
     'Removes a server from the configuration. Everything else in the file stays as it is.',
   );
-
-const enableCommand: DefineCommand = (program) =>
-  defineChange(program, 'enable', 'use a disabled server again').description(
+  addChange(program, 'enable', 'use a disabled server again').description(
     'Makes Trunkline use a disabled server again.',
   );
-
-const disableCommand: DefineCommand = (program) =>
-  defineChange(program, 'disable', 'ignore a server').description(
+  addChange(program, 'disable', 'ignore a server').description(
     'Makes Trunkline ignore a server, which stays in the configuration.',
   );
-
-function defineChange(program: CliCommand, command: 'remove' | 'enable' | 'disable', summary: string) {
-  return program
-    .command(command)
-    .argument('<SERVER>', 'key of a server')
-    .needs('the name of a server', 'see `trunkline check` for the names')
-    .summary(summary)
-    .option('--json', 'print the result as JSON')
-    .example(`trunkline ${command} files`)
-    .runs<{ json: true }>(async ({ settings, words: [server], options }) => {
-      const { changeServer } = await import('./commands/config/change-server.js');
-      return await changeServer(settings, command, server, options.json === true);
-    });
-}
-
-const secretCommand: DefineCommand = (program) => {
   const secret = program
     .command('secret')
     .summary('store, list or remove secrets')
@@ -399,27 +328,16 @@ const secretCommand: DefineCommand = (program) => {
       `Secrets of yours, to which a configuration refers with \${secret:NAME}. They are in a file of the data folder that only you can read, or in the keychain of the system.`,
     )
     .example('trunkline secret set GITHUB_TOKEN', 'trunkline secret list');
-  defineSecret(secret, 'set', 'store a secret; asks for its value, or reads it from stdin', 'the name of the secret');
-  defineSecret(secret, 'list', 'list the names of the secrets');
-  defineSecret(secret, 'remove', 'remove a secret', 'the name of the secret');
-};
-
-function defineSecret(parent: CliCommand, action: string, summary: string, name?: string): void {
-  const command = parent.command(action) as CliCommand;
-  if (action === 'set') command.option('--keychain', 'in the keychain of the system (macOS and Linux)');
-  if (name !== undefined) command.argument('<NAME>', name).needs(name, `write \`trunkline secret ${action} NAME\``);
-  command
-    .summary(summary)
-    .description(`${summary[0]?.toUpperCase()}${summary.slice(1)}.`)
-    .example(`trunkline secret ${action}${name === undefined ? '' : ' GITHUB_TOKEN'}`)
-    .option('--json', 'print the result as JSON')
-    .runs<{ json: true; keychain: true }>(async ({ words, options }) => {
-      const { secret } = await import('./commands/config/secret.js');
-      return await secret([action, ...words], { isJson: options.json === true, isKeychain: options.keychain === true });
-    });
+  addSecret(secret, 'set', 'store a secret; asks for its value, or reads it from stdin').option(
+    '--keychain',
+    'in the keychain of the system (macOS and Linux)',
+  );
+  addSecret(secret, 'list', 'list the names of the secrets');
+  addSecret(secret, 'remove', 'remove a secret');
 }
 
-const initCommand: DefineCommand = (program) =>
+function addClients(program: CliCommand): void {
+  program.commandsGroup('Clients on this machine:');
   program
     .command('init')
     .summary('set up everything: import, install, try, register')
@@ -431,13 +349,11 @@ const initCommand: DefineCommand = (program) =>
     .option('--json', 'print what each step does as JSON; needs --yes or --dry-run')
     .option('-y, --yes', 'do it without asking, with all clients that are installed')
     .example('trunkline init', 'trunkline init --yes --client claude-code')
-    .runs<{ client: string[]; dryRun: true; json: true; yes: true }>(async ({ settings, options }) => {
+    .runs<{ client: string[]; dryRun: true; yes: true }>(async ({ settings, options, isJson }) => {
       const { init } = await import('./commands/clients/init.js');
-      const { client: clients = [], dryRun = false, json = false, yes = false } = options;
-      return await init(settings, { clients, isDryRun: dryRun, isJson: json, isYes: yes });
+      const { client: clients = [], dryRun = false, yes = false } = options;
+      return await init(settings, { clients, isDryRun: dryRun, isJson, isYes: yes });
     });
-
-const importCommand: DefineCommand = (program) =>
   program
     .command('import')
     .summary('take the servers of your other clients over')
@@ -450,19 +366,11 @@ const importCommand: DefineCommand = (program) =>
     .option('--json', 'print the plan as JSON; with --yes, also write')
     .option('-y, --yes', 'write without asking')
     .example('trunkline import --dry-run', 'trunkline import --from claude-desktop --server github')
-    .runs<{ from: string; server: string[]; dryRun: true; json: true; yes: true }>(async ({ settings, options }) => {
+    .runs<{ from: string; server: string[]; dryRun: true; yes: true }>(async ({ settings, options, isJson }) => {
       const { importServers } = await import('./commands/clients/import.js');
-      const { from, server: servers = [], dryRun = false, json = false, yes = false } = options;
-      return await importServers(settings, { from, servers, isDryRun: dryRun, isJson: json, isYes: yes });
+      const { from, server: servers = [], dryRun = false, yes = false } = options;
+      return await importServers(settings, { from, servers, isDryRun: dryRun, isJson, isYes: yes });
     });
-
-interface ClientOptions {
-  all: true;
-  dryRun: true;
-  json: true;
-}
-
-const connectCommand: DefineCommand = (program) =>
   withChoice(
     program
       .command('connect')
@@ -475,12 +383,14 @@ const connectCommand: DefineCommand = (program) =>
     .option('--json', 'print the changes as JSON')
     .example('trunkline connect claude-desktop cursor', 'trunkline connect --all --dry-run')
     .example('trunkline connect codex --config ~/servers.yaml')
-    .runs<ClientOptions>(async ({ settings, words, options }) => {
-      const { connect } = await import('./commands/clients/connect.js');
-      return await connect(settings, { clients: words, ...chosen(options) });
-    });
-
-const disconnectCommand: DefineCommand = (program) =>
+    .runs<ClientOptions>(async ({ settings, words, options, isJson }) =>
+      (await import('./commands/clients/connect.js')).connect(settings, {
+        clients: words,
+        isAll: options.all === true,
+        isDryRun: options.dryRun === true,
+        isJson,
+      }),
+    );
   withChoice(
     program
       .command('disconnect')
@@ -490,12 +400,14 @@ const disconnectCommand: DefineCommand = (program) =>
   )
     .option('--json', 'print the changes as JSON')
     .example('trunkline disconnect cursor')
-    .runs<ClientOptions>(async ({ words, options }) => {
-      const { disconnect } = await import('./commands/clients/connect.js');
-      return await disconnect({ clients: words, ...chosen(options) });
-    });
-
-const undoCommand: DefineCommand = (program) =>
+    .runs<ClientOptions>(async ({ words, options, isJson }) =>
+      (await import('./commands/clients/connect.js')).disconnect({
+        clients: words,
+        isAll: options.all === true,
+        isDryRun: options.dryRun === true,
+        isJson,
+      }),
+    );
   program
     .command('undo')
     .argument('[CLIENT...]', 'names of clients')
@@ -506,22 +418,13 @@ const undoCommand: DefineCommand = (program) =>
     .option('--all', 'every client')
     .option('--json', 'print the result as JSON')
     .example('trunkline undo', 'trunkline undo cursor')
-    .runs<ClientOptions>(async ({ words, options }) => {
-      const { undo } = await import('./commands/clients/connect.js');
-      return await undo({ clients: words, isAll: options.all === true, isJson: options.json === true });
-    });
-
-function withChoice(command: CliCommand): CliCommand {
-  return command
-    .option('--all', 'every client')
-    .option('--dry-run', 'show what would change, and change nothing') as CliCommand;
+    .runs<ClientOptions>(async ({ words, options, isJson }) =>
+      (await import('./commands/clients/connect.js')).undo({ clients: words, isAll: options.all === true, isJson }),
+    );
 }
 
-function chosen({ all, dryRun, json }: Partial<ClientOptions>) {
-  return { isAll: all === true, isDryRun: dryRun === true, isJson: json === true };
-}
-
-const installCommand: DefineCommand = (program) =>
+function addPackages(program: CliCommand): void {
+  program.commandsGroup('Packages:');
   program
     .command('install')
     .argument('[SERVER...]', 'keys of servers; without them, all servers')
@@ -531,12 +434,9 @@ const installCommand: DefineCommand = (program) =>
     )
     .option('--json', 'print the result as JSON')
     .example('trunkline install', 'trunkline install --config ~/servers.yaml')
-    .runs<{ json: true }>(async ({ settings, words, options }) => {
-      const { install } = await import('./commands/packages/install.js');
-      return await install(settings, words, { isJson: options.json === true });
-    });
-
-const updateCommand: DefineCommand = (program) =>
+    .runs(async ({ settings, words, isJson }) =>
+      (await import('./commands/packages/install.js')).install(settings, words, { isJson }),
+    );
   program
     .command('update')
     .argument('[NAME]', 'key of a server, or name of a package; without it, all packages')
@@ -546,12 +446,9 @@ const updateCommand: DefineCommand = (program) =>
     )
     .option('--json', 'print the result as JSON')
     .example('trunkline update', 'trunkline update files')
-    .runs<{ json: true }>(async ({ settings, words: [name], options }) => {
-      const { update } = await import('./commands/packages/update.js');
-      return await update(settings, name, { isJson: options.json === true });
-    });
-
-const outdatedCommand: DefineCommand = (program) =>
+    .runs(async ({ settings, words: [name], isJson }) =>
+      (await import('./commands/packages/update.js')).update(settings, name, { isJson }),
+    );
   program
     .command('outdated')
     .summary('list installed, accepted and newest versions of packages')
@@ -560,12 +457,13 @@ const outdatedCommand: DefineCommand = (program) =>
     )
     .option('--json', 'print the versions as JSON')
     .example('trunkline outdated', `trunkline outdated --json | jq '.servers[] | select(.installed != .wanted)'`)
-    .runs<{ json: true }>(async ({ settings, options }) => {
-      const { outdated } = await import('./commands/packages/outdated.js');
-      return await outdated(settings, { isJson: options.json === true });
-    });
+    .runs(async ({ settings, isJson }) =>
+      (await import('./commands/packages/outdated.js')).outdated(settings, { isJson }),
+    );
+}
 
-const doctorCommand: DefineCommand = (program) =>
+function addSetup(program: CliCommand): void {
+  program.commandsGroup('Setup:');
   program
     .command('doctor')
     .argument('[SERVER...]', 'keys of servers; without them, all servers')
@@ -581,18 +479,14 @@ const doctorCommand: DefineCommand = (program) =>
     .option('--offline', 'do not use the network')
     .option('--codes', 'list all codes and what they mean')
     .example('trunkline doctor', 'trunkline doctor github --no-start', 'trunkline doctor --json > report.json')
-    .runs<{ json: true; fix: true; start: boolean; offline: true; codes: true }>(
-      async ({ settings, words, options }) => {
-        const { doctor } = await import('./commands/doctor/doctor.js');
-        const { json = false, fix = false, start = true, offline = false, codes = false } = options;
-        return await doctor(settings, {
-          ...{ servers: words, isJson: json, isFixing: fix, isStartless: !start },
-          ...{ isOffline: offline, isCodes: codes },
-        });
-      },
-    );
-
-const schemaCommand: DefineCommand = (program) =>
+    .runs<{ fix: true; start: boolean; offline: true; codes: true }>(async ({ settings, words, options, isJson }) => {
+      const { doctor } = await import('./commands/doctor/doctor.js');
+      const { fix = false, start = true, offline = false, codes = false } = options;
+      return await doctor(settings, {
+        ...{ servers: words, isJson, isFixing: fix, isStartless: !start },
+        ...{ isOffline: offline, isCodes: codes },
+      });
+    });
   program
     .command('schema')
     .summary('print the JSON Schema of the configuration')
@@ -608,8 +502,6 @@ const schemaCommand: DefineCommand = (program) =>
       if (text !== undefined) await print(text);
       return 0;
     });
-
-const tokenCommand: DefineCommand = (program) =>
   program
     .command('token')
     .summary('print the token for HTTP clients')
@@ -618,16 +510,10 @@ const tokenCommand: DefineCommand = (program) =>
     )
     .option('--json', 'print the token and its file as JSON')
     .example('trunkline token', `curl -H "Authorization: Bearer $(trunkline token)" http://localhost:7411/mcp`)
-    .runs<{ json: true }>(async ({ options }) => {
-      const { token } = await import('./commands/serve/token.js');
-      return await token(options.json === true);
-    });
-
-const completionCommand: DefineCommand = (program) => {
+    .runs(async ({ isJson }) => (await import('./commands/serve/token.js')).token(isJson));
   program
     .command('completion')
     .addArgument(new Argument('<SHELL>', 'bash, zsh or fish').choices(['bash', 'zsh', 'fish']))
-    .needs('the name of a shell', 'write `trunkline completion bash`, `zsh` or `fish`')
     .summary('print a script that completes commands in a shell')
     .description(
       'Prints a script for your shell. It completes commands, options, the servers of the configuration, and the tools that they listed in an earlier run.',
@@ -644,17 +530,12 @@ const completionCommand: DefineCommand = (program) => {
   program
     .command('complete', { hidden: true })
     .argument('[WORD...]')
-    .runs(async ({ words, program: root }) => {
-      const { complete } = await import('./completion.js');
-      const { configuredNames } = await import('./completion-names.js');
-      const settings = { config: valueIn(root, words, 'config'), verbosity: 0, logFile: undefined };
-      const candidates = await complete(root, words, configuredNames(settings));
+    .runs(async ({ words }) => {
+      const { complete, configuredNames } = await import('./completion.js');
+      const candidates = await complete(program, words, configuredNames);
       if (candidates.length > 0) await print(candidates.map(({ value, about }) => `${value}\t${about}`).join('\n'));
       return 0;
     });
-};
-
-const helpCommand: DefineCommand = (program) =>
   program
     .command('help')
     .argument('[COMMAND...]', 'the command; without it, the overview')
@@ -669,29 +550,52 @@ const helpCommand: DefineCommand = (program) =>
         await print(manPage(program).trimEnd());
         return 0;
       }
-      const { command, named } = program.find(words);
-      const unknown = words[named];
-      if (unknown !== undefined) throw unknownCommand(command, unknown);
-      await print(helpText(command, lookOf(process.stdout)));
+      let command = program;
+      for (const word of words)
+        command = (command.commands.find((each) => each.name() === word) as CliCommand) ?? command.refuse(word);
+      command.outputHelp();
       return 0;
     });
+}
 
-/** All commands under the headings of the overview, in its order. */
-const COMMANDS: readonly (readonly [heading: string, ...commands: readonly DefineCommand[]])[] = [
-  ['Serving clients:', serveCommand],
-  ['Servers and their tools:', checkCommand, toolsCommand, callCommand, approveCommand],
-  ['What runs now:', statusCommand, psCommand, logsCommand, restartCommand, stopCommand, hubCommand],
-  ['Calls and messages:', activityCommand, inspectCommand, recordCommand, replayCommand],
-  ['The configuration:', addCommand, removeCommand, enableCommand, disableCommand, secretCommand],
-  ['Clients on this machine:', initCommand, importCommand, connectCommand, disconnectCommand, undoCommand],
-  ['Packages:', installCommand, updateCommand, outdatedCommand],
-  ['Setup:', doctorCommand, schemaCommand, tokenCommand, completionCommand, helpCommand],
-];
+const STOP_ALL = ['--all', 'stop every hub of yours, whatever its configuration'] as const;
 
-/** Adds every command to the program. The work of a command is loaded when it runs. */
-export function addCommands(program: CliCommand): void {
-  for (const [heading, ...commands] of COMMANDS) {
-    program.commandsGroup(heading);
-    for (const add of commands) add(program);
-  }
+function addChange(program: CliCommand, command: 'remove' | 'enable' | 'disable', summary: string): CliCommand {
+  return program
+    .command(command)
+    .argument('<SERVER>', 'key of a server, as `trunkline check` shows it')
+    .summary(summary)
+    .option('--json', 'print the result as JSON')
+    .example(`trunkline ${command} files`)
+    .runs(async ({ settings, words: [server], isJson }) =>
+      (await import('./commands/config/change-server.js')).changeServer(settings, command, server, isJson),
+    );
+}
+
+function addSecret(parent: CliCommand, action: 'set' | 'list' | 'remove', summary: string): CliCommand {
+  const command = parent.command(action);
+  if (action !== 'list') command.argument('<NAME>', 'the name of the secret');
+  return command
+    .summary(summary)
+    .description(`${summary[0]?.toUpperCase()}${summary.slice(1)}.`)
+    .example(`trunkline secret ${action}${action === 'list' ? '' : ' GITHUB_TOKEN'}`)
+    .option('--json', 'print the result as JSON')
+    .runs<{ keychain: true }>(async ({ words, options, isJson }) => {
+      const { secret } = await import('./commands/config/secret.js');
+      return await secret([action, ...words], { isJson, isKeychain: options.keychain === true });
+    });
+}
+
+interface ClientOptions {
+  all: true;
+  dryRun: true;
+}
+
+function withChoice(command: CliCommand): CliCommand {
+  return command.option('--all', 'every client').option('--dry-run', 'show what would change, and change nothing');
+}
+
+/** For an option that may be given several times: its values in order. */
+function collect(value: string, earlier: readonly string[] = []): string[] {
+  return [...earlier, value];
 }

@@ -1,8 +1,10 @@
-import { type Argument, Help, type Option } from 'commander';
+import { type Argument, CommanderError, Help, type Option } from 'commander';
+import { readConfig } from '../app/read-config.js';
+import { cachedToolNames } from '../state/cached-tool-names.js';
+import { catalogueFolder } from '../state/user-files.js';
 import type { CliCommand } from './command.js';
-import { wordsOf } from './command-line.js';
 
-/** What a shell may insert, and a few words about it. */
+/** A word that a shell may insert, and a few words about it. */
 export interface Candidate {
   readonly value: string;
   readonly about: string;
@@ -15,20 +17,50 @@ export interface Names {
   tools(server: string): Promise<readonly string[]>;
 }
 
+/** Servers of the configuration, and tools that they listed in an earlier run. Without a configuration there are none. */
+export function configuredNames(config: string | undefined): Names {
+  return {
+    servers: async () => {
+      try {
+        return (await readConfig({ config, verbosity: 0, logFile: undefined })).servers.map(({ key }) => key);
+      } catch {
+        // A shell cannot show a message here; the command itself reports the mistake.
+        return [];
+      }
+    },
+    tools: async (server) => cachedToolNames(catalogueFolder(), server),
+  };
+}
+
 /** Completes the last word. Returns nothing where a shell knows better, as for the name of a file. */
-export async function complete(program: CliCommand, words: readonly string[], names: Names): Promise<Candidate[]> {
-  const before = words.slice(0, -1);
+export async function complete(
+  program: CliCommand,
+  words: readonly string[],
+  namesIn: (config: string | undefined) => Names,
+): Promise<Candidate[]> {
   const word = words.at(-1) ?? '';
-  const given = wordsOf(program, before);
-  const { command, named } = program.find(given);
-  if (given.length > 0 && command === program) return [];
-  const options = optionsOf(command);
-  const previous = options.find(({ long, short }) => before.length > 0 && [long, short].includes(before.at(-1)));
-  if (previous?.required) return [];
+  const found = parsed(program, words.slice(0, -1));
+  if (found === undefined) return [];
+  const { command, given } = found;
   const candidates = word.startsWith('-')
-    ? options.map(({ long, description }) => ({ value: long ?? '', about: description }))
-    : await candidatesFor({ command, given: given.slice(named), word, names });
+    ? optionsOf(command).map(({ long, description }) => ({ value: long ?? '', about: description }))
+    : await candidatesFor({ command, given, word, names: namesIn(program.opts().config) });
   return candidates.filter(({ value }) => value.startsWith(word));
+}
+
+/** The command that these words call, and its arguments. `undefined` if a value of an option is next, or for a mistake. */
+function parsed(command: CliCommand, words: readonly string[]): Pick<Position, 'command' | 'given'> | undefined {
+  try {
+    command.configureOutput({ writeOut: () => {}, writeErr: () => {} });
+    const { operands, unknown } = command.parseOptions([...words]);
+    const [name, ...rest] = operands;
+    if (name === undefined || command.commands.length === 0) return { command, given: [...operands, ...unknown] };
+    const next = command.commands.find((each) => each.name() === name) as CliCommand | undefined;
+    return next && parsed(next, [...rest, ...unknown]);
+  } catch (error) {
+    if (error instanceof CommanderError) return undefined;
+    throw error;
+  }
 }
 
 /** Where the word stands. */
@@ -50,7 +82,7 @@ async function candidatesFor(position: Position): Promise<readonly Candidate[]> 
 }
 
 /** A command gets these by the name of its argument. */
-async function namesFor(argument: Argument, { command, given, word, names }: Position): Promise<readonly Candidate[]> {
+async function namesFor(argument: Argument, { command, given, names }: Position): Promise<readonly Candidate[]> {
   if (argument.argChoices !== undefined) return argument.argChoices.map((value) => ({ value, about: '' }));
   switch (argument.name()) {
     case 'SERVER':
@@ -68,8 +100,10 @@ async function namesFor(argument: Argument, { command, given, word, names }: Pos
       );
       return lists.flat().map((value) => ({ value, about: 'tool' }));
     }
-    case 'COMMAND':
-      return commandsOf(command.root.find(given).command).filter(({ value }) => value.startsWith(word));
+    case 'COMMAND': {
+      const position = parsed(command.root, given);
+      return position === undefined ? [] : commandsOf(position.command);
+    }
     default:
       return [];
   }
@@ -80,8 +114,8 @@ function commandsOf(command: CliCommand): readonly Candidate[] {
 }
 
 function optionsOf(command: CliCommand): Option[] {
-  const own = command.options.filter(({ hidden }) => !hidden);
-  return [...own, ...(command.parent === null ? [] : optionsOf(command.parent as CliCommand))];
+  const help = command.createHelp();
+  return [...help.visibleOptions(command), ...help.visibleGlobalOptions(command)];
 }
 
 /** The script of each shell. It runs `trunkline complete`, so that it stays right when Trunkline is updated. */

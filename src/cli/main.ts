@@ -2,26 +2,22 @@ import { parseArgs } from 'node:util';
 import { attach } from '../app/attach.js';
 import { endProcess } from '../app/end-process.js';
 import type { GlobalOptions } from '../app/global-options.js';
+import { LISTENER_DESCRIPTOR } from '../hub/attach/start-hub.js';
 import { codeCacheFolder } from '../state/user-files.js';
 import { VERSION } from '../version.js';
 import { cacheCompiledCode } from './code-cache.js';
-import { HTTP_OPTIONS, type HttpValues, readTransports } from './commands/serve/http-options.js';
+import { type HttpValues, readTransports, SERVE_OPTIONS } from './commands/serve/serve-options.js';
 
-// A client waits while this loads, so only the way to the hub is imported statically; the rest is loaded on demand. All
-// commands but serving are in `program.ts`, which is loaded with a library for command lines.
+// A client waits while this loads, so only the way to the hub is imported statically; the rest is loaded on demand.
+// `program.ts` parses the command line with commander. Serving is the one exception because a client waits for it:
+// `parseArgs` is a part of Node, and commander takes 5 ms or more to load.
 
-/** The options of serving, and `--version`. */
 const OPTIONS = {
   config: { type: 'string', short: 'c' },
   verbose: { type: 'boolean', short: 'v', multiple: true },
   'log-file': { type: 'string' },
-  'no-hub': { type: 'boolean' },
-  view: { type: 'string' },
-  record: { type: 'string' },
-  max: { type: 'string' },
   place: { type: 'string' },
-  ...HTTP_OPTIONS,
-  version: { type: 'boolean' },
+  ...SERVE_OPTIONS,
 } as const;
 
 /** Runs the command of the command line, and ends the process. */
@@ -44,7 +40,6 @@ async function run(args: string[]): Promise<number> {
     return await withGuardedOutput(() => runProgram(args));
   }
   const { values, command } = line;
-  if (values.version) return await printVersion();
   const settings: GlobalOptions = {
     config: values.config,
     verbosity: values.verbose?.length ?? 0,
@@ -52,8 +47,8 @@ async function run(args: string[]): Promise<number> {
     view: values.view,
   };
   if (command === 'hub serve') {
-    const { serveAsHub } = await import('./commands/hub/hub.js');
-    return await serveAsHub(settings, values.place ?? '');
+    const { runHub } = await import('../app/hub-process.js');
+    return await runHub(settings, { place: values.place ?? '', descriptor: LISTENER_DESCRIPTOR });
   }
   if (values.record === undefined && values.max === undefined)
     return await serveOrAttach(settings, values, values['no-hub'] === true);
@@ -61,7 +56,7 @@ async function run(args: string[]): Promise<number> {
   return await serveOrAttach({ ...settings, ...recordingOptions(values) }, values, true);
 }
 
-/** The command line if it asks to serve, or for the version, and has no mistake. */
+/** The command line if it asks to serve and has no mistake. */
 function readServing(args: string[]) {
   try {
     const { values, positionals } = parseArgs({ args, options: OPTIONS, allowPositionals: true });
@@ -82,12 +77,4 @@ async function serveOrAttach(settings: GlobalOptions, values: HttpValues, isAlon
   if (failed === undefined) return 0;
   const { serve } = await import('../app/serve.js');
   return await serve(settings, transports, failed.because);
-}
-
-/** Resolves when stdout is flushed: an exit before that would cut off the output. A reader may close its end early. */
-function printVersion(): Promise<number> {
-  return new Promise((resolve) => {
-    process.stdout.on('error', () => resolve(0));
-    process.stdout.write(`${VERSION}\n`, () => resolve(0));
-  });
 }

@@ -1,19 +1,20 @@
-import { CommanderError } from 'commander';
-import { UsageError } from '../errors/usage-error.js';
+import { type Command, CommanderError } from 'commander';
+import { EXIT } from '../errors/usage-error.js';
 import { VERSION } from '../version.js';
-import { CliCommand } from './command.js';
-import { helpText } from './command-help.js';
-import { excessArguments, missingCommand, readCommandLine, unknownCommand, wrongChoice } from './command-line.js';
+import { CliCommand, EXIT_CODES, heading, indented } from './command.js';
 import { addCommands } from './commands.js';
-import { print } from './output.js';
-import { lookOf } from './terminal.js';
+import { flushed, tell } from './output.js';
 
-/** The command line of Trunkline. Nothing that a command needs to run is loaded yet. */
+/** The most columns of a line that is easy to read. */
+const MAX_WIDTH = 100;
+const DEFAULT_WIDTH = 80;
+
+/** The command line of Trunkline. The work of the commands is not loaded yet. */
 export function createProgram(): CliCommand {
   const program = new CliCommand('trunkline');
   program
     .description(
-      `Trunkline is one MCP server in front of all your others: it runs your stdio MCP servers as supervised processes and offers their tools as one list.
+      `Trunkline is one MCP server in front of all your others: it runs your stdio MCP servers as supervised processes and offers their tools as one list. Without a command, it serves an MCP client over stdin and stdout.
 
 Without --config, Trunkline uses the file named by the variable TRUNKLINE_CONFIG, or trunkline.yaml in the current folder, or trunkline.yaml in your configuration folder.`,
     )
@@ -21,50 +22,41 @@ Without --config, Trunkline uses the file named by the variable TRUNKLINE_CONFIG
     .option('-v, --verbose', 'log events to stderr; -vv logs everything', (_, earlier: number) => earlier + 1, 0)
     .option('--log-file <FILE>', 'append the log to this file instead')
     .option('-q, --quiet', 'print results and failures only: no progress, and nothing about success; not for serve')
-    .option('--version', 'print the version')
-    .option('-h, --help', 'print this help')
+    .version(VERSION, '--version', 'print the version')
+    .helpOption('-h, --help', 'print this help')
+    .helpCommand(false)
     .example('trunkline check', 'trunkline tools files', 'trunkline call files.read_text_file path=notes.txt')
     .example('trunkline --config ~/servers.yaml')
-    .helpOption(false)
-    .helpCommand(false)
-    .exitOverride()
-    .configureOutput({ writeErr: () => {}, writeOut: () => {} });
+    .addHelpText('afterAll', () => `\n${heading('Exit codes:')}\n${indented(EXIT_CODES)}`)
+    .configureHelp({ showGlobalOptions: true, styleTitle: heading, subcommandTerm })
+    .configureOutput({
+      getOutHelpWidth: () => Math.min(process.stdout.columns || DEFAULT_WIDTH, MAX_WIDTH),
+      writeErr: (text) => tell(text.trimEnd()),
+      outputError: (text, write) => write(text.replace(/^error: /, 'trunkline: ')),
+    })
+    .exitOverride();
   addCommands(program);
   return program;
 }
 
-/** Runs a command other than serving, and returns the exit code. Throws a `UsageError` for a wrong command line. */
-export async function runProgram(args: readonly string[]): Promise<number> {
-  const program = createProgram();
-  const line = readCommandLine(program, args);
-  if (line.isVersionWanted || line.isHelpWanted) {
-    await print(line.isVersionWanted ? VERSION : helpText(line.command, lookOf(process.stdout)));
-    return 0;
-  }
-  program.behind = line.behind;
-  try {
-    await program.parseAsync(line.args, { from: 'user' });
-  } catch (error) {
-    throw error instanceof CommanderError ? explain(error, line.command) : error;
-  }
-  return program.exitCode;
+/** A command in a list of commands: without `[options]`, which all have. */
+function subcommandTerm(command: Command): string {
+  return `${command.name()} ${command.usage().replace('[options]', '').trim()}`.trimEnd();
 }
 
-/** A mistake that commander finds: the options are checked before. */
-function explain({ code, message }: CommanderError, command: CliCommand): UsageError {
-  switch (code) {
-    case 'commander.excessArguments':
-      return excessArguments(command);
-    case 'commander.missingArgument':
-      return command.withoutArgument;
-    case 'commander.unknownCommand':
-      return unknownCommand(command, command.args[0] ?? '');
-    case 'commander.help':
-      return missingCommand(command);
-    default:
-      return (
-        wrongChoice(command) ??
-        new UsageError(message.replace(/^error: /, '').replace(/\.$/, ''), `see \`${command.path} --help\``)
-      );
+/** Runs a command other than serving, and returns the exit code. */
+export async function runProgram(args: readonly string[]): Promise<number> {
+  const program = createProgram();
+  const end = args.indexOf('--');
+  if (end >= 0) program.behind = args.slice(end + 1);
+  try {
+    await program.parseAsync(args, { from: 'user' });
+    return program.exitCode;
+  } catch (error) {
+    if (!(error instanceof CommanderError)) throw error;
+    // The help and the version end the program with 0, a mistake with 1.
+    return error.exitCode === 0 ? EXIT.ok : EXIT.usage;
+  } finally {
+    await flushed();
   }
 }

@@ -13,7 +13,7 @@ const NAMES: Names = {
 
 /** The candidates for a line; the last word is after the last space. */
 async function candidates(line: string): Promise<string[]> {
-  const found = await complete(createProgram(), line.split(' '), NAMES);
+  const found = await complete(createProgram(), line.split(' '), () => NAMES);
   return found.map(({ value }) => value);
 }
 
@@ -32,7 +32,7 @@ describe('completion', () => {
     ['approve files ', ['read', 'write']],
     ['approve files read w', ['write']],
     ['logs --fo', ['--follow']],
-    ['status --', ['--json', '--watch', '--config', '--verbose', '--log-file', '--quiet', '--version', '--help']],
+    ['status --', ['--json', '--watch', '--help', '--config', '--verbose', '--log-file', '--quiet', '--version']],
     ['completion ', ['bash', 'zsh', 'fish']],
     ['help hub st', ['status', 'stop']],
     ['schema --out ', []],
@@ -42,7 +42,7 @@ describe('completion', () => {
   });
 
   it('says what a command does, and leaves out the one that the scripts run', async () => {
-    expect(await complete(createProgram(), ['compl'], NAMES)).toEqual([
+    expect(await complete(createProgram(), ['compl'], () => NAMES)).toEqual([
       { value: 'completion', about: 'print a script that completes commands in a shell' },
     ]);
   });

@@ -15,7 +15,7 @@ describe('the manual page', () => {
   });
 
   it('has every command, also those in groups, and no line that troff would take for a request', () => {
-    for (const usage of ['trunkline [serve]', 'trunkline hub restart', 'trunkline secret set NAME'])
+    for (const usage of ['trunkline serve [options]', 'trunkline hub restart', 'trunkline secret set [options] <NAME>'])
       expect(page).toContain(`.B ${usage}`);
     const requests = page.split('\n').filter((line) => /^[.']/.test(line));
     const known = /^\.(?:\\"|TH|SH|SS|TP|PP|RS|RE|B|I|nf|fi|br)\b|^\.\\"/;

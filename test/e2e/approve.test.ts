@@ -223,7 +223,7 @@ describe('trunkline approve', () => {
     ]);
     expect(free).toMatchObject({ code: 2, stderr: expect.stringContaining('server `free` does not require approval') });
     expect(missing).toMatchObject({ code: 1, stdout: 'f: missing is not a tool of this server\n' });
-    expect(yes).toMatchObject({ code: 2, stderr: expect.stringContaining('`trunkline tools` takes no `--yes`') });
+    expect(yes).toMatchObject({ code: 2, stderr: expect.stringContaining("unknown option '--yes'") });
   });
 
   it('approves nothing while the file of approvals cannot be read, and names the file', async () => {

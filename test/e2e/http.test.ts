@@ -177,7 +177,6 @@ describe('the command line', () => {
     [['--http', '127.0.0.1:0', '--tls-cert', 'a.pem'], /belong together/],
     [['--http', 'nowhere'], /has no valid port/],
     [['--no-auth'], /works only with HTTP/],
-    [['check', '--http', '0'], /`trunkline check` takes no `--http`; see/],
   ])('that says %j is refused in one line', async (args, reason) => {
     const { code, stdout, stderr } = await place.run([...args, ...place.configure({ lab: place.lab() })]);
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });

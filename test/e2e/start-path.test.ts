@@ -13,7 +13,7 @@ const INITIALIZE = [
     'src/cli/main.ts',
     'src/cli/code-cache.ts',
     'src/version.ts',
-    'src/cli/commands/serve/http-options.ts',
+    'src/cli/commands/serve/serve-options.ts',
   ],
   // The way to the hub, which is loaded before it is known whether there is one.
   ...['src/app/attach.ts', 'src/hub/attach/', 'src/hub/claim.ts', 'src/hub/place.ts', 'src/hub/wire.ts'],
@@ -57,7 +57,7 @@ const ATTACH = [
     'src/cli/main.ts',
     'src/cli/code-cache.ts',
     'src/version.ts',
-    'src/cli/commands/serve/http-options.ts',
+    'src/cli/commands/serve/serve-options.ts',
   ],
   'src/errors/usage-error.ts',
   ...[
@@ -113,9 +113,7 @@ const LATER = [
   ],
   ...[
     'src/cli/commands/calls/run-once.ts',
-    'src/cli/program.ts',
-    'src/cli/command.ts',
-    'src/cli/command-',
+    ...['src/cli/program.ts', 'src/cli/command.ts', 'src/cli/commands.ts'],
     'src/cli/output.ts',
     'src/app/local-client.ts',
   ],

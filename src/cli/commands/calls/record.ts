@@ -5,16 +5,18 @@ import { EXIT } from '../../../errors/usage-error.js';
 import { printJson, tell } from '../../output.js';
 import { ProgressLine } from '../../progress-line.js';
 import { withHub } from '../hub/hub-access.js';
+import { readSize } from './recording.js';
 
 export interface RecordOptions {
   readonly file: string;
-  readonly maxBytes: number | undefined;
+  /** `--max`. */
+  readonly max: string | undefined;
   readonly isJson: boolean;
 }
 
 /** `trunkline record`: records all messages of the running hub until Ctrl-C. The hub writes the file. */
-export async function record(settings: GlobalOptions, { file, maxBytes, isJson }: RecordOptions): Promise<number> {
-  const path = resolve(file);
+export async function record(settings: GlobalOptions, { file, max, isJson }: RecordOptions): Promise<number> {
+  const [path, maxBytes] = [resolve(file), readSize(max)];
   return await withHub(settings, async ({ control, site }) => {
     const progress = new ProgressLine(process.stderr);
     let last: RecordCounts = { written: 0, dropped: 0 };

@@ -20,8 +20,30 @@ import { IDENTITY } from '../../../version.js';
 import { print, printJson, tell } from '../../output.js';
 import { openRecording } from './open-recording.js';
 
+/** The options of `trunkline replay`, as they were given. */
+export interface ReplayOptions {
+  asServer: string;
+  asClient: true;
+  ignore: string;
+  json: true;
+}
+
+/** `trunkline replay FILE`: replays a recording as a server or as its clients. */
+export async function replay(settings: GlobalOptions, file: string, options: Partial<ReplayOptions>): Promise<number> {
+  const { asServer, ignore } = options;
+  const [isClient, isJson] = [options.asClient === true, options.json === true];
+  if ((asServer !== undefined) === isClient) {
+    const hint = 'write `--as-server SERVER` to stand in for a server, or `--as-client` to test the servers';
+    throw new UsageError('`trunkline replay` needs to know what to replay', hint);
+  }
+  if (asServer === undefined) return await replayClient(settings, file, { ignored: ignore?.split(',') ?? [], isJson });
+  if (ignore === undefined && !isJson) return await replayServer(file, asServer);
+  const option = isJson ? '--json' : '--ignore';
+  throw new UsageError(`\`trunkline replay --as-server\` takes no \`${option}\``, 'leave it out');
+}
+
 /** `trunkline replay FILE --as-server NAME`: an MCP server on stdin and stdout that answers as in the recording. */
-export async function replayServer(file: string, server: string): Promise<number> {
+async function replayServer(file: string, server: string): Promise<number> {
   const recording = await openRecording(file);
   const script = new ServerScript(recording.entries, server);
   if (script.scenes.length === 0) throw notRecorded(server, recording);
@@ -45,7 +67,7 @@ const TIMEOUT_MS = 120_000;
 const ALWAYS_IGNORED = ['serverInfo', 'instructions'];
 
 /** `trunkline replay FILE --as-client`: sends what the clients sent to the configured gateway, and compares the answers. */
-export async function replayClient(
+async function replayClient(
   settings: GlobalOptions,
   file: string,
   { ignored, isJson }: { readonly ignored: readonly string[]; readonly isJson: boolean },

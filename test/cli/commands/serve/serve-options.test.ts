@@ -1,23 +1,23 @@
 import { parseArgs } from 'node:util';
 import { describe, expect, it } from 'vitest';
-import { HTTP_OPTIONS, type HttpValues, readTransports } from '../../../../src/cli/commands/serve/http-options.js';
+import { type HttpValues, readTransports, SERVE_OPTIONS } from '../../../../src/cli/commands/serve/serve-options.js';
 import { UsageError } from '../../../../src/errors/usage-error.js';
 
 /** As the command line is read. */
-function fronts(...args: string[]) {
-  return readTransports(parseArgs({ args, options: HTTP_OPTIONS }).values as HttpValues);
+function transportsOf(...args: string[]) {
+  return readTransports(parseArgs({ args, options: SERVE_OPTIONS }).values as HttpValues);
 }
 
 const PLAIN = { noAuth: false, allowedHosts: [], allowedOrigins: [], tls: undefined };
 
-describe('which fronts are opened', () => {
+describe('the transports', () => {
   it.each([
     [[], true, false],
     [['--stdio'], true, false],
     [['--http', '7411'], false, true],
     [['--http', '7411', '--stdio'], true, true],
   ])('%j: stdio %s, HTTP %s', (args, stdio, isHttp) => {
-    const { stdio: isStdio, http } = fronts(...args);
+    const { stdio: isStdio, http } = transportsOf(...args);
     expect([isStdio, http !== undefined]).toEqual([stdio, isHttp]);
   });
 
@@ -42,7 +42,7 @@ describe('the address', () => {
     ['[::ffff:127.0.0.1]:1', '::ffff:127.0.0.1', 1],
     ['gateway.example:8080', 'gateway.example', 8080],
   ])('%s is port %s, %s', (address, host, port) => {
-    expect(fronts('--http', address).http).toEqual({ host, port, ...PLAIN });
+    expect(transportsOf('--http', address).http).toEqual({ host, port, ...PLAIN });
   });
 
   it.each([
@@ -63,8 +63,8 @@ describe('the address', () => {
     'http://localhost:7411',
     'localhost:7411/mcp',
   ])('%j has no valid port', (address) => {
-    expect(() => fronts(`--http=${address}`)).toThrow(UsageError);
-    expect(() => fronts(`--http=${address}`)).toThrow(`\`--http ${address}\` has no valid port`);
+    expect(() => transportsOf(`--http=${address}`)).toThrow(UsageError);
+    expect(() => transportsOf(`--http=${address}`)).toThrow(`\`--http ${address}\` has no valid port`);
   });
 });
 
@@ -76,7 +76,7 @@ describe('the other options', () => {
       ['--allowed-origin', 'https://a.example'],
       ['--tls-cert', 'cert.pem', '--tls-key', 'key.pem'],
     ];
-    expect(fronts(...args.flat()).http).toEqual({
+    expect(transportsOf(...args.flat()).http).toEqual({
       host: 'localhost',
       port: 7411,
       noAuth: true,
@@ -94,11 +94,13 @@ describe('the other options', () => {
     ['--tls-key', 'key.pem'],
   ])('such as %s are refused without HTTP', (option, ...value) => {
     for (const stdio of [[], ['--stdio']]) {
-      expect(() => fronts(...stdio, option, ...value)).toThrow(`\`${option}\` works only with HTTP`);
+      expect(() => transportsOf(...stdio, option, ...value)).toThrow(`\`${option}\` works only with HTTP`);
     }
   });
 
   it.each(['--tls-cert', '--tls-key'])('refuse %s alone', (option) => {
-    expect(() => fronts('--http', '7411', option, 'file.pem')).toThrow('`--tls-cert` and `--tls-key` belong together');
+    expect(() => transportsOf('--http', '7411', option, 'file.pem')).toThrow(
+      '`--tls-cert` and `--tls-key` belong together',
+    );
   });
 });

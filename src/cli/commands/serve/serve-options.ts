@@ -2,16 +2,39 @@ import type { Transports } from '../../../app/serve.js';
 import type { HttpSettings } from '../../../app/serve-http.js';
 import { UsageError } from '../../../errors/usage-error.js';
 
-/** The HTTP options of `serve`, in the form that `parseArgs` takes. */
-export const HTTP_OPTIONS = {
-  http: { type: 'string' },
-  stdio: { type: 'boolean' },
-  'no-auth': { type: 'boolean' },
-  'allowed-host': { type: 'string', multiple: true },
-  'allowed-origin': { type: 'string', multiple: true },
-  'tls-cert': { type: 'string' },
-  'tls-key': { type: 'string' },
-} as const;
+/** An option of serving, in the form that `parseArgs` takes, with the words of the help. */
+export interface ServeOption {
+  readonly type: 'string' | 'boolean';
+  readonly multiple?: boolean;
+  readonly value?: string;
+  readonly about: string;
+}
+
+const HTTP_OPTIONS = {
+  http: { type: 'string', value: '[HOST:]PORT', about: 'serve HTTP; without HOST on both loopback addresses' },
+  stdio: { type: 'boolean', about: 'with --http: also serve stdin and stdout' },
+  'no-auth': { type: 'boolean', about: 'require no token; only on loopback addresses' },
+  'allowed-host': {
+    ...{ type: 'string', multiple: true, value: 'HOST' },
+    about:
+      'accept this Host header too, with its port; repeatable. Required for addresses that other machines can reach',
+  },
+  'allowed-origin': {
+    ...{ type: 'string', multiple: true, value: 'URL' },
+    about: 'accept this Origin header too; repeatable',
+  },
+  'tls-cert': { type: 'string', value: 'FILE', about: 'serve HTTPS with this certificate (PEM); needs --tls-key' },
+  'tls-key': { type: 'string', value: 'FILE', about: 'the private key (PEM) of the certificate' },
+} as const satisfies Record<string, ServeOption>;
+
+/** The options of `serve` besides those of all commands. */
+export const SERVE_OPTIONS = {
+  view: { type: 'string', value: 'NAME', about: 'show the client this view of the configuration' },
+  'no-hub': { type: 'boolean', about: 'start servers of its own for this client' },
+  record: { type: 'string', value: 'FILE', about: 'record all messages to this file; implies --no-hub' },
+  max: { type: 'string', value: 'SIZE', about: 'with --record: keep the newest messages, SIZE in all (100MiB)' },
+  ...HTTP_OPTIONS,
+} as const satisfies Record<string, ServeOption>;
 
 /** The parsed HTTP options. */
 export interface HttpValues {
