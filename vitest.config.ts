@@ -44,7 +44,6 @@ export default defineConfig({
         test: {
           name: 'unit',
           include: ['test/**/*.test.ts'],
-          setupFiles: ['test/support/load-packages.ts'],
           isolate: false,
           exclude: ['test/downstream/http/**', 'test/process/**', 'test/e2e/**', 'test/faults/**'],
           // Property tests need this on a busy machine.
@@ -55,7 +54,6 @@ export default defineConfig({
         test: {
           name: 'http',
           include: ['test/downstream/http/**/*.test.ts'],
-          setupFiles: ['test/support/load-packages.ts'],
           testTimeout: 30_000,
         },
       },

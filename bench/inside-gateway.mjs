@@ -4,14 +4,12 @@ import { createEraChooser } from '../src/app/choose-era.js';
 import { createPlatform } from '../src/app/platform.js';
 import { openStdioTransport } from '../src/downstream/stdio/stdio-transport.js';
 import { createToolPolicy } from '../src/gateway/catalog/tool-policy.js';
-import { loadQueue } from '../src/gateway/dispatch/concurrency-limit.js';
 import { Gateway } from '../src/gateway/gateway.js';
 import { Backend } from '../src/gateway/registry/backend.js';
 import { SharedLimit } from '../src/io/shared-limit.js';
 import { LineWriter } from '../src/io/streams/line-writer.js';
 import { readInto } from '../src/io/streams/read-into.js';
 import { createSeal } from '../src/state/seal.js';
-import { loadBreaker } from '../src/upstream/health/circuit-breaker.js';
 import { legacyDialect } from '../src/upstream/legacy/legacy-dialect.js';
 import { StdioBridge } from '../src/upstream/stdio/stdio-bridge.js';
 import { InsideClient, InsideServer } from './inside-ends.mjs';
@@ -34,7 +32,6 @@ const LIMITS = {
  * be given so many calls at once. Only the pipes and the supervision of a process are left out.
  */
 export async function openInside(concurrency) {
-  await Promise.all([loadBreaker(), loadQueue()]);
   const platform = createPlatform();
   const { clock, workTime, scan, backpressure, unfinishedLines, bufferPool, internalErrors } = platform;
   platform.events.subscribe('internal.error', ({ error }) => console.error(error));

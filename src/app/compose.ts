@@ -259,7 +259,6 @@ export function compose(options: ComposeOptions): Composition {
       approvals.follow();
       processes.sweep();
     },
-    prepare: () => instances.prepare(),
     stop: async (ladder) => {
       isStopped = true;
       gateway.close();

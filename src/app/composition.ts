@@ -23,8 +23,6 @@ export interface Composition {
   cachedListsShown(): Promise<void>;
   /** Loads the code that starts processes, and starts every server. */
   start(): Promise<void>;
-  /** Loads the rest of the code, which serving calls may need. Call it after `start`. */
-  prepare(): Promise<void>;
   status(): StatusFacts;
   /** Reads what all processes use now, for the status that is asked for next. */
   readUsage(): Promise<void>;

@@ -122,7 +122,7 @@ export async function serveClients(settings: GlobalOptions, clientSide: ClientSi
       await composition.start();
       if (started !== undefined && local !== undefined) await firstAnswers(clientSide.platform, local, ending);
       // The servers boot meanwhile. Later the machine may be out of file descriptors, and loading could fail.
-      await Promise.all([logger.prepare(), composition.prepare()]);
+      await logger.prepare();
       const file = config.file === '' ? undefined : config.file;
       const { checkedFiles } = caches;
       const { origin } = local ?? {};

@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Config, Origin, ServerConfig } from '../config/resolve/config.js';
 import { withErrorBoundary } from '../errors/internal-error.js';
-import { loadQueue } from '../gateway/dispatch/concurrency-limit.js';
 import { Backend, type ListenerFor } from '../gateway/registry/backend.js';
 import type { RunningBackend } from '../gateway/registry/instances.js';
 import type { ServerFacts } from '../gateway/status/status-facts.js';
@@ -16,7 +15,6 @@ import type { CatalogueCache, CatalogueCacheEntry } from '../state/catalogue-cac
 import type { ChildSpec } from '../supervision/child-spec.js';
 import type { StopLadder } from '../supervision/launcher.js';
 import { Supervisor } from '../supervision/supervisor.js';
-import { loadBreaker } from '../upstream/health/circuit-breaker.js';
 import { ServerEra } from '../upstream/server-era.js';
 import type { LaunchTarget } from './backend-launcher.js';
 import { type ConfiguredServers, type ServerChanged, secretsOf } from './configured-servers.js';
@@ -148,11 +146,6 @@ export class SupervisedBackends {
   async load(processes: ProcessServices): Promise<void> {
     this.#orphanGuard = processes.orphanGuard;
     await this.#launcher.load(processes);
-  }
-
-  /** Loads what calls need that wait or fail. */
-  async prepare(): Promise<void> {
-    await Promise.all([loadBreaker(), loadQueue()]);
   }
 
   create(

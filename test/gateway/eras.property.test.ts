@@ -1,6 +1,5 @@
 import fc from 'fast-check';
-import { beforeAll, describe, expect, it } from 'vitest';
-import { loadBreaker } from '../../src/upstream/health/circuit-breaker.js';
+import { describe, expect, it } from 'vitest';
 import { repetitions } from '../support/repetitions.js';
 import { EVENT, SETTING } from './eras/events.js';
 import { expectPromises } from './eras/promises.js';
@@ -14,10 +13,6 @@ const TIMEOUT_MS = 600_000;
  * means is in `eras/promises.ts`, and where the order of messages counts, in `eras/person.ts` and `eras/server-process.ts`.
  */
 describe('clients and servers of both eras', () => {
-  beforeAll(async () => {
-    await loadBreaker();
-  });
-
   it(
     'invariants 1-12, 14-25, 30 and 31: hold, whatever happens between a request and its answer',
     async () => {

@@ -190,16 +190,17 @@ export class Admission {
   }
 
   #queue(call: Call): void {
-    const slot = this.#limit.wait(() => {
-      this.#endWait(call);
+    const slot = this.#limit.enter((granted) => {
+      if (call.stage === 'slot') this.#endWait(call);
+      call.slot = granted;
       this.#slotGranted(call);
     });
     if (typeof slot === 'string') {
       this.#options.fail(call.exchange, slot, false);
-      return;
+    } else if (slot.isWaiting) {
+      call.slot = slot;
+      this.#wait(call, 'slot', this.#limits.maxWaitMs);
     }
-    call.slot = slot;
-    this.#wait(call, 'slot', this.#limits.maxWaitMs);
   }
 
   #slotGranted(call: Call): void {

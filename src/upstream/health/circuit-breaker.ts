@@ -1,4 +1,4 @@
-import type Opossum from 'opossum';
+import Opossum from 'opossum';
 import type { Clock } from '../../timing/clock.js';
 
 export interface BreakerPolicy {
@@ -30,179 +30,102 @@ interface CircuitBreakerOptions {
   readonly trial: () => Promise<boolean>;
 }
 
-let opossum: Promise<typeof Opossum> | undefined;
-
-/** Loads opossum. Call this early: a host that runs out of file descriptors later could not load it anymore. */
-export function loadBreaker(): Promise<typeof Opossum> {
-  opossum ??= import('opossum').then((loaded) => loaded.default);
-  return opossum;
-}
-
 /**
  * Stops calls to a server whose process runs but does not serve: timeouts, broken frames.
  *
- * While the breaker is closed, it only counts outcomes: a call waits for nothing, and no timer runs. When too many calls
- * fail, an opossum breaker takes over. It keeps the time, and runs the one trial that decides whether the breaker closes.
- * The trial is a request of the gateway's own, never a client's tool call.
+ * opossum counts the outcomes of the window, opens when too many of them are failures, and half-opens after the open
+ * time. A call is fired when it ends: opossum counts a call when it is fired, and a call that times out began before the
+ * window. The half-open breaker fires one trial, a request of the gateway's own and never a client's tool call.
  */
 export class CircuitBreaker {
   readonly #clock: Clock;
   readonly #policy: BreakerPolicy;
-  readonly #trial: () => Promise<boolean>;
-  readonly #outcomes: OutcomeWindow;
-  /** Present unless the breaker is closed. */
-  #circuit: Opossum<[], void> | undefined;
+  readonly #trial: CircuitBreakerOptions['trial'];
+  #circuit: Circuit;
   #openUntil = 0;
-  /** Whether the decision to open is made, and opossum is being loaded. */
-  #isOpening = false;
-  #hasEnded = false;
 
   constructor({ clock, policy = DEFAULT_BREAKER_POLICY, trial }: CircuitBreakerOptions) {
     this.#clock = clock;
     this.#policy = policy;
     this.#trial = trial;
-    this.#outcomes = new OutcomeWindow(policy.windowMs);
+    this.#circuit = this.#newCircuit(policy.openMs);
   }
 
   get state(): BreakerState {
-    if (this.#isOpening) return 'open';
-    if (this.#circuit === undefined) return 'closed';
-    return this.#circuit.opened ? 'open' : 'half-open';
+    if (this.#circuit.opened) return 'open';
+    return this.#circuit.halfOpen ? 'half-open' : 'closed';
   }
 
   /** Milliseconds until the next trial. 0 while a trial runs, and while the breaker is closed. */
   get retryAfterMs(): number {
-    return this.state === 'open' ? Math.max(0, this.#openUntil - this.#clock.now()) : 0;
+    return this.#circuit.opened ? Math.max(0, this.#openUntil - this.#clock.now()) : 0;
   }
 
-  /**
-   * A call was answered; `now` is the time on the clock. Once the breaker has opened, the answers to earlier calls say
-   * nothing about the server anymore.
-   */
-  succeeded(now: number): void {
-    if (this.state === 'closed') this.#outcomes.addSuccess(now);
+  /** A call was answered. Once the breaker has opened, answers to earlier calls say nothing about the server anymore. */
+  succeeded(): void {
+    if (this.#circuit.closed) void this.#circuit.fire(succeed);
   }
 
-  /** A call failed in a way that speaks against the server. */
+  /** A call failed in a way that speaks against the server. The breaker may open before this method returns. */
   failed(): void {
-    if (this.state !== 'closed' || this.#hasEnded) return;
-    const { minSamples, failurePercentage, openMs } = this.#policy;
-    const { total, failures } = this.#outcomes.addFailure(this.#clock.now());
-    if (total < minSamples || failures * 100 < total * failurePercentage) return;
-    this.#isOpening = true;
-    this.#openUntil = this.#clock.now() + openMs;
-    void loadBreaker().then((Breaker) => {
-      this.#isOpening = false;
-      if (!this.#hasEnded) this.#open(Breaker, openMs);
-    });
+    if (this.#circuit.closed) this.#circuit.fire(fail).catch(() => {});
   }
 
   /** Cancels the timers. The breaker ignores everything from now on. */
   close(): void {
-    this.#hasEnded = true;
-    this.#discardCircuit();
+    this.#circuit.shutdown();
   }
 
-  #open(Breaker: typeof Opossum, openMs: number): void {
-    const circuit: Opossum<[], void> = new Breaker(
-      async () => {
-        if (!(await this.#trial())) throw new Error('the trial failed');
-      },
-      {
-        resetTimeout: openMs,
-        // The bridge has deadlines of its own; opossum's would not stop the request.
-        timeout: false,
-        // Outcomes are counted above. One bucket for all of the open time keeps opossum's own counting quiet.
-        rollingCountTimeout: openMs,
-        rollingCountBuckets: 1,
-        rollingPercentilesEnabled: false,
-        enableSnapshots: false,
-      },
-    );
+  /** opossum has one open time. After a trial, another circuit takes over: open for longer, or closed and empty. */
+  #newCircuit(openMs: number): Circuit {
+    const { minSamples, failurePercentage, windowMs, maxOpenMs } = this.#policy;
+    const circuit: Circuit = new Opossum((action) => action(), {
+      resetTimeout: openMs,
+      volumeThreshold: minSamples,
+      // opossum opens above its threshold, and the policy at its own.
+      errorThresholdPercentage: failurePercentage - 0.01,
+      rollingCountTimeout: windowMs,
+      rollingPercentilesEnabled: false,
+      enableSnapshots: false,
+      // The bridge has deadlines of its own; opossum's would not stop the request.
+      timeout: false,
+    });
+    circuit.on('open', () => {
+      this.#openUntil = this.#clock.now() + openMs;
+    });
     circuit.once('halfOpen', () => {
-      circuit.fire().then(
-        () => this.#trialEnded(() => this.#outcomes.clear()),
-        () => this.#trialEnded(() => this.#open(Breaker, Math.min(openMs * 2, this.#policy.maxOpenMs))),
+      void circuit.fire(this.#trialOrFail).then(
+        () => this.#replace(circuit, this.#policy.openMs),
+        () => this.#replace(circuit, Math.min(openMs * 2, maxOpenMs))?.open(),
       );
     });
-    circuit.open();
-    this.#circuit = circuit;
-    this.#openUntil = this.#clock.now() + openMs;
+    return circuit;
   }
 
-  #trialEnded(proceed: () => void): void {
-    if (this.#hasEnded) return;
-    this.#discardCircuit();
-    proceed();
+  /** Returns `undefined` if the breaker was closed down meanwhile. */
+  #replace(circuit: Circuit, openMs: number): Circuit | undefined {
+    if (circuit.isShutdown) return undefined;
+    circuit.shutdown();
+    this.#circuit = this.#newCircuit(openMs);
+    return this.#circuit;
   }
 
-  #discardCircuit(): void {
-    this.#circuit?.shutdown();
-    this.#circuit = undefined;
-  }
+  readonly #trialOrFail = async (): Promise<void> => {
+    if (!(await this.#trial())) throw FAILED;
+  };
 }
 
-/** The window consists of this many buckets, and the oldest bucket leaves it at once. */
-const BUCKETS = 10;
-/**
- * Successes that count in one bucket. Without a bound, a server that answered a million calls and then hangs would need
- * a million failures to open its breaker.
- */
-const MAX_BUCKET_SUCCESSES = 1000;
+/** Its action is the outcome of a call, or the trial. */
+type Circuit = Opossum<[() => Promise<void>], void>;
 
-interface Bucket {
-  /** Counts up with the time. */
-  readonly index: number;
-  successes: number;
-  failures: number;
+const SUCCEEDED = Promise.resolve();
+const FAILED = new Error('the call failed');
+
+function succeed(): Promise<void> {
+  return SUCCEEDED;
 }
 
-/**
- * Counts the successes and failures of the last `windowMs` milliseconds. Old buckets leave when an outcome comes, so the
- * window needs no timer. Times are milliseconds on the clock.
- */
-export class OutcomeWindow {
-  readonly #bucketMs: number;
-  #current: Bucket = emptyBucket(Number.NEGATIVE_INFINITY);
-  /** All buckets of the window, the newest last. */
-  #buckets: Bucket[] = [this.#current];
-
-  constructor(windowMs: number) {
-    this.#bucketMs = windowMs / BUCKETS;
-  }
-
-  addSuccess(now: number): void {
-    const bucket = this.#bucketAt(now);
-    if (bucket.successes < MAX_BUCKET_SUCCESSES) bucket.successes += 1;
-  }
-
-  /** Returns how many outcomes the window holds now, and how many of them are failures. */
-  addFailure(now: number): { readonly total: number; readonly failures: number } {
-    this.#bucketAt(now).failures += 1;
-    let total = 0;
-    let failures = 0;
-    for (const bucket of this.#buckets) {
-      total += bucket.successes + bucket.failures;
-      failures += bucket.failures;
-    }
-    return { total, failures };
-  }
-
-  clear(): void {
-    this.#current = emptyBucket(Number.NEGATIVE_INFINITY);
-    this.#buckets = [this.#current];
-  }
-
-  #bucketAt(now: number): Bucket {
-    const index = Math.floor(now / this.#bucketMs);
-    if (index !== this.#current.index) {
-      this.#current = emptyBucket(index);
-      this.#buckets = [...this.#buckets.filter((bucket) => index - bucket.index < BUCKETS), this.#current];
-    }
-    return this.#current;
-  }
-}
-
-function emptyBucket(index: number): Bucket {
-  return { index, successes: 0, failures: 0 };
+/** Throws at once, because opossum then decides before the call that failed releases its slot. */
+function fail(): never {
+  throw FAILED;
 }

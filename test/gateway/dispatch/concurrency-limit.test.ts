@@ -1,25 +1,29 @@
 import fc from 'fast-check';
-import { describe, expect, it, vi } from 'vitest';
-import { ConcurrencyLimit, type Slot } from '../../../src/gateway/dispatch/concurrency-limit.js';
+import { describe, expect, it } from 'vitest';
+import { ConcurrencyLimit } from '../../../src/gateway/dispatch/concurrency-limit.js';
 import { SharedLimit } from '../../../src/io/shared-limit.js';
 import { flush } from '../../support/wire.js';
 
+interface Releasable {
+  release(): void;
+}
+
 /** Takes a slot or queues for one, as admission does. Returns `undefined` when the queue is full. */
-function enterInto(queue: ConcurrencyLimit, onSlot: (slot: Slot) => void): Slot | undefined {
+function enterInto(queue: ConcurrencyLimit, onSlot: (slot: Releasable) => void): Releasable | undefined {
   if (queue.takeDirect()) {
     const direct = { release: () => queue.releaseDirect() };
     onSlot(direct);
     return direct;
   }
-  const slot = queue.wait(() => typeof slot !== 'string' && onSlot(slot));
+  const slot = queue.enter(onSlot);
   return typeof slot === 'string' ? undefined : slot;
 }
 
-function queueing(concurrency: number, maxQueued: number, Made = ConcurrencyLimit) {
-  const queue = new Made({ concurrency, maxQueued });
+function queueing(concurrency: number, maxQueued: number) {
+  const queue = new ConcurrencyLimit({ concurrency, maxQueued });
   const started: string[] = [];
   const leaves = new Map<string, () => void>();
-  const enter = (name: string): Slot | undefined =>
+  const enter = (name: string): Releasable | undefined =>
     enterInto(queue, (slot) => {
       started.push(name);
       leaves.set(name, () => slot.release());
@@ -52,21 +56,6 @@ describe('ConcurrencyLimit', () => {
     expect(started).toEqual(['a', 'b', 'c']);
     await leave('c');
     expect([queue.running, queue.queued]).toEqual([0, 0]);
-  });
-
-  it('keeps the order of calls that wait before what orders them is loaded', async () => {
-    vi.resetModules();
-    const { ConcurrencyLimit: Made, loadQueue } = await import('../../../src/gateway/dispatch/concurrency-limit.js');
-    const { queue, started, enter, leave } = queueing(1, 10, Made);
-    for (const name of ['a', 'b', 'c']) enter(name);
-    const left = leave('a');
-    expect(queue.queued).toBe(2);
-    await loadQueue();
-    await left;
-    await flush();
-    expect(started).toEqual(['a', 'b']);
-    await leave('b');
-    expect(started).toEqual(['a', 'b', 'c']);
   });
 
   it('takes no call that would wait behind too many others', async () => {
@@ -145,17 +134,52 @@ describe('ConcurrencyLimit', () => {
     expect(started).toEqual(['a', 'b', 'c', 'd']);
   });
 
-  it('gives no slot to a call before it is queued, even if one is free', async () => {
+  it('gives freed slots to a waiting call and to one that comes at that moment, in this order', async () => {
     const { queue, started, enter, leave } = queueing(2, 5);
     for (const name of ['a', 'b', 'c']) enter(name);
     void leave('a');
     void leave('b');
-    const slot = enter('d');
+    expect(enter('d')).toBeDefined();
     expect(started).toEqual(['a', 'b']);
-    expect(slot).toBeDefined();
     await flush();
     expect(started).toEqual(['a', 'b', 'c', 'd']);
     expect([queue.running, queue.queued]).toEqual([2, 0]);
+  });
+
+  it('gives a call a free slot at once, even if others had to wait before', async () => {
+    const { queue, started, enter, leave } = queueing(2, 1);
+    for (const name of ['a', 'b', 'c']) enter(name);
+    await leave('a');
+    await leave('b');
+    enter('d');
+    expect(started).toEqual(['a', 'b', 'c', 'd']);
+    expect([queue.running, queue.queued]).toEqual([2, 0]);
+  });
+
+  it('keeps calls in flight beyond a limit that became smaller, and starts no other before', async () => {
+    const { queue, started, enter, leave } = queueing(3, 5);
+    for (const name of ['a', 'b', 'c']) enter(name);
+    queue.configure({ concurrency: 1, maxQueued: 5 });
+    enter('d');
+    await leave('a');
+    await leave('b');
+    expect(started).toEqual(['a', 'b', 'c']);
+    await leave('c');
+    expect(started).toEqual(['a', 'b', 'c', 'd']);
+    queue.configure({ concurrency: 2, maxQueued: 5 });
+    enter('e');
+    expect(started).toEqual(['a', 'b', 'c', 'd', 'e']);
+  });
+
+  it('keeps the order and the count while a client withdraws calls to a server that hangs', async () => {
+    const { queue, started, enter, leave } = queueing(1, 2);
+    for (const name of ['a', 'b']) enter(name);
+    for (let count = 0; count < 1_000; count += 1) enter(`withdrawn ${count}`)?.release();
+    enter('c');
+    expect(queue.queued).toBe(2);
+    await leave('a');
+    await leave('b');
+    expect(started).toEqual(['a', 'b', 'c']);
   });
 
   it('frees one slot for a call that releases its slot twice', async () => {
@@ -174,7 +198,7 @@ describe('ConcurrencyLimit', () => {
   it('frees the slot of a call that releases it as soon as it has it', async () => {
     const { queue, enter, leave } = queueing(1, 5);
     enter('a');
-    const slot = queue.wait(() => typeof slot !== 'string' && slot.release());
+    queue.enter((slot) => slot.release());
     await leave('a');
     await flush();
     expect([queue.running, queue.queued]).toEqual([0, 0]);
@@ -188,7 +212,7 @@ describe('ConcurrencyLimit', () => {
     await fc.assert(
       fc.asyncProperty(fc.array(action, { maxLength: 60 }), async (actions) => {
         const { queue, started, enter, leave } = queueing(2, 3);
-        const places: (Slot | undefined)[] = [];
+        const places: (Releasable | undefined)[] = [];
         const withdrawn = new Set<string>();
         for (const { do: what, which } of actions) {
           if (what === 'enter') places.push(enter(String(places.length)));
@@ -222,7 +246,7 @@ describe('several queues that share a bound', () => {
     enter(one);
     enter(two);
     const places = [enter(one), enter(one)];
-    expect([one.wait(() => {}), two.wait(() => {})]).toEqual(['queue_full', 'all_queues_full']);
+    expect([one.enter(() => {}), two.enter(() => {})]).toEqual(['queue_full', 'all_queues_full']);
     expect(waiting).toMatchObject({ used: 2, refusals: 1 });
 
     places[0]?.release();
