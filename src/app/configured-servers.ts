@@ -3,7 +3,7 @@ import type { Config, Origin, ServerConfig } from '../config/resolve/config.js';
 import { variantOf } from '../config/resolve/resolve-config.js';
 import { createToolPolicy } from '../gateway/catalog/tool-policy.js';
 import { ToolShaping } from '../gateway/catalog/tool-shaping.js';
-import type { BackendRules } from '../gateway/registry/backend-options.js';
+import type { BackendRules } from '../gateway/registry/backend.js';
 import type { Logger } from '../observe/logger.js';
 import type { SecretSource } from '../observe/secret-values.js';
 import type { Approvals } from '../state/approvals.js';

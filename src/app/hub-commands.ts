@@ -1,6 +1,5 @@
-import { listProcesses } from '../gateway/status/process-list.js';
-import { reportStatus } from '../gateway/status/status.js';
-import { overviewOf } from '../gateway/status/status-overview.js';
+import { listProcesses, reportStatus } from '../gateway/status/status.js';
+import { overviewOf } from '../gateway/status/status-report.js';
 import { renderStatus } from '../gateway/status/status-text.js';
 import type { ClientDescription, HubDescription, StatusAnswer } from '../hub/hub-answers.js';
 import type { HubLife } from '../hub/hub-life.js';

@@ -3,7 +3,7 @@ import { checksumOf, stateOf } from '../config/file/stamp.js';
 import { withoutRelayed } from '../downstream/declared-capabilities.js';
 import type { ClientFacts, GatewayDescription } from '../downstream/port.js';
 import { privateFile, readRegularFileSync } from '../files/regular-file.js';
-import { ABOUT } from '../gateway/about.js';
+import { ABOUT } from '../gateway/instructions.js';
 import type { PendingGateway } from '../gateway/pending-gateway.js';
 import type { CacheFolder } from '../state/cache-folder.js';
 import { type CachedInstructions, readInstructions, writeInstructions } from '../state/instructions-cache.js';

@@ -1,4 +1,4 @@
-import { RefusedNames } from '../gateway/status/refused-names.js';
+import { RefusedNames } from '../gateway/status/status-facts.js';
 import type { EventSource } from '../observe/events/event-bus.js';
 import type { Logger } from '../observe/logger.js';
 import { FrontFile, removeEndedFronts } from '../state/http-gateway-file.js';

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { Config, Origin, ServerConfig } from '../config/resolve/config.js';
 import { withErrorBoundary } from '../errors/internal-error.js';
 import { Backend, type ListenerFor } from '../gateway/registry/backend.js';
-import type { RunningBackend } from '../gateway/registry/instances.js';
+import type { RunningBackend } from '../gateway/registry/backend-pool.js';
 import type { ServerFacts } from '../gateway/status/status-facts.js';
 import type { SharedLimit } from '../io/shared-limit.js';
 import type { ClientProfile } from '../mcp/client-profile.js';

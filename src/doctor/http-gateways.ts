@@ -1,4 +1,4 @@
-import { CODE_OF } from '../gateway/status/refused-names.js';
+import { CODE_OF } from '../gateway/status/status-facts.js';
 import type { FoundFront } from '../state/http-gateway-file.js';
 import { type Finding, finding } from './finding.js';
 

@@ -1,6 +1,6 @@
 import type { Code } from '../errors/codes.js';
-import { describeEra } from '../gateway/status/server-text.js';
 import type { ListReport, ServerReport } from '../gateway/status/status-report.js';
+import { describeEra } from '../gateway/status/status-text.js';
 import { counted, type Finding, finding, someOf } from './finding.js';
 import { causeIn } from './server-causes.js';
 

@@ -8,26 +8,20 @@ import { METHODS, TASK_METHODS } from '../mcp/methods.js';
 import { SKILL_METHODS } from '../mcp/skills.js';
 import type { Hmac } from '../mcp/task-id.js';
 import type { EventSink } from '../observe/events/event-bus.js';
-import type { Clock } from '../timing/clock.js';
+import type { Cancel, Clock } from '../timing/clock.js';
 import type { WorkTime } from '../timing/work-time.js';
 import type { Shadowed } from './catalog/catalog.js';
-import type { Catalogs } from './catalog/catalogs.js';
-import { MergedLists } from './catalog/merged-lists.js';
+import { type Catalogs, changedLists, MergedLists } from './catalog/merged-lists.js';
+import type { NamedView } from './catalog/named-views.js';
+import type { ListNaming } from './catalog/offered-lists.js';
 import { answerList } from './catalog/paged-list.js';
-import type { ListNaming } from './catalog/server-lists.js';
-import { relayPing } from './dispatch/relayed-ping.js';
-import { ListAnnouncements } from './list-announcements.js';
-import type { NamedView } from './named-views.js';
 import type { Backend } from './registry/backend.js';
 import type { LogLevelRouter } from './reverse/log-level-router.js';
 import type { Subscriptions } from './reverse/subscriptions.js';
-import { completesNothing, NO_COMPLETIONS } from './routing/completions.js';
-import { Router } from './routing/router.js';
+import { completesNothing, mayChange, NO_COMPLETIONS, Router, type Target } from './routing/router.js';
 import { SkillLists } from './routing/skill-lists.js';
-import { mayChange, type Target } from './routing/target.js';
 import { type Candidates, tryInOrder } from './routing/try-in-order.js';
-import { sendToServer } from './send-to-server.js';
-import { StartupQueue } from './startup-queue.js';
+import { relayPing, sendToServer } from './send-to-server.js';
 import { calledTool, callOwnTool, type OwnTool } from './status/own-tool.js';
 import type { Tasks } from './tasks/tasks.js';
 
@@ -297,3 +291,136 @@ export class ClientView {
 }
 
 const KNOWN_METHODS: ReadonlySet<string> = new Set(Object.values(METHODS));
+
+interface ListAnnouncementsOptions {
+  readonly clock: Clock;
+  readonly lists: MergedLists;
+  /** The clients of the view. */
+  readonly clients: Iterable<DownstreamClient>;
+  /** After a change of the configuration: what the clients know from the previous view. */
+  readonly before: ListAnnouncements | undefined;
+}
+
+/** After a change of the configuration, how long announcements wait for servers that are starting, at most. */
+const QUIET_MS = 2_000;
+
+/** Announces to the clients of a view which merged lists have changed. */
+class ListAnnouncements {
+  readonly #lists: MergedLists;
+  readonly #clients: Iterable<DownstreamClient>;
+  #announced: Catalogs;
+  #isQuiet: boolean;
+  readonly #cancelQuiet: Cancel;
+
+  constructor({ clock, lists, clients, before }: ListAnnouncementsOptions) {
+    this.#lists = lists;
+    this.#clients = clients;
+    this.#announced = before === undefined ? lists.catalogs : before.#announced;
+    this.#isQuiet = before !== undefined;
+    this.#cancelQuiet = before === undefined ? () => {} : clock.schedule(QUIET_MS, () => this.endQuiet());
+  }
+
+  /** Announces at once what has changed since the configuration changed. */
+  endQuiet(): void {
+    this.#cancelQuiet();
+    this.#isQuiet = false;
+    this.announce();
+  }
+
+  /** Announces every list that differs from what was announced last. */
+  announce(): void {
+    if (this.#isQuiet) return;
+    // Reading the catalogs may merge stale lists, which calls `announce` again; so this comes first.
+    const { catalogs } = this.#lists;
+    const announced = this.#announced;
+    this.#announced = catalogs;
+    for (const kind of changedLists(announced, catalogs)) {
+      for (const client of this.#clients) client.listChanged(kind);
+    }
+  }
+
+  /** Takes the present lists as known to the clients. */
+  accept(): void {
+    this.#announced = this.#lists.catalogs;
+  }
+
+  /** Announces to a client from another view what differs from the announcements there. */
+  announceTo(client: DownstreamClient, from: ListAnnouncements): void {
+    for (const kind of changedLists(from.#announced, this.#lists.catalogs)) client.listChanged(kind);
+  }
+
+  close(): void {
+    this.#cancelQuiet();
+  }
+}
+
+interface StartupQueueOptions {
+  readonly clock: Clock;
+  /** How long the first queued request waits, in milliseconds. */
+  readonly waitMs: number;
+  /** Whether the first start of every server has ended, successfully or not. */
+  readonly isReady: () => boolean;
+  /** Whether no request is queued at all. */
+  readonly isOver?: boolean;
+  /** Serves a queued request. */
+  readonly serve: (exchange: Exchange) => void;
+  /** Called when the wait was too long for a server. */
+  readonly onTimeout?: () => void;
+}
+
+/**
+ * Queues requests while servers start for the first time and may change the answers. The wait begins with the first
+ * queued request. When it is over, no request is ever queued again.
+ */
+class StartupQueue {
+  readonly #options: StartupQueueOptions;
+  #queued: Exchange[] = [];
+  #wait: 'not-begun' | 'running' | 'over' = 'not-begun';
+  #cancel: Cancel = () => {};
+
+  constructor(options: StartupQueueOptions) {
+    this.#options = options;
+    if (options.isOver === true) this.#wait = 'over';
+  }
+
+  /** Queues the request if a server is still starting. Returns whether it was queued. */
+  add(exchange: Exchange): boolean {
+    if (this.#isOver) return false;
+    this.#queued.push(exchange);
+    if (this.#wait === 'running') return true;
+    this.#wait = 'running';
+    this.#cancel = this.#options.clock.schedule(this.#options.waitMs, () => {
+      this.#options.onTimeout?.();
+      this.end();
+    });
+    return true;
+  }
+
+  /** A start has ended. Every queued request is served again, and may be queued again. */
+  startSettled(): void {
+    if (this.#isOver) this.#cancel();
+    this.#serveAll();
+  }
+
+  /** Ends the wait and serves every queued request. */
+  end(): void {
+    this.#wait = 'over';
+    this.#cancel();
+    this.#serveAll();
+  }
+
+  /** Ends the wait and returns the queued requests. */
+  drain(): Exchange[] {
+    this.#wait = 'over';
+    this.#cancel();
+    return this.#queued.splice(0);
+  }
+
+  get #isOver(): boolean {
+    return this.#wait === 'over' || this.#options.isReady();
+  }
+
+  #serveAll(): void {
+    for (const exchange of this.#queued.splice(0)) if (!exchange.isSettled) this.#options.serve(exchange);
+  }
+}

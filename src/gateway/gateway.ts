@@ -1,5 +1,6 @@
 import type {
   ClientFacts,
+  ClientOrigin,
   DownstreamClient,
   Exchange,
   GatewayDescription,
@@ -7,29 +8,66 @@ import type {
   GatewaySeals,
   GatewaySession,
 } from '../downstream/port.js';
+import type { OnInternalError } from '../errors/internal-error.js';
+import type { ClientProfile } from '../mcp/client-profile.js';
 import type { NotificationEnvelope } from '../mcp/envelope.js';
 import { METHODS } from '../mcp/methods.js';
+import type { Hmac } from '../mcp/task-id.js';
 import { type EventSink, NO_EVENTS } from '../observe/events/event-bus.js';
+import type { Clock } from '../timing/clock.js';
+import type { WorkTime } from '../timing/work-time.js';
 import type { ServerRequest } from '../upstream/port.js';
-import { NO_CALLS, namesOf } from './call-feed.js';
-import { type Catalogs, mergeCatalogs } from './catalog/catalogs.js';
-import { ClientBackends } from './client-backends.js';
+import { type CallFeed, NO_CALLS, namesOf } from './call-feed.js';
+import { type Catalogs, mergeCatalogs } from './catalog/merged-lists.js';
+import { type NamedView, NamedViews } from './catalog/named-views.js';
 import type { ClientView } from './client-view.js';
-import { ClientViews } from './client-views.js';
-import { describeServers } from './describe-servers.js';
-import type { GatewayOptions, GatewaySettings } from './gateway-options.js';
-import { type NamedView, NamedViews } from './named-views.js';
-import type { Backend } from './registry/backend.js';
-import type { BackendListener } from './registry/backend-listener.js';
-import { BackendPool, type PoolChange } from './registry/backend-pool.js';
+import { ClientBackends, ClientViews } from './client-views.js';
+import { describeServers, handshakeOf, onlyHandshake } from './instructions.js';
+import type { Backend, BackendListener, ListenerFor } from './registry/backend.js';
+import { BackendPool, type BackendPoolOptions, type PoolChange, type RunningBackend } from './registry/backend-pool.js';
 import { Draining } from './registry/draining.js';
-import type { RunningBackend } from './registry/instances.js';
 import { LogLevelRouter } from './reverse/log-level-router.js';
 import { NotificationRouter } from './reverse/notification-router.js';
 import { ServerRequests } from './reverse/server-requests.js';
 import { Subscriptions } from './reverse/subscriptions.js';
-import { handshakeOf, onlyHandshake } from './server-handshake.js';
+import type { OwnTool } from './status/own-tool.js';
 import { Tasks } from './tasks/tasks.js';
+
+export interface GatewayOptions extends Omit<BackendPoolOptions, 'create'>, GatewaySettings {
+  /** Creates a backend with an id of its own. Its server learns of the client once `profile` resolves. */
+  readonly create: (
+    server: string,
+    id: string,
+    profile: Promise<ClientProfile>,
+    listenerFor: ListenerFor,
+    origin: ClientOrigin | undefined,
+  ) => RunningBackend;
+  readonly clock: Clock;
+  readonly workTime?: WorkTime | undefined;
+  /** Seals cursors, each with a hash of its list. Gateways with the same key take each other's cursors. */
+  readonly hmac: Hmac;
+  /** Seals what ends with this process: the ids of clients' tasks. */
+  readonly runSeal: Hmac;
+  /** Seals the ids of servers' tasks. Its key outlives this process, because clients may keep the ids. */
+  readonly seal: Hmac;
+  /** Reports internal errors, each of which fails one request. */
+  readonly onInternalError?: OnInternalError;
+  readonly events?: EventSink;
+  readonly calls?: CallFeed;
+}
+
+/** Settings that a new configuration may change. */
+export interface GatewaySettings {
+  readonly ownTools: readonly OwnTool[];
+  /** How long the first requests wait for servers that are still starting, in milliseconds. */
+  readonly startupWaitMs: number;
+  /** Added to the instructions for every client, such as that the configuration cannot be used. */
+  readonly notice?: string | undefined;
+  /** The views of the configuration. The same object as long as they are the same. */
+  readonly views?: NamedViews | undefined;
+  /** Size limit of the instructions for a client that sees all servers; 0 leaves out what servers say. */
+  readonly maxInstructionsBytes: number;
+}
 
 /** A connected client. */
 interface Connected {

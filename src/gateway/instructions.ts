@@ -1,7 +1,38 @@
+import type { GatewayDescription, ServerHandshake } from '../downstream/port.js';
 import { clipText, utf8Length } from '../json/clip-text.js';
 import { withoutHiddenCharacters } from '../mcp/hidden-text.js';
 import type { ServerDescription } from '../mcp/initialize-result.js';
-import { ABOUT } from './about.js';
+import { type NamedView, toolsInView, type ViewFilter } from './catalog/named-views.js';
+import type { ServerLists } from './catalog/offered-lists.js';
+import type { Backend } from './registry/backend.js';
+
+/** What Trunkline says about itself to a model. All other instructions come from servers. */
+export const ABOUT =
+  'Trunkline shows the tools of several MCP servers as one set; a tool name begins with the key of its server and "__". If a tool is missing or fails, call trunkline__status: it tells how each server is and what to do.';
+
+/** Describes servers to a client that has not used them yet, in the servers' own words. `saidBy` returns the handshake. */
+export function describeServers(
+  backends: readonly Backend[],
+  saidBy: (backend: Backend) => Backend['handshake'],
+  named: NamedView | undefined,
+  { notice, maxInstructionsBytes: maxBytes }: { readonly notice?: string | undefined; maxInstructionsBytes: number },
+): GatewayDescription {
+  return {
+    offered: backends.map((backend) => saidBy(backend)?.capabilities ?? {}),
+    get instructions() {
+      const servers = backends.flatMap((backend) => instructingServer(backend, saidBy(backend), named));
+      return composeInstructions({ notice: notice ?? named?.fault, servers, maxBytes });
+    },
+  };
+}
+
+interface InstructionsOptions {
+  readonly notice: string | undefined;
+  /** In the order of the configuration. Servers that have not started yet are left out. */
+  readonly servers: readonly InstructingServer[];
+  /** Size of the result in UTF-8. With 0, nothing of the servers is in it. */
+  readonly maxBytes: number;
+}
 
 /** What the instructions need to know of a server. All texts are as the server wrote them. */
 export interface InstructingServer extends ServerDescription {
@@ -14,21 +45,16 @@ export interface InstructingServer extends ServerDescription {
   readonly instructions: string | undefined;
 }
 
-export interface InstructionsOptions {
-  readonly notice: string | undefined;
-  /** In the order of the configuration. Servers that have not started yet are left out. */
-  readonly servers: readonly InstructingServer[];
-  /** Size of the result in UTF-8. With 0, nothing of the servers is in it. */
-  readonly maxBytes: number;
-}
-
 /** Some clients show the model only the first 2 KB. */
 const FIRST_READ_BYTES = 2_000;
+
 const MAX_PURPOSE_BYTES = 200;
+
 /** Less than this of a longer text is not worth its place. */
 const MIN_TEXT_BYTES = 60;
 
 const SERVERS = 'The servers, each with its own description or its tools:';
+
 const TEXTS =
   'Each text below is from one server, and is about the use of its own tools. It comes neither from Trunkline nor from the user.';
 
@@ -127,4 +153,66 @@ function fairLimit(sizes: readonly number[], room: number): number {
     count -= 1;
   }
   return Number.POSITIVE_INFINITY;
+}
+
+/** A client of one server alone waits at least this long for its start, as a client that starts the server itself does. */
+const START_WAIT_MS = 30_000;
+
+interface ViewingClient {
+  /** Another one after a change of the configuration. */
+  readonly view: { readonly backends: ReadonlyMap<unknown, Backend> };
+}
+
+/**
+ * The initialize result of the process of the only backend that a client sees, as soon as the process has sent it; or why
+ * there is none within `waitMs` milliseconds, but at least 30 s. If a change of the configuration replaces the backend
+ * meanwhile, that of the next one. `undefined` if the client sees none.
+ */
+export function onlyHandshake(client: ViewingClient, waitMs: number): Promise<ServerHandshake> | undefined {
+  const [only] = client.view.backends.values();
+  return only && serverHandshake(only, client, waitMs);
+}
+
+async function serverHandshake(backend: Backend, client: ViewingClient, waitMs: number): Promise<ServerHandshake> {
+  const reason = await backend.untilOpen(Math.max(waitMs, START_WAIT_MS));
+  const { openConnection: connection } = backend;
+  if (connection !== undefined) {
+    const { initializeResult: result, revision, requestedRevision } = connection;
+    return { kind: 'initialized', result, revision, requestedRevision };
+  }
+  const [now] = client.view.backends.values();
+  if (now !== undefined && now !== backend) return serverHandshake(now, client, waitMs);
+  const failure = backend.dispatcher.failureOf(reason ?? 'restarting', false);
+  return { kind: 'failed', failure };
+}
+
+/** The handshake of the first of these backends that has a process, or what the first one knows from the cache. */
+export function handshakeOf([own, ...others]: readonly [Backend, ...Backend[]]): Backend['handshake'] {
+  return ([own, ...others].find(({ dispatcher }) => dispatcher.connection !== undefined) ?? own).handshake;
+}
+
+/** What the instructions need of a backend and of a handshake of its server; nothing without a handshake. */
+function instructingServer(
+  backend: Backend,
+  handshake: Backend['handshake'],
+  view: ViewFilter | undefined,
+): InstructingServer[] {
+  if (handshake === undefined) return [];
+  const { key, prefix } = backend;
+  const { instructions, serverInfo } = handshake;
+  const lists = backend.listsAs('exposed');
+  const listed = ({ entries }: ServerLists['tools']) => entries.filter(({ entry }) => entry !== undefined);
+  return [
+    {
+      ...serverInfo,
+      key,
+      prefix,
+      tools: listed(toolsInView(key, lists.tools, view)).map(
+        ({ original }) => lists.tools.renamed?.get(original) ?? original,
+      ),
+      prompts: listed(lists.prompts).length,
+      resources: listed(lists.resources).length,
+      instructions,
+    },
+  ];
 }

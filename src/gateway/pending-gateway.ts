@@ -8,7 +8,7 @@ import type {
   ListCaching,
 } from '../downstream/port.js';
 import { RPC_CODES, RpcError } from '../jsonrpc/rpc-error.js';
-import { ABOUT } from './about.js';
+import { ABOUT } from './instructions.js';
 
 /** Limit of queued requests of one client. More than a client sends while the configuration is read. */
 const MAX_QUEUED = 1_024;

@@ -1,12 +1,15 @@
 import type { Exchange } from '../downstream/port.js';
+import { toBytes } from '../json/json-text.js';
 import { asLegacyResult } from '../mcp/legacy-output.js';
 import { isRepeatable, METHODS, TASK_METHODS } from '../mcp/methods.js';
 import { asOlderContent, knowsOldContentOnly } from '../mcp/older-content.js';
 import { hasHandshake } from '../mcp/revisions.js';
-import type { EditAnswer, Handling } from './dispatch/handling.js';
-import type { Target } from './routing/target.js';
-import { askedTask, updated } from './tasks/asked-task.js';
-import { calledTask } from './tasks/called-task.js';
+import type { UpstreamConnection } from '../upstream/port.js';
+import { FAILURE_REASONS } from './dispatch/attempt.js';
+import type { EditAnswer, Handling } from './dispatch/call.js';
+import type { Dispatcher } from './dispatch/dispatcher.js';
+import type { Target } from './routing/router.js';
+import { askedTask, calledTask, updated } from './tasks/called-task.js';
 import type { Tasks } from './tasks/tasks.js';
 
 /** Sends a request to its server: with what the tool needs, and translated where it concerns a task. */
@@ -50,4 +53,37 @@ function forClient({ client, request }: Exchange, { backend, tool, editAnswer }:
     const content = isOld ? asOlderContent(response, kind, revision) : [];
     return [...(own ?? []), ...output, ...content];
   };
+}
+
+/** The server that a `ping` is for. */
+interface PingedServer {
+  readonly dispatcher: Dispatcher;
+  /** The connection, also before its lists are read. */
+  readonly openConnection: UpstreamConnection | undefined;
+}
+
+const EMPTY_RESULT = toBytes('{}');
+
+/**
+ * Relays the `ping` of a client that sees one server unchanged. The server gets it at once, whatever calls wait: it takes
+ * no slot and does not count as use of the server or for its circuit breaker.
+ *
+ * A client pings its session, which outlives processes. So the gateway answers while no process can, or if the process
+ * ends before it answers.
+ */
+export function relayPing(exchange: Exchange, server: PingedServer | undefined): void {
+  const { openConnection: connection, dispatcher } = server ?? {};
+  if (connection === undefined || dispatcher === undefined) {
+    exchange.succeed(EMPTY_RESULT);
+    return;
+  }
+  const sent = connection.send(exchange.request, [], dispatcher.listTimeouts, {
+    settle: (outcome) => {
+      if (outcome.kind === 'answered') exchange.answer(outcome.response);
+      else if (outcome.reason === 'exited' || outcome.reason === 'stopped') exchange.succeed(EMPTY_RESULT);
+      else if (outcome.reason !== 'cancelled')
+        exchange.fail(dispatcher.failureOf(FAILURE_REASONS[outcome.reason], outcome.sent, outcome));
+    },
+  });
+  if (sent !== undefined) exchange.onCancel((notification) => sent.cancel(notification));
 }

@@ -1,4 +1,4 @@
-import type { ProcessReport } from '../gateway/status/process-list.js';
+import type { ProcessReport } from '../gateway/status/status.js';
 
 /*
  * What a hub answers to the commands of a person. Versions may differ at the two ends, so members are added and never

@@ -1,7 +1,7 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import { UsageError } from '../errors/usage-error.js';
 import { privateFile, readRegularFile } from '../files/regular-file.js';
-import type { GatewayOptions } from '../gateway/gateway-options.js';
+import type { GatewayOptions } from '../gateway/gateway.js';
 import type { Hmac } from '../mcp/task-id.js';
 import type { Logger } from '../observe/logger.js';
 import { newToken, readToken, storeToken } from './token-file.js';

@@ -24,7 +24,7 @@ const INITIALIZE = [
   ...['src/app/create-buffer-pool.ts', 'src/observe/system-clock.ts', 'src/observe/events/event-bus.ts'],
   ...['src/errors/', 'src/timing/', 'src/json/', 'src/jsonrpc/', 'src/io/', 'src/mcp/'],
   ...['src/downstream/legacy/', 'src/downstream/stdio/', 'src/downstream/failure.ts', 'src/app/choose-era.ts'],
-  ...['src/downstream/era-sessions.ts', 'src/gateway/pending-gateway.ts', 'src/gateway/about.ts'],
+  ...['src/downstream/era-sessions.ts', 'src/gateway/pending-gateway.ts', 'src/gateway/instructions.ts'],
   // What both eras use: the first message tells which one the client speaks.
   ...['src/downstream/modern/', 'src/downstream/wire-exchange.ts'],
   ...[

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { CachedCatalogue, serializeCatalogue } from '../../src/gateway/catalog/cached-catalogue.js';
-import { createStatusTool } from '../../src/gateway/status/status-tool.js';
+import { createStatusTool } from '../../src/gateway/status/own-tool.js';
 import { FairMemory } from '../../src/io/fair-memory.js';
 import { SharedLimit } from '../../src/io/shared-limit.js';
 import { WorkMeter } from '../../src/timing/work-meter.js';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { ABOUT } from '../../src/gateway/about.js';
+import { ABOUT } from '../../src/gateway/instructions.js';
 import { createOwnTool, textResult } from '../../src/gateway/status/own-tool.js';
 import { InMemoryClient } from '../support/in-memory-client.js';
 import { scriptGateway } from '../support/scripted-gateway.js';

@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { ABOUT } from '../../src/gateway/about.js';
-import { composeInstructions, type InstructingServer } from '../../src/gateway/instructions.js';
+import { ABOUT, composeInstructions, type InstructingServer } from '../../src/gateway/instructions.js';
 
 const bytes = (text: string) => Buffer.byteLength(text);
 

@@ -1,4 +1,4 @@
-import type { Sharing } from '../../src/gateway/registry/instances.js';
+import type { Sharing } from '../../src/gateway/registry/backend-pool.js';
 import { offering, type ScriptedClient, type ServerScript, scriptGateway } from '../support/scripted-gateway.js';
 import type { ScriptedPeer } from '../support/scripted-peer.js';
 import { flush, type Message } from '../support/wire.js';

@@ -1,4 +1,4 @@
-import type { CallLimits } from '../../gateway/dispatch/call-limits.js';
+import type { CallLimits } from '../../gateway/dispatch/call.js';
 import type { ChildSpec, PackageRequest } from '../../supervision/child-spec.js';
 import type { ResourceLimits } from '../../supervision/resource-limits.js';
 import type { Stamp } from '../file/stamp.js';

@@ -1,11 +1,22 @@
-import { isString, readString, readText, type Span, toBytes, valuesAt, visitMembers } from '../../json/json-text.js';
-import { copySpliced, type SplicedMessage, splice, splicedLength } from '../../json/splice.js';
+import { isRecord } from '../../json/is-record.js';
+import {
+  isString,
+  readString,
+  readText,
+  type Span,
+  toBytes,
+  valuesAt,
+  visitElements,
+  visitMembers,
+} from '../../json/json-text.js';
+import { copySpliced, type Edit, type SplicedMessage, splice, splicedLength } from '../../json/splice.js';
 import { join } from '../../jsonrpc/message.js';
 import type { CachingHint } from '../../mcp/caching-hint.js';
 import { checkEntry, type EntryVerdict } from '../../mcp/entry-check.js';
+import type { ResponseEnvelope } from '../../mcp/envelope.js';
 import { exposedName, type Sha256 } from '../../mcp/exposed-name.js';
 import { hidesCharactersWithin } from '../../mcp/hidden-text.js';
-import { hasOtherOutput } from '../../mcp/legacy-output.js';
+import { asLegacyTool, hasOtherOutput } from '../../mcp/legacy-output.js';
 import { isNamed, type ListKind } from '../../mcp/lists.js';
 import { isOrdinary } from '../../mcp/ordinary-text.js';
 import { toolDefinition } from '../../mcp/tool-definition.js';
@@ -16,7 +27,7 @@ import type { ToolPolicy } from './tool-policy.js';
 import type { ListShaping, ToolShaping } from './tool-shaping.js';
 
 /** A `ui://` URI in an entry: the URI of a resource, or one that a tool refers to. */
-export interface UiReference {
+interface UiReference {
   readonly uri: string;
   /** What clients see instead if another server owns the URI. */
   readonly alias: string;
@@ -40,7 +51,7 @@ export interface ExposedEntry {
  * An entry that is not listed, and the reason. Clients can still use it by its exposed name, unless it lacks a name or
  * approval.
  */
-export interface WithheldEntry {
+interface WithheldEntry {
   readonly name: string;
   readonly reason: string;
 }
@@ -195,7 +206,7 @@ function toEntries(kind: ListKind, drafts: readonly Draft[], rules: ExposureRule
 }
 
 /** Returns the definitions of the allowed tools by name. If a name is listed twice, the first entry counts. */
-export function definitionsOf(entries: readonly RawEntry[], policy: ToolPolicy): ReadonlyMap<string, string> {
+function definitionsOf(entries: readonly RawEntry[], policy: ToolPolicy): ReadonlyMap<string, string> {
   const definitions = new Map<string, string>();
   for (const { bytes, span } of entries) {
     const { name } = JSON.parse(readText(bytes, span)) ?? {};
@@ -294,4 +305,50 @@ function rename(
 /** Whether the JSON string `token` has the value `text`. Then the server's own escapes stay as they are. */
 function readsAs(bytes: Uint8Array, token: Span, text: string): boolean {
   return isString(bytes, token) && readString(bytes, token) === text;
+}
+
+/**
+ * Edits one page of a server's tool list for a client that sees only this server: removes the tools that the
+ * configuration denies or a person has not approved, and shapes those that the configuration shapes. A page without such
+ * tools stays as it is, byte for byte. `known` is the list as far as it was read. `isTranslated`: the client has a handshake,
+ * and the server has none.
+ */
+export function editToolPage(
+  { bytes, tokens: { resultTools } }: ResponseEnvelope,
+  { policy, approvals, shaping }: Pick<ExposureRules, 'policy' | 'approvals' | 'shaping'>,
+  known: Pick<ExposedList, 'renamed'>,
+  isTranslated = false,
+): readonly Edit[] {
+  if (resultTools === undefined) return [];
+  const entries: Span[] = [];
+  visitElements(bytes, resultTools.start, Number.POSITIVE_INFINITY, (entry) => entries.push(entry));
+  const raw = entries.map((span) => ({ bytes, span }));
+  const verdicts = approvals?.judge(definitionsOf(raw, policy));
+  const shown = entries.filter((entry) => {
+    const name = nameOf(bytes, entry);
+    if (name === undefined) return approvals === undefined;
+    return policy(name) && (verdicts === undefined || verdicts.get(name) === 'approved');
+  });
+  const texts = shown.map((span) => {
+    const name = shaping === undefined ? undefined : nameOf(bytes, span);
+    const text = name === undefined ? undefined : shaping?.shapeWhole(name, { bytes, span }, known.renamed);
+    return isTranslated ? (translated(text ?? bytes.subarray(span.start, span.end)) ?? text) : text;
+  });
+  if (shown.length === entries.length && texts.every((text) => text === undefined)) return [];
+  const parts = shown.flatMap(({ start, end }, at) => [
+    toBytes(at === 0 ? '' : ','),
+    texts[at] ?? bytes.subarray(start, end),
+  ]);
+  return [{ span: resultTools, text: join([toBytes('['), ...parts, toBytes(']')]) }];
+}
+
+/** The entry for a client with a handshake; `undefined` if it stays as it is. */
+function translated(entry: Uint8Array): Uint8Array | undefined {
+  const span = { start: 0, end: entry.length };
+  return hasOtherOutput(JSON.parse(readText(entry, span))) ? asLegacyTool(entry, span) : undefined;
+}
+
+function nameOf(bytes: Uint8Array, entry: Span): string | undefined {
+  const value: unknown = JSON.parse(readText(bytes, entry));
+  return isRecord(value) && typeof value.name === 'string' ? value.name : undefined;
 }

@@ -1,20 +1,16 @@
 import type { FailureReason } from '../../downstream/failure.js';
-import type { Exchange } from '../../downstream/port.js';
+import type { DownstreamClient, Exchange } from '../../downstream/port.js';
 import type { SharedLimit } from '../../io/shared-limit.js';
 import type { Clock } from '../../timing/clock.js';
 import { Deadlines } from '../../timing/deadlines.js';
 import type { UpstreamConnection } from '../../upstream/port.js';
 import type { AttemptContext } from './attempt.js';
 import { type Availability, connectionOf, waitReason } from './availability.js';
-import type { Call, Stage } from './call.js';
-import type { CallLimits } from './call-limits.js';
+import type { Call, CallLimits, Stage } from './call.js';
 import { ConcurrencyLimit } from './concurrency-limit.js';
-import { ConnectionWaits } from './connection-waits.js';
-import { ExclusiveClient } from './exclusive-client.js';
-import { type HeldNotification, HeldNotifications } from './held-notifications.js';
 import { isInteractive, needsNoSlot } from './in-flight-calls.js';
 
-export interface AdmissionOptions {
+interface AdmissionOptions {
   readonly clock: Clock;
   readonly limits: CallLimits;
   /** Counts the waiting calls of all servers together. */
@@ -288,5 +284,154 @@ export class Admission {
     if (stage !== 'connection') fail(exchange, reason ?? 'queue_timeout', false);
     else if (earlier !== undefined) fail(exchange, 'child_exited', true, earlier);
     else fail(exchange, reason ?? waitReason(availability()), false);
+  }
+}
+
+/**
+ * Admits the calls of one client at a time, for a server that sends requests to its callers. With calls of two clients
+ * in flight, the gateway could not tell which client a server request is for.
+ *
+ * The admitted client keeps the server until its last call is done. While any call waits, new calls queue behind it.
+ */
+export class ExclusiveClient<WaitingCall extends ExclusiveCall> {
+  readonly #waiting = new Set<WaitingCall>();
+  readonly #onAdmitted: (call: WaitingCall) => void;
+  #client: DownstreamClient | undefined;
+  #calls = 0;
+
+  /** `onAdmitted` is called for a call that had to wait. */
+  constructor(onAdmitted: (call: WaitingCall) => void) {
+    this.#onAdmitted = onAdmitted;
+  }
+
+  /** Admits the call now if possible, and queues it otherwise. Returns whether it was admitted. */
+  enter(call: WaitingCall): boolean {
+    const isFree = this.#calls === 0 || (this.#client === call.client && this.#waiting.size === 0);
+    if (isFree) this.#admit(call);
+    else this.#waiting.add(call);
+    return isFree;
+  }
+
+  /** Removes a waiting call. This may admit the calls behind it, if they belong to the admitted client. */
+  withdraw(call: WaitingCall): void {
+    if (this.#waiting.delete(call)) this.#admitNext();
+  }
+
+  /** Ends an admitted call. */
+  leave(): void {
+    this.#calls -= 1;
+    this.#admitNext();
+  }
+
+  #admitNext(): void {
+    for (const call of this.#waiting) {
+      if (this.#calls > 0 && call.client !== this.#client) return;
+      this.#waiting.delete(call);
+      this.#admit(call);
+      this.#onAdmitted(call);
+    }
+  }
+
+  #admit({ client }: WaitingCall): void {
+    this.#client = client;
+    this.#calls += 1;
+  }
+}
+
+/** A client's notification that waits for a process. No process has seen it. */
+export interface HeldNotification {
+  readonly byteLength: number;
+  /** Sends the notification, if its client is still there. */
+  readonly send: (connection: UpstreamConnection) => void;
+}
+
+/** What waits for a connection to a server without having a call to send, such as a list that the gateway asks for. */
+class ConnectionWaits {
+  readonly #clock: Clock;
+  readonly #availability: () => Availability;
+  readonly #waits = new Set<() => void>();
+
+  constructor(clock: Clock, availability: () => Availability) {
+    this.#clock = clock;
+    this.#availability = availability;
+  }
+
+  get size(): number {
+    return this.#waits.size;
+  }
+
+  /**
+   * Resolves with `undefined` once there is a connection. Resolves with a reason if no connection will come, or if none
+   * came within `waitMs` milliseconds.
+   */
+  untilConnected(waitMs: number): Promise<FailureReason | undefined> {
+    return new Promise((resolve) => {
+      const settle = () => {
+        cancel();
+        this.#waits.delete(settle);
+        const now = this.#availability();
+        resolve(connectionOf(now) === undefined ? waitReason(now) : undefined);
+      };
+      const cancel = this.#clock.schedule(waitMs, settle);
+      this.#waits.add(settle);
+    });
+  }
+
+  /** Ends all waits. Call this when there is a connection, or when none will come. */
+  settle(): void {
+    for (const settle of this.#waits) settle();
+  }
+}
+
+/** A call that may wait until the calls of another client are done. */
+interface ExclusiveCall {
+  readonly client: DownstreamClient;
+}
+
+interface Queued extends HeldNotification {
+  readonly arrival: number;
+  readonly dueAt: number;
+}
+
+const MAX_NOTIFICATIONS = 256;
+
+const MAX_BYTES = 1024 * 1024;
+
+/** Notifications that came while no process ran, in their order. Beyond the limits, new ones are dropped. */
+class HeldNotifications {
+  #queued: Queued[] = [];
+  #bytes = 0;
+  #arrivals = 0;
+
+  get size(): number {
+    return this.#queued.length;
+  }
+
+  /** The place of what arrives now, among notifications and calls. */
+  nextArrival(): number {
+    this.#arrivals += 1;
+    return this.#arrivals;
+  }
+
+  /** Queues a notification. It is too old to be sent from `dueAt` on, in milliseconds on the clock. */
+  add(notification: HeldNotification, dueAt: number): void {
+    const bytes = this.#bytes + notification.byteLength;
+    if (this.#queued.length >= MAX_NOTIFICATIONS || bytes > MAX_BYTES) return;
+    this.#bytes = bytes;
+    this.#queued.push({ ...notification, dueAt, arrival: this.nextArrival() });
+  }
+
+  /** Sends those that arrived before `arrival`, except those that are too old. */
+  sendBefore(arrival: number, connection: UpstreamConnection, now: number): void {
+    const count = this.#queued.findIndex((each) => each.arrival >= arrival);
+    for (const { send, byteLength, dueAt } of this.#queued.splice(0, count < 0 ? this.#queued.length : count)) {
+      this.#bytes -= byteLength;
+      if (now < dueAt) send(connection);
+    }
+  }
+
+  clear(): void {
+    this.#queued = [];
+    this.#bytes = 0;
   }
 }

@@ -14,11 +14,8 @@ import type { GatewayEvent } from '../../observe/events/events.js';
 import type { Clock } from '../../timing/clock.js';
 import type { CircuitBreaker } from '../../upstream/health/circuit-breaker.js';
 import type { Outcome, RequestHandler, RequestTimeouts, SentRequest, UpstreamConnection } from '../../upstream/port.js';
-import type { Call } from './call.js';
-import { type CallLimits, callTimeouts, taskTimeouts } from './call-limits.js';
-import type { CallCounters, Latencies } from './call-metrics.js';
+import { type Call, type CallCounters, type CallLimits, callTimeouts, type Latencies, taskTimeouts } from './call.js';
 import { type InFlightCall, type InFlightCalls, isTaskResultWait } from './in-flight-calls.js';
-import { FAILURE_REASONS, isFailureOfServer } from './send-failures.js';
 
 /** What a failure says beyond its reason. */
 export type FailureWords = Pick<Failure, 'detail' | 'because'>;
@@ -302,3 +299,30 @@ function toResult(outcome: Outcome): AttemptEnded['outcome'] {
 type AttemptEnded = Extract<GatewayEvent, { readonly kind: 'attempt.ended' }>;
 
 const SETTLED = Promise.resolve();
+
+type SendFailure = Exclude<Extract<Outcome, { kind: 'failed' }>['reason'], 'cancelled'>;
+
+/**
+ * Whether the breaker counts the failure: those of a process that runs and does not answer. The end of a process is the
+ * supervisor's concern. A task that outlasts the wait for its result is no failure. Nor is a call that was refused because
+ * too much waits to be written: one client can cause that with large calls, and a process that reads nothing does not
+ * answer the calls before it either. Nor is a result of the wrong shape: the server answers, and its other tools may be fine.
+ */
+function isFailureOfServer(reason: SendFailure, exchange: Exchange): boolean {
+  if (HARMLESS.has(reason)) return false;
+  return reason !== 'timeout' || !isTaskResultWait(exchange);
+}
+
+const HARMLESS: ReadonlySet<SendFailure> = new Set(['exited', 'stopped', 'overloaded', 'result_malformed']);
+
+/** What a request that the server did not answer means for the client. */
+export const FAILURE_REASONS: Readonly<Record<SendFailure, FailureReason>> = {
+  timeout: 'timeout',
+  exited: 'child_exited',
+  stopped: 'stopped',
+  overloaded: 'overloaded',
+  response_too_large: 'response_too_large',
+  response_dropped: 'response_dropped',
+  response_malformed: 'response_malformed',
+  result_malformed: 'response_malformed',
+};

@@ -7,7 +7,7 @@ import type { Clock } from '../../timing/clock.js';
 import { type BreakerPolicy, CircuitBreaker } from '../../upstream/health/circuit-breaker.js';
 import { PROBES } from '../../upstream/health/liveness-probe.js';
 import type { RequestTimeouts, UpstreamConnection } from '../../upstream/port.js';
-import { Admission } from './admission.js';
+import { Admission, type HeldNotification } from './admission.js';
 import { type AttemptContext, type FailureWords, send } from './attempt.js';
 import {
   type Availability,
@@ -20,11 +20,7 @@ import {
   initialAvailability,
   type ServerState,
 } from './availability.js';
-import { Call } from './call.js';
-import { type CallLimits, taskTimeouts } from './call-limits.js';
-import { Latencies, newCallCounters } from './call-metrics.js';
-import type { Handling } from './handling.js';
-import type { HeldNotification } from './held-notifications.js';
+import { Call, type CallLimits, type Handling, Latencies, newCallCounters, taskTimeouts } from './call.js';
 import { InFlightCalls } from './in-flight-calls.js';
 
 export interface DispatcherOptions {

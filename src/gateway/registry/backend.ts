@@ -2,20 +2,24 @@ import type { FailureReason } from '../../downstream/failure.js';
 import type { DownstreamClient, Exchange } from '../../downstream/port.js';
 import type { NotificationEnvelope } from '../../mcp/envelope.js';
 import { LIST_KINDS, type ListKind, listsChangedBy } from '../../mcp/lists.js';
+import type { Cancel, Clock } from '../../timing/clock.js';
 import type { ServerRequest, UpstreamConnection } from '../../upstream/port.js';
-import type { CachedCatalogue } from '../catalog/cached-catalogue.js';
+import type { CachedCatalogue, CatalogueContent } from '../catalog/cached-catalogue.js';
+import type { ExposureRules } from '../catalog/exposed-list.js';
 import { ListReader } from '../catalog/list-reader.js';
-import { type ListFailure, OfferedLists } from '../catalog/offered-lists.js';
-import { type ListNaming, NO_LISTS, type ServerLists } from '../catalog/server-lists.js';
+import {
+  type ListFailure,
+  type ListNaming,
+  NO_LISTS,
+  OfferedLists,
+  type OfferedListsOptions,
+  type ServerLists,
+} from '../catalog/offered-lists.js';
 import type { ApprovalFacts } from '../catalog/tool-approval.js';
 import { type ServerState, startsOnDemand, unavailableBecause } from '../dispatch/availability.js';
-import { Dispatcher } from '../dispatch/dispatcher.js';
-import type { Handling } from '../dispatch/handling.js';
-import type { BackendListener } from './backend-listener.js';
-import { type BackendOptions, type BackendRules, needsLists } from './backend-options.js';
-import { FirstStart } from './first-start.js';
-import { IdleTimer } from './idle-timer.js';
-import { OpenConnection } from './open-connection.js';
+import type { Handling } from '../dispatch/call.js';
+import { Dispatcher, type DispatcherOptions } from '../dispatch/dispatcher.js';
+import { FirstStart, type FirstStartOptions } from './first-start.js';
 
 /** Makes the listener that a new backend reports to. */
 export type ListenerFor = (backend: Backend) => BackendListener;
@@ -295,5 +299,169 @@ export class Backend {
     const lists = connection && this.#lists.rawFrom(connection);
     if (connection !== undefined && lists !== undefined)
       this.#options.onListsRead?.({ initializeResult: connection.initializeResult, lists });
+  }
+}
+
+/** What a backend reports to the gateway that it belongs to. */
+export interface BackendListener {
+  /**
+   * The entries that this backend contributes to the merged lists may have changed. `announced` are the lists whose
+   * changes the server announced itself.
+   */
+  listsChanged(announced?: readonly ListKind[]): void;
+  /** The server announced that these lists changed. Their entries are not read yet. */
+  listsAnnounced(kinds: readonly ListKind[], notification: NotificationEnvelope): void;
+  /** The lists may have changed, and nobody knows how: only clients that read them from the server use this backend. */
+  unreadListsChanged(): void;
+  /** The first start succeeded or failed, or the cached catalogue of an earlier run was loaded. */
+  startSettled(): void;
+  /** A new process is connected. It knows neither the subscriptions nor the log level of the process before it. */
+  attached(): void;
+  /** The process is gone, and its open requests and tasks with it. */
+  detached(): void;
+  /** The server sent a request that only a client can answer. */
+  serverRequest(request: ServerRequest): void;
+  /** The server sent a notification other than a list change. */
+  notification(notification: NotificationEnvelope): void;
+  /** Whether a stop of the process would lose state, such as subscriptions and tasks, although no call is in flight. */
+  wouldLoseState(): boolean;
+}
+
+interface BackendOptions
+  extends ExposureRules,
+    DispatcherOptions,
+    BackendRules,
+    Pick<OfferedListsOptions, 'workTime'>,
+    Pick<FirstStartOptions, 'onStartMissed'> {
+  /** Unique among the instances of all servers. The first instance of a server has the server's key. */
+  readonly id: string;
+  readonly prefix: string;
+  /** Whether the configuration of this server is wrong, so that it can never run. */
+  readonly isMisconfigured: boolean;
+  /** Requests a start of the process, ahead of starts that no call waits for. */
+  readonly demandStart: () => void;
+  /** Requests a stop of the idle process. The next call requests a start again. */
+  readonly idleStop?: () => void;
+  /** Called with the server's lists each time they were read from the process. */
+  readonly onListsRead?: (content: CatalogueContent) => void;
+}
+
+/** Rules of the configuration for one server. They may change while its process runs. */
+export interface BackendRules
+  extends Pick<ExposureRules, 'policy' | 'approvals' | 'shaping'>,
+    Pick<DispatcherOptions, 'limits'> {
+  readonly prefix: string;
+  /** Whether the configuration says that this server answers a method which MCP does not define. */
+  readonly answers?: (method: string) => boolean;
+  /** Whether the configuration trusts the annotations of this server's tools (`readOnlyHint`, `idempotentHint`). */
+  readonly isTrusted?: boolean;
+  /** Milliseconds without a call after which the process is stopped. 0 means never. */
+  readonly idleStopMs?: number;
+}
+
+/** Whether something depends on what the tool list of the server says. */
+function needsLists({ approvals, isTrusted, shaping }: BackendRules): boolean {
+  return approvals !== undefined || isTrusted === true || shaping !== undefined;
+}
+
+interface IdleTimerOptions {
+  readonly clock: Clock;
+  /** Milliseconds without use after which `onIdle` is called. 0 means never. */
+  readonly idleMs: number;
+  /** Whether the process has work in progress or state that must not be lost. */
+  readonly isBusy: () => boolean;
+  /** Called once per start; the timer is stopped then. */
+  readonly onIdle: () => void;
+}
+
+/** Detects that a process was unused for some time. A call only stores a time stamp and sets no timer. */
+export class IdleTimer {
+  readonly #options: IdleTimerOptions;
+  #idleMs: number;
+  #isRunning = false;
+  #usedAt = 0;
+  #cancel: Cancel | undefined;
+
+  constructor(options: IdleTimerOptions) {
+    this.#options = options;
+    this.#idleMs = options.idleMs;
+  }
+
+  /** Starts the timer, or starts it again from zero. */
+  start(): void {
+    this.stop();
+    this.#usedAt = this.#options.clock.now();
+    this.#isRunning = true;
+    if (this.#idleMs > 0) this.#schedule(this.#idleMs);
+  }
+
+  /** Sets another `idleMs`. If it differs and the timer runs, the time starts from zero. */
+  configure(idleMs: number): void {
+    const isChanged = idleMs !== this.#idleMs;
+    this.#idleMs = idleMs;
+    if (this.#isRunning && isChanged) this.start();
+  }
+
+  /** Records a use. Without a pending timer this does not read the clock. */
+  used(): void {
+    if (this.#cancel !== undefined) this.#usedAt = this.#options.clock.now();
+  }
+
+  stop(): void {
+    this.#isRunning = false;
+    this.#cancel?.();
+    this.#cancel = undefined;
+  }
+
+  #schedule(delayMs: number): void {
+    this.#cancel = this.#options.clock.schedule(delayMs, () => this.#check());
+  }
+
+  #check(): void {
+    const { clock, isBusy, onIdle } = this.#options;
+    // Work in progress counts as use until it is done.
+    if (isBusy()) this.used();
+    const restMs = this.#usedAt + this.#idleMs - clock.now();
+    if (restMs > 0) {
+      this.#schedule(restMs);
+      return;
+    }
+    this.stop();
+    onIdle();
+  }
+}
+
+/**
+ * The connection of the present process from its handshake on. Requests use a connection only when its lists are read;
+ * the server's initialize result and notifications of clients need not wait for that.
+ */
+class OpenConnection {
+  #connection: UpstreamConnection | undefined;
+  readonly #waits = new Set<() => void>();
+
+  /** `undefined` if there is none, or if it is closed. */
+  get current(): UpstreamConnection | undefined {
+    return this.#connection?.isClosed === false ? this.#connection : undefined;
+  }
+
+  /** The handshake with a process has ended. */
+  set(connection: UpstreamConnection): void {
+    this.#connection = connection;
+    for (const settle of this.#waits) settle();
+    this.#waits.clear();
+  }
+
+  /** Resolves at the next handshake, or like `other` if that is sooner. */
+  async untilNext<T>(other: Promise<T>): Promise<T | undefined> {
+    let settle = () => {};
+    const next = new Promise<undefined>((resolve) => {
+      settle = () => resolve(undefined);
+    });
+    this.#waits.add(settle);
+    try {
+      return await Promise.race([other, next]);
+    } finally {
+      this.#waits.delete(settle);
+    }
   }
 }

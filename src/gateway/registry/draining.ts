@@ -1,7 +1,7 @@
 import type { Exchange } from '../../downstream/port.js';
 import type { Cancel, Clock } from '../../timing/clock.js';
 import type { Backend } from './backend.js';
-import type { RunningBackend } from './instances.js';
+import type { RunningBackend } from './backend-pool.js';
 
 /** Time that the calls in flight on a retired process have to finish. Then the process is stopped. */
 const DRAIN_MS = 5_000;

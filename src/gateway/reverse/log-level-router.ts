@@ -5,7 +5,7 @@ import type { NotificationEnvelope } from '../../mcp/envelope.js';
 import { isAtLeast, isLogLevel, type LogLevel, MOST_VERBOSE, mostTalkative } from '../../mcp/log-levels.js';
 import { METHODS } from '../../mcp/methods.js';
 import type { RelayedRequest } from '../../mcp/relayed-request.js';
-import type { Handling } from '../dispatch/handling.js';
+import type { Handling } from '../dispatch/call.js';
 import type { Backend } from '../registry/backend.js';
 
 const EMPTY_RESULT = toBytes('{}');

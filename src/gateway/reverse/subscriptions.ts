@@ -8,7 +8,7 @@ import type { NotificationEnvelope, ResponseEnvelope } from '../../mcp/envelope.
 import { METHODS } from '../../mcp/methods.js';
 import { isUiUri } from '../../mcp/ui-uri.js';
 import type { Backend } from '../registry/backend.js';
-import type { Target } from '../routing/target.js';
+import type { Target } from '../routing/router.js';
 
 /** The URIs under which a client sees a server's resources, by their original URIs. */
 type AliasesOf = (client: DownstreamClient) => ReadonlyMap<string, string> | undefined;

@@ -2,7 +2,7 @@ import { isString, readString, type Span, valuesAt, visitElements } from '../../
 import type { ResponseEnvelope } from '../../mcp/envelope.js';
 import { skillRoot } from '../../mcp/skills.js';
 import { isUiUri } from '../../mcp/ui-uri.js';
-import type { Catalogs } from '../catalog/catalogs.js';
+import type { Catalogs } from '../catalog/merged-lists.js';
 import type { UriOwner } from '../catalog/ui-aliases.js';
 import type { Backend } from '../registry/backend.js';
 

@@ -1,31 +1,45 @@
 import { isString, readString, readText, type Span, toBytes, valuesAt, visitElements } from '../../json/json-text.js';
 import type { Edit } from '../../json/splice.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
+import type { ResponseEnvelope } from '../../mcp/envelope.js';
 import { isShortened } from '../../mcp/exposed-name.js';
+import { requestedList } from '../../mcp/lists.js';
 import { METHODS } from '../../mcp/methods.js';
 import type { RelayedRequest } from '../../mcp/relayed-request.js';
-import { resourceNotFoundCode } from '../../mcp/revisions.js';
+import { hasHandshake, type LegacyRevision, MODERN_CODES, resourceNotFoundCode } from '../../mcp/revisions.js';
 import { declaredSkills, SKILL_METHODS } from '../../mcp/skills.js';
 import { isUiUri, uiPointers } from '../../mcp/ui-uri.js';
 import { Route } from '../catalog/catalog.js';
-import type { Catalogs } from '../catalog/catalogs.js';
-import type { ListNaming } from '../catalog/server-lists.js';
-import { mayCall, type ViewFilter } from '../catalog/view-filter.js';
-import type { EditAnswer, Handling } from '../dispatch/handling.js';
+import { editToolPage } from '../catalog/exposed-list.js';
+import type { Catalogs } from '../catalog/merged-lists.js';
+import { mayCall, type ViewFilter } from '../catalog/named-views.js';
+import type { ListNaming } from '../catalog/offered-lists.js';
+import type { EditAnswer, Handling } from '../dispatch/call.js';
 import type { Backend } from '../registry/backend.js';
-import { lacksResource } from './lacks-resource.js';
 import { KnownUris, ownerOfUri } from './resource-owner.js';
-import { NotListed, shaped, type Target } from './target.js';
 import type { Candidates } from './try-in-order.js';
-import { unchanged } from './unchanged.js';
 import { describeUnknownName, plainUnknownName } from './unknown-name.js';
 
-export interface RouterOptions {
+interface RouterOptions {
   readonly backends: ReadonlyMap<string, Backend>;
   readonly naming: ListNaming;
   /** The view of the configuration that the clients have. Absent if they see everything. */
   readonly named?: ViewFilter | undefined;
 }
+
+/** The server that a request is for, and what to replace in the request and its response. */
+export interface Target extends Handling {
+  readonly backend: Backend;
+  /** The original name or URI, if the request names one. */
+  readonly original?: string;
+  /** The original name of the tool, if the request calls one. */
+  readonly tool?: string;
+  /** No server lists what was requested; this one is the most likely. */
+  readonly isGuess?: boolean;
+}
+
+/** No server lists the name or URI. A server that is still starting may have it. */
+class NotListed extends RpcError {}
 
 /** Finds the server that a request is for by its name or URI; an error if there is none. */
 export class Router {
@@ -241,13 +255,57 @@ export class Router {
   }
 }
 
+/**
+ * The target of a request of a client that sees this server unchanged: the server gets every request as it is, listed or
+ * not, and answers itself what is wrong with it. Only tools that the configuration denies do not exist.
+ */
+export function unchanged(request: RelayedRequest, backend: Backend, revision: string | undefined): Target | RpcError {
+  const { method, bytes, tokens } = request;
+  if (requestedList(method) === 'tools') {
+    const editAnswer: EditAnswer = (page, connection) => {
+      const isTranslated = hasHandshake(revision) && !hasHandshake(connection.revision);
+      return editToolPage(page, backend.rules, toolsOf(backend), isTranslated);
+    };
+    return { backend, edits: [], editAnswer };
+  }
+  const { name } = tokens;
+  if (method !== METHODS.callTool || name === undefined || !isString(bytes, name)) return { backend, edits: [] };
+  const shown = readString(bytes, name);
+  const { shaping, policy } = backend.rules;
+  const tool = shaping === undefined ? shown : shaping.originalOf(shown, toolsOf(backend).renamed);
+  if (!policy(tool)) return new NotListed(RPC_CODES.invalidParams, plainUnknownName('tool', shown));
+  const edits = tool === shown ? [] : [{ span: name, text: toBytes(JSON.stringify(tool)) }];
+  return shaped({ backend, edits, tool }, request);
+}
+
+/** The tools of a server as far as they were read, under original names. */
+function toolsOf(backend: Backend) {
+  return backend.knownListsAs('original').tools;
+}
+
+/** The call of a tool with the values that the configuration gives to its parameters. */
+function shaped(target: Target & { readonly tool: string }, request: RelayedRequest): Target | RpcError {
+  const { shaping } = target.backend.rules;
+  if (shaping === undefined) return target;
+  const values = shaping.editsOf(target.tool, request);
+  return values instanceof RpcError ? values : { ...target, edits: [...target.edits, ...values] };
+}
+
+/** Whether a server that is still starting may turn out to be the right one. */
+export function mayChange(target: Target | Candidates | RpcError): boolean {
+  if (target instanceof RpcError) return target instanceof NotListed;
+  return 'candidates' in target || target.isGuess === true;
+}
+
 type NamedKind = 'tools' | 'prompts';
+
 type NamedTarget = Required<Pick<Target, 'original' | 'isGuess'>> & Target & Pick<Route, 'isListed'> & { name: string };
 
 const NOUNS = { tools: 'tool', prompts: 'prompt' } as const satisfies Record<NamedKind, string>;
 
 /** Limits of learned methods, since a client could send any number of them. More than any extension has. */
 const MAX_METHODS = 256;
+
 const MAX_METHOD_LENGTH = 256;
 
 function codeOf(bytes: Uint8Array, code: Span | undefined): number | undefined {
@@ -283,4 +341,36 @@ function editToolResult(aliases: ReadonlyMap<string, string>): EditAnswer {
 
 function replace(span: Span, uri: string): Edit {
   return { span, text: toBytes(JSON.stringify(uri)) };
+}
+
+/** The oldest revision has completions, but no capability for them. */
+export function completesNothing({ dispatcher: { connection } }: Backend): boolean {
+  return connection !== undefined && connection.revision !== OLDEST && !connection.offers('completions');
+}
+
+const OLDEST: LegacyRevision = '2024-11-05';
+
+/** The result for a server without completions. */
+export const NO_COMPLETIONS = toBytes('{"completion":{"values":[],"total":0,"hasMore":false}}');
+
+/** A URL has to be visited before, and what the client does not declare: only a server that has the resource says so. */
+const CODES_OF_OWNERS: ReadonlySet<string> = new Set(['-32042', String(MODERN_CODES.missingCapability)]);
+
+/**
+ * Whether the response to `resources/read` is an error or has no contents. Servers report an unknown resource with many
+ * codes, and some with an empty result; reading has no effects, so the next server may be asked in any case. A server that
+ * needs something of the client first has the resource.
+ */
+function lacksResource({ bytes, result, tokens: { resultType, errorCode } }: ResponseEnvelope): boolean {
+  if (result === undefined) return errorCode === undefined || !CODES_OF_OWNERS.has(readText(bytes, errorCode));
+  if (resultType !== undefined && isString(bytes, resultType) && readString(bytes, resultType) === 'input_required') {
+    return false;
+  }
+  let count = 0;
+  for (const list of valuesAt(bytes, result, ['contents'])) {
+    visitElements(bytes, list.start, Number.POSITIVE_INFINITY, () => {
+      count += 1;
+    });
+  }
+  return count === 0;
 }

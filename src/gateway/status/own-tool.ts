@@ -3,8 +3,21 @@ import { isString, readString, readText, toBytes } from '../../json/json-text.js
 import { METHODS } from '../../mcp/methods.js';
 import type { RelayedRequest } from '../../mcp/relayed-request.js';
 import type { Shadowed } from '../catalog/catalog.js';
-import type { Catalogs } from '../catalog/catalogs.js';
+import type { Catalogs } from '../catalog/merged-lists.js';
 import type { Backend } from '../registry/backend.js';
+import { reportStatus } from './status.js';
+import type { StatusFacts } from './status-facts.js';
+import { overviewOf } from './status-report.js';
+import { renderOneServer, renderStatus } from './status-text.js';
+
+/** A tool of the gateway itself. Its name starts with `trunkline__`, which no server may use. */
+export interface OwnTool {
+  readonly name: string;
+  /** The list entry as JSON. */
+  readonly entry: Uint8Array;
+  /** Calls the tool. Never throws or rejects: errors are results with `isError`. `args` is unchecked client input. */
+  call(args: unknown, visible: VisibleBackends): CallToolResult | Promise<CallToolResult>;
+}
 
 /** The backends and lists of the client that calls a tool of the gateway. */
 export interface VisibleBackends {
@@ -17,15 +30,6 @@ export interface VisibleBackends {
   readonly named?: { readonly name: string; readonly fault?: string | undefined } | undefined;
   /** The revision of MCP that the client speaks. */
   readonly revision?: string | undefined;
-}
-
-/** A tool of the gateway itself. Its name starts with `trunkline__`, which no server may use. */
-export interface OwnTool {
-  readonly name: string;
-  /** The list entry as JSON. */
-  readonly entry: Uint8Array;
-  /** Calls the tool. Never throws or rejects: errors are results with `isError`. `args` is unchecked client input. */
-  call(args: unknown, visible: VisibleBackends): CallToolResult | Promise<CallToolResult>;
 }
 
 export function createOwnTool(tool: Tool, call: OwnTool['call']): OwnTool {
@@ -56,28 +60,58 @@ function readArguments({ bytes, params }: RelayedRequest): unknown {
   return typeof value === 'object' && value !== null && 'arguments' in value ? value.arguments : undefined;
 }
 
-/** Reads the optional argument `server`. Returns a configured key, `undefined` if it is absent, or an error text. */
-export function readServerArgument(
-  args: unknown,
-  keys: readonly string[],
-): { readonly server: string | undefined; readonly fault?: undefined } | { readonly fault: string } {
-  const server = typeof args === 'object' && args !== null && 'server' in args ? args.server : undefined;
-  if (server === undefined || server === null) return { server: undefined };
-  if (typeof server === 'string' && keys.includes(server)) return { server };
-  const known = keys.length === 0 ? 'No server is configured.' : `Configured servers: ${keys.join(', ')}.`;
-  return { fault: `There is no server ${JSON.stringify(server)}. ${known}` };
+interface StatusToolOptions {
+  /** Comes before the description of the tool, because a model reads it there without a call. */
+  readonly notice?: string | undefined;
+  /** Reads what the process group with this pid uses now, for the facts that follow. */
+  readonly readUsage?: (pid: number) => Promise<void>;
 }
 
-export function textResult(text: string, isError = false): CallToolResult {
-  return { content: [{ type: 'text', text }], ...(isError ? { isError } : {}) };
+/**
+ * Makes `trunkline__status`, which shows what is wrong with the servers, the reason, and what to do; for one server it
+ * shows everything.
+ */
+export function createStatusTool(
+  facts: (visible: VisibleBackends) => StatusFacts,
+  { notice, readUsage }: StatusToolOptions = {},
+): OwnTool {
+  const description = notice === undefined ? STATUS_TOOL.description : `${notice}\n\n${STATUS_TOOL.description}`;
+  return createOwnTool({ ...STATUS_TOOL, description }, async (args, visible) => {
+    const now = facts(visible);
+    const keys = now.servers.map(({ backend }) => backend.key);
+    const chosen = readServerArgument(args, keys);
+    if (chosen.fault !== undefined) return textResult(chosen.fault, true);
+    if (chosen.server === undefined) {
+      const report = reportStatus(now);
+      return { ...textResult(renderStatus(report)), structuredContent: { ...overviewOf(report) } };
+    }
+    const pid = now.servers.find(({ backend }) => backend.key === chosen.server)?.lifecycle?.pid;
+    if (pid !== undefined) await readUsage?.(pid);
+    const report = reportStatus(facts(visible), chosen.server);
+    return { ...textResult(renderOneServer(report)), structuredContent: { ...report } };
+  });
 }
+
+/** A client sends this with each conversation, so it is short: no output schema, and no hint that has its default value. */
+const STATUS_TOOL = {
+  name: 'trunkline__status',
+  title: 'Status of all servers',
+  description:
+    'Shows which MCP servers behind Trunkline have a problem, why, which tools are missing, and what to do. Use it when a tool is missing or a call failed.',
+  inputSchema: {
+    type: 'object' as const,
+    properties: { server: { type: 'string', description: 'Key of one server: shows everything about it' } },
+    additionalProperties: false,
+  },
+  annotations: { readOnlyHint: true, openWorldHint: false },
+};
 
 /** Makes `trunkline__restart`, which restarts the calling client's process of a server. Offered only if configured. */
 export function createRestartTool(
   keysNow: (visible: VisibleBackends) => readonly string[],
   restart: (id: string) => void,
 ): OwnTool {
-  return createOwnTool(DEFINITION, (args, visible) => {
+  return createOwnTool(RESTART_TOOL, (args, visible) => {
     const keys = keysNow(visible);
     const chosen = readServerArgument(args, keys);
     if (chosen.fault !== undefined) return textResult(chosen.fault, true);
@@ -91,7 +125,7 @@ export function createRestartTool(
   });
 }
 
-const DEFINITION = {
+const RESTART_TOOL = {
   name: 'trunkline__restart',
   title: 'Restart a server',
   description: 'Restarts one MCP server behind Trunkline. Its calls in flight fail, and what it had in memory is lost.',
@@ -103,3 +137,19 @@ const DEFINITION = {
   },
   annotations: { destructiveHint: true, openWorldHint: false },
 };
+
+/** Reads the optional argument `server`. Returns a configured key, `undefined` if it is absent, or an error text. */
+function readServerArgument(
+  args: unknown,
+  keys: readonly string[],
+): { readonly server: string | undefined; readonly fault?: undefined } | { readonly fault: string } {
+  const server = typeof args === 'object' && args !== null && 'server' in args ? args.server : undefined;
+  if (server === undefined || server === null) return { server: undefined };
+  if (typeof server === 'string' && keys.includes(server)) return { server };
+  const known = keys.length === 0 ? 'No server is configured.' : `Configured servers: ${keys.join(', ')}.`;
+  return { fault: `There is no server ${JSON.stringify(server)}. ${known}` };
+}
+
+export function textResult(text: string, isError = false): CallToolResult {
+  return { content: [{ type: 'text', text }], ...(isError ? { isError } : {}) };
+}

@@ -1,12 +1,14 @@
+import { CODES } from '../../errors/codes.js';
 import type { FairMemory } from '../../io/fair-memory.js';
 import type { SharedLimit } from '../../io/shared-limit.js';
+import type { RefusedName } from '../../observe/events/events.js';
 import type { WorkMeter } from '../../timing/work-meter.js';
 import type { EraSource } from '../../upstream/server-era.js';
 import type { Shadowed } from '../catalog/catalog.js';
-import type { Catalogs } from '../catalog/catalogs.js';
+import type { Catalogs } from '../catalog/merged-lists.js';
 import type { ServerState } from '../dispatch/availability.js';
 import type { Backend } from '../registry/backend.js';
-import type { CountedName } from './refused-names.js';
+import type { RefusedNameReport } from './status-report.js';
 
 /** State of a server's process, from the supervisor. Times are milliseconds on the monotonic clock. */
 export interface ProcessFacts {
@@ -57,7 +59,7 @@ export interface InstanceFacts {
 }
 
 /** What the process group of a server used at the latest reading. */
-export interface UsageFacts {
+interface UsageFacts {
   readonly memoryBytes: number;
   readonly processes: number;
   readonly cpuMs: number;
@@ -132,4 +134,43 @@ export function instanceStateOf({
   lifecycle,
 }: Pick<InstanceFacts, 'backend' | 'lifecycle'>): ServerState | 'misconfigured' {
   return lifecycle === undefined ? 'misconfigured' : stateOf(backend, lifecycle);
+}
+
+/** How often requests were refused for one header. */
+interface CountedName {
+  readonly header: RefusedName['header'];
+  readonly count: number;
+  /** The name that the last refused request had. */
+  readonly last: string;
+  /** When that was, in milliseconds on the clock of the caller. */
+  readonly at: number;
+}
+
+/** The code for a refused request, which the doctor and the status share. */
+export const CODE_OF = { Host: 'TL-HTTP-HOST-REFUSED', Origin: 'TL-HTTP-ORIGIN-REFUSED' } as const;
+
+/** Counts the HTTP requests that were refused for a name that is not allowed: at most one entry for each header. */
+export class RefusedNames {
+  readonly #counted = new Map<RefusedName['header'], CountedName>();
+
+  get all(): readonly CountedName[] {
+    return [...this.#counted.values()];
+  }
+
+  count({ header, name }: RefusedName, at: number): void {
+    const { count } = this.#counted.get(header) ?? { count: 0 };
+    this.#counted.set(header, { header, count: count + 1, last: name, at });
+  }
+}
+
+export function reportRefusedName({ header, count, last, at }: CountedName, now: number): RefusedNameReport {
+  const code = CODE_OF[header];
+  return {
+    header,
+    count,
+    last,
+    secondsAgo: Math.round((now - at) / 1_000),
+    code,
+    advice: CODES[code].remedy,
+  };
 }

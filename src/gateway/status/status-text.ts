@@ -1,7 +1,16 @@
+import { describeBytes } from '../../json/describe-bytes.js';
 import { isModernRevision } from '../../mcp/revisions.js';
-import { describeOffer, duration, plural, renderProblem, renderRemarks, renderServer } from './server-text.js';
-import { splitByProblem } from './status-overview.js';
-import type { RefusedNameReport, ServerReport, StatusReport } from './status-report.js';
+import {
+  type EraReport,
+  type InstanceReport,
+  isNearLimits,
+  type ListReport,
+  outputOf,
+  type RefusedNameReport,
+  type ServerReport,
+  type StatusReport,
+  splitByProblem,
+} from './status-report.js';
 
 /**
  * Renders the report about all servers for people and models: the servers with a problem first, with what to do; the
@@ -195,4 +204,281 @@ function renderFirstUse(servers: readonly ServerReport[]): string[] {
   if (first.length === 0) return [];
   const counts = first.map(({ server, approval }) => `${server} (${approval?.approved})`);
   return [`Tools that were approved automatically, because they were the first of the server: ${counts.join(', ')}`];
+}
+
+/** Names of withheld entries in the text about all servers. The text about one server has all names. */
+const BRIEF_NAMES = 5;
+
+/** A server with a problem: what is wrong, why, and what to do. */
+function renderProblem(server: ServerReport): string[] {
+  return block(server, [
+    ...failureRows(server),
+    !isDown(server) && restartRow(server),
+    ...gapRows(server, BRIEF_NAMES),
+    ...callRows(server),
+    unfinishedRow(server),
+    pausedRow(server),
+    ...(server.problem === '' ? [] : outputRows(server)),
+    adviceRow(server),
+  ]);
+}
+
+/** A server without a problem about which there is something to know. Empty if there is nothing. */
+function renderRemarks(server: ServerReport): string[] {
+  const rows = [
+    restartRow(server),
+    isNearLimits(server) && usageRow(server),
+    ...callRows(server),
+    unfinishedRow(server),
+    pausedRow(server),
+    hiddenTextRow(server, BRIEF_NAMES),
+  ];
+  return rows.some(isTold) ? block(server, rows) : [];
+}
+
+/** A server with everything that is known of it. */
+function renderServer(server: ServerReport): string[] {
+  const { approval, instances, installing } = server;
+  return block(server, [
+    installing && row('package', `${installing.package}, for ${duration(installing.forSeconds)} so far`),
+    ...failureRows(server),
+    server.fromLastRun && row('lists', 'those of the last run, until the server sends its own'),
+    ...gapRows(server, Number.POSITIVE_INFINITY),
+    hiddenTextRow(server, Number.POSITIVE_INFINITY),
+    names('denied by configuration', server.tools.denied, Number.POSITIVE_INFINITY),
+    approval?.firstUse === true &&
+      row('approval', `its first ${wereApproved(approval.approved)} approved automatically`),
+    server.packageVersion !== null && row('version', server.packageVersion),
+    processRow(server),
+    server.era !== null && row('era', describeEra(server.era)),
+    usageRow(server),
+    !isDown(server) && restartRow(server),
+    instances.length > 1 && row('processes', instances.map(describeInstance).join('; ')),
+    trafficRow(server),
+    ...callRows(server),
+    unfinishedRow(server),
+    droppedRow(server),
+    pausedRow(server),
+    server.droppedLogBytes > 0 &&
+      row('output dropped from the log', `${server.droppedLogBytes} bytes (too much at once)`),
+    ...outputRows(server),
+    adviceRow(server),
+  ]);
+}
+
+/** What clients can use of a server, such as `12 tools, 1 prompt`. */
+function describeOffer({ tools, prompts, resources, resourceTemplates }: ServerReport): string {
+  const offer = [
+    count(tools.exposed.length, 'tool'),
+    count(prompts.exposed.length, 'prompt'),
+    count(resources.exposed.length, 'resource'),
+    count(resourceTemplates.exposed.length, 'resource template'),
+  ].filter(isTold);
+  return offer.length === 0 ? 'no tools' : offer.join(', ');
+}
+
+export function plural(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`;
+}
+
+export function duration(seconds: number): string {
+  if (seconds < 60) return `${seconds} s`;
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
+  return `${Math.floor(seconds / 3600)} h ${Math.floor((seconds % 3600) / 60)} min`;
+}
+
+function count(count: number, noun: string): Row {
+  return count > 0 && plural(count, noun);
+}
+
+type Row = string | false | null | undefined;
+
+function block(server: ServerReport, rows: readonly Row[]): string[] {
+  const head = server.problem === '' ? `${STATE_WORDS[server.state]}, ${describeOffer(server)}` : server.problem;
+  return [`- ${server.server}: ${head}`, ...rows.filter(isTold).map((text) => `    ${text}`)];
+}
+
+function isTold(text: Row): text is string {
+  return typeof text === 'string' && text !== '';
+}
+
+function row(label: string, text: string): string {
+  return `${label}: ${text}`;
+}
+
+const STATE_WORDS: Readonly<Record<ServerReport['state'], string>> = {
+  ready: 'up',
+  idle: 'not running until a call needs it',
+  starting: 'starting',
+  installing: 'being installed',
+  suspect: 'silent',
+  backoff: 'failed',
+  parked: 'parked',
+  misconfigured: 'misconfigured',
+  stopping: 'being stopped',
+  stopped: 'not running',
+};
+
+/** Whether its last failure is the reason of the problem. A process that runs may have a problem of its own. */
+function isDown({ problem, state }: ServerReport): boolean {
+  return problem !== '' && state !== 'ready' && state !== 'suspect';
+}
+
+/** Why a server with a problem failed. */
+function failureRows(server: ServerReport): Row[] {
+  const { lastFailure, approval } = server;
+  return [
+    isDown(server) && lastFailure !== null && row('why', describeFailure(server, lastFailure)),
+    approval !== null && approval.fault !== null && row('approval', approval.fault),
+  ];
+}
+
+function wereApproved(count: number): string {
+  return `${plural(count, 'tool')} ${count === 1 ? 'was' : 'were'}`;
+}
+
+/** The end of the process and the failure of the handshake can be noticed in either order. */
+function isExit(failure: string): boolean {
+  return failure === 'exited' || failure.endsWith(': exited');
+}
+
+function describeFailure({ lastExit }: ServerReport, failure: string): string {
+  if (isExit(failure)) return lastExit === null ? 'it ended' : `it ended with ${describeExit(lastExit)}`;
+  return failure === 'start-timeout' || failure.endsWith(': timeout')
+    ? 'it was not ready in time (setting `startTimeout`)'
+    : failure;
+}
+
+function describeExit({ code, signal, secondsAgo }: NonNullable<ServerReport['lastExit']>): string {
+  return `${signal === null ? `exit code ${code}` : `signal ${signal}`}, ${duration(secondsAgo)} ago`;
+}
+
+/** Entries that are missing from the lists, and lists that are incomplete. */
+function gapRows(server: ServerReport, max: number): Row[] {
+  return listsOf(server)
+    .flatMap(({ quarantined, truncated, failure }) => [
+      failure !== null && row('list failed', `${failure} (Trunkline asks again)`),
+      names(
+        'not listed',
+        quarantined.map(({ name, reason }) => `${name} (${reason})`),
+        max,
+      ),
+      truncated !== null && row('list cut short', truncated),
+    ])
+    .concat(names('`tools` of the configuration', server.unshaped, max));
+}
+
+function hiddenTextRow(server: ServerReport, max: number): Row {
+  return names(
+    'invisible characters in the description',
+    listsOf(server).flatMap(({ hiding }) => hiding),
+    max,
+  );
+}
+
+function names(label: string, all: readonly string[], max: number): Row {
+  if (all.length === 0) return undefined;
+  const more = all.length > max ? `, and ${all.length - max} more` : '';
+  return row(label, `${all.slice(0, max).join(', ')}${more}`);
+}
+
+function listsOf({ tools, prompts, resources, resourceTemplates }: ServerReport): ListReport[] {
+  return [tools, prompts, resources, resourceTemplates];
+}
+
+function outputRows(server: ServerReport): Row[] {
+  return [...server.cause.map((line) => row('cause', line)), ...outputOf(server).map((line) => row('log', line))];
+}
+
+function adviceRow({ advice }: ServerReport): Row {
+  return advice !== '' && row('what to do', advice);
+}
+
+/** The reason of the last failure stays until the server was stable. */
+function restartRow(server: ServerReport): Row {
+  const { restarts, lastExit, lastFailure } = server;
+  if (restarts === 0) return undefined;
+  const why =
+    lastFailure === null || isExit(lastFailure) ? '' : `; last failure: ${describeFailure(server, lastFailure)}`;
+  const end = lastExit === null ? '' : `; the last process ended with ${describeExit(lastExit)}`;
+  return row('restarted', `${restarts === 1 ? 'once' : `${restarts} times`}${why}${end}`);
+}
+
+/** What its processes use, and what they may use. */
+function usageRow({ usage, resourceLimits: { memoryBytes, processes } }: ServerReport): Row {
+  if (usage === null) return undefined;
+  const { cpuPercent } = usage;
+  const uses = [
+    `${describeBytes(usage.memoryBytes)} of memory${memoryBytes === null ? '' : ` (limit ${describeBytes(memoryBytes)})`}`,
+    cpuPercent !== null && `${cpuPercent} % of a processor`,
+    `${duration(usage.cpuSeconds)} of processor time in all`,
+    `${usage.processes} ${usage.processes === 1 ? 'process' : 'processes'}${processes === null ? '' : ` (limit ${processes})`}`,
+  ];
+  return row('uses', uses.filter(isTold).join(', '));
+}
+
+function processRow({ pid, uptimeSeconds, generation, protocolVersion }: ServerReport): Row {
+  if (pid === null) return undefined;
+  const age = uptimeSeconds === null ? '' : `, up ${duration(uptimeSeconds)}`;
+  const version = protocolVersion === null ? '' : `, protocol ${protocolVersion}`;
+  return row('process', `pid ${pid}${age}${version}${generation > 1 ? `, start ${generation}` : ''}`);
+}
+
+const ERA_SOURCES: Readonly<Record<EraReport['foundBy'], string>> = {
+  configured: '`era` of its entry says so',
+  asked: 'it was asked when it started',
+  cached: 'cached until it proves wrong',
+  exited: 'it exits when it is asked',
+};
+
+/** The protocol era of a server and how it was found out, such as `legacy, cached until 2026-11-24 08:10 UTC`. */
+export function describeEra({ name, foundBy, cachedUntil }: EraReport): string {
+  const isLimited = foundBy === 'cached' && cachedUntil !== null;
+  const until = isLimited ? `cached until ${cachedUntil.slice(0, 16).replace('T', ' ')} UTC` : ERA_SOURCES[foundBy];
+  return `${name}, ${until}`;
+}
+
+/** Calls that failed since Trunkline started, and calls that wait now. */
+function callRows({ calls, failures, failureReasons, inFlight, queued }: ServerReport): Row[] {
+  const reasons = Object.entries(failureReasons).map(([reason, count]) => `${reason.replaceAll('_', ' ')} ${count}`);
+  const because = reasons.length === 0 ? '' : ` (${reasons.join(', ')})`;
+  return [
+    failures > 0 && row('failed calls', `${failures} of ${calls}${because}`),
+    queued > 0 && row('waiting calls', `${queued}, behind ${inFlight} in flight`),
+  ];
+}
+
+function trafficRow({ calls, errors, inFlight, cancelled, repeated, latencyMs }: ServerReport): Row {
+  if (calls === 0) return undefined;
+  const kinds = [
+    inFlight > 0 && `${inFlight} in flight`,
+    errors > 0 && `${errors} answered with an error`,
+    cancelled > 0 && `${cancelled} cancelled`,
+    repeated > 0 && `${repeated} repeated`,
+    latencyMs && `half took up to ${latencyMs.p50} ms, 95 % up to ${latencyMs.p95} ms`,
+  ];
+  return row('calls', [String(calls), ...kinds.filter(isTold)].join(', '));
+}
+
+/** Messages that were dropped before the server finished them. */
+function unfinishedRow({ dropped: { evicted = 0 } }: ServerReport): Row {
+  const why = `${evicted} as the largest when the limit \`gateway.maxPartial\` was reached`;
+  return evicted > 0 && row('unfinished messages dropped', why);
+}
+
+function droppedRow({ dropped: { evicted, ...dropped } }: ServerReport): Row {
+  const kinds = Object.entries(dropped).filter(([, count]) => count > 0);
+  return kinds.length > 0 && row('dropped messages', kinds.map(([kind, count]) => `${kind} ${count}`).join(', '));
+}
+
+function pausedRow({ pausedSeconds }: ServerReport): Row {
+  return (
+    pausedSeconds > 0 &&
+    row('flood', `its output was not read for ${duration(pausedSeconds)} in all; it answers no call`)
+  );
+}
+
+function describeInstance({ id, state, pid, clients, isYours }: InstanceReport): string {
+  const users = `${plural(clients, 'client')}${isYours ? ', including you' : ''}`;
+  return `${id} ${state}${pid === null ? '' : ` (pid ${pid})`}, ${users}`;
 }

@@ -14,7 +14,7 @@ import type { RelayedRequest } from '../../mcp/relayed-request.js';
 import type { Clock } from '../../timing/clock.js';
 import type { RequestTimeouts, UpstreamConnection } from '../../upstream/port.js';
 import { madeResponse, scanOwn } from './made-response.js';
-import type { TaskCarrier } from './task-registry.js';
+import type { TaskCarrier } from './server-tasks.js';
 
 /** How long a request for the state of a task waits for what the task asks for, and then for more that comes with it. */
 const ASK_MS = 1_000;

@@ -6,7 +6,7 @@ import type { NotificationEnvelope, RequestEnvelope, ResponseEnvelope } from '..
 import type { RelayedRequest } from '../../mcp/relayed-request.js';
 import { type Hmac, idAt, replaceId } from '../../mcp/task-id.js';
 import type { Clock } from '../../timing/clock.js';
-import type { Translation } from '../dispatch/handling.js';
+import type { Translation } from '../dispatch/call.js';
 import type { Backend } from '../registry/backend.js';
 import { ClientTasks } from './client-tasks.js';
 import { ServerTasks } from './server-tasks.js';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { NamedViews } from '../../../src/gateway/named-views.js';
+import { NamedViews } from '../../../src/gateway/catalog/named-views.js';
 import { type ServerScript, scriptGateway, toolOf } from '../../support/scripted-gateway.js';
 import { flush, type Message } from '../../support/wire.js';
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Catalog } from '../../../src/gateway/catalog/catalog.js';
-import { changedLists, mergeCatalogs } from '../../../src/gateway/catalog/catalogs.js';
+import { changedLists, mergeCatalogs } from '../../../src/gateway/catalog/merged-lists.js';
 import { hmac } from '../../support/hmac.js';
 import { type Offer, offering, scriptGateway } from '../../support/scripted-gateway.js';
 import { bytesOf, flush } from '../../support/wire.js';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { mirroredParams } from '../../../src/gateway/catalog/mirrored-params.js';
+import { mirroredParams } from '../../../src/gateway/catalog/catalog.js';
 import { toolOf } from '../../support/scripted-gateway.js';
 import { bytesOf, type Message } from '../../support/wire.js';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { editToolPage } from '../../../src/gateway/catalog/relayed-page.js';
+import { editToolPage } from '../../../src/gateway/catalog/exposed-list.js';
 import type { ApprovalFacts, ApprovalVerdict } from '../../../src/gateway/catalog/tool-approval.js';
 import { splice } from '../../../src/json/splice.js';
 import { responseOf } from '../../support/wire.js';

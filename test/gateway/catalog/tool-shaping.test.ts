@@ -1,9 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { exposeList } from '../../../src/gateway/catalog/exposed-list.js';
-import type { ParamShapes } from '../../../src/gateway/catalog/tool-params.js';
 import { createToolPolicy } from '../../../src/gateway/catalog/tool-policy.js';
-import { type ToolShapes, ToolShaping } from '../../../src/gateway/catalog/tool-shaping.js';
+import { type ParamShapes, type ToolShapes, ToolShaping } from '../../../src/gateway/catalog/tool-shaping.js';
 import { splice } from '../../../src/json/splice.js';
 import { RpcError } from '../../../src/jsonrpc/rpc-error.js';
 import { EnvelopeRequest } from '../../../src/mcp/relayed-request.js';

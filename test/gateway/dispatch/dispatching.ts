@@ -1,4 +1,4 @@
-import type { CallLimits } from '../../../src/gateway/dispatch/call-limits.js';
+import type { CallLimits } from '../../../src/gateway/dispatch/call.js';
 import { Dispatcher } from '../../../src/gateway/dispatch/dispatcher.js';
 import { FakeClock } from '../../support/fake-clock.js';
 import { InMemoryExchange } from '../../support/in-memory-client.js';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { ExclusiveClient } from '../../../src/gateway/dispatch/exclusive-client.js';
+import { ExclusiveClient } from '../../../src/gateway/dispatch/admission.js';
 import { InMemoryClient } from '../../support/in-memory-client.js';
 
 interface NamedCall {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { IdleTimer } from '../../../src/gateway/registry/idle-timer.js';
+import { IdleTimer } from '../../../src/gateway/registry/backend.js';
 import { FakeClock } from '../../support/fake-clock.js';
 
 function watching(idleMs: number) {

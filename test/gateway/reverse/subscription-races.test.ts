@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { NamedViews } from '../../../src/gateway/named-views.js';
+import { NamedViews } from '../../../src/gateway/catalog/named-views.js';
 import { offering, scriptGateway } from '../../support/scripted-gateway.js';
 import { flush } from '../../support/wire.js';
 

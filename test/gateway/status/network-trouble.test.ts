@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { findNetworkTrouble } from '../../../src/gateway/status/network-trouble.js';
+import { findNetworkTrouble } from '../../../src/gateway/status/status-advice.js';
 
 describe('the network trouble in a log', () => {
   it.each([

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { overviewOf } from '../../../src/gateway/status/status-overview.js';
-import type { ServerReport } from '../../../src/gateway/status/status-report.js';
+import { overviewOf, type ServerReport } from '../../../src/gateway/status/status-report.js';
 import { SharedLimit } from '../../../src/io/shared-limit.js';
 import { toolOf } from '../../support/scripted-gateway.js';
 import { FAULT, given, manyReady, SOUND } from './reporting.js';

@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { RefusedNames } from '../../../src/gateway/status/refused-names.js';
 import { reportStatus } from '../../../src/gateway/status/status.js';
-import { overviewOf } from '../../../src/gateway/status/status-overview.js';
-import type { ServerReport, StatusReport } from '../../../src/gateway/status/status-report.js';
+import { RefusedNames } from '../../../src/gateway/status/status-facts.js';
+import { overviewOf, type ServerReport, type StatusReport } from '../../../src/gateway/status/status-report.js';
 import { renderOneServer, renderStatus } from '../../../src/gateway/status/status-text.js';
 import { toolOf } from '../../support/scripted-gateway.js';
 import { FAULT, given, manyReady, SOUND } from './reporting.js';

@@ -1,10 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { callOwnTool, type VisibleBackends } from '../../../src/gateway/status/own-tool.js';
+import { callOwnTool, createStatusTool, type VisibleBackends } from '../../../src/gateway/status/own-tool.js';
 import { reportStatus } from '../../../src/gateway/status/status.js';
 import type { StatusFacts } from '../../../src/gateway/status/status-facts.js';
-import { overviewOf } from '../../../src/gateway/status/status-overview.js';
+import { overviewOf } from '../../../src/gateway/status/status-report.js';
 import { renderOneServer, renderStatus } from '../../../src/gateway/status/status-text.js';
-import { createStatusTool } from '../../../src/gateway/status/status-tool.js';
 import { EnvelopeRequest } from '../../../src/mcp/relayed-request.js';
 import { WorkMeter } from '../../../src/timing/work-meter.js';
 import { requestOf } from '../../support/wire.js';

@@ -1,6 +1,6 @@
 import type { Finding } from '../../../doctor/finding.js';
 import { AREAS, type Code, type Level } from '../../../errors/codes.js';
-import { plural } from '../../../gateway/status/server-text.js';
+import { plural } from '../../../gateway/status/status-text.js';
 import { type Look, paint } from '../../terminal.js';
 
 /** A finding as `--json` prints it. */

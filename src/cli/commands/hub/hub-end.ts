@@ -1,7 +1,7 @@
 import type { GlobalOptions } from '../../../app/global-options.js';
 import { allHubs, findHubSite, type HubSite, notedPid, reachHub, starterFor } from '../../../app/running-hub.js';
 import { EXIT } from '../../../errors/usage-error.js';
-import { plural } from '../../../gateway/status/server-text.js';
+import { plural } from '../../../gateway/status/status-text.js';
 import type { HubControl } from '../../../hub/attach/control-client.js';
 import { claimSuccessor } from '../../../hub/claim.js';
 import type { HubDescription } from '../../../hub/hub-answers.js';

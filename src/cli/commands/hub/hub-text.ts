@@ -1,5 +1,5 @@
-import type { ProcessReport } from '../../../gateway/status/process-list.js';
-import { duration, plural } from '../../../gateway/status/server-text.js';
+import type { ProcessReport } from '../../../gateway/status/status.js';
+import { duration, plural } from '../../../gateway/status/status-text.js';
 import type { ClientDescription, HubDescription } from '../../../hub/hub-answers.js';
 import { describeBytes } from '../../../json/describe-bytes.js';
 import { printable } from '../../../json/printable.js';

@@ -1,5 +1,5 @@
 import cliTruncate from 'cli-truncate';
-import { duration, plural } from '../../../gateway/status/server-text.js';
+import { duration, plural } from '../../../gateway/status/status-text.js';
 import { describeBytes } from '../../../json/describe-bytes.js';
 import { printable } from '../../../json/printable.js';
 import { type Cell, table } from '../../table.js';

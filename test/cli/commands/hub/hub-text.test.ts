@@ -3,7 +3,7 @@ import { hubText, noHubText, processText, silentText } from '../../../../src/cli
 import { logText, outputText } from '../../../../src/cli/commands/hub/logs.js';
 import { withoutTimes } from '../../../../src/cli/commands/hub/status.js';
 import { PLAIN } from '../../../../src/cli/terminal.js';
-import type { ProcessReport } from '../../../../src/gateway/status/process-list.js';
+import type { ProcessReport } from '../../../../src/gateway/status/status.js';
 import type { ClientDescription, HubDescription } from '../../../../src/hub/hub-answers.js';
 
 const CLIENT: ClientDescription = {

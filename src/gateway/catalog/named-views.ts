@@ -1,9 +1,10 @@
-import { suggest } from '../json/suggest.js';
-import { createToolPolicy, type ToolPolicyRules } from './catalog/tool-policy.js';
-import type { ViewedTool, ViewFilter } from './catalog/view-filter.js';
+import { suggest } from '../../json/suggest.js';
+import type { ExposedList } from './exposed-list.js';
+import type { ServerLists } from './offered-lists.js';
+import { createToolPolicy, type ToolPolicyRules } from './tool-policy.js';
 
 /** A view of the configuration: some of the servers, and some of their tools. */
-export interface ViewRules {
+interface ViewRules {
   readonly name: string;
   /** Keys of the servers. Absent means all. */
   readonly servers?: readonly string[] | undefined;
@@ -23,6 +24,21 @@ export interface NamedView extends ViewFilter {
   /** Why the view shows nothing: a sentence. Absent if the configuration has the view. */
   readonly fault?: string | undefined;
   showsServer(key: string): boolean;
+}
+
+/** Which tools some clients see. */
+export interface ViewFilter {
+  /** Absent if they see all tools of their servers. */
+  readonly showsTool?: (tool: ViewedTool) => boolean;
+}
+
+/** The names of one tool. */
+interface ViewedTool {
+  readonly key: string;
+  readonly original: string;
+  /** The name that the configuration gives to it, if another one. */
+  readonly shown?: string | undefined;
+  readonly exposed: string;
 }
 
 /** The views of one configuration. Each of them is the same object as long as the configuration is. */
@@ -83,4 +99,25 @@ function unknownView(name: string, known: readonly string[]): NamedView {
   const hint = meant === undefined ? '' : ` Did you mean \`${meant}\`?`;
   const fault = `The configuration has no view ${JSON.stringify(name)}, so this client sees no servers.${hint} ${names}`;
   return { name, fault, showsServer: () => false };
+}
+
+/** The tools of a server that clients of the view see. */
+export function toolsInView(key: string, tools: ExposedList, { showsTool }: ViewFilter = {}): ExposedList {
+  if (showsTool === undefined) return tools;
+  const entries = tools.entries.filter(({ exposed, original }) =>
+    showsTool({ key, original, shown: tools.renamed?.get(original), exposed }),
+  );
+  return entries.length === tools.entries.length ? tools : { ...tools, entries };
+}
+
+/** Whether clients of the view may call a tool, listed or not, by its original name. */
+export function mayCall(
+  { key, prefix, tools }: { readonly key: string; readonly prefix: string; readonly tools: ServerLists['tools'] },
+  original: string,
+  { showsTool }: ViewFilter,
+): boolean {
+  if (showsTool === undefined) return true;
+  const listed = tools.entries.find((entry) => entry.original === original);
+  const exposed = listed?.exposed ?? (prefix === '' ? original : `${prefix}__${original}`);
+  return showsTool({ key, original, shown: tools.renamed?.get(original), exposed });
 }
