@@ -1,6 +1,6 @@
 import { isAbsolute, resolve } from 'node:path';
 import type { FoundServer, FoundServers } from '../clients/files/found-server.js';
-import { identityOf } from '../clients/files/identity.js';
+import { identityOf } from '../clients/files/own-entry.js';
 import type { ServerConfig } from '../config/resolve/config.js';
 import { type Finding, finding, type Repair } from './finding.js';
 import { optionIn, type Registration } from './registrations.js';

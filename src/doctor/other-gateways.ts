@@ -1,4 +1,4 @@
-import { isOurselves } from '../clients/files/identity.js';
+import { isOurselves } from '../clients/files/own-entry.js';
 import type { ServerConfig } from '../config/resolve/config.js';
 import type { CommandLine } from '../process/command-lines.js';
 import { type Finding, finding } from './finding.js';

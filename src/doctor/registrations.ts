@@ -1,6 +1,6 @@
 import { dirname, isAbsolute, join, win32 } from 'node:path';
 import type { FoundCommand, FoundServer } from '../clients/files/found-server.js';
-import { isOurselves } from '../clients/files/identity.js';
+import { isOurselves } from '../clients/files/own-entry.js';
 import { readJsonFile } from '../files/json-file.js';
 import { realPath } from '../files/real-path.js';
 import { isRecord } from '../json/is-record.js';

@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto';
-import { chmodSync, lstatSync, readdirSync, realpathSync, statSync, unlinkSync, writeFileSync } from 'node:fs';
+import { chmodSync, lstatSync, readdirSync, statSync, unlinkSync, writeFileSync } from 'node:fs';
 import { basename, dirname, isAbsolute, join, relative } from 'node:path';
 import { errorCode } from '../../errors/error-text.js';
 import { FileRefusal } from '../../files/edit/parse-text.js';
+import { realPath } from '../../files/real-path.js';
 import { readRegularFile } from '../../files/regular-file.js';
 import { replaceFile } from '../../files/whole-file.js';
 
@@ -163,12 +164,4 @@ function exists(path: string): boolean {
 function isInside(path: string, folder: string): boolean {
   const way = relative(folder, path);
   return way !== '' && !way.startsWith('..') && !isAbsolute(way);
-}
-
-function realPath(path: string): string | undefined {
-  try {
-    return realpathSync(path);
-  } catch {
-    return undefined;
-  }
 }

@@ -4,7 +4,7 @@ import { readRegularFile } from '../../files/regular-file.js';
 import { isRecord } from '../../json/is-record.js';
 import { parseJson } from '../../json/parse-json.js';
 import { MAX_FILE_BYTES } from './client-file.js';
-import { userFiles } from './client-places.js';
+import { userFiles } from './client-locations.js';
 import { clientNamed } from './client-table.js';
 import type { ClientPlace, ClientSystem, FoundServers } from './found-server.js';
 

@@ -4,7 +4,7 @@ import { FileRefusal, parseText } from '../../files/edit/parse-text.js';
 import { readRegularFile } from '../../files/regular-file.js';
 import { isRecord } from '../../json/is-record.js';
 import { MAX_FILE_BYTES } from './client-file.js';
-import { clientPlaces } from './client-places.js';
+import { clientPlaces } from './client-locations.js';
 import { findDesktopExtensions } from './desktop-extensions.js';
 import type { ClientPlace, ClientSystem, FoundServer, FoundServers, UnreadablePlace } from './found-server.js';
 import { serversIn } from './read-servers.js';

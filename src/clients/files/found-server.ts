@@ -18,9 +18,6 @@ export interface ClientPlace {
   readonly isList?: boolean;
 }
 
-/** What an edit of a file's text has to know of the place. */
-export type EditedPlace = Pick<ClientPlace, 'path' | 'isList'>;
-
 /** An entry in the shape of its client. In a list, its name is one of its members. */
 export type Entry = Readonly<Record<string, unknown>>;
 

@@ -1,5 +1,4 @@
-import { programName } from './launcher.js';
-import type { Run } from './run.js';
+import { programName, type Run } from './run.js';
 
 /** Other programs that stand for several servers, by package or program. Their servers are taken from their own files. */
 const GATEWAYS: ReadonlyMap<string, string> = new Map([

@@ -1,13 +1,10 @@
 import type { NewEntry } from '../../config/edit/edit-config.js';
 import type { Variables } from '../../config/resolve/expand.js';
 import { SERVER_KEY_MAX_LENGTH, serverKeyFault, usableServerKey } from '../../config/schema/server-key.js';
-import { isRecord } from '../../json/is-record.js';
 import type { FoundServer } from '../files/found-server.js';
 import { gatewayOf } from './gateways.js';
-import { identityOfRun, type Run } from './run.js';
+import { CannotImport, identityOfRun, type Run, runOf, type ToRunOptions, toRun } from './run.js';
 import { type SecretFile, toEntry } from './to-entry.js';
-import { type ToRunOptions, toRun } from './to-run.js';
-import { CannotImport } from './translate.js';
 
 /** What an import does with one server of a client. */
 export type Verdict = 'new' | 'renamed' | 'same' | 'skipped' | 'cannot';
@@ -126,23 +123,6 @@ class ImportPlan {
       if (!this.#taken.has(key.toLowerCase())) return key;
     }
   }
-}
-
-/** What an entry of the configuration runs; undefined if it has nothing to run. */
-export function runOf(entry: unknown): Run | undefined {
-  if (!isRecord(entry)) return undefined;
-  const { package: used, command, args, env, cwd } = entry;
-  const rest = {
-    args: Array.isArray(args) ? args.filter((arg) => typeof arg === 'string') : [],
-    env: Object.fromEntries(
-      Object.entries(isRecord(env) ? env : {}).flatMap(([name, value]) => {
-        return typeof value === 'string' ? [[name, value] as const] : [];
-      }),
-    ),
-    ...(typeof cwd === 'string' && { cwd }),
-  };
-  if (typeof used === 'string') return { ...rest, program: { package: used.replace(/(?<=.)@[^@/]*$/, '') } };
-  return typeof command === 'string' ? { ...rest, program: { command } } : undefined;
 }
 
 /** A valid key that is as similar to the name as possible. */

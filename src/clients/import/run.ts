@@ -1,5 +1,8 @@
+import { dirname, isAbsolute, resolve } from 'node:path';
 import { expand, namesIn, type Variables } from '../../config/resolve/expand.js';
 import { ServerFault } from '../../config/resolve/server-fault.js';
+import { isRecord } from '../../json/is-record.js';
+import type { ClientSystem, FoundCommand, FoundRemote, FoundServer } from '../files/found-server.js';
 
 /** What a server runs. All texts are in the notation of the configuration: `${NAME}` refers to a variable. */
 export interface Run {
@@ -7,6 +10,220 @@ export interface Run {
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
   readonly cwd?: string;
+}
+
+/** Why a server cannot be taken over, as a sentence without values. */
+export class CannotImport extends Error {
+  override readonly name = 'CannotImport';
+}
+
+export interface ToRunOptions {
+  readonly system: Pick<ClientSystem, 'platform' | 'home'>;
+  /** The variables of an environment file; undefined if it cannot be read. */
+  readonly readEnvFile: (file: string) => Readonly<Record<string, string | undefined>> | undefined;
+}
+
+/** What an entry of a client runs. Throws `CannotImport` if Trunkline cannot run it. */
+export function toRun(server: FoundServer, options: ToRunOptions): Run {
+  const project = projectOf(server);
+  const surroundings: Surroundings = { ...options.system, project };
+  const our = (text: string) => translate(text, server.variables, surroundings);
+  const { run } = server;
+  return run.kind === 'remote' ? remoteRun(run, our) : commandRun(run, our, project, options);
+}
+
+/** The folder of the project that has the entry. */
+function projectOf({ place: { scope, file, path } }: FoundServer): string | undefined {
+  if (scope === 'user' || scope === 'extension') return undefined;
+  if (scope === 'local') return path[1];
+  const folder = dirname(file);
+  // Such as `.cursor/mcp.json`.
+  return /[\\/]\.[\w-]+$/.test(folder) ? dirname(folder) : folder;
+}
+
+function commandRun(
+  run: FoundCommand,
+  our: (text: string) => string,
+  project: string | undefined,
+  { system, readEnvFile }: ToRunOptions,
+): Run {
+  const { command, args } = withoutShell(run.command, run.args);
+  const env = Object.fromEntries(Object.entries(run.env).map(([name, value]) => [name, our(value)]));
+  const fromFile = run.envFile === undefined ? {} : variablesOf(our(run.envFile), project, system.home, readEnvFile);
+  const ours = { program: { command: our(command) }, args: args.map(our), env: { ...fromFile, ...env } };
+  const isPath = /^\.{1,2}[\\/]/.test(command);
+  const needsFolder = isPath || ours.args.some(isRelative);
+  const cwd = run.cwd === undefined ? (needsFolder ? project : undefined) : our(run.cwd);
+  const folder = cwd !== undefined && project !== undefined && !/^[~$]/.test(cwd) ? resolve(project, cwd) : cwd;
+  // A relative command is relative to the configuration, not to the working folder.
+  const program = isPath && folder !== undefined ? { command: resolve(folder, ours.program.command) } : ours.program;
+  const launched = packageOf(program.command, ours.args, ours.env);
+  return { ...ours, program, ...launched, ...(folder !== undefined && { cwd: folder }) };
+}
+
+function variablesOf(
+  envFile: string,
+  project: string | undefined,
+  home: string,
+  readEnvFile: ToRunOptions['readEnvFile'],
+): Record<string, string> {
+  const path = envFile.replace(/^~(?=[\\/])/, () => home);
+  const file = project === undefined ? path : resolve(project, path);
+  const variables = isAbsolute(file) ? readEnvFile(file) : undefined;
+  if (variables === undefined) throw new CannotImport('its environment file cannot be read');
+  return Object.fromEntries(Object.entries(variables).map(([name, value]) => [name, literal(value ?? '')]));
+}
+
+/**
+ * A remote server by way of `mcp-remote`, which is a server on stdio. Headers reach it as variables, because other users of
+ * the machine can read arguments.
+ */
+export function remoteRun({ url, transport, headers }: FoundRemote, our: (text: string) => string): Run {
+  const args = [our(url)];
+  if (transport === 'sse') args.push('--transport', 'sse-first');
+  // It refuses the unencrypted protocol otherwise.
+  if (/^http:\/\/(?!localhost[:/]|127\.|\[::1\])/i.test(url)) args.push('--allow-http');
+  const env: Record<string, string> = {};
+  for (const [name, value] of Object.entries(headers)) {
+    const variable = variableName(`header_${name}`);
+    env[variable] = our(value);
+    // `mcp-remote` replaces the variable, so the reference is literal for Trunkline.
+    args.push('--header', literal(`${name}:\${${variable}}`));
+  }
+  return { program: { package: 'mcp-remote' }, args, env };
+}
+
+/** What an entry of the configuration runs; undefined if it has nothing to run. */
+export function runOf(entry: unknown): Run | undefined {
+  if (!isRecord(entry)) return undefined;
+  const { package: used, command, args, env, cwd } = entry;
+  const rest = {
+    args: Array.isArray(args) ? args.filter((arg) => typeof arg === 'string') : [],
+    env: Object.fromEntries(
+      Object.entries(isRecord(env) ? env : {}).flatMap(([name, value]) => {
+        return typeof value === 'string' ? [[name, value] as const] : [];
+      }),
+    ),
+    ...(typeof cwd === 'string' && { cwd }),
+  };
+  if (typeof used === 'string') return { ...rest, program: { package: used.replace(/(?<=.)@[^@/]*$/, '') } };
+  return typeof command === 'string' ? { ...rest, program: { command } } : undefined;
+}
+
+/** Removes `cmd /c` from a command line: clients on Windows need it to start scripts, Trunkline does not. */
+export function withoutShell(command: string, args: readonly string[]): { command: string; args: readonly string[] } {
+  const [flag = '', program, ...rest] = args;
+  const isShell = programName(command) === 'cmd' && flag.toLowerCase() === '/c';
+  return isShell && program !== undefined ? { command: program, args: rest } : { command, args };
+}
+
+/**
+ * The package that `npx` would run, if Trunkline can run it itself: it starts faster then, and without a network. The
+ * version is kept if it is exact; a tag stays a tag.
+ */
+export function packageOf(
+  command: string,
+  args: readonly string[],
+  env: Readonly<Record<string, string>>,
+): Pick<Run, 'program' | 'args'> | undefined {
+  if (programName(command) !== 'npx') return undefined;
+  // Another registry for this server alone.
+  if (Object.keys(env).some((name) => /^npm_config_/i.test(name))) return undefined;
+  const at = args.findIndex((arg) => !PLAIN_OPTION.test(arg));
+  const spec = literalIn(args[at] ?? '');
+  const [, name, version] = SPEC.exec(spec ?? '') ?? [];
+  if (name === undefined) return undefined;
+  const isKept = version !== undefined && (EXACT.test(version) || (TAG.test(version) && version !== 'latest'));
+  return { program: { package: name, ...(isKept && { version }) }, args: args.slice(at + 1) };
+}
+
+const PLAIN_OPTION = /^(?:-y|--yes|-q|--quiet|--prefer-online|--prefer-offline|--)$/;
+const SPEC = /^((?:@[a-z0-9~][\w.~-]*\/)?[a-z0-9~][\w.~-]*)(?:@([^/:]*))?$/i;
+const EXACT = /^\d+\.\d+\.\d+(?:[-+][\w.+-]+)?$/;
+const TAG = /^[a-z][\w.-]*$/i;
+
+/** The name of a program without its folder and its ending on Windows. */
+export function programName(command: string): string {
+  return (command.split(/[\\/]/).at(-1) ?? '').replace(/\.(?:exe|cmd|bat|ps1)$/i, '').toLowerCase();
+}
+
+/** The known values of client variables, such as the project folder. */
+export interface Surroundings {
+  readonly platform: 'darwin' | 'linux' | 'win32';
+  readonly home: string;
+  /** The folder of the project, for entries of one. */
+  readonly project: string | undefined;
+}
+
+/**
+ * A text of a client's file in the notation of the configuration: its variables become ours, and a literal `${` is escaped.
+ * Throws `CannotImport` for a variable that only the client can resolve.
+ */
+export function translate(text: string, notation: FoundServer['variables'], surroundings: Surroundings): string {
+  switch (notation) {
+    case 'none':
+      return literal(text);
+    case 'claude-code':
+      return text.replace(BRACES_WITH_DEFAULT, shellReference);
+    case 'gemini':
+      return translateGemini(text, surroundings);
+    case 'vscode':
+    case 'cursor':
+      return text.replace(EDITOR_REFERENCE, (all, body?: string) => {
+        return body === undefined ? literal(all) : editorReference(body, surroundings);
+      });
+  }
+}
+
+const BRACES_WITH_DEFAULT = /\$\{(?:([A-Za-z_]\w*)(?::-([^}]*))?\})?/g;
+const EDITOR_REFERENCE = /\$\{(?:([^}]*)\})?/g;
+const GEMINI_REFERENCE = /\$\{(?:([A-Za-z_]\w*)(?::-([^}]*))?\})?|\$([A-Za-z_]\w*)/g;
+const WINDOWS_REFERENCE = /%([A-Za-z_]\w*)%/g;
+
+function shellReference(all: string, name?: string, fallback?: string): string {
+  if (name === undefined) return literal(all);
+  if (fallback?.includes('{')) throw new CannotImport(`the default of \${${name}} contains a brace`);
+  return fallback === undefined ? `\${${name}}` : `\${${name}:-${fallback}}`;
+}
+
+function translateGemini(text: string, { platform }: Surroundings): string {
+  const translated = text.replace(GEMINI_REFERENCE, (all, name?: string, fallback?: string, bare?: string) => {
+    return bare === undefined ? shellReference(all, name, fallback) : `\${${bare}}`;
+  });
+  return platform === 'win32' ? translated.replace(WINDOWS_REFERENCE, (_, name: string) => `\${${name}}`) : translated;
+}
+
+function editorReference(body: string, { platform, home, project }: Surroundings): string {
+  const [, kind = '', name = ''] = /^(?:(env|input):)(.*)$/.exec(body) ?? [];
+  if (kind === 'env' && /^[A-Za-z_]\w*$/.test(name)) return `\${${name}}`;
+  // The editor asks for it; here it is a variable that the user sets.
+  if (kind === 'input' && name !== '') return `\${${variableName(name)}}`;
+  switch (body) {
+    case 'userHome':
+      return literal(home);
+    case 'pathSeparator':
+    case '/':
+      return platform === 'win32' ? '\\' : '/';
+    case 'workspaceFolder':
+    case 'workspaceFolderBasename':
+      if (project === undefined) throw new CannotImport('it refers to the folder that is open in the editor');
+      return literal(body === 'workspaceFolder' ? project : (project.split(/[\\/]/).at(-1) ?? ''));
+    default:
+      throw new CannotImport(
+        /^[\w:.-]{1,40}$/.test(body)
+          ? `it uses \${${body}}, which only its client can resolve`
+          : 'it uses a variable that only its client can resolve',
+      );
+  }
+}
+
+/** A valid name of a variable that is similar to this text. */
+export function variableName(text: string): string {
+  const name = text
+    .replace(/[^A-Za-z0-9]+/g, '_')
+    .replace(/^_+|_+$/g, '')
+    .toUpperCase();
+  return /^[A-Z]/.test(name) ? name : `VALUE_${name}`;
 }
 
 /** A text that stands for itself, in the notation of the configuration. */
@@ -35,7 +252,7 @@ export function identityOfRun({ program, args, env, cwd }: Run, variables: Varia
 }
 
 /** Whether an argument is a path that depends on the working folder. */
-export function isRelative(arg: string): boolean {
+function isRelative(arg: string): boolean {
   return /^\.{1,2}(?:[\\/]|$)/.test(arg) || /^[\w.-]+(?:[\\/][\w.-]+)*\.(?:[cm]?[jt]s|py|sh|rb)$/.test(arg);
 }
 

@@ -1,11 +1,11 @@
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, symlinkSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { thisSystem } from '../../../src/clients/files/client-locations.js';
 import { CLIENTS } from '../../../src/clients/files/client-table.js';
 import { findServers } from '../../../src/clients/files/find-servers.js';
 import type { FoundServer } from '../../../src/clients/files/found-server.js';
 import { readServers } from '../../../src/clients/files/read-servers.js';
-import { thisSystem } from '../../../src/clients/files/this-system.js';
 import { AMP, CODEX, CONTINUE, filesOn, GOOSE, JSON_ENTRY, OPENCODE, PLATFORMS, VS_CODE, ZED } from './client-files.js';
 import { ClientHome } from './client-home.js';
 

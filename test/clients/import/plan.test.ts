@@ -1,7 +1,7 @@
 import { describe, expect, it, test } from 'vitest';
 import type { FoundServer } from '../../../src/clients/files/found-server.js';
-import { describeRun, variablesOf } from '../../../src/clients/import/describe.js';
 import { type PlanOptions, planImport } from '../../../src/clients/import/plan.js';
+import { describeRun, variablesOf } from '../../../src/clients/import/to-entry.js';
 import { command, DESKTOP, found } from './found.js';
 
 const $ = '$';

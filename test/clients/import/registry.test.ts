@@ -2,9 +2,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { describe, expect, it, onTestFinished, test } from 'vitest';
-import { packageKey } from '../../../src/clients/import/package-key.js';
-import { fetchServer, isRegistryName } from '../../../src/clients/import/registry-client.js';
-import { runFromRegistry } from '../../../src/clients/import/registry-run.js';
+import { fetchServer, isRegistryName, packageKey, runFromRegistry } from '../../../src/clients/import/registry.js';
 
 const NPM = {
   name: 'io.github.ada/notes',

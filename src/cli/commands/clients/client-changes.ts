@@ -1,11 +1,16 @@
 import { homedir } from 'node:os';
-import { type CarriedOut, carryOut } from '../../../clients/files/carry-out.js';
+import {
+  type CarriedOut,
+  carryOut,
+  type Plan,
+  planConnect,
+  planTakeOut,
+} from '../../../clients/files/change-client-file.js';
 import { ChangeJournal } from '../../../clients/files/change-journal.js';
+import { thisSystem } from '../../../clients/files/client-locations.js';
 import type { Client } from '../../../clients/files/client-table.js';
 import type { FoundServer } from '../../../clients/files/found-server.js';
 import { type OwnCommand, ownCommand } from '../../../clients/files/own-entry.js';
-import { type Plan, planConnect, planTakeOut } from '../../../clients/files/plan-change.js';
-import { thisSystem } from '../../../clients/files/this-system.js';
 import { EXIT } from '../../../errors/usage-error.js';
 import { FileRefusal } from '../../../files/edit/parse-text.js';
 import { withChangeLock } from '../../../state/change-lock.js';

@@ -2,13 +2,17 @@ import { existsSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { resolve } from 'node:path';
 import type { GlobalOptions } from '../../../app/global-options.js';
+import {
+  changesToUndo,
+  planConnect,
+  planDisconnect,
+  type Undone,
+  undoChange,
+} from '../../../clients/files/change-client-file.js';
 import { type Change, ChangeJournal } from '../../../clients/files/change-journal.js';
+import { isInstalled, thisSystem } from '../../../clients/files/client-locations.js';
 import { CLIENTS, type Client, clientNamed } from '../../../clients/files/client-table.js';
-import { isInstalled } from '../../../clients/files/client-target.js';
 import { type OwnCommand, ownCommand } from '../../../clients/files/own-entry.js';
-import { planConnect, planDisconnect } from '../../../clients/files/plan-change.js';
-import { thisSystem } from '../../../clients/files/this-system.js';
-import { changesToUndo, type Undone, undoChange } from '../../../clients/files/undo-change.js';
 import { findConfigFile } from '../../../config/file/find-config.js';
 import { EXIT, UsageError } from '../../../errors/usage-error.js';
 import { FileRefusal } from '../../../files/edit/parse-text.js';

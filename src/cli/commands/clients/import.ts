@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { GlobalOptions } from '../../../app/global-options.js';
+import { thisSystem } from '../../../clients/files/client-locations.js';
 import type { FoundServers } from '../../../clients/files/found-server.js';
-import { isOurselves } from '../../../clients/files/identity.js';
-import { thisSystem } from '../../../clients/files/this-system.js';
-import { describeRun, variablesOf } from '../../../clients/import/describe.js';
+import { isOurselves } from '../../../clients/files/own-entry.js';
 import { type PlannedServer, planImport, type Verdict } from '../../../clients/import/plan.js';
+import { describeRun, variablesOf } from '../../../clients/import/to-entry.js';
 import { checkEdited } from '../../../config/edit/config-file.js';
 import { editConfig, entriesIn } from '../../../config/edit/edit-config.js';
 import { valuesInEnv } from '../../../config/file/env-file.js';

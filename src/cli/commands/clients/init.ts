@@ -1,9 +1,8 @@
 import { homedir } from 'node:os';
 import type { GlobalOptions } from '../../../app/global-options.js';
+import { isInstalled, thisSystem } from '../../../clients/files/client-locations.js';
 import { CLIENTS, type Client } from '../../../clients/files/client-table.js';
-import { isInstalled } from '../../../clients/files/client-target.js';
 import type { ClientPlace } from '../../../clients/files/found-server.js';
-import { thisSystem } from '../../../clients/files/this-system.js';
 import type { PlannedServer } from '../../../clients/import/plan.js';
 import { openConfig, saveConfig } from '../../../config/edit/config-file.js';
 import { editConfig, entriesIn } from '../../../config/edit/edit-config.js';

@@ -1,6 +1,6 @@
 import { homedir } from 'node:os';
 import type { GlobalOptions } from '../../../app/global-options.js';
-import { runOf } from '../../../clients/import/plan.js';
+import { runOf } from '../../../clients/import/run.js';
 import { saveConfig } from '../../../config/edit/config-file.js';
 import { type ConfigEdit, editConfig, entriesIn } from '../../../config/edit/edit-config.js';
 import { EnvDraft } from '../../../config/edit/env-draft.js';

@@ -1,12 +1,10 @@
 import { homedir } from 'node:os';
 import { dirname } from 'node:path';
-import type { GlobalOptions } from '../../../app/global-options.js';
-import { openLog } from '../../../app/global-options.js';
+import { type GlobalOptions, openLog } from '../../../app/global-options.js';
+import { thisSystem } from '../../../clients/files/client-locations.js';
 import type { FoundServer, FoundServers } from '../../../clients/files/found-server.js';
-import { thisSystem } from '../../../clients/files/this-system.js';
 import { gatewayOf, runningGateway } from '../../../clients/import/gateways.js';
-import { toRun } from '../../../clients/import/to-run.js';
-import { CannotImport } from '../../../clients/import/translate.js';
+import { CannotImport, toRun } from '../../../clients/import/run.js';
 import { ConfigError } from '../../../config/file/config-error.js';
 import { userConfigFile } from '../../../config/file/find-config.js';
 import type { Config, ServerConfig } from '../../../config/resolve/config.js';

@@ -1,10 +1,14 @@
 import type { GlobalOptions } from '../../../app/global-options.js';
-import { packageKey } from '../../../clients/import/package-key.js';
-import { fetchServer, isRegistryName, RegistryError } from '../../../clients/import/registry-client.js';
-import { type RegistryRun, runFromRegistry } from '../../../clients/import/registry-run.js';
+import {
+  fetchServer,
+  isRegistryName,
+  packageKey,
+  RegistryError,
+  type RegistryRun,
+  runFromRegistry,
+} from '../../../clients/import/registry.js';
+import { CannotImport, remoteRun } from '../../../clients/import/run.js';
 import { toEntry } from '../../../clients/import/to-entry.js';
-import { remoteRun } from '../../../clients/import/to-run.js';
-import { CannotImport } from '../../../clients/import/translate.js';
 import { checkEdited } from '../../../config/edit/config-file.js';
 import { editConfig, entriesIn } from '../../../config/edit/edit-config.js';
 import { parsePackage } from '../../../config/resolve/package-bin.js';

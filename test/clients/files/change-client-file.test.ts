@@ -12,13 +12,21 @@ import {
 } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { carryOut, type RunProgram } from '../../../src/clients/files/carry-out.js';
+import {
+  carryOut,
+  changesToUndo,
+  type Plan,
+  planConnect,
+  planDisconnect,
+  planTakeOut,
+  type RunProgram,
+  type Undone,
+  undoChange,
+} from '../../../src/clients/files/change-client-file.js';
 import { ChangeJournal } from '../../../src/clients/files/change-journal.js';
 import { type Client, clientNamed } from '../../../src/clients/files/client-table.js';
 import { findServers } from '../../../src/clients/files/find-servers.js';
 import type { ClientSystem } from '../../../src/clients/files/found-server.js';
-import { type Plan, planConnect, planDisconnect, planTakeOut } from '../../../src/clients/files/plan-change.js';
-import { changesToUndo, type Undone, undoChange } from '../../../src/clients/files/undo-change.js';
 import { filesOn, JSON_ENTRY, PLATFORMS } from './client-files.js';
 import { ClientHome } from './client-home.js';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it, test } from 'vitest';
-import { isPlainSetting, withoutSecrets } from '../../../src/clients/import/secrets.js';
+import { isPlainSetting, withoutSecrets } from '../../../src/clients/import/to-entry.js';
 
 class Store {
   readonly values: Record<string, string> = {};

@@ -1,0 +1,385 @@
+import { isDeepStrictEqual } from 'node:util';
+import { FileRefusal } from '../../files/edit/parse-text.js';
+import { readRegularFile } from '../../files/regular-file.js';
+import type { Change, ChangeJournal, TouchedEntry } from './change-journal.js';
+import {
+  backUp,
+  type ClientFile,
+  dropBackup,
+  hashOf,
+  isAsRead,
+  MAX_FILE_BYTES,
+  readClientFile,
+  removeClientFile,
+  textOf,
+  writeClientFile,
+} from './client-file.js';
+import { isInstalled, placeIn, programOf, targetFile, targetPlace, userFiles } from './client-locations.js';
+import { type Client, clientNamed } from './client-table.js';
+import type { ClientPlace, ClientSystem, Entry, FoundServer } from './found-server.js';
+import { isOurselves, OWN_NAME, type OwnCommand, ownEntry } from './own-entry.js';
+import { entryIn, readEntry, withEntry, withoutEntry } from './read-servers.js';
+
+/** What a command would do with one file of a client. */
+export type Plan = PlannedChange | NoChange;
+
+interface PlannedChange {
+  readonly kind: 'add' | 'replace' | 'remove';
+  readonly client: Client;
+  readonly place: ClientPlace;
+  /** The file for which this was planned. It is not written if it has other content by then. */
+  readonly known: ClientFile;
+  /** The text to write. */
+  readonly content: string;
+  readonly entries: readonly TouchedEntry[];
+  /** The entry of Trunkline that is added. */
+  readonly entry?: Entry;
+}
+
+interface NoChange {
+  /** Nothing has to be done, or nothing can be done. */
+  readonly kind: 'unchanged' | 'refused';
+  readonly client: Client;
+  readonly file?: string;
+  /** A part of a sentence that shows nothing of the file. */
+  readonly because: string;
+}
+
+interface PlanOptions {
+  readonly system: ClientSystem;
+  /** Trunkline's program. */
+  readonly cliPath: string;
+}
+
+/** Plans to register Trunkline with a client. `isNamed`: the user has named the client, and not just all of them. */
+export async function planConnect(
+  client: Client,
+  own: Pick<OwnCommand, 'command' | 'args'>,
+  { system, cliPath, isNamed }: PlanOptions & { readonly isNamed: boolean },
+): Promise<Plan[]> {
+  if (!isInstalled(client, system) && !(client.isCreatedByUsers === true && isNamed)) {
+    return [{ kind: 'refused', client, because: `${client.title} is not installed here` }];
+  }
+  let target: string | undefined;
+  const plan = await planned(
+    client,
+    () => target,
+    async () => {
+      target = targetFile(client, system);
+      const known = await readClientFile(target, system.home);
+      if (known.bytes === undefined && client.needsFile === true) {
+        throw new FileRefusal(`${client.title} has no ${target} yet; start ${client.title} once`);
+      }
+      const text = textOf(known);
+      const place = targetPlace(client, target, text);
+      const existing = ownIn(text, place, cliPath);
+      const fresh = ownEntry(client.shape, own);
+      if (existing !== undefined && isSame(existing, place, fresh)) {
+        return { kind: 'unchanged', client, file: target, because: 'Trunkline is already registered there' };
+      }
+      const entry = existing === undefined ? fresh : { ...enabled(existing), ...fresh };
+      const content = withEntry(text, place, OWN_NAME, entry);
+      const kind = existing === undefined ? 'add' : 'replace';
+      return { kind, client, place, known, content, entry, entries: [{ path: place.path, name: OWN_NAME }] };
+    },
+  );
+  // An entry in a file that the client ignores only misleads.
+  const stale = plan.kind === 'refused' ? [] : await planDisconnect(client, { system, cliPath });
+  return [plan, ...stale.filter((each) => each.kind === 'remove' && each.place.file !== target)];
+}
+
+/** Plans to remove Trunkline from all files of the user that a client has. */
+export async function planDisconnect(client: Client, { system, cliPath }: PlanOptions): Promise<Plan[]> {
+  const plans: Plan[] = [];
+  for (const file of userFiles(client, system, 'written')) {
+    const plan = await planned(
+      client,
+      () => file,
+      async () => {
+        const known = await readClientFile(file, system.home);
+        if (known.bytes === undefined) return undefined;
+        const text = textOf(known);
+        const place = targetPlace(client, file, text);
+        if (ownIn(text, place, cliPath) === undefined) return undefined;
+        const content = withoutEntry(text, place, OWN_NAME);
+        return { kind: 'remove', client, place, known, content, entries: [{ path: place.path, name: OWN_NAME }] };
+      },
+    );
+    if (plan.kind !== 'unchanged') plans.push(plan);
+  }
+  return plans.length > 0 ? plans : [{ kind: 'unchanged', client, because: 'Trunkline is not registered there' }];
+}
+
+/** Plans to remove servers that Trunkline has taken over: all those of one file in one change. */
+export async function planTakeOut(
+  taken: readonly Pick<FoundServer, 'place' | 'name'>[],
+  { home }: Pick<ClientSystem, 'home'>,
+): Promise<Plan[]> {
+  const plans: Plan[] = [];
+  for (const file of new Set(taken.map(({ place }) => place.file))) {
+    const ofFile = taken.filter(({ place }) => place.file === file);
+    const [place] = ofFile.map((each) => each.place);
+    const client = place && clientNamed(place.client);
+    if (place === undefined || client === undefined) continue;
+    const plan = await planned(
+      client,
+      () => file,
+      async () => {
+        const known = await readClientFile(file, home);
+        const text = textOf(known);
+        const there = ofFile.filter((each) => entryIn(text, each.place, each.name) !== undefined);
+        if (there.length === 0) return undefined;
+        const content = there.reduce((shorter, each) => withoutEntry(shorter, each.place, each.name), text);
+        const entries = there.map((each) => ({ path: each.place.path, name: each.name }));
+        return { kind: 'remove', client, place, known, content, entries };
+      },
+    );
+    plans.push(plan);
+  }
+  return plans;
+}
+
+/** A place of a client in a file, by the members that lead to the servers. */
+function placeAt(client: Client, file: string, path: readonly string[]): ClientPlace {
+  return { ...placeIn(client, 'user', file), path };
+}
+
+/** Trunkline's entry; `undefined` if there is none. Throws a `FileRefusal` if the entry of this name is another server. */
+function ownIn(text: string, place: ClientPlace, cliPath: string): Entry | undefined {
+  const entry = entryIn(text, place, OWN_NAME);
+  if (entry === undefined) return undefined;
+  const found = readEntry(place, OWN_NAME, entry);
+  if (found !== undefined && isOurselves(found.run, cliPath)) return entry;
+  throw new FileRefusal(`its entry \`${OWN_NAME}\` is another server; rename or remove that entry first`);
+}
+
+/** Runs `plan`, and turns its `FileRefusal` into a refused plan. The file may become known while planning. */
+async function planned(
+  client: Client,
+  file: () => string | undefined,
+  plan: () => Promise<Plan | undefined>,
+): Promise<Plan> {
+  const without = (kind: NoChange['kind'], because: string): Plan => {
+    const known = file();
+    return known === undefined ? { kind, client, because } : { kind, client, file: known, because };
+  };
+  try {
+    return (await plan()) ?? without('unchanged', 'there is nothing to change');
+  } catch (error) {
+    if (error instanceof FileRefusal) return without('refused', error.message);
+    throw error;
+  }
+}
+
+/** Whether an entry starts the same program with the same arguments. The user may have added other members. */
+function isSame(existing: Entry, place: ClientPlace, fresh: Entry): boolean {
+  const [one, other] = [existing, fresh].map((entry) => readEntry(place, OWN_NAME, entry));
+  if (one?.run.kind !== 'command' || other?.run.kind !== 'command' || one.isDisabled) return false;
+  return one.run.command === other.run.command && isDeepStrictEqual(one.run.args, other.run.args);
+}
+
+function enabled(entry: Entry): Entry {
+  return {
+    ...entry,
+    ...(entry.disabled === true && { disabled: false }),
+    ...(entry.enabled === false && { enabled: true }),
+  };
+}
+
+interface CarryOutOptions {
+  readonly system: ClientSystem;
+  readonly journal: ChangeJournal;
+  /** The same for all changes of one command, which one undo takes back. */
+  readonly run: string;
+  readonly now: Date;
+  /** Runs a client's own program. Returns whether it has succeeded. */
+  readonly runProgram: RunProgram;
+}
+
+export type RunProgram = (file: string, args: readonly string[]) => Promise<boolean>;
+
+export interface CarriedOut {
+  readonly backup: string | undefined;
+  /** The client's own program, if it has made the change. */
+  readonly program: string | undefined;
+  /** Whether `undo` will know of the change. */
+  readonly isRecorded: boolean;
+}
+
+/** Makes a planned change, with a backup, and remembers it. Throws a `FileRefusal` if that is impossible. */
+export async function carryOut(change: PlannedChange, options: CarryOutOptions): Promise<CarriedOut> {
+  const { client, place, entries } = change;
+  const { journal, run } = options;
+  const { backup, program, written } = await makeChange(change, options);
+  const record = { run, client: client.client, file: place.file, written: hashOf(written), entries };
+  const isRecorded = await journal.add(backup === undefined ? record : { ...record, backup });
+  return { backup, program, isRecorded };
+}
+
+type Made = Omit<CarriedOut, 'isRecorded'> & { readonly written: Uint8Array };
+
+/** Makes a planned change, with a backup. Throws a `FileRefusal` if that is impossible; then the backup is removed. */
+async function makeChange(
+  change: PlannedChange,
+  { system, now, runProgram }: Pick<CarryOutOptions, 'system' | 'now' | 'runProgram'>,
+): Promise<Made> {
+  const { known, content } = change;
+  if (!(await isAsRead(known))) throw new FileRefusal('it has changed meanwhile; run this command again');
+  const backup = backUp(known, now);
+  try {
+    const program = canUseProgram(change) ? programOf(change.client, system) : undefined;
+    if (program !== undefined) {
+      const made = await throughProgram(change, program, { system, runProgram });
+      if (made !== undefined) return { backup, ...made };
+    }
+    const written = Buffer.from(content);
+    await writeClientFile(known, written);
+    return { backup, program: undefined, written };
+  } catch (error) {
+    if (backup !== undefined && (await isAsRead(known))) dropBackup(backup);
+    throw error;
+  }
+}
+
+/** The client's program supports one shape of entry. Members that the user has added must not get onto a command line. */
+function canUseProgram({ client, entries, entry, kind }: PlannedChange): boolean {
+  const isOwn = entries.length === 1 && entries[0]?.name === OWN_NAME;
+  const isUser = isDeepStrictEqual(entries[0]?.path, client.path);
+  if (entry === undefined) return isOwn && isUser && kind === 'remove';
+  return isOwn && isUser && Object.keys(entry).every((member) => ['type', 'command', 'args'].includes(member));
+}
+
+/**
+ * Has the client's own program change the file: a running client may write the file anew at any time, and its program
+ * knows how to get along with that. `undefined` if the program cannot do it and has changed nothing.
+ */
+async function throughProgram(
+  { client, entry, kind, known, place }: PlannedChange,
+  program: string,
+  { system, runProgram }: Pick<CarryOutOptions, 'system' | 'runProgram'>,
+): Promise<Omit<Made, 'backup'> | undefined> {
+  const user = client.program === 'claude' ? ['--scope', 'user'] : [];
+  // Claude Code refuses to add an entry that exists.
+  if (kind !== 'add') await runProgram(program, ['mcp', 'remove', OWN_NAME, ...user]);
+  if (entry !== undefined) {
+    const { command, args } = entry as { command: string; args: readonly string[] };
+    const words = client.program === 'claude' ? [JSON.stringify(entry), ...user] : ['--', command, ...args];
+    await runProgram(program, ['mcp', client.program === 'claude' ? 'add-json' : 'add', OWN_NAME, ...words]);
+  }
+  if (await isAsRead(known)) return undefined;
+  const file = await readClientFile(place.file, system.home);
+  const text = textOf(file);
+  // The content of the file decides, not the output of the program.
+  const found = entryIn(text, place, OWN_NAME);
+  const run = found && readEntry(place, OWN_NAME, found)?.run;
+  const isDone = isDeepStrictEqual(run, entry && readEntry(place, OWN_NAME, entry)?.run);
+  if (isDone) return { program, written: file.bytes ?? Buffer.alloc(0) };
+  const content = entry === undefined ? withoutEntry(text, place, OWN_NAME) : withEntry(text, place, OWN_NAME, entry);
+  const written = Buffer.from(content);
+  await writeClientFile(file, written);
+  return { program: undefined, written };
+}
+
+interface UndoOptions extends Pick<CarryOutOptions, 'system' | 'journal' | 'now' | 'runProgram'> {
+  readonly cliPath: string;
+}
+
+/** What an undo has done with a file. */
+export type Undone =
+  /** It is byte for byte what it was. */
+  | 'restored'
+  /** Trunkline had created it. */
+  | 'deleted'
+  /** It has changed since, so only the entries were put back. */
+  | 'entries'
+  /** There is nothing left to take back. */
+  | 'nothing';
+
+/** The changes to take back, the newest first: of the last command, or of the last command for each of these clients. */
+export async function changesToUndo(journal: ChangeJournal, clients: readonly string[] | undefined): Promise<Change[]> {
+  const newestFirst = [...(await journal.read())].reverse();
+  if (clients === undefined) return newestFirst.filter(({ run }) => run === newestFirst[0]?.run);
+  return clients.flatMap((client) => {
+    const own = newestFirst.filter((change) => change.client === client);
+    return own.filter(({ run }) => run === own[0]?.run);
+  });
+}
+
+/** Takes one change back. Throws a `FileRefusal` if that is impossible. */
+export async function undoChange(change: Change, options: UndoOptions): Promise<Undone> {
+  const client = clientNamed(change.client);
+  if (client === undefined) throw new FileRefusal(`this version of Trunkline does not know ${change.client}`);
+  const undone = (await restore(change, options)) ?? (await putEntriesBack(client, change, options));
+  await options.journal.remove(change);
+  return undone;
+}
+
+/** Restores the file if it still has the content that Trunkline wrote; otherwise, or without a backup, `undefined`. */
+async function restore({ file, backup, written }: Change, { system }: UndoOptions): Promise<Undone | undefined> {
+  const known = await readClientFile(file, system.home);
+  if (known.bytes === undefined) return 'nothing';
+  if (hashOf(known.bytes) !== written) return undefined;
+  if (backup === undefined) {
+    await removeClientFile(known);
+    return 'deleted';
+  }
+  const before = await readRegularFile(backup, { maxBytes: MAX_FILE_BYTES });
+  if (before.kind !== 'read') return undefined;
+  await writeClientFile(known, before.bytes);
+  dropBackup(backup);
+  return 'restored';
+}
+
+/** Restores each entry from the backup, except for entries that were changed since. */
+async function putEntriesBack(client: Client, change: Change, options: UndoOptions): Promise<Undone> {
+  const known = await readClientFile(change.file, options.system.home);
+  const before = await backupText(change);
+  const text = textOf(known);
+  const content = change.entries.reduce((edited, entry) => {
+    return putBack(edited, before, { client, change, entry, cliPath: options.cliPath });
+  }, text);
+  if (content === text) return 'nothing';
+  const place = placeAt(client, change.file, client.path);
+  // Only a removal can be left to the client's own program.
+  const kind =
+    before !== undefined && change.entries.some((each) => hasEntry(before, client, change, each))
+      ? 'replace'
+      : 'remove';
+  await makeChange({ kind, client, place, known, content, entries: change.entries }, options);
+  return 'entries';
+}
+
+interface EntryToPutBack {
+  readonly client: Client;
+  readonly change: Change;
+  readonly entry: TouchedEntry;
+  readonly cliPath: string;
+}
+
+function putBack(text: string, before: string | undefined, { client, change, entry, cliPath }: EntryToPutBack): string {
+  const { path, name } = entry;
+  const place = placeAt(client, change.file, path);
+  const is = entryIn(text, place, name);
+  const was = before === undefined ? undefined : entryIn(before, place, name);
+  const isOwn = is !== undefined && name === OWN_NAME && isOwnEntry();
+  if (was !== undefined) return is === undefined || isOwn ? withEntry(text, place, name, was) : text;
+  if (before === undefined && change.backup !== undefined && !isOwn) {
+    throw new FileRefusal(`its backup ${change.backup} is gone`);
+  }
+  return isOwn ? withoutEntry(text, place, name) : text;
+
+  function isOwnEntry(): boolean {
+    const found = is && readEntry(place, name, is);
+    return found !== undefined && isOurselves(found.run, cliPath);
+  }
+}
+
+function hasEntry(text: string, client: Client, { file }: Change, { path, name }: TouchedEntry): boolean {
+  return entryIn(text, placeAt(client, file, path), name) !== undefined;
+}
+
+async function backupText({ backup }: Change): Promise<string | undefined> {
+  if (backup === undefined) return undefined;
+  const found = await readRegularFile(backup, { maxBytes: MAX_FILE_BYTES });
+  return found.kind === 'read' ? found.bytes.toString() : undefined;
+}
