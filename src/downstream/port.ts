@@ -18,46 +18,46 @@ export type { InputRequest, WithdrawInput } from '../mcp/input-request.js';
  * transport or on a protocol era.
  */
 
-/** Serves clients. */
+/** Serves clients. Implemented by the gateway. */
 export interface GatewayPort {
-  /** Signs what clients keep for the gateway. Absent until the gateway has its servers. */
+  /** Signs texts that clients keep for the gateway. Absent until the gateway has its servers. */
   readonly seals: GatewaySeals | undefined;
-  /** Opens a session for a client, which lasts until `close` is called on it. */
+  /** Opens a session, which lasts until its `close` is called. Never waits for a server. */
   open(client: DownstreamClient, facts: ClientFacts): GatewaySession;
-  /** What a client with these facts would see. Opens no session, and starts no server. */
+  /** Describes the gateway to a client with these facts. Opens no session and starts no server. */
   describe(facts: ClientFacts): GatewayDescription;
 }
 
-/** Sign texts, so that the gateway knows them again. */
+/** Signatures by which the gateway recognizes its own texts, such as `requestState`. */
 export interface GatewaySeals {
-  /** Its key outlives the process, and several gateways may share it. */
+  /** Signs with a key that outlives the process and that several gateways may share. */
   readonly lasting: Hmac;
-  /** Its key ends with the process. */
+  /** Signs with a key that ends with the process. */
   readonly run: Hmac;
 }
 
-/** What a client learns about the servers before it uses them. */
+/** Description of the servers for `initialize` and `server/discover`. */
 export interface GatewayDescription {
-  /** The capabilities that each running server declared. */
+  /** Capabilities of each running server, as that server declared them. */
   readonly offered: readonly Readonly<Record<string, unknown>>[];
-  /** Instructions for the client's model. */
+  /** Instructions for the client's model; '' for none. */
   readonly instructions: string;
 }
 
-/** What a client states about itself when its session opens. */
+/** Facts about a client that are known when its session opens. */
 export interface ClientFacts {
   readonly profile: ClientProfile;
-  /** The key of the one server that the client wants to see unchanged. Absent: all servers, merged. */
+  /** Key of the only server that the client sees, unchanged. Absent for a client that sees all servers, merged. */
   readonly server?: string | undefined;
-  /** The view of the configuration that the client asks for by name; '' asks for everything. */
+  /** Name of the view that the client asks for; '' asks for all servers. Absent if the gateway chooses the view. */
   readonly view?: string | undefined;
-  /** Where the client's process runs. Absent for clients whose environment is the gateway's own. */
+  /** Environment of the client's process. Absent if it is the gateway's own environment. */
   readonly origin?: ClientOrigin | undefined;
 }
 
 /** The environment and the working folder of a client's process. */
 export interface ClientOrigin {
-  /** The variables that the configuration names, with the client's values; unset ones are absent. */
+  /** Variables that the configuration names, with the client's values. Unset variables are absent. */
   readonly environment: Readonly<Record<string, string>>;
   /** The client's working folder, absolute. */
   readonly folder: string;
@@ -65,47 +65,48 @@ export interface ClientOrigin {
 
 /** One client's session with the gateway. */
 export interface GatewaySession extends GatewayDescription {
-  /** How a list of this kind that is read now may be cached. */
+  /** Tells how long and for whom a list that is read now may be cached (page server/utilities/caching of 2026-07-28). */
   caching(kind: ListKind): ListCaching;
   /**
-   * What the process of the one server that the client sees unchanged says about itself, or why that server does not start.
-   * `undefined` for a client that sees all servers.
+   * Waits for the initialize result of the only server that the client sees, or for the reason why that server does not
+   * start. Never rejects. `undefined` for a client that sees all servers.
    */
   handshake(): Promise<ServerHandshake> | undefined;
-  /** What calls of a tool repeat in the headers of a transport that has some, by the name that the client uses. */
+  /** Parameters of a tool that its calls repeat in HTTP headers. `tool` is the name that the client uses. */
   mirroredParams(tool: string): readonly MirroredParam[];
-  /** Serves one request. */
+  /** Serves one request. The outcome, also each failure, goes to the exchange; an exception is an internal error. */
   serve(exchange: Exchange): void;
   /**
-   * Has the client notified (`DownstreamClient.notify`) of the states of a task of the tasks extension, by the name that the
-   * client knows. Calls `settled` with whether a task of this client reports its state, and with `false` when its process ends
-   * after that. The returned function ends it.
+   * Notifies the client (`DownstreamClient.notify`) of the states of a task of the tasks extension. `task` is the id that the
+   * client knows. Calls `settled` with `true` if a task of this client reports its states, otherwise with `false`, and
+   * with `false` when its process ends later. The returned function ends the notifications.
    */
   watchTask(task: string, settled: (agreed: boolean) => void): () => void;
-  /** Takes a notification that does not concern a request in flight. */
+  /** Takes a notification of the client, except cancellations and progress, which belong to requests. */
   notified(notification: NotificationEnvelope): void;
   /** Ends the session. The caller cancels the exchanges that are still in flight. */
   close(): void;
 }
 
-/** How a merged list may be cached. */
+/** Lifetime and audience of a merged list in a client's cache. */
 export interface ListCaching {
-  /** Whether the list waits for no first start of a server, so that it stays as it is for now. */
+  /** Whether every server has finished its first start, so that the list is complete. */
   readonly isSettled: boolean;
-  /** The shortest time that the servers let their lists be cached, in milliseconds; infinite if none of them says. */
+  /** Shortest time for which the servers allow their lists to be cached; infinite if no server states one. */
   readonly freshMs: number;
   /** Whether the list is the same for all users. */
   readonly isPublic: boolean;
 }
 
-/** A parameter that a client repeats in the header `Mcp-Param-` and this name. See `x-mcp-header` in the MCP specification. */
+/** A parameter that a client repeats in a header (`x-mcp-header` on the page basic/transports/streamable-http of 2026-07-28). */
 export interface MirroredParam {
+  /** Name of the header without `Mcp-Param-`. */
   readonly header: string;
-  /** Where the value is in the arguments: the names of members, from the outside in. */
+  /** Path of the value in the arguments: names of members, outermost first. */
   readonly path: readonly string[];
 }
 
-/** The initialize result of one server, as JSON. `requestedRevision` is what the gateway requested from the server. */
+/** Initialize result of one server, as JSON. `requestedRevision` is the revision that the gateway requested from it. */
 export type ServerHandshake =
   | {
       readonly kind: 'initialized';
@@ -115,100 +116,102 @@ export type ServerHandshake =
     }
   | { readonly kind: 'failed'; readonly failure: Failure };
 
-/** A client, as the gateway sees it. */
+/** A client, as the gateway sees it. Implemented by protocol eras. */
 export interface DownstreamClient {
-  /** The authenticated subject behind the client. Clients of one principal may share servers and tasks. */
+  /** Authenticated subject behind the client. Clients of one principal may share servers and tasks. */
   readonly principal: string;
-  /** The negotiated protocol revision; `undefined` before the handshake ends. */
+  /** Negotiated protocol revision; `undefined` before the handshake ends. */
   readonly revision: string | undefined;
   /**
-   * Whether messages reach the client that belong to none of its requests. Without a session, it gets only what a request
-   * or a subscription of it asks for.
+   * Whether the client receives messages that belong to none of its requests. A client without a session receives only the
+   * messages that its requests and subscriptions ask for.
    */
   readonly hasSession: boolean;
-  /** Whether the client sees one server unchanged and a `ping` of that server reaches it now. */
+  /** Whether a `ping` of the only server that the client sees reaches the client now. */
   readonly takesPings: boolean;
-  /** A merged list has changed. */
+  /** Announces that a merged list has changed. */
   listChanged(kind: ListKind): void;
-  /** The server that the client sees unchanged announced that a list has changed. */
+  /** Relays the announcement of the only server that the client sees that one of its lists has changed. */
   listAnnounced(kind: ListKind, notification: NotificationEnvelope): void;
   /** Relays a server's notification that no request of this client caused. */
   notify(notification: NotificationEnvelope, edits?: readonly Edit[]): void;
-  /** Asks the client for input that no request of this client caused. See `Exchange.requireInput`. */
+  /** Asks the client for input without a request of the client as the cause. See `Exchange.requireInput`. */
   requireInput(input: InputRequest): WithdrawInput;
-  /** Replaces the session that `GatewayPort.open` returned: use this one from now on, and close only this one. */
+  /** Replaces the session that `GatewayPort.open` returned. From now on, the client uses and closes only this one. */
   sessionReplaced(session: GatewaySession): void;
-  /** The server or view that the client asked for was removed from the configuration. The client should end its session. */
+  /** Reports that the client's server or view was removed from the configuration. The client should end its session. */
   gone(): void;
-  /** The gateway ends. Requests in flight fail when their servers end. */
+  /** Reports that the gateway shuts down. Requests in flight fail when their servers end. */
   ending(): void;
 }
 
 /**
- * One client request, from its arrival to its answer.
+ * One client request, from its arrival to its answer. Implemented by protocol eras, which write the answer, the progress and
+ * the server requests in the form of their revisions.
  *
- * An exchange is settled by `answer`, `succeed`, `fail` or a cancellation. The first of them wins and the others do
- * nothing, so an answer, a timeout and a crash may race. The implementation sends the answer, the progress and the
- * server requests to the client in whatever form its protocol era needs.
+ * The first of `answer`, `succeed`, `fail` and a cancellation settles an exchange. Later calls do nothing, so an answer, a
+ * timeout and a crash may race. No member throws because the client has left.
  */
 export interface Exchange {
   readonly request: RelayedRequest;
-  /** The id that the client gave the request, as JSON. Only for people: the era matches answers. */
+  /** Id that the client gave the request, as JSON. For logs only, because the era matches answers. */
   readonly requestId: string;
-  /** The client that sent the request. */
+  /** Sender of the request. */
   readonly client: DownstreamClient;
   /**
-   * What tells apart whose requests are in flight: the client, or the request itself where nothing connects the requests of
-   * a client. A server request or a log message of a server goes to a request only if all that could have caused it are of
-   * one conversation.
+   * Identity of the program behind the request: the client, or the exchange itself where the requests of one client may come
+   * from unrelated programs. A server request or a log message goes to a request only if all requests that may have
+   * caused it have the same conversation.
    */
   readonly conversation: object;
-  /** Whether the client was asked for input and has not come back yet, so that the server waits and causes nothing. */
+  /** Whether the client was asked for input and has not come back yet. The server waits meanwhile and causes no messages. */
   readonly isSuspended: boolean;
-  /** Whether the request was answered or cancelled. Nothing more is sent for it then, except progress of a task. */
+  /** Whether the request was answered or cancelled. Only progress of a task is sent for it after that. */
   readonly isSettled: boolean;
   /** Whether the client requested progress. */
   readonly wantsProgress: boolean;
   /**
-   * The least severe log messages that the client wants while the request is served; `off` for none. `undefined` if the
-   * level of the client's session decides.
+   * Lowest level of the log messages that the client wants while the request is served; `off` for none. `undefined` if the
+   * level of the client's session decides (`logging/setLevel`, which 2026-07-28 does not have).
    */
   readonly logLevel: LogLevel | 'off' | undefined;
   /**
-   * Whether the client takes a result that requires input from it, and sends the request again with that input. For
-   * other clients, the connection to the server asks with `requireInput` and sends the request again itself.
+   * Whether the client accepts `input_required` results and sends the request again with the input (page
+   * basic/patterns/mrtr of 2026-07-28). For other clients, the connection to the server calls `requireInput` and sends the
+   * request again itself.
    */
   readonly takesInputRequests: boolean;
-  /** The request goes to this backend, named by its id. Messages of one backend reach the client in their order. */
+  /** Notes the id of the backend that gets the request. Messages of one backend reach the client in their order. */
   route(source: string): void;
   /**
-   * Leases the memory of a large request, which is about to be written to a server. The code that writes the
-   * request releases the lease, so that the memory can be reused. `undefined` when the memory is not pooled.
+   * Leases the memory of a large request that is about to be written to a server. The writer of the request releases the
+   * lease, so that the memory can be reused. `undefined` if the memory is not pooled.
    */
   leaseRequest(): SplicedMessage['lease'];
   /**
-   * Answers with a server's response, unchanged except for the id and the edits. `server` is what the server calls itself,
-   * as JSON, for a result that should say so and does not.
+   * Answers with a server's response, unchanged except for the id and the edits. `server` is the `serverInfo` of the server
+   * as JSON, for revisions in which a result names its server and this one does not.
    */
   answer(response: ResponseEnvelope, edits?: readonly Edit[], server?: Uint8Array): void;
   /** Answers with a result made by the gateway, as JSON. */
   succeed(result: Uint8Array): void;
-  /** Answers with an error. A `Failure` becomes a tool result or a JSON-RPC error, as the era and the method require. */
+  /** Answers with an error. A `Failure` of `tools/call` becomes a tool result, every other one a JSON-RPC error. */
   fail(reason: RpcError | Failure): void;
-  /** Relays a server's progress under the client's progress token. After the answer, it travels along `via` if given. */
+  /** Relays a server's progress under the client's progress token. After the answer, `via` carries it if given. */
   progress(notification: NotificationEnvelope, edits?: readonly Edit[], via?: Exchange): void;
-  /** Keeps relaying progress after the answer, because the request became a task. The returned function ends that. */
+  /** Relays progress also after the answer, because the request became a task. The returned function ends that. */
   keepProgress(): () => void;
-  /** Sends another message that this request caused, on the same way as the answer. */
+  /** Sends another message that this request caused, on the channel of the answer. */
   send(message: SplicedMessage): void;
   /**
-   * Asks the client for something that a server needs because of this request. The era decides whether to ask at once
-   * or to suspend the request until the client comes back with the input.
+   * Asks the client for input that a server needs because of this request. The era either asks at once or suspends the
+   * request until the client comes back with the input. `input.fail` is called if the client cannot be asked. The returned
+   * function withdraws the question.
    */
   requireInput(input: InputRequest): WithdrawInput;
   /**
-   * Registers what to do when the client cancels the request; replaces the previous listener. `notification` is the
-   * client's own cancellation, absent when the client disconnected.
+   * Sets the listener for a cancellation by the client and replaces the previous one. `notification` is the client's own
+   * cancellation, absent if the client disconnected.
    */
   onCancel(listener: (notification?: NotificationEnvelope) => void): void;
 }
