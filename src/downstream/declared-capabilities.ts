@@ -4,7 +4,7 @@ import { isModernRevision } from '../mcp/revisions.js';
 import { SKILLS_EXTENSION } from '../mcp/skills.js';
 import { TASKS_EXTENSION } from '../mcp/task-extension.js';
 
-/** The name and version that the gateway gives clients when they ask for its description. */
+/** Name and version of the gateway, or of a server, for clients. */
 export interface ServerInfo {
   readonly name: string;
   readonly title?: string;
@@ -40,12 +40,12 @@ const RELAYED = {
   logging: {},
 };
 
-/** Each tool declares itself whether it can become a task. */
+/** Each tool declares for itself whether its calls can become tasks. */
 const TASKS = { list: {}, cancel: {}, requests: { tools: { call: {} } } };
 
 const KNOWN = new Set([...Object.keys(RELAYED), 'tasks', 'extensions']);
 
-/** What of a server's capabilities changes those that the gateway declares. */
+/** The capabilities of a server that can change those that the gateway declares. */
 export function withoutRelayed(capabilities: Capabilities): Capabilities {
   return Object.fromEntries(Object.entries(capabilities).filter(([name]) => !Object.hasOwn(RELAYED, name)));
 }
@@ -75,7 +75,7 @@ export function declaredExtensions(revision: string | undefined, offered: readon
   return Object.fromEntries([...all].map(([name, settings]) => [name, MERGES.get(name)?.(settings) ?? settings[0]]));
 }
 
-/** What the servers together have of an extension, from what each of them declares. */
+/** Merges the settings of an extension that several servers declare. */
 const MERGES = new Map<string, (all: readonly unknown[]) => Settings>([
   // MCP Apps: the kinds of user interfaces.
   [

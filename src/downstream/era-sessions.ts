@@ -18,19 +18,19 @@ export class EraSessions {
     this.#transport = transport;
   }
 
-  /** The revision that the client negotiated; `undefined` before the handshake ends. */
+  /** Negotiated revision; `undefined` before the handshake ends. */
   get revision(): string | undefined {
     for (const { revision } of this.#sessions.values()) if (revision !== undefined) return revision;
     return undefined;
   }
 
-  /** What the client told about itself; `undefined` before it did. */
+  /** Name, version and capabilities of the client; `undefined` before the client stated them. */
   get profile(): ClientProfile | undefined {
     for (const { profile } of this.#sessions.values()) if (profile !== undefined) return profile;
     return undefined;
   }
 
-  /** Requests that were not answered yet. */
+  /** Number of requests that were not answered yet. */
   get inFlight(): number {
     let inFlight = 0;
     for (const session of this.#sessions.values()) inFlight += session.inFlight;
@@ -52,7 +52,7 @@ export class EraSessions {
     return this.#isClosed;
   }
 
-  /** The client has left. */
+  /** Closes all sessions, because the client has left. */
   close(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;

@@ -41,7 +41,7 @@ export interface Failure {
   readonly detail?: string | undefined;
   /** Why the server does not run, as one printable sentence: what its output or npm says, or what its handshake lacked. */
   readonly cause?: string | undefined;
-  /** What the server did, if Trunkline ended it for that: a phrase with *it* as the subject, without a period. */
+  /** Reason for which Trunkline ended the server: a phrase with *it* as the subject, without a period. */
   readonly because?: string | undefined;
 }
 
@@ -73,7 +73,7 @@ function factsOf(failure: Failure): Readonly<Record<string, unknown>> {
   };
 }
 
-/** The stable code of each reason. What a code means is in `src/codes`, which no call needs. */
+/** The stable code of each reason. The meaning of each code is in `src/errors`, which no call needs. */
 export const CODES_OF_REASONS: Readonly<Record<FailureReason, Code>> = {
   installing: 'TL-SERVER-INSTALLING',
   not_installed: 'TL-SERVER-NOT-INSTALLED',

@@ -12,8 +12,8 @@ import type { InputRequest } from './port.js';
 type Capabilities = Readonly<Record<string, unknown>>;
 
 /**
- * Why a client with these capabilities cannot answer a server request; `undefined` if it can, or may. Without
- * capabilities, the client gets every request.
+ * Returns the error for a server request that a client with these capabilities cannot answer; `undefined` if the client can
+ * or may. A client without known capabilities gets every request.
  */
 export function refusedInput(
   { method, bytes, tokens }: RelayedRequest,
@@ -61,7 +61,7 @@ const CAPABILITY_OF = new Map<string, readonly string[]>([
   [METHODS.listTasks, ['tasks', 'list']],
 ]);
 
-/** Limit of server requests that wait for one client. No person answers as many. */
+/** Most server requests that wait for one client. No person answers more. */
 export const MAX_UNANSWERED = 256;
 
 export const TOO_MANY_UNANSWERED = new RpcError(
@@ -76,7 +76,7 @@ export function isLiftable(method: string): boolean {
   return LIFTABLE.has(method);
 }
 
-/** What revisions with a handshake put into requests, and 2026-07-28 does not. */
+/** Members that revisions with a handshake put into requests, and 2026-07-28 does not. */
 const OLD_PARAMS: ReadonlySet<string> = new Set(['task', 'elicitationId']);
 
 const OLD_META: ReadonlySet<string> = new Set(['progressToken', 'io.modelcontextprotocol/related-task']);

@@ -5,8 +5,8 @@ export interface Linked<T> {
 }
 
 /**
- * What is in flight, in the order in which it was added. A set would rehash again and again as requests come and go, and its
- * old tables would keep the requests alive for a garbage collection or two.
+ * A list of requests in flight, oldest first, from which each one can be removed at once. A set would rehash again and again as
+ * requests come and go, and its old tables would keep the requests alive for a garbage collection or two.
  */
 export class LinkedList<T extends Linked<T>> {
   #first: T | undefined;

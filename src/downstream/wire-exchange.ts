@@ -14,8 +14,8 @@ import type { DownstreamClient, Exchange, InputRequest, WithdrawInput } from './
 import type { ReplyChannel } from './transport.js';
 
 /**
- * Shortest time between the last progress of a request and its answer. The official client drops progress that it reads
- * together with the answer, and what a server writes in two pieces would often reach the client in one.
+ * Shortest time between the last progress of a request and its answer, because the official client drops progress that it
+ * reads together with the answer.
  */
 const PROGRESS_GAP_MS = 5;
 
@@ -41,13 +41,13 @@ export interface ExchangeOwner<E extends WireExchange = WireExchange> {
 
 /** How a protocol era writes answers. */
 export interface AnswerForm {
-  /** What to replace in a server's response before the client gets it. `server`: see `Exchange.answer`. */
+  /** Edits of a server's response before the client gets it. For `server`, see `Exchange.answer`. */
   edits(response: ResponseEnvelope, method: string, server?: Uint8Array): readonly Edit[];
-  /** A result of the gateway's own, as JSON. */
+  /** Completes a result of the gateway's own, which is JSON. */
   result(result: Uint8Array, method: string): Uint8Array;
 }
 
-/** One request of a client, as it came on the wire. Protocol eras extend it by what differs between them. */
+/** One request of a client, as it came on the wire. Each protocol era has a subclass. */
 export abstract class WireExchange implements Exchange {
   abstract readonly logLevel: Exchange['logLevel'];
   abstract readonly takesInputRequests: boolean;
@@ -104,7 +104,7 @@ export abstract class WireExchange implements Exchange {
     return this.#envelope.tokens.requestProgressToken !== undefined;
   }
 
-  /** After a second backend, messages keep their place among all: the second must not overtake the first. */
+  /** Keeps the order of all messages as soon as there is a second backend, which must not overtake the first. */
   route(source: string): void {
     this.#hasSeveralSources ||= this.#source !== undefined && this.#source !== source;
     this.#source = this.#hasSeveralSources ? undefined : source;
@@ -172,7 +172,7 @@ export abstract class WireExchange implements Exchange {
     this.#onCancel = listener;
   }
 
-  /** The client has cancelled the request or left, so there is no answer. */
+  /** Settles the request without an answer, because the client has cancelled it or left. */
   cancel(notification?: NotificationEnvelope): void {
     if (!this.#settle()) return;
     this.#reply.withdraw();
@@ -193,7 +193,7 @@ export abstract class WireExchange implements Exchange {
     this.#lease?.release();
   }
 
-  /** Puts a part of the request into another message: a copy, if the request's memory may be reused before that is written. */
+  /** Puts a part of the request into another message. Copies it if the memory of the request may be reused before the write. */
   #replacing(span: Span, part: Span): Edit {
     const { bytes } = this.#envelope;
     return this.#isLarge ? { span, text: bytes.slice(part.start, part.end) } : { span, text: bytes, part };

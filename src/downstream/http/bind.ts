@@ -40,7 +40,7 @@ export class HttpBindError extends Error {
 /** 32 characters of Base64 are 192 bits. A shorter token was probably invented by a person. */
 const MIN_TOKEN_LENGTH = 32;
 
-/** What is wrong with the settings, if anything. An address that others can reach needs a token and allowed hosts. */
+/** Finds an error in the settings. An address that other machines can reach needs a token and allowed hosts. */
 export function checkBind(bind: HttpBind): HttpBindError | undefined {
   const { host, tokens, noAuth, allowedHosts, allowedOrigins } = bind;
   const isLocal = isLoopback(host);
@@ -79,7 +79,7 @@ export function checkBind(bind: HttpBind): HttpBindError | undefined {
   return undefined;
 }
 
-/** Whether only this machine can reach the address. `localhost` is the only name that is known to be local. */
+/** Whether only this machine can reach the address. `localhost` is the only name that is certainly local. */
 export function isLoopback(host: string): boolean {
   if (host === 'localhost') return true;
   const version = isIP(host);

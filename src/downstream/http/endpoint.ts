@@ -62,7 +62,7 @@ export class Endpoint {
     this.#options = options;
   }
 
-  /** Refuses what another program could read as a different request, whatever its path. */
+  /** Refuses a request that a proxy could read differently, on every path. */
   readonly checkMessage = (request: FastifyRequest, reply: FastifyReply, done: () => void): void => {
     const { headers, httpVersion, rawHeaders } = request.raw;
     const refusal =
@@ -157,7 +157,7 @@ export class Endpoint {
     return this.#respond(reply, (response) => client.post(message, response));
   }
 
-  /** A client of a later revision, whatever its headers say, learns from this error that it has to fall back. */
+  /** Refuses an unknown method with "Method not found", which tells a client of a later revision to fall back. */
   #unknownMethod(opening: RequestEnvelope): Refusal | undefined {
     const error = this.#options.core.refusalWithoutSession(opening);
     return error?.code === RPC_CODES.methodNotFound ? refusedBy(error, opening) : undefined;
@@ -174,7 +174,7 @@ export class Endpoint {
     const session: Session = new Session({ client, principal, endpoint, clock, timers, limits, onCut });
     sessions.add(session);
     events.emit({ kind: 'http.session-opened', sessions: sessions.size });
-    // A session whose initialize failed, or whose id reached nobody, is useless; the client has to begin a new one.
+    // A failed initialize, or a client that left before it got the session's id, leaves a session that no request can name.
     const onOver = () => {
       if (client.revision === undefined || !reply.raw.headersSent) sessions.end(session, 'refused');
     };
@@ -209,8 +209,8 @@ export class Endpoint {
   }
 
   /**
-   * Who shares the request limit of a token: each session, the requests that need none, those that open one, and those of
-   * sessions that do not exist, whatever they name. A client cannot invent a share.
+   * Names the sender of a request among those that share the request limit of a token: its session, or one name each for
+   * requests that need no session, that open one, and that name an unknown one. So a client cannot invent a share.
    */
   #senderOf(request: FastifyRequest, principal: string): string {
     if (guards.namesModernRevision(header(request, 'mcp-protocol-version'))) return 'without sessions';
@@ -219,10 +219,10 @@ export class Endpoint {
     return this.#options.sessions.find(id, principal, endpointOf(request))?.id ?? 'unknown session';
   }
 
-  /** The session that the request names, or why the request is refused. */
+  /** Returns the session that the request names, or the refusal. */
   #session(request: FastifyRequest, whenMissing: Refusal): Session | Refusal {
     const revision = header(request, 'mcp-protocol-version');
-    // Whatever else the request says, it is not about a session.
+    // Requests of these revisions never belong to a session.
     if (guards.namesModernRevision(revision)) return whenMissing;
     const refusal = guards.refuseRevision(revision);
     if (refusal !== undefined) return refusal;

@@ -180,7 +180,7 @@ export class ReplayRing {
   }
 }
 
-/** Something with a deadline. */
+/** An object that acts at a deadline. */
 export interface Timed extends Due {
   onDue(): void;
 }

@@ -5,10 +5,10 @@ import { isHostHeader } from './bind.js';
 import { FailureWindow } from './rate-limit.js';
 import { type Refusal, retryAfter } from './refusal.js';
 
-/** A header value from Node. A request with a repeated header that counts here is refused before. */
+/** A header value from Node. Requests that repeat such a header were refused before. */
 type Header = string | undefined;
 
-/** Headers that have one value. What a repeated one means depends on the program that reads it. */
+/** Headers that must not be repeated, because programs differ in the value that they use then. */
 const SINGLE_HEADERS: ReadonlySet<string> = new Set([
   ...['host', 'authorization', 'origin', 'content-type', 'content-length'],
   ...['mcp-session-id', 'mcp-protocol-version', 'last-event-id', 'mcp-method', 'mcp-name'],
@@ -93,7 +93,7 @@ export function refuseOrigin(origin: Header, allowed: ReadonlySet<string>): Refu
 
 const MAX_NAME = 100;
 
-/** The name, if it is one. Anybody can send any text there, which a model would read in the status. */
+/** Returns the value if it is a name. Other text of a stranger must not reach a model that reads the status. */
 function nameIn(value: Header, isName: (value: string) => boolean): string {
   if (value === undefined) return '(none)';
   if (value.length > MAX_NAME) return `(${value.length} characters)`;

@@ -17,13 +17,13 @@ import { EraSessions } from '../era-sessions.js';
 import type { MirroredParam } from '../port.js';
 import type { ChooseEra, ReplyChannel, TransportSession } from '../transport.js';
 
-/** What the HTTP transport needs to open sessions. */
+/** Opens the sessions behind the HTTP endpoints. Implemented by `createHttpClients`. */
 export interface HttpSessionPort {
   /** Whether this message, sent without a session id, opens a session. */
   beginsSession(message: Envelope): boolean;
   /** Whether messages like this one belong to no session, so that a session id says nothing about them. */
   isSessionless(message: Envelope | Rejection): boolean;
-  /** The error for a request that opens no session and belongs to none; `undefined` if it can be served without. */
+  /** Returns the error for a request without a session; `undefined` if the request opens a session or needs none. */
   refusalWithoutSession(request: RequestEnvelope): RpcError | undefined;
   /**
    * Opens a session. `endpoint` is `undefined` for `/mcp`, the server's key for `/mcp/<key>`, or `endpointOfView` for
@@ -43,13 +43,13 @@ export interface HttpClientSession {
    * is not JSON-RPC is refused with an error to send instead.
    */
   receive(message: Envelope | Rejection, reply: ReplyChannel): Received;
-  /** What this call must repeat in its headers. */
+  /** Parameters that this call must repeat in its headers. */
   mirroredParams(call: RequestEnvelope): readonly MirroredParam[];
   /** Sets the stream for unsolicited messages; `undefined` when the client closed it. */
   attach(stream: MessageSink | undefined): void;
   /** The negotiated revision, once known. */
   readonly revision: string | undefined;
-  /** The client has left: its requests are cancelled. Called once. */
+  /** Cancels all requests, because the client has left. Called once. */
   close(): void;
 }
 
@@ -176,7 +176,7 @@ class HttpClient implements HttpClientSession, TransportSession {
   }
 }
 
-/** Shows what is sent on a channel. There is one for each POST, while somebody observes. */
+/** Shows the messages on the channel of one POST to recordings. Exists only while a recording runs. */
 class ObservedReply implements ReplyChannel {
   readonly isShared: boolean;
   readonly #reply: ReplyChannel;

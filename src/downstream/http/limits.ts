@@ -1,4 +1,4 @@
-/** The limits that are settings. The code that opens the transport gives all of them. Their defaults are in the configuration. */
+/** Limits that are settings. Their defaults are in the configuration. */
 export interface ConfigurableLimits {
   readonly maxBodyBytes: number;
   /** Bytes of all bodies that have not arrived completely, together. */
@@ -20,7 +20,7 @@ export interface ConfigurableLimits {
   readonly replayBytes: number;
 }
 
-/** The limits that no setting changes. */
+/** Limits that no setting changes. */
 export interface FixedLimits {
   readonly maxHeaderBytes: number;
   /** Time for all headers of a request to arrive. */

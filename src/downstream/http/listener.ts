@@ -106,7 +106,7 @@ export class Listener {
     });
   }
 
-  /** Node tells only the response that it writes of the end of the connection, and none of those that wait behind it. */
+  /** Tracks a response that waits behind an earlier one, because Node emits `close` only on the response that it writes. */
   #watch(response: http.ServerResponse): void {
     if (response.socket !== null) return;
     const waiting = this.#http.get(response.req.socket);
@@ -116,12 +116,12 @@ export class Listener {
 }
 
 /**
- * The open connections, and which of them make room for new ones.
+ * The open connections. Closes old ones to make room for new ones.
  *
- * Anyone who reaches the port can open connections and say nothing. So a connection is a stranger's until a request on it
- * was authenticated. If there are too many connections, the oldest stranger is closed for the new one. A client sends its
- * token right after it has connected, so it is no longer a stranger when it would be the oldest. A connection with an
- * authenticated request is never closed for another one.
+ * Any program that reaches the port can open connections and send nothing. So a connection counts as a stranger until a
+ * request on it was authenticated. If there are too many connections, the oldest stranger is closed for the new one. A
+ * client sends its token right after it has connected, so it is no stranger any more when it would be the oldest. A
+ * connection with an authenticated request is never closed for another one.
  */
 class Connections {
   readonly #max: number;

@@ -5,7 +5,7 @@ export interface RequestRate {
   readonly requestBurst: number;
 }
 
-/** Limits the requests of each principal, and shares what it has among its sessions. */
+/** Limits the requests of each principal, and divides the limit among its sessions. */
 export class RequestRates {
   readonly #rate: RequestRate;
   /** One per token, or a single one without authentication, so the map cannot grow. */
@@ -15,7 +15,7 @@ export class RequestRates {
     this.#rate = rate;
   }
 
-  /** Counts a request. `sender` is the id of the session, or says why there is none. */
+  /** Counts a request. `sender` is the id of the session, or a name for all requests without one. */
   refuse(principal: string, sender: string, now: number): Refusal | undefined {
     let bucket = this.#buckets.get(principal);
     if (bucket === undefined) {
@@ -40,9 +40,9 @@ interface Share {
  * A token bucket that several senders share: a burst, then a number of requests per second. Times are milliseconds on a
  * monotonic clock.
  *
- * A sender alone may use all of it. Beside others it is sure of an equal share of the rate, and may use in addition what
- * they leave. Only requests within a share may use the reserve, so a sender without measure finds the bucket empty while
- * the others do not. There is one share more than there are senders: it refills the reserve for the next one to come.
+ * A single sender may use all of it. One of several senders is sure of an equal share of the rate, and may also use the
+ * tokens that the others leave. Only requests within a share may use the reserve, so the bucket is empty for a sender that
+ * floods it and not for the others. One share more than there are senders refills the reserve for the next sender.
  */
 export class FairBucket {
   readonly #reserve: number;
@@ -50,7 +50,7 @@ export class FairBucket {
   readonly #perMs: number;
   #tokens: number;
   #filledAt: number;
-  /** Of the senders that have used some of their share, the least recent first. */
+  /** Shares of the senders that have used some of theirs, least recently used first. */
   readonly #shares = new Map<string, Share>();
 
   constructor({ burst, perSecond, now }: { burst: number; perSecond: number; now: number }) {
@@ -73,7 +73,7 @@ export class FairBucket {
     const others = this.#shares.size - (this.#shares.has(sender) ? 1 : 0);
     const shares = others + 2;
     const sharePerMs = this.#perMs / shares;
-    // What a sender may use at once becomes less with each further one, so that many of them do not empty the reserve.
+    // Each further sender makes the shares smaller, so that many senders together cannot empty the reserve.
     const most = Math.max(1, this.#reserve / 2 / shares);
     const share = this.#shareOf(sender, now, sharePerMs, most);
     this.#forget(now - most / sharePerMs);
@@ -96,7 +96,7 @@ export class FairBucket {
     return share;
   }
 
-  /** A share that nobody has used since then is full, as that of a new sender is. */
+  /** Forgets the shares that were last used before this time, because they are as full as the share of a new sender. */
   #forget(before: number): void {
     for (const [sender, { filledAt }] of this.#shares) {
       if (filledAt > before) return;

@@ -15,7 +15,7 @@ export interface Refusal {
   readonly data?: unknown;
   /** The id of the refused request as raw JSON, if it was read. */
   readonly id?: Uint8Array;
-  /** What the request was refused for, if that is a name that is not allowed. For the operator, not for the answer. */
+  /** The name that is not allowed, for the operator only. */
   readonly named?: RefusedName;
 }
 

@@ -16,8 +16,8 @@ import type { Refusal } from './refusal.js';
 type Message = RequestEnvelope | NotificationEnvelope;
 
 /**
- * Why a POST without a session is refused. What is wrong with the body comes first, then the revision, which decides
- * about all else. `refusalOf` is the error of a request that its revision does not allow.
+ * Refuses a POST without a session. Checks the body first, then the revision, and then the headers that depend on the
+ * revision. `refusalOf` returns the error of a request that its revision does not allow.
  */
 export function refuseMetadata(
   message: Envelope | Rejection,
@@ -32,14 +32,14 @@ export function refuseMetadata(
   return error === undefined ? refuseNames(message, headers) : refusedBy(error, message);
 }
 
-/** Why a body outside of a session that is no message is refused; `undefined` for a batch, which holds messages. */
+/** Refuses a body without a session that is no message; `undefined` for a batch, which contains messages. */
 export function refuseUnreadable(rejection: Rejection): Refusal | undefined {
   return rejection.reason === 'batch' ? undefined : { ...NO_JSON_RPC, ...codeOf(rejection) };
 }
 
 /**
- * Whether a notification without a session goes to servers: it states its client, as requests do. Those that MCP defines do
- * not, because the id or token that they name may be that of another program's request.
+ * Whether a notification without a session goes to servers, because it states its client as requests do. Notifications that MCP
+ * defines do not, because they name an id or a token, which may belong to a request of another program.
  */
 export function isForServers(message: Envelope | Rejection): message is NotificationEnvelope {
   const { kind } = message;
@@ -150,7 +150,7 @@ function decodeHeader(header: string): string | undefined {
   const [, base64] = /^=\?base64\?(.*)\?=$/.exec(header) ?? [];
   if (base64 === undefined) return header;
   const bytes = Buffer.from(base64, 'base64');
-  // Node ignores what is not Base64, and accepts it without padding.
+  // Node ignores characters that are not Base64, and accepts Base64 without padding.
   if (bytes.toString('base64') !== base64) return undefined;
   const text = bytes.toString();
   return Buffer.from(text).equals(bytes) ? text : undefined;

@@ -17,12 +17,12 @@ interface SessionlessClientsOptions {
   readonly clock: Clock;
   readonly timers: Deadlines<Timed>;
   readonly limits: HttpLimits;
-  /** Opens what serves the requests; `undefined` when there is no such endpoint. */
+  /** Opens the session behind the requests; `undefined` if there is no such endpoint. */
   readonly open: (endpoint: string | undefined, principal: string, onGone: () => void) => HttpClientSession | undefined;
   readonly onCut: (unwrittenBytes: number) => void;
 }
 
-/** Who sends requests without a session: one entry for each token and endpoint, until it has been idle for a while. */
+/** The clients without a session: one for each token and endpoint, until it has been idle for the time of a session. */
 export class SessionlessClients {
   readonly #options: SessionlessClientsOptions;
   /** The least recently used first. */
@@ -38,7 +38,7 @@ export class SessionlessClients {
     return this.#clients.size;
   }
 
-  /** The client of this token at this endpoint, or why there is none. */
+  /** Returns the client of this token at this endpoint, or the refusal if there is none. */
   of(principal: string, endpoint: string | undefined): SessionlessClient | Refusal {
     // Neither contains a line break.
     const key = `${principal}\n${endpoint ?? ''}`;
@@ -103,8 +103,8 @@ interface SessionlessClientOptions {
 }
 
 /**
- * Everybody who sends requests without a session to one endpoint with one token. They may be unrelated programs: each
- * POST stands alone, and its response is all that connects it to a client.
+ * All programs that send requests without a session to one endpoint with one token. They may be unrelated, so each POST
+ * stands alone, and only its response connects it to its program.
  */
 export class SessionlessClient implements Due {
   dueAt = 0;
@@ -128,7 +128,7 @@ export class SessionlessClient implements Due {
     this.dueAt = this.#options.clock.now() + this.#options.limits.sessionIdleMs;
   }
 
-  /** What this call must repeat in its headers. */
+  /** Parameters that this call must repeat in its headers. */
   mirroredParams(call: RequestEnvelope): readonly MirroredParam[] {
     return call.method === METHODS.callTool ? this.#options.client.mirroredParams(call) : [];
   }
@@ -159,7 +159,7 @@ export class SessionlessClient implements Due {
     }
   }
 
-  /** Refuses what nothing was sent for. Streams may get a last message while their requests end. */
+  /** Refuses the requests without an event stream first. Event streams may get a last message while their requests end. */
   close(refusal: Refusal): void {
     for (const post of [...this.#posts]) if (!post.isStreaming) post.endEarly(refusal);
     this.#options.client.close();
@@ -173,7 +173,7 @@ export class SessionlessClient implements Due {
   }
 }
 
-/** Other errors concern what the client asked for, and not how. Some clients ignore the body of such a status. */
+/** Statuses of errors in the form of a request. All other errors have 200, because some clients ignore the body otherwise. */
 const STATUS_OF_CODE: ReadonlyMap<number, number> = new Map([
   [RPC_CODES.methodNotFound, 404],
   ...Object.values(MODERN_CODES).map((code) => [code, 400] as const),

@@ -28,7 +28,7 @@ export function ownResult(
 
 /**
  * A server's initialize result, for a client that sees only that server. If clients of several revisions share the server,
- * it may have been asked for a newer revision than this client speaks; the client gets its own revision then.
+ * the gateway may have requested a newer revision than this client speaks. The client gets its own revision then.
  */
 export function serverResult(
   protocolVersion: LegacyRevision,
@@ -57,7 +57,7 @@ export function refusalWithoutSession(method: string): RpcError {
     : new RpcError(RPC_CODES.methodNotFound, 'Method not found. The session has to begin with initialize');
 }
 
-/** What a client states in its `initialize` request, in a revision with a handshake. */
+/** The params of a client's `initialize` request. */
 export interface HandshakeProfile extends ClientProfile {
   readonly protocolVersion: LegacyRevision;
 }

@@ -138,7 +138,7 @@ class LegacySession implements DownstreamClient, EraSession {
     this.#transport.gone();
   }
 
-  /** What such a client subscribed to ends with its connection. */
+  /** Does nothing, because the subscriptions of these revisions end with the connection. */
   ending(): void {}
 
   requireInput(input: InputRequest): WithdrawInput {
@@ -332,7 +332,7 @@ export class LegacyExchange extends WireExchange {
   }
 }
 
-/** Answers are what the server wrote. */
+/** Leaves answers as the server wrote them. */
 const LEGACY_FORM: AnswerForm = {
   edits: () => NO_EDITS,
   result: (result) => result,
@@ -349,7 +349,7 @@ interface AcceptBatchOptions {
   readonly openReply: (answers: number) => ReplyChannel;
 }
 
-/** The one revision that has batches. Older revisions do not mention them, and newer ones forbid them. */
+/** The only revision with batches. Older revisions do not mention them, and newer ones forbid them. */
 const BATCHING: LegacyRevision = '2025-03-26';
 
 /**

@@ -18,7 +18,7 @@ export interface DiscoverContext {
   readonly transport: TransportSession;
   readonly gateway: GatewayPort;
   readonly serverInfo: ServerInfo;
-  /** What the one server says about itself that the client sees unchanged. Absent for a client that sees all servers. */
+  /** Initialize result of the only server that the client sees. Absent for a client that sees all servers. */
   readonly handshake?: Promise<ServerHandshake> | undefined;
   /** Whether the client left. */
   isClosed(): boolean;
@@ -26,9 +26,9 @@ export interface DiscoverContext {
 }
 
 /**
- * Answers `server/discover`: with what all servers are, as far as it is known, without starting a server or opening a session;
- * or, to a client that sees one server unchanged, with what that server says, once it runs. See the page server/discover of
- * revision 2026-07-28.
+ * Answers `server/discover` (page server/discover of revision 2026-07-28). A client that sees all servers gets the known
+ * facts about them, without a session or the start of a server. A client that sees one server gets the answer of that
+ * server as soon as it runs.
  */
 export function answerDiscover(request: RequestEnvelope, reply: ReplyChannel, context: DiscoverContext): void {
   const { handshake, serverInfo, onInternalError } = context;
@@ -56,7 +56,7 @@ function ofAllServers(request: RequestEnvelope, { transport, gateway, serverInfo
   return discoverResult({ capabilities, ...(instructions !== '' && { instructions }) }, serverInfo);
 }
 
-/** Made of an initialize result. That of a server of this revision is made of its own answer to `server/discover`. */
+/** Makes the result from an initialize result, which the upstream side also makes for servers of this revision. */
 function ofServer(initializeResult: Uint8Array, gatewayInfo: ServerInfo): Uint8Array {
   const said: unknown = JSON.parse(readText(initializeResult, { start: 0, end: initializeResult.length }));
   const { capabilities, instructions, serverInfo } = isRecord(said) ? said : {};

@@ -23,12 +23,12 @@ import {
   statesSame,
 } from './request-facts.js';
 
-/** How long a request for roots waits for a request of the client. */
+/** Time that a request for roots waits for a request of the client. */
 const PARKED_MS = 10_000;
 
 export const NOT_ASKING = new RpcError(RPC_CODES.internalError, 'No request is in flight that could ask the client');
 
-/** A request of the client, as far as the client must know it. */
+/** A request of the client. */
 export interface ClientExchange extends Linked<ClientExchange> {
   /** Whether a server may ask the client because of this request. */
   readonly isInteractive: boolean;
@@ -51,8 +51,8 @@ interface ModernClientOptions {
 }
 
 /**
- * The requests of one transport session that state the same about their client. The gateway gives them one session: what
- * a server with a handshake can know about its client is the same for all of them.
+ * The requests of one transport session that state the same about their client. They share one session at the gateway, because
+ * a server with a handshake would learn the same about each of them.
  */
 export class ModernClient implements DownstreamClient {
   readonly revision = MODERN_REVISIONS[0];
@@ -81,7 +81,7 @@ export class ModernClient implements DownstreamClient {
     this.form = new ModernForm({ serverInfo, caching: (kind) => this.#session.caching(kind) });
   }
 
-  /** Whether nothing would end with the client. */
+  /** Whether the client has no requests in flight and no subscriptions. */
   get isIdle(): boolean {
     return this.#inFlight.size === 0 && this.listens.size === 0;
   }
@@ -103,9 +103,9 @@ export class ModernClient implements DownstreamClient {
   }
 
   /**
-   * A server asks that works on no request of the client. Only the answer to a request can ask the client, and that of
-   * another server would ask a person in the name of that server. Many servers ask for roots as soon as they are
-   * initialized, so these wait a while for a request that can.
+   * Handles a request of a server that is not working on any request of this client. Only the answer to a request can ask
+   * the client, and the answer of another server would ask a person in the name of that server. So the server request
+   * fails, except for roots, which many servers request after `initialize`: it waits for a request of the client.
    */
   requireInput(input: InputRequest): WithdrawInput {
     if (input.request.method !== METHODS.listRoots) {
@@ -175,10 +175,7 @@ export class ModernClient implements DownstreamClient {
   }
 }
 
-/**
- * Clients that state different things about themselves in one transport session. Most state the same in every request;
- * those that used the session least recently are forgotten beyond this number.
- */
+/** Most idle clients of one transport session that are remembered. Most programs state the same in every request. */
 const MAX_IDLE_CLIENTS = 8;
 
 /** The clients of one transport session, by what their requests state about themselves. */
@@ -194,7 +191,7 @@ export class StatedClients {
     this.#create = create;
   }
 
-  /** What the latest request stated. */
+  /** Profile that the latest request stated. */
   get profile(): ClientProfile | undefined {
     return this.#lastClient?.profile;
   }
@@ -203,13 +200,13 @@ export class StatedClients {
     return this.#clients.values();
   }
 
-  /** The client of the latest message, if this one states the same: that was not refused. */
+  /** Returns the client of the latest message if this one states the same, so that it need not be checked again. */
   known(request: StatingMessage): ModernClient | undefined {
     const facts = this.#lastFacts;
     return facts !== undefined && statesSame(request, facts) ? this.#lastClient : undefined;
   }
 
-  /** The client that states what this message states, which is not refused. */
+  /** Returns the client with the facts of this message, which were checked. */
   of(request: StatingMessage): ModernClient {
     const key = factsKey(request);
     const client = this.#clients.get(key) ?? this.#create(readProfile(request));

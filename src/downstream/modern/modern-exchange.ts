@@ -22,14 +22,14 @@ import { UrlVisits, wantsVisits } from './input/url-visits.js';
 import { type ClientExchange, type ModernClient, NOT_ASKING } from './modern-client.js';
 import { requestedLogLevel } from './request-facts.js';
 
-/** What the requests of one session share. */
+/** Parts that the requests of one session share. */
 export interface ExchangeContext {
   readonly scan: ScanEnvelope;
   readonly calls: SuspendedCalls;
   readonly seals: () => GatewaySeals;
   /** Sends the request to its server again. */
   readonly serve: (exchange: ModernExchange) => void;
-  /** The client got a request for input as the answer. The call goes on. */
+  /** Reports that the client got a request for input as the answer. The call goes on. */
   readonly onSuspended: (exchange: ModernExchange) => void;
 }
 
@@ -38,7 +38,7 @@ export interface ModernExchangeOptions extends WireExchangeOptions {
   readonly shared: ExchangeContext;
   /** The server's own state, where the request brings it back in the gateway's form. */
   readonly serverState?: string | undefined;
-  /** Present if the client comes back that was asked to visit URLs. */
+  /** Present if the request follows a visit of URLs. */
   readonly visit?: VisitState | undefined;
 }
 
@@ -59,7 +59,7 @@ export class ModernExchange extends WireExchange implements ClientExchange {
   readonly #clock: Clock;
   #rounds: InputRounds | undefined;
   #visits: UrlVisits | undefined;
-  /** What the server asked for because of this request and the client does not declare. */
+  /** Capabilities that the server needed for this request and the client does not declare. */
   #lacking: Readonly<Record<string, unknown>> | undefined;
 
   constructor(options: ModernExchangeOptions) {
@@ -75,7 +75,7 @@ export class ModernExchange extends WireExchange implements ClientExchange {
     return this.#rounds?.isSuspended === true;
   }
 
-  /** One pipe is one program. Over HTTP, different programs of one user may state the same about themselves. */
+  /** A pipe belongs to one program. Over HTTP, several programs of one user may state the same about themselves. */
   get conversation(): object {
     return this.#options.reply.isShared ? this.client : this;
   }
@@ -85,7 +85,7 @@ export class ModernExchange extends WireExchange implements ClientExchange {
     return INTERACTIVE.has(this.request.method);
   }
 
-  /** The state of a server goes to the client in a form that only this client can bring back. */
+  /** Answers the request. The client gets the state of a server in a form that only this client can bring back. */
   override answer(response: ResponseEnvelope, edits: readonly Edit[] = [], server?: Uint8Array): void {
     const { bytes, tokens, error } = response;
     const visits = error !== undefined && this.isInteractive && wantsVisits(response) && this.#visit(response);
@@ -130,7 +130,7 @@ export class ModernExchange extends WireExchange implements ClientExchange {
     return this.#rounds.requireInput(input);
   }
 
-  /** The server wants URLs to be visited first. */
+  /** Handles a refusal by a server that needs URLs to be visited first. */
   #visit(refused: ResponseEnvelope): ReturnType<UrlVisits['next']> {
     const { client, visit, shared } = this.#options;
     const { scan, seals, serve } = shared;

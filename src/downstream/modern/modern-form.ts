@@ -11,11 +11,11 @@ import type { ServerInfo } from '../declared-capabilities.js';
 import type { GatewaySession } from '../port.js';
 import type { AnswerForm } from '../wire-exchange.js';
 
-/** How long a client may keep a list at most, while a server is still starting, and after that. Changes are announced besides. */
+/** Longest time that a client may cache a list, while a server is still starting and after that. Changes are announced. */
 const UNSETTLED_TTL_MS = 5_000;
 const SETTLED_TTL_MS = 300_000;
 
-/** What a result may lack. */
+/** Members that a result may lack. */
 const MISSING = { type: 1, ttl: 2, scope: 4, meta: 8 } as const;
 
 const COMPLETE = '"resultType":"complete"';
@@ -38,7 +38,7 @@ export interface ModernFormOptions {
 
 /**
  * Writes answers as revision 2026-07-28 wants them: each result has a `resultType`, results of lists and reads say how
- * long they may be cached, and `_meta` names the server, or else the gateway. What a server wrote itself stays.
+ * long they may be cached, and `_meta` names the server, or else the gateway. Members that a server wrote itself stay.
  */
 export class ModernForm implements AnswerForm {
   readonly #options: ModernFormOptions;
@@ -98,7 +98,7 @@ export class ModernForm implements AnswerForm {
     return additions;
   }
 
-  /** The servers' own hints, as far as the gateway can keep their word. */
+  /** Merges the hints of the servers. */
   #cachingHint(list: ListKind | undefined): readonly string[] {
     const caching = list === undefined ? undefined : this.#options.caching?.(list);
     if (caching === undefined) return [NOT_KEPT, PRIVATE];

@@ -50,7 +50,7 @@ interface ModernEraOptions {
   readonly onInternalError?: OnInternalError;
 }
 
-/** The revisions without a handshake, from 2026-07-28 on. Each request states what the gateway must know of its client. */
+/** The revisions without a handshake, from 2026-07-28 on. Each request states the facts about its client. */
 export function modernEra(options: ModernEraOptions): Era {
   const calls = new SuspendedCalls(options.clock);
   return {
@@ -73,11 +73,11 @@ class ModernSession implements EraSession {
   readonly #inFlight = new RequestsById<ModernExchange | RetriedRequest>();
   /** Calls whose own request was answered with a request for input. */
   readonly #suspended = new Set<ModernExchange>();
-  /** Subscriptions last, so they do not count as requests in flight. */
+  /** Open subscriptions, which do not count as requests in flight because they stay open. */
   readonly #listens = new RequestsById<Listen>();
   readonly #clients: StatedClients;
   readonly #owner: ExchangeOwner<ModernExchange> = {
-    // Nothing reaches a client but what one of its requests asked for.
+    // A client without a session receives only messages that its requests asked for.
     sendUnsolicited: () => {},
     settled: (exchange) => this.#settled(exchange),
   };
@@ -121,7 +121,7 @@ class ModernSession implements EraSession {
     else if (message.kind === 'notification') {
       withErrorBoundary(() => this.#notification(message), this.#options.onInternalError);
     }
-    // A response answers nothing: requests to the client are results in these revisions.
+    // Responses are ignored, because requests to the client are results in these revisions.
     return message.kind === 'request';
   }
 
@@ -214,7 +214,7 @@ class ModernSession implements EraSession {
     return bytes > MAX_FILTER_BYTES ? filtersTooLarge(bytes) : filter;
   }
 
-  /** The client comes back with input: to a suspended call, or to the server whose state it brings. */
+  /** Serves a request with input for a suspended call, or for the server whose state it brings. */
   #resume(envelope: RequestEnvelope, key: IdKey, reply: ReplyChannel, client: ModernClient, state: string): void {
     const { gateway } = this.#options;
     const found = findState(state, { envelope, principal: client.principal, seals: gateway.seals, calls: this.#calls });
@@ -283,7 +283,7 @@ class ModernSession implements EraSession {
       if (others.length === 0) cancelled?.cancel(notification);
       return;
     }
-    // These revisions define no other for clients. Those of earlier revisions name tokens and tasks of a session.
+    // Clients of these revisions send no other notification of MCP. Those of earlier revisions belong to a session.
     if (isDefinedNotification(notification.method)) return;
     if (notification.tokens.eraVersion === undefined) {
       for (const client of this.#clients.all()) client.session.notified(notification);
@@ -293,10 +293,10 @@ class ModernSession implements EraSession {
   }
 }
 
-/** What a request brings back. */
+/** State that a request brings back. */
 type Brought = Pick<ModernExchangeOptions, 'serverState' | 'visit'>;
 
-/** No server can cause a message before the gateway has servers. */
+/** Throws before the gateway has servers. Without a server, no message needs a seal. */
 function sealsOf({ seals }: GatewayPort): GatewaySeals {
   if (seals === undefined) throw new Error('The gateway has no servers yet');
   return seals;
@@ -326,16 +326,13 @@ interface StateHolder {
   readonly calls: Pick<SuspendedCalls, 'find'>;
 }
 
-/**
- * What a request comes back to: a suspended call in one of its rounds, a server that keeps its own state, or a server that
- * wanted URLs to be visited.
- */
+/** Owner of a `requestState`: a suspended call in one of its rounds, a server with its own state, or a visit of URLs. */
 type Found =
   | { readonly rounds: InputRounds; readonly round: number }
   | { readonly serverState: string }
   | { readonly visit: VisitState };
 
-/** Finds what a `requestState` belongs to, or why the request with it is refused. No server learns of a refused one. */
+/** Finds the owner of a `requestState`, or the error that refuses its request. No server learns of a refused request. */
 function findState(state: string, { envelope, principal, seals, calls }: StateHolder): Found | RpcError {
   if (seals === undefined) return STARTING;
   const context = { principal, request: requestDigest(new EnvelopeRequest(envelope)) };

@@ -17,10 +17,10 @@ import { isLogLevel } from '../../mcp/log-levels.js';
 import { isModernRevision, LATEST_LEGACY_REVISION, MODERN_CODES, MODERN_REVISIONS } from '../../mcp/revisions.js';
 import type { Exchange } from '../port.js';
 
-/** A message that states who its client is: each request, and a notification that is to reach the client's servers. */
+/** A message that states its client: each request, and a notification for the client's servers. */
 export type StatingMessage = RequestEnvelope | NotificationEnvelope;
 
-/** Why the gateway cannot serve a request without a handshake; `undefined` if its `_meta` has what is required. */
+/** Refuses a request whose `_meta` lacks a required member or has a wrong one; `undefined` if it can be served. */
 export function refusedFacts({ bytes, tokens }: StatingMessage): RpcError | undefined {
   const { eraVersion, eraCapabilities, eraClientInfo } = tokens;
   if (eraVersion === undefined || !isString(bytes, eraVersion)) return missing('protocolVersion', 'a string');
@@ -40,7 +40,7 @@ function missing(name: string, kind: string): RpcError {
   return new RpcError(RPC_CODES.invalidParams, `_meta["io.modelcontextprotocol/${name}"] must be ${kind}`);
 }
 
-/** What a client states in its requests, byte for byte. */
+/** Facts that a client states in its requests, byte for byte. */
 export interface StatedFacts {
   readonly version: Uint8Array | undefined;
   readonly capabilities: Uint8Array | undefined;
@@ -55,7 +55,7 @@ export function copyFacts({ bytes, tokens }: StatingMessage): StatedFacts {
   };
 }
 
-/** Whether the request states these facts. Makes no text of it, because most requests state those of the one before. */
+/** Whether the request states these facts. Compares bytes, because most requests state the same as the one before. */
 export function statesSame({ bytes, tokens }: StatingMessage, facts: StatedFacts): boolean {
   return (
     isSame(bytes, tokens.eraVersion, facts.version) &&
@@ -75,8 +75,8 @@ export function factsKey({ bytes, tokens: { eraCapabilities, eraClientInfo } }: 
 }
 
 /**
- * What a client states about itself in a request. Servers with a handshake get it as if the client spoke the latest
- * revision with one, so that they are shared with such clients.
+ * Reads the facts that a request states about its client. Servers with a handshake get them as if the client spoke the
+ * latest revision with a handshake, so that clients of both eras share the servers.
  */
 export function readProfile({ bytes, tokens: { eraCapabilities, eraClientInfo } }: StatingMessage): ClientProfile {
   const raw = {
@@ -91,7 +91,7 @@ export function readProfile({ bytes, tokens: { eraCapabilities, eraClientInfo } 
   };
 }
 
-/** These clients have no way to tell that their roots have changed, whatever they state. */
+/** Removes `roots.listChanged`, because these clients have no notification for it. */
 function withoutRootChanges(capabilities: Uint8Array): Uint8Array {
   const span = { start: 0, end: capabilities.length };
   const removes = (name: string) => name === 'listChanged';

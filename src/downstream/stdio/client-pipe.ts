@@ -23,8 +23,8 @@ export interface ClientPipeOptions {
   /** The view of the configuration that the client asks for by name. */
   readonly view?: string | undefined;
   /**
-   * Opens the channel for what a line of the client causes. It must pass on to the given channel, which is what every line
-   * has by default. `message` is absent for a line that was dropped.
+   * Opens the channel for the messages that a line of the client causes. It must pass them on to `pipe`, which is the channel
+   * of every line without this option. `message` is absent for a line that was dropped.
    */
   readonly openReply?: ((pipe: PipeReply, message?: Envelope | Rejection) => ReplyChannel) | undefined;
   /** Where the client's process runs. Absent if its environment is the gateway's own. */
@@ -41,7 +41,7 @@ export interface ClientPipeOptions {
 
 /** The channel of every line of a client. */
 export interface PipeReply extends ReplyChannel {
-  /** Call this with each message that goes to the client without `send` and `answer`: recordings see it. */
+  /** Shows recordings a message that goes to the client without `send` and `answer`. */
   passing(message: SplicedMessage): void;
 }
 
@@ -82,7 +82,7 @@ export class ClientPipe implements TransportSession, PipeReply {
     return this.#sessions.revision;
   }
 
-  /** What the client told about itself; `undefined` before it did. */
+  /** Name, version and capabilities of the client; `undefined` before the client stated them. */
   get profile(): ClientProfile | undefined {
     return this.#sessions.profile;
   }
@@ -116,8 +116,8 @@ export class ClientPipe implements TransportSession, PipeReply {
   }
 
   /**
-   * Answers a line that was dropped, `message` says why: the request in it, if the ends of the line show its id. If they
-   * show that it is the client's answer to a server request, that server request gets an error instead.
+   * Answers the request in a line that was dropped, if the ends of the line show its id. If they show that the line is the
+   * client's answer to a server request, that server request fails instead. `message` is the text of the error.
    */
   refuseLine(ends: MessageEnds, message: string): void {
     const { kind, id } = readMessageEnds(ends);
@@ -129,7 +129,7 @@ export class ClientPipe implements TransportSession, PipeReply {
     if (answer.kind === 'response') this.#sessions.of(answer).receive(answer, this);
   }
 
-  /** The end of a line has come that was dropped. Call it once, after it was refused if it was. */
+  /** Reports the end of a line that was dropped. Called once, after `refuseLine` if the line was refused. */
   lineDropped(): void {
     this.#openReply?.(this).withdraw();
   }
@@ -169,7 +169,7 @@ export class ClientPipe implements TransportSession, PipeReply {
     this.#options.onGone?.();
   }
 
-  /** The client has left: its requests are cancelled. */
+  /** Cancels all requests, because the client has left. */
   close(): void {
     this.#onAllAnswered = undefined;
     this.#sessions.close();

@@ -42,7 +42,7 @@ export interface StdioTransportOptions
   readonly onInputEnd?: () => void;
   /** The client closed stdin and has all answers, or stdout broke, or the transport was closed. Called once. */
   readonly onEnd: () => void;
-  /** The client does not read, so many bytes wait for it, and its session was closed. Its pipes stay open. Called once. */
+  /** Reports that the session of a client that does not read was closed. Its pipes stay open. Called once. */
   readonly onUnread?: (unwrittenBytes: number) => void;
 }
 
@@ -57,13 +57,13 @@ export interface Framing extends Required<Pick<ClientPipeOptions, 'openReply' | 
 export interface StdioTransport {
   /** Requests that were not answered yet. */
   readonly inFlight: number;
-  /** What the client told about itself; `undefined` before it did. */
+  /** Name, version and capabilities of the client; `undefined` before the client stated them. */
   readonly profile: ClientProfile | undefined;
   /** The revision that the client opened with; `undefined` before it did. */
   readonly revision: string | undefined;
   /**
-   * Finds out whether somebody still reads stdout, which a pipe tells only to those who write: writes a space, unless
-   * something is being written. JSON allows spaces before a message. When nobody reads, `onEnd` follows.
+   * Finds out whether the client still reads stdout, which only a write to the pipe shows. Writes a space, which JSON allows
+   * before a message, unless a message is being written. `onEnd` follows if the client has left.
    */
   probe(): void;
   /** Cancels the requests that were not answered. Calling it again does nothing. */

@@ -25,18 +25,18 @@ interface InputRoundsOptions {
   readonly first: OpenRequest;
   /** Completes a result that requires input; `members` is JSON without the braces. */
   readonly inputRequired: (members: Uint8Array) => Uint8Array;
-  /** The client came back with this request. */
+  /** Reports the request with which the client came back. */
   readonly onResumed: (envelope: RequestEnvelope) => void;
-  /** The open request was answered, and the call goes on without one. */
+  /** Reports that the open requests were answered. The call goes on without one. */
   readonly onSuspended: () => void;
   /** Cancels the call at its server. */
   readonly cancel: (notification?: NotificationEnvelope) => void;
 }
 
-/** Server requests that come together are asked together. */
+/** Server requests within this time go to the client in one result. */
 const GATHER_MS = 15;
 
-/** How long a call waits for its client to come back with input. */
+/** Time that a call waits for its client to come back with input. */
 const EXPIRES_MS = 600_000;
 
 /** One request of the client: the call itself, or the call again with input. */
@@ -57,8 +57,7 @@ interface Pending {
  * the client speaks one in which it gets them as a result, and sends its call again with the answers. See the page
  * basic/patterns/mrtr of revision 2026-07-28.
  *
- * The call stays open at the server. The messages for the client come here: they reach the requests of the client that are
- * open, and wait if there is none.
+ * The call stays open at the server. Its messages go to the open requests of the client. The answer waits if there is none.
  */
 export class InputRounds implements ReplyChannel {
   readonly isShared = false;
@@ -70,7 +69,7 @@ export class InputRounds implements ReplyChannel {
   #asked = 0;
   /** The result of the last round, for a client that lost it. */
   #lastResult: Uint8Array | undefined;
-  /** The answer of the server, under an id of no meaning. */
+  /** The answer of the server. Its id is replaced for each request that gets it. */
   #answer: Uint8Array | undefined;
   #errorCode: number | undefined;
   #gathering: Cancel | undefined;
@@ -116,7 +115,7 @@ export class InputRounds implements ReplyChannel {
     };
   }
 
-  /** The client comes back. Returns why it cannot. */
+  /** Continues the call with another request of the client. Returns the error if the round is over. */
   resume(request: OpenRequest, round: number): RpcError | undefined {
     if (round !== this.#round && round !== this.#round - 1) return STALE;
     if (this.#isOver) return STALE;
@@ -144,7 +143,7 @@ export class InputRounds implements ReplyChannel {
     if (this.#open.length === 0) this.#options.cancel(notification);
   }
 
-  /** A message that belongs to the call. Without an open request, it has nowhere to go. */
+  /** Sends a message of the call on the latest open request. Drops it if there is none. */
   send(message: SplicedMessage, source?: string): void {
     const request = this.#open.at(-1);
     if (request === undefined) return;
@@ -163,7 +162,7 @@ export class InputRounds implements ReplyChannel {
     request.reply.send({ bytes, span, edits }, source);
   }
 
-  /** The answer of the call. It waits for the client if no request is open. */
+  /** Answers the call. The answer waits for the client if no request is open. */
   answer(message: Answer): void {
     this.#gathering?.();
     this.#refuseAll('The call is answered');
@@ -173,10 +172,10 @@ export class InputRounds implements ReplyChannel {
     if (this.#open.length > 0) this.#deliver(this.#answer);
   }
 
-  /** Each request of the client that comes back is given up on its own. */
+  /** Does nothing, because each request of the client is cancelled on its own. */
   onAbandoned(): void {}
 
-  /** The call was cancelled. */
+  /** Ends the call without an answer, because it was cancelled. */
   withdraw(): void {
     if (this.#isOver) return;
     for (const { reply } of this.#open) reply.withdraw();
@@ -236,7 +235,7 @@ export class InputRounds implements ReplyChannel {
     else input.fail(new RpcError(RPC_CODES.internalError, 'The answer of the client cannot be read'));
   }
 
-  /** Nobody will answer. For an elicitation, that is a person who cancels. */
+  /** Fails all server requests, because the client will not answer. An elicitation counts as canceled by the user. */
   #refuseAll(message: string): void {
     for (const { input } of this.#pending.values()) {
       if (input.request.method === METHODS.elicit) this.#answered(input, CANCELED);
@@ -354,12 +353,12 @@ export class RetriedRequest implements OpenRequest, ReplyChannel {
   }
 }
 
-/** How many calls may wait for input: of one principal, and in all. */
+/** Most calls that wait for input: of one principal, and in all. */
 const MAX_PER_PRINCIPAL = 64;
 
 const MAX_CALLS = 1_024;
 
-/** How long the answer of a call is kept for a client that lost it, and how many answers are. */
+/** Time for which the answer of a call is kept for a client that lost it, and the most answers that are kept. */
 const ANSWER_KEPT_MS = 60_000;
 
 const MAX_ANSWERED = 256;
@@ -369,7 +368,7 @@ export class SuspendedCalls {
   readonly #clock: Clock;
   readonly #calls = new Map<string, InputRounds>();
   readonly #perPrincipal = new Map<string, number>();
-  /** Calls that were answered, the oldest first, and how to keep them no longer. */
+  /** Calls that were answered, oldest first, each with a function that stops its timer. */
   readonly #answered = new Map<string, Cancel>();
   #count = 0;
 
@@ -402,7 +401,7 @@ export class SuspendedCalls {
     this.#perPrincipal.set(call.principal, (this.#perPrincipal.get(call.principal) ?? 0) + 1);
   }
 
-  /** The call has its answer, and its client may have lost it on the way. */
+  /** Keeps an answered call for a while, because its client may have lost the answer. */
   answered(id: string): void {
     const call = this.#calls.get(id);
     if (call === undefined || this.#answered.has(id)) return;
@@ -417,7 +416,7 @@ export class SuspendedCalls {
     }
   }
 
-  /** The call has ended without an answer for anybody. */
+  /** Removes a call that ended without an answer. */
   delete(id: string): void {
     const call = this.#calls.get(id);
     if (call === undefined || this.#answered.has(id)) return;
@@ -438,13 +437,13 @@ export class SuspendedCalls {
   }
 }
 
-/** What a state is good for: one principal, and one request with the same params. */
+/** The only context in which a state is valid: one principal, and one request with the same params. */
 export interface StateContext {
   readonly principal: string;
   readonly request: string;
 }
 
-/** What the gateway must know when a client comes back with input. The client keeps it as `requestState`. */
+/** State of a suspended call, which the client keeps as `requestState` and brings back with its input. */
 interface InputState {
   /** The suspended call, by its unguessable id. */
   readonly call: string;
@@ -456,13 +455,13 @@ interface InputState {
 
 const PREFIX = 'S';
 
-/** Returns the state as text that nobody else can make. */
+/** Returns the state as text with a signature. */
 function sealState({ call, round, instance }: InputState, context: StateContext, seal: Hmac): string {
   const payload = [PREFIX, call, round, instance].join('.');
   return `${payload}.${seal(sealed(payload, context))}`;
 }
 
-/** Whether the gateway made a text as a state of its own, as its beginning tells. */
+/** Whether a text looks like the state of a suspended call. Its signature is not checked. */
 export function isOwnState(text: string): boolean {
   return text.startsWith(`${PREFIX}.`);
 }
@@ -478,7 +477,7 @@ export function openState(text: string, context: StateContext, seal: Hmac): Inpu
     : undefined;
 }
 
-/** What the gateway must know when a client comes back that was asked to visit URLs. No call is suspended meanwhile. */
+/** State of a request that needs visits of URLs, which the client keeps and brings back. No call is suspended meanwhile. */
 export interface VisitState {
   /** Counts the times that the client was asked, from 1. */
   readonly round: number;
@@ -496,7 +495,7 @@ export function sealVisit({ round, pages, count, isAccepted }: VisitState, conte
   return `${payload}.${seal(sealed(payload, context, 'visit'))}`;
 }
 
-/** Whether the gateway made a text as the state of visits, as its beginning tells. */
+/** Whether a text looks like the state of visits. Its signature is not checked. */
 export function isVisitState(text: string): boolean {
   return text.startsWith(`${VISIT_PREFIX}.`);
 }
@@ -526,7 +525,7 @@ export function unwrapServerState(text: string, context: StateContext, seal: Hma
   return isSameSeal(mac, seal(sealed(original, context))) ? original : undefined;
 }
 
-/** The request without what differs each time that the client sends it. */
+/** Names a request by its method and params, without the members that differ each time that the client sends it. */
 export function requestDigest({ method, bytes, params }: RelayedRequest): string {
   return `${method} ${params === undefined ? '' : canonicalObject(bytes, params, (name) => !CHANGING.has(name))}`;
 }

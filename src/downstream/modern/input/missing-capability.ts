@@ -21,14 +21,14 @@ import { declaresTasks, TASKS_EXTENSION } from '../../../mcp/task-extension.js';
 /** The error code of a request that needs what its client did not declare. */
 const { missingCapability: MISSING_CAPABILITY } = MODERN_CODES;
 
-/** Beyond this, what the server said is only in the data of the error. */
+/** Longest text of the server that is quoted in the message, in characters. */
 const MAX_QUOTED = 500;
 
 type Capabilities = Readonly<Record<string, unknown>>;
 
 const TASKS: Capabilities = { extensions: { [TASKS_EXTENSION]: {} } };
 
-/** Why a request about tasks of the extension is refused; `undefined` if its client declares the extension. */
+/** Refuses a request about tasks of the extension; `undefined` if its client declares the extension. */
 export function refusedTasks(request: RequestEnvelope): RpcError | undefined {
   if (declaresTasks(request)) return undefined;
   const message = 'Tasks need the extension io.modelcontextprotocol/tasks, which the client does not declare';
@@ -40,7 +40,7 @@ export function needsTasks(method: string): boolean {
   return method === METHODS.getTask || method === METHODS.updateTask || method === METHODS.cancelTask;
 }
 
-/** What a client lacks: for the error, and in words. */
+/** The capabilities that a client lacks, and a sentence about them. */
 export interface Lack {
   readonly required: Capabilities;
   readonly because: string;
@@ -57,8 +57,9 @@ export function withCapabilities(one: Capabilities, other: Capabilities): Capabi
 }
 
 /**
- * The error that revision 2026-07-28 wants in place of a server's own failure: it names the capabilities. What the server
- * said stays byte for byte, unless it is nested too deep: the data of its error beside them, or its whole result as `result`.
+ * Makes the error that revision 2026-07-28 wants in place of a server's own failure. Its data names the capabilities, beside
+ * the data of the server's error, or beside the server's result as `result`. Both stay byte for byte, and are left out if
+ * they are nested too deep.
  */
 export function lackingCapability(
   { bytes, result, error }: ResponseEnvelope,
@@ -73,7 +74,7 @@ export function lackingCapability(
     `{"jsonrpc":"2.0","id":0,"error":{"code":${MISSING_CAPABILITY},"message":${JSON.stringify(message)},"data":`,
   );
   const whole = error === undefined ? dataWith(capabilities, bytes, result, edits) : dataOf(capabilities, bytes, error);
-  // In the data, what the server said may be nested too deep for a message.
+  // The data adds a level, which may be too deep for a message.
   for (const data of [whole, join([OPEN, capabilities, CLOSE])]) {
     const response = scan(join([head, data, CLOSE_TWICE]));
     if (response.kind === 'response') return response;

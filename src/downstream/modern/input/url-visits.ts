@@ -38,7 +38,7 @@ export interface UrlVisitsOptions {
   readonly scan: ScanEnvelope;
   readonly seal: Hmac;
   readonly context: StateContext;
-  /** What the client declared that it can do. */
+  /** Capabilities that the client declares. */
   readonly capabilities: Readonly<Record<string, unknown>>;
   /** Present if the client comes back. */
   readonly state: VisitState | undefined;
@@ -50,8 +50,8 @@ export interface UrlVisitsOptions {
  * The visits of URLs that a legacy server wants before it serves a request. It refuses the request and suspends nothing;
  * the client gets the URLs as required input, and comes back with the consent of its user.
  *
- * Consent is not the end of the visit, and servers need not tell of that. So the request is sent again at once and then at
- * a growing pace. If the visit takes longer, the client is asked to come back once more, but not to show the page again.
+ * Consent is not the end of the visit, and servers need not report the end. So the request is sent again at once and then
+ * after growing pauses. If the visit takes longer, the client is asked to come back again, without showing the page again.
  */
 export class UrlVisits {
   readonly #options: UrlVisitsOptions;
@@ -65,8 +65,8 @@ export class UrlVisits {
   }
 
   /**
-   * What the client gets in place of the error; `later` if the request is about to be sent again; `undefined` if the error
-   * names no pages, or the client was asked often enough.
+   * Returns the answer for the client in place of the error; `later` if the request is about to be sent again; `undefined` if
+   * the error names no pages, or the client was asked ten times.
    */
   next(refused: ResponseEnvelope): ResponseEnvelope | 'later' | undefined {
     const { clock, scan, capabilities, state, sendAgain } = this.#options;
@@ -88,7 +88,7 @@ export class UrlVisits {
     return round > MAX_ROUNDS ? undefined : this.#asking(visits, { round, pages, count: visits.length, isAccepted });
   }
 
-  /** The request is not to be sent again. */
+  /** Stops sending the request again. */
   cancel(): void {
     this.#cancelTimer();
   }
@@ -109,7 +109,7 @@ export class UrlVisits {
     return response;
   }
 
-  /** Names the pages. Many servers make up the query for each request, so that it tells nothing. */
+  /** Names the pages. Ignores the query, because many servers make a new one for each request. */
   #digest(visits: readonly Visit[]): string {
     const pages = visits.map(({ url }) => url.replace(/[?#].*$/s, ''));
     return this.#options.seal(JSON.stringify(['pages', ...pages])).slice(0, 22);
@@ -152,14 +152,14 @@ function toVisit(params: Uint8Array, scan: ScanEnvelope): Visit | undefined {
   return isUrl ? { url: readString(params, url), request: new EnvelopeRequest(message) } : undefined;
 }
 
-/** Why a client gets no visits that does not declare them. The person can still open the pages. */
+/** Explains a client that does not declare visits. The person can still open the pages. */
 function unable(visits: readonly Visit[]): string {
   const pages = visits.map(({ url }) => shownUrl(url));
   const which = pages.includes(undefined) ? 'a web page' : pages.join(' and ');
   return `The server needs its user to visit ${which} before it serves this, and the client does not declare elicitation of mode url`;
 }
 
-/** The URL as text that a person can judge and open: of the web, short, and without characters that mislead. */
+/** Returns the URL as text that a person can judge and open; `undefined` if it is long, misleading or not of the web. */
 function shownUrl(url: string): string | undefined {
   if (url.length > MAX_SHOWN_URL || !URL.canParse(url)) return undefined;
   const { protocol, username, password, href } = new URL(url);
@@ -167,7 +167,7 @@ function shownUrl(url: string): string | undefined {
   return isPlain && href.length <= MAX_SHOWN_URL ? href : undefined;
 }
 
-/** What the client brings back: the visits, with or without the consent of its user to all of them, or a refusal. */
+/** Reads the consent of the user from the request that comes back; an error if the user declined or canceled. */
 export function visited(visit: VisitState, request: RequestEnvelope): { readonly visit: VisitState } | RpcError {
   const actions = actionsOf(request);
   if (actions.includes('decline')) return unvisited('declined');
@@ -186,7 +186,7 @@ function unvisited(did: string): RpcError {
   return new RpcError(RPC_CODES.internalError, message);
 }
 
-/** The request as it was first sent: without what the client brings back, which means nothing to the server. */
+/** Restores the request as it was first sent, because the server does not know the members that the client brings back. */
 export function withoutInput(request: RequestEnvelope, scan: ScanEnvelope): RequestEnvelope {
   const { bytes, span, params } = request;
   if (params === undefined) return request;

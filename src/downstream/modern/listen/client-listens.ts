@@ -20,7 +20,7 @@ export interface ClientListensOptions {
   readonly onInternalError?: OnInternalError | undefined;
 }
 
-/** The subscriptions of one client: notifies each of them of what it asked for. */
+/** The subscriptions of one client. Sends each of them the notifications that it asked for. */
 export class ClientListens {
   readonly #clock: Clock;
   readonly #open = new Set<Listen>();
@@ -55,7 +55,7 @@ export class ClientListens {
       },
     });
     this.#open.add(listen);
-    // A subscription is enough: the client need not have read the list.
+    // A subscription counts as a read of the list, so that its changes are announced.
     for (const kind of LIST_KINDS) if (listen.filter.changes.has(LISTS[kind].changed)) this.#listChanges.listed(kind);
     listen.open();
     return listen;
@@ -87,12 +87,12 @@ export class ClientListens {
     for (const listen of concerned.length > 0 ? concerned : all) listen.deliver(uri, message);
   }
 
-  /** The gateway ends all subscriptions. */
+  /** Ends all subscriptions with an answer, because the gateway ends. */
   end(): void {
     for (const listen of [...this.#open]) listen.end();
   }
 
-  /** The client has left. Its session with the gateway unsubscribes from all resources. */
+  /** Ends everything, because the client has left. Its session with the gateway unsubscribes from all resources. */
   close(): void {
     this.#listChanges.close();
     this.#resources.close();
@@ -101,7 +101,7 @@ export class ClientListens {
     for (const listen of [...this.#open]) listen.cancel();
   }
 
-  /** Only the subscriptions that name the task get it. A later state replaces one that waits. */
+  /** Delivers the state of a task to the subscriptions that name it. A later state replaces one that waits. */
   #taskState(message: Uint8Array): void {
     const task = textAt(message, 'taskId');
     for (const listen of this.#open) if (listen.tasks.has(task)) listen.deliver(`task ${task}`, message);

@@ -23,19 +23,19 @@ export interface ListenOptions {
   readonly form: AnswerForm;
   readonly uris: SubjectSource;
   readonly tasks: SubjectSource;
-  /** Whether the client may have lists of an earlier process, which served it before this one. */
+  /** Whether another process served the client before, so that the client may have lists of that process. */
   readonly isResumed: boolean;
   /** Called once. */
   readonly onEnded: (listen: Listen) => void;
 }
 
-/** How long a subscription waits for the servers before it is acknowledged without the resources and tasks that are late. */
+/** Time until a subscription is acknowledged without the resources and tasks whose servers have not answered. */
 const OPEN_WITHIN_MS = 2_000;
 
 /** Notifications wait, one for each list, resource and task, while more bytes than this are unwritten. */
 const MAX_UNWRITTEN_BYTES = 256 * 1024;
 
-/** The channel reports no progress, so it is looked at this often while notifications wait. */
+/** Interval between checks of the channel while notifications wait. */
 const RETRY_MS = 250;
 
 /** Beyond this, waiting notifications go to the channel, whose own limit ends clients that do not read. */
@@ -117,7 +117,7 @@ export class Listen {
     if (reply.isShared) reply.send(withSubscriptionId(join([CANCELLED, id, CANCELLED_END]), id));
   }
 
-  /** The client has ended the subscription or left, so there is no answer. */
+  /** Ends the subscription without an answer, because the client has cancelled it or left. */
   cancel(): void {
     if (this.#state === 'ended') return;
     this.#close();
@@ -136,7 +136,7 @@ export class Listen {
     return this.#resources.isDecided && this.#tasks.isDecided;
   }
 
-  /** Opens the subscription without what is undecided. */
+  /** Opens the subscription without the resources and tasks that are undecided. */
   #acknowledge(): void {
     if (this.#state !== 'opening') return;
     this.#state = 'open';
@@ -209,7 +209,7 @@ export interface Subscriber {
 class ListenTopic implements Subscriber {
   readonly #source: SubjectSource;
   readonly #wanted: ReadonlySet<string>;
-  /** Those whose servers have not answered yet, and those that were subscribed to. */
+  /** Subjects whose servers have not answered yet, and subjects that were subscribed to. */
   readonly #undecided: Set<string>;
   readonly #subscribed = new Set<string>();
   readonly #onDecided: () => void;
@@ -230,7 +230,7 @@ class ListenTopic implements Subscriber {
     return this.#subscribed;
   }
 
-  /** Those that were subscribed to, in the order of the request. */
+  /** Subjects that were subscribed to, in the order of the request. */
   get honored(): ReadonlySet<string> {
     return new Set([...this.#wanted].filter((subject) => this.#subscribed.has(subject)));
   }
@@ -267,7 +267,7 @@ class ListenTopic implements Subscriber {
   }
 }
 
-/** What a client wants to be notified of. See the page basic/patterns/subscriptions of revision 2026-07-28. */
+/** The notifications that a client wants. See the page basic/patterns/subscriptions of revision 2026-07-28. */
 export interface ListenFilter {
   /** The methods of the list changes. */
   readonly changes: ReadonlySet<string>;
