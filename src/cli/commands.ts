@@ -142,7 +142,7 @@ With --watch, a terminal shows the servers with their state, calls per second, m
     )
     .option('--json', 'print the lists as JSON')
     .example('trunkline ps', `trunkline ps --json | jq '.hub.clients[].name'`)
-    .runs(async ({ settings, isJson }) => (await import('./commands/hub/hub-commands.js')).ps(settings, isJson));
+    .runs(async ({ settings, isJson }) => (await import('./commands/hub/status.js')).ps(settings, isJson));
   program
     .command('logs')
     .argument('[SERVER]', 'key of a server: print only what concerns it')
@@ -166,7 +166,7 @@ With --watch, a terminal shows the servers with their state, calls per second, m
     .option('--json', 'print the result as JSON')
     .example('trunkline restart files')
     .runs(async ({ settings, words: [server = ''], isJson }) =>
-      (await import('./commands/hub/hub-commands.js')).restartServer(settings, server, isJson),
+      (await import('./commands/hub/status.js')).restartServer(settings, server, isJson),
     );
   program
     .command('stop')
@@ -178,7 +178,7 @@ With --watch, a terminal shows the servers with their state, calls per second, m
     .option('--json', 'print the result as JSON')
     .example('trunkline stop', 'trunkline stop --all')
     .runs<{ all: true }>(async ({ settings, options, isJson }) => {
-      const { stopEveryHub, stopHub } = await import('./commands/hub/hub-end.js');
+      const { stopEveryHub, stopHub } = await import('./commands/hub/end-hub.js');
       return await (options.all === true ? stopEveryHub(isJson) : stopHub(settings, isJson));
     });
   const hub = program
@@ -192,7 +192,7 @@ With --watch, a terminal shows the servers with their state, calls per second, m
     .description('Shows whether the hub runs, its version, and earlier hubs that still serve clients.')
     .option('--json', 'print it as JSON')
     .example('trunkline hub status')
-    .runs(async ({ settings, isJson }) => (await import('./commands/hub/hub-commands.js')).hubStatus(settings, isJson));
+    .runs(async ({ settings, isJson }) => (await import('./commands/hub/status.js')).hubStatus(settings, isJson));
   hub
     .command('stop')
     .summary('stop it and its servers')
@@ -203,7 +203,7 @@ With --watch, a terminal shows the servers with their state, calls per second, m
     .option('--json', 'print the result as JSON')
     .example('trunkline hub stop', 'trunkline hub stop --all')
     .runs<{ all: true }>(async ({ settings, options, isJson }) => {
-      const { stopEveryHub, stopHub } = await import('./commands/hub/hub-end.js');
+      const { stopEveryHub, stopHub } = await import('./commands/hub/end-hub.js');
       return await (options.all === true ? stopEveryHub(isJson) : stopHub(settings, isJson));
     });
   hub
@@ -214,7 +214,7 @@ With --watch, a terminal shows the servers with their state, calls per second, m
     )
     .option('--json', 'print the result as JSON')
     .example('trunkline hub restart')
-    .runs(async ({ settings, isJson }) => (await import('./commands/hub/hub-end.js')).restartHub(settings, isJson));
+    .runs(async ({ settings, isJson }) => (await import('./commands/hub/end-hub.js')).restartHub(settings, isJson));
 }
 
 function addMessages(program: CliCommand): void {
@@ -230,7 +230,7 @@ function addMessages(program: CliCommand): void {
     .option('--json', 'print the log as it is')
     .example('trunkline activity -f', 'trunkline activity --server files --json')
     .runs<{ follow: true; server: string }>(async ({ options, isJson }) => {
-      const { activity } = await import('./commands/hub/activity.js');
+      const { activity } = await import('./commands/hub/logs.js');
       const { follow = false, server } = options;
       return await activity({ server, isFollowed: follow, isJson });
     });

@@ -28,7 +28,7 @@ export async function main(): Promise<never> {
   try {
     return await endProcess(await run(process.argv.slice(2)));
   } catch (error) {
-    const { reportFault } = await import('./report-fault.js');
+    const { reportFault } = await import('./output.js');
     return await endProcess(reportFault(error));
   }
 }

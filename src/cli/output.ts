@@ -1,5 +1,7 @@
-import { EXIT } from '../errors/usage-error.js';
+import { ConfigError } from '../config/file/config-error.js';
+import { EXIT, UsageError } from '../errors/usage-error.js';
 import { printableLines } from '../json/printable.js';
+import { createRedactor } from '../observe/redact.js';
 
 /** Writes lines for the user to stderr. Control and invisible characters are escaped. */
 export function tell(text: string): void {
@@ -73,4 +75,30 @@ function write(text: string): Promise<void> {
 /** Text from a server for stdout: unchanged for a file or a pipe, escaped for a terminal. */
 export function forStream(text: string, { isTTY }: { readonly isTTY?: boolean }): string {
   return isTTY ? printableLines(text) : text;
+}
+
+/** Replaces the home folder by `~`, so that the text can be shown to others. */
+export function withoutHome(text: string, home: string): string {
+  if (home.length < 2) return text;
+  return text.split(home).reduce((before, after) => before + (/^(?![\w-])/.test(after) ? '~' : home) + after);
+}
+
+/** Reports an error that prevented a command, and returns the exit code. */
+export function reportFault(error: unknown): number {
+  if (error instanceof ConfigError) {
+    tell(error.report);
+    return EXIT.usage;
+  }
+  if (error instanceof UsageError) {
+    tell(`trunkline: ${error.message}; ${error.hint}`);
+    return EXIT.usage;
+  }
+  // The message or the stack can contain secrets.
+  const redact = createRedactor([]);
+  tell(
+    redact(
+      `trunkline: internal error, please report this bug: ${error instanceof Error ? error.stack : String(error)}`,
+    ),
+  );
+  return EXIT.internal;
 }

@@ -1,3 +1,5 @@
+import { createInterface } from 'node:readline';
+import { Writable } from 'node:stream';
 import type { ReadStream, WriteStream } from 'node:tty';
 import { printable } from '../json/printable.js';
 
@@ -7,20 +9,20 @@ export interface Questions {
   choose<T>(question: string, choices: readonly Choice<T>[]): Promise<readonly T[] | undefined>;
 }
 
-export interface ConfirmOptions {
+interface ConfirmOptions {
   /** The answer that Enter alone gives. */
   readonly byDefault: boolean;
   /** Ends the question without an answer. */
   readonly signal?: AbortSignal;
 }
 
-export interface Choice<T> {
+interface Choice<T> {
   readonly value: T;
   readonly label: string;
 }
 
 /** The terminal on which questions are asked: stdout belongs to the results. */
-export interface Terminal {
+interface Terminal {
   readonly input: Pick<ReadStream, 'isTTY'>;
   readonly output: Pick<WriteStream, 'isTTY' | 'columns' | 'rows'>;
 }
@@ -54,4 +56,29 @@ export async function openQuestions(
       return isCancel(answer) ? undefined : answer.map(({ value }) => value);
     },
   };
+}
+
+/**
+ * Asks for one line on a terminal that does not show what is typed. Resolves with `undefined` if the person presses Ctrl-C
+ * or ends the input.
+ */
+export async function readHidden(
+  input: NodeJS.ReadableStream,
+  output: NodeJS.WritableStream,
+  question: string,
+): Promise<string | undefined> {
+  // Readline would write each key that is typed.
+  const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() });
+  const lines = createInterface({ input, output: nowhere, terminal: true, historySize: 0 });
+  output.write(question);
+  try {
+    return await new Promise((resolve) => {
+      lines.once('line', resolve);
+      lines.once('SIGINT', () => resolve(undefined));
+      lines.once('close', () => resolve(undefined));
+    });
+  } finally {
+    lines.close();
+    output.write('\n');
+  }
 }

@@ -1,13 +1,14 @@
-import { existsSync } from 'node:fs';
-import { dirname, join, resolve } from 'node:path';
+import { spawn } from 'node:child_process';
+import { accessSync, closeSync, constants, existsSync, openSync, readSync, statSync } from 'node:fs';
+import { readdir, readFile } from 'node:fs/promises';
+import { dirname, isAbsolute, join, resolve } from 'node:path';
 import type { ServerConfig } from '../config/resolve/config.js';
 import type { ChildSpec } from '../supervision/child-spec.js';
-import { findCommand, interpreterOf } from './find-command.js';
 import { type Finding, finding } from './finding.js';
-import { type Machine, pathSeparator } from './machine.js';
+import { type Machine, pathSeparator, variableOf } from './machine.js';
 
 /** Where commands are looked for. */
-export interface SearchPaths {
+interface SearchPaths {
   /** Of a program that the desktop has started. */
   readonly desktop: string;
   /** Of the user's login shell, if it is known. */
@@ -82,4 +83,147 @@ function checkArguments(key: string, { args, cwd }: ChildSpec, { home }: Asked):
     const text = `args[${index}] of server \`${key}\` looks like a path that does not exist`;
     return [finding('TL-ARG-PATH-MISSING', text, { evidence: [path], remedy })];
   });
+}
+
+/** The facts of a machine that name the PATH of its programs. */
+type Shells = Pick<Machine, 'platform' | 'env' | 'home'>;
+
+/** The PATH of programs that no shell has started, on Debian and systems derived from it. */
+const USUAL_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
+/** A login shell may be slow, or wait for input that never comes. */
+const SHELL_WITHIN_MS = 2_000;
+const TOOL_WITHIN_MS = 1_000;
+
+/**
+ * The PATH of a desktop program, without the additions of a shell.
+ *
+ * The part for macOS is untried: `launchctl` names the PATH of the session if somebody has set one, otherwise it is the one
+ * of `/etc/paths`.
+ */
+export async function desktopPath(machine: Shells): Promise<string> {
+  switch (machine.platform) {
+    // Programs of the desktop and of a console have the same variables.
+    case 'win32':
+      return variableOf(machine, 'PATH') ?? '';
+    case 'darwin':
+      return (await outputOf('launchctl', ['getenv', 'PATH'], machine, TOOL_WITHIN_MS)).trim() || (await pathsOfMac());
+    case 'linux': {
+      const session = await outputOf('systemctl', ['--user', 'show-environment'], machine, TOOL_WITHIN_MS);
+      const inSession = /^PATH=(.*)$/m.exec(session)?.[1];
+      const everywhere = await readFile('/etc/environment', 'utf8').catch(() => '');
+      return inSession ?? /^PATH="?([^"\n]*)"?$/m.exec(everywhere)?.[1] ?? USUAL_PATH;
+    }
+  }
+}
+
+/** The PATH of the user's login shell; `undefined` if it does not say it in time. Windows has no such shell. */
+export async function shellPath(machine: Shells): Promise<string | undefined> {
+  const { SHELL } = machine.env;
+  if (machine.platform === 'win32' || !SHELL) return undefined;
+  // What the shell's profile prints stands before the mark.
+  const output = await outputOf(
+    SHELL,
+    ['-ilc', 'printf "<trunkline>%s</trunkline>" "$PATH"'],
+    machine,
+    SHELL_WITHIN_MS,
+  );
+  return /<trunkline>(.*)<\/trunkline>/.exec(output)?.[1];
+}
+
+async function pathsOfMac(): Promise<string> {
+  const more = (await readdir('/etc/paths.d').catch((): string[] => [])).map((name) => join('/etc/paths.d', name));
+  const texts = await Promise.all(['/etc/paths', ...more].map((file) => readFile(file, 'utf8').catch(() => '')));
+  return texts.flatMap((text) => text.split('\n').filter(Boolean)).join(':') || USUAL_PATH;
+}
+
+/** Runs a program without terminal and input, and returns its stdout; empty if it fails or exceeds the time limit. */
+async function outputOf(
+  command: string,
+  args: readonly string[],
+  { env, home }: Shells,
+  limitMs: number,
+): Promise<string> {
+  return await new Promise((resolve) => {
+    let output = '';
+    // A session of its own, so that an interactive shell cannot stop this process by asking for the terminal.
+    const child = spawn(command, args, { env, cwd: home, stdio: ['ignore', 'pipe', 'ignore'], detached: true });
+    const timer = setTimeout(() => end(), limitMs);
+    const end = () => {
+      clearTimeout(timer);
+      child.stdout.destroy();
+      try {
+        if (child.pid !== undefined) process.kill(-child.pid, 'SIGKILL');
+      } catch {
+        // It has ended.
+      }
+      resolve(output);
+    };
+    child.stdout.on('data', (chunk: Buffer) => {
+      output += chunk;
+    });
+    child.stdout.on('error', () => {});
+    child.on('error', end);
+    child.on('close', end);
+  });
+}
+
+type FoundProgram =
+  | { readonly kind: 'found'; readonly file: string }
+  | { readonly kind: 'missing' }
+  /** A file or folder is there that cannot be run. */
+  | { readonly kind: 'not-executable'; readonly file: string };
+
+type System = Pick<Machine, 'platform' | 'env'>;
+
+/** Finds the program of a command as the system does: a path as it is, and a name in the folders of this PATH. */
+function findCommand(command: string, path: string, cwd: string, system: System): FoundProgram {
+  const isPath = command.includes('/') || (system.platform === 'win32' && command.includes('\\'));
+  const folders = isPath ? [''] : path.split(pathSeparator(system)).filter(Boolean);
+  let unusable: string | undefined;
+  for (const folder of folders) {
+    for (const suffix of suffixes(command, system)) {
+      const file = isAbsolute(command) ? command + suffix : resolve(cwd, join(folder, command + suffix));
+      const state = stateOf(file);
+      if (state === 'program') return { kind: 'found', file };
+      if (state === 'unusable') unusable ??= file;
+    }
+  }
+  return unusable === undefined ? { kind: 'missing' } : { kind: 'not-executable', file: unusable };
+}
+
+/** File name extensions that a command may omit: Windows finds `npx.cmd` for `npx`. */
+function suffixes(command: string, system: System): readonly string[] {
+  if (system.platform !== 'win32' || /\.[a-z]{3}$/i.test(command)) return [''];
+  return (variableOf(system, 'PATHEXT') ?? '.COM;.EXE;.BAT;.CMD').split(';');
+}
+
+function stateOf(file: string): 'program' | 'unusable' | 'missing' {
+  try {
+    if (statSync(file).isDirectory()) return 'unusable';
+  } catch {
+    return 'missing';
+  }
+  try {
+    accessSync(file, constants.X_OK);
+    return 'program';
+  } catch {
+    return 'unusable';
+  }
+}
+
+/** The interpreter that the first line of a script names; `undefined` for other programs. */
+function interpreterOf(file: string): string | undefined {
+  const bytes = Buffer.alloc(256);
+  try {
+    const descriptor = openSync(file, 'r');
+    const length = readSync(descriptor, bytes, 0, bytes.length, 0);
+    closeSync(descriptor);
+    const [, first = '', second] =
+      /^#![ \t]*([^ \t\n]+)(?:[ \t]+([^ \t\n]+))?/.exec(bytes.toString('utf8', 0, length)) ?? [];
+    if (first === '') return undefined;
+    return /[\\/]env$/.test(first) && second !== undefined && !second.startsWith('-') ? second : first;
+  } catch {
+    // It may be run without being read.
+    return undefined;
+  }
 }

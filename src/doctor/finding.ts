@@ -1,4 +1,5 @@
 import { CODES, type Code, type Level } from '../errors/codes.js';
+import { errorMessage } from '../errors/error-text.js';
 
 /** One line of the doctor: what a check has found. */
 export interface Finding {
@@ -48,4 +49,57 @@ export function counted(count: number, noun: string): string {
 export function someOf(names: readonly string[], max = 5): string {
   const shown = names.slice(0, max).join(', ');
   return names.length > max ? `${shown} and ${names.length - max} more` : shown;
+}
+
+/** Applies the repairs of the findings. A repaired finding gets the level `ok`, and a finding behind it says what was done. */
+export async function repair(findings: readonly Finding[]): Promise<readonly Finding[]> {
+  const result: Finding[] = [];
+  for (const found of findings) {
+    const { repair: offered, ...rest } = found;
+    if (offered === undefined) {
+      result.push(found);
+      continue;
+    }
+    try {
+      await offered.apply();
+      result.push({ ...rest, level: 'ok', remedy: '' }, finding('TL-FIX-DONE', `${found.code}: ${offered.done}`));
+    } catch (error) {
+      const evidence = [errorMessage(error)];
+      result.push(rest, finding('TL-FIX-FAILED', `${found.code} could not be mended`, { evidence }));
+    }
+  }
+  return result;
+}
+
+/** One check. Returns findings and changes nothing. */
+export interface Check {
+  /** The subject of the check, for the message when it fails or does not end in time. */
+  readonly about: string;
+  readonly run: () => Promise<readonly Finding[]> | readonly Finding[];
+  /** How long it may take. */
+  readonly limitMs?: number;
+}
+
+/** Leaves time for the rest within the five seconds that a run without servers may take. */
+const LIMIT_MS = 4_000;
+
+/** Runs all checks at the same time. Findings come in the order of the checks. Never rejects. */
+export async function runChecks(checks: readonly Check[]): Promise<readonly Finding[]> {
+  return (await Promise.all(checks.map(runCheck))).flat();
+}
+
+async function runCheck({ about, run, limitMs = LIMIT_MS }: Check): Promise<readonly Finding[]> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<readonly Finding[]>((resolve) => {
+    const text = `the check of ${about} did not end within ${limitMs / 1_000} s`;
+    timer = setTimeout(() => resolve([finding('TL-DOCTOR-TIMEOUT', text)]), limitMs);
+  });
+  try {
+    // A check that throws at once rejects here, too.
+    return await Promise.race([Promise.resolve().then(run), late]);
+  } catch (error) {
+    return [finding('TL-DOCTOR-FAILED', `the check of ${about} failed`, { evidence: [errorMessage(error)] })];
+  } finally {
+    clearTimeout(timer);
+  }
 }

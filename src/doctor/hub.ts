@@ -1,10 +1,15 @@
 import { existsSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
+import { logLines } from '../files/log-lines.js';
 import { hubFiles, hubNumbers, latestHub } from '../hub/place.js';
+import { isRecord } from '../json/is-record.js';
+import { parseJson } from '../json/parse-json.js';
+import { MAX_LOG_FILES } from '../observe/log-file.js';
+import { toText } from '../observe/log-text.js';
 import { counted, type Finding, finding } from './finding.js';
 
 /** A client of the running hub. Members that the hub does not know are null. */
-export interface HubClientFacts {
+interface HubClientFacts {
   readonly name: string | null;
   readonly pid: number;
   /** The revision of MCP that the client opened with. */
@@ -88,4 +93,23 @@ async function checkStale({ folder, state, isAlive }: HubFacts): Promise<Finding
   };
   const repair = { done: `removed ${counted(sockets.length, 'socket')} of hubs that have ended`, apply };
   return [finding('TL-HUB-STALE', 'a hub was killed and has left its socket', { evidence: sockets, repair })];
+}
+
+const RECENT_MS = 24 * 60 * 60 * 1_000;
+const WARNING = 40;
+const MAX_SHOWN = 5;
+
+/** What went wrong in the last day, from the log of the hub. */
+export async function checkRecentFaults(logFile: string, now: number): Promise<Finding[]> {
+  const faults: string[] = [];
+  for await (const line of logLines({ file: logFile, maxFiles: MAX_LOG_FILES, isFollowed: false })) {
+    const record = parseJson(line);
+    if (!isRecord(record) || typeof record.level !== 'number' || record.level < WARNING) continue;
+    const at = typeof record.time === 'number' ? record.time : Date.parse(String(record.time));
+    if (now - at <= RECENT_MS) faults.push(toText(record).split('\n')[0] ?? '');
+  }
+  if (faults.length === 0) return [];
+  const count = faults.length === 1 ? 'one warning or error' : `${faults.length} warnings and errors`;
+  const text = `the log of the hub has ${count} of the last 24 hours`;
+  return [finding('TL-RECENT-FAULTS', text, { evidence: faults.slice(-MAX_SHOWN) })];
 }

@@ -1,8 +1,8 @@
 import type { Code } from '../errors/codes.js';
+import { ERROR_SIGNS } from '../errors/error-signs.js';
 import type { ListReport, ServerReport } from '../gateway/status/status-report.js';
 import { describeEra } from '../gateway/status/status-text.js';
 import { counted, type Finding, finding, someOf } from './finding.js';
-import { causeIn } from './server-causes.js';
 
 /** A server that the doctor has started, or one of the running hub. */
 export interface ObservedServer {
@@ -139,4 +139,108 @@ function remarksOnEnd({ report: { server }, endedBy, leftProcesses = 0 }: Observ
 function sentence(phrase: string): string {
   const text = `${phrase[0]?.toUpperCase() ?? ''}${phrase.slice(1)}`;
   return text === '' || /[.!?]$/.test(text) ? text : `${text}.`;
+}
+
+/** Why a server fails, as its output shows it. The first sign that matches wins, so the narrow ones come first. */
+const SIGNS: readonly (readonly [sign: RegExp, code: Code])[] = [
+  [/\bEADDRINUSE\b|address already in use/i, 'TL-SERVER-PORT'],
+  [
+    /\b(?:ENOSPC|EMFILE|ENFILE)\b|no space left on device|too many open files|cannot allocate memory/i,
+    'TL-SERVER-RESOURCES',
+  ],
+  [ERROR_SIGNS.certificate.text, 'TL-SERVER-CERTIFICATE'],
+  [
+    /GLIBC\w*_\d|node-gyp|\bgyp ERR|NODE_MODULE_VERSION|\.node'?: (?:invalid ELF|cannot open)|bindings file|dlopen/i,
+    'TL-SERVER-NATIVE',
+  ],
+  [
+    /\bERR_REQUIRE_ESM\b|Unexpected token '[?|&]{2}=?'|Unexpected token '\?\.'|is not supported by this version of Node|EBADENGINE|requires (?:a )?Node(?:\.js)? (?:version )?(?:>=|v?\d)/i,
+    'TL-SERVER-OLD-RUNTIME',
+  ],
+  [
+    /\b(?:Cannot find (?:module|package)|ERR_MODULE_NOT_FOUND|MODULE_NOT_FOUND|ModuleNotFoundError|ImportError|No module named)\b/,
+    'TL-SERVER-MODULE',
+  ],
+  [
+    /\b(?:401|403) |unauthori[sz]ed|invalid[ _-](?:api[ _-]?key|token)|bad credentials|authentication (?:failed|required)|(?:api[ _-]?key|token|credentials?|password|secret)\b.{0,40}\b(?:is |are |not |must )?(?:required|missing|not (?:set|provided|found)|be (?:set|provided)|invalid)|(?:missing|required|provide|set)\b.{0,40}\b\w*(?:api[ _-]?key|_key|token|credentials?|password|secret)\b/i,
+    'TL-SERVER-UNAUTHORIZED',
+  ],
+  [ERROR_SIGNS.network.text, 'TL-SERVER-NETWORK'],
+  [/\b(?:ENOENT|EACCES|EPERM|ENOTDIR|EROFS)\b|no such file or directory|permission denied/i, 'TL-SERVER-FILE'],
+];
+
+/** The code for what these lines say; `undefined` if they say nothing that is known. */
+function causeIn(lines: readonly string[]): Code | undefined {
+  const text = lines.join('\n');
+  return SIGNS.find(([sign]) => sign.test(text))?.[1];
+}
+
+/** A tool as clients see it. */
+export interface ListedTool {
+  readonly server: string;
+  readonly name: string;
+  /** Length of its entry in the list, in characters. */
+  readonly size: number;
+  /** Length of its description, in bytes. */
+  readonly descriptionBytes: number;
+  /** Whether its annotations state if it changes or destroys something. */
+  readonly hasHints: boolean;
+}
+
+/** Clients show a tool as `mcp__trunkline__NAME`, and models take 64 characters. */
+const LONGEST_NAME = 64 - 'mcp__trunkline__'.length;
+/** Tool counts that some clients accept at most. */
+const COUNTS = [40, 80, 128];
+/** A tenth of the context of a usual model. */
+const MAX_TOKENS = 20_000;
+const CHARACTERS_PER_TOKEN = 4;
+/** Claude Code cuts descriptions here. */
+const MAX_DESCRIPTION_BYTES = 2_048;
+
+/** Whether clients and models can use the merged list of tools. */
+export function checkTools(tools: readonly ListedTool[]): Finding[] {
+  const found: Finding[] = [];
+  const long = tools.filter(({ name }) => name.length > LONGEST_NAME).map(({ name }) => name);
+  if (long.length > 0) {
+    const text = `${counted(long.length, 'tool')} with names of more than ${LONGEST_NAME} characters`;
+    found.push(finding('TL-NAMES-LONG', text, { evidence: [someOf(long)] }));
+  }
+  const count = COUNTS.findLast((limit) => tools.length > limit);
+  const shares = sharesOf(tools);
+  if (count !== undefined) {
+    const text = `${tools.length} tools are listed; some clients accept ${count}`;
+    const evidence = [someOf(shares.map(({ server, count: of }) => `${server} ${of}`))];
+    found.push(finding('TL-TOOLS-MANY', text, { evidence }));
+  }
+  const tokens = shares.reduce((sum, share) => sum + share.tokens, 0);
+  if (tokens > MAX_TOKENS) {
+    const evidence = [someOf(shares.map((share) => `${share.server} about ${share.tokens} tokens`))];
+    found.push(finding('TL-TOOLS-HEAVY', `the list of tools takes about ${tokens} tokens`, { evidence }));
+  }
+  const wordy = tools.filter(({ descriptionBytes }) => descriptionBytes > MAX_DESCRIPTION_BYTES);
+  if (wordy.length > 0) {
+    const evidence = [someOf(wordy.map(({ name }) => name))];
+    const text = `${counted(wordy.length, 'tool')} with descriptions of more than 2 KB`;
+    found.push(finding('TL-SERVER-LONG-TEXT', text, { evidence }));
+  }
+  const unmarked = tools.filter(({ name, hasHints }) => !hasHints && DESTRUCTIVE.test(name));
+  if (unmarked.length > 0) {
+    const text = `${counted(unmarked.length, 'tool')} that may destroy data, and ${unmarked.length === 1 ? 'does' : 'do'} not say so`;
+    found.push(finding('TL-TOOLS-UNMARKED', text, { evidence: [someOf(unmarked.map(({ name }) => name))] }));
+  }
+  return found;
+}
+
+/** Names of tools that a careful client asks about, behind the prefix of the server. */
+const DESTRUCTIVE = /(?:^|__|[_-])(?:delete|remove|drop|destroy|erase|purge|truncate|overwrite|wipe)(?:[_-]|$)/i;
+
+/** The share of each server in the list, the largest first. */
+function sharesOf(tools: readonly ListedTool[]) {
+  const servers = [...new Set(tools.map(({ server }) => server))];
+  const shares = servers.map((server) => {
+    const own = tools.filter((tool) => tool.server === server);
+    const size = own.reduce((sum, tool) => sum + tool.size, 0);
+    return { server, count: own.length, tokens: Math.round(size / CHARACTERS_PER_TOKEN) };
+  });
+  return shares.sort((one, other) => other.tokens - one.tokens);
 }

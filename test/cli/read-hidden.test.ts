@@ -1,6 +1,6 @@
 import { PassThrough } from 'node:stream';
 import { describe, expect, it } from 'vitest';
-import { readHidden } from '../../src/cli/read-hidden.js';
+import { readHidden } from '../../src/cli/questions.js';
 
 async function typed(text: string) {
   const [input, output] = [new PassThrough(), new PassThrough()];

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { table } from '../../src/cli/table.js';
+import { table } from '../../src/cli/terminal.js';
 
 const TOOLS = [
   ['TOOL', 'SERVER', 'DESCRIPTION'],

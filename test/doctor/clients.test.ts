@@ -3,8 +3,7 @@ import { createServer as createHttpServer } from 'node:http';
 import { createServer } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type ClientStart, checkClientStart, clientEnvironment, startAsClient } from '../../src/doctor/client-start.js';
-import type { Finding } from '../../src/doctor/finding.js';
-import { repair } from '../../src/doctor/repair.js';
+import { type Finding, repair } from '../../src/doctor/finding.js';
 import type { Code } from '../../src/errors/codes.js';
 import { DoctorHome } from './doctor-home.js';
 

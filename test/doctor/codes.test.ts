@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { errorsPage } from '../../scripts/errors.mjs';
-import { listedCodes } from '../../src/cli/commands/doctor/doctor-text.js';
+import { listedCodes } from '../../src/cli/commands/doctor/doctor.js';
 import { CODES_OF_REASONS } from '../../src/downstream/failure.js';
 import { AREAS, CODES } from '../../src/errors/codes.js';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { checkHttpFronts } from '../../src/doctor/http-gateways.js';
+import { checkHttpFronts } from '../../src/doctor/processes.js';
 import type { FoundFront } from '../../src/state/http-gateway-file.js';
 
 const DAY_MS = 24 * 60 * 60 * 1_000;

@@ -1,14 +1,17 @@
 import { chmodSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { desktopPath, shellPath } from '../../src/doctor/desktop-path.js';
-import { type Finding, finding } from '../../src/doctor/finding.js';
-import { checkFolders, diskFindings } from '../../src/doctor/folders.js';
-import { checkLimits, readLimits } from '../../src/doctor/limits.js';
-import { checkNetwork } from '../../src/doctor/network.js';
-import { checkNode, checkNpm } from '../../src/doctor/node.js';
-import { repair } from '../../src/doctor/repair.js';
-import { runChecks } from '../../src/doctor/run-checks.js';
+import { desktopPath, shellPath } from '../../src/doctor/commands.js';
+import { type Finding, finding, repair, runChecks } from '../../src/doctor/finding.js';
+import {
+  checkFolders,
+  checkLimits,
+  checkNetwork,
+  checkNode,
+  checkNpm,
+  diskFindings,
+  readLimits,
+} from '../../src/doctor/machine.js';
 import type { Code } from '../../src/errors/codes.js';
 import { DoctorHome } from './doctor-home.js';
 

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { gatewayOf, runningGateway } from '../../src/clients/import/gateways.js';
-import { checkOtherGateways } from '../../src/doctor/other-gateways.js';
+import { checkOtherGateways } from '../../src/doctor/processes.js';
 import { type CommandLine, parseCommandLines, readCommandLines } from '../../src/process/command-lines.js';
 import { DoctorHome } from './doctor-home.js';
 

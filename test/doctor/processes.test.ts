@@ -1,10 +1,9 @@
 import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { checkHub, checkHubFolder, type HubFacts } from '../../src/doctor/hub.js';
+import { repair } from '../../src/doctor/finding.js';
+import { checkHub, checkHubFolder, checkRecentFaults, type HubFacts } from '../../src/doctor/hub.js';
 import { checkRuns } from '../../src/doctor/processes.js';
-import { checkRecentFaults } from '../../src/doctor/recent-faults.js';
-import { repair } from '../../src/doctor/repair.js';
 import { checkSecretFiles } from '../../src/doctor/secrets.js';
 import { hostIdentity, identify } from '../../src/process/process-identity.js';
 import { DoctorHome } from './doctor-home.js';

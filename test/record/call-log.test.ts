@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { activityText } from '../../src/cli/commands/hub/activity.js';
+import { activityText } from '../../src/cli/commands/hub/logs.js';
 import type { EndedCall } from '../../src/gateway/call-feed.js';
 import { KnownSecrets } from '../../src/observe/redact.js';
 import { CallLog, type LoggedCall, openCallFile } from '../../src/record/call-log.js';

@@ -7,7 +7,7 @@ import { parseLine, type RecordedLine } from '../../../record/format.js';
 import { messageText } from '../../../record/message-text.js';
 import { print, printJson, tell } from '../../output.js';
 import { withHub } from '../hub/hub-access.js';
-import { openRecording } from './open-recording.js';
+import { openRecording } from './recording.js';
 
 export interface InspectOptions {
   /** The recording. Without it, the messages of the running hub are shown. */

@@ -2,9 +2,10 @@ import { resolve } from 'node:path';
 import type { GlobalOptions } from '../../../app/global-options.js';
 import { BYTES_FORM, parseBytes } from '../../../config/schema/units.js';
 import { UsageError } from '../../../errors/usage-error.js';
+import { type Recording, readRecording } from '../../../record/recording-file.js';
 
 /** The options of `serve` that record messages, as they were given. */
-export interface RecordingValues {
+interface RecordingValues {
   readonly record?: string | undefined;
   readonly max?: string | undefined;
 }
@@ -28,4 +29,14 @@ export function readSize(text: string | undefined): number | undefined {
     // Not a size.
   }
   throw new UsageError(`\`--max ${text}\` is no size of a recording`, `write ${BYTES_FORM}; at least 64KiB`);
+}
+
+/** Reads the recording that a command was given. Throws a `UsageError` for a file that cannot be read or is none. */
+export async function openRecording(file: string): Promise<Recording> {
+  try {
+    return await readRecording(file);
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new UsageError(`cannot read the recording: ${reason}`, 'name a file that Trunkline has recorded', { cause });
+  }
 }

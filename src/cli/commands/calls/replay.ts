@@ -18,7 +18,7 @@ import { StandIn } from '../../../record/stand-in.js';
 import { approvalPlaces, packageFolders, runFolder } from '../../../state/user-files.js';
 import { IDENTITY } from '../../../version.js';
 import { print, printJson, tell } from '../../output.js';
-import { openRecording } from './open-recording.js';
+import { openRecording } from './recording.js';
 
 /** The options of `trunkline replay`, as they were given. */
 export interface ReplayOptions {

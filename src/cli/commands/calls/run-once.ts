@@ -11,10 +11,9 @@ import { isInView } from '../../../config/resolve/resolve-config.js';
 import { UsageError } from '../../../errors/usage-error.js';
 import { didYouMean, suggest } from '../../../json/suggest.js';
 import { approvalPlaces, packageFolders, runFolder } from '../../../state/user-files.js';
+import type { ChildSnapshot } from '../../../supervision/child-state.js';
 import { tell } from '../../output.js';
-import { ProgressLine } from '../../progress-line.js';
-import { FirstStarts } from '../packages/first-starts.js';
-import { StartProgress } from './start-progress.js';
+import { elapsed, ProgressLine } from '../../progress-line.js';
 
 /** The tools of a command that needs servers; every server is ready or has failed. */
 export interface Once {
@@ -120,4 +119,132 @@ export function triedOnce(server: ServerConfig): ServerConfig {
   const shortened = { ...timeouts, stopGraceMs: termAfterMs, killAfterMs: killAfterMs - termAfterMs };
   const child = { ...server.child, timeouts: shortened, restart: { ...restart, budget: 1 } };
   return { ...server, child, start: 'eager', idleStopMs: 0 };
+}
+
+/** Shows a progress line on a terminal: how many servers have started or are done, which are pending, and for how long. */
+export class StartProgress {
+  readonly #line: ProgressLine;
+  readonly #total: number;
+  readonly #done: string;
+  readonly #installing = new Map<string, { readonly shown: string; readonly since: number }>();
+  readonly #timer: NodeJS.Timeout;
+  readonly #since = performance.now();
+  #pending: readonly string[];
+
+  /** `done` is the word for a server that is no longer pending. */
+  constructor(line: ProgressLine, keys: readonly string[], { done = 'started' } = {}) {
+    this.#line = line;
+    this.#done = done;
+    this.#total = keys.length;
+    this.#pending = keys;
+    this.#timer = setInterval(() => this.#show(), 1_000);
+    this.#timer.unref();
+  }
+
+  moved(key: string, { missing, installingSince }: ChildSnapshot): void {
+    if (missing === undefined || installingSince === undefined) this.#installing.delete(key);
+    else this.#installing.set(key, { shown: missing, since: installingSince });
+    this.#show();
+  }
+
+  /** Updates the keys of the servers that are still starting. */
+  remaining(pending: readonly string[]): void {
+    this.#pending = pending;
+    this.#show();
+  }
+
+  end(): void {
+    clearInterval(this.#timer);
+    this.#pending = [];
+    this.#line.clear();
+  }
+
+  #show(): void {
+    if (this.#pending.length === 0) {
+      this.#line.clear();
+      return;
+    }
+    const done = this.#total - this.#pending.length;
+    // Servers that need the same package wait for one installation.
+    const packages = new Set([...this.#installing.values()].map(({ shown }) => shown));
+    const [first] = this.#installing.values();
+    const activity =
+      first === undefined
+        ? `waiting for ${shortened(this.#pending)}, ${elapsed(this.#since)}`
+        : `installing ${shortened([...packages])}, ${elapsed(first.since)}`;
+    this.#line.show(`${progressBar(done, this.#total)} ${done} of ${this.#total} ${this.#done}; ${activity}`);
+  }
+}
+
+/** More names than this are counted, so that the time behind them stays on the line. */
+const MAX_NAMES = 3;
+
+function shortened(names: readonly string[]): string {
+  const named = names.slice(0, MAX_NAMES).join(', ');
+  return names.length > MAX_NAMES ? `${named} and ${names.length - MAX_NAMES} more` : named;
+}
+
+const BAR_WIDTH = 20;
+
+export function progressBar(done: number, total: number): string {
+  const filled = total === 0 ? BAR_WIDTH : Math.floor((BAR_WIDTH * done) / total);
+  return `[${'#'.repeat(filled)}${'-'.repeat(BAR_WIDTH - filled)}]`;
+}
+
+interface FirstStart {
+  spawnedAt: number | undefined;
+  readyAfterMs: number | undefined;
+  isSettled: boolean;
+}
+
+interface FirstStartsOptions {
+  readonly keys: readonly string[];
+  /** Milliseconds on a monotonic clock. */
+  readonly now: () => number;
+  /** Called when a first start has ended, with the keys of the pending ones. */
+  readonly onSettled: (pending: readonly string[]) => void;
+}
+
+/** Watches the first start of each server until it is ready or has failed, and measures the time. */
+export class FirstStarts {
+  /** Resolves when every server is ready or has failed. */
+  readonly settled: Promise<void>;
+  readonly #starts: ReadonlyMap<string, FirstStart>;
+  readonly #now: () => number;
+  readonly #onSettled: FirstStartsOptions['onSettled'];
+  #resolve = () => {};
+
+  constructor({ keys, now, onSettled }: FirstStartsOptions) {
+    this.#now = now;
+    this.#onSettled = onSettled;
+    this.#starts = new Map(
+      keys.map((key) => [key, { spawnedAt: undefined, readyAfterMs: undefined, isSettled: false }]),
+    );
+    this.settled = new Promise((resolve) => {
+      this.#resolve = resolve;
+    });
+    if (keys.length === 0) this.#resolve();
+  }
+
+  /** From spawn to ready, in milliseconds. */
+  readyAfterMs(key: string): number | undefined {
+    return this.#starts.get(key)?.readyAfterMs;
+  }
+
+  moved(key: string, { state, pid }: ChildSnapshot): void {
+    const start = this.#starts.get(key);
+    if (start === undefined || start.isSettled) return;
+    if (state === 'starting' && pid !== undefined) start.spawnedAt ??= this.#now();
+    if (state === 'ready' && start.spawnedAt !== undefined) start.readyAfterMs = this.#now() - start.spawnedAt;
+    // While there is a pid, the last output of a failed server may not be read yet.
+    const hasFailed = (state === 'parked' || state === 'backoff') && pid === undefined;
+    if (state === 'ready' || hasFailed) this.#settle(start);
+  }
+
+  #settle(start: FirstStart): void {
+    start.isSettled = true;
+    const pending = [...this.#starts].flatMap(([key, { isSettled }]) => (isSettled ? [] : [key]));
+    this.#onSettled(pending);
+    if (pending.length === 0) this.#resolve();
+  }
 }

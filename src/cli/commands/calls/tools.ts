@@ -10,10 +10,9 @@ import { printable } from '../../../json/printable.js';
 import { LISTS } from '../../../mcp/lists.js';
 import { forStream, print, tell } from '../../output.js';
 import { waiting } from '../../progress-line.js';
-import { table } from '../../table.js';
-import { lookOf } from '../../terminal.js';
+import { lookOf, table } from '../../terminal.js';
 import { diagnose, diagnoseTools } from '../config/diagnosis.js';
-import { runningHub } from '../hub/running-hub.js';
+import { runningHub } from '../hub/hub-access.js';
 import { chooseFrom, chooseServers, type Once, runOnce } from './run-once.js';
 
 export interface ToolsOptions {

@@ -15,8 +15,7 @@ import { EXIT } from '../../../errors/usage-error.js';
 import { FileRefusal } from '../../../files/edit/parse-text.js';
 import { withChangeLock } from '../../../state/change-lock.js';
 import { clientChangesFile } from '../../../state/user-files.js';
-import { withoutHome } from '../../home-path.js';
-import { type EmitJson, print, printJson, tell } from '../../output.js';
+import { type EmitJson, print, printJson, tell, withoutHome } from '../../output.js';
 
 /** Plans the changes of each client. */
 export async function planAll(clients: readonly Client[], plan: (client: Client) => Promise<Plan[]>): Promise<Plan[]> {

@@ -10,16 +10,15 @@ import { userConfigFile } from '../../../config/file/find-config.js';
 import { EXIT, UsageError } from '../../../errors/usage-error.js';
 import { isRecord } from '../../../json/is-record.js';
 import { withChangeLock } from '../../../state/change-lock.js';
-import { tell } from '../../output.js';
+import { type EmitJson, printJson, tell } from '../../output.js';
 import { openQuestions, type Questions } from '../../questions.js';
 import { tryServers } from '../config/check.js';
 import { install } from '../packages/install.js';
 import { registerAndTakeOut } from './client-changes.js';
 import { clientsNamed } from './connect.js';
 import { type PreparedImport, prepareImport, reportPlan, toJson, writeImport } from './import.js';
-import { InitReport } from './init-report.js';
 
-export interface InitOptions {
+interface InitOptions {
   /** The names of the clients to register Trunkline with. Empty: all that are installed, or those that the user chooses. */
   readonly clients: readonly string[];
   readonly isDryRun: boolean;
@@ -201,4 +200,40 @@ function tellEnd(
   tell(
     `\nThe servers are in ${file}. Restart your clients. To take the changes of the clients back: \`trunkline undo\`.`,
   );
+}
+
+/** The steps of `trunkline init` that print JSON of their own. */
+type Step = 'install' | 'check' | 'connect';
+
+/** Collects what the steps of `trunkline init --json` would print, and prints it as one value. */
+class InitReport {
+  readonly isJson: boolean;
+  readonly #values = new Map<Step, unknown[]>();
+
+  constructor(isJson: boolean) {
+    this.isJson = isJson;
+  }
+
+  /** The options of a step: it prints for a person, or passes its value on. */
+  step(step: Step): { readonly isJson: boolean; readonly emit: EmitJson } {
+    const emit = (value: unknown) => {
+      this.#values.set(step, [...(this.#values.get(step) ?? []), value]);
+    };
+    return { isJson: this.isJson, emit };
+  }
+
+  /** Prints the whole, if JSON is wanted. A step that did not run is `null`. */
+  async print(plan: { readonly dryRun: boolean; readonly clients: readonly string[]; readonly import: unknown }) {
+    if (!this.isJson) return;
+    const [install = null] = this.#values.get('install') ?? [];
+    const [check = null] = this.#values.get('check') ?? [];
+    await printJson({ ...plan, install, check, changes: this.#changes() });
+  }
+
+  /** Registering and taking servers out are two lists of changes. */
+  #changes(): unknown[] {
+    return (this.#values.get('connect') ?? []).flatMap((value) =>
+      isRecord(value) && Array.isArray(value.changes) ? value.changes : [],
+    );
+  }
 }

@@ -6,7 +6,7 @@ import { didYouMean, suggest } from '../../../json/suggest.js';
 import { withChangeLock } from '../../../state/change-lock.js';
 import { secretFile } from '../../../state/user-files.js';
 import { print, printJson, tell } from '../../output.js';
-import { readHidden } from '../../read-hidden.js';
+import { readHidden } from '../../questions.js';
 
 const NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
 

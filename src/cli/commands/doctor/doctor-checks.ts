@@ -11,25 +11,24 @@ import type { Config, ServerConfig } from '../../../config/resolve/config.js';
 import { checkDuplicates, checkGateways, type Taken } from '../../../doctor/client-duplicates.js';
 import { checkTraps } from '../../../doctor/client-traps.js';
 import { checkClients } from '../../../doctor/clients.js';
-import { checkCommands } from '../../../doctor/commands.js';
+import { checkCommands, desktopPath, shellPath } from '../../../doctor/commands.js';
 import { type ConfigSource, checkBrokenConfig, checkConfig } from '../../../doctor/config-file.js';
-import { desktopPath, shellPath } from '../../../doctor/desktop-path.js';
-import type { Finding } from '../../../doctor/finding.js';
-import { checkFolders } from '../../../doctor/folders.js';
-import { checkHttpFronts } from '../../../doctor/http-gateways.js';
-import { checkHub, checkHubFolder } from '../../../doctor/hub.js';
-import { checkLimits, readLimits } from '../../../doctor/limits.js';
-import type { Machine } from '../../../doctor/machine.js';
-import { checkNetwork } from '../../../doctor/network.js';
-import { checkNode, checkNpm, npmOf } from '../../../doctor/node.js';
-import { checkOtherGateways } from '../../../doctor/other-gateways.js';
+import { type Check, type Finding, runChecks } from '../../../doctor/finding.js';
+import { checkHub, checkHubFolder, checkRecentFaults } from '../../../doctor/hub.js';
+import {
+  checkFolders,
+  checkLimits,
+  checkNetwork,
+  checkNode,
+  checkNpm,
+  type Machine,
+  npmOf,
+  readLimits,
+} from '../../../doctor/machine.js';
 import { checkPackages, checkTwins } from '../../../doctor/packages.js';
-import { checkRuns } from '../../../doctor/processes.js';
-import { checkRecentFaults } from '../../../doctor/recent-faults.js';
+import { checkHttpFronts, checkOtherGateways, checkRuns } from '../../../doctor/processes.js';
 import type { Registration } from '../../../doctor/registrations.js';
-import { type Check, runChecks } from '../../../doctor/run-checks.js';
-import { checkEnvFiles, checkLiterals, checkSecretFiles } from '../../../doctor/secrets.js';
-import { checkVariables } from '../../../doctor/variables.js';
+import { checkEnvFiles, checkLiterals, checkSecretFiles, checkVariables } from '../../../doctor/secrets.js';
 import { systemClock } from '../../../observe/system-clock.js';
 import { installedTree } from '../../../packages/installed-tree.js';
 import { runNpm } from '../../../packages/npm-client.js';

@@ -8,25 +8,23 @@ import { findServers } from '../../../clients/files/find-servers.js';
 import type { FoundServers } from '../../../clients/files/found-server.js';
 import { ConfigError } from '../../../config/file/config-error.js';
 import type { Config } from '../../../config/resolve/config.js';
-import type { Finding } from '../../../doctor/finding.js';
+import { type Finding, repair } from '../../../doctor/finding.js';
 import type { Machine } from '../../../doctor/machine.js';
 import { findRegistrations } from '../../../doctor/registrations.js';
-import { repair } from '../../../doctor/repair.js';
+import { AREAS, type Code, type Level } from '../../../errors/codes.js';
 import { EXIT } from '../../../errors/usage-error.js';
+import { plural } from '../../../gateway/status/status-text.js';
 import { printable } from '../../../json/printable.js';
 import { networkVariables } from '../../../process/environment.js';
 import { VERSION } from '../../../version.js';
-import { withoutHome } from '../../home-path.js';
-import { print, printJson } from '../../output.js';
-import { table } from '../../table.js';
-import { lookOf } from '../../terminal.js';
+import { print, printJson, withoutHome } from '../../output.js';
+import { type Look, lookOf, paint, table } from '../../terminal.js';
 import { chooseFrom } from '../calls/run-once.js';
 import { checkMachine, checkTwice } from './doctor-checks.js';
 import { openDoctorHub } from './doctor-hub.js';
 import { checkStarts, NOT_STARTED } from './doctor-starts.js';
-import { countsOf, findingsText, listedCodes, type ReportedFinding } from './doctor-text.js';
 
-export interface DoctorOptions {
+interface DoctorOptions {
   /** Keys of the servers to check; all if empty. */
   readonly servers: readonly string[];
   readonly isJson: boolean;
@@ -129,4 +127,59 @@ async function printCodes(isJson: boolean): Promise<number> {
   if (isJson) await printJson(codes);
   else await print(table([['CODE', 'LEVEL', 'MEANING'], ...rows]));
   return EXIT.ok;
+}
+
+/** A finding as `--json` prints it. */
+type ReportedFinding = Omit<Finding, 'repair'>;
+
+const STYLES = { ok: 'green', warn: 'yellow', fail: 'red' } as const satisfies Record<Level, string>;
+const INDENT = '      ';
+/** Evidence can be the output of a server. */
+const MAX_LINES = 20;
+
+/** The findings by area, each with its evidence and its remedy, and a line that counts them. */
+export function findingsText(findings: readonly ReportedFinding[], look: Look): string {
+  const sections = AREAS.flatMap(({ title, codes }) => {
+    const own = findings.filter(({ code }) => Object.hasOwn(codes, code));
+    return own.length === 0 ? [] : [[title, ...own.map((one) => findingText(one, look))].join('\n')];
+  });
+  return [...sections, summaryText(findings)].join('\n\n');
+}
+
+function findingText({ level, code, sentence, evidence, remedy }: ReportedFinding, look: Look): string {
+  const word = level.padEnd(4);
+  const head = `${paint(look, STYLES[level], word)}  ${code}  ${sentence}`;
+  const below = evidence.slice(0, MAX_LINES).flatMap((each) => each.split('\n').map((line) => `${INDENT}| ${line}`));
+  return [head, ...below, ...(remedy === '' ? [] : [`${INDENT}${remedy}`])].join('\n');
+}
+
+/** How many findings of each level there are. */
+function countsOf(findings: readonly ReportedFinding[]): Readonly<Record<Level, number>> {
+  const count = (level: Level) => findings.filter((each) => each.level === level).length;
+  return { ok: count('ok'), warn: count('warn'), fail: count('fail') };
+}
+
+function summaryText(findings: readonly ReportedFinding[]): string {
+  const { warn, fail } = countsOf(findings);
+  if (warn + fail === 0) return 'Everything is fine.';
+  const parts = [fail > 0 && plural(fail, 'problem'), warn > 0 && plural(warn, 'warning')].filter(
+    (part) => part !== false,
+  );
+  return `${parts.join(' and ')}.`;
+}
+
+/** One row of `--codes`. */
+interface ListedCode {
+  readonly area: string;
+  readonly code: Code;
+  readonly level: Level;
+  readonly means: string;
+  readonly remedy: string;
+}
+
+/** All codes, in the order of their areas. */
+export function listedCodes(): ListedCode[] {
+  return AREAS.flatMap(({ title, codes }) =>
+    Object.entries(codes).map(([code, entry]) => ({ area: title, code: code as Code, ...entry })),
+  );
 }

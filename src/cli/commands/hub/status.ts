@@ -4,10 +4,12 @@ import type { StatusReport } from '../../../gateway/status/status-report.js';
 import type { HubControl } from '../../../hub/attach/control-client.js';
 import type { HubDescription, StatusAnswer } from '../../../hub/hub-answers.js';
 import { printableLines } from '../../../json/printable.js';
-import { forStream, print, tell } from '../../output.js';
-import { withHub } from './hub-access.js';
+import { VERSION } from '../../../version.js';
+import { forStream, note, print, printJson, tell } from '../../output.js';
+import { lookOf } from '../../terminal.js';
+import { describeHubs, hubText, processText, withHub } from './hub-access.js';
 
-export interface StatusOptions {
+interface StatusOptions {
   readonly isJson: boolean;
   /** Shows the status again whenever it changes. */
   readonly isWatched: boolean;
@@ -39,7 +41,7 @@ async function watch(control: HubControl, isJson: boolean): Promise<number> {
 }
 
 async function watchOnScreen(control: HubControl): Promise<number> {
-  const { watchInTerminal } = await import('./watch-terminal.js');
+  const { watchInTerminal } = await import('./watch.js');
   return await watchInTerminal({
     input: process.stdin,
     output: process.stdout,
@@ -75,4 +77,37 @@ async function writeChanges(control: HubControl, isJson: boolean): Promise<numbe
 /** The text without the ages in it, which change each second. */
 export function withoutTimes(text: string): string {
   return text.replaceAll(/\b\d+ (?:s|min|h)\b/g, '');
+}
+
+/** `trunkline hub status`: which hub runs, and whether earlier ones still drain. */
+export async function hubStatus(options: GlobalOptions, isJson: boolean): Promise<number> {
+  return await withHub(options, async (reached) => {
+    const facts = await describeHubs(reached);
+    if (isJson) await printJson(facts);
+    else await print(hubText(facts, VERSION));
+    return EXIT.ok;
+  });
+}
+
+/** `trunkline ps`: the hub, its clients and the processes of its servers. */
+export async function ps(options: GlobalOptions, isJson: boolean): Promise<number> {
+  return await withHub(options, async (reached) => {
+    const facts = await describeHubs(reached, true);
+    if (isJson) await printJson(facts);
+    else await print(processText(facts, lookOf(process.stdout)));
+    return EXIT.ok;
+  });
+}
+
+/** `trunkline restart SERVER`: restarts a server of the running hub. */
+export async function restartServer(options: GlobalOptions, server: string, isJson: boolean): Promise<number> {
+  return await withHub(options, async ({ control }) => {
+    await control.request('restart', { server });
+    if (isJson) await printJson({ server, restarting: true });
+    else
+      note(
+        `Server "${server}" is being restarted. Its calls in flight fail. \`trunkline status\` shows when it is ready.`,
+      );
+    return EXIT.ok;
+  });
 }

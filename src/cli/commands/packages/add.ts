@@ -19,7 +19,7 @@ import { yamlLines } from '../../../files/edit/edit-yaml.js';
 import { didYouMean } from '../../../json/suggest.js';
 import { withChangeLock } from '../../../state/change-lock.js';
 import { print, printJson, tell } from '../../output.js';
-import { openEditPlace, saveEdit, whereToSet } from '../config/edit-place.js';
+import { openEditPlace, saveEdit, whereToSet } from '../config/change-server.js';
 
 export interface AddOptions {
   /** `NAME`, `PACKAGE`, `NAME PACKAGE` or a name of the registry. */

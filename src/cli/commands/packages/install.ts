@@ -4,10 +4,8 @@ import { causeLines } from '../../../observe/cause-lines.js';
 import { installedTree, storedTree } from '../../../packages/installed-tree.js';
 import { InstallFault } from '../../../packages/package-installer.js';
 import { type EmitJson, forStream, printJson, tell } from '../../output.js';
-import { type Cell, table } from '../../table.js';
-import { lookOf } from '../../terminal.js';
-import { chooseServers } from '../calls/run-once.js';
-import { StartProgress } from '../calls/start-progress.js';
+import { type Cell, lookOf, table } from '../../terminal.js';
+import { chooseServers, StartProgress } from '../calls/run-once.js';
 import { listRemarks, lookUpNewest, remarksOn } from './package-remarks.js';
 import { allSettled, type PackagedServer, type PackageWork, workOnPackages } from './package-work.js';
 

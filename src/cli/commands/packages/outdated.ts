@@ -9,9 +9,8 @@ import { fitsNode, nodeRangeIn } from '../../../packages/package-needs.js';
 import type { PackageRequest } from '../../../supervision/child-spec.js';
 import { forStream, tell } from '../../output.js';
 import { elapsed } from '../../progress-line.js';
-import { type Cell, table } from '../../table.js';
-import { lookOf } from '../../terminal.js';
-import { progressBar } from '../calls/start-progress.js';
+import { type Cell, lookOf, table } from '../../terminal.js';
+import { progressBar } from '../calls/run-once.js';
 import { listRemarks, remarkOnNewest, remarksOn } from './package-remarks.js';
 import { workOnPackages } from './package-work.js';
 

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { compose } from '../../../app/compose.js';
 import type { GlobalOptions } from '../../../app/global-options.js';
 import { LocalClient } from '../../../app/local-client.js';
@@ -18,14 +19,12 @@ import { approvalPlaces, runFolder } from '../../../state/user-files.js';
 import type { StopLadder } from '../../../supervision/launcher.js';
 import { forStream, tell } from '../../output.js';
 import { waiting } from '../../progress-line.js';
-import { triedOnce } from '../calls/run-once.js';
+import { FirstStarts, triedOnce } from '../calls/run-once.js';
 import { listAllTools } from '../calls/tools.js';
 import { type Diagnosis, diagnose, diagnoseTools, outputOf } from '../config/diagnosis.js';
-import { FirstStarts } from './first-starts.js';
 import { reportInstallFault } from './install.js';
 import { lookUpNewest, remarksOn } from './package-remarks.js';
 import { type PackagedServer, type PackageWork, workOnPackages } from './package-work.js';
-import { compareTools, type ToolChanges, type Tools } from './tool-changes.js';
 
 /**
  * `trunkline update`: moves packages to their newest versions. Starts the old and the new version once to compare their
@@ -265,3 +264,29 @@ async function probeTools({ config, server, logger, secrets, ending, stoppers }:
 }
 
 const OWN_PREFIX = 'trunkline__';
+
+/** Parsed tool definitions by name. */
+export type Tools = ReadonlyMap<string, Readonly<Record<string, unknown>>>;
+
+interface ToolChanges {
+  readonly added: readonly string[];
+  readonly removed: readonly string[];
+  /** Names of changed tools, each with the members of its definition that differ. */
+  readonly changed: readonly { readonly name: string; readonly members: readonly string[] }[];
+}
+
+/** Compares two sets of tools. The order of members and of tools does not matter. */
+export function compareTools(before: Tools, after: Tools): ToolChanges {
+  const changed = [...after].flatMap(([name, definition]) => {
+    const earlier = before.get(name);
+    if (earlier === undefined) return [];
+    const keys = [...new Set([...Object.keys(earlier), ...Object.keys(definition)])];
+    const members = keys.filter((key) => !isDeepStrictEqual(earlier[key], definition[key]));
+    return members.length === 0 ? [] : [{ name, members }];
+  });
+  return {
+    added: [...after.keys()].filter((name) => !before.has(name)),
+    removed: [...before.keys()].filter((name) => !after.has(name)),
+    changed,
+  };
+}

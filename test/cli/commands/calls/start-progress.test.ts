@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { progressBar, StartProgress } from '../../../../src/cli/commands/calls/start-progress.js';
+import { progressBar, StartProgress } from '../../../../src/cli/commands/calls/run-once.js';
 import { ProgressLine } from '../../../../src/cli/progress-line.js';
 import type { ChildSnapshot } from '../../../../src/supervision/child-state.js';
 import { Supervisor } from '../../../../src/supervision/supervisor.js';

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { serversFrom } from '../../../../src/cli/commands/clients/import-sources.js';
+import { serversFrom } from '../../../../src/cli/commands/clients/import.js';
 import { folderWith } from '../../../config/files.js';
 
 const ONE = JSON.stringify({ mcpServers: { one: { command: 'a' } } });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { findingsText } from '../../../../src/cli/commands/doctor/doctor-text.js';
-import { withoutHome } from '../../../../src/cli/home-path.js';
+import { findingsText } from '../../../../src/cli/commands/doctor/doctor.js';
+import { withoutHome } from '../../../../src/cli/output.js';
 import { PLAIN } from '../../../../src/cli/terminal.js';
 import { finding } from '../../../../src/doctor/finding.js';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { hubText, noHubText, processText, silentText } from '../../../../src/cli/commands/hub/hub-text.js';
+import { hubText, noHubText, processText, silentText } from '../../../../src/cli/commands/hub/hub-access.js';
 import { logText, outputText } from '../../../../src/cli/commands/hub/logs.js';
 import { withoutTimes } from '../../../../src/cli/commands/hub/status.js';
 import { PLAIN } from '../../../../src/cli/terminal.js';

@@ -1,6 +1,6 @@
 import { EventEmitter } from 'node:events';
 import { describe, expect, it } from 'vitest';
-import { type WatchTerminalOptions, watchInTerminal } from '../../../../src/cli/commands/hub/watch-terminal.js';
+import { type WatchTerminalOptions, watchInTerminal } from '../../../../src/cli/commands/hub/watch.js';
 import { flush } from '../../../support/wire.js';
 
 const HUB = {

@@ -1,7 +1,6 @@
 import stringWidth from 'string-width';
 import { describe, expect, it } from 'vitest';
-import { type WatchState, withFacts, withKey } from '../../../../src/cli/commands/hub/watch-state.js';
-import { view } from '../../../../src/cli/commands/hub/watch-view.js';
+import { view, type WatchState, withFacts, withKey } from '../../../../src/cli/commands/hub/watch.js';
 import type { ProcessReport } from '../../../../src/gateway/status/status.js';
 import type { ServerReport, StatusReport } from '../../../../src/gateway/status/status-report.js';
 import type { HubDescription } from '../../../../src/hub/hub-answers.js';

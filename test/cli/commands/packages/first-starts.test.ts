@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { FirstStarts } from '../../../../src/cli/commands/packages/first-starts.js';
+import { FirstStarts } from '../../../../src/cli/commands/calls/run-once.js';
 import type { ChildSnapshot } from '../../../../src/supervision/child-state.js';
 
 describe('the first starts', () => {

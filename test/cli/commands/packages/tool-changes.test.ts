@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { compareTools, type Tools } from '../../../../src/cli/commands/packages/tool-changes.js';
+import { compareTools, type Tools } from '../../../../src/cli/commands/packages/update.js';
 
 function tools(...definitions: readonly Record<string, unknown>[]): Tools {
   return new Map(definitions.map((definition) => [String(definition.name), definition]));

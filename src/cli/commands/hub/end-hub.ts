@@ -9,8 +9,7 @@ import { hubNumbers } from '../../../hub/place.js';
 import { endHubProcess } from '../../../process/end-hub-process.js';
 import { note, printJson, tell } from '../../output.js';
 import { waiting } from '../../progress-line.js';
-import { withHub } from './hub-access.js';
-import { REFUSED, silentText } from './hub-text.js';
+import { REFUSED, silentText, withHub } from './hub-access.js';
 
 /** `trunkline hub stop`: ends the hub of the configuration, and the earlier ones that still drain. */
 export async function stopHub(options: GlobalOptions, isJson: boolean): Promise<number> {
