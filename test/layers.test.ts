@@ -66,9 +66,18 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   'files/edit': ['json', 'node', 'npm:jsonc-parser', 'npm:smol-toml', 'npm:yaml'],
   process: ['json', 'timing', 'errors', 'state', 'supervision', 'node', 'npm:cross-spawn', 'npm:execa'],
   observe: ['json', 'timing', 'io', 'errors', 'observe/events', 'node', 'npm:pino'],
-  'config/schema': [...CONFIG, 'json', 'npm:zod'],
-  'config/file': [...CONFIG, 'json', 'errors', 'files', 'supervision', 'node', 'npm:yaml', 'npm:zod'],
-  'config/resolve': [...CONFIG, 'json', 'files', 'supervision', 'gateway/dispatch', 'node', 'npm:semver'],
+  'config/schema': ['json', 'npm:zod'],
+  'config/file': ['config/schema', 'json', 'files', 'node', 'npm:yaml', 'npm:zod'],
+  'config/resolve': [
+    'config/schema',
+    'config/file',
+    'json',
+    'files',
+    'supervision',
+    'gateway/dispatch',
+    'node',
+    'npm:semver',
+  ],
   'config/edit': [...CONFIG, 'json', 'errors', 'files', 'files/edit', 'node'],
   // Everything on disk that survives a run.
   state: [
@@ -76,11 +85,22 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
     ...['config/file', 'config/resolve', 'gateway', 'gateway/catalog', '.', 'node'],
   ],
   packages: [
-    ...['json', 'timing', 'errors', 'supervision', 'process', 'files', 'config/resolve', 'state', 'observe'],
+    ...[
+      'json',
+      'timing',
+      'errors',
+      'supervision',
+      'process',
+      'files',
+      'config/file',
+      'config/resolve',
+      'state',
+      'observe',
+    ],
     ...['node', 'npm:semver'],
   ],
   // One set of servers for many clients.
-  hub: ['errors', 'timing', 'config/resolve', 'gateway/status', 'node'],
+  hub: ['errors', 'timing', 'config/file', 'gateway/status', 'node'],
   'hub/attach': ['json', 'errors', 'io', 'io/streams', 'hub', 'packages', '.', 'node'],
   'hub/server': [...TEXT, 'timing', 'io', 'io/streams', 'downstream', 'downstream/stdio', 'hub', 'node'],
   // The programs before us: the files in which they keep their servers, and taking those servers over.

@@ -27,7 +27,7 @@ async function loadRest(commands: () => Promise<unknown>): Promise<void> {
     commands(),
     import('./drain-client.js'),
     import('./record-to.js'),
-    import('../config/resolve/read-secrets.js'),
+    import('../config/resolve/secrets.js'),
   ];
   await Promise.allSettled([...own, import('opossum'), import('p-queue')]);
 }

@@ -1,5 +1,4 @@
-import { readConfigText } from '../config/file/find-config.js';
-import { checksumOf, stateOf } from '../config/file/stamp.js';
+import { checksumOf, readConfigText, stateOf } from '../config/file/find-config.js';
 import { withoutRelayed } from '../downstream/declared-capabilities.js';
 import type { ClientFacts, GatewayDescription } from '../downstream/port.js';
 import { privateFile, readRegularFileSync } from '../files/regular-file.js';

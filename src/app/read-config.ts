@@ -1,10 +1,8 @@
 import { resolve } from 'node:path';
 import type { CheckedFile, CheckedFileCache } from '../config/file/checked-file.js';
-import { readConfigText } from '../config/file/find-config.js';
-import { checksumOf, stateOf } from '../config/file/stamp.js';
+import { checksumOf, readConfigText, stateOf } from '../config/file/find-config.js';
 import type { Config, Origin } from '../config/resolve/config.js';
-import { textsOf } from '../config/resolve/entry-texts.js';
-import { secretNamesIn } from '../config/resolve/expand.js';
+import { secretNamesIn, textsOf } from '../config/resolve/references.js';
 import { type LoadOptions, resolveConfig } from '../config/resolve/resolve-config.js';
 import { installedPackages } from '../packages/installed-packages.js';
 import { serverNode } from '../process/server-node.js';
@@ -52,6 +50,6 @@ async function resolved(file: string, checked: CheckedFile, origin: Origin | und
 async function secretsOf(file: string, checked: CheckedFile): Promise<LoadOptions['secrets']> {
   const names = secretNamesIn(checked.servers.flatMap(({ entry }) => textsOf(entry)));
   if (names.length === 0) return undefined;
-  const { readSecrets } = await import('../config/resolve/read-secrets.js');
+  const { readSecrets } = await import('../config/resolve/secrets.js');
   return await readSecrets(names, checked, { configFile: resolve(file), secretFile: secretFile(), env: process.env });
 }

@@ -225,7 +225,7 @@ async function usableConfig(
   } catch (error) {
     if (!(error instanceof ConfigError) || local?.isAttached !== true) throw error;
     logger.error({ code: error.code }, error.report);
-    const { emptyConfig } = await import('../config/resolve/empty-config.js');
+    const { emptyConfig } = await import('../config/resolve/resolve-config.js');
     return { config: emptyConfig(error.file), fault: error.report };
   }
 }

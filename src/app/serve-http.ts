@@ -1,4 +1,4 @@
-import type { HttpConfig } from '../config/resolve/config.js';
+import type { HttpConfig } from '../config/file/checked-file.js';
 import { HttpBindError, literal } from '../downstream/http/bind.js';
 import { createHttpClients } from '../downstream/http/http-client.js';
 import { type HttpTransport, openHttpTransport } from '../downstream/http/server.js';

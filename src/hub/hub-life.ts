@@ -1,4 +1,4 @@
-import type { GatewayConfig } from '../config/resolve/config.js';
+import type { GatewayConfig } from '../config/file/checked-file.js';
 import type { Cancel, Clock } from '../timing/clock.js';
 import type { Closing, Refusal } from './wire.js';
 

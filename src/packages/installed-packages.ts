@@ -1,5 +1,5 @@
+import { ServerFault } from '../config/file/config-error.js';
 import type { InstalledPackages } from '../config/resolve/package-bin.js';
-import { ServerFault } from '../config/resolve/server-fault.js';
 import type { PackageRequest } from '../supervision/child-spec.js';
 import { LockFile, LockFileError } from './lock-file.js';
 import { PackageStore } from './package-store.js';

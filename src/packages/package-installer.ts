@@ -1,13 +1,12 @@
+import { ServerFault } from '../config/file/config-error.js';
 import { isExact, programIn } from '../config/resolve/package-bin.js';
-import { ServerFault } from '../config/resolve/server-fault.js';
 import { errorMessage } from '../errors/error-text.js';
 import type { ProcessLock } from '../state/process-lock.js';
 import type { PackageRequest } from '../supervision/child-spec.js';
 import type { Clock } from '../timing/clock.js';
 import { InstallSlots } from './install-slots.js';
 import { lockKey } from './installed-packages.js';
-import type { LockedPackage, LockFile } from './lock-file.js';
-import { LockFileError } from './lock-file.js';
+import { type LockedPackage, type LockFile, LockFileError } from './lock-file.js';
 import { type NpmClient, NpmFault } from './npm-client.js';
 import type { PackageStore } from './package-store.js';
 

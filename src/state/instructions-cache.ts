@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { checksumOf } from '../config/file/stamp.js';
+import { checksumOf } from '../config/file/find-config.js';
 import { privateFile, readRegularFileSync } from '../files/regular-file.js';
 import { isRecord } from '../json/is-record.js';
 import { type ClientProfile, profileKey } from '../mcp/client-profile.js';

@@ -5,7 +5,7 @@ import { pino } from 'pino';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { createPlatform } from '../../src/app/platform.js';
 import { reloadOnChange } from '../../src/app/reload-config.js';
-import { stateOf } from '../../src/config/file/stamp.js';
+import { stateOf } from '../../src/config/file/find-config.js';
 import type { Config } from '../../src/config/resolve/config.js';
 import { folderWith } from '../config/files.js';
 import { FakeClock } from '../support/fake-clock.js';

@@ -42,12 +42,7 @@ const INITIALIZE = [
     'src/state/user-files.ts',
     'src/state/instructions-cache.ts',
   ],
-  ...[
-    'src/files/regular-file.ts',
-    'src/config/file/find-config.ts',
-    'src/config/file/config-error.ts',
-    'src/config/file/stamp.ts',
-  ],
+  ...['src/files/regular-file.ts', 'src/config/file/find-config.ts', 'src/config/file/config-error.ts'],
 ];
 
 /** What a client waits for that attaches to a running hub. Each client has a process with this for as long as it lives. */
@@ -81,25 +76,8 @@ const ATTACH = [
 
 /** What must not be loaded before the first list is answered: it is most of what there is to load. */
 const LATER = [
-  ...[
-    'src/config/file/check-file.ts',
-    'src/config/schema/schema.ts',
-    'src/config/schema/fields.ts',
-    'src/config/file/yaml-source.ts',
-  ],
-  ...[
-    'src/config/schema/http-settings.ts',
-    'src/config/schema/gateway-settings.ts',
-    'src/config/schema/limit-settings.ts',
-    'src/config/resolve/empty-config.ts',
-  ],
-  ...['src/config/file/problems.ts', 'src/app/serve-http.ts'],
-  ...[
-    'src/config/schema/tool-settings.ts',
-    'src/config/schema/view-settings.ts',
-    'src/config/schema/secret-settings.ts',
-  ],
-  ...['src/config/resolve/read-secrets.ts', 'src/config/resolve/secret-command.ts', 'src/config/resolve/keychain.ts'],
+  ...['src/config/file/check-file.ts', 'src/config/file/yaml-source.ts', 'src/config/resolve/secrets.ts'],
+  ...['src/config/schema/schema.ts', 'src/config/schema/fields.ts', 'src/app/serve-http.ts'],
   ...['src/files/secret-file.ts', 'src/cli/commands/config/secret.ts'],
   ...['src/upstream/stdio/', 'src/upstream/legacy/', 'src/downstream/http/'],
   ...['src/process/environment.ts', 'src/process/guardian.ts', 'src/process/spawn-child.ts'],

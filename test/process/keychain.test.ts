@@ -2,8 +2,7 @@ import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync 
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type Keychain, systemKeychain } from '../../src/config/resolve/keychain.js';
-import { readSecrets } from '../../src/config/resolve/read-secrets.js';
+import { type Keychain, readSecrets, systemKeychain } from '../../src/config/resolve/secrets.js';
 import { writeSecretFile } from '../../src/files/secret-file.js';
 
 let folder: string;

@@ -2,7 +2,8 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { readSecrets, type Secret } from '../../src/config/resolve/read-secrets.js';
+import type { Secret } from '../../src/config/resolve/references.js';
+import { readSecrets } from '../../src/config/resolve/secrets.js';
 import { writeSecretFile } from '../../src/files/secret-file.js';
 
 let folder: string;

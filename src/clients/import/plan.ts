@@ -1,5 +1,5 @@
 import type { NewEntry } from '../../config/edit/edit-config.js';
-import type { Variables } from '../../config/resolve/expand.js';
+import type { Variables } from '../../config/resolve/references.js';
 import { SERVER_KEY_MAX_LENGTH, serverKeyFault, usableServerKey } from '../../config/schema/server-key.js';
 import type { FoundServer } from '../files/found-server.js';
 import { gatewayOf } from './gateways.js';

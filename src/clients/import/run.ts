@@ -1,6 +1,6 @@
 import { dirname, isAbsolute, resolve } from 'node:path';
-import { expand, namesIn, type Variables } from '../../config/resolve/expand.js';
-import { ServerFault } from '../../config/resolve/server-fault.js';
+import { ServerFault } from '../../config/file/config-error.js';
+import { expand, namesIn, type Variables } from '../../config/resolve/references.js';
 import { isRecord } from '../../json/is-record.js';
 import type { ClientSystem, FoundCommand, FoundRemote, FoundServer } from '../files/found-server.js';
 

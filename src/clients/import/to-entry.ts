@@ -1,6 +1,6 @@
 import type { NewEntry } from '../../config/edit/edit-config.js';
 import { canBeInEnv } from '../../config/edit/env-draft.js';
-import { namesIn, type Variables } from '../../config/resolve/expand.js';
+import { namesIn, type Variables } from '../../config/resolve/references.js';
 import { parseDuration } from '../../config/schema/units.js';
 import { findSecretShapes } from '../../observe/secret-shapes.js';
 import { secretsOf } from '../../observe/secret-values.js';

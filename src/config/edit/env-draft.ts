@@ -4,8 +4,8 @@ import { parseEnv } from 'node:util';
 import { readRegularFileSync } from '../../files/regular-file.js';
 import { createFileSync, replaceFileSync } from '../../files/whole-file.js';
 import { ConfigError } from '../file/config-error.js';
-import { ENV_FILE_RULES, envFilePath, mistakeInEnv, valuesInEnv } from '../file/env-file.js';
-import type { Variables } from '../resolve/expand.js';
+import { ENV_FILE_RULES, envFilePath, mistakeInEnv, valuesInEnv } from '../resolve/env-file.js';
+import type { Variables } from '../resolve/references.js';
 import { cannotWrite, changedMeanwhile } from './config-file.js';
 import { sharedEnvFile } from './edit-config.js';
 

@@ -1,25 +1,27 @@
+import * as z from 'zod/mini';
 import { isRecord } from '../../json/is-record.js';
 import { didYouMean, suggest } from '../../json/suggest.js';
-import type { ServerProblem } from '../resolve/config.js';
-import { formatPath, locateFault, type Place, ServerFault } from '../resolve/server-fault.js';
-import { fileSchema, type ServerEntry, sharedFileSchema, type Tunables } from '../schema/schema.js';
-import { valuePaths } from '../schema/tool-shapes.js';
+import { type FileData, fileSchema, type ServerEntry, sharedFileSchema } from '../schema/schema.js';
+import { usableServerKey } from '../schema/server-key.js';
 import {
   type CheckedFile,
   type CheckedServer,
-  enabledServers,
-  type FileData,
-  type HttpSection,
   overruledSettings,
+  type ServerSettings,
   type ServersKey,
   toCheckedGateway,
   toCheckedServer,
-  toHttpConfig,
-  withDefaults,
 } from './checked-file.js';
-import { ConfigError, type ConfigProblem } from './config-error.js';
-import { toProblems, unknownKeyHint } from './problems.js';
-import type { Path } from './yaml-nodes.js';
+import {
+  ConfigError,
+  type ConfigProblem,
+  formatPath,
+  locateFault,
+  type Path,
+  type Place,
+  ServerFault,
+  type ServerProblem,
+} from './config-error.js';
 import { parseYaml, type YamlSource } from './yaml-source.js';
 
 /**
@@ -41,8 +43,8 @@ function checkText(text: string, file: string): CheckedFile {
   const source = parseYaml(text, file);
   const root = serversKey(source, file);
   const data = check(source, root, file);
-  const { defaults: { env: shared = {}, envFile, ...defaults } = {}, gateway = {} } = data;
-  const entries = enabledServers(data, root);
+  const { defaults: { env: shared = {}, envFile } = {} } = data;
+  const entries = Object.entries(data[root] ?? {}).filter(([, { settings }]) => settings.disabled !== true);
   const [first, ...rest] = viewFaults(data, root).map(({ path, message, hint }) => ({
     message: `${formatPath(path)}: ${message}`,
     hint,
@@ -56,14 +58,15 @@ function checkText(text: string, file: string): CheckedFile {
     const problem: ServerProblem | undefined = remote.has(key) ? locateFault(remoteFault(), places) : undefined;
     return { ...toCheckedServer(key, own, data), places, ...(problem && { problem }) };
   });
+  const gateway = toCheckedGateway(data);
   return {
     servers,
     sharedVariables: Object.keys(shared),
     secretCommands: data.secretCommand ?? {},
-    gateway: toCheckedGateway(data),
+    gateway,
     warnings: [
       ...unknownTopLevel(source, root),
-      ...entries.flatMap(([key, entry]) => settingWarnings(entry, defaults, [root, key], source)),
+      ...servers.flatMap(({ key, settings }) => settingWarnings(settings, [root, key], source)),
       ...gatewayWarnings(gateway, source),
     ],
   };
@@ -147,22 +150,28 @@ function placesIn(
   ];
 }
 
+/** Where the values of parameters are within an entry of a server. */
+function valuePaths({ params = {} }: NonNullable<ServerEntry['tools']> = {}): string[][] {
+  return Object.entries(params).flatMap(([tool, shapes]) =>
+    (['set', 'default'] as const).flatMap((key) =>
+      Object.keys(shapes[key] ?? {}).map((param) => ['tools', 'params', tool, key, param]),
+    ),
+  );
+}
+
 /** Warnings about settings of the server at `path` that another setting makes ineffective. */
-function settingWarnings(
-  entry: ServerEntry,
-  defaults: Tunables,
-  path: readonly string[],
-  source: YamlSource,
-): ConfigProblem[] {
-  return overruledSettings(withDefaults(entry, defaults)).map(([name, limitName]) => ({
+function settingWarnings(settings: ServerSettings, path: readonly string[], source: YamlSource): ConfigProblem[] {
+  return overruledSettings(settings).map(([name, limitName]) => ({
     message: `${formatPath(path)}: ${name} is longer than ${limitName}, so ${limitName} applies; change one of them`,
     ...source.positionOfKey(path),
   }));
 }
 
 /** Warnings about settings of the gateway that another setting makes ineffective. */
-function gatewayWarnings({ http }: { readonly http?: HttpSection }, source: YamlSource): ConfigProblem[] {
-  const { maxSessions, maxConnections } = toHttpConfig(http ?? {});
+function gatewayWarnings(
+  { http: { maxSessions, maxConnections } }: CheckedFile['gateway'],
+  source: YamlSource,
+): ConfigProblem[] {
   if (maxSessions <= maxConnections) return [];
   const path = ['gateway', 'http'];
   return [
@@ -244,4 +253,74 @@ function fault(path: ViewFault['path'], kind: 'server' | 'view', name: string, k
   const others = known.length === 0 ? `add it below \`${kind}s:\`` : `use one of: ${known.join(', ')}`;
   const hint = meant === undefined ? others : didYouMean(meant);
   return { path, message: `there is no ${kind} \`${name}\``, hint };
+}
+
+type Issue = z.core.$ZodIssue;
+
+/** Converts the issues of the schema to problems with messages and positions, in the order of the file. */
+function toProblems(issues: readonly Issue[], schema: z.ZodMiniType, source: YamlSource): ConfigProblem[] {
+  // A key that seems to be missing may be present under a misspelled name.
+  const misspelled = new Set(
+    issues.filter(({ code }) => code === 'unrecognized_keys').map(({ path }) => formatPath(path)),
+  );
+  return issues
+    .filter((issue) => !(isAboutKey(issue) && misspelled.has(formatPath(issue.path))))
+    .flatMap((issue) => toProblem(issue, schema, source))
+    .sort((one, other) => (one.line ?? 0) - (other.line ?? 0) || (one.column ?? 0) - (other.column ?? 0));
+}
+
+/** A hint for a key that is not among the known ones. */
+function unknownKeyHint(key: string, known: readonly string[]): string {
+  const nearest = suggest(key, known);
+  return nearest === undefined ? `expected one of ${known.join(', ')}` : didYouMean(nearest);
+}
+
+function toProblem(issue: Issue, schema: z.ZodMiniType, source: YamlSource): ConfigProblem[] {
+  const { path } = issue;
+  const place = path.length === 0 ? '' : `${formatPath(path)}: `;
+  if (issue.code === 'unrecognized_keys') {
+    const known = keysAt(schema, path);
+    return issue.keys.map((key) => ({
+      message: `${place}unknown key \`${key}\``,
+      hint: unknownKeyHint(key, known),
+      ...source.positionOfKey([...path, key]),
+    }));
+  }
+  if (issue.code === 'invalid_key') {
+    // Names of variables are keys as well, but only keys of servers have an obvious correction.
+    const usable = path.at(-2) === 'env' ? undefined : usableServerKey(String(path.at(-1)));
+    return [
+      {
+        message: `${place}${issue.issues[0]?.message ?? issue.message}`,
+        ...(usable !== undefined && { hint: didYouMean(usable) }),
+        ...source.positionOfKey(path),
+      },
+    ];
+  }
+  const position = isAboutKey(issue) ? source.positionOfKey(path) : source.positionOf(path);
+  return [{ message: `${place}${issue.message}`, ...position }];
+}
+
+/** Whether the schema marked the issue as one to report at a key instead of a value. */
+function isAboutKey(issue: Issue): boolean {
+  return issue.code === 'custom' && issue.params?.aboutKey === true;
+}
+
+/** The keys that the schema knows for the map at `path`. */
+function keysAt(schema: z.ZodMiniType, path: Path): string[] {
+  let current: unknown = schema;
+  for (const step of path) {
+    current = unwrap(current);
+    if (current instanceof z.ZodMiniObject)
+      current = new Map<PropertyKey, unknown>(Object.entries(current.shape)).get(step);
+    else if (current instanceof z.ZodMiniRecord) current = current._zod.def.valueType;
+  }
+  current = unwrap(current);
+  return current instanceof z.ZodMiniObject ? Object.keys(current.shape) : [];
+}
+
+/** The schema of a value, without the steps around it: it may be missing, and may be converted. */
+function unwrap(schema: unknown): unknown {
+  if (schema instanceof z.ZodMiniExactOptional) return unwrap(schema._zod.def.innerType);
+  return schema instanceof z.ZodMiniPipe ? unwrap(schema._zod.def.in) : schema;
 }

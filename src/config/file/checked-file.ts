@@ -1,18 +1,12 @@
-import type * as z from 'zod/mini';
-import type { GatewayConfig, HttpConfig, ServerProblem } from '../resolve/config.js';
-import type { Place } from '../resolve/server-fault.js';
-import type { fileSchema, ServerEntry, Tunables } from '../schema/schema.js';
+import type { FileData, ServerEntry } from '../schema/schema.js';
 import {
   GATEWAY_SETTINGS,
-  HTTP_SETTINGS,
-  type LIMIT_SETTINGS,
-  RESTART_SETTINGS,
+  type HTTP_SETTINGS,
   SERVER_SETTINGS,
-  SWITCHES,
-  standardsOf,
+  settingsOf,
   type ValuesOf,
 } from '../schema/settings.js';
-import type { ConfigProblem } from './config-error.js';
+import type { ConfigProblem, Place, ServerProblem } from './config-error.js';
 
 /**
  * A checked configuration file: defaults are filled in, durations and sizes are numbers. Variables and packages of this
@@ -25,14 +19,14 @@ export interface CheckedFile {
   readonly sharedVariables: readonly string[];
   /** The words of the commands that print secrets, by the names of the secrets. */
   readonly secretCommands: Readonly<Record<string, readonly string[]>>;
-  readonly gateway: Omit<GatewayConfig, 'startLimit'> & { readonly startLimit: number | null };
+  readonly gateway: Omit<GatewayConfig, 'startLimit'> & Partial<Pick<GatewayConfig, 'startLimit'>>;
   readonly warnings: readonly ConfigProblem[];
 }
 
 export interface CheckedServer {
   readonly key: string;
   /** With the variables of `defaults.env` in `env`, and with `defaults.envFile` if it has no `envFile` of its own. */
-  readonly entry: ServerEntry;
+  readonly entry: CheckedEntry;
   readonly settings: ServerSettings;
   /** Why the server cannot run on any machine; set for remote servers. */
   readonly problem?: ServerProblem;
@@ -40,108 +34,81 @@ export interface CheckedServer {
   readonly places: readonly Place[];
 }
 
+/** The entry of a server without its settings. */
+export type CheckedEntry = Omit<ServerEntry, 'settings'>;
+
 /** Caches checked files. The check by the schema takes longer than every other step of reading a configuration. */
 export interface CheckedFileCache {
   find(file: string, text: string): CheckedFile | undefined;
   put(file: string, text: string, checked: CheckedFile): void;
 }
 
-/** What the schema makes of a file. */
-export type FileData = z.output<typeof fileSchema>;
+/** The settings of a server: its own, or else those of `defaults:`, or else the built-in ones. */
+export type ServerSettings = ValuesOf<typeof SERVER_SETTINGS>;
+
 /** The map of servers has one of two names. */
 export type ServersKey = 'servers' | 'mcpServers';
 
-/** Built-in settings of a server, parsed. */
-export const BUILT_IN: ServerSettings = {
-  ...standardsOf(SERVER_SETTINGS),
-  restart: standardsOf(RESTART_SETTINGS),
-  limits: {},
+/** The settings of `gateway:`, and the views. */
+export type GatewayConfig = ValuesOf<typeof GATEWAY_SETTINGS> & {
+  readonly startLimit: number;
+  /** In the order of the file. */
+  readonly views: readonly ViewConfig[];
+  /** The views of clients that ask for none: globs for their names, in the order of the file. */
+  readonly clientViews: readonly { readonly client: string; readonly view: string }[];
 };
 
-export interface ServerSettings extends ValuesOf<typeof SERVER_SETTINGS> {
-  readonly restart: ValuesOf<typeof RESTART_SETTINGS>;
-  readonly limits: Partial<ValuesOf<typeof LIMIT_SETTINGS>>;
+/** Limits of the HTTP server. */
+export type HttpConfig = ValuesOf<typeof HTTP_SETTINGS>;
+
+/** Some of the servers, and some of their tools. */
+export interface ViewConfig {
+  readonly name: string;
+  /** Keys. Absent means all servers. */
+  readonly servers?: readonly string[];
+  /** Globs over names such as `KEY__TOOL`. Absent means all tools. */
+  readonly tools?: Partial<ToolFilter>;
 }
 
-/** Merges settings: an entry overrides `defaults:`, which overrides the built-in settings. */
-export function withDefaults(entry: Tunables, defaults: Tunables): ServerSettings {
-  return {
-    ...BUILT_IN,
-    ...defaults,
-    ...entry,
-    restart: { ...BUILT_IN.restart, ...defaults.restart, ...entry.restart },
-    limits: { ...BUILT_IN.limits, ...defaults.limits, ...entry.limits },
-  };
-}
-
-/** The settings that another one makes ineffective, each with that one. */
-export function overruledSettings({ timeout, maxTimeout, restart }: ServerSettings): [setting: string, by: string][] {
-  const overruled: [string, string][] = [];
-  if (timeout > maxTimeout) overruled.push(['timeout', 'maxTimeout']);
-  if (restart.firstDelay > restart.maxDelay) overruled.push(['restart.firstDelay', 'restart.maxDelay']);
-  if (restart.parkedProbe > restart.parkedProbeMax) overruled.push(['restart.parkedProbe', 'restart.parkedProbeMax']);
-  return overruled;
-}
-
-/** The servers of a file, with their entries as they stand in the file. */
-export function enabledServers(data: FileData, root: ServersKey): [key: string, own: ServerEntry][] {
-  return Object.entries(data[root] ?? {}).filter(([, { disabled = SWITCHES.disabled.standard }]) => !disabled);
+/** Globs over the original tool names. Without `allow` all tools are allowed. `deny` overrides `allow`. */
+export interface ToolFilter {
+  readonly allow?: readonly string[];
+  readonly deny: readonly string[];
 }
 
 /** One server of the file. The caller adds its places. */
 export function toCheckedServer(
   key: string,
-  own: ServerEntry,
-  { defaults = {} }: FileData,
+  { settings: own, ...entry }: ServerEntry,
+  { defaults: { settings: shared, env, envFile } = { settings: {} } }: FileData,
 ): Omit<CheckedServer, 'places'> {
-  const { env: shared, envFile, ...tunables } = defaults;
-  const entry = { ...(envFile !== undefined && { envFile }), ...own, env: { ...shared, ...own.env } };
-  return { key, entry, settings: withDefaults(entry, tunables) };
-}
-
-const GATEWAY_BUILT_IN = standardsOf(GATEWAY_SETTINGS);
-
-export function toCheckedGateway({ gateway = {}, views = {}, clients = {} }: FileData): CheckedFile['gateway'] {
-  const settings = { ...GATEWAY_BUILT_IN, ...gateway };
   return {
-    startupWaitMs: settings.startupWait,
-    idleStopMs: settings.idleStop,
-    restartTool: settings.restartTool,
-    watch: settings.watch,
-    startLimit: gateway.startLimit ?? null,
-    maxQueued: settings.maxQueued,
-    maxPartialBytes: settings.maxPartial,
-    maxInstructionsBytes: settings.maxInstructions,
-    hub: settings.hub,
-    hubIdleMs: settings.hubIdle,
-    hubClients: settings.hubClients,
-    callLog: settings.callLog,
-    ...(gateway.record !== undefined && { record: gateway.record }),
-    ...(gateway.sealKeyFile !== undefined && { sealKeyFile: gateway.sealKeyFile }),
-    http: toHttpConfig(gateway.http ?? {}),
-    views: Object.entries(views).map(([name, view]) => ({ name, ...view })),
-    clientViews: Object.entries(clients).map(([client, view]) => ({ client, view })),
+    key,
+    entry: { ...(envFile !== undefined && { envFile }), ...entry, env: { ...env, ...entry.env } },
+    settings: settingsOf(SERVER_SETTINGS, shared, own),
   };
 }
 
-export type HttpSection = Partial<ValuesOf<typeof HTTP_SETTINGS>>;
+/** The settings that another one makes ineffective, each with that one. */
+export function overruledSettings({
+  idleTimeoutMs,
+  maxTimeoutMs,
+  restart,
+}: ServerSettings): [setting: string, by: string][] {
+  const overruled: [string, string][] = [];
+  if (idleTimeoutMs > maxTimeoutMs) overruled.push(['timeout', 'maxTimeout']);
+  if (restart.firstDelayMs > restart.maxDelayMs) overruled.push(['restart.firstDelay', 'restart.maxDelay']);
+  if (restart.parkedProbeMs > restart.parkedProbeMaxMs)
+    overruled.push(['restart.parkedProbe', 'restart.parkedProbeMax']);
+  return overruled;
+}
 
-const HTTP_BUILT_IN = standardsOf(HTTP_SETTINGS);
-
-/** Settings of the section, completed with the built-in ones, under the names that the HTTP server uses. */
-export function toHttpConfig(section: HttpSection): HttpConfig {
-  const settings = { ...HTTP_BUILT_IN, ...section };
+export function toCheckedGateway({ gateway, views = {}, clients = {} }: FileData): CheckedFile['gateway'] {
+  const { http, ...settings } = settingsOf(GATEWAY_SETTINGS, gateway?.settings ?? {});
   return {
-    maxSessions: settings.maxSessions,
-    sessionIdleMs: settings.sessionIdle,
-    maxConnections: settings.maxConnections,
-    requestsPerSecond: settings.requestsPerSecond,
-    requestBurst: settings.requestBurst,
-    maxBodyBytes: settings.maxBody,
-    maxPartialBytes: Math.max(settings.maxPartial, settings.maxBody),
-    requestTimeoutMs: settings.receiveTimeout,
-    keepAliveMs: settings.keepAlive,
-    maxUnwrittenBytes: settings.maxUnread,
-    replayBytes: settings.maxReplay,
+    ...settings,
+    http: { ...http, maxPartialBytes: Math.max(http.maxPartialBytes, http.maxBodyBytes) },
+    views: Object.entries(views).map(([name, view]) => ({ name, ...view })),
+    clientViews: Object.entries(clients).map(([client, view]) => ({ client, view })),
   };
 }

@@ -1,8 +1,9 @@
 import { type Stats, statSync } from 'node:fs';
 import { posix, win32 } from 'node:path';
 import { kindOf, type ReadRules, readRegularFileSync } from '../../files/regular-file.js';
-import type { Variables } from '../resolve/expand.js';
 import { ConfigError } from './config-error.js';
+
+type Variables = Readonly<Record<string, string | undefined>>;
 
 export interface FindConfigOptions {
   /** Value of `--config`. */
@@ -178,4 +179,30 @@ const IN_UTF_16 = {
 function notRegular(file: string, message: string): ConfigError {
   const hint = 'write the configuration into a file and name that file: Trunkline reads it again whenever it changes';
   return new ConfigError('config-unreadable', file, [{ message, hint }]);
+}
+
+/** What tells whether a configuration file is the same as in an earlier run. */
+export interface Stamp {
+  /** See `stateOf`. Of the time before the file was read. */
+  readonly state: string;
+  /** Of the text. It is derived from secrets in the file, so it must not be stored as it is. */
+  readonly checksum: number;
+}
+
+/** A text that changes with every write of the file, and when another file takes its place. */
+export function stateOf(file: string): string | undefined {
+  try {
+    const { ino, size, mtimeNs, ctimeNs } = statSync(file, { bigint: true });
+    return [ino, size, mtimeNs, ctimeNs].join('-');
+  } catch {
+    // The file is missing, or its folder is not accessible.
+    return undefined;
+  }
+}
+
+/** FNV-1a with 32 bits. It needs no code that the start of Trunkline would have to load. */
+export function checksumOf(text: string): number {
+  let sum = 0x811c9dc5;
+  for (let at = 0; at < text.length; at += 1) sum = Math.imul(sum ^ text.charCodeAt(at), 0x01000193);
+  return sum >>> 0;
 }

@@ -4,8 +4,8 @@ import { readJsonFile } from '../../files/json-file.js';
 import { realPath } from '../../files/real-path.js';
 import { isRecord } from '../../json/is-record.js';
 import type { PackageRequest } from '../../supervision/child-spec.js';
+import { ServerFault } from '../file/config-error.js';
 import type { FoundPackage } from './config.js';
-import { ServerFault } from './server-fault.js';
 
 export interface FindPackageOptions {
   readonly request: PackageRequest;

@@ -2,19 +2,28 @@ import { statSync } from 'node:fs';
 import { availableParallelism, homedir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import type { ChildSpec, PackageRequest } from '../../supervision/child-spec.js';
-import type { CheckedFile, CheckedServer, ServerSettings } from '../file/checked-file.js';
-import { formatProblem } from '../file/config-error.js';
-import { EnvFiles } from '../file/env-file.js';
-import { checkNesting } from '../file/nesting.js';
-import type { ServerEntry } from '../schema/schema.js';
-import { DEMAND_EVERY_MS, MIN_START_LIMIT, STOP_KILL_AFTER_MS, SWITCHES } from '../schema/settings.js';
-import { resolveShapes } from '../schema/tool-shapes.js';
-import type { Config, Origin, ServerConfig, ServerProblem } from './config.js';
-import { secretReader, secretValuesOf } from './entry-texts.js';
-import { expand as expandIn, type Variables, variableIn } from './expand.js';
+import {
+  type CheckedEntry,
+  type CheckedFile,
+  type CheckedServer,
+  type ServerSettings,
+  toCheckedGateway,
+} from '../file/checked-file.js';
+import { faultsAt, formatProblem, locateFault, ServerFault, type ServerProblem } from '../file/config-error.js';
+import { DEMAND_EVERY_MS, MIN_START_LIMIT, STOP_KILL_AFTER_MS } from '../schema/settings.js';
+import type { Config, Origin, ServerConfig } from './config.js';
+import { EnvFiles } from './env-file.js';
+import { checkNesting } from './nesting.js';
 import { findPackage, type InstalledPackages, parsePackage } from './package-bin.js';
-import type { Secret } from './read-secrets.js';
-import { faultsAt, locateFault, ServerFault } from './server-fault.js';
+import {
+  expand as expandIn,
+  resolveShapes,
+  type Secret,
+  secretReader,
+  secretValuesOf,
+  type Variables,
+  variableIn,
+} from './references.js';
 
 export interface LoadOptions {
   /** The variables of this process. */
@@ -136,31 +145,27 @@ function resolveServer(
     ...resolved,
     sharing: settings.sharing,
     start: settings.start,
-    idleStopMs: settings.idleStop,
+    idleStopMs: settings.idleStopMs,
     era: settings.era,
     approval: settings.approval,
     methods: entry.methods ?? [],
-    trusted: entry.trusted ?? SWITCHES.trusted.standard,
+    trusted: settings.trusted,
     tools: { ...(entry.tools?.allow && { allow: entry.tools.allow }), deny: entry.tools?.deny ?? [] },
     calls: {
-      idleTimeoutMs: settings.timeout,
-      maxTimeoutMs: settings.maxTimeout,
-      listTimeoutMs: settings.listTimeout,
+      idleTimeoutMs: settings.idleTimeoutMs,
+      maxTimeoutMs: settings.maxTimeoutMs,
+      listTimeoutMs: settings.listTimeoutMs,
       concurrency: settings.concurrency,
       maxQueued: settings.maxQueued,
-      maxWaitMs: settings.maxWait,
+      maxWaitMs: settings.maxWaitMs,
     },
     variables,
     references,
     ...(Object.keys(secrets).length > 0 && { secrets }),
     ...(settings.sharing === 'folder' && { folder }),
-    frames: { maxFrameBytes: settings.maxFrame, maxUnwrittenBytes: settings.maxUnwritten },
-    limits: resourceLimits(settings),
+    frames: { maxFrameBytes: settings.maxFrameBytes, maxUnwrittenBytes: settings.maxUnwrittenBytes },
+    limits: settings.limits,
   };
-}
-
-function resourceLimits({ limits: { memory, processes } }: ServerSettings): ServerConfig['limits'] {
-  return { ...(memory !== undefined && { memoryBytes: memory }), ...(processes !== undefined && { processes }) };
 }
 
 type Resolved = Pick<ServerConfig, 'child' | 'problem' | 'package' | 'shapes'>;
@@ -176,11 +181,13 @@ function resolveChild(resolveIt: () => Resolved, { locate }: Pick<Surroundings, 
 
 function childAndPackage(
   key: string,
-  entry: ServerEntry,
+  entry: CheckedEntry,
   settings: ServerSettings,
-  surroundings: Surroundings,
+  { expand: expandAny, ...others }: Surroundings,
 ): Resolved {
-  const { env, expand, sharedVariables } = surroundings;
+  const expand = (text: string) => refuseNul(expandAny(text));
+  const surroundings = { ...others, expand };
+  const { env, sharedVariables } = surroundings;
   const args = (entry.args ?? []).map((arg, index) => faultsAt(['args', index], () => expand(arg)));
   const variables = Object.entries(entry.env ?? {}).map(
     ([name, value]) => [name, faultsAt(['env', name], () => expand(value))] as const,
@@ -192,24 +199,33 @@ function childAndPackage(
     ...toRun,
     cwd: faultsAt(['cwd'], () => workingFolder(entry, settings, surroundings)),
     env: Object.fromEntries(variables),
-    timeouts: { startMs: settings.startTimeout, stopGraceMs: settings.stopGrace, killAfterMs: STOP_KILL_AFTER_MS },
-    restart: restartPolicy(settings),
-    leaveRunning: entry.leaveRunning ?? SWITCHES.leaveRunning.standard,
+    timeouts: { startMs: settings.startTimeoutMs, stopGraceMs: settings.stopGraceMs, killAfterMs: STOP_KILL_AFTER_MS },
+    restart: { ...settings.restart, demandEveryMs: DEMAND_EVERY_MS },
+    leaveRunning: settings.leaveRunning,
   };
   const { file, home } = surroundings;
   const nesting = checkNesting(child, { file, home, env, packageName: used?.request.name });
-  const shapes = resolveShapes(entry.tools, expand);
+  const shapes = resolveShapes(entry.tools, expandAny);
   const whole = { ...child, env: { ...child.env, ...nesting } };
   return { child: whole, ...(used && { package: used }), ...(shapes && { shapes }) };
+}
+
+/** The schema refuses a NUL character in the file; this refuses one in the value of a variable or secret. */
+function refuseNul(value: string): string {
+  if (!value.includes('\0')) return value;
+  throw new ServerFault(
+    'the value of a variable or secret has a NUL character, which no program can be started with',
+    'set the variable or store the secret again, without that character',
+  );
 }
 
 interface Program extends Pick<ChildSpec, 'command' | 'label' | 'args' | 'missing'>, Pick<ServerConfig, 'package'> {}
 
 function program(
-  { package: shown, bin, command = '', installScripts = SWITCHES.installScripts.standard }: ServerEntry,
+  { package: shown, bin, command = '' }: CheckedEntry,
   args: readonly string[],
   forNpm: PackageRequest['env'],
-  { installTimeout }: ServerSettings,
+  { installScripts, installTimeoutMs }: ServerSettings,
   { folder, home, expand, nodePath, ownFolder, store }: Surroundings,
 ): Program {
   if (shown === undefined) {
@@ -222,7 +238,7 @@ function program(
   }
   return faultsAt(['package'], () => {
     const wanted = parsePackage(expand(shown), shown);
-    const request = { shown, ...wanted, bin, installScripts, env: forNpm, budgetMs: installTimeout };
+    const request = { shown, ...wanted, bin, installScripts, env: forNpm, budgetMs: installTimeoutMs };
     const found = findPackage({ request, configFolder: folder, ownFolder, ...(store && { store }) });
     if (found === undefined) return { command: nodePath, args, missing: request, package: { request } };
     return { command: nodePath, args: [found.program, ...args], package: { request, found } };
@@ -247,7 +263,7 @@ function commandPath(command: string, folder: string, home: string): string {
   return /^\.\.?[\\/]/.test(expanded) ? resolve(folder, expanded) : expanded;
 }
 
-function workingFolder(entry: ServerEntry, { sharing }: ServerSettings, surroundings: Surroundings): string {
+function workingFolder(entry: CheckedEntry, { sharing }: ServerSettings, surroundings: Surroundings): string {
   const { folder, home, expand, origin } = surroundings;
   if (sharing === 'folder' && entry.cwd === undefined) return folderOfClient(origin.folder);
   const { cwd = '.' } = entry;
@@ -280,18 +296,6 @@ function expandHome(path: string, home: string): string {
   return /^~(?=$|[\\/])/.test(path) ? join(home, path.slice(1)) : path;
 }
 
-function restartPolicy({ restart }: ServerSettings): ChildSpec['restart'] {
-  return {
-    firstDelayMs: restart.firstDelay,
-    maxDelayMs: restart.maxDelay,
-    budget: restart.budget,
-    stableAfterMs: restart.stableAfter,
-    parkedProbeMs: restart.parkedProbe,
-    parkedProbeMaxMs: restart.parkedProbeMax,
-    demandEveryMs: DEMAND_EVERY_MS,
-  };
-}
-
 /** Whether clients of this view see the server. Without a view, they see every server; in an unknown one, none. */
 export function isInView(
   { gateway: { views } }: Pick<Config, 'gateway'>,
@@ -316,4 +320,16 @@ export function variantOf(
 ): string {
   const values = variables.map((name) => variableIn(name, origin.environment) ?? null);
   return JSON.stringify(sharing === 'folder' ? [values, origin.folder] : [values]);
+}
+
+/** A configuration without servers, in place of a file that cannot be used. `file` may be unknown. */
+export function emptyConfig(file: string | undefined): Config {
+  return {
+    file: file === undefined ? '' : resolve(file),
+    servers: [],
+    gateway: { ...toCheckedGateway({}), startupWaitMs: 0, idleStopMs: 0, startLimit: MIN_START_LIMIT },
+    warnings: [],
+    envFiles: [],
+    serverFor: () => undefined,
+  };
 }

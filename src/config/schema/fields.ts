@@ -6,8 +6,8 @@ import { BYTES_FORM, BYTES_PATTERN, DURATION_FORM, DURATION_PATTERN, parseBytes,
 z.config({ jitless: true });
 
 /** A string such as `60s`, parsed to milliseconds. */
-export function duration(setting: Quantity, description: string) {
-  return quantity(setting, description, {
+export function duration(setting: Quantity) {
+  return quantity(setting, {
     kind: 'a duration',
     pattern: DURATION_PATTERN,
     form: DURATION_FORM,
@@ -16,8 +16,8 @@ export function duration(setting: Quantity, description: string) {
 }
 
 /** A string such as `64MiB`, parsed to bytes. */
-export function bytes(setting: Quantity, description: string) {
-  return quantity(setting, description, {
+export function bytes(setting: Quantity) {
+  return quantity(setting, {
     kind: 'a size',
     pattern: BYTES_PATTERN,
     form: BYTES_FORM,
@@ -26,25 +26,30 @@ export function bytes(setting: Quantity, description: string) {
 }
 
 /** A whole number. */
-export function count({ standard, min, max }: Count, description: string) {
+export function count({ standard, min, max, about }: Count) {
   const expected = expects(`a whole number from ${min} to ${max}`, { quote: true });
   return z
     .int(expected)
     .check(z.gte(min, expected), z.lte(max, expected))
-    .register(z.globalRegistry, { description, ...(standard !== undefined && { default: standard }) });
+    .register(z.globalRegistry, { description: about, ...(standard !== undefined && { default: standard }) });
 }
 
-export function flag({ standard }: Flag, description: string) {
+export function flag({ standard, about }: Flag) {
   return z
     .boolean(expects('true or false', { quote: true }))
-    .register(z.globalRegistry, { description, default: standard });
+    .register(z.globalRegistry, { description: about, default: standard });
 }
 
 /** One of the words of a choice. */
-export function oneOf<Word extends string>({ words, standard }: Choice<Word>, description: string) {
+export function oneOf({ words, standard, about }: Choice) {
   return z
     .enum(words, expects(`one of ${words.join(', ')}`, { quote: true }))
-    .register(z.globalRegistry, { description, default: standard });
+    .register(z.globalRegistry, { description: about, default: standard });
+}
+
+/** Refuses a NUL character: it ends the text for the operating system, so Node starts no program and opens no file with it. */
+export function withoutNul() {
+  return z.refine<string>((value) => !value.includes('\0'), { error: 'found a NUL character (\\0); remove it' });
 }
 
 /** A non-empty string. Error messages never quote its value, because it may be a secret. */
@@ -54,7 +59,7 @@ export function text(
 ) {
   return z
     .string(expects(expected))
-    .check(z.minLength(1, expects(expected)))
+    .check(z.minLength(1, expects(expected)), withoutNul())
     .register(z.globalRegistry, { description });
 }
 
@@ -76,7 +81,7 @@ interface Notation {
   parse: (text: string) => number;
 }
 
-function quantity({ standard, min, max }: Quantity, description: string, { kind, pattern, form, parse }: Notation) {
+function quantity({ standard, min, max, about }: Quantity, { kind, pattern, form, parse }: Notation) {
   const inRange = (value: string) => parse(value) >= parse(min) && parse(value) <= parse(max);
   // A number without a unit is an error: some programs mean seconds by it, others milliseconds.
   const error = ({ input }: { input?: unknown }) =>
@@ -88,7 +93,7 @@ function quantity({ standard, min, max }: Quantity, description: string, { kind,
       z.refine(inRange, expects(`${kind} from ${min} to ${max}`, { quote: true })),
     );
   return z.pipe(written, z.transform(parse)).register(z.globalRegistry, {
-    description: `${description} From ${min} to ${max}.`,
+    description: `${about} From ${min} to ${max}.`,
     ...(standard !== undefined && { default: standard }),
   });
 }

@@ -1,98 +1,21 @@
 import * as z from 'zod/mini';
-import { bytes, count, described, duration, expects, flag, list, oneOf, text } from './fields.js';
-import { gatewaySection } from './gateway-settings.js';
-import { limits } from './limit-settings.js';
-import { secretCommand } from './secret-settings.js';
-import { SERVER_KEY_MAX_LENGTH, SERVER_KEY_PATTERN, sameButForCase, serverKeyFault } from './server-key.js';
-import { RESTART_SETTINGS, SERVER_SETTINGS, SWITCHES } from './settings.js';
-import { toolSettings } from './tool-settings.js';
-import { clients, views } from './view-settings.js';
-
-const settings = z.strictObject({
-  timeout: duration(
-    SERVER_SETTINGS.timeout,
-    'How long a call may go without an answer or progress; progress restarts the timer.',
-  ),
-  maxTimeout: duration(
-    SERVER_SETTINGS.maxTimeout,
-    'Longest duration of a call, with or without progress, and longest wait for the result of a task.',
-  ),
-  startTimeout: duration(SERVER_SETTINGS.startTimeout, 'How long the server may take to answer initialize.'),
-  installTimeout: duration(
-    SERVER_SETTINGS.installTimeout,
-    'How long the installation of the package may take. The wait for other installations does not count.',
-  ),
-  listTimeout: duration(SERVER_SETTINGS.listTimeout, 'How long listing tools, resources or prompts may take.'),
-  concurrency: count(SERVER_SETTINGS.concurrency, 'Concurrency limit: calls that the server may work on at once.'),
-  maxQueued: count(
-    SERVER_SETTINGS.maxQueued,
-    'Calls that may wait in the queue of this server. Further calls are refused at once.',
-  ),
-  maxWait: duration(SERVER_SETTINGS.maxWait, 'Longest wait of a call in the queue.'),
-  stopGrace: duration(
-    SERVER_SETTINGS.stopGrace,
-    'Time between closing stdin and SIGTERM when the server is stopped. SIGKILL follows 3s later.',
-  ),
-  sharing: oneOf(
-    SERVER_SETTINGS.sharing,
-    'Which clients share a process of the server: clients that look identical to the server (profile), those of them that run in the same folder (folder), no clients (isolated), or all clients (all).',
-  ),
-  start: oneOf(
-    SERVER_SETTINGS.start,
-    'When the server starts: together with Trunkline (eager) or at its first call (lazy).',
-  ),
-  idleStop: duration(
-    SERVER_SETTINGS.idleStop,
-    'Stops the server after this long without a call; the next call starts it again. 0s disables this.',
-  ),
-  era: oneOf(
-    SERVER_SETTINGS.era,
-    'Which revisions of MCP the server speaks: those up to 2025-11-25, which begin with a handshake (legacy), those from 2026-07-28 on (modern), or whichever Trunkline finds out by asking it once (auto).',
-  ),
-  approval: oneOf(
-    SERVER_SETTINGS.approval,
-    'Whether new and changed tools are withheld until you approve them with `trunkline approve` (required) or not (off).',
-  ),
-  maxFrame: bytes(
-    SERVER_SETTINGS.maxFrame,
-    'Largest single message that the server may send. A larger one is dropped.',
-  ),
-  maxUnwritten: bytes(
-    SERVER_SETTINGS.maxUnwritten,
-    'How much data may wait for a server that does not read its stdin.',
-  ),
-});
-
-const restartSettings = z.strictObject(
-  {
-    firstDelay: duration(RESTART_SETTINGS.firstDelay, 'Delay before the first restart. Doubles with each failure.'),
-    maxDelay: duration(RESTART_SETTINGS.maxDelay, 'Longest delay before a restart.'),
-    budget: count(RESTART_SETTINGS.budget, 'Consecutive failures after which the server is parked.'),
-    stableAfter: duration(
-      RESTART_SETTINGS.stableAfter,
-      'Time without a failure after which the count of failures starts at zero again.',
-    ),
-    parkedProbe: duration(
-      RESTART_SETTINGS.parkedProbe,
-      'Delay before the first retry of a parked server. Doubles with each retry.',
-    ),
-    parkedProbeMax: duration(RESTART_SETTINGS.parkedProbeMax, 'Longest delay between two retries of a parked server.'),
-  },
-  expects('a map of restart settings'),
-);
-
-const restart = described(z.exactPartial(restartSettings), 'When a failed server is restarted.');
-
-const tunables = z.exactPartial(
-  z.strictObject(
-    {
-      ...settings.shape,
-      restart,
-      limits,
-    },
-    expects('a map of settings'),
-  ),
-);
+import { bytes, count, described, duration, expects, flag, list, oneOf, text, withoutNul } from './fields.js';
+import {
+  SERVER_KEY_MAX_LENGTH,
+  SERVER_KEY_PATTERN,
+  sameButForCase,
+  serverKeyFault,
+  TOOL_NAME,
+  VIEW_NAME,
+} from './server-key.js';
+import {
+  GATEWAY_SETTINGS,
+  SERVER_SETTINGS,
+  type Setting,
+  SHARED_SETTINGS,
+  type Table,
+  type WrittenOf,
+} from './settings.js';
 
 const variables = z.record(
   z.string().check(
@@ -100,7 +23,7 @@ const variables = z.record(
       error: 'this is not a valid variable name; expected a name that is not empty and has no `=`',
     }),
   ),
-  z.string(expects('a string; put it in quotes')),
+  z.string(expects('a string; put it in quotes')).check(withoutNul()),
   expects('a map of environment variables'),
 );
 
@@ -109,7 +32,62 @@ const envFile = text(
   'the path of a file',
 );
 
-const serverFields = z.strictObject(
+const newName = z.string(expects('the new name of the tool')).check(
+  z.regex(TOOL_NAME, {
+    error: 'this name cannot be used; expected up to 64 letters, digits, `_` and `-`',
+  }),
+);
+
+const description = z.union(
+  [
+    text('The new description.'),
+    z.strictObject(
+      { append: text("A text that follows the server's description, after an empty line.") },
+      expects('a map with `append`'),
+    ),
+  ],
+  expects('a text, or a map with `append`'),
+);
+
+const values = z.record(z.string(), z.unknown(), expects('a map of parameters with their values'));
+
+const params = z.exactPartial(
+  z.strictObject(
+    {
+      hide: list(text('The name of a parameter.'), 'Parameters that clients do not see.'),
+      set: described(values, 'Values of parameters, which replace what a client sends. Texts may contain variables.'),
+      default: described(values, 'Values of parameters that a client leaves out. Texts may contain variables.'),
+      describe: described(
+        z.record(z.string(), text('The new description.'), expects('a map of parameters with their descriptions')),
+        'Descriptions of parameters, which replace those of the server.',
+      ),
+    },
+    expects('a map with `hide`, `set`, `default` or `describe`'),
+  ),
+);
+
+const byTool = <Value extends z.ZodMiniType>(value: Value, description: string) =>
+  described(z.record(z.string(), value, expects('a map of tools, by their original names')), description);
+
+/** The key `tools` of a server. All names of tools in it are the names that the server uses. */
+const toolSettings = z.exactPartial(
+  z.strictObject(
+    {
+      allow: list(
+        text('The name of a tool. `*` matches any characters.'),
+        'The only tools to show. Without it, all tools are shown.',
+      ),
+      deny: list(text('The name of a tool. `*` matches any characters.'), 'Tools to hide, even if `allow` names them.'),
+      rename: byTool(newName, 'New names of tools, without the prefix.'),
+      describe: byTool(description, 'Descriptions of tools, which replace those of the server or follow them.'),
+      params: byTool(params, 'How parameters of tools are shown, and their values.'),
+    },
+    expects('a map with `allow`, `deny`, `rename`, `describe` or `params`'),
+  ),
+);
+
+const server = mapWith(
+  SERVER_SETTINGS,
   {
     package: text(
       'An npm package, as `name`, `name@1.2.3`, `name@^1.2` or `name@latest`. It runs with the Node that runs Trunkline and is installed if it is missing. The exact version is recorded in trunkline.lock.',
@@ -117,12 +95,8 @@ const serverFields = z.strictObject(
     ),
     command: text('The program to run, instead of a package.', 'the program to run, as a string'),
     bin: text('Which program of the package to run, if the package has several.', 'the name of a program'),
-    installScripts: flag(
-      SWITCHES.installScripts,
-      'Runs the install scripts of this package and of its dependencies when they are installed.',
-    ),
     args: list(
-      z.string(expects('a string; put it in quotes')),
+      z.string(expects('a string; put it in quotes')).check(withoutNul()),
       'Arguments, passed without a shell. Relative paths are relative to `cwd`.',
     ),
     cwd: text(
@@ -144,51 +118,25 @@ const serverFields = z.strictObject(
       'Methods that this server answers although MCP does not define them, such as the methods of an extension.',
     ),
     tools: described(toolSettings, 'Which tools of this server to show, and in which form.'),
-    trusted: flag(
-      SWITCHES.trusted,
-      'Trusts the annotations of the tools: if the server ends during a call of a tool that is marked readOnlyHint or idempotentHint, the call is sent once more.',
-    ),
-    leaveRunning: flag(
-      SWITCHES.leaveRunning,
-      'Keeps the processes that have left the process group of the server, such as daemons, when the server ends. Without it, they end with the server.',
-    ),
-    disabled: flag(SWITCHES.disabled, 'Ignores this server.'),
     type: z
       .literal('stdio', expects('stdio, the only supported transport', { quote: true }))
       .register(z.globalRegistry, {
         description: 'The transport. Only `stdio` is supported; accepted because other programs write it.',
       }),
-    ...settings.shape,
-    restart,
-    limits,
   },
-  expects('a map with `package` or `command`'),
-);
-
-const server = z
-  .exactPartial(serverFields)
-  .check(
-    z.superRefine((entry, { addIssue }) => {
-      if (entry.package !== undefined && entry.command !== undefined) {
-        addIssue(aboutKey('found both `package` and `command`; remove one of them', 'command'));
-      }
-      if (entry.package === undefined && entry.command === undefined) {
-        addIssue(aboutKey('found nothing to run; add `package` or `command`'));
-      }
-      if (entry.bin !== undefined && entry.package === undefined) {
-        addIssue(aboutKey('found `bin` without `package`; add `package` or remove `bin`', 'bin'));
-      }
-      if (entry.installScripts !== undefined && entry.package === undefined) {
-        addIssue(
-          aboutKey(
-            'found `installScripts` without `package`; add `package` or remove `installScripts`',
-            'installScripts',
-          ),
-        );
-      }
-    }),
-  )
-  .register(z.globalRegistry, { id: 'Server', oneOf: [{ required: ['package'] }, { required: ['command'] }] });
+  'a map with `package` or `command`',
+  (entry, report) => {
+    if (entry.package !== undefined && entry.command !== undefined) {
+      report('found both `package` and `command`; remove one of them', 'command');
+    }
+    if (entry.package !== undefined) return;
+    if (entry.command === undefined) report('found nothing to run; add `package` or `command`');
+    for (const key of ['bin', 'installScripts']) {
+      if (entry[key] !== undefined)
+        report(`found \`${key}\` without \`package\`; add \`package\` or remove \`${key}\``, key);
+    }
+  },
+).register(z.globalRegistry, { id: 'Server', oneOf: [{ required: ['package'] }, { required: ['command'] }] });
 
 const serverKey = z
   .string()
@@ -210,20 +158,89 @@ const servers = z.record(serverKey, server, expects('a map of servers')).check(
   }),
 );
 
-const defaults = z.exactPartial(
+const defaults = mapWith(
+  SHARED_SETTINGS,
+  {
+    env: described(
+      variables,
+      'Environment variables of all servers, and of npm when it installs a package. The `env` of a server overrides them.',
+    ),
+    envFile,
+  },
+  'a map of settings',
+);
+
+const viewName = z.string(expects('the name of a view')).check(
+  z.regex(VIEW_NAME, {
+    error: 'this is not a valid name of a view; expected up to 64 letters, digits, `_` and `-`',
+  }),
+);
+
+const view = z.exactPartial(
   z.strictObject(
     {
-      ...settings.shape,
-      restart,
-      limits,
-      env: described(
-        variables,
-        'Environment variables of all servers, and of npm when it installs a package. The `env` of a server overrides them.',
+      servers: list(text('The key of a server.'), 'The servers of the view. Without it, all servers.'),
+      tools: described(
+        z.exactPartial(
+          z.strictObject(
+            {
+              allow: list(
+                text('The name of a tool, as KEY__TOOL. `*` matches any characters.'),
+                'The only tools of the view. Without it, all tools of its servers.',
+              ),
+              deny: list(
+                text('The name of a tool, as KEY__TOOL. `*` matches any characters.'),
+                'Tools that the view hides, even if `allow` names them.',
+              ),
+            },
+            expects('a map with `allow` or `deny`'),
+          ),
+        ),
+        'Which tools of its servers the view shows.',
       ),
-      envFile,
     },
-    expects('a map of settings'),
+    expects('a map with `servers` or `tools`'),
   ),
+);
+
+const views = described(
+  z.record(viewName, view, expects('a map of views')),
+  'Views by name: each shows some of the servers and tools. A client gets one with `--view NAME`, at `/mcp/v/NAME`, or by `clients`.',
+);
+
+const clients = described(
+  z.record(z.string(), text('The name of a view.'), expects('a map of names of clients, each with the name of a view')),
+  'The view of a client that asks for none, by the name that the client tells. `*` matches any characters; the first match counts.',
+);
+
+const COMMAND = expects('a command with all quotes closed, or a list of its words');
+
+const written = z.string(COMMAND).check(
+  withoutNul(),
+  z.refine((text) => (wordsOf(text) ?? []).length > 0, COMMAND),
+);
+
+/** Parsing makes words of a command that is written as a text. */
+const command = z.union(
+  [
+    z.pipe(
+      written,
+      z.transform((text: string) => wordsOf(text) ?? []),
+    ),
+    z.array(z.string(COMMAND).check(withoutNul())).check(z.minLength(1, COMMAND)),
+  ],
+  COMMAND,
+);
+
+const secretName = z.string().check(
+  z.regex(/^[A-Za-z_][A-Za-z0-9_]*$/, {
+    error: 'this is not a valid name of a secret; expected letters, digits and `_`',
+  }),
+);
+
+const secretCommand = described(
+  z.record(secretName, command, expects('a map of secrets, each with its command')),
+  'Commands that print secrets, by name, such as `op read op://vault/item/field`. They run without a shell. A value can refer to a secret by its name.',
 );
 
 /** The shape of a configuration file. Parsing turns durations into milliseconds and sizes into bytes. */
@@ -238,7 +255,7 @@ export const fileSchema = z
         secretCommand,
         views,
         clients,
-        gateway: described(gatewaySection, 'Settings of Trunkline itself.'),
+        gateway: described(mapWith(GATEWAY_SETTINGS, {}, 'a map of settings'), 'Settings of Trunkline itself.'),
       },
       expects('a map with `servers:`'),
     ),
@@ -249,9 +266,106 @@ export const fileSchema = z
 export const sharedFileSchema = z.object(fileSchema.shape, expects('a map with `servers:`'));
 
 export type ServerEntry = z.output<typeof server>;
-export type Tunables = z.output<typeof tunables>;
+
+/** What the schema makes of a file. */
+export type FileData = z.output<typeof fileSchema>;
+
+/** The text of `config/trunkline.schema.json`, with which editors complete and check a configuration. */
+export function jsonSchemaText(): string {
+  const schema = z.toJSONSchema(fileSchema, {
+    target: 'draft-7',
+    io: 'input',
+    // zod omits the defaults of converted values. These defaults are in the notation of the file.
+    override: ({ zodSchema, jsonSchema }) => {
+      const standard = z.globalRegistry.get(zodSchema)?.default;
+      if (standard !== undefined) jsonSchema.default = standard;
+    },
+  });
+  return `${JSON.stringify(schema, null, 2)}\n`;
+}
+
+/**
+ * A map of the settings of a table and of other fields. Parsing gathers the settings below `settings`, by their names in the
+ * program. `check` reports mistakes that concern several values, at keys of the map or, without a path, at the key of the map.
+ */
+function mapWith<T extends Table, Fields extends Readonly<Record<string, z.ZodMiniType>>>(
+  table: T,
+  fields: Fields,
+  expected: string,
+  check: (values: Values, report: (message: string, ...path: string[]) => void) => void = () => {},
+) {
+  const shape: Record<string, z.ZodMiniType> = { ...fields, ...fieldsOf(table) };
+  const map = z.exactPartial(z.strictObject(shape, expects(expected)));
+  const checked = map.check(
+    z.superRefine((values, { addIssue }) => check(values, (...issue) => addIssue(aboutKey(...issue)))),
+  );
+  const parse = (values: Values) => {
+    const others = Object.entries(values).filter(([key]) => !Object.hasOwn(table, key));
+    return { ...Object.fromEntries(others), settings: renamed(values, table) };
+  };
+  return z.pipe(checked, z.transform(parse)) as z.ZodMiniType as z.ZodMiniType<MapWith<T, Fields>>;
+}
+
+type Values = Readonly<Record<string, unknown>>;
+
+type MapWith<T extends Table, Fields extends Readonly<Record<string, z.ZodMiniType>>> = {
+  readonly [K in keyof Fields]?: z.output<Fields[K]>;
+} & { readonly settings: WrittenOf<T> };
+
+/** The fields of the settings of a table. */
+function fieldsOf(table: Table): Record<string, z.ZodMiniType> {
+  return Object.fromEntries(Object.entries(table).map(([key, setting]) => [key, fieldOf(setting)]));
+}
+
+function fieldOf(setting: Setting): z.ZodMiniType {
+  switch (setting.kind) {
+    case 'duration':
+      return duration(setting);
+    case 'bytes':
+      return bytes(setting);
+    case 'count':
+      return count(setting);
+    case 'choice':
+      return oneOf(setting);
+    case 'flag':
+      return flag(setting);
+    case 'path':
+      return text(setting.about, 'the path of a file');
+    case 'section': {
+      const { table, expected, about } = setting;
+      const map = z.exactPartial(z.strictObject(fieldsOf(table), expects(expected)));
+      return described(
+        z.pipe(
+          map,
+          z.transform((values: Values) => renamed(values, table)),
+        ),
+        about,
+      );
+    }
+  }
+}
+
+/** The settings among the values of a map, by their names in the program. */
+function renamed(values: Values, table: Table): Record<string, unknown> {
+  const known = Object.entries(values).flatMap(([key, value]) => {
+    const setting = Object.hasOwn(table, key) ? table[key] : undefined;
+    return setting === undefined ? [] : [[setting.name, value]];
+  });
+  return Object.fromEntries(known);
+}
 
 /** A mistake that concerns several values. It is reported at a key: the last key of `path`, or the key of the map itself. */
 function aboutKey(message: string, ...path: string[]) {
   return { code: 'custom' as const, message, path, params: { aboutKey: true } };
+}
+
+/**
+ * The words of a command that is written as one text: separated by spaces, with quotes around words that have some.
+ * `undefined` if a quote does not end.
+ */
+function wordsOf(command: string): string[] | undefined {
+  const words = command.trim().match(/(?:[^\s"']|"[^"]*"|'[^']*')+|\S/g) ?? [];
+  const isOpen = words.some((word) => /["']/.test(word.replace(/"[^"]*"|'[^']*'/g, '')));
+  if (isOpen) return undefined;
+  return words.map((word) => word.replace(/"([^"]*)"|'([^']*)'/g, (_, double, single) => double ?? single ?? ''));
 }

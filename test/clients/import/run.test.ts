@@ -7,7 +7,7 @@ import {
   variableName,
   withoutShell,
 } from '../../../src/clients/import/run.js';
-import { expand } from '../../../src/config/resolve/expand.js';
+import { expand } from '../../../src/config/resolve/references.js';
 
 const $ = '$';
 const LINUX = { platform: 'linux', home: '/home/ada', project: '/code/app' } as const;

@@ -103,6 +103,19 @@ describe('bad YAML is told in plain words with its place', () => {
   });
 });
 
+describe('a NUL character', () => {
+  test.each([
+    ['command: "no\\0de"', '2:17 servers.a.command'],
+    ['command: node, args: [x, "a\\0"]', '2:33 servers.a.args[1]'],
+    ['command: node, cwd: "\\0"', '2:28 servers.a.cwd'],
+    ['command: node, env: { A: "\\0" }', '2:33 servers.a.env.A'],
+    ['package: "x\\0"', '2:17 servers.a.package'],
+  ])('in %s is a mistake with line and column', (entry, place) => {
+    const [problem] = problemsOf(`servers:\n  a: { ${entry} }`);
+    expect(problem).toBe(`${place}: found a NUL character (\\0); remove it`);
+  });
+});
+
 describe('a key that is not known', () => {
   test.each([
     { text: 'server: {}\n', problem: '1:1 unknown key `server`', hint: 'did you mean `servers`?' },
@@ -124,7 +137,7 @@ describe('a key that is not known', () => {
     {
       text: 'servers: { a: { command: x } }\ndefaults: { comand: x }\n',
       problem: '2:13 defaults: unknown key `comand`',
-      hint: expect.stringMatching(/^expected one of timeout, maxTimeout, /),
+      hint: expect.stringMatching(/^expected one of env, envFile, timeout, maxTimeout, /),
     },
     {
       text: 'servers: { a: { command: x } }\ngateway: { port: 1 }\n',

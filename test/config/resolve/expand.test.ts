@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { expand as expandWith, type Variables } from '../../../src/config/resolve/expand.js';
-import { ServerFault } from '../../../src/config/resolve/server-fault.js';
+import { ServerFault } from '../../../src/config/file/config-error.js';
+import { expand as expandWith, type Variables } from '../../../src/config/resolve/references.js';
 
 const expand = (text: string, variables: Variables) => expandWith(text, variables, (secret) => `<${secret}>`);
 

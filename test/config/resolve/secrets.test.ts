@@ -5,8 +5,8 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { secretsOf } from '../../../src/app/configured-servers.js';
 import { checkFile } from '../../../src/config/file/check-file.js';
 import { changeOf } from '../../../src/config/resolve/compare.js';
-import { readSecrets, type Secret } from '../../../src/config/resolve/read-secrets.js';
-import { wordsOf } from '../../../src/config/schema/command-words.js';
+import type { Secret } from '../../../src/config/resolve/references.js';
+import { readSecrets } from '../../../src/config/resolve/secrets.js';
 import { readSecretFile, writeSecretFile } from '../../../src/files/secret-file.js';
 import { secretsOf as secretTexts } from '../../../src/observe/secret-values.js';
 import { load, loadServer, problemsOf } from '../loading.js';
@@ -57,9 +57,11 @@ describe('the words of a command', () => {
     [`vault '"' ""`, ['vault', '"', '']],
     ['a "b', undefined],
     [`don't`, undefined],
-    ['', []],
+    ['', undefined],
   ])('%j', (command, words) => {
-    expect(wordsOf(command)).toEqual(words);
+    const text = JSON.stringify({ servers: { a: { command: 'x' } }, secretCommand: { A: command } });
+    if (words === undefined) expect(() => checkFile(text, 'f')).toThrow('a command with all quotes closed');
+    else expect(checkFile(text, 'f').secretCommands).toEqual({ A: words });
   });
 });
 
@@ -93,6 +95,15 @@ describe('a configuration with secrets', () => {
     const [a, b] = load(text, { secrets: failed, env: { OWNER: 'x' } }).servers;
     expect(a?.problem).toMatchObject({ message: 'servers.a.env.API: it failed', hint: 'do this', line: 7 });
     expect(b?.problem).toBeUndefined();
+  });
+
+  test('has a problem at a value whose secret has a NUL character, and the message has no part of it', () => {
+    const secrets = new Map(SECRETS).set('TOKEN', { value: 'tok3n\0' });
+    expect(loadServer(TEXT, { secrets, env: { OWNER: 'x' } }).problem).toMatchObject({
+      message:
+        'servers.a.env.API: the value of a variable or secret has a NUL character, which no program can be started with',
+      line: 7,
+    });
   });
 
   test('has another process when a secret has another value', () => {

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { BUILT_IN } from '../../../src/config/file/checked-file.js';
-import { jsonSchemaText } from '../../../src/config/schema/json-schema.js';
+import { jsonSchemaText } from '../../../src/config/schema/schema.js';
+import { SHARED_SETTINGS } from '../../../src/config/schema/settings.js';
 
 const ROOT = join(import.meta.dirname, '../../..');
 
@@ -37,7 +37,7 @@ describe('the JSON Schema for editors', () => {
     const { env, envFile, ...defaults } = schema.properties?.defaults?.properties ?? {};
     expect(env).toMatchObject({ type: 'object', additionalProperties: { type: 'string' } });
     expect(schema.definitions.Server.properties).toMatchObject({ ...defaults, envFile });
-    expect(Object.keys(defaults).sort()).toStrictEqual(Object.keys(BUILT_IN).sort());
+    expect(Object.keys(defaults).sort()).toStrictEqual(Object.keys(SHARED_SETTINGS).sort());
     // Nothing is limited by default.
     const { restart, limits, ...settings } = defaults;
     for (const limit of Object.values(limits?.properties ?? {})) expect(limit).not.toHaveProperty('default');

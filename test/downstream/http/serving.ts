@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import * as http from 'node:http';
 import * as net from 'node:net';
 import { afterEach } from 'vitest';
-import { toHttpConfig } from '../../../src/config/file/checked-file.js';
+import { HTTP_SETTINGS, settingsOf } from '../../../src/config/schema/settings.js';
 import type { HttpBind } from '../../../src/downstream/http/bind.js';
 import { FIXED_LIMITS, type HttpLimits } from '../../../src/downstream/http/limits.js';
 import { type HttpTransport, openHttpTransport } from '../../../src/downstream/http/server.js';
@@ -36,7 +36,7 @@ export function onTestEnd(close: () => Promise<void>): void {
 }
 
 /** The limits of a gateway whose configuration sets none. */
-export const DEFAULT_LIMITS: HttpLimits = { ...FIXED_LIMITS, ...toHttpConfig({}) };
+export const DEFAULT_LIMITS: HttpLimits = { ...FIXED_LIMITS, ...settingsOf(HTTP_SETTINGS) };
 
 /** A front on a free port, before a core that the test scripts, with a clock that stands still. */
 export async function serving({

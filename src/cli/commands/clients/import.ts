@@ -12,7 +12,7 @@ import { type PlannedServer, planImport, type Verdict } from '../../../clients/i
 import { describeRun, variablesOf } from '../../../clients/import/to-entry.js';
 import { checkEdited } from '../../../config/edit/config-file.js';
 import { editConfig, entriesIn } from '../../../config/edit/edit-config.js';
-import { valuesInEnv } from '../../../config/file/env-file.js';
+import { valuesInEnv } from '../../../config/resolve/env-file.js';
 import { errorCode, errorMessage } from '../../../errors/error-text.js';
 import { EXIT, UsageError } from '../../../errors/usage-error.js';
 import { printable } from '../../../json/printable.js';

@@ -8,7 +8,7 @@ import { type ConfigEdit, editConfig, entriesIn, type NewEntry } from '../../../
 import { EnvDraft } from '../../../config/edit/env-draft.js';
 import { ConfigError } from '../../../config/file/config-error.js';
 import { userConfigFile } from '../../../config/file/find-config.js';
-import { namesIn } from '../../../config/resolve/expand.js';
+import { namesIn } from '../../../config/resolve/references.js';
 import { EXIT, UsageError } from '../../../errors/usage-error.js';
 import { withChangeLock } from '../../../state/change-lock.js';
 import { printJson, tell } from '../../output.js';

@@ -1,5 +1,5 @@
 import { resolve } from 'node:path';
-import { jsonSchemaText } from '../../../config/schema/json-schema.js';
+import { jsonSchemaText } from '../../../config/schema/schema.js';
 import { errorCode } from '../../../errors/error-text.js';
 import { UsageError } from '../../../errors/usage-error.js';
 import { replaceFile } from '../../../files/whole-file.js';

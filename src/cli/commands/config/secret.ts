@@ -1,5 +1,5 @@
 import { homedir } from 'node:os';
-import { type Keychain, systemKeychain } from '../../../config/resolve/keychain.js';
+import { type Keychain, systemKeychain } from '../../../config/resolve/secrets.js';
 import { EXIT, UsageError } from '../../../errors/usage-error.js';
 import { readSecretFile, writeSecretFile } from '../../../files/secret-file.js';
 import { didYouMean, suggest } from '../../../json/suggest.js';

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { type SecretPlaces, useSecrets } from '../../../../src/cli/commands/config/secret.js';
-import type { Keychain } from '../../../../src/config/resolve/keychain.js';
+import type { Keychain } from '../../../../src/config/resolve/secrets.js';
 
 let folder: string;
 beforeEach(() => {

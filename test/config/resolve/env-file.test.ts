@@ -5,7 +5,7 @@ import fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
 import { secretsOf } from '../../../src/app/configured-servers.js';
 import { checkFile } from '../../../src/config/file/check-file.js';
-import { mistakeInEnv } from '../../../src/config/file/env-file.js';
+import { mistakeInEnv } from '../../../src/config/resolve/env-file.js';
 import { resolveConfig, variantOf } from '../../../src/config/resolve/resolve-config.js';
 import { folderWith } from '../files.js';
 

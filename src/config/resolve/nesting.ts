@@ -4,9 +4,9 @@ import { readJsonFile } from '../../files/json-file.js';
 import { realPath } from '../../files/real-path.js';
 import { isRecord } from '../../json/is-record.js';
 import type { ChildSpec } from '../../supervision/child-spec.js';
-import type { Variables } from '../resolve/expand.js';
-import { ServerFault } from '../resolve/server-fault.js';
-import { candidateFiles } from './find-config.js';
+import { ServerFault } from '../file/config-error.js';
+import { candidateFiles } from '../file/find-config.js';
+import type { Variables } from './references.js';
 
 export interface NestingOptions {
   /** The configuration file that has the server. */

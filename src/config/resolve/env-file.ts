@@ -1,10 +1,9 @@
 import { resolve } from 'node:path';
 import { parseEnv } from 'node:util';
 import { type ReadRules, readRegularFileSync } from '../../files/regular-file.js';
-import { textsOf } from '../resolve/entry-texts.js';
-import { namesIn, type Variables, variableIn } from '../resolve/expand.js';
-import { ServerFault } from '../resolve/server-fault.js';
-import type { ServerEntry } from '../schema/schema.js';
+import type { CheckedEntry } from '../file/checked-file.js';
+import { ServerFault } from '../file/config-error.js';
+import { namesIn, textsOf, type Variables, variableIn } from './references.js';
 
 /** Far more than anybody has. Dotfile managers put a symbolic link in place of the file. */
 export const ENV_FILE_RULES: ReadRules = { maxBytes: 1024 * 1024, followsLinks: true, isGuarded: true };
@@ -36,7 +35,7 @@ export class EnvFiles {
    * The variables that an entry refers to. A value in its environment file comes before that of the environment, so that a
    * server is the same whatever program has started Trunkline. An entry that refers to no variable does not need the file.
    */
-  variablesOf(entry: ServerEntry, environment: Variables, home: string): ReferredVariables {
+  variablesOf(entry: CheckedEntry, environment: Variables, home: string): ReferredVariables {
     const { envFile } = entry;
     const names = namesIn(textsOf(entry));
     const read = envFile === undefined || names.length === 0 ? undefined : this.#readOnce(envFile, home);

@@ -1,0 +1,251 @@
+import { execFile } from 'node:child_process';
+import { homedir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { readSecretFile } from '../../files/secret-file.js';
+import type { CheckedFile } from '../file/checked-file.js';
+import type { Secret, Variables } from './references.js';
+
+interface ReadSecretsOptions {
+  /** The configuration file. */
+  readonly configFile: string;
+  /** The file with the secrets of this user. */
+  readonly secretFile: string;
+  readonly env: Variables;
+  /** Default: 30 s for each command. */
+  readonly timeoutMs?: SecretCommandOptions['timeoutMs'];
+}
+
+/** Reads these secrets: from their commands, or else from the file or the keychain. Runs each command once. */
+export async function readSecrets(
+  names: readonly string[],
+  { secretCommands }: Pick<CheckedFile, 'secretCommands'>,
+  { configFile, secretFile, env, timeoutMs }: ReadSecretsOptions,
+): Promise<ReadonlyMap<string, Secret>> {
+  const secrets = new Map<string, Secret>();
+  const stored = names.filter((name) => !Object.hasOwn(secretCommands, name));
+  const options = { cwd: dirname(configFile), env, ...(timeoutMs !== undefined && { timeoutMs }) };
+  const inKeychain: string[] = [];
+  if (stored.length > 0) {
+    const file = await readSecretFile(secretFile);
+    for (const name of stored) {
+      if ('inKeychain' in file && file.inKeychain.has(name)) inKeychain.push(name);
+      else secrets.set(name, storedSecret(name, file, secretFile));
+    }
+  }
+  const keychain = inKeychain.length > 0 ? systemKeychain({ platform: process.platform, ...options }) : undefined;
+  const run = async (name: string) => {
+    const command = secretCommands[name];
+    if (command === undefined) {
+      const found = (await keychain?.read(name)) ?? { fault: 'this system has none that Trunkline can use' };
+      secrets.set(name, 'value' in found ? found : lockedSecret(name, found.fault));
+      return;
+    }
+    const outcome = await runSecretCommand(command, options);
+    secrets.set(name, 'value' in outcome ? outcome : failedSecret(name, outcome.fault));
+  };
+  const [first, ...others] = names.filter((name) => Object.hasOwn(secretCommands, name) || inKeychain.includes(name));
+  // A password manager or keychain that has to be unlocked asks once, and not once for each command.
+  if (first !== undefined) await run(first);
+  await Promise.all(others.map(run));
+  return secrets;
+}
+
+function lockedSecret(name: string, fault: string): Secret {
+  return {
+    fault: `the secret ${name} cannot be read from the keychain: ${fault}`,
+    hint: `unlock the keychain, or store the secret again: \`trunkline secret set ${name}\``,
+  };
+}
+
+function storedSecret(name: string, file: Awaited<ReturnType<typeof readSecretFile>>, path: string): Secret {
+  if ('fault' in file) {
+    return {
+      fault: `the file ${path} with the secrets cannot be used: ${file.fault}`,
+      hint: 'correct or remove the file',
+    };
+  }
+  const value = file.secrets.get(name);
+  if (value !== undefined) return { value };
+  return {
+    fault: `there is no secret ${name}`,
+    hint: `store it with \`trunkline secret set ${name}\`, or add a command for it below \`secretCommand:\``,
+  };
+}
+
+function failedSecret(name: string, fault: string): Secret {
+  return {
+    fault: `the command of the secret ${name} failed: ${fault}`,
+    hint: `run the command below \`secretCommand.${name}\` in a terminal to see why`,
+  };
+}
+
+interface SecretCommandOptions {
+  readonly cwd: string;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly timeoutMs?: number;
+  /** What the command reads on stdin; nothing by default. */
+  readonly input?: string;
+}
+
+/** What a command has printed, or what became of it, as a phrase that has none of its output. */
+type SecretOutcome = { readonly value: string } | { readonly fault: string };
+
+/** Two faults that some commands do not count as faults, or that are said in other words. */
+const PRINTED_NOTHING = 'it printed nothing';
+const PROGRAM_NOT_FOUND = 'its program was not found';
+
+/** A person may have to confirm with a fingerprint. All servers wait meanwhile. */
+const SECRET_TIMEOUT_MS = 30_000;
+
+/** Larger than any key or certificate. */
+const MAX_OUTPUT_BYTES = 64 * 1024;
+
+/** Runs a command without a shell. Its stdout is the value, without the line break at the end. */
+async function runSecretCommand(
+  [program = '', ...args]: readonly string[],
+  { cwd, env, timeoutMs = SECRET_TIMEOUT_MS, input = '' }: SecretCommandOptions,
+): Promise<SecretOutcome> {
+  const file = /^~(?=[\\/])/.test(program) ? join(homedir(), program.slice(1)) : program;
+  const limits = { timeout: timeoutMs, maxBuffer: MAX_OUTPUT_BYTES, killSignal: 'SIGKILL' } as const;
+  return await new Promise((resolve) => {
+    const child = execFile(
+      file,
+      args,
+      { cwd, env, ...limits, encoding: 'utf8', windowsHide: true },
+      (error, stdout) => {
+        const value = stdout.replace(/\r?\n$/, '');
+        if (error !== null) resolve({ fault: faultOf(error, timeoutMs) });
+        else if (value === '') resolve({ fault: PRINTED_NOTHING });
+        else resolve({ value });
+      },
+    );
+    // The command must not read what a client writes, or wait for it.
+    child.stdin?.on('error', () => {});
+    child.stdin?.end(input);
+  });
+}
+
+type ExecFault = Pick<Error, 'message'> & {
+  readonly code?: string | number | null | undefined;
+  readonly signal?: string | null | undefined;
+  readonly killed?: boolean | undefined;
+};
+
+/** The message of the error has the command line and the output, which may be secrets. */
+function faultOf({ code, signal, killed }: ExecFault, timeoutMs: number): string {
+  if (code === 'ERR_CHILD_PROCESS_STDIO_MAXBUFFER') return `it printed more than ${MAX_OUTPUT_BYTES / 1024} KiB`;
+  if (killed === true) return `it took longer than ${timeoutMs / 1000} s`;
+  if (typeof code === 'number') return `it ended with exit code ${code}`;
+  if (signal !== null && signal !== undefined) return `it was ended by ${signal}`;
+  return code === 'ENOENT' ? PROGRAM_NOT_FOUND : `it could not be started (${code ?? 'unknown'})`;
+}
+
+/** The keychain of the system, used with the system's own program. Faults are phrases without a value. */
+export interface Keychain {
+  /** The name for people. */
+  readonly title: string;
+  read(name: string): Promise<SecretOutcome>;
+  /** Returns why the secret could not be stored; `undefined` if it is there now. */
+  store(name: string, value: string): Promise<string | undefined>;
+  /** Returns why it could not be removed; `undefined` if it is gone. */
+  remove(name: string): Promise<string | undefined>;
+}
+
+interface KeychainOptions {
+  readonly platform: string;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly cwd: string;
+  readonly timeoutMs?: number | undefined;
+}
+
+/** `undefined` on a system whose keychain has no program that Trunkline could use. */
+export function systemKeychain({ platform, ...options }: KeychainOptions): Keychain | undefined {
+  const commands = COMMANDS[platform];
+  return commands === undefined ? undefined : new ProgramKeychain(commands, options);
+}
+
+/** What to run. A value is never an argument, because other users of the machine can read those. */
+interface Commands {
+  readonly title: string;
+  readonly read: (name: string) => readonly string[];
+  readonly remove: (name: string) => readonly string[];
+  readonly store: (name: string, value: string) => { readonly words: readonly string[]; readonly input: string };
+}
+
+const SERVICE = 'trunkline';
+
+const COMMANDS: Readonly<Record<string, Commands>> = {
+  // `secret-tool store` reads the value from stdin.
+  linux: {
+    title: 'Secret Service',
+    read: (name) => ['secret-tool', 'lookup', 'service', SERVICE, 'account', name],
+    remove: (name) => ['secret-tool', 'clear', 'service', SERVICE, 'account', name],
+    store: (name, value) => ({
+      words: ['secret-tool', 'store', `--label=Trunkline: ${name}`, 'service', SERVICE, 'account', name],
+      input: value,
+    }),
+  },
+  // `security -i` reads whole commands from stdin; the value is in hexadecimal digits, so that nothing has to be quoted.
+  darwin: {
+    title: 'keychain of macOS',
+    read: (name) => ['security', 'find-generic-password', '-s', SERVICE, '-a', name, '-w'],
+    remove: (name) => ['security', 'delete-generic-password', '-s', SERVICE, '-a', name],
+    store: (name, value) => ({
+      words: ['security', '-i'],
+      input: `add-generic-password -U -s ${SERVICE} -a ${name} -X ${Buffer.from(value).toString('hex')}\n`,
+    }),
+  },
+};
+
+class ProgramKeychain implements Keychain {
+  readonly #commands: Commands;
+  readonly #options: Omit<KeychainOptions, 'platform'>;
+
+  constructor(commands: Commands, options: Omit<KeychainOptions, 'platform'>) {
+    this.#commands = commands;
+    this.#options = options;
+  }
+
+  get title(): string {
+    return this.#commands.title;
+  }
+
+  async read(name: string): Promise<SecretOutcome> {
+    const outcome = await this.#run(this.#commands.read(name));
+    return 'value' in outcome ? { value: decoded(outcome.value) } : outcome;
+  }
+
+  async store(name: string, value: string): Promise<string | undefined> {
+    const { words, input } = this.#commands.store(name, encoded(value));
+    const stored = await this.#run(words, input);
+    // Both programs print nothing if all is well, and `security -i` ends with 0 whatever happened.
+    const after = await this.read(name);
+    if ('value' in after) return after.value === value ? undefined : 'it has another value afterwards';
+    return 'fault' in stored && stored.fault !== PRINTED_NOTHING ? stored.fault : after.fault;
+  }
+
+  async remove(name: string): Promise<string | undefined> {
+    const outcome = await this.#run(this.#commands.remove(name));
+    return 'fault' in outcome && outcome.fault !== PRINTED_NOTHING ? outcome.fault : undefined;
+  }
+
+  async #run(words: readonly string[], input?: string): Promise<SecretOutcome> {
+    const { cwd, env, timeoutMs } = this.#options;
+    const options = { cwd, env, ...(timeoutMs !== undefined && { timeoutMs }), ...(input !== undefined && { input }) };
+    const outcome = await runSecretCommand(words, options);
+    const isMissing = 'fault' in outcome && outcome.fault === PROGRAM_NOT_FOUND;
+    return isMissing ? { fault: `\`${words[0]}\` is not installed` } : outcome;
+  }
+}
+
+const PREFIX = 'base64:';
+
+/** The program of macOS prints a value in another notation if it is more than one line of ASCII. */
+function encoded(value: string): string {
+  const isPlain = /^[\x20-\x7e]+$/.test(value) && !value.startsWith(PREFIX);
+  return isPlain ? value : PREFIX + Buffer.from(value).toString('base64');
+}
+
+function decoded(text: string): string {
+  return text.startsWith(PREFIX) ? Buffer.from(text.slice(PREFIX.length), 'base64').toString() : text;
+}
