@@ -1,6 +1,6 @@
 import type { Span } from '../json/json-text.js';
 import { findSecretShapes } from './secret-shapes.js';
-import { createSecretFinder, type SecretSource, secretsOf } from './secret-values.js';
+import { createSecretFinder, type SecretSource, secretValuesIn } from './secret-values.js';
 
 /** Removes secrets from a text before it enters a log. */
 export type Redact = (text: string) => string;
@@ -88,7 +88,7 @@ export function createRedactor(sources: readonly SecretSource[]): Redact {
 }
 
 function createFinder(sources: readonly SecretSource[]): FindSecrets {
-  const findKnown = createSecretFinder(sources.flatMap(secretsOf));
+  const findKnown = createSecretFinder(sources.flatMap(secretValuesIn));
   return (text) => ({ known: findKnown(text), likely: findSecretShapes(text) });
 }
 

@@ -17,7 +17,7 @@ const RANDOM_VALUE =
   /^(?:[0-9a-f]{32,}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?=.*\d)(?=.*[a-z])(?=.*[A-Z])[\w.~+=-]{20,512})$/;
 
 /** Returns the values that servers get under names such as `API_KEY` or `--token`, and the credentials in the URLs that they get. */
-export function secretsOf({ env, args }: SecretSource): string[] {
+export function secretValuesIn({ env, args }: SecretSource): string[] {
   const isSecret = (name: string, value: string) => SECRET_NAME.test(name) || RANDOM_VALUE.test(value);
   const fromEnv = Object.entries(env).flatMap(([name, value]) => (isSecret(name, value) ? [value] : []));
   const fromArgs = args.flatMap((arg, index) => {

@@ -14,20 +14,20 @@ import {
   textOf,
   writeClientFile,
 } from './client-file.js';
-import { isInstalled, placeIn, programOf, targetFile, targetPlace, userFiles } from './client-locations.js';
+import { isInstalled, locationIn, programOf, targetFile, targetLocation, userFiles } from './client-locations.js';
 import { type Client, clientNamed } from './client-table.js';
-import type { ClientPlace, ClientSystem, Entry, FoundServer } from './found-server.js';
+import type { ClientLocation, ClientSystem, Entry, FoundServer } from './found-server.js';
 import { isOurselves, OWN_NAME, type OwnCommand, ownEntry } from './own-entry.js';
 import { entryIn, readEntry, withEntry, withoutEntry } from './read-servers.js';
 
-/** What a command would do with one file of a client. */
+/** The plan for one file of a client: a change, or the reason for none. */
 export type Plan = PlannedChange | NoChange;
 
 interface PlannedChange {
   readonly kind: 'add' | 'replace' | 'remove';
   readonly client: Client;
-  readonly place: ClientPlace;
-  /** The file for which this was planned. It is not written if it has other content by then. */
+  readonly place: ClientLocation;
+  /** The file as it was read for the plan. It is written only if it still has this content. */
   readonly known: ClientFile;
   /** The text to write. */
   readonly content: string;
@@ -71,7 +71,7 @@ export async function planConnect(
         throw new FileRefusal(`${client.title} has no ${target} yet; start ${client.title} once`);
       }
       const text = textOf(known);
-      const place = targetPlace(client, target, text);
+      const place = targetLocation(client, target, text);
       const existing = ownIn(text, place, cliPath);
       const fresh = ownEntry(client.shape, own);
       if (existing !== undefined && isSame(existing, place, fresh)) {
@@ -99,7 +99,7 @@ export async function planDisconnect(client: Client, { system, cliPath }: PlanOp
         const known = await readClientFile(file, system.home);
         if (known.bytes === undefined) return undefined;
         const text = textOf(known);
-        const place = targetPlace(client, file, text);
+        const place = targetLocation(client, file, text);
         if (ownIn(text, place, cliPath) === undefined) return undefined;
         const content = withoutEntry(text, place, OWN_NAME);
         return { kind: 'remove', client, place, known, content, entries: [{ path: place.path, name: OWN_NAME }] };
@@ -140,12 +140,12 @@ export async function planTakeOut(
 }
 
 /** A place of a client in a file, by the members that lead to the servers. */
-function placeAt(client: Client, file: string, path: readonly string[]): ClientPlace {
-  return { ...placeIn(client, 'user', file), path };
+function locationAt(client: Client, file: string, path: readonly string[]): ClientLocation {
+  return { ...locationIn(client, 'user', file), path };
 }
 
 /** Trunkline's entry; `undefined` if there is none. Throws a `FileRefusal` if the entry of this name is another server. */
-function ownIn(text: string, place: ClientPlace, cliPath: string): Entry | undefined {
+function ownIn(text: string, place: ClientLocation, cliPath: string): Entry | undefined {
   const entry = entryIn(text, place, OWN_NAME);
   if (entry === undefined) return undefined;
   const found = readEntry(place, OWN_NAME, entry);
@@ -172,7 +172,7 @@ async function planned(
 }
 
 /** Whether an entry starts the same program with the same arguments. The user may have added other members. */
-function isSame(existing: Entry, place: ClientPlace, fresh: Entry): boolean {
+function isSame(existing: Entry, place: ClientLocation, fresh: Entry): boolean {
   const [one, other] = [existing, fresh].map((entry) => readEntry(place, OWN_NAME, entry));
   if (one?.run.kind !== 'command' || other?.run.kind !== 'command' || one.isDisabled) return false;
   return one.run.command === other.run.command && isDeepStrictEqual(one.run.args, other.run.args);
@@ -202,11 +202,11 @@ export interface CarriedOut {
   readonly backup: string | undefined;
   /** The client's own program, if it has made the change. */
   readonly program: string | undefined;
-  /** Whether `undo` will know of the change. */
+  /** Whether the journal of `undo` has the change. */
   readonly isRecorded: boolean;
 }
 
-/** Makes a planned change, with a backup, and remembers it. Throws a `FileRefusal` if that is impossible. */
+/** Makes a planned change, with a backup, and records it. Throws a `FileRefusal` if that is impossible. */
 export async function carryOut(change: PlannedChange, options: CarryOutOptions): Promise<CarriedOut> {
   const { client, place, entries } = change;
   const { journal, run } = options;
@@ -250,8 +250,8 @@ function canUseProgram({ client, entries, entry, kind }: PlannedChange): boolean
 }
 
 /**
- * Has the client's own program change the file: a running client may write the file anew at any time, and its program
- * knows how to get along with that. `undefined` if the program cannot do it and has changed nothing.
+ * Lets the client's own program change the file, because a running client may rewrite the file at any time, and its program
+ * allows for that. `undefined` if the program cannot do it and has changed nothing.
  */
 async function throughProgram(
   { client, entry, kind, known, place }: PlannedChange,
@@ -284,13 +284,13 @@ interface UndoOptions extends Pick<CarryOutOptions, 'system' | 'journal' | 'now'
   readonly cliPath: string;
 }
 
-/** What an undo has done with a file. */
+/** The result of an undo for one file. */
 export type Undone =
-  /** It is byte for byte what it was. */
+  /** The file has its earlier content, byte for byte. */
   | 'restored'
   /** Trunkline had created it. */
   | 'deleted'
-  /** It has changed since, so only the entries were put back. */
+  /** Another program changed the file since, so only the entries were put back. */
   | 'entries'
   /** There is nothing left to take back. */
   | 'nothing';
@@ -339,7 +339,7 @@ async function putEntriesBack(client: Client, change: Change, options: UndoOptio
     return putBack(edited, before, { client, change, entry, cliPath: options.cliPath });
   }, text);
   if (content === text) return 'nothing';
-  const place = placeAt(client, change.file, client.path);
+  const place = locationAt(client, change.file, client.path);
   // Only a removal can be left to the client's own program.
   const kind =
     before !== undefined && change.entries.some((each) => hasEntry(before, client, change, each))
@@ -358,7 +358,7 @@ interface EntryToPutBack {
 
 function putBack(text: string, before: string | undefined, { client, change, entry, cliPath }: EntryToPutBack): string {
   const { path, name } = entry;
-  const place = placeAt(client, change.file, path);
+  const place = locationAt(client, change.file, path);
   const is = entryIn(text, place, name);
   const was = before === undefined ? undefined : entryIn(before, place, name);
   const isOwn = is !== undefined && name === OWN_NAME && isOwnEntry();
@@ -375,7 +375,7 @@ function putBack(text: string, before: string | undefined, { client, change, ent
 }
 
 function hasEntry(text: string, client: Client, { file }: Change, { path, name }: TouchedEntry): boolean {
-  return entryIn(text, placeAt(client, file, path), name) !== undefined;
+  return entryIn(text, locationAt(client, file, path), name) !== undefined;
 }
 
 async function backupText({ backup }: Change): Promise<string | undefined> {

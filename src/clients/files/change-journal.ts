@@ -3,7 +3,7 @@ import { replaceFile } from '../../files/whole-file.js';
 import { isRecord } from '../../json/is-record.js';
 import { parseJson } from '../../json/parse-json.js';
 
-/** One change of one file, with what is needed to take it back. It shows no values. */
+/** One change of one file, with everything that `undo` needs. It contains no values. */
 export interface Change {
   /** The same for all changes of one command. */
   readonly run: string;
@@ -11,7 +11,7 @@ export interface Change {
   readonly file: string;
   /** The backup; absent if there was no file before. */
   readonly backup?: string;
-  /** SHA-256 of what was written. */
+  /** SHA-256 of the written content. */
   readonly written: string;
   /** The entries that were added, replaced or removed. */
   readonly entries: readonly TouchedEntry[];

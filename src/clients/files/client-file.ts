@@ -56,8 +56,8 @@ export async function isAsRead(known: ClientFile): Promise<boolean> {
 }
 
 /**
- * Writes a file that was read before, whole or not at all, with its mode. Throws a `FileRefusal` if somebody has changed it
- * since, or if it reads differently afterwards.
+ * Writes a file that was read before, whole or not at all, with its mode. Throws a `FileRefusal` if another program changed
+ * it since, or if it has other content afterwards.
  */
 export async function writeClientFile(known: ClientFile, content: Uint8Array): Promise<void> {
   if (!(await isAsRead(known))) throw new FileRefusal('it has changed meanwhile; run this command again');
@@ -97,7 +97,7 @@ export function backUp({ file, bytes, mode }: ClientFile, now: Date): string | u
   }
 }
 
-/** Removes a file if its content is still what was read. */
+/** Removes a file if it still has the content that was read. */
 export async function removeClientFile(known: ClientFile): Promise<void> {
   if (!(await isAsRead(known))) throw new FileRefusal('it has changed meanwhile; run this command again');
   try {

@@ -5,7 +5,7 @@ import { valueAt } from '../../files/edit/edit-text.js';
 import { FileRefusal, parseText } from '../../files/edit/parse-text.js';
 import { isRecord } from '../../json/is-record.js';
 import { CLIENTS, type Client } from './client-table.js';
-import type { ClientPlace, ClientSystem } from './found-server.js';
+import type { ClientLocation, ClientSystem } from './found-server.js';
 
 /** The system of this process. Any system but macOS and Windows keeps its files where Linux does. */
 export function thisSystem(): ClientSystem {
@@ -18,20 +18,20 @@ export function thisSystem(): ClientSystem {
   };
 }
 
-/** Every place in which a client may keep servers, whether the file exists or not. */
-export function clientPlaces(system: ClientSystem): ClientPlace[] {
+/** All locations where clients may keep servers, whether the files exist or not. */
+export function clientLocations(system: ClientSystem): ClientLocation[] {
   const files = new Set<string>();
-  const places: ClientPlace[] = [];
+  const places: ClientLocation[] = [];
   for (const client of CLIENTS) {
     for (const file of userFiles(client, system, 'all')) {
       files.add(file);
-      places.push(...placesIn(client, 'user', file));
+      places.push(...locationsIn(client, 'user', file));
     }
   }
   for (const client of CLIENTS) {
     const file = projectFile(client, system);
     // In the home folder, `.cursor/mcp.json` is the file of the user.
-    if (file !== undefined && !files.has(file)) places.push(...placesIn(client, 'project', file));
+    if (file !== undefined && !files.has(file)) places.push(...locationsIn(client, 'project', file));
   }
   return places;
 }
@@ -46,8 +46,12 @@ export function userFiles(client: Client, system: ClientSystem, which: 'written'
   });
 }
 
-export function placeIn({ client, title, format, path, isList }: Client, scope: ClientPlace['scope'], file: string) {
-  const place: ClientPlace = { client, title, scope, file, format, path };
+export function locationIn(
+  { client, title, format, path, isList }: Client,
+  scope: ClientLocation['scope'],
+  file: string,
+) {
+  const place: ClientLocation = { client, title, scope, file, format, path };
   return isList === true ? { ...place, isList } : place;
 }
 
@@ -61,12 +65,12 @@ function resolvePath(path: string, system: ClientSystem): string[] {
   return found;
 }
 
-function placesIn(client: Client, scope: ClientPlace['scope'], file: string): ClientPlace[] {
-  const place = placeIn(client, scope, file);
+function locationsIn(client: Client, scope: ClientLocation['scope'], file: string): ClientLocation[] {
+  const place = locationIn(client, scope, file);
   return client.otherPath === undefined ? [place] : [place, { ...place, path: client.otherPath }];
 }
 
-/** The nearest file of a project, from the current folder upwards. The home folder and what is above it are no project. */
+/** The nearest file of a project, from the current folder upwards. The home folder and its parents are no project. */
 function projectFile({ project = [] }: Client, { cwd, home }: ClientSystem): string | undefined {
   for (let folder = cwd; folder !== home; folder = dirname(folder)) {
     const found = project.map((path) => join(folder, path)).find((file) => existsSync(file));
@@ -130,7 +134,7 @@ export function isInstalled(client: Client, system: ClientSystem): boolean {
   return [...files, ...folders, ...signs].some((path) => existsSync(path)) || programOf(client, system) !== undefined;
 }
 
-/** The file into which an entry for the user goes. Throws a `FileRefusal` if that cannot be told. */
+/** The file that takes an entry for the user. Throws a `FileRefusal` if several files are possible. */
 export function targetFile(client: Client, system: ClientSystem): string {
   const all = userFiles(client, system, 'written');
   // Claude Desktop reads the folder of its package, and ignores the other file without a word.
@@ -149,9 +153,9 @@ export function targetFile(client: Client, system: ClientSystem): string {
   return found;
 }
 
-/** The place in a file to which an entry is written. */
-export function targetPlace(client: Client, file: string, text: string): ClientPlace {
-  const place = placeIn(client, 'user', file);
+/** The location in a file to which an entry is written. */
+export function targetLocation(client: Client, file: string, text: string): ClientLocation {
+  const place = locationIn(client, 'user', file);
   if (client.otherPath === undefined) return place;
   const other = valueAt(parseText(client.format, text), client.otherPath);
   // A server may be called as the last member of that path.

@@ -1,7 +1,7 @@
-import type { ClientPlace, ClientSystem, FoundServer } from './found-server.js';
+import type { ClientLocation, ClientSystem, FoundServer } from './found-server.js';
 
 /**
- * What is known of one client. Paths begin with a folder in braces that `client-places.ts` resolves; a part of a path may
+ * The facts about one client. Paths begin with a folder in braces that `client-locations.ts` resolves; a part of a path may
  * contain `*`.
  */
 export interface Client {
@@ -9,10 +9,10 @@ export interface Client {
   readonly client: string;
   /** The name for people. */
   readonly title: string;
-  readonly format: ClientPlace['format'];
+  readonly format: ClientLocation['format'];
   /** The members that lead to the servers. */
   readonly path: readonly string[];
-  /** A second place for servers in the same file, of another version of the client. */
+  /** The members that lead to the servers in another version of the client. */
   readonly otherPath?: readonly string[];
   /** Whether the servers are a list with names. */
   readonly isList?: boolean;
@@ -31,7 +31,7 @@ export interface Client {
   readonly isCreatedByUsers?: boolean;
   /** Whether a file with servers alone would be no valid file of the client. */
   readonly needsFile?: boolean;
-  /** The client's own program that changes the file: a running Claude Code writes its file anew all the time. */
+  /** The client's own program that changes the file: a running Claude Code rewrites its file all the time. */
   readonly program?: 'claude' | 'codex';
 }
 

@@ -6,14 +6,14 @@ import { parseJson } from '../../json/parse-json.js';
 import { MAX_FILE_BYTES } from './client-file.js';
 import { userFiles } from './client-locations.js';
 import { clientNamed } from './client-table.js';
-import type { ClientPlace, ClientSystem, FoundServers } from './found-server.js';
+import type { ClientLocation, ClientSystem, FoundServers } from './found-server.js';
 
 const FOLDER = 'Claude Extensions';
 const SETTINGS_FOLDER = 'Claude Extensions Settings';
 
 /**
  * The servers of the extensions (`.mcpb`) of Claude Desktop: one folder for each, beside the file of its other servers. The
- * manifest says what runs, and a file of the same name elsewhere has what the user has entered. Neither is ever written.
+ * manifest has the command, and a file of the same name elsewhere has the values that the user entered. Neither is written.
  */
 export async function findDesktopExtensions(system: ClientSystem): Promise<FoundServers> {
   const client = clientNamed('claude-desktop');
@@ -40,7 +40,7 @@ function extensionsIn(folder: string): readonly string[] {
 
 async function readExtension(folder: string, id: string, system: ClientSystem): Promise<FoundServers> {
   const file = join(folder, FOLDER, id, 'manifest.json');
-  const place: ClientPlace = {
+  const place: ClientLocation = {
     ...{ client: 'claude-desktop', title: 'Claude Desktop', scope: 'extension', file, format: 'json' },
     path: ['server', 'mcp_config'],
   };
@@ -76,7 +76,7 @@ const REFERENCE = /\$\{([^}]*)\}/g;
 /** Values that Claude Desktop has encrypted for itself. */
 const ENCRYPTED = /^__encrypted__:/;
 
-/** Puts values in for the variables of a manifest. What cannot be read becomes a variable that the user sets. */
+/** Replaces the variables of a manifest by values. An unreadable value becomes a variable that the user sets. */
 class UserConfig {
   readonly #fields: Members;
   readonly #values: Members;
@@ -171,7 +171,7 @@ function whole(text: string): string | undefined {
   return /^\$\{user_config\.([^}]+)\}$/.exec(text)?.[1];
 }
 
-/** A file of JSON, or why there is none, as a sentence. */
+/** The content of a file of JSON, or the reason for none, as a sentence. */
 async function readJson(file: string): Promise<Members | string> {
   const found = await readRegularFile(file, { maxBytes: MAX_FILE_BYTES, followsLinks: true });
   if (found.kind === 'absent') return 'it has no manifest';

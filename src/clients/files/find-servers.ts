@@ -4,19 +4,19 @@ import { FileRefusal, parseText } from '../../files/edit/parse-text.js';
 import { readRegularFile } from '../../files/regular-file.js';
 import { isRecord } from '../../json/is-record.js';
 import { MAX_FILE_BYTES } from './client-file.js';
-import { clientPlaces } from './client-locations.js';
+import { clientLocations } from './client-locations.js';
 import { findDesktopExtensions } from './desktop-extensions.js';
-import type { ClientPlace, ClientSystem, FoundServer, FoundServers, UnreadablePlace } from './found-server.js';
+import type { ClientLocation, ClientSystem, FoundServer, FoundServers, UnreadableLocation } from './found-server.js';
 import { serversIn } from './read-servers.js';
 
-/** The servers in the files of all clients. A file that cannot be read is reported, and never an error. */
+/** The servers in the files of all clients. Reports files that cannot be read, and never throws. */
 export async function findServers(system: ClientSystem): Promise<FoundServers> {
-  const placesOfFile = new Map<string, ClientPlace[]>();
-  for (const place of clientPlaces(system)) {
+  const placesOfFile = new Map<string, ClientLocation[]>();
+  for (const place of clientLocations(system)) {
     placesOfFile.set(place.file, [...(placesOfFile.get(place.file) ?? []), place]);
   }
   const servers: FoundServer[] = [];
-  const unreadable: UnreadablePlace[] = [];
+  const unreadable: UnreadableLocation[] = [];
   let claudeProjects: unknown;
   for (const [file, places] of placesOfFile) {
     const [place] = places;
@@ -29,7 +29,7 @@ export async function findServers(system: ClientSystem): Promise<FoundServers> {
     try {
       const data = parseText(place.format, found.bytes.toString());
       if (place.client === 'claude-code' && place.scope === 'user') claudeProjects = valueAt(data, ['projects']);
-      servers.push(...[...places, ...localPlaces(place, data)].flatMap((each) => serversIn(each, data)));
+      servers.push(...[...places, ...localLocations(place, data)].flatMap((each) => serversIn(each, data)));
     } catch (error) {
       unreadable.push({ place, because: error instanceof FileRefusal ? error.message : 'it cannot be understood' });
     }
@@ -41,7 +41,7 @@ export async function findServers(system: ClientSystem): Promise<FoundServers> {
   };
 }
 
-/** Claude Code lists what the user has switched off for a project in the file of the user. */
+/** Marks a server as disabled if the file of the user says so, where Claude Code lists disabled servers of projects. */
 function switchedOff(server: FoundServer, projects: unknown): FoundServer {
   const { place, name } = server;
   if (place.client !== 'claude-code' || place.scope === 'user') return server;
@@ -52,7 +52,7 @@ function switchedOff(server: FoundServer, projects: unknown): FoundServer {
 }
 
 /** Claude Code keeps the servers that are local to a project in the file of the user. */
-function localPlaces(place: ClientPlace, data: unknown): ClientPlace[] {
+function localLocations(place: ClientLocation, data: unknown): ClientLocation[] {
   if (place.client !== 'claude-code' || place.scope !== 'user') return [];
   const projects = valueAt(data, ['projects']);
   if (!isRecord(projects)) return [];

@@ -1,5 +1,5 @@
-/** Where a client keeps servers: one file, and the place in it. */
-export interface ClientPlace {
+/** A location where a client keeps servers: one file, and the members in it that lead to the servers. */
+export interface ClientLocation {
   /** The stable name on command lines, such as `claude-desktop`. */
   readonly client: string;
   /** The name for people, such as *Claude Desktop*. */
@@ -23,7 +23,7 @@ export type Entry = Readonly<Record<string, unknown>>;
 
 /** An entry of a client's file in one form for all clients. Values of variables and headers are secrets. */
 export interface FoundServer {
-  readonly place: ClientPlace;
+  readonly place: ClientLocation;
   /** The name of the entry in that file. */
   readonly name: string;
   readonly run: FoundCommand | FoundRemote;
@@ -54,18 +54,18 @@ export interface FoundRemote {
 }
 
 /** A file that exists and could not be read, with a sentence that says why and shows no values. */
-export interface UnreadablePlace {
-  readonly place: ClientPlace;
+export interface UnreadableLocation {
+  readonly place: ClientLocation;
   readonly because: string;
 }
 
-/** What all clients of this user have. */
+/** The servers of all clients of this user. */
 export interface FoundServers {
   readonly servers: readonly FoundServer[];
-  readonly unreadable: readonly UnreadablePlace[];
+  readonly unreadable: readonly UnreadableLocation[];
 }
 
-/** What the places of clients depend on, so that tests can name any system. */
+/** The facts on which the locations of clients depend, so that tests can name any system. */
 export interface ClientSystem {
   readonly platform: 'darwin' | 'linux' | 'win32';
   readonly home: string;

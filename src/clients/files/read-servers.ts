@@ -3,7 +3,7 @@ import { valueAt, withoutValue, withValue } from '../../files/edit/edit-text.js'
 import { FileRefusal, type Format, parseText } from '../../files/edit/parse-text.js';
 import { isRecord } from '../../json/is-record.js';
 import { clientNamed, type Shape } from './client-table.js';
-import type { ClientPlace, Entry, FoundCommand, FoundRemote, FoundServer } from './found-server.js';
+import type { ClientLocation, Entry, FoundCommand, FoundRemote, FoundServer } from './found-server.js';
 
 /**
  * The servers in the text of a client's file. For a client that Trunkline does not know, the format and the members that
@@ -11,7 +11,7 @@ import type { ClientPlace, Entry, FoundCommand, FoundRemote, FoundServer } from 
  *
  * Throws a `FileRefusal`, an `Error` that says in one sentence why the text cannot be read, and shows nothing of it.
  */
-export function readServers(place: ClientPlace, text: string): FoundServer[] {
+export function readServers(place: ClientLocation, text: string): FoundServer[] {
   if (clientNamed(place.client) !== undefined) return serversIn(place, parseText(place.format, text));
   const { format, data } = parseGuessed(place, text);
   const path = [place.path, ...USUAL_PATHS].find((each) => valueAt(data, each) !== undefined);
@@ -21,7 +21,7 @@ export function readServers(place: ClientPlace, text: string): FoundServer[] {
 }
 
 /** The servers in parsed data. */
-export function serversIn(place: ClientPlace, data: unknown): FoundServer[] {
+export function serversIn(place: ClientLocation, data: unknown): FoundServer[] {
   return namedEntries(place, valueAt(data, place.path)).flatMap(([name, entry]) => {
     const found = readEntry(place, name, entry);
     if (found === undefined) return [];
@@ -30,25 +30,25 @@ export function serversIn(place: ClientPlace, data: unknown): FoundServer[] {
 }
 
 /** Gemini CLI names the servers that it starts, or does not start, apart from the servers. */
-function isLeftOut({ client }: ClientPlace, name: string, data: unknown): boolean {
+function isLeftOut({ client }: ClientLocation, name: string, data: unknown): boolean {
   if (client !== 'gemini') return false;
   const [allowed, excluded] = ['allowed', 'excluded'].map((list) => valueAt(data, ['mcp', list]));
   return (Array.isArray(allowed) && !allowed.includes(name)) || (Array.isArray(excluded) && excluded.includes(name));
 }
 
 /** The entry of this name as the file has it; empty if it is no object, and `undefined` if there is none. */
-export function entryIn(text: string, place: ClientPlace, name: string): Entry | undefined {
+export function entryIn(text: string, place: ClientLocation, name: string): Entry | undefined {
   const entry = valueAt(parseText(place.format, text), [...place.path, name]);
   return entry === undefined || isRecord(entry) ? entry : {};
 }
 
 /** Adds an entry to the text of a client's file, or replaces the entry of this name. Throws a `FileRefusal`. */
-export function withEntry(text: string, { format, path, isList }: ClientPlace, name: string, entry: Entry): string {
+export function withEntry(text: string, { format, path, isList }: ClientLocation, name: string, entry: Entry): string {
   return withValue(format, text, [...path, name], entry, { isList });
 }
 
 /** Removes an entry; returns the same text if there is none. Throws a `FileRefusal`. */
-export function withoutEntry(text: string, { format, path }: ClientPlace, name: string): string {
+export function withoutEntry(text: string, { format, path }: ClientLocation, name: string): string {
   return withoutValue(format, text, [...path, name]);
 }
 
@@ -65,7 +65,7 @@ const USUAL_PATHS = [
 ];
 const USUAL_NAMES = '`mcpServers`, `servers`, `mcp_servers`, `context_servers`, `mcp` or `extensions`';
 
-function parseGuessed({ file, format }: ClientPlace, text: string): { format: Format; data: unknown } {
+function parseGuessed({ file, format }: ClientLocation, text: string): { format: Format; data: unknown } {
   const [, ending = ''] = /\.(json|jsonc|toml|ya?ml)$/i.exec(basename(file)) ?? [];
   const named = FORMAT_OF.get(ending.toLowerCase());
   if (named !== undefined) return { format: named, data: parseText(named, text) };
@@ -89,7 +89,7 @@ const FORMAT_OF: ReadonlyMap<string, Format> = new Map([
   ['yml', 'yaml'],
 ]);
 
-function namedEntries({ isList }: ClientPlace, value: unknown): [string, unknown][] {
+function namedEntries({ isList }: ClientLocation, value: unknown): [string, unknown][] {
   if (isList === true && Array.isArray(value)) {
     return value.flatMap((entry: unknown) => {
       return isRecord(entry) && typeof entry.name === 'string' ? [[entry.name, entry]] : [];
@@ -104,7 +104,7 @@ type Mutable<T> = { -readonly [Key in keyof T]: T[Key] };
  * Reads one entry, whatever shape it has: the members of different clients have different names, with few exceptions.
  * `undefined` if the entry is no server, such as an extension that the client has built in.
  */
-export function readEntry(place: ClientPlace, name: string, entry: unknown): FoundServer | undefined {
+export function readEntry(place: ClientLocation, name: string, entry: unknown): FoundServer | undefined {
   if (!isRecord(entry)) return undefined;
   const client = clientNamed(place.client);
   const shape = client?.shape ?? 'plain';
@@ -226,6 +226,6 @@ function translated(text: string, shape: Shape): string {
 }
 
 /** How a file of no known client writes variables: VS Code alone calls the member `servers`. */
-function guessVariables({ path }: ClientPlace): FoundServer['variables'] {
+function guessVariables({ path }: ClientLocation): FoundServer['variables'] {
   return path[0] === 'servers' ? 'vscode' : 'claude-code';
 }

@@ -6,17 +6,17 @@ import { gatewayOf } from './gateways.js';
 import { CannotImport, identityOfRun, type Run, runOf, type ToRunOptions, toRun } from './run.js';
 import { type SecretFile, toEntry } from './to-entry.js';
 
-/** What an import does with one server of a client. */
+/** The decision of an import about one server of a client. */
 export type Verdict = 'new' | 'renamed' | 'same' | 'skipped' | 'cannot';
 
 export interface PlannedServer {
   readonly found: FoundServer;
   readonly verdict: Verdict;
-  /** The key in the configuration: the new one, or that of the server that is the same. */
+  /** The key in the configuration: a new one, or the key of the same server. */
   readonly key?: string;
-  /** Why, without values; '' if there is nothing to say. */
+  /** The reason, without values; may be empty. */
   readonly because: string;
-  /** What it runs, with its secrets: not to be shown. */
+  /** The run of the server, with its secrets. Never show it. */
   readonly run?: Run;
   /** The entry to write; absent unless the verdict is `new` or `renamed`. */
   readonly entry?: NewEntry;
@@ -37,7 +37,7 @@ export interface PlanOptions extends ToRunOptions {
   readonly names: readonly string[];
 }
 
-/** Decides what becomes of each server. Writes nothing; `secrets` takes the secrets of what is to be added. */
+/** Decides about each server. Writes nothing; `secrets` takes the secrets of the servers to add. */
 export function planImport(options: PlanOptions): PlannedServer[] {
   return new ImportPlan(options).servers;
 }

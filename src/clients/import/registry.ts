@@ -10,7 +10,7 @@ const TIMEOUT_MS = 15_000;
 /** How many similar names are worth reading. */
 const MAX_HITS = 20;
 
-/** Why the registry gave no server, with the next step. */
+/** The reason why the registry gave no server, with the next step. */
 export class RegistryError extends Error {
   override readonly name = 'RegistryError';
   readonly hint: string;
@@ -88,7 +88,7 @@ export interface RegistryRun {
 type Data = Readonly<Record<string, unknown>>;
 
 /**
- * What a server of the registry runs: its npm package if it has one, or else a package of another kind, or its remote
+ * Returns the run of a server of the registry: its npm package if it has one, or else a package of another kind, or its remote
  * endpoint. Throws `CannotImport` if it has none that Trunkline can run, or if inputs are missing.
  */
 export function runFromRegistry(server: Data, given: GivenInputs): RegistryRun {
@@ -177,7 +177,7 @@ class Inputs {
       const name = textOf(description.name);
       const isNamed = description.type === 'named' && name !== undefined;
       const hint = textOf(description.valueHint) ?? name ?? 'an argument';
-      // What the user writes after `--` comes in place of it.
+      // The arguments of the user behind `--` replace it.
       const isGiven = this.#given.args.length > 0 && description.value === undefined;
       const value = isGiven ? undefined : this.#value(description, undefined, hint);
       if (value === undefined) return [];

@@ -4,7 +4,7 @@ import { expand, namesIn, type Variables } from '../../config/resolve/references
 import { isRecord } from '../../json/is-record.js';
 import type { ClientSystem, FoundCommand, FoundRemote, FoundServer } from '../files/found-server.js';
 
-/** What a server runs. All texts are in the notation of the configuration: `${NAME}` refers to a variable. */
+/** The program of a server with its arguments and variables. All texts are in the notation of the configuration: `${NAME}` refers to a variable. */
 export interface Run {
   readonly program: { readonly package: string; readonly version?: string } | { readonly command: string };
   readonly args: readonly string[];
@@ -12,7 +12,7 @@ export interface Run {
   readonly cwd?: string;
 }
 
-/** Why a server cannot be taken over, as a sentence without values. */
+/** The reason why a server cannot be imported, as a sentence without values. */
 export class CannotImport extends Error {
   override readonly name = 'CannotImport';
 }
@@ -23,7 +23,7 @@ export interface ToRunOptions {
   readonly readEnvFile: (file: string) => Readonly<Record<string, string | undefined>> | undefined;
 }
 
-/** What an entry of a client runs. Throws `CannotImport` if Trunkline cannot run it. */
+/** Translates an entry of a client. Throws `CannotImport` if Trunkline cannot run it. */
 export function toRun(server: FoundServer, options: ToRunOptions): Run {
   const project = projectOf(server);
   const surroundings: Surroundings = { ...options.system, project };
@@ -93,7 +93,7 @@ export function remoteRun({ url, transport, headers }: FoundRemote, our: (text: 
   return { program: { package: 'mcp-remote' }, args, env };
 }
 
-/** What an entry of the configuration runs; undefined if it has nothing to run. */
+/** The run of an entry of the configuration; undefined if it has no program. */
 export function runOf(entry: unknown): Run | undefined {
   if (!isRecord(entry)) return undefined;
   const { package: used, command, args, env, cwd } = entry;

@@ -3,18 +3,18 @@ import { canBeInEnv } from '../../config/edit/env-draft.js';
 import { namesIn, type Variables } from '../../config/resolve/references.js';
 import { parseDuration } from '../../config/schema/units.js';
 import { findSecretShapes } from '../../observe/secret-shapes.js';
-import { secretsOf } from '../../observe/secret-values.js';
+import { secretValuesIn } from '../../observe/secret-values.js';
 import type { FoundServer } from '../files/found-server.js';
 import { CannotImport, literal, literalIn, type Run, variableName } from './run.js';
 
 /** The environment file of the configuration, as far as an entry has to know it. */
 export interface SecretFile extends SecretStore {
-  /** What an entry has to say to get its variables; undefined if `defaults` says so already. */
+  /** The `envFile` of an entry that needs these variables; undefined if `defaults` has it already. */
   readonly envFile: string | undefined;
   readonly values: Variables;
 }
 
-/** What an entry has besides what it runs. */
+/** The settings of an entry besides its run. */
 interface EntrySettings {
   readonly isDisabled?: boolean;
   readonly allowedTools?: readonly string[] | undefined;
@@ -75,7 +75,7 @@ interface SecretStore {
   put(name: string, value: string): string;
 }
 
-/** Whether this can stand in the configuration. Whatever is not obviously a setting counts as a secret. */
+/** Whether a value may be written into the configuration. Every value that is not obviously a setting counts as a secret. */
 export function isPlainSetting(name: string, value: string): boolean {
   if (value === '') return true;
   if (isSecret(name, value)) return false;
@@ -84,7 +84,7 @@ export function isPlainSetting(name: string, value: string): boolean {
 
 function isSecret(name: string, value: string): boolean {
   return (
-    findSecretShapes(value).length > 0 || secretsOf({ env: { [name]: value.padEnd(6, '.') }, args: [] }).length > 0
+    findSecretShapes(value).length > 0 || secretValuesIn({ env: { [name]: value.padEnd(6, '.') }, args: [] }).length > 0
   );
 }
 
@@ -101,7 +101,7 @@ function isPlainAddress(text: string): boolean {
 }
 
 function looksRandom(part: string): boolean {
-  return findSecretShapes(part).length > 0 || secretsOf({ env: {}, args: [part] }).length > 0;
+  return findSecretShapes(part).length > 0 || secretValuesIn({ env: {}, args: [part] }).length > 0;
 }
 
 /**
@@ -138,7 +138,7 @@ function hasSecretBesideReferences(text: string): boolean {
 function withoutSecretArgs(args: readonly string[], put: (name: string, value: string) => string): string[] {
   const values = args.map(literalIn);
   // A flag and its value can be two arguments.
-  const known = secretsOf({ env: {}, args: values.map((value) => value ?? '') });
+  const known = secretValuesIn({ env: {}, args: values.map((value) => value ?? '') });
   return args.map((arg, at) => {
     const value = values[at];
     // A reference that the server itself replaces is no secret.
@@ -171,7 +171,7 @@ function replaced(value: string, start: number, length: number, put: (text: stri
   );
 }
 
-/** What a server runs, for people: a package, an address without credentials, or a program with its first argument. */
+/** Describes a run for people: a package, an address without credentials, or a program with its first argument. */
 export function describeRun(found: FoundServer['run'], run: Run | undefined): string {
   if (found.kind === 'remote') return describeAddress(found.url);
   if (run !== undefined && 'package' in run.program) {
@@ -187,7 +187,7 @@ export function describeRun(found: FoundServer['run'], run: Run | undefined): st
   return `${program}${excess.length > 0 ? ' …' : ''}${isPlain ? ` ${first}` : ''}`;
 }
 
-/** The names of what may hold secrets: variables and headers. */
+/** The names of variables and headers, whose values may be secrets. */
 export function variablesOf(run: FoundServer['run']): string[] {
   return Object.keys(run.kind === 'remote' ? run.headers : run.env);
 }

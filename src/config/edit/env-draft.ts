@@ -13,13 +13,13 @@ import { sharedEnvFile } from './edit-config.js';
 const ENV_FILE_NAME = 'trunkline.env';
 
 /**
- * The environment file of a configuration, with values to be added at its end. Nothing is written before `save`, and what
- * the file has already stays as it is.
+ * The environment file of a configuration, with values to be added at its end. Nothing is written before `save`, and the
+ * present content stays.
  */
 export class EnvDraft {
   /** Absolute. */
   readonly file: string;
-  /** What an entry has to say to get its variables; undefined if `defaults` says so already. */
+  /** The `envFile` of an entry that needs these variables; undefined if `defaults` has it already. */
   readonly envFile: string | undefined;
   readonly #before: string | undefined;
   readonly #values: Map<string, string>;

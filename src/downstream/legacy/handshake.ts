@@ -63,7 +63,7 @@ export interface HandshakeProfile extends ClientProfile {
 }
 
 /** Reads the params of `initialize`. */
-export function readProfile({ bytes, tokens }: RequestEnvelope): HandshakeProfile {
+export function readHandshakeProfile({ bytes, tokens }: RequestEnvelope): HandshakeProfile {
   const { protocolVersion: version } = tokens;
   const named = version !== undefined && isString(bytes, version) ? readString(bytes, version) : undefined;
   const raw = {

@@ -37,7 +37,13 @@ import type {
 } from '../port.js';
 import type { Era, EraSession, ReceivedBatch, ReplyChannel, TransportSession } from '../transport.js';
 import { type AnswerForm, type ExchangeOwner, WireExchange, type WireExchangeOptions } from '../wire-exchange.js';
-import { type HandshakeProfile, ownResult, readProfile, refusalWithoutSession, serverResult } from './handshake.js';
+import {
+  type HandshakeProfile,
+  ownResult,
+  readHandshakeProfile,
+  refusalWithoutSession,
+  serverResult,
+} from './handshake.js';
 import { OutgoingServerRequests } from './outgoing-server-requests.js';
 
 interface LegacyEraOptions {
@@ -221,7 +227,7 @@ class LegacySession implements DownstreamClient, EraSession {
       return;
     }
     this.#phase = 'initialized';
-    const profile = readProfile(request);
+    const profile = readHandshakeProfile(request);
     this.#profile = profile;
     if (this.#transport.server === undefined) this.#serverRequests.declare(profile.capabilities);
     const { server, view, origin } = this.#transport;

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { stringify } from 'smol-toml';
 import { describe, expect, it } from 'vitest';
 import { Document } from 'yaml';
-import type { ClientPlace } from '../../../src/clients/files/found-server.js';
+import type { ClientLocation } from '../../../src/clients/files/found-server.js';
 import { entryIn, withEntry, withoutEntry } from '../../../src/clients/files/read-servers.js';
 import { parseText } from '../../../src/files/edit/parse-text.js';
 import { repetitions } from '../../support/repetitions.js';
@@ -12,7 +12,7 @@ const ENTRY = {
   args: ['/opt/trunkline/dist/cli.js', '--config', '/home/me/my "servers".yaml'],
 };
 
-function placeOf(format: ClientPlace['format'], path: string[], isList?: boolean): ClientPlace {
+function placeOf(format: ClientLocation['format'], path: string[], isList?: boolean): ClientLocation {
   const place = { client: 'x', title: 'X', scope: 'user', file: '/x', format, path } as const;
   return isList === true ? { ...place, isList } : place;
 }
@@ -22,7 +22,7 @@ const YAML_PLACE = placeOf('yaml', ['extensions']);
 const LIST_PLACE = placeOf('yaml', ['mcpServers'], true);
 
 /** The text after the entry was added, and after it was removed again. */
-function thereAndBack(text: string, place: ClientPlace): [added: string, removed: string] {
+function thereAndBack(text: string, place: ClientLocation): [added: string, removed: string] {
   const entry = place.isList === true ? { name: 'trunkline', ...ENTRY } : ENTRY;
   const added = withEntry(text, place, 'trunkline', entry);
   expect(entryIn(added, place, 'trunkline')).toEqual(entry);
@@ -289,7 +289,7 @@ function commented(text: string, choice: Iterator<number, never>, isPlace: (line
 }
 
 /** All that matters of an edit: the entry is there and gone again, everything else is as it was. */
-function checkEdit(text: string, place: ClientPlace): void {
+function checkEdit(text: string, place: ClientLocation): void {
   const parsed = parseText(place.format, text);
   const [added, removed] = thereAndBack(text, place);
   const key = place.path[0] ?? '';

@@ -5,7 +5,7 @@ import type { GlobalOptions } from '../../../app/global-options.js';
 import { thisSystem } from '../../../clients/files/client-locations.js';
 import { CLIENTS } from '../../../clients/files/client-table.js';
 import { findServers } from '../../../clients/files/find-servers.js';
-import type { ClientPlace, ClientSystem, FoundServers } from '../../../clients/files/found-server.js';
+import type { ClientLocation, ClientSystem, FoundServers } from '../../../clients/files/found-server.js';
 import { isOurselves } from '../../../clients/files/own-entry.js';
 import { readServers } from '../../../clients/files/read-servers.js';
 import { type PlannedServer, planImport, type Verdict } from '../../../clients/import/plan.js';
@@ -22,7 +22,7 @@ import { OWN_FOLDER } from '../../../version.js';
 import { printJson, tell } from '../../output.js';
 import { openQuestions } from '../../questions.js';
 import { lookOf, table } from '../../terminal.js';
-import { type EditPlace, openEditPlace, saveEdit, whereToSet } from '../config/change-server.js';
+import { type EditableConfig, openEditableConfig, saveEdit, whereToSet } from '../config/change-server.js';
 
 interface ImportOptions {
   /** The name of a client, a file, or `-` for stdin; all clients when absent. */
@@ -37,7 +37,7 @@ interface ImportOptions {
 
 /** What an import would do. */
 export interface PreparedImport {
-  readonly place: EditPlace;
+  readonly target: EditableConfig;
   readonly found: FoundServers;
   readonly plan: readonly PlannedServer[];
   /** The servers that are to be written. */
@@ -51,45 +51,45 @@ export async function prepareImport(
   settings: GlobalOptions,
   { from, servers }: Pick<ImportOptions, 'from' | 'servers'>,
 ): Promise<PreparedImport> {
-  const place = openEditPlace(settings);
+  const target = openEditableConfig(settings);
   const system = thisSystem();
   const found = await serversFrom(from, system);
   requireNames(servers, found);
   const plan = planImport({
-    ...{ system, found: found.servers, names: servers, secrets: place.secrets, env: process.env },
-    present: entriesIn(place.config.text ?? ''),
+    ...{ system, found: found.servers, names: servers, secrets: target.secrets, env: process.env },
+    present: entriesIn(target.config.text ?? ''),
     isOurselves: (run) => isOurselves(run, join(OWN_FOLDER, 'dist', 'cli.js')),
     readEnvFile,
   });
   const added = plan.filter(({ entry }) => entry !== undefined);
   const edited = added.reduce((text, { key = '', entry = {}, comment }) => {
-    return editConfig(text, place.config.file, { kind: 'add', key, entry, comment });
-  }, place.config.text ?? '');
-  if (added.length > 0) checkEdited(place.config, edited);
-  return { place, found, plan, added, edited };
+    return editConfig(text, target.config.file, { kind: 'add', key, entry, comment });
+  }, target.config.text ?? '');
+  if (added.length > 0) checkEdited(target.config, edited);
+  return { target, found, plan, added, edited };
 }
 
 /** `trunkline import`: takes the servers of other clients over into the configuration. */
 export async function importServers(settings: GlobalOptions, options: ImportOptions): Promise<number> {
   const prepared = await prepareImport(settings, options);
-  const { place, added, edited } = prepared;
+  const { target, added, edited } = prepared;
   if (!options.isJson) reportPlan(prepared);
   // A program that reads JSON answers no question.
   const isDryRun = options.isDryRun || (options.isJson && !options.isYes);
-  const isWritten = added.length > 0 && !isDryRun && (options.isYes || (await agrees(added.length, place)));
-  if (isWritten) await withChangeLock(() => saveEdit(place, edited));
+  const isWritten = added.length > 0 && !isDryRun && (options.isYes || (await agrees(added.length, target)));
+  if (isWritten) await withChangeLock(() => saveEdit(target, edited));
   if (options.isJson) await printJson(toJson(prepared, isWritten));
   else if (isWritten) {
-    tellWritten(added, place);
+    tellWritten(added, target);
     tell('`trunkline check` starts each of them once. Then remove them from your clients, or each tool exists twice.');
   }
   return isWritten || isDryRun || added.length === 0 ? EXIT.ok : EXIT.failed;
 }
 
 /** Writes what was prepared, and says so. */
-export async function writeImport({ place, added, edited }: PreparedImport): Promise<void> {
-  await withChangeLock(() => saveEdit(place, edited));
-  tellWritten(added, place);
+export async function writeImport({ target, added, edited }: PreparedImport): Promise<void> {
+  await withChangeLock(() => saveEdit(target, edited));
+  tellWritten(added, target);
 }
 
 function readEnvFile(file: string): Readonly<Record<string, string | undefined>> | undefined {
@@ -121,7 +121,7 @@ const WORDS: Readonly<Record<Verdict, string>> = {
 };
 
 /** Tells what becomes of each server that was found. */
-export function reportPlan({ plan, added, found: { unreadable }, place: { config } }: PreparedImport): void {
+export function reportPlan({ plan, added, found: { unreadable }, target: { config } }: PreparedImport): void {
   const rows = plan.map(({ found, run, verdict, key, because, entry }) => {
     const renamed = verdict === 'renamed' ? ` as ${key}` : '';
     const disabled = entry?.disabled === true ? ', disabled' : '';
@@ -146,7 +146,7 @@ export function reportPlan({ plan, added, found: { unreadable }, place: { config
   if (rows.length > 0) tell(`\n${added.length} of ${rows.length} would be added to ${config.file}.`);
 }
 
-async function agrees(count: number, { config }: EditPlace): Promise<boolean> {
+async function agrees(count: number, { config }: EditableConfig): Promise<boolean> {
   const questions = await openQuestions();
   if (questions === undefined) {
     tell('Nothing was written, because nobody can be asked without a terminal. To add them without a question: --yes.');
@@ -158,16 +158,16 @@ async function agrees(count: number, { config }: EditPlace): Promise<boolean> {
   return isAgreed === true;
 }
 
-function tellWritten(added: readonly PlannedServer[], place: EditPlace): void {
-  tell(`Added ${added.length} ${added.length === 1 ? 'server' : 'servers'} to ${place.config.file}.`);
+function tellWritten(added: readonly PlannedServer[], target: EditableConfig): void {
+  tell(`Added ${added.length} ${added.length === 1 ? 'server' : 'servers'} to ${target.config.file}.`);
   for (const { key, entry = {}, unset = [] } of added) {
-    if (unset.length > 0) tell(`  ${key}: set ${unset.join(', ')} ${whereToSet(entry, place)}`);
+    if (unset.length > 0) tell(`  ${key}: set ${unset.join(', ')} ${whereToSet(entry, target)}`);
   }
 }
 
 /** What `--json` prints. No values: names of variables only. */
 export function toJson(
-  { plan, found: { unreadable }, place: { config, secrets } }: PreparedImport,
+  { plan, found: { unreadable }, target: { config, secrets } }: PreparedImport,
   isWritten: boolean,
 ) {
   return {
@@ -209,7 +209,7 @@ export async function serversFrom(from: string | undefined, system: ClientSystem
   return known.length > 0 ? { servers: known, unreadable: [] } : fromText(placeOf(file), text, from);
 }
 
-function fromText(place: ClientPlace, text: string, shown: string): FoundServers {
+function fromText(place: ClientLocation, text: string, shown: string): FoundServers {
   try {
     return { servers: readServers(place, text), unreadable: [] };
   } catch (cause) {
@@ -238,10 +238,10 @@ function textOf(file: string, from: string): string {
 }
 
 /** A file in no usual place: its name and its folder say which client has written it. */
-function placeOf(file: string): ClientPlace {
+function placeOf(file: string): ClientLocation {
   const name = basename(file);
   const folder = basename(dirname(file));
-  const ofClient = (client: string, scope: ClientPlace['scope']) => {
+  const ofClient = (client: string, scope: ClientLocation['scope']) => {
     const { title, format, path } = CLIENTS.find((each) => each.client === client) ?? CLIENT_UNKNOWN;
     return { client, title, scope, file, format, path };
   };

@@ -2,7 +2,7 @@ import { homedir } from 'node:os';
 import type { GlobalOptions } from '../../../app/global-options.js';
 import { isInstalled, thisSystem } from '../../../clients/files/client-locations.js';
 import { CLIENTS, type Client } from '../../../clients/files/client-table.js';
-import type { ClientPlace } from '../../../clients/files/found-server.js';
+import type { ClientLocation } from '../../../clients/files/found-server.js';
 import type { PlannedServer } from '../../../clients/import/plan.js';
 import { openConfig, saveConfig } from '../../../config/edit/config-file.js';
 import { editConfig, entriesIn } from '../../../config/edit/edit-config.js';
@@ -43,10 +43,10 @@ export async function init(settings: GlobalOptions, options: InitOptions): Promi
   }
   const report = new InitReport(isJson);
   const prepared = await prepareImport(settings, { from: undefined, servers: [] });
-  const { plan, place, added } = prepared;
+  const { plan, target, added } = prepared;
   const known = plan.some(({ verdict }) => verdict === 'same');
   reportPlan(prepared);
-  if (added.length === 0 && !known && place.config.text === undefined) {
+  if (added.length === 0 && !known && target.config.text === undefined) {
     tell('Trunkline needs a server: `trunkline add NAME PACKAGE` adds one. Then run `trunkline init` again.');
     await report.print({ dryRun: isDryRun, clients: [], import: toJson(prepared, false) });
     return EXIT.failed;
@@ -62,7 +62,7 @@ export async function init(settings: GlobalOptions, options: InitOptions): Promi
   if (questions !== undefined && !(await questions.confirm('Do this?', { byDefault: true }))) return cancelled();
 
   if (added.length > 0) await writeImport(prepared);
-  const configured = { ...settings, config: place.config.file };
+  const configured = { ...settings, config: target.config.file };
   const enabled = added.filter(({ entry }) => entry?.disabled !== true).map(({ key = '' }) => key);
   if (enabled.length > 0) tell('\nInstalling the packages of these servers:');
   // Starting a server whose package failed installs it again, and reports the failure.
@@ -79,7 +79,7 @@ export async function init(settings: GlobalOptions, options: InitOptions): Promi
   const taken = plan.filter((each) => isTaken(each, clients, sound)).map(({ found }) => found);
   tell('\nRegistering Trunkline:');
   const registered = await registerAndTakeOut(clients, taken, {
-    config: isUserConfig(place.config.file) ? undefined : place.config.file,
+    config: isUserConfig(target.config.file) ? undefined : target.config.file,
     ...report.step('connect'),
   });
   tellEnd(written, broken);
@@ -94,7 +94,7 @@ export async function init(settings: GlobalOptions, options: InitOptions): Promi
 function disableBroken(prepared: PreparedImport, broken: readonly string[]): PreparedImport {
   const isBroken = ({ key = '', entry }: PlannedServer) => entry !== undefined && broken.includes(key);
   if (!prepared.added.some(isBroken)) return prepared;
-  const config = openConfig(prepared.place.config.file);
+  const config = openConfig(prepared.target.config.file);
   const edited = prepared.added.filter(isBroken).reduce((text, { key = '' }) => {
     return editConfig(text, config.file, { kind: 'disable', key, isDisabled: true });
   }, config.text ?? '');
@@ -152,7 +152,7 @@ function isTaken({ found, key = '', verdict }: PlannedServer, clients: readonly 
 const AFTER_MENDING =
   'Correct an entry there, then enable and try it: `trunkline enable NAME`, `trunkline check NAME`. If it works, `trunkline init` takes it over.';
 
-function isWritten({ scope }: ClientPlace): boolean {
+function isWritten({ scope }: ClientLocation): boolean {
   return scope === 'user' || scope === 'local';
 }
 
@@ -160,7 +160,7 @@ function tellEnd(
   {
     plan,
     edited,
-    place: {
+    target: {
       config: { file },
     },
   }: PreparedImport,

@@ -91,7 +91,7 @@ function namesOf(entry: unknown): string[] {
 }
 
 /** The configuration to edit, and its environment file. */
-export interface EditPlace {
+export interface EditableConfig {
   readonly config: OpenConfig;
   readonly secrets: EnvDraft;
 }
@@ -102,7 +102,7 @@ function openConfigToEdit({ config: named }: GlobalOptions): OpenConfig {
 }
 
 /** The same with its environment file, which may take secrets. Throws a `ConfigError` if one of them cannot be used. */
-export function openEditPlace(settings: GlobalOptions): EditPlace {
+export function openEditableConfig(settings: GlobalOptions): EditableConfig {
   const config = openConfigToEdit(settings);
   return { config, secrets: EnvDraft.open(config.file, config.text, homedir()) };
 }
@@ -119,7 +119,7 @@ function fileToEdit(named: string | undefined): string {
 }
 
 /** Writes both files, the secrets first: an entry without its secrets would not start. */
-export function saveEdit({ config, secrets }: EditPlace, edited: string): void {
+export function saveEdit({ config, secrets }: EditableConfig, edited: string): void {
   secrets.save();
   saveConfig(config, edited);
   if (secrets.added.length > 0) {
@@ -128,7 +128,7 @@ export function saveEdit({ config, secrets }: EditPlace, edited: string): void {
 }
 
 /** Where people set the variables that a new entry refers to: the environment file counts only if the entry names it. */
-export function whereToSet(entry: NewEntry, { secrets: { file, envFile } }: EditPlace): string {
+export function whereToSet(entry: NewEntry, { secrets: { file, envFile } }: EditableConfig): string {
   if (envFile === undefined || entry.envFile !== undefined) return `in ${file} or in your environment`;
   return `in your environment, or in ${file} with \`envFile: ${envFile}\` in its entry`;
 }

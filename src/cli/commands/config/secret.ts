@@ -11,7 +11,7 @@ import { readHidden } from '../../questions.js';
 const NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
 
 /** Where a value is stored. */
-type Place = 'file' | 'keychain';
+type Storage = 'file' | 'keychain';
 
 export interface SecretOptions {
   readonly isJson: boolean;
@@ -23,7 +23,7 @@ export interface SecretOptions {
 export async function secret(words: readonly string[], { isJson, isKeychain }: SecretOptions): Promise<number> {
   const file = secretFile();
   const keychain = systemKeychain({ platform: process.platform, env: process.env, cwd: homedir() });
-  const wanted: Place = isKeychain ? 'keychain' : 'file';
+  const wanted: Storage = isKeychain ? 'keychain' : 'file';
   const { names, inKeychain, place, note } = await useSecrets(words, { file, readValue, keychain, wanted });
   if (isJson) {
     const [action, name] = words;
@@ -43,7 +43,7 @@ export interface SecretPlaces {
   /** Absent on a system whose keychain Trunkline cannot use. */
   readonly keychain: Keychain | undefined;
   /** Where `set` stores a value. */
-  readonly wanted: Place;
+  readonly wanted: Storage;
 }
 
 interface UsedSecrets {
@@ -51,7 +51,7 @@ interface UsedSecrets {
   readonly names: readonly string[];
   readonly inKeychain: readonly string[];
   /** Where the secret is, or was. */
-  readonly place: Place;
+  readonly place: Storage;
   /** What to tell the person. */
   readonly note: string;
 }
@@ -77,7 +77,7 @@ export async function useSecrets(
     if (action === 'remove' && !names.includes(name)) throw unknown(name, names);
     const secrets = new Map(stored.secrets);
     const inKeychain = new Set(listed);
-    const before: Place = inKeychain.has(name) ? 'keychain' : 'file';
+    const before: Storage = inKeychain.has(name) ? 'keychain' : 'file';
     secrets.delete(name);
     inKeychain.delete(name);
     if (action === 'set' && wanted === 'file') secrets.set(name, value);

@@ -19,7 +19,7 @@ import { yamlLines } from '../../../files/edit/edit-yaml.js';
 import { didYouMean } from '../../../json/suggest.js';
 import { withChangeLock } from '../../../state/change-lock.js';
 import { print, printJson, tell } from '../../output.js';
-import { openEditPlace, saveEdit, whereToSet } from '../config/change-server.js';
+import { openEditableConfig, saveEdit, whereToSet } from '../config/change-server.js';
 
 export interface AddOptions {
   /** `NAME`, `PACKAGE`, `NAME PACKAGE` or a name of the registry. */
@@ -45,8 +45,8 @@ async function addResolved(
   { run, secretVariables }: RegistryRun,
   options: AddOptions,
 ): Promise<number> {
-  const place = openEditPlace(settings);
-  const { config, secrets } = place;
+  const target = openEditableConfig(settings);
+  const { config, secrets } = target;
   const key = checkedKey(wantedKey, Object.keys(entriesIn(config.text ?? '')));
   const written = toEntryOrUsageError(() => toEntry(run, key, { secrets, env: process.env, secretVariables }));
   const { entry, unset } = written;
@@ -67,13 +67,13 @@ async function addResolved(
       tell(`The values of ${secrets.added.join(', ')} would be written to ${secrets.file}.`);
     return EXIT.ok;
   }
-  saveEdit(place, edited);
+  saveEdit(target, edited);
   if (options.isJson) {
     await printJson(facts);
     return EXIT.ok;
   }
   tell(`Added ${key} to ${config.file}. \`trunkline check ${key}\` starts it once.`);
-  if (unset.length > 0) tell(`  set ${unset.join(', ')} ${whereToSet(entry, place)}`);
+  if (unset.length > 0) tell(`  set ${unset.join(', ')} ${whereToSet(entry, target)}`);
   return EXIT.ok;
 }
 
