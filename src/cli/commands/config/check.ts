@@ -50,7 +50,7 @@ export async function tryServers(
       const look = lookOf(process.stdout);
       const rows = () => table([HEAD, ...results.map((result) => toRow(result, look))], look);
       if (isJson) await emit({ configFile: once.config.file, servers: results.map(toFacts) });
-      else await print([rows(), ...results.flatMap(toRemarks)].join('\n'));
+      else await print([rows(), ...remarksBelow(results)].join('\n'));
       const fine = results.filter(({ diagnosis, unlisted }) => diagnosis === undefined && unlisted === undefined);
       sound.push(...fine.map(({ server }) => server.key));
       broken.push(...results.filter((result) => !fine.includes(result)).map(({ server }) => server.key));
@@ -60,7 +60,7 @@ export async function tryServers(
   return { exitCode, sound, broken };
 }
 
-interface Result {
+export interface Result {
   readonly server: ServerConfig;
   readonly report: ServerReport;
   readonly diagnosis: Diagnosis | undefined;
@@ -123,17 +123,33 @@ function remarksOnPackage({ package: used }: ServerConfig, configFile: string): 
   return remarksOn(used.request, installedTree(used.request, used.found, { ...packageFolders(), configFile }));
 }
 
-/** The lines below the table about one server. */
-function toRemarks({ report, diagnosis, unlisted, packageRemarks }: Result): string[] {
-  const { server } = report;
-  const onPackage = packageRemarks.map((remark) => `  ${remark}`);
+/** The lines below the table. Servers that fail for the same reason share one paragraph, with the output of the first. */
+export function remarksBelow(results: readonly Result[]): string[] {
+  const groups = new Map<string, Result[]>();
+  for (const result of results) groups.set(causeOf(result), [...(groups.get(causeOf(result)) ?? []), result]);
+  return [...groups.values()].flatMap((group) => {
+    const [first] = group;
+    return first === undefined ? [] : toRemarks(first, group);
+  });
+}
+
+/** Equal for servers that fail for the same reason. A server that works stands alone. */
+function causeOf({ report, diagnosis, unlisted }: Result): string {
+  const fault = diagnosis ?? unlisted;
+  if (fault === undefined) return `works: ${report.server}`;
+  return fault.trouble ?? JSON.stringify([fault, outputOf(report)]);
+}
+
+function toRemarks({ report, diagnosis, unlisted }: Result, group: readonly Result[]): string[] {
+  const names = group.map((each) => each.report.server).join(', ');
+  const onPackages = group.flatMap((each) => each.packageRemarks.map((remark) => `  ${remark}`));
   const fault = diagnosis ?? unlisted;
   if (fault !== undefined) {
     const output = outputOf(report).filter((line) => line !== fault.reason);
-    return ['', `${server}: ${fault.reason}`, ...output.map((line) => `  | ${line}`), `  ${fault.hint}`, ...onPackage];
+    return ['', `${names}: ${fault.reason}`, ...output.map((line) => `  | ${line}`), `  ${fault.hint}`, ...onPackages];
   }
-  const remarks = [...remarksOnLists(report).map((remark) => `  ${remark}`), ...onPackage];
-  return remarks.length === 0 ? [] : ['', `${server}:`, ...remarks];
+  const remarks = [...remarksOnLists(report).map((remark) => `  ${remark}`), ...onPackages];
+  return remarks.length === 0 ? [] : ['', `${names}:`, ...remarks];
 }
 
 /** What is worth knowing about the lists and the output of a server that works. */

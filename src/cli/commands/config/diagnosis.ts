@@ -9,6 +9,8 @@ export interface Diagnosis {
   readonly reason: string;
   /** What to do; may have several lines. */
   readonly hint: string;
+  /** The trouble of the network that the output shows, in words that are the same for all servers. */
+  readonly trouble?: string;
 }
 
 /** The most telling lines of the server's output: those that name the cause, or else the last ones. */
@@ -27,7 +29,11 @@ export function diagnose(file: string, server: ServerConfig, report: ServerRepor
   const failure = report.lastFailure ?? 'unknown';
   const trouble = findNetworkTrouble(report.log);
   if (trouble !== undefined) {
-    return { ...diagnoseFailure(failure, child, report), hint: `its output shows ${trouble.problem}: ${trouble.cure}` };
+    return {
+      ...diagnoseFailure(failure, child, report),
+      hint: `its output shows ${trouble.problem}: ${trouble.cure}`,
+      trouble: trouble.problem,
+    };
   }
   return diagnoseFailure(failure, child, report);
 }

@@ -1,0 +1,29 @@
+import { describe, expect, it } from 'vitest';
+import { type Result, remarksBelow } from '../../../../src/cli/commands/config/check.js';
+import type { Diagnosis } from '../../../../src/cli/commands/config/diagnosis.js';
+
+/** A server that failed, with one line of output. */
+function failed(server: string, diagnosis: Diagnosis, line: string): Result {
+  const report = { server, cause: [line], log: [] };
+  return { report, diagnosis, packageRemarks: [] } as unknown as Result;
+}
+
+const OFFLINE: Diagnosis = { reason: 'it ended', hint: 'check the network', trouble: 'no network' };
+
+describe('the lines below the table of `check`', () => {
+  it('name all servers that fail for the same reason once, with the output of the first', () => {
+    const servers = ['one', 'two', 'three'].map((name) => failed(name, OFFLINE, `npm error network ${name}`));
+    expect(remarksBelow(servers)).toEqual([
+      '',
+      'one, two, three: it ended',
+      '  | npm error network one',
+      '  check the network',
+    ]);
+  });
+
+  it('keep servers apart that fail for different reasons, or without a known trouble with different output', () => {
+    const other: Diagnosis = { reason: 'it ended', hint: 'look at its output' };
+    const lines = remarksBelow([failed('one', OFFLINE, 'x'), failed('two', other, 'a'), failed('three', other, 'b')]);
+    expect(lines.filter((line) => line.includes(': '))).toEqual(['one: it ended', 'two: it ended', 'three: it ended']);
+  });
+});
