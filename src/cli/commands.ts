@@ -416,6 +416,7 @@ function addClients(program: CliCommand): void {
       "Takes back what the last command has changed in files of clients, or the last change for each of the named clients. A file that nobody has changed since becomes byte for byte what it was; in every other file only Trunkline's changes are taken back.",
     )
     .option('--all', 'every client')
+    .option(...YES)
     .option('--json', 'print the result as JSON')
     .example('trunkline undo', 'trunkline undo cursor')
     .runs<ClientOptions>(async ({ words, options, isJson }) =>
@@ -586,13 +587,19 @@ function addSecret(parent: CliCommand, action: 'set' | 'list' | 'remove', summar
     });
 }
 
+/** Scripts may give the option to every command that changes files. */
+const YES = ['-y, --yes', 'do not ask; this command never does'] as const;
+
 interface ClientOptions {
   all: true;
   dryRun: true;
 }
 
 function withChoice(command: CliCommand): CliCommand {
-  return command.option('--all', 'every client').option('--dry-run', 'show what would change, and change nothing');
+  return command
+    .option('--all', 'every client')
+    .option('--dry-run', 'show what would change, and change nothing')
+    .option(...YES);
 }
 
 /** For an option that may be given several times: its values in order. */
