@@ -3,7 +3,7 @@ export type Path = readonly PropertyKey[];
 
 /** One mistake in a configuration file. Lines and columns count from 1. */
 export interface ConfigProblem {
-  /** What is wrong and what was expected. Never contains a value of a variable, of `env` or of `args`. */
+  /** Describes the mistake and the expected value. Never contains a value of a variable, of `env` or of `args`. */
   readonly message: string;
   /** The next step to take, such as "did you mean `timeout`?". */
   readonly hint?: string;
@@ -59,7 +59,7 @@ export class ConfigError extends Error {
   }
 }
 
-/** More than anybody reads. A file can have a mistake in every second character, and the report goes to log and status. */
+/** Bounds the report, because a file can have a mistake in every second character and the report goes to log and status. */
 const MAX_PROBLEMS = 100;
 
 function bounded(problems: ConfigError['problems']): ConfigError['problems'] {
@@ -77,7 +77,7 @@ export function formatProblem(file: string | undefined, { message, hint, line, c
 }
 
 /**
- * Why one server of the file cannot run; becomes the `problem` of its `ServerConfig`.
+ * Reason why one server of the file cannot run; becomes the `problem` of its `ServerConfig`.
  *
  * Neither text may contain the value of a variable, because people and models see both.
  */
@@ -114,7 +114,7 @@ export interface Place {
   readonly column: number;
 }
 
-/** Why one server of a valid file cannot run. The other servers are not affected. */
+/** Reason why one server of a valid file cannot run. The other servers are not affected. */
 export interface ServerProblem {
   readonly message: string;
   readonly hint: string;

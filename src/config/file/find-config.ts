@@ -21,7 +21,7 @@ export interface FindConfigOptions {
 
 const FILE_NAMES = ['trunkline.yaml', 'trunkline.yml'];
 
-/** What a Desktop extension is started with if the user has chosen no file, unless the value is empty. */
+/** Value that a Desktop extension passes when the user has chosen no file, unless the value is empty. */
 const UNSET_IN_DESKTOP = /^\$\{user_config\.\w+\}$/;
 
 /** Trunkline may run from a clone or inside of a desktop program, without a command `trunkline` in PATH. */
@@ -181,11 +181,11 @@ function notRegular(file: string, message: string): ConfigError {
   return new ConfigError('config-unreadable', file, [{ message, hint }]);
 }
 
-/** What tells whether a configuration file is the same as in an earlier run. */
+/** Identifies the content of a configuration file, so that a later run notices a change. */
 export interface Stamp {
-  /** See `stateOf`. Of the time before the file was read. */
+  /** Result of `stateOf` before the file was read. */
   readonly state: string;
-  /** Of the text. It is derived from secrets in the file, so it must not be stored as it is. */
+  /** Checksum of the text. It is derived from secrets in the file, so it must not be stored as it is. */
   readonly checksum: number;
 }
 

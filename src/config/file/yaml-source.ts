@@ -105,8 +105,8 @@ interface NodeProblem {
 }
 
 /**
- * How many nodes all aliases together may stand for. Some lines can stand for so many that no memory holds them: a list
- * of aliases of a list of aliases, and so on.
+ * Limit on the nodes that all aliases together stand for. Without it, a list of aliases of lists of aliases can exceed the
+ * memory with few lines.
  */
 const MAX_ALIASED_NODES = 50_000;
 

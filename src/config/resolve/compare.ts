@@ -52,7 +52,7 @@ const LARGEST_FIRST = ['added', 'replaced', 'adjusted', 'unchanged'] as const;
 
 export type ServerChange = (typeof LARGEST_FIRST)[number];
 
-/** What changed between two states of one server. */
+/** Kind of change between two states of one server. */
 export function changeOf(before: ServerConfig | undefined, after: ServerConfig): ServerChange {
   if (before === undefined) return 'added';
   if (!isDeepStrictEqual(ofProcess(before), ofProcess(after))) return 'replaced';

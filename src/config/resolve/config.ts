@@ -21,7 +21,7 @@ export interface Config {
   readonly serverFor: (key: string, origin: Origin) => ServerConfig | undefined;
 }
 
-/** What a server is resolved with: the values of `${NAME}`, and the working folder of the clients. */
+/** Input of the resolution of a server: the values of `${NAME}`, and the working folder of the clients. */
 export interface Origin {
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** Absolute; only `sharing: folder` uses it. */
@@ -56,7 +56,7 @@ export interface ServerConfig {
   readonly trusted: boolean;
   readonly calls: CallLimits;
   readonly frames: FrameLimits;
-  /** What the processes of one instance may use together. */
+  /** Limits of what the processes of one instance use together. */
   readonly limits: ResourceLimits;
   /** The names of all variables that the entry refers to as `${NAME}`, without those of its `envFile`, sorted. */
   readonly variables: readonly string[];

@@ -5,7 +5,7 @@ import type { CheckedEntry } from '../file/checked-file.js';
 import { ServerFault } from '../file/config-error.js';
 import { namesIn, textsOf, type Variables, variableIn } from './references.js';
 
-/** Far more than anybody has. Dotfile managers put a symbolic link in place of the file. */
+/** Allows symbolic links, because dotfile managers put them in place of files. The size is far above that of real files. */
 export const ENV_FILE_RULES: ReadRules = { maxBytes: 1024 * 1024, followsLinks: true, isGuarded: true };
 
 /**
@@ -21,7 +21,7 @@ export class EnvFiles {
     this.#folder = folder;
   }
 
-  /** What is accepted but should be changed, such as a file that other users can read. */
+  /** Describes files that are accepted but should be changed, such as a file that other users can read. */
   get warnings(): string[] {
     return [...this.#read.values()].flatMap((each) => (each instanceof ServerFault ? [] : each.warnings));
   }
@@ -60,7 +60,7 @@ export class EnvFiles {
   }
 }
 
-/** What the references of an entry stand for. */
+/** Values of the references of an entry. */
 interface ReferredVariables {
   /** The names whose values come from the environment, which may differ from client to client. Sorted. */
   readonly variables: readonly string[];

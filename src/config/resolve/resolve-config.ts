@@ -28,7 +28,7 @@ import {
 export interface LoadOptions {
   /** The variables of this process. */
   env: Variables;
-  /** What the servers are resolved with. Default: the variables and the working folder of this process. */
+  /** Variables and folder for the servers. Default: the variables and the working folder of this process. */
   origin?: Origin;
   /** The Node that runs servers with a `package`. */
   nodePath: string;
@@ -109,7 +109,7 @@ interface Surroundings {
   home: string;
   /** The variables of this process. */
   env: Variables;
-  /** What the server is resolved with. */
+  /** Variables and folder for the server. */
   origin: Origin;
   nodePath: string;
   ownFolder: string;

@@ -83,11 +83,11 @@ interface SecretCommandOptions {
   readonly cwd: string;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly timeoutMs?: number;
-  /** What the command reads on stdin; nothing by default. */
+  /** Text that the command reads on stdin; empty by default. */
   readonly input?: string;
 }
 
-/** What a command has printed, or what became of it, as a phrase that has none of its output. */
+/** Output of a command, or the reason of its failure as a phrase without any of its output. */
 type SecretOutcome = { readonly value: string } | { readonly fault: string };
 
 /** Two faults that some commands do not count as faults, or that are said in other words. */
@@ -164,7 +164,7 @@ export function systemKeychain({ platform, ...options }: KeychainOptions): Keych
   return commands === undefined ? undefined : new ProgramKeychain(commands, options);
 }
 
-/** What to run. A value is never an argument, because other users of the machine can read those. */
+/** Commands of a keychain. A value is never an argument, because other users of the machine can read arguments. */
 interface Commands {
   readonly title: string;
   readonly read: (name: string) => readonly string[];

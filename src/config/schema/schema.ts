@@ -267,7 +267,7 @@ export const sharedFileSchema = z.object(fileSchema.shape, expects('a map with `
 
 export type ServerEntry = z.output<typeof server>;
 
-/** What the schema makes of a file. */
+/** Content of a file after the check. */
 export type FileData = z.output<typeof fileSchema>;
 
 /** The text of `config/trunkline.schema.json`, with which editors complete and check a configuration. */
