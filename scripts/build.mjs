@@ -24,7 +24,7 @@ const STAGES = [
   { name: 'serve-clients', test: path('src/app/serve-clients.ts') },
   {
     name: 'servers',
-    test: /src\/(upstream|process|app)\/(.*\/)?(stdio-dialer|legacy-dialect|era-dialect|orphan-guard|watch-resources)\.ts$/,
+    test: /src\/(upstream|process|app)\/(.*\/)?(stdio-dialer|legacy-dialect|era-dialect|orphan-guard|resource-watch)\.ts$/,
   },
   { name: 'hub-process', test: /src\/app\/(serve-hub|hub-process)\.ts$/ },
 ];

@@ -64,7 +64,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   supervision: ['timing'],
   files: ['json', 'timing', 'errors', 'node', 'npm:chokidar'],
   'files/edit': ['json', 'node', 'npm:jsonc-parser', 'npm:smol-toml', 'npm:yaml'],
-  process: ['json', 'timing', 'errors', 'state', 'supervision', 'node', 'npm:cross-spawn', 'npm:execa'],
+  process: ['json', 'timing', 'errors', 'files', 'supervision', 'node', 'npm:cross-spawn', 'npm:execa'],
   observe: ['json', 'timing', 'io', 'errors', 'observe/events', 'node', 'npm:pino'],
   'config/schema': ['json', 'npm:zod'],
   'config/file': ['config/schema', 'json', 'files', 'node', 'npm:yaml', 'npm:zod'],

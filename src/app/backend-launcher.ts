@@ -1,8 +1,7 @@
 import { type OnInternalError, withErrorBoundaryAsync } from '../errors/internal-error.js';
 import type { ListFailure } from '../gateway/catalog/offered-lists.js';
 import type { Backend } from '../gateway/registry/backend.js';
-import type { ChildSpec } from '../supervision/child-spec.js';
-import type { LaunchEvents, Launched, Launcher } from '../supervision/launcher.js';
+import type { ChildSpec, LaunchEvents, Launched, Launcher } from '../supervision/launcher.js';
 import type { Dialed, Dialer, DialTarget } from '../upstream/port.js';
 
 /** What a launch of one server needs besides its spec. */

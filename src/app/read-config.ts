@@ -4,7 +4,7 @@ import { checksumOf, readConfigText, stateOf } from '../config/file/find-config.
 import type { Config, Origin } from '../config/resolve/config.js';
 import { secretNamesIn, textsOf } from '../config/resolve/references.js';
 import { type LoadOptions, resolveConfig } from '../config/resolve/resolve-config.js';
-import { installedPackages } from '../packages/installed-packages.js';
+import { installedPackages } from '../packages/package-store.js';
 import { serverNode } from '../process/server-node.js';
 import { packageFolders, secretFile } from '../state/user-files.js';
 import { OWN_FOLDER } from '../version.js';

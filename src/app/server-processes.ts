@@ -5,7 +5,7 @@ import type { Clock } from '../timing/clock.js';
 import type { StartedServers } from './head-start.js';
 import type { LateLauncherOptions, ProcessServices } from './late-launcher.js';
 
-export interface ServerProcessesOptions extends Pick<LateLauncherOptions, 'environment' | 'logger'> {
+interface ServerProcessesOptions extends Pick<LateLauncherOptions, 'environment' | 'logger'> {
   readonly clock: Clock;
   /** Learns what servers and npm can log of the environment. */
   readonly secrets: Pick<KnownSecrets, 'know'>;
@@ -27,15 +27,20 @@ export class ServerProcesses {
 
   /** Loads the code, and resolves with what starts a server. */
   async load(): Promise<ProcessServices> {
-    const [{ OrphanGuard }, { networkVariables }, { watchResources }] = await Promise.all([
+    const [{ OrphanGuard }, { networkVariables }, { ResourceWatch, readUsage }] = await Promise.all([
       import('../process/orphan-guard.js'),
       import('../process/environment.js'),
-      import('./watch-resources.js'),
+      import('../process/resource-watch.js'),
     ]);
     const { clock, logger, secrets, environment, runFolder, started } = this.#options;
     secrets.know([{ env: networkVariables(environment), args: [] }]);
     this.#orphanGuard ??= new OrphanGuard({ clock, logger, runFolder });
-    this.#resources = watchResources(clock, logger);
+    const onUnreadable = (err: unknown) =>
+      logger.warn(
+        { err },
+        'the limits of memory and processes have no effect: the system does not tell what servers use',
+      );
+    this.#resources = new ResourceWatch({ clock, readUsage, onUnreadable });
     return {
       orphanGuard: this.#orphanGuard,
       resources: this.#resources,

@@ -9,11 +9,10 @@ import type { ClientProfile } from '../mcp/client-profile.js';
 import { ChildLog } from '../observe/child-log.js';
 import type { KnownSecrets } from '../observe/redact.js';
 import { ChildInstaller } from '../packages/child-installer.js';
-import type { PackagePlaces } from '../packages/installed-packages.js';
 import type { PackageInstaller } from '../packages/package-installer.js';
+import type { PackagePlaces } from '../packages/package-store.js';
 import type { CatalogueCache, CatalogueCacheEntry } from '../state/catalogue-cache.js';
-import type { ChildSpec } from '../supervision/child-spec.js';
-import type { StopLadder } from '../supervision/launcher.js';
+import type { ChildSpec, StopLadder } from '../supervision/launcher.js';
 import { Supervisor } from '../supervision/supervisor.js';
 import { ServerEra } from '../upstream/server-era.js';
 import type { LaunchTarget } from './backend-launcher.js';
@@ -235,7 +234,7 @@ export class SupervisedBackends {
     const { config, platform, packages } = this.#options;
     const orphanGuard = this.#orphanGuard;
     if (packages === undefined || orphanGuard === undefined) throw new Error('there is no place to install to');
-    const { openInstaller } = await import('../packages/open-installer.js');
+    const { openInstaller } = await import('../packages/package-installer.js');
     const places = { ...packages, configFile: config.file };
     return openInstaller({ ...this.#options, orphanGuard, clock: platform.clock, places }).installer;
   }

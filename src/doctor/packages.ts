@@ -1,7 +1,7 @@
 import type { ServerConfig } from '../config/resolve/config.js';
 import { isRecord } from '../json/is-record.js';
-import { lockKey, openLockFile, openStore, type PackagePlaces } from '../packages/installed-packages.js';
 import { type LockedPackage, LockFileError } from '../packages/lock-file.js';
+import { lockKey, openLockFile, openStore, type PackagePlaces } from '../packages/package-store.js';
 import { type Finding, finding, someOf } from './finding.js';
 
 export interface PackageTools {

@@ -2,11 +2,11 @@ import { rm } from 'node:fs/promises';
 import { isOurselves } from '../clients/files/own-entry.js';
 import type { ServerConfig } from '../config/resolve/config.js';
 import { CODE_OF } from '../gateway/status/status-facts.js';
-import type { CommandLine } from '../process/command-lines.js';
-import { findFamily } from '../process/find-family.js';
-import { hostIdentity, identify, isRunning } from '../process/process-identity.js';
+import { findFamily } from '../process/family.js';
+import type { CommandLine } from '../process/processes.js';
+import { hostIdentity, identify, isRunning } from '../process/processes.js';
+import { type FoundRun, findRuns } from '../process/run-file.js';
 import type { FoundFront } from '../state/http-gateway-file.js';
-import { type FoundRun, findRuns } from '../state/run-file.js';
 import { type Finding, finding } from './finding.js';
 import type { Machine } from './machine.js';
 

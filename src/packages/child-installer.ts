@@ -1,8 +1,7 @@
 import type { ServerPackage } from '../config/resolve/config.js';
 import { errorMessage } from '../errors/error-text.js';
 import type { Logger } from '../observe/logger.js';
-import type { ChildSpec, PackageRequest } from '../supervision/child-spec.js';
-import type { Installer, Installing, InstallOutcome } from '../supervision/launcher.js';
+import type { ChildSpec, Installer, Installing, InstallOutcome, PackageRequest } from '../supervision/launcher.js';
 import type { Obtained, PackageInstaller } from './package-installer.js';
 
 export interface ChildInstallerOptions {

@@ -1,16 +1,17 @@
+import { availableParallelism } from 'node:os';
 import { ServerFault } from '../config/file/config-error.js';
 import { isExact, programIn } from '../config/resolve/package-bin.js';
 import { errorMessage } from '../errors/error-text.js';
-import type { ProcessLock } from '../state/process-lock.js';
-import type { PackageRequest } from '../supervision/child-spec.js';
+import type { Logger } from '../observe/logger.js';
+import type { GroupGuard } from '../process/orphan-guard.js';
+import { openProcessLock, type ProcessLock } from '../state/process-lock.js';
+import type { PackageRequest } from '../supervision/launcher.js';
 import type { Clock } from '../timing/clock.js';
-import { InstallSlots } from './install-slots.js';
-import { lockKey } from './installed-packages.js';
 import { type LockedPackage, type LockFile, LockFileError } from './lock-file.js';
-import { type NpmClient, NpmFault } from './npm-client.js';
-import type { PackageStore } from './package-store.js';
+import { NpmClient, NpmFault } from './npm-client.js';
+import { lockKey, openLockFile, openStore, type PackagePlaces, type PackageStore } from './package-store.js';
 
-export interface PackageInstallerOptions {
+interface PackageInstallerOptions {
   readonly clock: Clock;
   readonly store: PackageStore;
   readonly storeLock: ProcessLock;
@@ -173,4 +174,158 @@ function hidingVariables(request: PackageRequest): (text: string) => string {
   const names = shown.startsWith(name) ? [] : [name, name.replace('/', '%2f')];
   const versions = version === undefined || shown.endsWith(`@${version}`) ? [] : [`@${version}`];
   return (text) => [whole, ...names, ...versions].reduce((hidden, part) => hidden.replaceAll(part, shown), text);
+}
+
+interface OpenInstallerOptions {
+  readonly places: PackagePlaces;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly environment: Readonly<Record<string, string | undefined>>;
+  readonly orphanGuard: Pick<GroupGuard, 'add' | 'remove'>;
+}
+
+/** The installer and the npm client that it uses. */
+export interface OpenedInstaller {
+  readonly installer: PackageInstaller;
+  readonly npm: NpmClient;
+}
+
+/** npm computes half of the time, and otherwise waits for the registry and the disk. */
+const EXTRA_INSTALLS = 2;
+/** Each npm may take some hundred MB of memory. */
+const MAX_INSTALLS = 8;
+
+/** Creates the package installer. This file is loaded only when there is something to install. */
+export function openInstaller({
+  places,
+  clock,
+  logger,
+  environment,
+  orphanGuard,
+}: OpenInstallerOptions): OpenedInstaller {
+  const npm = new NpmClient({ clock, environment, orphanGuard, folder: places.storeFolder });
+  const storeLock = openProcessLock(places.storeFolder, (file, reason) =>
+    logger.warn({ file, reason }, 'a lock of the package store is torn, so nobody can hold it: it is passed over'),
+  );
+  const installer = new PackageInstaller({
+    clock,
+    store: openStore(places),
+    storeLock,
+    lockFile: openLockFile(places, (file) =>
+      logger.warn({ file }, 'the lock file is empty, as after a power failure, so its packages are locked again'),
+    ),
+    npm,
+    limit: Math.min(availableParallelism() + EXTRA_INSTALLS, MAX_INSTALLS),
+    onFallbackPath: (file) =>
+      logger.warn(
+        { file },
+        'the folder of the configuration cannot be written, so the lock file is stored in the data folder',
+      ),
+    onDamaged: (folder) =>
+      logger.warn({ folder }, 'an installed package is damaged, as after a power failure, so it is installed again'),
+  });
+  return { installer, npm };
+}
+
+interface InstallSlotsOptions {
+  /** How many installations may run at once. */
+  readonly limit: number;
+  /** Takes the store lock; resolves with the function that releases it. */
+  readonly acquire: (signal: AbortSignal) => Promise<() => Promise<void>>;
+}
+
+/** The store lock, while at least one installation of this process runs or waits for the lock. */
+interface Lease {
+  readonly held: Promise<() => Promise<void>>;
+  /** Nobody waits for the lock any more. */
+  readonly abort: AbortController;
+}
+
+/**
+ * Limits how many installations of this process run at once, first come, first served, all under one lease of the store
+ * lock. Two installations of the same package never run at once: the second one finds what the first one has installed.
+ */
+class InstallSlots {
+  readonly #options: InstallSlotsOptions;
+  /** Names of packages. */
+  readonly #running = new Set<string>();
+  /** In order of arrival. */
+  readonly #waiting = new Set<{ readonly name: string; readonly begin: () => void }>();
+  #lease: Lease | undefined;
+
+  constructor(options: InstallSlotsOptions) {
+    this.#options = options;
+  }
+
+  /** Waits for a slot and for the store lock; resolves with the function that returns the slot. Rejects when `signal` is aborted. */
+  async enter(name: string, signal: AbortSignal): Promise<() => Promise<void>> {
+    await this.#slot(name, signal);
+    const lease = this.#lease ?? this.#newLease();
+    try {
+      await untilAborted(lease.held, signal);
+    } catch (error) {
+      await this.#leave(name);
+      throw error;
+    }
+    return () => this.#leave(name);
+  }
+
+  async #slot(name: string, signal: AbortSignal): Promise<void> {
+    let begin = () => {};
+    const begun = new Promise<void>((resolve) => {
+      begin = resolve;
+    });
+    const waiting = { name, begin };
+    this.#waiting.add(waiting);
+    this.#fill();
+    try {
+      await untilAborted(begun, signal);
+    } catch (error) {
+      // The slot may have come in the same turn as the end of the wait.
+      if (!this.#waiting.delete(waiting)) await this.#leave(name);
+      throw error;
+    }
+  }
+
+  #fill(): void {
+    for (const waiting of this.#waiting) {
+      if (this.#running.size >= this.#options.limit) return;
+      if (this.#running.has(waiting.name)) continue;
+      this.#waiting.delete(waiting);
+      this.#running.add(waiting.name);
+      waiting.begin();
+    }
+  }
+
+  #newLease(): Lease {
+    const abort = new AbortController();
+    this.#lease = { held: this.#options.acquire(abort.signal), abort };
+    return this.#lease;
+  }
+
+  async #leave(name: string): Promise<void> {
+    this.#running.delete(name);
+    this.#fill();
+    if (this.#running.size > 0) return;
+    const lease = this.#lease;
+    this.#lease = undefined;
+    lease?.abort.abort();
+    const release = await lease?.held.catch(() => undefined);
+    await release?.();
+  }
+}
+
+/** The value of `promise`, unless `signal` is aborted before. */
+async function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  let stop = () => {};
+  const aborted = new Promise<never>((_, reject) => {
+    stop = () => reject(signal.reason);
+  });
+  if (signal.aborted) stop();
+  signal.addEventListener('abort', stop, { once: true });
+  try {
+    return await Promise.race([aborted, promise]);
+  } finally {
+    signal.removeEventListener('abort', stop);
+  }
 }

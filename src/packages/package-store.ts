@@ -1,13 +1,18 @@
 import { createHash } from 'node:crypto';
 import { existsSync, readdirSync } from 'node:fs';
 import { mkdir, mkdtemp, readdir, rename, rm } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
+import { ServerFault } from '../config/file/config-error.js';
+import type { FoundPackage } from '../config/resolve/config.js';
+import type { InstalledPackages } from '../config/resolve/package-bin.js';
 import { readJsonFile } from '../files/json-file.js';
 import { isRecord } from '../json/is-record.js';
-import type { LockedPackage } from './lock-file.js';
+import type { PackageRequest } from '../supervision/launcher.js';
+import { type LockedPackage, LockFile, LockFileError } from './lock-file.js';
+import type { InstalledTree } from './package-needs.js';
 
 /** Identifies a package with its dependencies. */
-export interface StoredPackage {
+interface StoredPackage {
   readonly name: string;
   readonly locked: LockedPackage;
   /** Whether install scripts ran, which may have built something for this version of Node. */
@@ -15,7 +20,7 @@ export interface StoredPackage {
 }
 
 /** Properties of the machine that decide which packages are installed, and what they build. */
-export interface Machine {
+interface Machine {
   readonly platform: string;
   readonly arch: string;
   /** ABI version of Node, as in `process.versions.modules`. */
@@ -152,4 +157,95 @@ function contentOf(tree: LockedPackage['tree']): unknown {
   return entries
     .map(([path, { version, integrity, resolved }]) => [path, version ?? null, integrity ?? resolved ?? null])
     .sort(([one], [other]) => (String(one) < String(other) ? -1 : 1));
+}
+
+/** The configuration file, and the folders of its packages. */
+export interface PackagePlaces {
+  readonly configFile: string;
+  readonly storeFolder: string;
+  /** For lock files of configurations in folders that cannot be written. */
+  readonly locksFolder: string;
+}
+
+export function openStore({ storeFolder }: PackagePlaces): PackageStore {
+  const { platform, arch, versions } = process;
+  return new PackageStore(storeFolder, { platform, arch, abi: versions.modules });
+}
+
+export function openLockFile(
+  { configFile, locksFolder }: PackagePlaces,
+  onEmpty: (file: string) => void = () => {},
+): LockFile {
+  return new LockFile({ configFile, fallbackFolder: locksFolder, onEmpty });
+}
+
+/** The key of a package in the lock file: `name`, or `name@` and the version, range or tag that the configuration asks for. */
+export function lockKey({ name, version }: Pick<PackageRequest, 'name' | 'version'>): string {
+  return version === undefined ? name : `${name}@${version}`;
+}
+
+/** Finds packages that are locked and installed. The lock file is read at the first call. */
+export function installedPackages(places: PackagePlaces): InstalledPackages {
+  const store = openStore(places);
+  let locked: ReturnType<LockFile['read']> | undefined;
+  return {
+    find: (request) => {
+      try {
+        locked ??= openLockFile(places).read();
+      } catch (error) {
+        if (!(error instanceof LockFileError)) throw error;
+        throw new ServerFault(error.message, error.hint);
+      }
+      const entry = locked.get(lockKey(request));
+      if (entry === undefined) return undefined;
+      const wanted = { name: request.name, locked: entry, installScripts: request.installScripts };
+      return store.has(wanted) ? { folder: store.folderOf(wanted), version: entry.version } : undefined;
+    },
+  };
+}
+
+/** The tree of a package in the store. */
+export function storedTree(request: PackageRequest, locked: LockedPackage, places: PackagePlaces): InstalledTree {
+  const folder = openStore(places).folderOf({ ...request, locked });
+  return { name: request.name, tree: locked.tree, isPresent: (path) => existsSync(join(folder, path)) };
+}
+
+/**
+ * The tree of the package that a server runs; `undefined` if it is not installed. Of a package in `node_modules`, the tree
+ * is the package alone: the npm that installed it has reported on its dependencies.
+ */
+export function installedTree(
+  request: PackageRequest,
+  found: FoundPackage | undefined,
+  places: PackagePlaces,
+): InstalledTree | undefined {
+  if (found?.place === 'near') {
+    const manifest = manifestOf(found.program, request.name);
+    if (manifest === undefined) return undefined;
+    const { version, engines } = manifest;
+    const tree = { [`node_modules/${request.name}`]: { version, engines } };
+    return { name: request.name, tree, isPresent: () => true };
+  }
+  const locked = findLocked(request, places);
+  return locked === undefined ? undefined : storedTree(request, locked, places);
+}
+
+function findLocked(request: PackageRequest, places: PackagePlaces): LockedPackage | undefined {
+  let locked: LockedPackage | undefined;
+  try {
+    locked = openLockFile(places).read().get(lockKey(request));
+  } catch (error) {
+    // The servers that need this file are reported as misconfigured.
+    if (!(error instanceof LockFileError)) throw error;
+  }
+  return locked !== undefined && openStore(places).has({ ...request, locked }) ? locked : undefined;
+}
+
+/** The package.json of the package that a file belongs to. */
+function manifestOf(file: string, name: string): Readonly<Record<string, unknown>> | undefined {
+  for (let folder = dirname(file); folder !== dirname(folder); folder = dirname(folder)) {
+    const manifest = readJsonFile(join(folder, 'package.json'));
+    if (isRecord(manifest) && manifest.name === name) return manifest;
+  }
+  return undefined;
 }

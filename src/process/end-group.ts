@@ -2,7 +2,7 @@ import type { Readable } from 'node:stream';
 import { errorCode } from '../errors/error-text.js';
 import type { StopLadder } from '../supervision/launcher.js';
 import type { Cancel, Clock } from '../timing/clock.js';
-import { listPids, statFields } from './process-identity.js';
+import { listPids, statFields } from './processes.js';
 import type { SpawnedChild } from './spawn-child.js';
 
 export interface GroupEnd {

@@ -1,8 +1,12 @@
 import { dirname } from 'node:path';
-import type { ChildSpec } from '../supervision/child-spec.js';
-import { FAMILY_PREFIX } from './family-prefix.js';
-import { isInherited, isOfNetwork } from './inherited-variables.js';
+import type { ChildSpec } from '../supervision/launcher.js';
 import { serverNode } from './server-node.js';
+
+/**
+ * Begins the name of the variable that marks the processes of one launch of a server. The mark is in the name and not in the
+ * value, so that a server of a nested Trunkline bears the marks of both.
+ */
+export const FAMILY_PREFIX = 'TRUNKLINE_FAMILY_';
 
 /** The variable that gives a process, and all processes that inherit its environment, a mark. */
 export function familyVariable(mark: string): Readonly<Record<string, string>> {
@@ -11,7 +15,7 @@ export function familyVariable(mark: string): Readonly<Record<string, string>> {
 
 type Variables = Readonly<Record<string, string | undefined>>;
 
-export interface ChildEnvironmentOptions {
+interface ChildEnvironmentOptions {
   /** The variables of the gateway process. */
   readonly parent: Variables;
   /** `env` of the server in the configuration; overrides the parent. */
@@ -109,4 +113,51 @@ function withoutOverridden(parent: Variables, declared: Readonly<Record<string, 
 
 function isHarmlessNpmSetting(name: string): boolean {
   return NPM_PREFIX.test(name) && !NPM_CREDENTIAL.test(name) && !NPM_TASK.test(name);
+}
+
+/** The same variables as in the stdio client of the MCP SDK: enough to run, without secrets. */
+const ON_POSIX = ['HOME', 'LOGNAME', 'PATH', 'SHELL', 'TERM', 'USER'];
+const ON_WINDOWS = [
+  'APPDATA',
+  'HOMEDRIVE',
+  'HOMEPATH',
+  'LOCALAPPDATA',
+  'PATH',
+  'PROCESSOR_ARCHITECTURE',
+  'SYSTEMDRIVE',
+  'SYSTEMROOT',
+  'TEMP',
+  'USERNAME',
+  'USERPROFILE',
+  'PROGRAMFILES',
+];
+/** Needed for the right language, encoding, time zone and temporary folder. */
+const EVERYWHERE = ['LANG', 'TMPDIR', 'TZ'];
+
+/** Needed to reach anything from behind a private certificate authority. */
+const CERTIFICATES = [
+  'NODE_EXTRA_CA_CERTS',
+  'NODE_USE_SYSTEM_CA',
+  'SSL_CERT_FILE',
+  'SSL_CERT_DIR',
+  'REQUESTS_CA_BUNDLE',
+];
+/** Needed to reach anything from behind a proxy. Programs read these names in upper or in lower case. */
+const PROXIES = ['HTTP_PROXY', 'HTTPS_PROXY', 'ALL_PROXY', 'NO_PROXY', 'NODE_USE_ENV_PROXY'];
+
+const NETWORK = new Set([...CERTIFICATES, ...PROXIES]);
+
+const INHERITED_ON_POSIX = new Set([...ON_POSIX, ...EVERYWHERE]);
+const INHERITED_ON_WINDOWS = new Set([...ON_WINDOWS, ...EVERYWHERE]);
+
+/** Whether every server gets this variable of the gateway. `platform` is as in `process.platform`. */
+export function isInherited(name: string, platform: string): boolean {
+  const isWindows = platform === 'win32';
+  const key = isWindows ? name.toUpperCase() : name;
+  const inherited = isWindows ? INHERITED_ON_WINDOWS : INHERITED_ON_POSIX;
+  return inherited.has(key) || key.startsWith('LC_') || isOfNetwork(name);
+}
+
+function isOfNetwork(name: string): boolean {
+  return NETWORK.has(name.toUpperCase());
 }

@@ -1,12 +1,11 @@
 import { randomBytes } from 'node:crypto';
-import { findRuns, type Run, RunFile, type RunProcess, removeRun } from '../state/run-file.js';
 import type { Clock } from '../timing/clock.js';
-import { endFamily } from './end-family.js';
 import { isGroupAlive, signalGroup } from './end-group.js';
 import { familyVariable } from './environment.js';
-import { findFamily } from './find-family.js';
+import { endFamily, findFamily } from './family.js';
 import { Guardian } from './guardian.js';
-import { hostIdentity, identify, isRunning } from './process-identity.js';
+import { hostIdentity, identify, isRunning } from './processes.js';
+import { findRuns, type Run, RunFile, type RunProcess, removeRun } from './run-file.js';
 
 /** Registers the process groups and families that must not outlive the gateway. */
 export interface GroupGuard {

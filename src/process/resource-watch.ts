@@ -1,10 +1,18 @@
+import { readFile } from 'node:fs/promises';
+import { setImmediate } from 'node:timers/promises';
 import { describeBytes } from '../json/describe-bytes.js';
-import { exceeded, type GroupUsage, type ResourceLimits } from '../supervision/resource-limits.js';
+import {
+  exceeded,
+  type GroupUsage,
+  membersOf,
+  type ProcessRow,
+  type ResourceLimits,
+} from '../supervision/resource-limits.js';
 import type { Cancel, Clock } from '../timing/clock.js';
-import type { readUsage } from './group-usage.js';
+import { listPids, statFields } from './processes.js';
 
 /** A process group of a server. */
-export interface WatchedGroup {
+interface WatchedGroup {
   /** The pid of the leader, which is the id of the group. */
   readonly pid: number;
   /** The limits that apply now. */
@@ -14,12 +22,12 @@ export interface WatchedGroup {
 }
 
 /** What a group used at the latest reading. */
-export interface UsageReading extends GroupUsage {
+interface UsageReading extends GroupUsage {
   /** Share of one processor since the reading before; can exceed 1. Absent after the first reading. */
   readonly cpuShare?: number;
 }
 
-export interface ResourceWatchOptions {
+interface ResourceWatchOptions {
   readonly clock: Clock;
   readonly readUsage: typeof readUsage;
   /** There are limits, and the system does not tell what the groups use. Called once. */
@@ -191,4 +199,139 @@ function describeExcess(limit: keyof ResourceLimits, usage: GroupUsage, limits: 
   return limit === 'memoryBytes'
     ? `it used ${describeBytes(usage.memoryBytes)} of memory, limit ${describeBytes(limits.memoryBytes ?? 0)}`
     : `it ran ${usage.processes} processes, limit ${limits.processes}`;
+}
+
+/** A process group whose usage is wanted. */
+export interface UsageRequest {
+  /** The pid of the leader, which is the id of the group. */
+  readonly pid: number;
+  /**
+   * If several processes together have more resident memory than this, what they share is counted once. That costs up
+   * to 30 ms of processor time for each GiB.
+   */
+  readonly lookCloselyAboveBytes: number;
+}
+
+/** Reads what some process groups use; `undefined` on a system that does not tell. A group that has ended is left out. */
+export async function readUsage(
+  requests: readonly UsageRequest[],
+): Promise<ReadonlyMap<number, GroupUsage> | undefined> {
+  const table = await readProcessTable();
+  if (table === undefined) return undefined;
+  const members = membersOf(new Set(requests.map(({ pid }) => pid)), table);
+  const usages = new Map<number, GroupUsage>();
+  for (const { pid, lookCloselyAboveBytes } of requests) {
+    const usage = await usageOf(members.get(pid) ?? [], lookCloselyAboveBytes);
+    if (usage.processes > 0) usages.set(pid, usage);
+  }
+  return usages;
+}
+
+async function usageOf(members: readonly TableRow[], lookCloselyAboveBytes: number): Promise<GroupUsage> {
+  const resident = await memoryOfAll(members, 'resident');
+  const isShared = members.length > 1 && resident > lookCloselyAboveBytes;
+  return {
+    memoryBytes: isShared ? await memoryOfAll(members, 'proportional') : resident,
+    processes: members.length,
+    cpuMs: members.reduce((sum, { cpuMs }) => sum + cpuMs, 0),
+  };
+}
+
+async function memoryOfAll(members: readonly TableRow[], kind: MemoryKind): Promise<number> {
+  let sum = 0;
+  for (const { pid, residentBytes } of members) {
+    sum += residentBytes ?? (await memoryOf(pid, kind)) ?? (await memoryOf(pid, 'resident')) ?? 0;
+  }
+  return sum;
+}
+
+/** A process with its resident memory, where the table of processes has it. */
+interface TableRow extends ProcessRow {
+  readonly residentBytes?: number;
+}
+
+/** How the memory of one process is counted. `proportional`: a page that several processes share counts in parts. */
+type MemoryKind = 'resident' | 'proportional';
+
+/** The kernel counts processor time in ticks of 10 ms for all programs, whatever its own are. */
+const TICK_MS = 10;
+/** So many files of /proc are read without a pause: in about one millisecond. */
+const SLICE = 32;
+
+/**
+ * All processes that run on this machine, without zombies; `undefined` on Windows. Rejects if the system does not tell.
+ *
+ * On Linux /proc is read, in slices that let other work pass. Other systems are asked with one `ps`.
+ */
+export async function readProcessTable(): Promise<readonly TableRow[] | undefined> {
+  if (process.platform === 'win32') return undefined;
+  return process.platform === 'linux' ? await readProc() : parsePs(await runPs());
+}
+
+/**
+ * The memory of a process on Linux; `undefined` elsewhere, after its end, or if it is not ours to know. For the
+ * proportional memory the kernel visits each page, which takes 30 ms for 1 GiB: not on the event loop.
+ */
+export async function memoryOf(pid: number, kind: MemoryKind): Promise<number | undefined> {
+  if (process.platform !== 'linux') return undefined;
+  const [file, pattern] = MEMORY[kind];
+  try {
+    return parseMemory(await readFile(`/proc/${pid}/${file}`, 'utf8'), pattern);
+  } catch {
+    // It has ended, belongs to another user, or the kernel is older than the file.
+    return undefined;
+  }
+}
+
+const MEMORY = {
+  resident: ['status', /^VmRSS:\s+(\d+) kB$/m],
+  proportional: ['smaps_rollup', /^Pss:\s+(\d+) kB$/m],
+} as const;
+
+function parseMemory(text: string, pattern: RegExp): number | undefined {
+  const [, kib] = pattern.exec(text) ?? [];
+  return kib === undefined ? undefined : Number(kib) * 1024;
+}
+
+async function readProc(): Promise<readonly ProcessRow[]> {
+  const rows: ProcessRow[] = [];
+  for (const [index, pid] of listPids().entries()) {
+    if (index % SLICE === SLICE - 1) await setImmediate();
+    const row = toRow(pid, statFields(pid));
+    if (row !== undefined) rows.push(row);
+  }
+  return rows;
+}
+
+/** Reads the fields of /proc/PID/stat after the name. `undefined` for a process that has ended. */
+export function toRow(pid: string, fields: readonly string[]): ProcessRow | undefined {
+  const [state, ppid, pgid] = fields;
+  if (state === undefined || state === 'Z' || state === 'X') return undefined;
+  // Fields 14 to 17: time in user mode and in the kernel, of the process and of its children that have ended.
+  const ticks = fields.slice(11, 15).reduce((sum, field) => sum + Number(field), 0);
+  return { pid: Number(pid), ppid: Number(ppid), pgid: Number(pgid), cpuMs: ticks * TICK_MS };
+}
+
+const PS_ARGS = ['-A', '-o', 'pid=,ppid=,pgid=,rss=,stat=,time='];
+
+async function runPs(): Promise<string> {
+  const { execa } = await import('execa');
+  const { stdout } = await execa('ps', PS_ARGS, { env: { LC_ALL: 'C' }, stderr: 'ignore' });
+  return stdout;
+}
+
+/** Reads what `ps -A -o pid=,ppid=,pgid=,rss=,stat=,time=` prints: memory in KiB, times as `[[days-]hours:]minutes:seconds`. */
+export function parsePs(text: string): readonly TableRow[] {
+  return text.split('\n').flatMap((line) => {
+    const [pid, ppid, pgid, rss, state = 'Z', time = ''] = line.trim().split(/\s+/);
+    if (pid === '' || state.startsWith('Z')) return [];
+    const row = { pid: Number(pid), ppid: Number(ppid), pgid: Number(pgid), residentBytes: Number(rss) * 1024 };
+    return [{ ...row, cpuMs: parsePsTime(time) }];
+  });
+}
+
+function parsePsTime(time: string): number {
+  const [clock = '', days = '0'] = time.split('-').reverse();
+  const seconds = clock.split(':').reduce((sum, part) => sum * 60 + Number(part), 0);
+  return Math.round((seconds + Number(days) * 86_400) * 1000);
 }

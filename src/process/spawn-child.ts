@@ -3,8 +3,7 @@ import { statSync } from 'node:fs';
 import { PassThrough, type Readable, type Writable } from 'node:stream';
 import spawn from 'cross-spawn';
 import { errorCode } from '../errors/error-text.js';
-import type { ChildSpec } from '../supervision/child-spec.js';
-import type { ChildExit } from '../supervision/launcher.js';
+import type { ChildExit, ChildSpec } from '../supervision/launcher.js';
 
 /** What to run. `env` is the child's whole environment: nothing is inherited. */
 export type SpawnRequest = Pick<ChildSpec, 'command' | 'label' | 'args' | 'cwd' | 'env'>;

@@ -3,7 +3,7 @@ import type { ServerConfig } from '../config/resolve/config.js';
 import { CachedCatalogue, type CatalogueContent, serializeCatalogue } from '../gateway/catalog/cached-catalogue.js';
 import { type ClientProfile, profileKey } from '../mcp/client-profile.js';
 import type { ScanEnvelope } from '../mcp/envelope.js';
-import type { ChildSpec } from '../supervision/child-spec.js';
+import type { ChildSpec } from '../supervision/launcher.js';
 import type { EraVerdicts } from '../upstream/server-era.js';
 import type { CacheFolder } from './cache-folder.js';
 import { cachedVerdicts } from './era-verdicts.js';

@@ -5,9 +5,9 @@ import { privateFile, readRegularFile } from '../files/regular-file.js';
 import { replaceFile } from '../files/whole-file.js';
 import { isRecord } from '../json/is-record.js';
 import { parseJson } from '../json/parse-json.js';
-import { hostIdentity, identify, isRunning } from '../process/process-identity.js';
+import { hostIdentity, identify, isRunning } from '../process/processes.js';
+import { isRunProcess, type RunProcess } from '../process/run-file.js';
 import type { Cancel, Clock } from '../timing/clock.js';
-import { isRunProcess, type RunProcess } from './run-file.js';
 
 /** What a gateway that serves HTTP tells the doctor, which cannot connect to it: the doctor is no allowed client. */
 export interface FrontFacts {

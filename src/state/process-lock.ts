@@ -5,8 +5,8 @@ import { readRegularFile } from '../files/regular-file.js';
 import { createFile, replaceFile } from '../files/whole-file.js';
 import { isRecord } from '../json/is-record.js';
 import { parseJson } from '../json/parse-json.js';
-import { hostIdentity, identify, isRunning } from '../process/process-identity.js';
-import { isRunProcess, type RunProcess } from './run-file.js';
+import { hostIdentity, identify, isRunning } from '../process/processes.js';
+import { isRunProcess, type RunProcess } from '../process/run-file.js';
 
 /** The process that holds a lock. */
 export interface LockOwner {

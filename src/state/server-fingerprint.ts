@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto';
 import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { ServerConfig } from '../config/resolve/config.js';
-import type { ChildSpec } from '../supervision/child-spec.js';
+import type { ChildSpec } from '../supervision/launcher.js';
 
 /** What tells the program of a server from others, and from its own other versions. */
 export function programOf(server: ServerConfig, { command, args, cwd, env, missing }: ChildSpec): readonly unknown[] {

@@ -1,5 +1,4 @@
-import type { ChildSpec } from './child-spec.js';
-import type { ChildExit, Launched } from './launcher.js';
+import type { ChildExit, ChildSpec, Launched } from './launcher.js';
 
 /**
  * Everything that supervision knows about one child: its current phase, and the facts that outlive a phase.

@@ -1,5 +1,4 @@
 import type { Cancel, Clock } from '../timing/clock.js';
-import type { ChildSpec } from './child-spec.js';
 import {
   type ChildEffect,
   type ChildEvent,
@@ -9,6 +8,7 @@ import {
   toSnapshot,
 } from './child-state.js';
 import {
+  type ChildSpec,
   type Installer,
   type Installing,
   type Launched,

@@ -1,9 +1,7 @@
-import { backoffDelayMs } from './backoff.js';
-import type { ChildSpec } from './child-spec.js';
 import type { AfterStop, ChildEffect, ChildEvent, ChildPhase, ChildState } from './child-state.js';
-import type { ChildExit } from './launcher.js';
+import type { ChildExit, ChildSpec } from './launcher.js';
 
-export interface TransitionContext {
+interface TransitionContext {
   readonly spec: ChildSpec;
   /** Monotonic, in milliseconds. */
   readonly now: number;
@@ -11,7 +9,7 @@ export interface TransitionContext {
   readonly random: () => number;
 }
 
-export interface Transition {
+interface Transition {
   /** The same object if nothing changed. */
   readonly state: ChildState;
   readonly effects: readonly ChildEffect[];
@@ -286,4 +284,28 @@ function mayHaveGroup(phase: ChildPhase): boolean {
     case 'stopping':
       return true;
   }
+}
+
+interface BackoffOptions {
+  readonly firstDelayMs: number;
+  readonly maxDelayMs: number;
+}
+
+/** The share of a delay that is random, so that servers that failed together do not restart together. */
+const JITTER = 0.2;
+
+/**
+ * The delay before the next attempt, in milliseconds. It doubles with each attempt up to `maxDelayMs`, and varies by
+ * ±20 %.
+ *
+ * @param attempt counts from 0
+ * @param random yields numbers in [0, 1)
+ */
+export function backoffDelayMs(
+  attempt: number,
+  { firstDelayMs, maxDelayMs }: BackoffOptions,
+  random: () => number,
+): number {
+  const delayMs = Math.min(firstDelayMs * 2 ** attempt, maxDelayMs);
+  return delayMs * (1 + JITTER * (2 * random() - 1));
 }

@@ -6,8 +6,7 @@ import type { NotificationEnvelope, RequestEnvelope, ResponseEnvelope } from '..
 import type { ServerDescription } from '../mcp/initialize-result.js';
 import type { InputRequest, WithdrawInput } from '../mcp/input-request.js';
 import type { RelayedRequest } from '../mcp/relayed-request.js';
-import type { ChildSpec } from '../supervision/child-spec.js';
-import type { ChildExit, Launched } from '../supervision/launcher.js';
+import type { ChildExit, ChildSpec, Launched } from '../supervision/launcher.js';
 import type { ResourceLimits } from '../supervision/resource-limits.js';
 import type { ServerEra } from './server-era.js';
 

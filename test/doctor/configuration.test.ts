@@ -7,8 +7,8 @@ import { checkPackages } from '../../src/doctor/packages.js';
 import { isPlaceholder } from '../../src/doctor/secrets.js';
 import { checkTools, type ListedTool } from '../../src/doctor/servers.js';
 import type { Code } from '../../src/errors/codes.js';
-import { openLockFile, openStore } from '../../src/packages/installed-packages.js';
 import type { LockedPackage } from '../../src/packages/lock-file.js';
+import { openLockFile, openStore } from '../../src/packages/package-store.js';
 import { DoctorHome } from './doctor-home.js';
 
 let home: DoctorHome;

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { gatewayOf, runningGateway } from '../../src/clients/import/gateways.js';
 import { checkOtherGateways } from '../../src/doctor/processes.js';
-import { type CommandLine, parseCommandLines, readCommandLines } from '../../src/process/command-lines.js';
+import { type CommandLine, parseCommandLines, readCommandLines } from '../../src/process/processes.js';
 import { DoctorHome } from './doctor-home.js';
 
 let home: DoctorHome;

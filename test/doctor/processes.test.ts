@@ -5,7 +5,7 @@ import { repair } from '../../src/doctor/finding.js';
 import { checkHub, checkHubFolder, checkRecentFaults, type HubFacts } from '../../src/doctor/hub.js';
 import { checkRuns } from '../../src/doctor/processes.js';
 import { checkSecretFiles } from '../../src/doctor/secrets.js';
-import { hostIdentity, identify } from '../../src/process/process-identity.js';
+import { hostIdentity, identify } from '../../src/process/processes.js';
 import { DoctorHome } from './doctor-home.js';
 
 let home: DoctorHome;

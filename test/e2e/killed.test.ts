@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync
 import { constants, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
-import { hostIdentity, identify } from '../../src/process/process-identity.js';
+import { hostIdentity, identify } from '../../src/process/processes.js';
 import { Workplace } from '../cli/cli-run.js';
 import { spawnFixture } from '../process/spawned.js';
 import { GatewayProcess, type StartOptions } from '../support/gateway-process.js';

@@ -17,8 +17,8 @@ const INITIALIZE = [
   ],
   // The way to the hub, which is loaded before it is known whether there is one.
   ...['src/app/attach.ts', 'src/hub/attach/', 'src/hub/claim.ts', 'src/hub/place.ts', 'src/hub/wire.ts'],
-  ...['src/hub/memory-pair.ts', 'src/process/family-prefix.ts', 'src/errors/usage-error.ts'],
-  'src/process/inherited-variables.ts',
+  ...['src/hub/memory-pair.ts', 'src/process/environment.ts', 'src/errors/usage-error.ts'],
+  'src/process/environment.ts',
   ...['src/app/serve.ts', 'src/app/stdio-client.ts', 'src/errors/usage-error.ts', 'src/app/platform.ts'],
   'src/app/end-process.ts',
   ...['src/app/create-buffer-pool.ts', 'src/observe/system-clock.ts', 'src/observe/events/event-bus.ts'],
@@ -65,8 +65,8 @@ const ATTACH = [
   ...['src/config/file/find-config.ts', 'src/config/file/config-error.ts', 'src/files/regular-file.ts'],
   ...['src/hub/attach/', 'src/hub/claim.ts', 'src/hub/place.ts', 'src/hub/wire.ts', 'src/hub/memory-pair.ts'],
   ...[
-    'src/process/family-prefix.ts',
-    'src/process/inherited-variables.ts',
+    'src/process/environment.ts',
+    'src/process/environment.ts',
     'src/errors/error-text.ts',
     'src/io/byte-reader.ts',
     'src/io/streams/read-into.ts',

@@ -5,7 +5,7 @@ import { type LockedPackage, LockFile } from '../../src/packages/lock-file.js';
 import { type Obtained, PackageInstaller } from '../../src/packages/package-installer.js';
 import { PackageStore } from '../../src/packages/package-store.js';
 import { ProcessLock } from '../../src/state/process-lock.js';
-import type { PackageRequest } from '../../src/supervision/child-spec.js';
+import type { PackageRequest } from '../../src/supervision/launcher.js';
 import { folderWith } from '../config/files.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { until } from '../support/processes.js';

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { endHubProcess } from '../../src/process/end-hub-process.js';
+import { endHubProcess } from '../../src/cli/commands/hub/end-hub.js';
 
 /** A process that waits, with this in its command line. */
 function waiting(word: string): { readonly pid: number; readonly ended: Promise<NodeJS.Signals | null> } {

@@ -2,10 +2,9 @@ import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { endFamily } from '../../src/process/end-family.js';
 import { familyVariable } from '../../src/process/environment.js';
-import { findFamily } from '../../src/process/find-family.js';
-import { identify } from '../../src/process/process-identity.js';
+import { endFamily, findFamily } from '../../src/process/family.js';
+import { identify } from '../../src/process/processes.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { fixture, realClock, until } from '../support/processes.js';
 

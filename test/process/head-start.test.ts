@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { readInto } from '../../src/io/streams/read-into.js';
 import type { SpawnListeners } from '../../src/process/spawn-child.js';
-import type { ChildSpec } from '../../src/supervision/child-spec.js';
+import type { ChildSpec } from '../../src/supervision/launcher.js';
 import { HeadStart } from '../../src/upstream/stdio/head-start.js';
 import { fixture, liveMembers, realClock, until } from '../support/processes.js';
 

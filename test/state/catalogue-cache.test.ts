@@ -5,7 +5,7 @@ import type { ServerConfig } from '../../src/config/resolve/config.js';
 import type { ClientProfile } from '../../src/mcp/client-profile.js';
 import { CacheFolder } from '../../src/state/cache-folder.js';
 import { CatalogueCache } from '../../src/state/catalogue-cache.js';
-import type { ChildSpec } from '../../src/supervision/child-spec.js';
+import type { ChildSpec } from '../../src/supervision/launcher.js';
 import { folderWith } from '../config/files.js';
 import { load, loadServer } from '../config/loading.js';
 import { FakeClock } from '../support/fake-clock.js';

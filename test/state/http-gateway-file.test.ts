@@ -2,7 +2,7 @@ import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { hostIdentity, identify } from '../../src/process/process-identity.js';
+import { hostIdentity, identify } from '../../src/process/processes.js';
 import { FrontFile, findFronts, removeEndedFronts } from '../../src/state/http-gateway-file.js';
 import { FakeClock } from '../support/fake-clock.js';
 

@@ -2,8 +2,8 @@ import { execFileSync } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import type { RunProcess } from '../../src/process/run-file.js';
 import { type LockOwner, ProcessLock } from '../../src/state/process-lock.js';
-import type { RunProcess } from '../../src/state/run-file.js';
 import { folderWith } from '../config/files.js';
 
 const HOST = 'this machine';

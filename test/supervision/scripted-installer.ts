@@ -1,5 +1,4 @@
-import type { ChildSpec } from '../../src/supervision/child-spec.js';
-import type { Installer, Installing, InstallOutcome } from '../../src/supervision/launcher.js';
+import type { ChildSpec, Installer, Installing, InstallOutcome } from '../../src/supervision/launcher.js';
 import { flush } from './scripted-launcher.js';
 
 /** One installation, played by the test. */

@@ -1,5 +1,4 @@
-import type { ChildSpec } from '../../src/supervision/child-spec.js';
-import type { LaunchEvents, Launched, Launcher, StopLadder } from '../../src/supervision/launcher.js';
+import type { ChildSpec, LaunchEvents, Launched, Launcher, StopLadder } from '../../src/supervision/launcher.js';
 
 /** One launch, played by the test. */
 export interface ScriptedLaunch {

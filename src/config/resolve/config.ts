@@ -1,5 +1,5 @@
 import type { CallLimits } from '../../gateway/dispatch/call.js';
-import type { ChildSpec, PackageRequest } from '../../supervision/child-spec.js';
+import type { ChildSpec, PackageRequest } from '../../supervision/launcher.js';
 import type { ResourceLimits } from '../../supervision/resource-limits.js';
 import type { GatewayConfig, ServerSettings, ToolFilter } from '../file/checked-file.js';
 import type { ServerProblem } from '../file/config-error.js';

@@ -3,7 +3,7 @@ import { basename, delimiter, dirname, join, resolve } from 'node:path';
 import { readJsonFile } from '../../files/json-file.js';
 import { realPath } from '../../files/real-path.js';
 import { isRecord } from '../../json/is-record.js';
-import type { ChildSpec } from '../../supervision/child-spec.js';
+import type { ChildSpec } from '../../supervision/launcher.js';
 import { ServerFault } from '../file/config-error.js';
 import { candidateFiles } from '../file/find-config.js';
 import type { Variables } from './references.js';

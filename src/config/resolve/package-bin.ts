@@ -3,7 +3,7 @@ import { join, sep } from 'node:path';
 import { readJsonFile } from '../../files/json-file.js';
 import { realPath } from '../../files/real-path.js';
 import { isRecord } from '../../json/is-record.js';
-import type { PackageRequest } from '../../supervision/child-spec.js';
+import type { PackageRequest } from '../../supervision/launcher.js';
 import { ServerFault } from '../file/config-error.js';
 import type { FoundPackage } from './config.js';
 

@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs';
 import { availableParallelism, homedir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
-import type { ChildSpec, PackageRequest } from '../../supervision/child-spec.js';
+import type { ChildSpec, PackageRequest } from '../../supervision/launcher.js';
 import {
   type CheckedEntry,
   type CheckedFile,

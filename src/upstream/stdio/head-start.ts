@@ -1,11 +1,10 @@
 import { holdUnread } from '../../io/streams/read-into.js';
-import { endFamily } from '../../process/end-family.js';
 import { endGroup } from '../../process/end-group.js';
 import { environmentOf, familyVariable } from '../../process/environment.js';
+import { endFamily } from '../../process/family.js';
 import type { GroupGuard } from '../../process/orphan-guard.js';
 import { type SpawnError, type SpawnedChild, type SpawnListeners, spawnChild } from '../../process/spawn-child.js';
-import type { ChildSpec } from '../../supervision/child-spec.js';
-import type { ChildExit, StopLadder } from '../../supervision/launcher.js';
+import type { ChildExit, ChildSpec, StopLadder } from '../../supervision/launcher.js';
 import type { Clock } from '../../timing/clock.js';
 
 export interface HeadStartOptions {

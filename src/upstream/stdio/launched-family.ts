@@ -1,8 +1,8 @@
 import type { EventSink } from '../../observe/events/event-bus.js';
 import type { Logger } from '../../observe/logger.js';
-import { endFamily, type FamilyEnd } from '../../process/end-family.js';
 import { endGroup } from '../../process/end-group.js';
 import { familyVariable } from '../../process/environment.js';
+import { endFamily, type FamilyEnd } from '../../process/family.js';
 import type { GroupGuard } from '../../process/orphan-guard.js';
 import type { SpawnedChild } from '../../process/spawn-child.js';
 import type { StopLadder } from '../../supervision/launcher.js';

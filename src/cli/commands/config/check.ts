@@ -3,7 +3,7 @@ import type { ServerConfig } from '../../../config/resolve/config.js';
 import { EXIT } from '../../../errors/usage-error.js';
 import { reportStatus } from '../../../gateway/status/status.js';
 import type { ServerReport } from '../../../gateway/status/status-report.js';
-import { installedTree } from '../../../packages/installed-tree.js';
+import { installedTree } from '../../../packages/package-store.js';
 import { packageFolders } from '../../../state/user-files.js';
 import { type EmitJson, print, printJson } from '../../output.js';
 import { type Cell, type Look, lookOf, stateCell, table } from '../../terminal.js';

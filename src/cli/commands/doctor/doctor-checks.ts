@@ -30,11 +30,11 @@ import { checkHttpFronts, checkOtherGateways, checkRuns } from '../../../doctor/
 import type { Registration } from '../../../doctor/registrations.js';
 import { checkEnvFiles, checkLiterals, checkSecretFiles, checkVariables } from '../../../doctor/secrets.js';
 import { systemClock } from '../../../observe/system-clock.js';
-import { installedTree } from '../../../packages/installed-tree.js';
 import { runNpm } from '../../../packages/npm-client.js';
-import { readCommandLines } from '../../../process/command-lines.js';
+import { installedTree } from '../../../packages/package-store.js';
 import { npmEnvironment } from '../../../process/environment.js';
 import { OrphanGuard } from '../../../process/orphan-guard.js';
+import { readCommandLines } from '../../../process/processes.js';
 import { findFronts } from '../../../state/http-gateway-file.js';
 import {
   frontFolder,

@@ -1,3 +1,6 @@
+import { execFile } from 'node:child_process';
+import { readFile } from 'node:fs/promises';
+import { promisify } from 'node:util';
 import type { GlobalOptions } from '../../../app/global-options.js';
 import { allHubs, findHubSite, type HubSite, notedPid, reachHub, starterFor } from '../../../app/running-hub.js';
 import { EXIT } from '../../../errors/usage-error.js';
@@ -6,7 +9,7 @@ import type { HubControl } from '../../../hub/attach/control-client.js';
 import { claimSuccessor } from '../../../hub/claim.js';
 import type { HubDescription } from '../../../hub/hub-answers.js';
 import { hubNumbers } from '../../../hub/place.js';
-import { endHubProcess } from '../../../process/end-hub-process.js';
+import { identify, isRunning } from '../../../process/processes.js';
 import { note, printJson, tell } from '../../output.js';
 import { waiting } from '../../progress-line.js';
 import { REFUSED, silentText, withHub } from './hub-access.js';
@@ -131,4 +134,37 @@ async function startNext(
 
 async function describe(control: HubControl): Promise<HubDescription> {
   return (await control.request('describe')) as HubDescription;
+}
+
+/** How long a process may take to end after SIGKILL, and the time between two looks. */
+const GONE_WITHIN_MS = 2_000;
+const POLL_MS = 20;
+
+/**
+ * Ends the process of a hub that does not answer with SIGKILL, if the process with this pid really has `folder`, the folder
+ * of the hubs, in its command line. Resolves with whether it is gone.
+ */
+export async function endHubProcess(pid: number, folder: string): Promise<boolean> {
+  const identity = await identify(pid);
+  if (identity === undefined || !(await commandLineOf(pid)).includes(folder)) return false;
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch {
+    return false;
+  }
+  for (let waitedMs = 0; waitedMs < GONE_WITHIN_MS; waitedMs += POLL_MS) {
+    if (!(await isRunning({ pid, ...identity }))) return true;
+    await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+  }
+  return false;
+}
+
+/** Empty if the process has ended. */
+async function commandLineOf(pid: number): Promise<string> {
+  try {
+    if (process.platform === 'linux') return await readFile(`/proc/${pid}/cmdline`, 'utf8');
+    return (await promisify(execFile)('ps', ['-ww', '-o', 'args=', '-p', String(pid)])).stdout;
+  } catch {
+    return '';
+  }
 }

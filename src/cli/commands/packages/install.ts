@@ -1,8 +1,8 @@
 import type { GlobalOptions } from '../../../app/global-options.js';
 import { EXIT } from '../../../errors/usage-error.js';
 import { causeLines } from '../../../observe/cause-lines.js';
-import { installedTree, storedTree } from '../../../packages/installed-tree.js';
 import { InstallFault } from '../../../packages/package-installer.js';
+import { installedTree, storedTree } from '../../../packages/package-store.js';
 import { type EmitJson, forStream, printJson, tell } from '../../output.js';
 import { type Cell, lookOf, table } from '../../terminal.js';
 import { chooseServers, StartProgress } from '../calls/run-once.js';

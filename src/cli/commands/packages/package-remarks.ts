@@ -1,4 +1,3 @@
-import { lockKey } from '../../../packages/installed-packages.js';
 import { type NewestVersion, NpmFault, newestOf } from '../../../packages/npm-client.js';
 import {
   fitsNode,
@@ -8,7 +7,8 @@ import {
   nodeRangeIn,
   withInstallScripts,
 } from '../../../packages/package-needs.js';
-import type { PackageRequest } from '../../../supervision/child-spec.js';
+import { lockKey } from '../../../packages/package-store.js';
+import type { PackageRequest } from '../../../supervision/launcher.js';
 import type { PackageWork } from './package-work.js';
 
 /** More names than this are counted. */

@@ -4,7 +4,7 @@ import { mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, utimes, writeFile
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type FoundRun, findRuns, RunFile } from '../../src/state/run-file.js';
+import { type FoundRun, findRuns, RunFile } from '../../src/process/run-file.js';
 
 const isPosix = process.platform !== 'win32';
 const HOST = 'this host';
