@@ -15,15 +15,18 @@ import type { AnswerForm } from '../wire-exchange.js';
 const UNSETTLED_TTL_MS = 5_000;
 const SETTLED_TTL_MS = 300_000;
 
-/** Members that a result may lack. */
-const MISSING = { type: 1, ttl: 2, scope: 4, meta: 8 } as const;
-
-const COMPLETE = '"resultType":"complete"';
-const NOT_KEPT = '"ttlMs":0';
-const PRIVATE = '"cacheScope":"private"';
+const COMPLETE = toBytes('"resultType":"complete",');
+const NOT_KEPT = toBytes('"ttlMs":0,');
+const PRIVATE = toBytes('"cacheScope":"private",');
+const PUBLIC = toBytes('"cacheScope":"public",');
+const INPUT_REQUIRED = toBytes('"resultType":"input_required",');
 const NO_EDITS: readonly Edit[] = [];
+const OPEN = toBytes('{');
 const CLOSE = toBytes('}');
-const SERVER_INFO = 'io.modelcontextprotocol/serverInfo';
+const COMMA = toBytes(',');
+const META = toBytes('"_meta":{');
+const META_END = toBytes('},');
+const SERVER_INFO = toBytes('"io.modelcontextprotocol/serverInfo":');
 /** Resource not found; a URL has to be visited before. Each with the code of 2026-07-28 that comes closest. */
 const OLD_CODES: ReadonlyMap<string, Uint8Array> = new Map([
   ['-32002', toBytes(`${RPC_CODES.invalidParams}`)],
@@ -42,32 +45,32 @@ export interface ModernFormOptions {
  */
 export class ModernForm implements AnswerForm {
   readonly #options: ModernFormOptions;
-  readonly #own: Additions;
-  /** By what a server calls itself. */
-  readonly #ofServers = new WeakMap<Uint8Array, Additions>();
+  /** Name and version of the gateway, as JSON. */
+  readonly #own: Uint8Array;
 
   constructor(options: ModernFormOptions) {
     this.#options = options;
-    this.#own = new Additions(JSON.stringify(options.serverInfo));
+    this.#own = toBytes(JSON.stringify(options.serverInfo));
   }
 
   edits({ bytes, result, tokens }: ResponseEnvelope, method: string, server?: Uint8Array): readonly Edit[] {
     if (result === undefined) return errorEdits(bytes, tokens.errorCode);
     if (!isObject(bytes, result)) return NO_EDITS;
     const { resultType, ttlMs, cacheScope, resultMeta, resultServerInfo } = tokens;
-    let missing = 0;
-    if (resultType === undefined) missing += MISSING.type;
+    const missing: Uint8Array[] = [];
+    if (resultType === undefined) missing.push(COMPLETE);
     // A request for input is not cached, and says so with its own type.
     if (isCacheable(method) && (resultType === undefined || isComplete(bytes, resultType))) {
-      if (ttlMs === undefined) missing += MISSING.ttl;
-      if (cacheScope === undefined) missing += MISSING.scope;
+      if (ttlMs === undefined) missing.push(NOT_KEPT);
+      if (cacheScope === undefined) missing.push(PRIVATE);
     }
-    if (resultMeta === undefined) missing += MISSING.meta;
-    const isUnnamed = resultMeta !== undefined && resultServerInfo === undefined && isObject(bytes, resultMeta);
-    if (missing === 0 && !isUnnamed) return NO_EDITS;
-    const additions = server === undefined ? this.#own : this.#additionsOf(server);
-    const own = missing === 0 ? NO_EDITS : [addFirst(bytes, result, additions.members(missing))];
-    return isUnnamed ? [...own, addFirst(bytes, resultMeta, additions.serverInfo)] : own;
+    const name = server ?? this.#own;
+    if (resultMeta === undefined) missing.push(META, SERVER_INFO, name, META_END);
+    const edits = missing.length === 0 ? [] : [addFirst(bytes, result, join(missing))];
+    if (resultMeta !== undefined && resultServerInfo === undefined && isObject(bytes, resultMeta)) {
+      edits.push(addFirst(bytes, resultMeta, join([SERVER_INFO, name, COMMA])));
+    }
+    return edits;
   }
 
   result(result: Uint8Array, method: string): Uint8Array {
@@ -78,65 +81,24 @@ export class ModernForm implements AnswerForm {
     const edits: Edit[] = [];
     // Lists of the gateway's own have no `_meta`, and may be large.
     const [meta] = list !== undefined ? [] : valuesAt(result, span, ['_meta']);
-    if (meta === undefined) members.push(this.#own.meta);
-    else edits.push(addFirst(result, meta, this.#own.serverInfo));
-    edits.push(addFirst(result, span, toBytes(`${members.join()},`)));
+    if (meta === undefined) members.push(META, SERVER_INFO, this.#own, META_END);
+    else edits.push(addFirst(result, meta, join([SERVER_INFO, this.#own, COMMA])));
+    edits.push(addFirst(result, span, join(members)));
     return splice({ bytes: result, span, edits });
   }
 
   /** A result that requires input. `members` are those of the result, as JSON without the braces. */
   inputRequired(members: Uint8Array): Uint8Array {
-    return join([toBytes(`{"resultType":"input_required",${this.#own.meta},`), members, CLOSE]);
-  }
-
-  #additionsOf(server: Uint8Array): Additions {
-    let additions = this.#ofServers.get(server);
-    if (additions === undefined) {
-      additions = new Additions(readText(server, { start: 0, end: server.length }));
-      this.#ofServers.set(server, additions);
-    }
-    return additions;
+    return join([OPEN, INPUT_REQUIRED, META, SERVER_INFO, this.#own, META_END, members, CLOSE]);
   }
 
   /** Merges the hints of the servers. */
-  #cachingHint(list: ListKind | undefined): readonly string[] {
+  #cachingHint(list: ListKind | undefined): readonly Uint8Array[] {
     const caching = list === undefined ? undefined : this.#options.caching?.(list);
     if (caching === undefined) return [NOT_KEPT, PRIVATE];
     const { isSettled, freshMs, isPublic } = caching;
     const ttlMs = Math.floor(Math.min(isSettled ? SETTLED_TTL_MS : UNSETTLED_TTL_MS, freshMs));
-    return [`"ttlMs":${ttlMs}`, isPublic ? '"cacheScope":"public"' : PRIVATE];
-  }
-}
-
-/** What is added to the results of one server, or of the gateway. `name` is what it calls itself, as JSON. */
-class Additions {
-  /** A member of `_meta`, before a comma. */
-  readonly serverInfo: Uint8Array;
-  readonly meta: string;
-  /** By the sum of what was missing. */
-  readonly #members: (Uint8Array | undefined)[] = [];
-
-  constructor(name: string) {
-    const serverInfo = `${JSON.stringify(SERVER_INFO)}:${name}`;
-    this.serverInfo = toBytes(`${serverInfo},`);
-    this.meta = `"_meta":{${serverInfo}}`;
-  }
-
-  /** The missing members as JSON, before a comma. There are few combinations. */
-  members(missing: number): Uint8Array {
-    let members = this.#members[missing];
-    if (members === undefined) {
-      const texts: readonly (readonly [number, string])[] = [
-        [MISSING.type, COMPLETE],
-        [MISSING.ttl, NOT_KEPT],
-        [MISSING.scope, PRIVATE],
-        [MISSING.meta, this.meta],
-      ];
-      const wanted = texts.flatMap(([bit, text]) => ((missing & bit) === 0 ? [] : [text]));
-      members = toBytes(`${wanted.join()},`);
-      this.#members[missing] = members;
-    }
-    return members;
+    return [toBytes(`"ttlMs":${ttlMs},`), isPublic ? PUBLIC : PRIVATE];
   }
 }
 
