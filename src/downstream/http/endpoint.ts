@@ -1,19 +1,19 @@
+import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { FairMemory } from '../../io/fair-memory.js';
+import type { FairMemory, Holder } from '../../io/fair-memory.js';
 import { RPC_CODES } from '../../jsonrpc/rpc-error.js';
 import type { Envelope, Rejection, RequestEnvelope, ScanEnvelope } from '../../mcp/envelope.js';
 import type { EventSink } from '../../observe/events/event-bus.js';
 import type { Clock } from '../../timing/clock.js';
 import type { Deadlines } from '../../timing/deadlines.js';
-import { parseEventId, type Timed } from './event-stream.js';
+import { onOneLine, parseEventId, type Timed } from './event-stream.js';
 import type { BearerCheck } from './guards.js';
 import * as guards from './guards.js';
 import { endpointOfView, type HttpSessionPort } from './http-client.js';
 import type { HttpLimits } from './limits.js';
 import { addressOf } from './listener.js';
 import type { RequestRates } from './rate-limit.js';
-import { readBody, readMessage } from './read-body.js';
 import {
   BATCH_WITHOUT_SESSION,
   FULL,
@@ -32,7 +32,7 @@ import { isForServers, refusedBy, refuseMetadata, refuseParams, refuseUnreadable
 import { SessionlessClient, type SessionlessClients } from './sessionless-clients.js';
 import { Session, type Sessions } from './sessions.js';
 
-export interface EndpointOptions {
+interface EndpointOptions {
   readonly core: HttpSessionPort;
   readonly clock: Clock;
   readonly scan: ScanEnvelope;
@@ -52,6 +52,7 @@ export interface EndpointOptions {
 }
 
 const JSON_TYPE = 'application/json';
+
 const EVENTS_TYPE = 'text/event-stream';
 
 /** The MCP endpoint: checks headers, authenticates, finds the session and serves POST, GET and DELETE. */
@@ -293,4 +294,63 @@ function sessionIdOf(request: FastifyRequest): string | undefined {
 function header(request: FastifyRequest, name: string): string | undefined {
   const value = request.headers[name];
   return Array.isArray(value) ? value.join(', ') : value;
+}
+
+interface BodyLimits {
+  readonly maxBytes: number;
+  /** Bounds the incomplete bodies of all requests together. A body that arrives in one piece takes nothing of it. */
+  readonly memory: FairMemory;
+  /** Whom an incomplete body belongs to: the token and the session. */
+  readonly owners: () => readonly string[];
+}
+
+/**
+ * Reads the whole body, or returns why it was not read.
+ *
+ * A body over the limit is read to its end and discarded. Closing the connection while the client still writes would
+ * reset it and lose the answer. The request timeout ends bodies that never end.
+ */
+function readBody(
+  request: IncomingMessage,
+  { maxBytes, memory, owners }: BodyLimits,
+): Promise<Uint8Array | 'too-large' | 'buffers-full' | 'aborted'> {
+  return new Promise((resolve) => {
+    const wholeLength = Number(request.headers['content-length']);
+    let chunks: Buffer[] = [];
+    let length = 0;
+    let holder: Holder | undefined;
+    const settle = (outcome: Uint8Array | 'too-large' | 'buffers-full' | 'aborted') => {
+      chunks = [];
+      if (holder !== undefined) memory.leave(holder);
+      resolve(outcome);
+    };
+    let isRefused = false;
+    const refuse = (why: 'too-large' | 'buffers-full') => {
+      isRefused = true;
+      settle(why);
+    };
+    request.on('data', (chunk: Buffer) => {
+      length += chunk.length;
+      if (isRefused) return;
+      if (length > maxBytes) {
+        refuse('too-large');
+        return;
+      }
+      chunks.push(chunk);
+      if (length === wholeLength) return;
+      holder ??= memory.join({ owners: owners(), evict: () => refuse('buffers-full') });
+      if (!memory.grow(holder, length)) refuse('buffers-full');
+    });
+    request.once('end', () => settle(chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks)));
+    request.once('error', () => settle('aborted'));
+    request.once('close', () => settle('aborted'));
+  });
+}
+
+/** Servers read one message a line, so a body with line breaks is written on one line before it is relayed. */
+function readMessage(body: Uint8Array, scan: ScanEnvelope): Envelope | Rejection {
+  const scanned = scan(body);
+  if (scanned.kind === 'rejected' && scanned.reason !== 'batch') return scanned;
+  const line = onOneLine(body);
+  return line === body ? scanned : scan(line);
 }
