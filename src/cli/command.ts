@@ -4,7 +4,7 @@ import type { GlobalOptions } from '../app/global-options.js';
 import { suggest } from '../json/suggest.js';
 import { setQuiet } from './output.js';
 
-/** What a command gets when it runs. */
+/** The parsed command line, as a command gets it. */
 export interface Invocation<Options> {
   readonly settings: GlobalOptions;
   /** The words after the name of the command. */

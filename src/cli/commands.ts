@@ -527,7 +527,7 @@ function addSetup(program: CliCommand): void {
       await print(COMPLETION_SCRIPTS[shell] ?? '');
       return 0;
     });
-  // What the scripts run: prints candidates for the last word, each with a tab and a description.
+  // The scripts run this command. It prints candidates for the last word, each with a tab and a description.
   program
     .command('complete', { hidden: true })
     .argument('[WORD...]')

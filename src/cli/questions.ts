@@ -3,7 +3,7 @@ import { Writable } from 'node:stream';
 import type { ReadStream, WriteStream } from 'node:tty';
 import { printable } from '../json/printable.js';
 
-/** What a command asks a person on a terminal. `undefined` as an answer: the person gave up with Ctrl-C or Escape. */
+/** Asks a person on a terminal. The answer is `undefined` if the person gives up with Ctrl-C or Escape. */
 export interface Questions {
   confirm(question: string, options: ConfirmOptions): Promise<boolean | undefined>;
   choose<T>(question: string, choices: readonly Choice<T>[]): Promise<readonly T[] | undefined>;
@@ -30,7 +30,7 @@ interface Terminal {
 const DEFAULT_COLUMNS = 80;
 const DEFAULT_ROWS = 24;
 
-/** The only way in which a command asks. `undefined` if nobody can answer, because stdin or stderr is no terminal. */
+/** Opens the terminal for questions. Returns `undefined` if stdin or stderr is no terminal. */
 export async function openQuestions(
   { input, output }: Terminal = { input: process.stdin, output: process.stderr },
 ): Promise<Questions | undefined> {

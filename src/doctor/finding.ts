@@ -6,11 +6,11 @@ export interface Finding {
   readonly level: Level;
   readonly code: Code;
   readonly sentence: string;
-  /** What the sentence relies on: paths, versions, lines of output. Never the value of a variable. */
+  /** Paths, versions or lines of output that support the sentence. Never the value of a variable. */
   readonly evidence: readonly string[];
   /** The command or the edit that mends it. Empty if there is nothing to do. */
   readonly remedy: string;
-  /** What `--fix` does about it. Absent if that is not safe. */
+  /** Repair that `--fix` carries out. Absent if none is safe. */
   readonly repair?: Repair;
 }
 

@@ -103,7 +103,7 @@ function typesOf(schema: unknown): readonly unknown[] {
   return Array.isArray(alternatives) ? alternatives.flatMap((each) => typesOf(each)) : [];
 }
 
-/** What a typed value has to look like, and how the message calls it. */
+/** Form of a typed value, and its name in messages. */
 const FORMS: readonly { readonly type: string; readonly is: (value: unknown) => boolean; readonly name: string }[] = [
   { type: 'integer', is: (value) => typeof value === 'number' && Number.isInteger(value), name: 'a whole number' },
   { type: 'number', is: (value) => typeof value === 'number', name: 'a number' },

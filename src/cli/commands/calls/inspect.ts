@@ -53,7 +53,7 @@ async function inspectHub(
   });
 }
 
-/** What is shown of a line of a recording. `undefined` for a message that is not wanted. */
+/** Shown text for a line of a recording. `undefined` for a message that is not wanted. */
 export function lineText(line: RecordedLine, server: string | undefined): string | undefined {
   switch (line.kind) {
     case 'header': {

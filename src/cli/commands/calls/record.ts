@@ -42,7 +42,7 @@ export async function record(settings: GlobalOptions, { file, max, isJson }: Rec
   });
 }
 
-/** What a recording has, and what is missing in it. */
+/** Text that counts the messages of a recording, and the missing ones. */
 export function countsText({ written, dropped, fault }: RecordCounts): string {
   const missing =
     dropped === 0 ? '' : `; ${dropped} ${dropped === 1 ? 'is' : 'are'} missing, because the disk was too slow or full`;

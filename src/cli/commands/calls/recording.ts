@@ -10,7 +10,7 @@ interface RecordingValues {
   readonly max?: string | undefined;
 }
 
-/** What `serve --record` means. Throws a `UsageError` for options that make no sense. */
+/** Reads the options of `serve --record`. Throws a `UsageError` for options that make no sense. */
 export function recordingOptions({ record, max }: RecordingValues): Pick<GlobalOptions, 'record' | 'recordMax'> {
   if (record === undefined) throw new UsageError('`--max` needs `--record`', 'name the file of the recording');
   return { record: resolve(record), recordMax: readSize(max) };

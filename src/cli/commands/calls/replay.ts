@@ -73,7 +73,7 @@ async function replayClient(
   { ignored, isJson }: { readonly ignored: readonly string[]; readonly isJson: boolean },
 ): Promise<number> {
   const { entries } = await openRecording(file);
-  // What a client of `/mcp/KEY` gets is not what a client on stdin gets.
+  // A client of `/mcp/KEY` gets other lists than a client on stdin.
   const ofAll = entries.filter(({ dir, server }) => server === undefined || dir === 'g>s' || dir === 's>g');
   const { logger, secrets } = openLog(settings);
   if (settings.verbosity === 0 && settings.logFile === undefined) logger.level = 'fatal';
@@ -118,7 +118,7 @@ function leftOutText(entries: readonly RecordedEntry[]): string {
   return `Clients that see one server unchanged are left out: ${[...keys].map((key) => `/mcp/${key}`).join(', ')}.`;
 }
 
-/** What differs, and a last line that sums up. */
+/** Lists the differences, with a last line that sums up. */
 export function resultText({ compared, skipped, findings }: ReplayResult): string {
   const lines = findings.flatMap(({ line, request, differences }) => [
     `${request} (line ${line}):${differences.length === 0 ? ' no answer' : ''}`,

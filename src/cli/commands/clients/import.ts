@@ -35,7 +35,7 @@ interface ImportOptions {
   readonly isYes: boolean;
 }
 
-/** What an import would do. */
+/** Planned import. */
 export interface PreparedImport {
   readonly target: EditableConfig;
   readonly found: FoundServers;
@@ -165,7 +165,7 @@ function tellWritten(added: readonly PlannedServer[], target: EditableConfig): v
   }
 }
 
-/** What `--json` prints. No values: names of variables only. */
+/** Output of `--json`. Has names of variables, never their values. */
 export function toJson(
   { plan, found: { unreadable }, target: { config, secrets } }: PreparedImport,
   isWritten: boolean,

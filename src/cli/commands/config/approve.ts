@@ -25,7 +25,7 @@ interface ApproveOptions {
   readonly isJson: boolean;
 }
 
-/** What became of one tool, as `--json` prints it. */
+/** Result for one tool, as `--json` prints it. */
 interface ReviewedTool {
   readonly tool: string;
   readonly state: 'approved' | 'waiting' | 'unknown';

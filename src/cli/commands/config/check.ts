@@ -20,7 +20,7 @@ export async function check(
   return (await tryServers(settings, names, options)).exitCode;
 }
 
-/** What became of the servers of a trial, by their keys. */
+/** Keys of the servers that worked in a trial, and of those that did not. */
 interface Trial {
   readonly exitCode: number;
   /** Those that start and list their tools. */
@@ -79,7 +79,7 @@ function reportOn({ composition }: Once, key: string): ServerReport {
   return report;
 }
 
-/** What `--json` prints about one server. What is not known is null. */
+/** Entry of one server in the output of `--json`. Unknown values are null. */
 function toFacts({ report, diagnosis, unlisted, packageRemarks, readyAfterMs }: Result) {
   const { server, packageVersion, protocolVersion, tools } = report;
   const fault = diagnosis ?? unlisted;
@@ -152,7 +152,7 @@ function toRemarks({ report, diagnosis, unlisted }: Result, group: readonly Resu
   return remarks.length === 0 ? [] : ['', `${names}:`, ...remarks];
 }
 
-/** What is worth knowing about the lists and the output of a server that works. */
+/** Remarks on the lists and the output of a server that works. */
 function remarksOnLists(report: ServerReport): string[] {
   const { tools, prompts, resources, resourceTemplates, dropped } = report;
   const junk = dropped.junk ?? 0;

@@ -26,7 +26,7 @@ export async function stopEveryHub(isJson: boolean): Promise<number> {
   return await report(hubs.flat(), isJson, 'No hub of yours runs, so there is nothing to stop.');
 }
 
-/** What became of one hub that ran, as `--json` prints it. */
+/** Result for one hub that ran, as `--json` prints it. */
 interface StoppedHub {
   readonly pid: number | null;
   /** `null` if the hub does not say. */
@@ -34,7 +34,7 @@ interface StoppedHub {
   readonly result: 'stopped' | 'killed' | 'failed';
   /** Clients that stay connected. */
   readonly clients: number | null;
-  /** What a person reads. */
+  /** Sentence for a person. */
   readonly text: string;
 }
 

@@ -61,7 +61,7 @@ export function isHubOn(configFile: string): boolean {
   }
 }
 
-/** What the hub and the earlier hubs that still drain are doing. With `withUsage`, also what their processes use. */
+/** Describes the hub and the earlier hubs that still drain. `withUsage` adds memory and CPU of their processes. */
 export async function describeHubs({ site, control }: Reached, withUsage = false): Promise<HubFacts> {
   const [hub, ...draining] = await Promise.all([
     describeHub(control, withUsage),
@@ -98,7 +98,7 @@ interface HubFacts {
   readonly draining: readonly HubDescription[];
 }
 
-/** Text of `trunkline hub status`. `version` is that of this command. */
+/** Text of `trunkline hub status`. `version` is the version of this program. */
 export function hubText({ hub, draining }: HubFacts, version: string): string {
   const lines = [
     `The hub of ${hub.configFile} runs.`,

@@ -183,7 +183,7 @@ function titleOf({ hub, servers, clients }: WatchState): string {
   return `Trunkline ${hub.version}  hub ${hub.pid}, up ${duration(hub.uptimeSeconds)}  ${counts}${draining}  ${hub.configFile}`;
 }
 
-/** The table of servers in so many lines, with the chosen server among them. */
+/** Table of servers, cut to a number of lines that includes the chosen server. */
 function serverLines({ servers, chosen }: WatchState, height: number, look: Look): string[] {
   const rows = servers.map((server) => serverRow(server, server.key === chosen, look));
   const head = ['', 'SERVER', 'STATE', 'CALLS/S', 'P50', 'MEMORY', 'LAST ERROR'];
@@ -233,7 +233,7 @@ function fixed(lines: readonly string[], height: number): string[] {
   return Array.from({ length: Math.max(height, 0) }, (_, at) => lines[at] ?? '');
 }
 
-/** What the hub tells at one moment. */
+/** Answers of the hub at one moment. */
 interface WatchFacts {
   readonly hub: HubDescription;
   readonly report: StatusReport;
@@ -301,10 +301,10 @@ export function withFacts(earlier: WatchState | undefined, { hub, report, at }: 
   };
 }
 
-/** What a key asks for, besides another state. */
+/** Action that a key asks for, besides another state. */
 type WatchEffect = { readonly kind: 'quit' } | { readonly kind: 'restart'; readonly server: string };
 
-/** What follows from a key, by its name in `node:readline`. */
+/** Next state and action after a key, by its name in `node:readline`. */
 export function withKey(state: WatchState, key: string): { readonly state: WatchState; readonly effect?: WatchEffect } {
   const { servers, chosen: server } = state;
   switch (key) {

@@ -55,7 +55,7 @@ interface Result {
   readonly fault?: InstallFault;
 }
 
-/** What `--json` prints about one server. */
+/** Entry of one server in the output of `--json`. */
 function toFacts({ server, result, version = undefined, remarks = [], fault }: Result) {
   const facts = { server: server.key, package: server.package.request.shown, result, version: version ?? null };
   return { ...facts, remarks, failure: fault?.message ?? null };

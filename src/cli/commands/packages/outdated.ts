@@ -66,7 +66,7 @@ export async function outdated(settings: GlobalOptions, { isJson }: { readonly i
   );
 }
 
-/** What `--json` prints about one server. What is not known is null. */
+/** Entry of one server in the output of `--json`. Unknown values are null. */
 interface PackageFacts {
   readonly server: string;
   readonly package: string;

@@ -53,7 +53,7 @@ export async function update(
   );
 }
 
-/** What became of a package. Why one failed is written to stderr at once. */
+/** Result for one package. The reason of a failure is written to stderr at once. */
 interface Outcome {
   /** For stdout; undefined after a failure. */
   readonly text?: string;
@@ -64,7 +64,7 @@ interface Outcome {
   readonly remarks: readonly string[];
 }
 
-/** What `--json` prints about one package. */
+/** Entry of one package in the output of `--json`. */
 interface UpdateFacts extends Omit<Outcome, 'text'> {
   readonly servers: readonly string[];
   readonly package: string;
