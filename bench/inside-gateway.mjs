@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 import { Readable, Writable } from 'node:stream';
-import { createEraChooser } from '../src/app/choose-era.js';
-import { createPlatform } from '../src/app/platform.js';
+import { createEraChooser, createPlatform } from '../src/app/platform.js';
 import { openStdioTransport } from '../src/downstream/stdio/stdio-transport.js';
 import { createToolPolicy } from '../src/gateway/catalog/tool-policy.js';
 import { Gateway } from '../src/gateway/gateway.js';

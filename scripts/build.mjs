@@ -13,7 +13,7 @@ const STAGES = [
   // Two small files of `src/json` are there for the commands, which need nothing else of what serves.
   {
     name: 'main',
-    test: /src\/(app|cli|errors|json)\/(commands\/serve\/)?(main|attach|code-cache|usage-error|serve-options|printable|suggest)\.ts$/,
+    test: /src\/(hub|cli|errors|json)\/(attach\/|commands\/serve\/)?(main|attach|code-cache|usage-error|serve-options|printable|suggest)\.ts$/,
   },
   { name: 'serve', test: path('src/app/serve.ts') },
   { name: 'config', test: path('src/app/read-config.ts') },
@@ -26,7 +26,7 @@ const STAGES = [
     name: 'servers',
     test: /src\/(upstream|process|app)\/(.*\/)?(stdio-dialer|legacy-dialect|era-dialect|orphan-guard|resource-watch)\.ts$/,
   },
-  { name: 'hub-process', test: /src\/app\/(serve-hub|hub-process)\.ts$/ },
+  { name: 'hub-process', test: path('src/app/serve-hub.ts') },
 ];
 
 /** The packages that are loaded with `require`, because somebody cannot wait for an `import()`: names of files in `dist`. */

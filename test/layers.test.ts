@@ -82,7 +82,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   // Everything on disk that survives a run.
   state: [
     ...['json', 'timing', 'errors', 'mcp', 'files', 'supervision', 'upstream', 'process', 'observe'],
-    ...['config/file', 'config/resolve', 'gateway', 'gateway/catalog', '.', 'node'],
+    ...['observe/events', 'config/file', 'config/resolve', 'downstream', 'gateway', 'gateway/catalog', '.', 'node'],
   ],
   packages: [
     ...[
@@ -101,13 +101,33 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   ],
   // One set of servers for many clients.
   hub: ['errors', 'timing', 'config/file', 'gateway/status', 'node'],
-  'hub/attach': ['json', 'errors', 'io', 'io/streams', 'hub', 'packages', '.', 'node'],
-  'hub/server': [...TEXT, 'timing', 'io', 'io/streams', 'downstream', 'downstream/stdio', 'hub', 'node'],
+  'hub/attach': [
+    ...['json', 'errors', 'io', 'io/streams', 'config/file', 'process', 'state', 'hub', 'packages', '.', 'node'],
+  ],
+  'hub/server': [
+    ...[...TEXT, 'timing', 'io', 'io/streams', 'downstream', 'downstream/stdio', 'gateway/status', 'record', 'hub'],
+    ...['.', 'node'],
+  ],
   // The programs before us: the files in which they keep their servers, and taking those servers over.
   'clients/files': ['json', 'errors', 'files', 'files/edit', 'node'],
   'clients/import': [...CONFIG, 'config/edit', 'json', 'errors', 'clients/files', 'observe', 'node'],
   // Messages that passed, kept and played again.
-  record: ['json', 'jsonrpc', 'mcp', 'errors', 'io', 'gateway', 'observe', 'node'],
+  record: [
+    ...[
+      'json',
+      'jsonrpc',
+      'mcp',
+      'timing',
+      'errors',
+      'io',
+      'config/resolve',
+      'gateway',
+      'observe',
+      'state',
+      '.',
+      'node',
+    ],
+  ],
   // What can be wrong on this machine. Each check gets what it needs; the command line hands it in.
   doctor: [
     ...[

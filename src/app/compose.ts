@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { compareConfigs, isChange } from '../config/resolve/compare.js';
+import { type ConfigChanges, compareConfigs, isChange } from '../config/resolve/compare.js';
 import type { Config } from '../config/resolve/config.js';
 import { isInView, variantOf } from '../config/resolve/resolve-config.js';
 import { CallFeed } from '../gateway/call-feed.js';
@@ -8,25 +8,26 @@ import { Gateway, type GatewaySettings } from '../gateway/gateway.js';
 import type { Backend } from '../gateway/registry/backend.js';
 import type { PoolChange } from '../gateway/registry/backend-pool.js';
 import { createRestartTool, createStatusTool, type OwnTool, type VisibleBackends } from '../gateway/status/own-tool.js';
+import { createToolCountWarning } from '../gateway/status/status.js';
 import { RefusedNames, type ServiceFacts, type StatusFacts } from '../gateway/status/status-facts.js';
 import { SharedLimit } from '../io/shared-limit.js';
 import type { ClientProfile } from '../mcp/client-profile.js';
+import type { EventSource } from '../observe/events/event-bus.js';
 import type { Logger } from '../observe/logger.js';
 import { KnownSecrets } from '../observe/redact.js';
 import { type ApprovalPlaces, Approvals, quotedPath } from '../state/approvals.js';
 import type { CatalogueCache } from '../state/catalogue-cache.js';
 import { createSeals } from '../state/seal.js';
+import type { StopLadder } from '../supervision/launcher.js';
 import { VERSION } from '../version.js';
 import { ActiveConfig } from './active-config.js';
-import type { Composition } from './composition.js';
 import { ConfiguredServers, secretsOf } from './configured-servers.js';
 import type { StartedServers } from './head-start.js';
-import { logEvents } from './log-events.js';
 import { createPlatform, type Platform } from './platform.js';
 import { ServerProcesses } from './server-processes.js';
 import { SupervisedBackends, type SupervisedBackendsOptions } from './supervised-backends.js';
 
-export interface ComposeOptions {
+interface ComposeOptions {
   readonly config: Config;
   readonly logger: Logger;
   /** Learns the secrets in the configuration; shared with the logger. */
@@ -266,3 +267,57 @@ export function compose(options: ComposeOptions): Composition {
 }
 
 const NOTHING_REPLACED = { replaced: new Set<string>(), retired: new Set<string>() };
+
+/** Logs the events of the gateway. `StateLog` logs those of servers, because their output belongs to the record. */
+function logEvents(events: EventSource, logger: Logger): void {
+  events.subscribe('internal.error', ({ error }) => {
+    logger.error({ err: error }, 'internal error: one request failed; please report this bug');
+  });
+  const warnOfToolCount = createToolCountWarning((advice) => logger.warn(advice));
+  events.subscribe('lists.merged', ({ tools, only }) => {
+    if (only === undefined) warnOfToolCount(tools);
+  });
+  events.subscribe('loop.held', ({ work, ms, skipped }) => {
+    logger.warn({ work, ms, ...(skipped > 0 && { skipped }) }, 'one piece of work held up all servers and clients');
+  });
+  events.subscribe('client.connected', ({ kind, fault, ...client }) => {
+    logger.info(client, 'client connected');
+    if (fault !== undefined) logger.error({ name: client.name }, fault);
+  });
+  events.subscribe('client.left', ({ kind, fault, ...client }) => logger.info(client, 'client left'));
+}
+
+/** The running gateway, for the transports that open for clients. */
+export interface Composition {
+  readonly gateway: Gateway;
+  readonly platform: Platform;
+  /** The active configuration. */
+  readonly config: Config;
+  readonly approvals: Pick<Approvals, 'of'>;
+  /** Finds the known secrets in what is recorded. */
+  readonly secrets: Pick<KnownSecrets, 'find' | 'redact'>;
+  /** The calls of all clients, for the call log. */
+  readonly calls: CallFeed;
+  /** Resolves when the cached catalogues are listed to the clients. */
+  cachedListsShown(): Promise<void>;
+  /** Loads the code that starts processes, and starts every server. */
+  start(): Promise<void>;
+  status(): StatusFacts;
+  /** Reads what all processes use now, for the status that is asked for next. */
+  readUsage(): Promise<void>;
+  /** Restarts all processes of a server. Returns whether there is one. */
+  restart(key: string): boolean;
+  /** Applies another configuration; servers that it does not change keep running. */
+  change(config: Config): Changed;
+  /** Reports a file with mistakes and changes nothing else. Returns false when the same report was given before. */
+  refuse(report: string): boolean;
+  /** Stops all servers; a second call with a shorter ladder speeds it up. Resolves when no process is left. */
+  stop(ladder: StopLadder): Promise<void>;
+}
+
+export interface Changed extends ConfigChanges {
+  /** Whether anything is different. */
+  readonly isOther: boolean;
+  /** Changed settings that take effect when Trunkline is restarted. */
+  readonly needsRestart: readonly string[];
+}

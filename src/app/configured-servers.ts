@@ -5,7 +5,7 @@ import { createToolPolicy } from '../gateway/catalog/tool-policy.js';
 import { ToolShaping } from '../gateway/catalog/tool-shaping.js';
 import type { BackendRules } from '../gateway/registry/backend.js';
 import type { Logger } from '../observe/logger.js';
-import type { SecretSource } from '../observe/secret-values.js';
+import type { SecretSource } from '../observe/redact.js';
 import type { Approvals } from '../state/approvals.js';
 
 /** What another configuration changes for the clients of one origin. */

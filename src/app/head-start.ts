@@ -1,5 +1,6 @@
 import type { CheckedFileCache } from '../config/file/checked-file.js';
 import { ConfigError } from '../config/file/config-error.js';
+import type { ConfigPlace } from '../config/file/find-config.js';
 import type { Config, Origin } from '../config/resolve/config.js';
 import { isInView } from '../config/resolve/resolve-config.js';
 import { OrphanGuard } from '../process/orphan-guard.js';
@@ -7,7 +8,6 @@ import { runFolder } from '../state/user-files.js';
 import type { StopLadder } from '../supervision/launcher.js';
 import type { Clock } from '../timing/clock.js';
 import { HeadStart } from '../upstream/stdio/head-start.js';
-import type { ConfigPlace } from './config-place.js';
 import { readConfigFile } from './read-config.js';
 
 type Log = ConstructorParameters<typeof OrphanGuard>[0]['logger'];

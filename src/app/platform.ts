@@ -1,6 +1,11 @@
 import { isUtf8 } from 'node:buffer';
+import type { MessagePort } from 'node:worker_threads';
+import { legacyEra } from '../downstream/legacy/legacy-session.js';
+import { modernEra } from '../downstream/modern/modern-session.js';
+import type { GatewayPort } from '../downstream/port.js';
+import type { ChooseEra, Era } from '../downstream/transport.js';
 import { InternalErrorLog } from '../errors/internal-error.js';
-import type { BufferPool } from '../io/buffer-pool.js';
+import { BufferPool } from '../io/buffer-pool.js';
 import { FairMemory } from '../io/fair-memory.js';
 import { createLineMemory } from '../io/line-decoder.js';
 import { MessageFeed } from '../io/message-feed.js';
@@ -11,7 +16,6 @@ import { systemClock } from '../observe/system-clock.js';
 import type { Clock } from '../timing/clock.js';
 import { WorkMeter } from '../timing/work-meter.js';
 import { timedClock } from '../timing/work-time.js';
-import { createBufferPool } from './create-buffer-pool.js';
 
 /** What the transports and the gateway share. It is small, since it loads before the first transport opens. */
 export interface Platform {
@@ -55,4 +59,71 @@ export function createPlatform(): Platform {
     internalErrors: new InternalErrorLog(events),
     workTime,
   };
+}
+
+/** Connects the protocol eras to the gateway. */
+export function createEraChooser(
+  platform: Platform,
+  gateway: GatewayPort,
+  serverInfo: { readonly name: string; readonly title?: string; readonly version: string },
+): ChooseEra {
+  const { clock, scan, internalErrors } = platform;
+  const { onInternalError } = internalErrors;
+  const legacy = legacyEra({ clock, scan, onInternalError, gateway, serverInfo });
+  const modern = modernEra({ clock, scan, onInternalError, gateway, serverInfo });
+  return eraChooser({ legacy, modern });
+}
+
+/**
+ * A request belongs to the revisions without a handshake if it names its revision in `_meta`. A notification need not, and
+ * belongs to the era that the client uses.
+ */
+export function eraChooser({ legacy, modern }: { readonly legacy: Era; readonly modern: Era }): ChooseEra {
+  return (message, isUsed) => {
+    if (message.kind === 'rejected' || message.kind === 'response') return legacy;
+    if (message.tokens.eraVersion !== undefined) return modern;
+    return message.kind === 'notification' && !isUsed(legacy) && isUsed(modern) ? modern : legacy;
+  };
+}
+
+const KIB = 1024;
+const MIB = 1024 * KIB;
+/**
+ * Sizes for small results, for results of about 1 MiB, and for nearly everything else. Of the largest buffer, only the
+ * used part takes memory. From 32 MiB on the C library maps memory separately and returns it as a whole; smaller buffers
+ * come from its heap, which hardly ever shrinks.
+ */
+const SIZES = [64 * KIB, 256 * KIB, 2 * MIB, 32 * MIB];
+/** Three large buffers and some small ones. */
+const MAX_IDLE_BYTES = 112 * MIB;
+/** Idle buffers are freed this long after the last large message. */
+const IDLE_MS = 3_000;
+
+/** Memory for server output. Large buffers are reused while messages keep coming, and freed soon afterwards. */
+export function createBufferPool(clock: Clock): BufferPool {
+  let cancel = () => {};
+  let port: MessagePort | undefined;
+  const bufferPool = new BufferPool({
+    sizes: SIZES,
+    maxIdleBytes: MAX_IDLE_BYTES,
+    // The old content is never read: the pool hands out a buffer to be written first.
+    allocate: (byteLength) => Buffer.allocUnsafeSlow(byteLength),
+    // Transferring a buffer to a closed port frees it at once; the garbage collector would free it at an unknown time.
+    free: ({ buffer }) => {
+      port ??= portWithoutReceiver();
+      port.postMessage(undefined, [buffer as ArrayBuffer]);
+    },
+    later: setImmediate,
+    onIdle: () => {
+      cancel();
+      cancel = clock.schedule(IDLE_MS, () => bufferPool.clear());
+    },
+  });
+  return bufferPool;
+}
+
+function portWithoutReceiver(): MessagePort {
+  const { port1, port2 } = new MessageChannel();
+  port2.close();
+  return port1;
 }

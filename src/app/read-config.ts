@@ -1,14 +1,15 @@
 import { resolve } from 'node:path';
 import type { CheckedFile, CheckedFileCache } from '../config/file/checked-file.js';
-import { checksumOf, readConfigText, stateOf } from '../config/file/find-config.js';
+import { ConfigPlace, checksumOf, readConfigText, stateOf } from '../config/file/find-config.js';
 import type { Config, Origin } from '../config/resolve/config.js';
 import { secretNamesIn, textsOf } from '../config/resolve/references.js';
 import { type LoadOptions, resolveConfig } from '../config/resolve/resolve-config.js';
+import { UsageError } from '../errors/usage-error.js';
+import { didYouMean, suggest } from '../json/suggest.js';
 import { installedPackages } from '../packages/package-store.js';
 import { serverNode } from '../process/server-node.js';
 import { packageFolders, secretFile } from '../state/user-files.js';
 import { OWN_FOLDER } from '../version.js';
-import { ConfigPlace } from './config-place.js';
 import type { GlobalOptions } from './global-options.js';
 
 /** Finds and reads the configuration, as `readConfigFile` does. Throws a `ConfigError` when there is none. */
@@ -52,4 +53,17 @@ async function secretsOf(file: string, checked: CheckedFile): Promise<LoadOption
   if (names.length === 0) return undefined;
   const { readSecrets } = await import('../config/resolve/secrets.js');
   return await readSecrets(names, checked, { configFile: resolve(file), secretFile: secretFile(), env: process.env });
+}
+
+/** Throws a `UsageError` if the command line names a view that the configuration does not have. */
+export function requireView({ gateway, file }: Config, view: string | undefined): void {
+  const names = gateway.views.map(({ name }) => name);
+  if (view === undefined || view === '' || names.includes(view)) return;
+  const meant = suggest(view, names);
+  const known =
+    names.length === 0 ? `add it below \`views:\` in ${file}` : `the configuration has: ${names.join(', ')}`;
+  throw new UsageError(
+    `there is no view \`${view}\` in the configuration`,
+    meant === undefined ? known : didYouMean(meant),
+  );
 }

@@ -7,7 +7,7 @@ import type { Config, Origin } from '../config/resolve/config.js';
 import type { FileWatch } from '../files/watch-files.js';
 import type { Logger } from '../observe/logger.js';
 import { timed } from '../timing/work-time.js';
-import type { Composition } from './composition.js';
+import type { Composition } from './compose.js';
 import type { GlobalOptions } from './global-options.js';
 import { readConfig, readConfigFile } from './read-config.js';
 

@@ -2,7 +2,7 @@ import { EXIT } from '../errors/usage-error.js';
 import { stopReading } from '../io/streams/read-into.js';
 import type { Logger } from '../observe/logger.js';
 import type { StopLadder } from '../supervision/launcher.js';
-import type { Composition } from './composition.js';
+import type { Composition } from './compose.js';
 
 /** MCP hosts wait a few seconds at most, and nobody else stops servers that are left behind. */
 export const FINAL_LADDER: StopLadder = { termAfterMs: 1_000, killAfterMs: 2_500 };

@@ -1,15 +1,18 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { CheckedFileCache } from '../config/file/checked-file.js';
 import { ConfigError } from '../config/file/config-error.js';
-import type { Config } from '../config/resolve/config.js';
+import type { ConfigPlace } from '../config/file/find-config.js';
+import type { Config, Origin } from '../config/resolve/config.js';
 import type { HttpTransport } from '../downstream/http/server.js';
 import { EXIT } from '../errors/usage-error.js';
 import type { PendingGateway } from '../gateway/pending-gateway.js';
-import type { Logger } from '../observe/logger.js';
+import type { ServiceFacts } from '../gateway/status/status-facts.js';
+import type { Logger, PreparedLogger } from '../observe/logger.js';
+import { Observers } from '../record/observers.js';
 import { CacheFolder } from '../state/cache-folder.js';
 import { CatalogueCache } from '../state/catalogue-cache.js';
 import { ConfigCache } from '../state/config-cache.js';
-import { MAX_INSTRUCTIONS_FILE_BYTES } from '../state/instructions-cache.js';
+import { keepInstructions, MAX_INSTRUCTIONS_FILE_BYTES } from '../state/known-instructions.js';
 import { readSealKey, readSealSecret, type SealSecret } from '../state/seal.js';
 import {
   approvalPlaces,
@@ -19,17 +22,12 @@ import {
   packageFolders,
   runFolder,
 } from '../state/user-files.js';
-import { compose } from './compose.js';
-import type { Composition } from './composition.js';
-import type { ConfigPlace } from './config-place.js';
+import { type Composition, compose } from './compose.js';
+import type { DrainOptions } from './drain-client.js';
 import { type GlobalOptions, openLog } from './global-options.js';
 import type { StartedServers } from './head-start.js';
-import { keepInstructions } from './known-instructions.js';
-import { requireView } from './known-view.js';
-import type { LocalClients } from './local-clients.js';
-import { Observers } from './observers.js';
 import type { Platform } from './platform.js';
-import { readConfigFile } from './read-config.js';
+import { readConfigFile, requireView } from './read-config.js';
 import { logConfig, reloadOnChange } from './reload-config.js';
 import { runToEnd } from './run-to-end.js';
 import type { HttpSettings, ServeHttpOptions } from './serve-http.js';
@@ -282,4 +280,30 @@ function openCaches({ secret, isLasting, onSealed }: SealSecret, { scan, clock }
     catalogues: new CatalogueCache({ folder: catalogues, secret, onCached: onSealed, onIgnored, scan }),
     checkedFiles: new ConfigCache({ folder: checked, secret, onCached: onSealed }),
   };
+}
+
+/** The clients on this machine: the one on stdin, or those of the hub. */
+export interface LocalClients {
+  /** Whether the clients come from terminals that this process outlives. */
+  readonly ignoresHangup?: boolean;
+  /** Whether a client is there that can show its user what is wrong with the configuration. */
+  readonly isAttached: boolean;
+  /** Whether no client is left that needs a server, and none can come. */
+  readonly isGone: () => boolean;
+  /** Resolves when no client can send another request. */
+  readonly inputEnded: Promise<void>;
+  /** Where the client runs that the first servers are started for. Absent if its environment is that of this process. */
+  readonly origin?: Origin;
+  /** Called with the log before anything is logged. */
+  readonly logTo: (logger: PreparedLogger) => void;
+  /** How the clients are served, for the status. `undefined` if there is nothing to say. */
+  readonly service: () => ServiceFacts | undefined;
+  /** Called once the configuration is known. */
+  readonly configured: (config: Config) => void;
+  /** Called when clients get answers from now on: first what is cached, and then what the servers say. */
+  readonly answering?: () => void;
+  /** Called with each configuration that was applied later. */
+  readonly reloaded?: (config: Config) => void;
+  /** Resolves when no client is left and none can come. */
+  readonly served: (options: DrainOptions, composition: Composition) => Promise<void>;
 }

@@ -5,14 +5,17 @@ import { type HttpTransport, openHttpTransport } from '../downstream/http/server
 import { errorCode } from '../errors/error-text.js';
 import { UsageError } from '../errors/usage-error.js';
 import { readRegularFile } from '../files/regular-file.js';
+import { RefusedNames } from '../gateway/status/status-facts.js';
+import type { EventSource } from '../observe/events/event-bus.js';
+import type { HttpEvent } from '../observe/events/events.js';
 import type { Logger } from '../observe/logger.js';
+import { HttpGatewayFile, removeEndedHttpGateways } from '../state/http-gateway-file.js';
 import { readOrCreateToken, TokenFileError } from '../state/token-file.js';
-import { tokenFile } from '../state/user-files.js';
+import { httpGatewayFolder, tokenFile } from '../state/user-files.js';
+import type { Clock } from '../timing/clock.js';
 import { IDENTITY } from '../version.js';
-import { createEraChooser } from './choose-era.js';
-import type { Composition } from './composition.js';
-import { logHttpEvents } from './log-events.js';
-import { noteFront } from './note-http-gateway.js';
+import type { Composition } from './compose.js';
+import { createEraChooser } from './platform.js';
 
 /** The HTTP options of the command line. */
 export interface HttpSettings {
@@ -36,8 +39,8 @@ export async function serveHttp(options: ServeHttpOptions): Promise<Pick<HttpTra
   const { composition, logger } = options;
   const { clock, events } = composition.platform;
   const transport = await listen(options);
-  const front = noteFront({ url: transport.url, configFile: composition.config.file, clock, events, logger });
-  return { close: async () => void (await Promise.all([transport.close(), front.close()])) };
+  const note = noteHttpGateway({ url: transport.url, configFile: composition.config.file, clock, events, logger });
+  return { close: async () => void (await Promise.all([transport.close(), note.close()])) };
 }
 
 async function listen({ settings, limits, composition, logger }: ServeHttpOptions): Promise<HttpTransport> {
@@ -116,3 +119,54 @@ const LISTEN_FAULTS = new Map([
   ['ENOTFOUND', 'the host name does not exist'],
   ['EAI_AGAIN', 'the name server did not answer'],
 ]);
+
+interface NotedHttpGateway {
+  readonly url: string;
+  readonly configFile: string;
+  readonly clock: Clock;
+  readonly events: EventSource;
+  readonly logger: Logger;
+}
+
+/** Keeps in a file, for the doctor, where this gateway serves HTTP and which requests it has refused for their names. */
+function noteHttpGateway({ url, configFile, clock, events, logger }: NotedHttpGateway): Pick<HttpGatewayFile, 'close'> {
+  const folder = httpGatewayFolder();
+  const names = new RefusedNames();
+  const file = new HttpGatewayFile({
+    folder,
+    clock,
+    onFault: (err) => logger.warn({ err }, 'the doctor cannot know of this HTTP endpoint: its file cannot be written'),
+  });
+  const write = () => file.set({ url, configFile, refused: names.all });
+  write();
+  void removeEndedHttpGateways(folder);
+  const unsubscribe = events.subscribe('http.refused', ({ named }) => {
+    if (named === undefined) return;
+    names.count(named, Date.now());
+    write();
+  });
+  return {
+    close: async () => {
+      unsubscribe();
+      await file.close();
+    },
+  };
+}
+
+/** Logs the events of the HTTP transport. */
+function logHttpEvents(events: EventSource, logger: Logger): void {
+  for (const kind of HTTP_EVENTS) {
+    events.subscribe(kind, (event) => logger.info({ ...event }, kind.replace('.', ' ')));
+  }
+}
+
+const HTTP_EVENTS = [
+  'http.listening',
+  'http.refused',
+  'http.session-opened',
+  'http.session-ended',
+  'http.stream-cut',
+  'http.connection-refused',
+  'http.connection-evicted',
+  'http.connection-failed',
+] as const satisfies readonly HttpEvent['kind'][];

@@ -1,25 +1,32 @@
 import { existsSync } from 'node:fs';
+import { delimiter, dirname, isAbsolute } from 'node:path';
+import type { Duplex } from 'node:stream';
+import { ConfigPlace } from '../config/file/find-config.js';
 import type { Config } from '../config/resolve/config.js';
 import { GATEWAY_SETTINGS } from '../config/schema/settings.js';
 import type { StdioTransport } from '../downstream/stdio/stdio-transport.js';
 import { EXIT } from '../errors/usage-error.js';
 import { PendingGateway } from '../gateway/pending-gateway.js';
-import type { HubLife } from '../hub/hub-life.js';
+import { movePredecessors } from '../hub/attach/control-client.js';
+import { hubLog } from '../hub/attach/start-hub.js';
+import { numberOf } from '../hub/hub-folder.js';
+import { HubLife } from '../hub/hub-life.js';
+import { type ControlCommands, serveControl } from '../hub/server/control-connection.js';
 import { HubClients } from '../hub/server/hub-clients.js';
-import type { HubPeer } from '../hub/server/hub-listener.js';
+import type { RunningHub } from '../hub/server/hub-commands.js';
+import { HubListener, type HubPeer, removeLeftovers } from '../hub/server/hub-listener.js';
 import type { Hello, Refusal } from '../hub/wire.js';
+import { type ByteReader, copyInto } from '../io/byte-reader.js';
 import type { Logger } from '../observe/logger.js';
-import { IDENTITY } from '../version.js';
-import { createEraChooser } from './choose-era.js';
-import type { Composition } from './composition.js';
-import { ConfigPlace } from './config-place.js';
+import { knownDescription } from '../state/known-instructions.js';
+import { IDENTITY, VERSION } from '../version.js';
 import type { DrainOptions } from './drain-client.js';
+import { endProcess } from './end-process.js';
 import type { GlobalOptions } from './global-options.js';
-import { knownDescription } from './known-instructions.js';
-import type { Platform } from './platform.js';
+import { createEraChooser, createPlatform, type Platform } from './platform.js';
 import { FIRST_MESSAGE_MS, inTime, LOCAL_USER, MAX_LINE_BYTES, signal } from './stdio-client.js';
 
-export interface HubOptions {
+interface HubOptions {
   readonly platform: Platform;
   readonly life: HubLife;
   /** Begins to accept clients. */
@@ -29,19 +36,13 @@ export interface HubOptions {
 }
 
 /** Where the clients of a hub come from. */
-export interface ClientSource {
+interface ClientSource {
   /** Clients get answers from now on. */
   answering(): void;
   /** The servers are being started. */
   ready(hub: RunningHub): void;
   /** Takes no more clients. */
   close(): void;
-}
-
-/** A hub whose servers are being started. */
-export interface RunningHub {
-  readonly clients: HubClients;
-  readonly composition: Composition;
 }
 
 /** The variables whose values each client sends. */
@@ -56,7 +57,7 @@ function variablesIn({ servers }: Config): string[] {
 const FIRST_CLIENTS = GATEWAY_SETTINGS.hubClients.max;
 
 /** Serves many clients of this user and of one configuration, until the hub's life is over. */
-export async function serveHub(options: GlobalOptions, { platform, life, listen, aloneBecause }: HubOptions) {
+async function serveHub(options: GlobalOptions, { platform, life, listen, aloneBecause }: HubOptions) {
   platform.messages.hold();
   const place = new ConfigPlace(options);
   const since = platform.clock.now();
@@ -186,4 +187,135 @@ async function drain(client: Pick<StdioTransport, 'inFlight'>, { serving, giveUp
     close: giveUp,
   };
   over.addEventListener('abort', limitDrain(drained, options, 'its session ends'));
+}
+
+/** Serves one client by a hub in this process, at the other end of `stream`, and ends the process after it. */
+export async function serveInside(
+  options: GlobalOptions,
+  hello: Omit<Hello, 'wire' | 'token'>,
+  because: string,
+  stream: Duplex,
+): Promise<void> {
+  const platform = createPlatform();
+  const life = new HubLife(platform.clock);
+  const code = await serveHub(options, {
+    platform,
+    life,
+    aloneBecause: because,
+    listen: (accept) => {
+      const handOver = (reader: ByteReader) => stream.on('data', (chunk: Uint8Array) => copyInto(reader, chunk));
+      // This process is the client's own: it has all variables, also those that the configuration names later.
+      const environment = process.env as Hello['environment'];
+      accept({ ...hello, environment, wire: 0, token: '' }, { stream, reader: { handOver }, welcome: () => {} });
+      return { answering: () => {}, ready: () => life.endAfterClients(), close: () => {} };
+    },
+  });
+  await endProcess(code);
+}
+
+interface HubProcessOptions {
+  /** The folder of this hub, which the process that starts it has made. */
+  readonly place: string;
+  /** The descriptor of the listening socket. */
+  readonly descriptor: number;
+}
+
+/**
+ * Loads what a hub needs later. The program may be gone or another one by then: after an update, or when npx has emptied its
+ * cache. Left out is what is large and only reads some configurations: such a change has no effect then.
+ */
+async function loadRest(commands: () => Promise<unknown>): Promise<void> {
+  const own = [
+    commands(),
+    import('./drain-client.js'),
+    import('../record/record-to.js'),
+    import('../config/resolve/secrets.js'),
+  ];
+  await Promise.allSettled([...own, import('opossum'), import('p-queue')]);
+}
+
+/** The background process that serves the clients of this user and this configuration. */
+export async function runHub(options: GlobalOptions, { place, descriptor }: HubProcessOptions): Promise<number> {
+  // The terminal or the login that this process was started from may end. Nobody listens before the servers start.
+  process.on('SIGHUP', () => {});
+  const platform = createPlatform();
+  const life = new HubLife(platform.clock);
+  const folder = dirname(place);
+  const startedAt = platform.clock.now();
+  let runningHub: RunningHub | undefined;
+  let onRunning: (hub: RunningHub) => void = () => {};
+  const running = new Promise<RunningHub>((resolve) => {
+    onRunning = (hub) => {
+      runningHub = hub;
+      resolve(hub);
+    };
+  });
+  const logFile = options.logFile ?? hubLog(folder);
+  const configFile = options.config ?? '';
+  const hub = () => runningHub;
+  // Loaded after the servers have begun to start: no client needs them.
+  let loaded: Promise<ControlCommands> | undefined;
+  const commands = () => {
+    // The same for all connections: one command can end what another one has begun.
+    loaded ??= import('../hub/server/hub-commands.js').then(({ hubCommands }) =>
+      hubCommands({ running, hub, life, platform, place, startedAt, configFile, logFile }),
+    );
+    return loaded;
+  };
+  return await serveHub(
+    { ...options, logFile },
+    {
+      platform,
+      life,
+      listen: (accept) => {
+        const listener = new HubListener({
+          place,
+          descriptor,
+          version: VERSION,
+          onHello: (hello, peer) => {
+            if (hello.role === 'client') {
+              // A desktop program knows fewer folders than a shell, and either may have started the hub.
+              process.env.PATH = withFolders(process.env.PATH ?? '', hello.path ?? '', { delimiter, isAbsolute });
+              return accept(hello, peer);
+            }
+            serveControl(peer, commands);
+            return undefined;
+          },
+        });
+        return {
+          // A hub that hangs from now on is no slow start: clients wait for it no longer than for any other.
+          answering: () => listener.markReady(),
+          ready: (hub) => {
+            onRunning(hub);
+            void loadRest(commands);
+            void movePredecessors(folder, numberOf(place), VERSION).then((running) =>
+              removeLeftovers(place, running, Date.now()),
+            );
+          },
+          close: () => listener.close(),
+        };
+      },
+    },
+  );
+}
+
+/**
+ * Adds the folders of another search path to this one, at its end. Only absolute folders are taken: where a relative one
+ * leads depends on the working folder of the process that named it.
+ */
+export function withFolders(path: string, other: string, { delimiter, isAbsolute }: PathRules): string {
+  const folders = path.split(delimiter);
+  const known = new Set(folders);
+  for (const folder of other.split(delimiter)) {
+    if (!isAbsolute(folder) || known.has(folder)) continue;
+    known.add(folder);
+    folders.push(folder);
+  }
+  return folders.filter((folder) => folder !== '').join(delimiter);
+}
+
+/** The rules of the system, as in `node:path`. */
+interface PathRules {
+  readonly delimiter: string;
+  readonly isAbsolute: (path: string) => boolean;
 }

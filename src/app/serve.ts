@@ -1,12 +1,12 @@
+import { ConfigPlace } from '../config/file/find-config.js';
 import { PendingGateway } from '../gateway/pending-gateway.js';
+import { knownDescription } from '../state/known-instructions.js';
 import type { Clock } from '../timing/clock.js';
-import { ConfigPlace } from './config-place.js';
 import { endProcess, fileOperationsEnd } from './end-process.js';
 import type { GlobalOptions } from './global-options.js';
 import type { StartedServers } from './head-start.js';
-import { knownDescription } from './known-instructions.js';
-import type { LocalClients } from './local-clients.js';
 import { createPlatform } from './platform.js';
+import type { LocalClients } from './serve-clients.js';
 import type { HttpSettings } from './serve-http.js';
 import { openStdioClient, type StdioClient } from './stdio-client.js';
 

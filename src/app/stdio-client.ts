@@ -2,8 +2,7 @@ import { openStdioTransport, type StdioTransport } from '../downstream/stdio/std
 import type { PendingGateway } from '../gateway/pending-gateway.js';
 import { readInto } from '../io/streams/read-into.js';
 import { IDENTITY } from '../version.js';
-import { createEraChooser } from './choose-era.js';
-import type { Platform } from './platform.js';
+import { createEraChooser, type Platform } from './platform.js';
 
 /** A gateway must accept every message that a direct connection accepts. */
 export const MAX_LINE_BYTES = 64 * 1024 * 1024;

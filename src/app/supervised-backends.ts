@@ -7,6 +7,7 @@ import type { ServerFacts } from '../gateway/status/status-facts.js';
 import type { SharedLimit } from '../io/shared-limit.js';
 import type { ClientProfile } from '../mcp/client-profile.js';
 import { ChildLog } from '../observe/child-log.js';
+import type { Logger } from '../observe/logger.js';
 import type { KnownSecrets } from '../observe/redact.js';
 import { ChildInstaller } from '../packages/child-installer.js';
 import type { PackageInstaller } from '../packages/package-installer.js';
@@ -19,7 +20,6 @@ import type { LaunchTarget } from './backend-launcher.js';
 import { type ConfiguredServers, type ServerChanged, secretsOf } from './configured-servers.js';
 import { causeOfFailure, type Failed, StateLog, whyDown } from './failures.js';
 import { LateLauncher, type LateLauncherOptions, type ProcessServices } from './late-launcher.js';
-import { offerCached } from './offer-cached.js';
 
 export interface SupervisedBackendsOptions extends Omit<LateLauncherOptions, 'targets'> {
   readonly config: Config;
@@ -52,7 +52,7 @@ interface Instance extends LaunchTarget {
 }
 
 /** What another configuration changes for one instance. */
-export interface InstanceChange extends ServerChanged {
+interface InstanceChange extends ServerChanged {
   readonly id: string;
 }
 
@@ -288,4 +288,14 @@ export class SupervisedBackends {
     if (server?.child === undefined || log === undefined) return undefined;
     return describe({ snapshot: this.#supervisor.snapshot(id), log, redact: this.#options.secrets.redact });
   }
+}
+
+/** Makes a backend offer the cached catalogue of its server, before the server runs. Resolves with whether it does. */
+async function offerCached(entry: CatalogueCacheEntry | undefined, backend: Backend, logger: Logger): Promise<boolean> {
+  const cached = entry?.find();
+  if (cached === 'missed') backend.expectLate();
+  if (cached === undefined || cached === 'missed') return false;
+  const fault = await backend.loadCached(cached);
+  if (fault !== undefined) logger.debug({ server: backend.key, fault }, 'not used of the last run');
+  return fault === undefined;
 }

@@ -1,6 +1,6 @@
 import { type Argument, CommanderError, Help, type Option } from 'commander';
 import { readConfig } from '../app/read-config.js';
-import { cachedToolNames } from '../state/cached-tool-names.js';
+import { cachedToolNames } from '../state/catalogue-cache.js';
 import { catalogueFolder } from '../state/user-files.js';
 import type { CliCommand } from './command.js';
 

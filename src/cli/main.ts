@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util';
-import { attach } from '../app/attach.js';
 import { endProcess } from '../app/end-process.js';
 import type { GlobalOptions } from '../app/global-options.js';
+import { attach } from '../hub/attach/attach.js';
 import { LISTENER_DESCRIPTOR } from '../hub/attach/start-hub.js';
 import { codeCacheFolder } from '../state/user-files.js';
 import { VERSION } from '../version.js';
@@ -47,7 +47,7 @@ async function run(args: string[]): Promise<number> {
     view: values.view,
   };
   if (command === 'hub serve') {
-    const { runHub } = await import('../app/hub-process.js');
+    const { runHub } = await import('../app/serve-hub.js');
     return await runHub(settings, { place: values.place ?? '', descriptor: LISTENER_DESCRIPTOR });
   }
   if (values.record === undefined && values.max === undefined)
@@ -73,8 +73,14 @@ async function serveOrAttach(settings: GlobalOptions, values: HttpValues, isAlon
   const transports = readTransports(values);
   const canShare =
     !isAlone && process.env.TRUNKLINE_HUB !== 'off' && transports.http === undefined && !process.stdin.isTTY;
-  const failed = canShare ? await attach(settings) : { because: undefined };
+  const failed = canShare ? await attach(settings, () => loadHub(settings)) : { because: undefined };
   if (failed === undefined) return 0;
   const { serve } = await import('../app/serve.js');
   return await serve(settings, transports, failed.because);
+}
+
+/** Loads what serves the client in this process when no hub can be had. */
+async function loadHub(settings: GlobalOptions) {
+  const { serveInside } = await import('../app/serve-hub.js');
+  return serveInside.bind(undefined, settings);
 }

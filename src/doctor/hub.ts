@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { logLines } from '../files/log-lines.js';
-import { hubFiles, hubNumbers, latestHub } from '../hub/place.js';
+import { hubFiles, hubNumbers, latestHub } from '../hub/hub-folder.js';
 import { isRecord } from '../json/is-record.js';
 import { parseJson } from '../json/parse-json.js';
 import { MAX_LOG_FILES } from '../observe/log-file.js';

@@ -6,7 +6,7 @@ import { findFamily } from '../process/family.js';
 import type { CommandLine } from '../process/processes.js';
 import { hostIdentity, identify, isRunning } from '../process/processes.js';
 import { type FoundRun, findRuns } from '../process/run-file.js';
-import type { FoundFront } from '../state/http-gateway-file.js';
+import type { FoundHttpGateway } from '../state/http-gateway-file.js';
 import { type Finding, finding } from './finding.js';
 import type { Machine } from './machine.js';
 
@@ -99,9 +99,9 @@ class Tree {
   }
 }
 
-interface HttpFrontsFacts {
+interface HttpGatewaysFacts {
   /** The Trunklines that serve HTTP now. */
-  readonly fronts: readonly FoundFront[];
+  readonly httpGateways: readonly FoundHttpGateway[];
   /** The configuration that the doctor checks; `undefined` if it cannot be used. */
   readonly configFile: string | undefined;
   /** The pid of the hub of this configuration, if it runs. */
@@ -112,12 +112,12 @@ interface HttpFrontsFacts {
 const RECENT_MS = 24 * 60 * 60 * 1_000;
 
 /** What the Trunklines that serve HTTP have refused in the last day, and whether one runs the servers of another one, too. */
-export function checkHttpFronts(facts: HttpFrontsFacts): Finding[] {
-  return [...checkTwice(facts), ...facts.fronts.flatMap((front) => checkRefused(front, facts.now))];
+export function checkHttpGateways(facts: HttpGatewaysFacts): Finding[] {
+  return [...checkTwice(facts), ...facts.httpGateways.flatMap((found) => checkRefused(found, facts.now))];
 }
 
-function checkTwice({ fronts, configFile, hub }: HttpFrontsFacts): Finding[] {
-  const same = fronts.filter((front) => front.configFile === configFile);
+function checkTwice({ httpGateways, configFile, hub }: HttpGatewaysFacts): Finding[] {
+  const same = httpGateways.filter((found) => found.configFile === configFile);
   const names = [
     ...(hub === undefined ? [] : [`the hub ${hub}`]),
     ...same.map(({ pid, url }) => `Trunkline ${pid} at ${url}`),
@@ -130,7 +130,7 @@ function checkTwice({ fronts, configFile, hub }: HttpFrontsFacts): Finding[] {
   ];
 }
 
-function checkRefused({ pid, url, refused }: FoundFront, now: number): Finding[] {
+function checkRefused({ pid, url, refused }: FoundHttpGateway, now: number): Finding[] {
   return refused
     .filter(({ at }) => now - at <= RECENT_MS)
     .map(({ header, count, last, at }) => {

@@ -1,8 +1,8 @@
 import { dirname, isAbsolute, join, win32 } from 'node:path';
 import type { FoundCommand, FoundServer } from '../clients/files/found-server.js';
 import { isOurselves } from '../clients/files/own-entry.js';
-import { readJsonFile } from '../files/json-file.js';
-import { realPath } from '../files/real-path.js';
+import { realPath } from '../files/regular-file.js';
+import { readJsonFile } from '../files/whole-file.js';
 import { isRecord } from '../json/is-record.js';
 import type { Machine } from './machine.js';
 

@@ -1,4 +1,4 @@
-import { closeSync, constants, fstatSync, openSync, promises, readFileSync, type Stats } from 'node:fs';
+import { closeSync, constants, fstatSync, openSync, promises, readFileSync, realpathSync, type Stats } from 'node:fs';
 import { errorCode } from '../errors/error-text.js';
 
 export interface ReadRules {
@@ -12,7 +12,7 @@ export interface ReadRules {
   readonly followsLinks?: boolean;
 }
 
-export type FileFault = 'unreadable' | 'link' | 'not-regular' | 'foreign' | 'exposed' | 'too-large';
+type FileFault = 'unreadable' | 'link' | 'not-regular' | 'foreign' | 'exposed' | 'too-large';
 
 /** The result of reading a file that may be missing, and that somebody may have replaced by something else. */
 export type ReadFile =
@@ -117,4 +117,13 @@ function unread(cause: unknown): ReadFile {
     return { kind: 'unusable', fault: 'not-regular', reason: 'it is a socket or a device, not a regular file', cause };
   }
   return { kind: 'unusable', fault: 'unreadable', reason: `it cannot be read (${code})`, cause };
+}
+
+/** The path behind all symbolic links; `undefined` if it is missing or not accessible. */
+export function realPath(path: string): string | undefined {
+  try {
+    return realpathSync(path);
+  } catch {
+    return undefined;
+  }
 }

@@ -3,6 +3,8 @@ import { linkSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { link, mkdir, rename, unlink, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { errorCode } from '../errors/error-text.js';
+import { parseJson } from '../json/parse-json.js';
+import { readRegularFileSync } from './regular-file.js';
 
 /*
  * Files that are written completely or not at all: into a draft in the same folder, which a rename or a link then puts
@@ -13,7 +15,7 @@ import { errorCode } from '../errors/error-text.js';
 /** How the names of drafts end. A gateway that is killed while it writes leaves one behind. */
 export const DRAFT_SUFFIX = '.tmp';
 
-export interface WriteOptions {
+interface WriteOptions {
   /** Permissions of the file; only the owner can read and write it by default. */
   readonly mode?: number;
   /** Waits until the disk has the content, so that a power failure does not leave an empty file. */
@@ -106,4 +108,13 @@ async function removeDraft(draft: string): Promise<void> {
 
 function draftOf(file: string): string {
   return `${file}.${randomBytes(6).toString('hex')}${DRAFT_SUFFIX}`;
+}
+
+/** More than npm ever writes. */
+const MAX_BYTES = 64 * 1024 * 1024;
+
+/** Reads JSON that another program has written, such as npm. `undefined` if it is missing, damaged or not a regular file. */
+export function readJsonFile(file: string): unknown {
+  const found = readRegularFileSync(file, { maxBytes: MAX_BYTES, followsLinks: true });
+  return found.kind === 'read' ? parseJson(found.bytes.toString()) : undefined;
 }

@@ -2,7 +2,7 @@ import { mkdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import { errorCode } from '../errors/error-text.js';
-import { hubFiles, hubNumbers, latestHub, socketPath } from './place.js';
+import { hubFiles, hubNumbers, latestHub, socketPath } from './hub-folder.js';
 
 /** The right to start the hub with this number, and its socket, which listens already. */
 export interface Claim {

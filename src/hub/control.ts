@@ -15,3 +15,50 @@ export type ControlReply =
   | { readonly id: number; readonly result: unknown }
   /** A sentence for the person. */
   | { readonly id: number; readonly error: string };
+
+import type { ProcessReport } from '../gateway/status/status.js';
+
+/*
+ * What a hub answers to the commands of a person. Versions may differ at the two ends, so members are added and never
+ * changed.
+ */
+
+/** The result of the command `describe`. */
+export interface HubDescription {
+  readonly pid: number;
+  readonly version: string;
+  /** The number of the hub among those of its configuration. */
+  readonly number: number;
+  /** Since when it runs, as an ISO date. */
+  readonly since: string;
+  readonly uptimeSeconds: number;
+  readonly configFile: string;
+  readonly logFile: string;
+  /** Whether its servers are being started, or were. A hub waits for its first client. */
+  readonly hasStarted: boolean;
+  /** Whether a later hub serves from now on: this one ends when its clients have nothing in flight. */
+  readonly isDraining: boolean;
+  readonly clients: readonly ClientDescription[];
+  readonly servers: readonly ProcessReport[];
+}
+
+export interface ClientDescription {
+  /** What it told in `initialize`; null before it did. */
+  readonly name: string | null;
+  readonly version: string | null;
+  /** The process that attached. */
+  readonly pid: number;
+  readonly since: string;
+  readonly uptimeSeconds: number;
+  readonly inFlight: number;
+  /** The revision of MCP that it opened with; null before it did. Older hubs do not tell. */
+  readonly revision?: string | null;
+  /** The version of Trunkline that the client has started. Older hubs do not tell. */
+  readonly trunkline?: string;
+}
+
+/** The result of the command `status`, and each of its events. */
+export interface StatusAnswer {
+  readonly text: string;
+  readonly structure: unknown;
+}

@@ -1,8 +1,7 @@
 import { createHash } from 'node:crypto';
 import { dirname, join } from 'node:path';
 import { errorCode } from '../errors/error-text.js';
-import { realPath } from '../files/real-path.js';
-import { readRegularFileSync } from '../files/regular-file.js';
+import { readRegularFileSync, realPath } from '../files/regular-file.js';
 import { replaceFileSync } from '../files/whole-file.js';
 import { isRecord } from '../json/is-record.js';
 

@@ -1,7 +1,7 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { delimiter, dirname, join } from 'node:path';
 import { ERROR_SIGNS } from '../errors/error-signs.js';
-import { realPath } from '../files/real-path.js';
+import { realPath } from '../files/regular-file.js';
 import { isRecord } from '../json/is-record.js';
 import { parseJson } from '../json/parse-json.js';
 import { endGroup } from '../process/end-group.js';

@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path';
 import { ServerFault } from '../config/file/config-error.js';
 import type { FoundPackage } from '../config/resolve/config.js';
 import type { InstalledPackages } from '../config/resolve/package-bin.js';
-import { readJsonFile } from '../files/json-file.js';
+import { readJsonFile } from '../files/whole-file.js';
 import { isRecord } from '../json/is-record.js';
 import type { PackageRequest } from '../supervision/launcher.js';
 import { type LockedPackage, LockFile, LockFileError } from './lock-file.js';

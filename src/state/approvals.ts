@@ -1,13 +1,14 @@
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
+import { privateFile, readRegularFileSync } from '../files/regular-file.js';
 import type { FileWatch } from '../files/watch-files.js';
+import { createFileSync, replaceFileSync } from '../files/whole-file.js';
+import type { ApprovalFacts, ApprovalVerdict, ToolApprovals } from '../gateway/catalog/tool-approval.js';
 import { isRecord } from '../json/is-record.js';
 import { parseJson } from '../json/parse-json.js';
 import type { Logger } from '../observe/logger.js';
 import type { Cancel, Clock } from '../timing/clock.js';
-import { ApprovalFile } from './approval-file.js';
 import { CacheFolder } from './cache-folder.js';
-import { ServerApprovals, type WithheldTool } from './server-approvals.js';
 
 /** Folders of the approvals, and how this process uses them. */
 export interface ApprovalPlaces {
@@ -21,7 +22,7 @@ export interface ApprovalPlaces {
   readonly purpose: 'serve' | 'once' | 'review';
 }
 
-export interface ApprovalsOptions {
+interface ApprovalsOptions {
   readonly places: ApprovalPlaces;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -156,4 +157,288 @@ function isWithheldTool(value: unknown): value is WithheldTool {
 export function quotedPath(path: string): string {
   if (/^[\w./:\\@+-]+$/.test(path)) return path;
   return process.platform === 'win32' ? `"${path}"` : `'${path.replaceAll("'", `'\\''`)}'`;
+}
+
+/** One approved definition of a tool. */
+interface ApprovedDefinition {
+  readonly digest: string;
+  /** The definition, to show the difference to a later one; absent when it is too long to store. */
+  readonly text?: string;
+}
+
+/**
+ * Approved definitions by tool name, in the order of approval. A tool can have several: a server may describe the same
+ * tool differently to different clients.
+ */
+type Approved = ReadonlyMap<string, readonly ApprovedDefinition[]>;
+
+/** An approval file that exists and cannot be used. It must not be ignored: all tools would be approved as first use. */
+export class ApprovalFileError extends Error {
+  override readonly name = 'ApprovalFileError';
+}
+
+/** Version of the file format. */
+const FORMAT = 1;
+const MAX_FILE_BYTES = 32 * 1024 * 1024;
+/** Twice the limit of a list; the oldest approvals are dropped first. */
+const MAX_TOOLS = 2_000;
+const MAX_DEFINITIONS = 8;
+/** The size limit of a schema. Of a longer definition only the digest is stored. */
+const MAX_TEXT_LENGTH = 64 * 1024;
+/** Limit for all texts together; the latest approvals keep theirs. */
+const MAX_TEXTS_LENGTH = 4 * 1024 * 1024;
+
+/** SHA-256 of a definition; approvals are compared by it. */
+export function digestOf(definition: string): string {
+  return createHash('sha256').update(definition).digest('hex');
+}
+
+/** Returns the approvals with these definitions, given as pairs of tool name and definition, added. */
+export function withApproved(before: Approved, definitions: Iterable<readonly [string, string]>): Approved {
+  const after = new Map(before);
+  for (const [name, text] of definitions) {
+    const digest = digestOf(text);
+    const others = (after.get(name) ?? []).filter((other) => other.digest !== digest);
+    after.delete(name);
+    after.set(name, [...others, { digest, text }].slice(-MAX_DEFINITIONS));
+  }
+  return bounded(after);
+}
+
+/** Stores the approvals of one server in a file that only this user can read or write. */
+export class ApprovalFile {
+  readonly path: string;
+
+  constructor(path: string) {
+    this.path = path;
+  }
+
+  /** Reads the approvals; `undefined` when there is no file. Throws an `ApprovalFileError`. */
+  read(): Approved | undefined {
+    const found = readRegularFileSync(this.path, privateFile(MAX_FILE_BYTES));
+    if (found.kind === 'absent') return undefined;
+    if (found.kind === 'unusable') throw new ApprovalFileError(`${this.path} is not used: ${found.reason}`);
+    const approved = parse(found.bytes.toString());
+    if (approved === undefined)
+      throw new ApprovalFileError(`${this.path} is not used: it is damaged or has another format`);
+    return approved;
+  }
+
+  /** Creates the file. Returns false when it exists already; it is not changed then. */
+  create(approved: Approved): boolean {
+    return createFileSync(this.path, serialize(approved), { flush: true });
+  }
+
+  replace(approved: Approved): void {
+    replaceFileSync(this.path, serialize(approved), { flush: true });
+  }
+}
+
+function serialize(approved: Approved): string {
+  return `${JSON.stringify({ format: FORMAT, tools: [...approved] })}\n`;
+}
+
+function bounded(approved: Approved): Approved {
+  let freeSpace = MAX_TEXTS_LENGTH;
+  const latest = [...approved].slice(-MAX_TOOLS).reverse();
+  const fitting = latest.map(([name, definitions]) => {
+    const each = definitions.toReversed().map(({ digest, text = '' }): ApprovedDefinition => {
+      const fits = text !== '' && text.length <= Math.min(MAX_TEXT_LENGTH, freeSpace);
+      if (fits) freeSpace -= text.length;
+      return fits ? { digest, text } : { digest };
+    });
+    return [name, each.reverse()] as const;
+  });
+  return new Map(fitting.reverse());
+}
+
+function parse(text: string): Approved | undefined {
+  const value = parseJson(text);
+  if (!isRecord(value) || value.format !== FORMAT || !Array.isArray(value.tools)) return undefined;
+  const { tools } = value;
+  return tools.every(isTool) ? new Map(tools) : undefined;
+}
+
+function isTool(value: unknown): value is readonly [string, readonly ApprovedDefinition[]] {
+  if (!Array.isArray(value) || value.length !== 2) return false;
+  const [name, definitions] = value;
+  return typeof name === 'string' && Array.isArray(definitions) && definitions.every(isDefinition);
+}
+
+function isDefinition(value: unknown): value is ApprovedDefinition {
+  if (!isRecord(value) || typeof value.digest !== 'string') return false;
+  return value.text === undefined || typeof value.text === 'string';
+}
+
+interface ServerApprovalsOptions {
+  readonly file: ApprovalFile;
+  /** The command that shows the withheld tools. */
+  readonly command: string;
+  /** Whether the first tools of a server are approved without review. */
+  readonly trustsFirstUse: boolean;
+  /** Called when the first tools were approved, with their number. */
+  readonly onFirstUse: (tools: number) => void;
+  /** Called once for each different fault of the file. */
+  readonly onFault: (fault: string) => void;
+  /** Called with all withheld tools when another one is withheld. */
+  readonly onWithheld: (withheld: readonly WithheldTool[]) => void;
+}
+
+/** A tool that waits for approval. */
+export interface WithheldTool {
+  readonly name: string;
+  readonly definition: string;
+}
+
+/** More than any server has at once; the least recently seen tools are dropped first. */
+const MAX_WITHHELD = 2_000;
+
+/** Decides which tools of one server are approved, for all its processes. */
+export class ServerApprovals implements ToolApprovals {
+  readonly #options: ServerApprovalsOptions;
+  /** `undefined` until the first approval. */
+  #approved: Approved | undefined;
+  #isFirstUse = false;
+  #fault: string | undefined;
+  #isUnreadable = false;
+  /** By digest. */
+  readonly #withheld = new Map<string, WithheldTool>();
+  /** Digests of the latest list by tool name. */
+  readonly #listed = new Map<string, string>();
+
+  constructor(options: ServerApprovalsOptions) {
+    this.#options = options;
+    this.reread();
+  }
+
+  get facts(): ApprovalFacts {
+    const { file, command } = this.#options;
+    const advice = this.#isUnreadable
+      ? `The person who runs Trunkline has to repair or remove this file: ${file.path}.`
+      : `The person who runs Trunkline has to decide: \`${command}\` shows what is new or changed.`;
+    return { tools: this.#approved?.size ?? 0, isFirstUse: this.#isFirstUse, fault: this.#fault, advice };
+  }
+
+  /** Tools that were listed and are not approved. */
+  get withheld(): readonly WithheldTool[] {
+    return [...this.#withheld.values()].filter(
+      ({ name, definition }) => this.#verdictOn(name, definition) !== 'approved',
+    );
+  }
+
+  /** Whether no tool of this server was ever approved or reviewed. */
+  get isUntouched(): boolean {
+    return this.#approved === undefined && !this.#isUnreadable;
+  }
+
+  /** The file exists and cannot be used, so no tool is approved. */
+  get isUnreadable(): boolean {
+    return this.#isUnreadable;
+  }
+
+  hasListed(name: string): boolean {
+    return this.#listed.has(name);
+  }
+
+  /** Whether the server lists this definition in this run; otherwise a running gateway has seen it. */
+  isOffered({ name, definition }: WithheldTool): boolean {
+    return this.#listed.get(name) === digestOf(definition);
+  }
+
+  judge(definitions: ReadonlyMap<string, string>): ReadonlyMap<string, ApprovalVerdict> {
+    // An empty list does not count as first use: some servers add their tools later.
+    if (this.isUntouched && this.#options.trustsFirstUse && definitions.size > 0) this.#begin(definitions);
+    const verdicts = new Map<string, ApprovalVerdict>();
+    let hasNew = false;
+    for (const [name, definition] of definitions) {
+      this.#listed.set(name, digestOf(definition));
+      const verdict = this.#verdictOn(name, definition);
+      verdicts.set(name, verdict);
+      if (verdict !== 'approved') hasNew = this.note({ name, definition }) || hasNew;
+    }
+    if (hasNew) this.#options.onWithheld(this.withheld);
+    return verdicts;
+  }
+
+  /** Remembers a tool that may be withheld. Returns whether it is a new one. */
+  note(tool: WithheldTool): boolean {
+    const digest = digestOf(tool.definition);
+    const isNew = !this.#withheld.delete(digest);
+    this.#withheld.set(digest, tool);
+    const [oldest = digest] = this.#withheld.keys();
+    if (this.#withheld.size > MAX_WITHHELD) this.#withheld.delete(oldest);
+    return isNew;
+  }
+
+  /** Whether an earlier definition of a withheld tool was approved, and the text of the latest one if it is stored. */
+  earlier({ name }: WithheldTool): { readonly wasApproved: boolean; readonly definition: string | undefined } {
+    const last = this.#approved?.get(name)?.at(-1);
+    return { wasApproved: last !== undefined, definition: last?.text };
+  }
+
+  /** Adds approvals; an empty list records that a person has reviewed the tools. Throws when the file cannot be written. */
+  approve(tools: readonly WithheldTool[]): void {
+    const { file } = this.#options;
+    const before = file.read() ?? new Map();
+    const after = withApproved(
+      before,
+      tools.map(({ name, definition }) => [name, definition] as const),
+    );
+    file.replace(after);
+    this.#approved = after;
+  }
+
+  /** Reads the file again. Returns whether the approvals have changed. */
+  reread(): boolean {
+    const before = { approved: this.#approved, isUnreadable: this.#isUnreadable };
+    try {
+      const now = this.#options.file.read();
+      // A removed file counts from the next start on; until then the known approvals stay valid.
+      if (now === undefined && !before.isUnreadable) return false;
+      this.#isUnreadable = false;
+      this.#fault = undefined;
+      this.#approved = now ?? before.approved;
+    } catch (error) {
+      if (!(error instanceof ApprovalFileError)) throw error;
+      this.#isUnreadable = true;
+      this.#reportFault(error.message);
+    }
+    return before.isUnreadable !== this.#isUnreadable || digestsOf(before.approved) !== digestsOf(this.#approved);
+  }
+
+  #begin(definitions: ReadonlyMap<string, string>): void {
+    const { file, onFirstUse } = this.#options;
+    const first = withApproved(new Map(), definitions);
+    try {
+      if (!file.create(first)) {
+        // Another process has created the file first.
+        this.reread();
+        return;
+      }
+    } catch (error) {
+      this.#reportFault(`the approvals cannot be stored, so the next run starts without them: ${String(error)}`);
+    }
+    this.#approved = first;
+    this.#isFirstUse = true;
+    onFirstUse(first.size);
+  }
+
+  #verdictOn(name: string, definition: string): ApprovalVerdict {
+    if (this.#isUnreadable) return 'unreadable';
+    const known = this.#approved?.get(name);
+    if (known === undefined) return 'new';
+    const digest = digestOf(definition);
+    return known.some((one) => one.digest === digest) ? 'approved' : 'changed';
+  }
+
+  #reportFault(fault: string): void {
+    if (this.#fault === fault) return;
+    this.#fault = fault;
+    this.#options.onFault(fault);
+  }
+}
+
+function digestsOf(approved: Approved | undefined): string {
+  const digests = [...(approved ?? [])].map(([name, definitions]) => [name, definitions.map(({ digest }) => digest)]);
+  return JSON.stringify(digests);
 }

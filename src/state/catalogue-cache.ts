@@ -1,15 +1,18 @@
-import { createHash } from 'node:crypto';
+import { createHash, createHmac } from 'node:crypto';
+import { readdirSync, statSync } from 'node:fs';
+import { join, resolve } from 'node:path';
 import type { ServerConfig } from '../config/resolve/config.js';
+import { readRegularFileSync } from '../files/regular-file.js';
 import { CachedCatalogue, type CatalogueContent, serializeCatalogue } from '../gateway/catalog/cached-catalogue.js';
+import { isRecord } from '../json/is-record.js';
+import { parseJson } from '../json/parse-json.js';
 import { type ClientProfile, profileKey } from '../mcp/client-profile.js';
 import type { ScanEnvelope } from '../mcp/envelope.js';
 import type { ChildSpec } from '../supervision/launcher.js';
 import type { EraVerdicts } from '../upstream/server-era.js';
 import type { CacheFolder } from './cache-folder.js';
-import { cachedVerdicts } from './era-verdicts.js';
-import { fileNameOf, programOf } from './server-fingerprint.js';
 
-export interface CatalogueCacheOptions {
+interface CatalogueCacheOptions {
   readonly folder: CacheFolder;
   /** Secret of this user. Values of the configuration reach the disk only as an HMAC under it. */
   readonly secret: string;
@@ -123,4 +126,119 @@ const MAX_HASHES = 1_024;
 
 function hashOf(bytes: Uint8Array): string {
   return createHash('sha256').update(bytes).digest('base64');
+}
+
+/** What tells the program of a server from others, and from its own other versions. */
+function programOf(server: ServerConfig, { command, args, cwd, env, missing }: ChildSpec): readonly unknown[] {
+  const variables = Object.entries(env).sort(([a], [b]) => (a < b ? -1 : 1));
+  // The program of a package that is not installed yet is not among the arguments.
+  const version = missing === undefined ? (server.package?.found?.version ?? null) : [missing.name, missing.version];
+  return [command, args, cwd, variables, version, filesOf(command, args, cwd)];
+}
+
+/**
+ * The name of the file that caches something about a server. Values of the configuration reach the disk only as an HMAC
+ * under the secret.
+ */
+function fileNameOf({ key }: ServerConfig, kind: 'catalogue' | 'era', what: unknown, secret: string): string {
+  const fingerprint = createHmac('sha256', secret)
+    .update(`trunkline ${kind}\0${JSON.stringify(what)}`)
+    .digest('hex');
+  return `${key}-${fingerprint.slice(0, FINGERPRINT_LENGTH)}${kind === 'era' ? '-era' : ''}`;
+}
+
+const FINGERPRINT_LENGTH = 32;
+
+/** The first argument counts as a program when it has such an extension; other arguments may be data of the server. */
+const PROGRAM = /\.(?:[cm]?[jt]s|py|rb|sh|jar)$/;
+
+/** Size and time of the program's files: an updated program may have another catalogue. */
+function filesOf(command: string, args: readonly string[], cwd: string): readonly unknown[] {
+  const [first = ''] = args;
+  return [command, ...(PROGRAM.test(first) ? [first] : [])].map((file) => stateOf(resolve(cwd, file)));
+}
+
+function stateOf(file: string): unknown {
+  try {
+    const stats = statSync(file);
+    return stats.isFile() ? [stats.size, stats.mtimeMs] : null;
+  } catch {
+    // The command is looked up in PATH, or the file cannot be read.
+    return null;
+  }
+}
+
+interface CachedVerdictsOptions {
+  readonly folder: Pick<CacheFolder, 'read'> & { write(name: string, bytes: Uint8Array): void };
+  /** The name of the file. */
+  readonly name: () => string;
+  /** Called when a file is written: it is found only as long as the secret exists. */
+  readonly onCached: () => void;
+  /** Milliseconds since 1970. */
+  readonly now?: () => number;
+}
+
+/**
+ * A wrong verdict `legacy` is never noticed, because a server that speaks both eras goes on to answer `initialize`. So it
+ * counts for a day.
+ */
+const LEGACY_LASTS_MS = 24 * 60 * 60 * 1_000;
+
+/** Caches on disk which era a server speaks, so that the next run does not ask. */
+export function cachedVerdicts({ folder, name, onCached, now = Date.now }: CachedVerdictsOptions): EraVerdicts {
+  return {
+    find: () => {
+      const bytes = folder.read(name());
+      const found = bytes === undefined ? undefined : parseJson(Buffer.from(bytes).toString());
+      if (!isRecord(found)) return undefined;
+      const { era, version, at } = found;
+      if (era !== 'legacy' && era !== 'modern') return undefined;
+      const age = typeof at === 'number' ? now() - at : Number.NaN;
+      // A clock that was set back proves nothing either.
+      if (era === 'legacy' && !(age >= 0 && age < LEGACY_LASTS_MS)) return undefined;
+      const until = era === 'legacy' ? new Date(now() + LEGACY_LASTS_MS - age).toISOString() : undefined;
+      return { era, version: typeof version === 'string' ? version : undefined, until };
+    },
+    put: ({ era, version }) => {
+      onCached();
+      folder.write(name(), Buffer.from(`${JSON.stringify({ era, version, at: now() })}\n`));
+    },
+    forget: () => folder.write(name(), FORGOTTEN),
+  };
+}
+
+const FORGOTTEN = Buffer.from('{}\n');
+
+const FINGERPRINT = /^-[0-9a-f]{32}$/;
+const MAX_BYTES = 4 * 1024 * 1024;
+
+/**
+ * Names of the tools that a server with this key listed last, as far as a catalogue is cached. Neither the configuration
+ * nor the client of that run is checked, so the names are good for suggestions only.
+ */
+export function cachedToolNames(folder: string, key: string): readonly string[] {
+  const [newest] = catalogueFilesOf(folder, key).sort((a, b) => b.modifiedAt - a.modifiedAt);
+  if (newest === undefined) return [];
+  const found = readRegularFileSync(newest.file, { maxBytes: MAX_BYTES });
+  const text = found.kind === 'read' ? new TextDecoder().decode(found.bytes) : '';
+  const tools = text.split('\n').flatMap((line) => toolsIn(parseJson(line)));
+  return tools.flatMap((tool) => (isRecord(tool) && typeof tool.name === 'string' ? [tool.name] : []));
+}
+
+function catalogueFilesOf(folder: string, key: string): { readonly file: string; readonly modifiedAt: number }[] {
+  try {
+    return readdirSync(folder)
+      .filter((name) => name.startsWith(key) && FINGERPRINT.test(name.slice(key.length)))
+      .map((name) => join(folder, name))
+      .map((file) => ({ file, modifiedAt: statSync(file).mtimeMs }));
+  } catch {
+    // Nothing was cached yet, or a file was removed just now.
+    return [];
+  }
+}
+
+/** The answers of a server are lines of the file. */
+function toolsIn(line: unknown): readonly unknown[] {
+  const result = isRecord(line) ? line.result : undefined;
+  return isRecord(result) && Array.isArray(result.tools) ? result.tools : [];
 }

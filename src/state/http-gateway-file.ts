@@ -10,7 +10,7 @@ import { isRunProcess, type RunProcess } from '../process/run-file.js';
 import type { Cancel, Clock } from '../timing/clock.js';
 
 /** What a gateway that serves HTTP tells the doctor, which cannot connect to it: the doctor is no allowed client. */
-export interface FrontFacts {
+export interface HttpGatewayFacts {
   readonly url: string;
   /** Empty without one. */
   readonly configFile: string;
@@ -27,11 +27,11 @@ interface FrontRefusal {
   readonly at: number;
 }
 
-export interface FoundFront extends FrontFacts {
+export interface FoundHttpGateway extends HttpGatewayFacts {
   readonly pid: number;
 }
 
-export interface FrontFileOptions {
+export interface HttpGatewayFileOptions {
   /** Folder of the files of all gateways of this user that serve HTTP. */
   readonly folder: string;
   readonly clock: Clock;
@@ -45,23 +45,23 @@ const WRITE_EVERY_MS = 1_000;
 const MAX_FILE_BYTES = 64 * 1024;
 
 /** Keeps the facts about this gateway in a file, while it serves HTTP. Not on Windows, where processes cannot be told apart. */
-export class FrontFile {
-  readonly #options: FrontFileOptions;
+export class HttpGatewayFile {
+  readonly #options: HttpGatewayFileOptions;
   readonly #file: string;
   #writing: Promise<void> = Promise.resolve();
   #cancel: Cancel | undefined;
   /** What waits to be written. */
-  #next: FrontFacts | undefined;
+  #next: HttpGatewayFacts | undefined;
   #isFaultReported = false;
 
-  constructor(options: FrontFileOptions) {
+  constructor(options: HttpGatewayFileOptions) {
     this.#options = options;
     // Unique, even when a gateway in another pid namespace has the same pid.
     this.#file = join(options.folder, `${process.pid}-${randomBytes(6).toString('hex')}.json`);
   }
 
   /** Writes the facts in the background: at once, or after a pause since the last write. The latest ones count. */
-  set(facts: FrontFacts): void {
+  set(facts: HttpGatewayFacts): void {
     this.#next = facts;
     if (this.#cancel === undefined) this.#write();
   }
@@ -88,7 +88,7 @@ export class FrontFile {
     this.#writing = this.#writing.then(() => this.#writeOnce(facts)).catch((error: unknown) => this.#report(error));
   }
 
-  async #writeOnce(facts: FrontFacts): Promise<void> {
+  async #writeOnce(facts: HttpGatewayFacts): Promise<void> {
     const identity = await identify(process.pid);
     if (identity === undefined) return;
     const gateway: RunProcess = { pid: process.pid, startTime: identity.startTime };
@@ -102,23 +102,23 @@ export class FrontFile {
 }
 
 /** The gateways of this user that serve HTTP on this host. Never rejects. */
-export async function findFronts(folder: string): Promise<readonly FoundFront[]> {
-  const fronts: FoundFront[] = [];
-  for (const { front, gateway } of await readFronts(folder))
-    if (await isRunning(gateway)) fronts.push({ ...front, pid: gateway.pid });
-  return fronts;
+export async function findHttpGateways(folder: string): Promise<readonly FoundHttpGateway[]> {
+  const gateways: FoundHttpGateway[] = [];
+  for (const { facts, gateway } of await readFiles(folder))
+    if (await isRunning(gateway)) gateways.push({ ...facts, pid: gateway.pid });
+  return gateways;
 }
 
 /** Removes the files of gateways of this host that were killed. Never rejects. */
-export async function removeEndedFronts(folder: string): Promise<void> {
-  for (const { file, gateway } of await readFronts(folder))
+export async function removeEndedHttpGateways(folder: string): Promise<void> {
+  for (const { file, gateway } of await readFiles(folder))
     if (!(await isRunning(gateway))) await rm(file, { force: true }).catch(() => {});
 }
 
-async function readFronts(folder: string) {
+async function readFiles(folder: string) {
   const names = await readdir(folder).catch((): string[] => []);
   const host = hostIdentity();
-  const found: { file: string; gateway: RunProcess; front: FrontFacts }[] = [];
+  const found: { file: string; gateway: RunProcess; facts: HttpGatewayFacts }[] = [];
   for (const name of names.filter((each) => each.endsWith('.json'))) {
     const file = join(folder, name);
     const read = await readRegularFile(file, privateFile(MAX_FILE_BYTES));
@@ -126,12 +126,12 @@ async function readFronts(folder: string) {
     if (!isRecord(value) || value.host !== host || !isRunProcess(value.gateway)) continue;
     const { gateway, url, configFile, refused } = value;
     if (typeof url !== 'string' || typeof configFile !== 'string' || !Array.isArray(refused)) continue;
-    found.push({ file, gateway, front: { url, configFile, refused: refused.filter(isFrontRefusal) } });
+    found.push({ file, gateway, facts: { url, configFile, refused: refused.filter(isRefusal) } });
   }
   return found;
 }
 
-function isFrontRefusal(value: unknown): value is FrontRefusal {
+function isRefusal(value: unknown): value is FrontRefusal {
   if (!isRecord(value)) return false;
   const isHeader = value.header === 'Host' || value.header === 'Origin';
   return isHeader && typeof value.count === 'number' && typeof value.last === 'string' && typeof value.at === 'number';

@@ -23,7 +23,7 @@ export function runFolder(): string {
 }
 
 /** Folder where each gateway of this user that serves HTTP tells where, and what it has refused. */
-export function frontFolder(): string {
+export function httpGatewayFolder(): string {
   return inDataFolder('http');
 }
 

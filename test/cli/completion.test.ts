@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { complete, type Names } from '../../src/cli/completion.js';
 import { createProgram } from '../../src/cli/program.js';
-import { cachedToolNames } from '../../src/state/cached-tool-names.js';
+import { cachedToolNames } from '../../src/state/catalogue-cache.js';
 
 const NAMES: Names = {
   servers: async () => ['files', 'memory'],

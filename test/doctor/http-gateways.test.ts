@@ -1,14 +1,20 @@
 import { describe, expect, it } from 'vitest';
-import { checkHttpFronts } from '../../src/doctor/processes.js';
-import type { FoundFront } from '../../src/state/http-gateway-file.js';
+import { checkHttpGateways } from '../../src/doctor/processes.js';
+import type { FoundHttpGateway } from '../../src/state/http-gateway-file.js';
 
 const DAY_MS = 24 * 60 * 60 * 1_000;
 const NOW = Date.parse('2026-11-23T12:00:00Z');
 const FILE = '/c/trunkline.yaml';
 
-function check(fronts: readonly Partial<FoundFront>[], hub?: number) {
-  const whole = fronts.map((front) => ({ pid: 7, url: 'http://localhost:1', configFile: FILE, refused: [], ...front }));
-  return checkHttpFronts({ fronts: whole, configFile: FILE, hub, now: NOW });
+function check(httpGateways: readonly Partial<FoundHttpGateway>[], hub?: number) {
+  const whole = httpGateways.map((found) => ({
+    pid: 7,
+    url: 'http://localhost:1',
+    configFile: FILE,
+    refused: [],
+    ...found,
+  }));
+  return checkHttpGateways({ httpGateways: whole, configFile: FILE, hub, now: NOW });
 }
 
 describe('Trunkline over HTTP', () => {

@@ -14,7 +14,7 @@ import {
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { hubNumbers } from '../../src/hub/place.js';
+import { hubNumbers } from '../../src/hub/hub-folder.js';
 import type { GatewayProcess, Message } from '../support/gateway-process.js';
 import { type HubPlace, sharedPlace } from '../support/hub-place.js';
 import { copyInto } from '../support/own-copy.js';

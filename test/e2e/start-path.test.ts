@@ -16,14 +16,14 @@ const INITIALIZE = [
     'src/cli/commands/serve/serve-options.ts',
   ],
   // The way to the hub, which is loaded before it is known whether there is one.
-  ...['src/app/attach.ts', 'src/hub/attach/', 'src/hub/claim.ts', 'src/hub/place.ts', 'src/hub/wire.ts'],
+  ...['src/hub/attach/attach.ts', 'src/hub/attach/', 'src/hub/claim.ts', 'src/hub/hub-folder.ts', 'src/hub/wire.ts'],
   ...['src/hub/memory-pair.ts', 'src/process/environment.ts', 'src/errors/usage-error.ts'],
   'src/process/environment.ts',
   ...['src/app/serve.ts', 'src/app/stdio-client.ts', 'src/errors/usage-error.ts', 'src/app/platform.ts'],
   'src/app/end-process.ts',
-  ...['src/app/create-buffer-pool.ts', 'src/observe/system-clock.ts', 'src/observe/events/event-bus.ts'],
+  ...['src/app/platform.ts', 'src/observe/system-clock.ts', 'src/observe/events/event-bus.ts'],
   ...['src/errors/', 'src/timing/', 'src/json/', 'src/jsonrpc/', 'src/io/', 'src/mcp/'],
-  ...['src/downstream/legacy/', 'src/downstream/stdio/', 'src/downstream/failure.ts', 'src/app/choose-era.ts'],
+  ...['src/downstream/legacy/', 'src/downstream/stdio/', 'src/downstream/failure.ts', 'src/app/platform.ts'],
   ...['src/downstream/era-sessions.ts', 'src/gateway/pending-gateway.ts', 'src/gateway/instructions.ts'],
   // What both eras use: the first message tells which one the client speaks.
   ...['src/downstream/modern/', 'src/downstream/wire-exchange.ts'],
@@ -37,10 +37,10 @@ const INITIALIZE = [
   ],
   // One small file of the cache has the servers' instructions for this configuration file.
   ...[
-    'src/app/config-place.ts',
-    'src/app/known-instructions.ts',
+    'src/config/file/find-config.ts',
+    'src/state/known-instructions.ts',
     'src/state/user-files.ts',
-    'src/state/instructions-cache.ts',
+    'src/state/known-instructions.ts',
   ],
   ...['src/files/regular-file.ts', 'src/config/file/find-config.ts', 'src/config/file/config-error.ts'],
 ];
@@ -56,14 +56,14 @@ const ATTACH = [
   ],
   'src/errors/usage-error.ts',
   ...[
-    'src/app/attach.ts',
+    'src/hub/attach/attach.ts',
     'src/errors/usage-error.ts',
     'src/app/end-process.ts',
-    'src/app/config-place.ts',
+    'src/config/file/find-config.ts',
     'src/state/user-files.ts',
   ],
   ...['src/config/file/find-config.ts', 'src/config/file/config-error.ts', 'src/files/regular-file.ts'],
-  ...['src/hub/attach/', 'src/hub/claim.ts', 'src/hub/place.ts', 'src/hub/wire.ts', 'src/hub/memory-pair.ts'],
+  ...['src/hub/attach/', 'src/hub/claim.ts', 'src/hub/hub-folder.ts', 'src/hub/wire.ts', 'src/hub/memory-pair.ts'],
   ...[
     'src/process/environment.ts',
     'src/process/environment.ts',
@@ -84,7 +84,7 @@ const LATER = [
   ...[
     'src/record/',
     'src/replay/',
-    'src/app/record-to.ts',
+    'src/record/record-to.ts',
     'src/cli/commands/calls/recording.ts',
     'src/clients/',
     'src/doctor/',
@@ -93,7 +93,7 @@ const LATER = [
     'src/cli/commands/calls/run-once.ts',
     ...['src/cli/program.ts', 'src/cli/command.ts', 'src/cli/commands.ts'],
     'src/cli/output.ts',
-    'src/app/local-client.ts',
+    'src/cli/local-client.ts',
   ],
 ];
 

@@ -1,7 +1,7 @@
 import { readdirSync, rmSync, watch, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { ApprovalFile, withApproved } from '../../src/state/approval-file.js';
+import { ApprovalFile, withApproved } from '../../src/state/approvals.js';
 import { failureOf, type InProcessClient, InProcessGateway, textOf } from '../support/in-process-gateway.js';
 import { until } from '../support/processes.js';
 import type { Message } from '../support/wire.js';

@@ -3,7 +3,6 @@ import { chmodSync, chownSync, existsSync, mkdirSync, symlinkSync, writeFileSync
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { readJsonFile } from '../../src/files/json-file.js';
 import {
   privateFile,
   type ReadFile,
@@ -11,6 +10,7 @@ import {
   readRegularFile,
   readRegularFileSync,
 } from '../../src/files/regular-file.js';
+import { readJsonFile } from '../../src/files/whole-file.js';
 import { folderWith } from '../config/files.js';
 
 const isPosix = process.platform !== 'win32';

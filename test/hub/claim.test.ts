@@ -3,7 +3,7 @@ import { connect } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Claim, claimSuccessor, isHubFailing } from '../../src/hub/claim.js';
-import { hubFiles, hubNumbers, latestHub } from '../../src/hub/place.js';
+import { hubFiles, hubNumbers, latestHub } from '../../src/hub/hub-folder.js';
 import { removeLeftovers } from '../../src/hub/server/hub-listener.js';
 
 let folder = '';

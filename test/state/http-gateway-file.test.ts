@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { hostIdentity, identify } from '../../src/process/processes.js';
-import { FrontFile, findFronts, removeEndedFronts } from '../../src/state/http-gateway-file.js';
+import { findHttpGateways, HttpGatewayFile, removeEndedHttpGateways } from '../../src/state/http-gateway-file.js';
 import { FakeClock } from '../support/fake-clock.js';
 
 let folder: string;
@@ -11,7 +11,7 @@ let clock: FakeClock;
 let faults: unknown[];
 
 beforeEach(async () => {
-  folder = join(await mkdtemp(join(tmpdir(), 'trunkline-front-')), 'http');
+  folder = join(await mkdtemp(join(tmpdir(), 'trunkline-found-')), 'http');
   clock = new FakeClock();
   faults = [];
 });
@@ -24,8 +24,8 @@ const refused = (count: number) => ({
   refused: [{ header: 'Host', count, last: 'evil.example', at: count } as const],
 });
 
-function open(): FrontFile {
-  return new FrontFile({ folder, clock, onFault: (fault) => faults.push(fault) });
+function open(): HttpGatewayFile {
+  return new HttpGatewayFile({ folder, clock, onFault: (fault) => faults.push(fault) });
 }
 
 describe.skipIf(process.platform === 'win32')('the file of a gateway that serves HTTP', () => {
@@ -33,13 +33,13 @@ describe.skipIf(process.platform === 'win32')('the file of a gateway that serves
     const file = open();
     file.set(FACTS);
     await file.settled();
-    expect(await findFronts(folder)).toEqual([{ ...FACTS, pid: process.pid }]);
+    expect(await findHttpGateways(folder)).toEqual([{ ...FACTS, pid: process.pid }]);
     for (let count = 1; count <= 100; count += 1) file.set(refused(count));
     await file.settled();
-    expect(await findFronts(folder)).toEqual([{ ...FACTS, pid: process.pid }]);
+    expect(await findHttpGateways(folder)).toEqual([{ ...FACTS, pid: process.pid }]);
     clock.advance(1_000);
     await file.settled();
-    expect(await findFronts(folder)).toEqual([{ ...refused(100), pid: process.pid }]);
+    expect(await findHttpGateways(folder)).toEqual([{ ...refused(100), pid: process.pid }]);
     await file.close();
     expect([await readdir(folder), faults, clock.pending]).toEqual([[], [], 0]);
   });
@@ -56,8 +56,8 @@ describe.skipIf(process.platform === 'win32')('the file of a gateway that serves
     await writeFile(join(folder, 'ended.json'), JSON.stringify(ended), { mode: 0o600 });
     await writeFile(join(folder, 'torn.json'), '{', { mode: 0o600 });
     await writeFile(join(folder, 'foreign.json'), JSON.stringify({ ...mine, host: 'other' }), { mode: 0o600 });
-    expect(await findFronts(folder)).toHaveLength(1);
-    await removeEndedFronts(folder);
+    expect(await findHttpGateways(folder)).toHaveLength(1);
+    await removeEndedHttpGateways(folder);
     expect((await readdir(folder)).toSorted()).toEqual([name, 'foreign.json', 'torn.json'].toSorted());
     await file.close();
   });

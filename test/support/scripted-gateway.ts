@@ -1,6 +1,6 @@
 // The whole gateway in memory: servers and clients that the test plays, on a clock that the test moves. No process is
 // started, so that most tests of the gateway belong here.
-import { eraChooser } from '../../src/app/choose-era.js';
+import { eraChooser } from '../../src/app/platform.js';
 import { legacyEra } from '../../src/downstream/legacy/legacy-session.js';
 import { modernEra } from '../../src/downstream/modern/modern-session.js';
 import type { ClientOrigin, DownstreamClient, GatewayPort } from '../../src/downstream/port.js';

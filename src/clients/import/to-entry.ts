@@ -2,8 +2,8 @@ import type { NewEntry } from '../../config/edit/edit-config.js';
 import { canBeInEnv } from '../../config/edit/env-draft.js';
 import { namesIn, type Variables } from '../../config/resolve/references.js';
 import { parseDuration } from '../../config/schema/units.js';
+import { secretValuesIn } from '../../observe/redact.js';
 import { findSecretShapes } from '../../observe/secret-shapes.js';
-import { secretValuesIn } from '../../observe/secret-values.js';
 import type { FoundServer } from '../files/found-server.js';
 import { CannotImport, literal, literalIn, type Run, variableName } from './run.js';
 

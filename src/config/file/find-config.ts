@@ -1,4 +1,5 @@
 import { type Stats, statSync } from 'node:fs';
+import { homedir } from 'node:os';
 import { posix, win32 } from 'node:path';
 import { kindOf, type ReadRules, readRegularFileSync } from '../../files/regular-file.js';
 import { ConfigError } from './config-error.js';
@@ -205,4 +206,25 @@ export function checksumOf(text: string): number {
   let sum = 0x811c9dc5;
   for (let at = 0; at < text.length; at += 1) sum = Math.imul(sum ^ text.charCodeAt(at), 0x01000193);
   return sum >>> 0;
+}
+
+/**
+ * Where the configuration file of one run is: what is read for the answer to `initialize` and what is read after it are
+ * of the same file. The places are searched until one has a file, and then no more.
+ */
+export class ConfigPlace {
+  readonly #flag: string | undefined;
+  #file: string | undefined;
+
+  constructor({ config }: { readonly config: string | undefined }) {
+    this.#flag = config;
+  }
+
+  /** The absolute path. Throws a `ConfigError` if there is no file. */
+  get file(): string {
+    const { env, platform, argv } = process;
+    const [, program] = argv;
+    this.#file ??= findConfigFile({ flag: this.#flag, env, cwd: process.cwd(), home: homedir(), platform, program });
+    return this.#file;
+  }
 }

@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs';
 import { basename, delimiter, dirname, join, resolve } from 'node:path';
-import { readJsonFile } from '../../files/json-file.js';
-import { realPath } from '../../files/real-path.js';
+import { realPath } from '../../files/regular-file.js';
+import { readJsonFile } from '../../files/whole-file.js';
 import { isRecord } from '../../json/is-record.js';
 import type { ChildSpec } from '../../supervision/launcher.js';
 import { ServerFault } from '../file/config-error.js';

@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module';
 import { join, sep } from 'node:path';
-import { readJsonFile } from '../../files/json-file.js';
-import { realPath } from '../../files/real-path.js';
+import { realPath } from '../../files/regular-file.js';
+import { readJsonFile } from '../../files/whole-file.js';
 import { isRecord } from '../../json/is-record.js';
 import type { PackageRequest } from '../../supervision/launcher.js';
 import { ServerFault } from '../file/config-error.js';

@@ -5,7 +5,7 @@ import { AttachSession } from './attach-session.js';
 import type { FoundHub } from './find-hub.js';
 
 /** The end of a connection at which a client is served. */
-export interface Upstream {
+export interface HubEnd {
   readonly stream: Duplex;
   /** Passes what comes from the hub to `reader`, from now on. */
   readInto(reader: ByteReader): void;
@@ -14,11 +14,11 @@ export interface Upstream {
 export interface AttachClientOptions {
   readonly input: Readable;
   readonly output: Writable;
-  readonly first: Upstream;
+  readonly first: HubEnd;
   /** Looks for a hub, the `resumed`th after the first. */
   readonly find: (resumed: number) => Promise<FoundHub>;
   /** Serves the client in this process from now on, because no hub can be had. */
-  readonly serveAlone: (because: string, resumed: number) => Upstream;
+  readonly serveAlone: (because: string, resumed: number) => HubEnd;
   /** The clock, in milliseconds. */
   readonly now: () => number;
 }
@@ -48,7 +48,7 @@ class Attachment {
   readonly #session: AttachSession;
   readonly #buffer = Buffer.allocUnsafeSlow(READ_BYTES);
   #input: Readable | undefined;
-  #upstream: Upstream | undefined;
+  #hub: HubEnd | undefined;
   /** Ends the connection to the hub. */
   #leaveHub = (): void => {};
   /** Writes that the client has not taken. */
@@ -91,10 +91,10 @@ class Attachment {
     this.#input.once('error', () => this.#inputEnded());
   }
 
-  #attach(upstream: Upstream): void {
-    this.#upstream = upstream;
+  #attach(hub: HubEnd): void {
+    this.#hub = hub;
     this.#attachedAt = this.#options.now();
-    const { stream } = upstream;
+    const { stream } = hub;
     let isOver = false;
     const over = () => {
       if (isOver) return;
@@ -108,7 +108,7 @@ class Attachment {
     stream.once('close', over);
     stream.on('drain', () => this.#input?.resume());
     const session = this.#session;
-    upstream.readInto({
+    hub.readInto({
       get freeSpace() {
         return session.freeSpace;
       },
@@ -125,17 +125,17 @@ class Attachment {
     if (output.writableLength === 0) return;
     const giveBack = lend();
     this.#unwritten += 1;
-    if (this.#unwritten >= MAX_UNWRITTEN) this.#upstream?.stream.pause();
+    if (this.#unwritten >= MAX_UNWRITTEN) this.#hub?.stream.pause();
     // Called once everything before it is written.
     output.write(NOTHING, () => {
       giveBack();
       this.#unwritten -= 1;
-      this.#upstream?.stream.resume();
+      this.#hub?.stream.resume();
     });
   }
 
   #toHub(bytes: Uint8Array): void {
-    const stream = this.#upstream?.stream;
+    const stream = this.#hub?.stream;
     stream?.write(bytes);
     if ((stream?.writableLength ?? 0) > HIGH_WATER_BYTES) this.#input?.pause();
   }
@@ -144,7 +144,7 @@ class Attachment {
     if (this.#hasInputEnded) return;
     this.#hasInputEnded = true;
     if (this.#isAsleep) this.#leave();
-    else this.#upstream?.stream.end();
+    else this.#hub?.stream.end();
   }
 
   /** The hub closes the session. The end of the stream follows. */
@@ -156,14 +156,14 @@ class Attachment {
 
   #fromClient(bytes: Uint8Array): void {
     this.#session.fromClient(bytes);
-    if (!this.#isAsleep || this.#upstream !== undefined) return;
+    if (!this.#isAsleep || this.#hub !== undefined) return;
     this.#isAsleep = false;
     void this.#resume();
   }
 
   #hubGone(): void {
     if (this.#hasLeft) return;
-    this.#upstream = undefined;
+    this.#hub = undefined;
     if (this.#isDrained) {
       this.#leave();
       return;
@@ -205,7 +205,7 @@ class Attachment {
   #leave(): void {
     if (this.#hasLeft) return;
     this.#hasLeft = true;
-    this.#upstream?.stream.destroy();
+    this.#hub?.stream.destroy();
     const tooLate = setTimeout(() => this.#onLeft(), READ_WITHIN_MS);
     this.#options.output.write(NOTHING, () => {
       clearTimeout(tooLate);

@@ -1,7 +1,10 @@
 import { isRecord } from '../../json/is-record.js';
 import { parseJson } from '../../json/parse-json.js';
+import { isNewer } from '../../packages/package-needs.js';
+import { VERSION } from '../../version.js';
+import { type Claim, claimSuccessor } from '../claim.js';
 import type { ControlReply, ControlRequest } from '../control.js';
-import { hubNumbers, latestHub } from '../place.js';
+import { hubNumbers, latestHub } from '../hub-folder.js';
 import { attachTo, type HubConnection } from './hub-connection.js';
 
 /** A connection for commands. */
@@ -127,4 +130,25 @@ export async function movePredecessors(folder: string, number: number, version: 
     control.close();
   }
   return running;
+}
+
+/**
+ * Starts a hub of this version if the one with this number is older. The clients of the older one move when they have
+ * nothing in flight. The older one serves on if its successor cannot be started.
+ */
+export async function succeedOlder(
+  folder: string,
+  older: { readonly number: number; readonly version: string },
+  start: (claim: Claim) => void,
+): Promise<void> {
+  if (!isNewer(VERSION, older.version)) return;
+  const claim = await claimSuccessor(folder, older.number).catch(() => undefined);
+  if (claim === undefined) return;
+  try {
+    start(claim);
+  } catch {
+    return;
+  }
+  // Clients that move before the next hub runs wait in the queue of its socket.
+  await movePredecessors(folder, claim.number, VERSION);
 }

@@ -1,5 +1,5 @@
 import { claimSuccessor, isHubFailing } from '../claim.js';
-import { latestHub } from '../place.js';
+import { latestHub } from '../hub-folder.js';
 import type { Hello, Refusal } from '../wire.js';
 import { type Attempt, attachTo, type HubConnection } from './hub-connection.js';
 

@@ -3,7 +3,7 @@ import { connect, type Socket } from 'node:net';
 import { errorCode } from '../../errors/error-text.js';
 import { type ByteReader, copyInto } from '../../io/byte-reader.js';
 import { exists } from '../claim.js';
-import { hubFiles } from '../place.js';
+import { hubFiles } from '../hub-folder.js';
 import { type Hello, type Refusal, type Welcome, WIRE } from '../wire.js';
 
 /** What became of an attempt to reach a hub. */

@@ -3,7 +3,7 @@ import type { Server } from 'node:net';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import type { Claim } from '../claim.js';
-import { hubFiles } from '../place.js';
+import { hubFiles } from '../hub-folder.js';
 
 export interface StartHubOptions {
   /** The folder of the hub. */

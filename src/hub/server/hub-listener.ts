@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path';
 import type { Duplex } from 'node:stream';
 import { readConnectionInto } from '../../io/streams/read-into.js';
 import { exists } from '../claim.js';
-import { hubFiles, hubNumbers, numberOf } from '../place.js';
+import { hubFiles, hubNumbers, numberOf } from '../hub-folder.js';
 import type { Hello, Refusal, Welcome } from '../wire.js';
 import { HelloReader } from './hello-reader.js';
 

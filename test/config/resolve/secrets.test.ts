@@ -8,7 +8,7 @@ import { changeOf } from '../../../src/config/resolve/compare.js';
 import type { Secret } from '../../../src/config/resolve/references.js';
 import { readSecrets } from '../../../src/config/resolve/secrets.js';
 import { readSecretFile, writeSecretFile } from '../../../src/files/secret-file.js';
-import { secretValuesIn as secretTexts } from '../../../src/observe/secret-values.js';
+import { secretValuesIn as secretTexts } from '../../../src/observe/redact.js';
 import { load, loadServer, problemsOf } from '../loading.js';
 
 let folder: string;

@@ -1,6 +1,5 @@
 // The gateway in memory, with servers that the test plays, behind a real HTTP transport on a free port.
-import { createEraChooser } from '../../../src/app/choose-era.js';
-import { createPlatform } from '../../../src/app/platform.js';
+import { createEraChooser, createPlatform } from '../../../src/app/platform.js';
 import { createHttpClients } from '../../../src/downstream/http/http-client.js';
 import { openHttpTransport } from '../../../src/downstream/http/server.js';
 import type { EventBus } from '../../../src/observe/events/event-bus.js';

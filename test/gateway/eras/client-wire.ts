@@ -1,4 +1,4 @@
-import { eraChooser } from '../../../src/app/choose-era.js';
+import { eraChooser } from '../../../src/app/platform.js';
 import { legacyEra } from '../../../src/downstream/legacy/legacy-session.js';
 import { modernEra } from '../../../src/downstream/modern/modern-session.js';
 import { ClientPipe } from '../../../src/downstream/stdio/client-pipe.js';

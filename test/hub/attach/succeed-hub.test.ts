@@ -1,8 +1,8 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { succeedOlder } from '../../../src/hub/attach/succeed-hub.js';
+import { succeedOlder } from '../../../src/hub/attach/control-client.js';
 import { claimSuccessor } from '../../../src/hub/claim.js';
-import { latestHub } from '../../../src/hub/place.js';
+import { latestHub } from '../../../src/hub/hub-folder.js';
 
 describe('an older hub', () => {
   it('serves on if its successor cannot be started', async () => {

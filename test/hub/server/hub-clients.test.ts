@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { eraChooser } from '../../../src/app/choose-era.js';
+import { eraChooser } from '../../../src/app/platform.js';
 import { legacyEra } from '../../../src/downstream/legacy/legacy-session.js';
 import { modernEra } from '../../../src/downstream/modern/modern-session.js';
 import { NamedViews } from '../../../src/gateway/catalog/named-views.js';

@@ -1,6 +1,6 @@
 import { posix, win32 } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { withFolders } from '../../../src/hub/server/search-path.js';
+import { withFolders } from '../../../src/app/serve-hub.js';
 
 describe('the search path of a hub', () => {
   it('gets the folders of a client that it does not have, after its own', () => {

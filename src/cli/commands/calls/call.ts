@@ -1,8 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { ContentBlock, ListToolsResult } from '@modelcontextprotocol/sdk/types.js';
 import type { GlobalOptions } from '../../../app/global-options.js';
-import type { HubClientForCommand } from '../../../app/hub-client.js';
-import type { LocalClient, Progress } from '../../../app/local-client.js';
 import { readConfig } from '../../../app/read-config.js';
 import type { Config, ServerConfig } from '../../../config/resolve/config.js';
 import { EXIT, UsageError } from '../../../errors/usage-error.js';
@@ -10,6 +8,8 @@ import { didYouMean, suggest } from '../../../json/suggest.js';
 import { RpcError } from '../../../jsonrpc/rpc-error.js';
 import { exposedName, splitExposedName } from '../../../mcp/exposed-name.js';
 import { METHODS } from '../../../mcp/methods.js';
+import type { HubClientForCommand } from '../../hub-client.js';
+import type { LocalClient, Progress } from '../../local-client.js';
 import { flushed, forStream, reportFault, tell } from '../../output.js';
 import { elapsed, ProgressLine } from '../../progress-line.js';
 import { runningHub } from '../hub/hub-access.js';

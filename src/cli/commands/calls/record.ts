@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import type { GlobalOptions } from '../../../app/global-options.js';
-import type { RecordCounts } from '../../../app/recording-commands.js';
 import { EXIT } from '../../../errors/usage-error.js';
+import type { RecordCounts } from '../../../hub/server/hub-commands.js';
 import { printJson, tell } from '../../output.js';
 import { ProgressLine } from '../../progress-line.js';
 import { withHub } from '../hub/hub-access.js';

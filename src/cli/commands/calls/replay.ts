@@ -1,8 +1,8 @@
 import { constants } from 'node:os';
 import { createInterface } from 'node:readline';
-import { createEraChooser } from '../../../app/choose-era.js';
 import { compose } from '../../../app/compose.js';
 import { type GlobalOptions, openLog } from '../../../app/global-options.js';
+import { createEraChooser } from '../../../app/platform.js';
 import { readConfig } from '../../../app/read-config.js';
 import { runToEnd } from '../../../app/run-to-end.js';
 import { ClientPipe } from '../../../downstream/stdio/client-pipe.js';

@@ -1,10 +1,8 @@
 import { constants } from 'node:os';
+import type { Composition } from '../../../app/compose.js';
 import { compose } from '../../../app/compose.js';
-import type { Composition } from '../../../app/composition.js';
 import { type GlobalOptions, openLog } from '../../../app/global-options.js';
-import { requireView } from '../../../app/known-view.js';
-import { LocalClient } from '../../../app/local-client.js';
-import { readConfig } from '../../../app/read-config.js';
+import { readConfig, requireView } from '../../../app/read-config.js';
 import { FINAL_LADDER, runToEnd } from '../../../app/run-to-end.js';
 import type { Config, ServerConfig } from '../../../config/resolve/config.js';
 import { isInView } from '../../../config/resolve/resolve-config.js';
@@ -12,6 +10,7 @@ import { UsageError } from '../../../errors/usage-error.js';
 import { didYouMean, suggest } from '../../../json/suggest.js';
 import { approvalPlaces, packageFolders, runFolder } from '../../../state/user-files.js';
 import type { ChildSnapshot } from '../../../supervision/child-state.js';
+import { LocalClient } from '../../local-client.js';
 import { tell } from '../../output.js';
 import { elapsed, ProgressLine } from '../../progress-line.js';
 

@@ -1,13 +1,13 @@
 import type { ListToolsResult } from '@modelcontextprotocol/sdk/types.js';
 import type { GlobalOptions } from '../../../app/global-options.js';
-import type { HubClientForCommand } from '../../../app/hub-client.js';
-import type { LocalClient } from '../../../app/local-client.js';
 import { EXIT } from '../../../errors/usage-error.js';
 import { reportStatus } from '../../../gateway/status/status.js';
 import type { ServerReport } from '../../../gateway/status/status-report.js';
 import { readString, readText, toBytes, visitElements, visitMembers } from '../../../json/json-text.js';
 import { printable } from '../../../json/printable.js';
 import { LISTS } from '../../../mcp/lists.js';
+import type { HubClientForCommand } from '../../hub-client.js';
+import type { LocalClient } from '../../local-client.js';
 import { forStream, print, tell } from '../../output.js';
 import { waiting } from '../../progress-line.js';
 import { lookOf, table } from '../../terminal.js';

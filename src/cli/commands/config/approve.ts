@@ -7,7 +7,7 @@ import { reportStatus } from '../../../gateway/status/status.js';
 import { isString, readString, readText, type Span, toBytes, visitMembers } from '../../../json/json-text.js';
 import { parseJson } from '../../../json/parse-json.js';
 import { printable } from '../../../json/printable.js';
-import type { ServerApprovals, WithheldTool } from '../../../state/server-approvals.js';
+import type { ServerApprovals, WithheldTool } from '../../../state/approvals.js';
 import { printJson, tell } from '../../output.js';
 import { openQuestions } from '../../questions.js';
 import { chooseServers, type Once, runOnce } from '../calls/run-once.js';

@@ -26,7 +26,7 @@ import {
   readLimits,
 } from '../../../doctor/machine.js';
 import { checkPackages, checkTwins } from '../../../doctor/packages.js';
-import { checkHttpFronts, checkOtherGateways, checkRuns } from '../../../doctor/processes.js';
+import { checkHttpGateways, checkOtherGateways, checkRuns } from '../../../doctor/processes.js';
 import type { Registration } from '../../../doctor/registrations.js';
 import { checkEnvFiles, checkLiterals, checkSecretFiles, checkVariables } from '../../../doctor/secrets.js';
 import { systemClock } from '../../../observe/system-clock.js';
@@ -35,9 +35,9 @@ import { installedTree } from '../../../packages/package-store.js';
 import { npmEnvironment } from '../../../process/environment.js';
 import { OrphanGuard } from '../../../process/orphan-guard.js';
 import { readCommandLines } from '../../../process/processes.js';
-import { findFronts } from '../../../state/http-gateway-file.js';
+import { findHttpGateways } from '../../../state/http-gateway-file.js';
 import {
-  frontFolder,
+  httpGatewayFolder,
   packageFolders,
   runFolder,
   sealFile,
@@ -210,7 +210,12 @@ function processChecks({ machine, config, hub, servers }: DoctorFacts, now: numb
         const configFile = config instanceof ConfigError ? undefined : config.file;
         const state = hub?.facts?.state;
         const pid = state?.kind === 'running' ? state.pid : undefined;
-        return checkHttpFronts({ fronts: await findFronts(frontFolder()), configFile, hub: pid, now });
+        return checkHttpGateways({
+          httpGateways: await findHttpGateways(httpGatewayFolder()),
+          configFile,
+          hub: pid,
+          now,
+        });
       },
     },
     {

@@ -1,8 +1,7 @@
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
-import type { Composition } from '../../../app/composition.js';
-import { LocalClient } from '../../../app/local-client.js';
+import type { Composition } from '../../../app/compose.js';
 import type { FoundCommand } from '../../../clients/files/found-server.js';
 import { ConfigError } from '../../../config/file/config-error.js';
 import type { ServerConfig } from '../../../config/resolve/config.js';
@@ -18,6 +17,7 @@ import { isRecord } from '../../../json/is-record.js';
 import { parseJson } from '../../../json/parse-json.js';
 import { RpcError } from '../../../jsonrpc/rpc-error.js';
 import { METHODS } from '../../../mcp/methods.js';
+import { LocalClient } from '../../local-client.js';
 import { runOnce } from '../calls/run-once.js';
 import { listAllTools } from '../calls/tools.js';
 import { diagnose, diagnoseTools } from '../config/diagnosis.js';

@@ -1,14 +1,21 @@
-import { isHubWanted } from '../../../app/attach.js';
 import type { GlobalOptions } from '../../../app/global-options.js';
-import { type HubClientForCommand, openHubClient } from '../../../app/hub-client.js';
-import { earlierHubs, findHubSite, type HubSite, notedPid, reachHub } from '../../../app/running-hub.js';
 import { EXIT } from '../../../errors/usage-error.js';
 import type { ProcessReport } from '../../../gateway/status/status.js';
 import { duration, plural } from '../../../gateway/status/status-text.js';
+import { isHubWanted } from '../../../hub/attach/attach.js';
 import type { HubControl, NoControl } from '../../../hub/attach/control-client.js';
-import type { ClientDescription, HubDescription } from '../../../hub/hub-answers.js';
+import type { ClientDescription, HubDescription } from '../../../hub/control.js';
 import { describeBytes } from '../../../json/describe-bytes.js';
 import { printable } from '../../../json/printable.js';
+import {
+  earlierHubs,
+  findHubSite,
+  type HubClientForCommand,
+  type HubSite,
+  notedPid,
+  openHubClient,
+  reachHub,
+} from '../../hub-client.js';
 import { tell } from '../../output.js';
 import { type Cell, type Look, PLAIN, stateCell, table } from '../../terminal.js';
 

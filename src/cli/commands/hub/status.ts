@@ -2,7 +2,7 @@ import type { GlobalOptions } from '../../../app/global-options.js';
 import { EXIT } from '../../../errors/usage-error.js';
 import type { StatusReport } from '../../../gateway/status/status-report.js';
 import type { HubControl } from '../../../hub/attach/control-client.js';
-import type { HubDescription, StatusAnswer } from '../../../hub/hub-answers.js';
+import type { HubDescription, StatusAnswer } from '../../../hub/control.js';
 import { printableLines } from '../../../json/printable.js';
 import { VERSION } from '../../../version.js';
 import { forStream, note, print, printJson, tell } from '../../output.js';

@@ -5,7 +5,7 @@ import { errorMessage } from '../../../errors/error-text.js';
 import { EXIT } from '../../../errors/usage-error.js';
 import type { ServerReport, StatusReport } from '../../../gateway/status/status-report.js';
 import { duration, plural } from '../../../gateway/status/status-text.js';
-import type { ClientDescription, HubDescription } from '../../../hub/hub-answers.js';
+import type { ClientDescription, HubDescription } from '../../../hub/control.js';
 import { describeBytes } from '../../../json/describe-bytes.js';
 import { printable } from '../../../json/printable.js';
 import { type Cell, type Look, lookOf, paint, stateCell, table } from '../../terminal.js';

@@ -1,7 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { compose } from '../../../app/compose.js';
 import type { GlobalOptions } from '../../../app/global-options.js';
-import { LocalClient } from '../../../app/local-client.js';
 import { FINAL_LADDER } from '../../../app/run-to-end.js';
 import type { Config, ServerConfig } from '../../../config/resolve/config.js';
 import { isExact, programIn } from '../../../config/resolve/package-bin.js';
@@ -16,6 +15,7 @@ import { InstallFault, type Obtained } from '../../../packages/package-installer
 import { lockKey, openLockFile, openStore, storedTree } from '../../../packages/package-store.js';
 import { approvalPlaces, runFolder } from '../../../state/user-files.js';
 import type { StopLadder } from '../../../supervision/launcher.js';
+import { LocalClient } from '../../local-client.js';
 import { forStream, tell } from '../../output.js';
 import { waiting } from '../../progress-line.js';
 import { FirstStarts, triedOnce } from '../calls/run-once.js';

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { view, type WatchState, withFacts, withKey } from '../../../../src/cli/commands/hub/watch.js';
 import type { ProcessReport } from '../../../../src/gateway/status/status.js';
 import type { ServerReport, StatusReport } from '../../../../src/gateway/status/status-report.js';
-import type { HubDescription } from '../../../../src/hub/hub-answers.js';
+import type { HubDescription } from '../../../../src/hub/control.js';
 
 interface Told {
   readonly state?: ServerReport['state'];

@@ -1,7 +1,13 @@
-import { describe, expect, it } from 'vitest';
-import { hubCommands } from '../../src/app/hub-commands.js';
-import { HubLife } from '../../src/hub/hub-life.js';
-import { FakeClock } from '../support/fake-clock.js';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import type { Composition } from '../../../src/app/compose.js';
+import { createPlatform } from '../../../src/app/platform.js';
+import { HubLife } from '../../../src/hub/hub-life.js';
+import { hubCommands, recordingCommands } from '../../../src/hub/server/hub-commands.js';
+import { KnownSecrets } from '../../../src/observe/redact.js';
+import { FakeClock } from '../../support/fake-clock.js';
 
 /** A hub that waits for its first client. */
 function waitingHub() {
@@ -37,3 +43,16 @@ describe('a hub that waits for its first client', () => {
     expect([life.refusal, life.closing]).toEqual(['ending', 'stopped']);
   });
 });
+
+it('a recording ends whose connection was closed before the first client of the hub came', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'trunkline-'));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const facts = { platform: createPlatform(), secrets: new KnownSecrets(), config: { servers: [] } };
+  const composition = facts as unknown as Composition;
+  const closed = new AbortController();
+  const context = { emit: () => true, signal: closed.signal };
+  const commands = recordingCommands(Promise.resolve({ composition }));
+  const recording = commands.record?.({ file: join(folder, 'recording.jsonl') }, context);
+  closed.abort();
+  expect(await recording).toEqual({ written: 0, dropped: 0, fault: undefined });
+}, 3_000);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createBufferPool } from '../../src/app/create-buffer-pool.js';
+import { createBufferPool } from '../../src/app/platform.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { until } from '../support/processes.js';
 

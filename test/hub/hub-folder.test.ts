@@ -11,7 +11,7 @@ import {
 } from 'node:fs';
 import { basename, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { hubFiles, hubFolder, hubNumbers, inspectHubFolder, latestHub, numberOf } from '../../src/hub/place.js';
+import { hubFiles, hubFolder, hubNumbers, inspectHubFolder, latestHub, numberOf } from '../../src/hub/hub-folder.js';
 
 let base = '';
 

@@ -1,9 +1,9 @@
 import type { Config } from '../config/resolve/config.js';
-import type { GlobalOptions } from './global-options.js';
 import type { RecordingContext } from './record-to.js';
 
 export interface ObserversOptions extends RecordingContext {
-  readonly settings: Pick<GlobalOptions, 'record' | 'recordMax'>;
+  /** The options of the command line: the file to record to, and its size limit in bytes. */
+  readonly settings: { readonly record?: string | undefined; readonly recordMax?: number | undefined };
   readonly logger: RecordingContext['logger'] & {
     info(facts: object, text: string): void;
     error(facts: object, text: string): void;

@@ -18,7 +18,7 @@ import {
   MAX_INSTRUCTIONS_FILE_BYTES,
   readInstructions,
   writeInstructions,
-} from '../../src/state/instructions-cache.js';
+} from '../../src/state/known-instructions.js';
 
 const KEY: InstructionsKey = {
   configFile: '/home/somebody/trunkline.yaml',

@@ -1,18 +1,30 @@
 import { createHash } from 'node:crypto';
 import type { Config } from '../config/resolve/config.js';
+import type { CallFeed } from '../gateway/call-feed.js';
+import type { Gateway } from '../gateway/gateway.js';
+import type { MessageFeed } from '../io/message-feed.js';
 import { LATEST_LEGACY_REVISION } from '../mcp/revisions.js';
-import type { Redact } from '../observe/redact.js';
-import { CallLog, openCallFile } from '../record/call-log.js';
-import { serverOf } from '../record/format.js';
-import { Recorder, type RecorderOptions } from '../record/recorder.js';
-import { createRecording, DEFAULT_MAX_BYTES, largestMessage } from '../record/recording-file.js';
+import type { FindSecrets, Redact } from '../observe/redact.js';
 import { callLogFile } from '../state/user-files.js';
+import type { Clock } from '../timing/clock.js';
 import { VERSION } from '../version.js';
-import type { Composition } from './composition.js';
+import { CallLog, openCallFile } from './call-log.js';
+import { serverOf } from './format.js';
+import { Recorder, type RecorderOptions } from './recorder.js';
+import { createRecording, DEFAULT_MAX_BYTES, largestMessage } from './recording-file.js';
 
-/** What is recorded, and where it is said that a file cannot be written. */
+/** The parts of a running gateway that recordings need. */
+export interface RecordedGateway {
+  readonly platform: { readonly messages: MessageFeed; readonly clock: Clock };
+  readonly calls: CallFeed;
+  readonly gateway: Pick<Gateway, 'pool'>;
+  readonly config: Pick<Config, 'servers'>;
+  readonly secrets: { readonly find: FindSecrets; readonly redact: Redact };
+}
+
+/** The recorded gateway, and the logger that reports a file which cannot be written. */
 export interface RecordingContext {
-  readonly composition: Pick<Composition, 'platform' | 'calls' | 'gateway' | 'config' | 'secrets'>;
+  readonly composition: RecordedGateway;
   readonly logger: { warn(facts: object, text: string): void };
 }
 
@@ -36,7 +48,7 @@ export async function recordTo(
 
 /** Passes all messages on to a sink as the lines of a recording. */
 export function showMessages(
-  { platform, secrets }: Pick<Composition, 'platform' | 'secrets'>,
+  { platform, secrets }: Pick<RecordedGateway, 'platform' | 'secrets'>,
   options: Pick<RecorderOptions, 'sink' | 'server' | 'onFault' | 'maxMessageBytes'>,
 ): Recorder {
   const { messages, clock } = platform;
@@ -66,7 +78,7 @@ export async function logCalls(
 }
 
 /** The variables of the servers are left out: a digest of few possible values tells the value. */
-function digestOf({ servers }: Config, redact: Redact): string {
+function digestOf({ servers }: Pick<Config, 'servers'>, redact: Redact): string {
   const programs = servers.map(({ key, child }) => [key, child?.command, child?.args, Object.keys(child?.env ?? {})]);
   return createHash('sha256')
     .update(redact(JSON.stringify(programs)))

@@ -1,3 +1,5 @@
+import type { Composition } from '../app/compose.js';
+import { createEraChooser } from '../app/platform.js';
 import { ClientPipe } from '../downstream/stdio/client-pipe.js';
 import { readText, toBytes } from '../json/json-text.js';
 import { splice } from '../json/splice.js';
@@ -7,8 +9,6 @@ import type { NotificationEnvelope, RequestEnvelope, ResponseEnvelope, ScanEnvel
 import { METHODS } from '../mcp/methods.js';
 import { LATEST_LEGACY_REVISION } from '../mcp/revisions.js';
 import { VERSION } from '../version.js';
-import { createEraChooser } from './choose-era.js';
-import type { Composition } from './composition.js';
 
 /** Progress as the server reported it, not validated. */
 export interface Progress {

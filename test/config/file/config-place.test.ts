@@ -2,8 +2,8 @@ import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { ConfigPlace } from '../../src/app/config-place.js';
-import { ConfigError } from '../../src/config/file/config-error.js';
+import { ConfigError } from '../../../src/config/file/config-error.js';
+import { ConfigPlace } from '../../../src/config/file/find-config.js';
 
 let folder: string;
 beforeEach(() => {

@@ -1,18 +1,29 @@
-import { readConfigText } from '../config/file/find-config.js';
-import { EXIT } from '../errors/usage-error.js';
-import { attachClient, type Upstream } from '../hub/attach/attach-client.js';
-import { findHub } from '../hub/attach/find-hub.js';
-import { startHub } from '../hub/attach/start-hub.js';
-import type { Claim } from '../hub/claim.js';
-import { memoryPair } from '../hub/memory-pair.js';
-import { hubFolder } from '../hub/place.js';
-import type { Hello } from '../hub/wire.js';
-import { type ByteReader, copyInto } from '../io/byte-reader.js';
-import { FAMILY_PREFIX, isInherited } from '../process/environment.js';
-import { userDataFolder, userHubsFolder } from '../state/user-files.js';
-import { VERSION } from '../version.js';
-import { ConfigPlace } from './config-place.js';
-import type { GlobalOptions } from './global-options.js';
+import type { Duplex } from 'node:stream';
+import { ConfigPlace, readConfigText } from '../../config/file/find-config.js';
+import { EXIT } from '../../errors/usage-error.js';
+import { type ByteReader, copyInto } from '../../io/byte-reader.js';
+import { FAMILY_PREFIX, isInherited } from '../../process/environment.js';
+import { userDataFolder, userHubsFolder } from '../../state/user-files.js';
+import { VERSION } from '../../version.js';
+import type { Claim } from '../claim.js';
+import { hubFolder } from '../hub-folder.js';
+import { memoryPair } from '../memory-pair.js';
+import type { Hello } from '../wire.js';
+import { attachClient, type HubEnd } from './attach-client.js';
+import { findHub } from './find-hub.js';
+import { startHub } from './start-hub.js';
+
+/** The options of the command line that concern a hub. */
+export interface AttachOptions {
+  readonly config: string | undefined;
+  readonly view?: string | undefined;
+  /** Number of `-v` options. */
+  readonly verbosity: number;
+  readonly logFile: string | undefined;
+}
+
+/** Loads the code of a hub. The returned function serves the client in this process, at the other end of `stream`. */
+type LoadHub = () => Promise<(hello: Omit<Hello, 'wire' | 'token'>, because: string, stream: Duplex) => Promise<void>>;
 
 /** `undefined` if the client was served; otherwise why it was not. Nothing was read from stdin then. */
 export type NotAttached = { readonly because: string | undefined } | undefined;
@@ -21,7 +32,7 @@ export type NotAttached = { readonly because: string | undefined } | undefined;
  * Joins the client on stdin and stdout to the hub of its configuration, which is started if it does not run. Loads as
  * little as possible: this process runs once for each client, for as long as the client does.
  */
-export async function attach(options: GlobalOptions): Promise<NotAttached> {
+export async function attach(options: AttachOptions, loadHub: LoadHub): Promise<NotAttached> {
   let configFile: string;
   try {
     configFile = new ConfigPlace(options).file;
@@ -46,10 +57,7 @@ export async function attach(options: GlobalOptions): Promise<NotAttached> {
   const { connection } = found;
   // Of another version, which happens once for each update.
   if (connection.version !== VERSION)
-    void import('../hub/attach/succeed-hub.js').then(
-      ({ succeedOlder }) => succeedOlder(folder, connection, start),
-      goOn,
-    );
+    void import('./control-client.js').then(({ succeedOlder }) => succeedOlder(folder, connection, start), goOn);
   const leave = () => process.exit(0);
   for (const signal of SIGNALS) process.once(signal, leave);
   await attachClient({
@@ -60,7 +68,7 @@ export async function attach(options: GlobalOptions): Promise<NotAttached> {
     serveAlone: (because, resumed) => {
       // Servers run in this process from now on, which ends them after a signal.
       for (const signal of SIGNALS) process.off(signal, leave);
-      return serveInside(options, helloOf(configFile, resumed, options.view), because);
+      return serveInside(loadHub, helloOf(configFile, resumed, options.view), because);
     },
     // `performance` would have to be loaded.
     now: () => process.uptime() * 1_000,
@@ -77,7 +85,7 @@ export function folderOfHub(configFile: string): string {
 
 /** Returns what starts the process of a hub. */
 export function hubStarter(
-  options: GlobalOptions,
+  options: AttachOptions,
   { configFile, folder }: { readonly configFile: string; readonly folder: string },
 ): (claim: Claim) => void {
   return (claim) =>
@@ -142,7 +150,7 @@ function hubEnvironment(names: readonly string[]): Record<string, string> {
   return Object.fromEntries(kept.flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])));
 }
 
-function loggingArgs({ verbosity, logFile }: GlobalOptions): string[] {
+function loggingArgs({ verbosity, logFile }: AttachOptions): string[] {
   return [...Array<string>(verbosity).fill('-v'), ...(logFile === undefined ? [] : ['--log-file', logFile])];
 }
 
@@ -158,13 +166,10 @@ function leaveUnserved(error: unknown): void {
   process.exit(EXIT.failed);
 }
 
-/** Serves the client by a hub in this process. */
-function serveInside(options: GlobalOptions, hello: Omit<Hello, 'wire' | 'token'>, because: string): Upstream {
+/** Starts a hub in this process, and returns the client's end of the connection to it. */
+function serveInside(loadHub: LoadHub, hello: Omit<Hello, 'wire' | 'token'>, because: string): HubEnd {
   const [here, there] = memoryPair();
-  void import('./serve-inside.js').then(
-    ({ serveInside: serve }) => serve(options, hello, because, there),
-    leaveUnserved,
-  );
+  void loadHub().then((serve) => serve(hello, because, there), leaveUnserved);
   return {
     stream: here,
     readInto: (reader: ByteReader) => {

@@ -2,12 +2,12 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { Observers, type ObserversOptions } from '../../src/app/observers.js';
 import type { Config } from '../../src/config/resolve/config.js';
 import { CallFeed } from '../../src/gateway/call-feed.js';
 import { MessageFeed } from '../../src/io/message-feed.js';
 import { whole } from '../../src/jsonrpc/message.js';
 import { KnownSecrets } from '../../src/observe/redact.js';
+import { Observers, type ObserversOptions } from '../../src/record/observers.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { bytesOf } from '../support/wire.js';
 

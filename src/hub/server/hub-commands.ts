@@ -1,0 +1,257 @@
+import { listProcesses, reportStatus } from '../../gateway/status/status.js';
+import type { StatusFacts } from '../../gateway/status/status-facts.js';
+import { overviewOf } from '../../gateway/status/status-report.js';
+import { renderStatus } from '../../gateway/status/status-text.js';
+import { suggest } from '../../json/suggest.js';
+import type { LineSink } from '../../record/line-queue.js';
+import type { RecordedGateway } from '../../record/record-to.js';
+import type { Clock } from '../../timing/clock.js';
+import { VERSION } from '../../version.js';
+import type { ClientDescription, HubDescription, StatusAnswer } from '../control.js';
+import { numberOf } from '../hub-folder.js';
+import type { HubLife } from '../hub-life.js';
+import type { ControlCommands, ControlContext } from './control-connection.js';
+import type { HubClient, HubClients } from './hub-clients.js';
+
+/** A hub whose servers are being started. */
+export interface RunningHub {
+  readonly clients: HubClients;
+  readonly composition: ServedGateway;
+}
+
+/** The parts of the gateway that the commands of a person use. */
+interface ServedGateway extends RecordedGateway {
+  status(): StatusFacts;
+  readUsage(): Promise<void>;
+  /** Restarts all processes of a server. Returns whether there is one. */
+  restart(key: string): boolean;
+}
+
+interface HubCommandsOptions {
+  /** Resolves when the servers are being started. */
+  readonly running: Promise<RunningHub>;
+  /** The same, once it has resolved. */
+  readonly hub: () => RunningHub | undefined;
+  readonly life: HubLife;
+  readonly platform: { readonly clock: Clock };
+  /** The folder of this hub, whose name is its number. */
+  readonly place: string;
+  /** When the process started, in milliseconds on the clock. */
+  readonly startedAt: number;
+  readonly configFile: string;
+  readonly logFile: string;
+}
+
+/** Time between two looks at the status for somebody who follows it. */
+const LOOK_EVERY_MS = 1_000;
+
+/** The commands that a person can give to a running hub. */
+export function hubCommands(options: HubCommandsOptions): ControlCommands {
+  const { running, life, platform, startedAt } = options;
+  const { clock } = platform;
+  return {
+    /** What the hub is, and whom it serves. Answered at once, also before the first client has come. */
+    describe: async ({ withUsage }): Promise<HubDescription> => {
+      const hub = options.hub();
+      if (withUsage === true) await hub?.composition.readUsage();
+      const { place, configFile, logFile } = options;
+      return {
+        ...{ pid: process.pid, version: VERSION, number: numberOf(place), configFile, logFile },
+        ...ageOf(startedAt, clock),
+        hasStarted: hub !== undefined,
+        isDraining: life.refusal !== undefined,
+        clients: hub?.clients.all.map((client) => describeClient(client, clock)) ?? [],
+        servers: hub === undefined ? [] : listProcesses(hub.composition.status()),
+      };
+    },
+    /** The status of all servers, and with `follow` again every second until the connection is closed. */
+    status: async ({ follow }, { emit, signal }) => {
+      const { composition } = await running;
+      if (follow !== true) return statusOf(composition);
+      while (!signal.aborted) {
+        emit(statusOf(composition));
+        await pause(clock, signal);
+      }
+      return null;
+    },
+    /** Everything that is known of all servers, or of one with its last output. */
+    report: async ({ server }) => {
+      const { composition } = await running;
+      return reportStatus(composition.status(), typeof server === 'string' ? server : undefined);
+    },
+    /** The profiles of all clients: with one of them, a command uses the same processes as that client. */
+    profiles: () =>
+      options.hub()?.clients.all.flatMap(({ transport: { profile } }) => {
+        if (profile === undefined) return [];
+        const { clientInfo, capabilities, protocolVersion } = profile;
+        return [{ clientInfo, capabilities, protocolVersion }];
+      }) ?? [],
+    restart: async ({ server }) => {
+      const { composition } = await running;
+      if (composition.restart(String(server))) return null;
+      const keys = composition.config.servers.map(({ key }) => key);
+      throw new Error(
+        keys.includes(String(server))
+          ? `The server "${server}" cannot be started, because its entry in the configuration is wrong: \`trunkline status\` says how.`
+          : noServerText(String(server), keys),
+      );
+    },
+    ...recordingCommands(running),
+    /** Another hub serves from now on: this one ends when its clients have moved there. */
+    move: async () => {
+      const { clients } = await running;
+      const { size } = clients;
+      life.endAfterClients();
+      clients.move();
+      return { clients: size };
+    },
+    /** Ends at once. A client starts another hub when it needs one. */
+    stop: () => {
+      // The answer is written before the process can end.
+      clock.schedule(0, () => life.stop());
+      return { clients: options.hub()?.clients.size ?? 0 };
+    },
+  };
+}
+
+function describeClient({ hello, since, transport }: HubClient, clock: Clock): ClientDescription {
+  const { profile, inFlight, revision } = transport;
+  const { name, version } = profile?.clientInfo ?? {};
+  return {
+    name: typeof name === 'string' ? name : null,
+    version: typeof version === 'string' ? version : null,
+    pid: hello.pid,
+    ...ageOf(since, clock),
+    inFlight,
+    revision: revision ?? null,
+    trunkline: hello.version,
+  };
+}
+
+/** `at` is a time on the clock. */
+function ageOf(at: number, clock: Clock): { since: string; uptimeSeconds: number } {
+  const ageMs = clock.now() - at;
+  return { since: new Date(Date.now() - ageMs).toISOString(), uptimeSeconds: Math.round(ageMs / 1_000) };
+}
+
+function statusOf(composition: ServedGateway): StatusAnswer {
+  const report = reportStatus(composition.status());
+  return { text: renderStatus(report), structure: overviewOf(report) };
+}
+
+function pause(clock: Clock, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const over = () => {
+      cancel();
+      signal.removeEventListener('abort', over);
+      resolve();
+    };
+    const cancel = clock.schedule(LOOK_EVERY_MS, over);
+    signal.addEventListener('abort', over);
+  });
+}
+
+/** An event of the command `record`, and its result. */
+export interface RecordCounts {
+  readonly written: number;
+  readonly dropped: number;
+  /** Why the file cannot be written at the moment. */
+  readonly fault?: string | undefined;
+}
+
+/** The answer to a command about a server that the hub does not have. */
+function noServerText(server: string, keys: readonly string[]): string {
+  const nearest = suggest(server, keys);
+  const hint = nearest === undefined ? `The servers of the hub are: ${keys.join(', ')}.` : `Did you mean "${nearest}"?`;
+  return `There is no server "${server}". ${hint}`;
+}
+
+/** Time between two events of a recording. */
+const TELL_EVERY_MS = 1_000;
+
+/** The commands that record and show messages, whose code is loaded at the first of them. */
+export function recordingCommands(running: Promise<Pick<RunningHub, 'composition'>>): ControlCommands {
+  const recordings = new Map<string, AbortController>();
+  return {
+    /** Records all messages to a file until the connection is closed, or until `stopRecording`. */
+    record: async ({ file, max }, { emit, signal }) => {
+      const name = String(file);
+      if (recordings.has(name)) throw new Error(`The hub records to ${name} already.`);
+      const stopped = new AbortController();
+      recordings.set(name, stopped);
+      try {
+        const { composition } = await running;
+        // The connection may be closed already.
+        const until = AbortSignal.any([signal, stopped.signal]);
+        return await record(composition, { file: name, max, emit, until });
+      } finally {
+        recordings.delete(name);
+      }
+    },
+    /** The command `record` has its result then. */
+    stopRecording: ({ file }) => recordings.get(String(file))?.abort(),
+    /** Shows all messages, or those of one server, until the connection is closed. */
+    messages: async ({ server }, { emit, signal }) => {
+      const { composition } = await running;
+      const { showMessages } = await import('../../record/record-to.js');
+      const only = typeof server === 'string' ? server : undefined;
+      const keys = composition.config.servers.map(({ key }) => key);
+      if (only !== undefined && !keys.includes(only)) throw new Error(noServerText(only, keys));
+      const shown = showMessages(composition, { sink: toPerson(emit), server: only, onFault: () => {} });
+      emit({ begun: true });
+      await aborted(signal);
+      await shown.close();
+      return null;
+    },
+  };
+}
+
+interface RecordRequest {
+  readonly file: string;
+  readonly max: unknown;
+  readonly emit: ControlContext['emit'];
+  readonly until: AbortSignal;
+}
+
+async function record(composition: ServedGateway, { file, max, emit, until }: RecordRequest): Promise<RecordCounts> {
+  const { recordTo } = await import('../../record/record-to.js');
+  let fault: string | undefined;
+  const warn = ({ err }: { readonly err?: unknown }) => {
+    fault = String(err);
+  };
+  const logger = { warn };
+  const recorder = await recordTo(file, typeof max === 'number' ? max : undefined, { composition, logger });
+  const counts = (): RecordCounts => ({
+    written: recorder.counts.written,
+    dropped: recorder.counts.dropped,
+    fault,
+  });
+  const timer = setInterval(() => emit(counts()), TELL_EVERY_MS);
+  emit(counts());
+  await aborted(until);
+  clearInterval(timer);
+  await recorder.close();
+  return counts();
+}
+
+/** Each line is an event. The next one after a gap says how many are missing. */
+function toPerson(emit: ControlContext['emit']): LineSink {
+  let missing = 0;
+  return {
+    write: async (text) => {
+      for (const line of text.split('\n')) {
+        if (line === '') continue;
+        if (missing > 0 && emit({ missing })) missing = 0;
+        if (missing > 0 || !emit({ line })) missing += 1;
+      }
+    },
+    close: async () => {},
+  };
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener('abort', () => resolve(), { once: true });
+  });
+}

@@ -1,0 +1,180 @@
+import { join } from 'node:path';
+import { type ConfigPlace, checksumOf, readConfigText, stateOf } from '../config/file/find-config.js';
+import type { Config } from '../config/resolve/config.js';
+import { withoutRelayed } from '../downstream/declared-capabilities.js';
+import type { ClientFacts, GatewayDescription } from '../downstream/port.js';
+import { privateFile, readRegularFileSync } from '../files/regular-file.js';
+import { ABOUT } from '../gateway/instructions.js';
+import type { PendingGateway } from '../gateway/pending-gateway.js';
+import { isRecord } from '../json/is-record.js';
+import { type ClientProfile, profileKey } from '../mcp/client-profile.js';
+import type { EventBus } from '../observe/events/event-bus.js';
+import type { Clock } from '../timing/clock.js';
+import { Debounce } from '../timing/debounce.js';
+import { VERSION } from '../version.js';
+import type { CacheFolder } from './cache-folder.js';
+import { instructionsFolder, sealFile } from './user-files.js';
+
+/**
+ * What a client learns that connects before the configuration is read: the instructions and the capabilities that such a
+ * client would have got at the end of the last run, if the configuration file has not changed since.
+ */
+export function knownDescription(place: ConfigPlace, { profile, view }: ClientFacts): GatewayDescription {
+  try {
+    const { file: configFile } = place;
+    const cached = readInstructions(instructionsFolder(), { configFile, profile, view });
+    if (cached !== undefined && isFor(configFile, cached))
+      return { offered: cached.offered, instructions: cached.text };
+  } catch {
+    // There is no configuration file, or no home folder. What follows the answer reports the reason.
+  }
+  return { offered: [], instructions: ABOUT };
+}
+
+/** Whether the file is the same as in the last run, or was written again with the same text. */
+function isFor(configFile: string, { state, seal }: CachedInstructions): boolean {
+  if (state === stateOf(configFile)) return true;
+  const secret = readRegularFileSync(sealFile(), privateFile(MAX_SEAL_BYTES));
+  if (secret.kind !== 'read') return false;
+  return seal === sealOf(new TextDecoder().decode(secret.bytes).trim(), checksumOf(readConfigText(configFile)));
+}
+
+const MAX_SEAL_BYTES = 4_096;
+
+/** The checksum of a text with secrets, in a form that tells nothing about them to those who do not have the secret. */
+function sealOf(secret: string, checksum: number): number {
+  return checksumOf(`${secret} ${checksum}`);
+}
+
+interface KeepInstructionsOptions {
+  readonly composition: {
+    readonly config: Config;
+    readonly platform: { readonly clock: Clock; readonly events: EventBus };
+    cachedListsShown(): Promise<void>;
+  };
+  readonly gateway: Pick<PendingGateway, 'newest'>;
+  readonly client: { readonly isGone: () => boolean };
+  readonly folder: CacheFolder;
+  /** The secret of this user. */
+  readonly secret: string;
+  /** Aborted before the servers are stopped. */
+  readonly ending: AbortSignal;
+}
+
+/** A server that declares more than all servers together need must not cost the others their instructions. */
+const MAX_OFFERED_LENGTH = 32 * 1024;
+
+/** Servers become ready one after the other, and each of them changes the instructions. */
+const KEEP_EVERY_MS = 1_000;
+
+/**
+ * Caches the instructions for the next run: some time after a server has become ready, and once more before the client's
+ * session or Trunkline ends.
+ */
+export function keepInstructions(options: KeepInstructionsOptions): void {
+  const { composition, gateway, client, folder, secret, ending } = options;
+  const { clock, events } = composition.platform;
+  const keep = () => {
+    const { file: configFile, stamp } = composition.config;
+    if (gateway.newest === undefined || stamp === undefined || client.isGone()) return;
+    const { facts, session } = gateway.newest;
+    const { instructions: text } = session;
+    // Nothing is known of any server, which is less than what may be cached.
+    if (text === ABOUT) return;
+    const some = session.offered.map(withoutRelayed).filter((capabilities) => Object.keys(capabilities).length > 0);
+    const offered = JSON.stringify(some).length > MAX_OFFERED_LENGTH ? [] : some;
+    const cached = { text, offered, state: stamp.state, seal: sealOf(secret, stamp.checksum) };
+    writeInstructions(folder, { configFile, profile: facts.profile, view: facts.view }, cached);
+  };
+  const debounce = new Debounce({ clock, delayMs: KEEP_EVERY_MS, everyMs: KEEP_EVERY_MS, run: keep });
+  // Before that, less may be known than in the last run.
+  void composition.cachedListsShown().then(() => {
+    if (ending.aborted) return;
+    events.subscribe('server.changed', ({ snapshot }) => {
+      if (snapshot.state === 'ready') debounce.request();
+    });
+    events.subscribe('client.left', keep);
+    ending.addEventListener('abort', () => {
+      debounce.close();
+      keep();
+    });
+  });
+}
+
+/** What instructions are cached for. */
+export interface InstructionsKey {
+  /** Absolute path. */
+  readonly configFile: string;
+  /** Servers may say other things to another kind of client. */
+  readonly profile: ClientProfile;
+  /** The view that the client asks for. */
+  readonly view?: string | undefined;
+}
+
+interface CachedInstructions {
+  readonly text: string;
+  /** The capabilities of each server, apart from those that the gateway declares anyway. */
+  readonly offered: readonly Readonly<Record<string, unknown>>[];
+  /** The state of the configuration file that they belong to. */
+  readonly state: string;
+  /** The same for its text, sealed with the secret of this user. */
+  readonly seal: number;
+}
+
+/** Four times the largest setting: JSON escapes line breaks and quotes, and the profile needs some space. */
+export const MAX_INSTRUCTIONS_FILE_BYTES = 256 * 1024;
+
+/**
+ * Reads the instructions that an earlier run has cached. A client waits for this, so it reads one small file. Returns
+ * `undefined` if there is no such file, or if the file cannot be used: it is damaged, it is from another version, or other
+ * users can read or change it.
+ */
+export function readInstructions(folder: string, key: InstructionsKey): CachedInstructions | undefined {
+  const facts = factsOf(key);
+  const found = readRegularFileSync(join(folder, nameOf(facts)), privateFile(MAX_INSTRUCTIONS_FILE_BYTES));
+  if (found.kind !== 'read') return undefined;
+  try {
+    const {
+      text,
+      offered = [],
+      state,
+      seal,
+      ...others
+    } = JSON.parse(new TextDecoder().decode(found.bytes)) as Record<string, unknown>;
+    const isValid = typeof text === 'string' && typeof state === 'string' && typeof seal === 'number';
+    const areValid = Array.isArray(offered) && offered.every((each) => isRecord(each));
+    const isOurs = isValid && areValid && JSON.stringify(others) === JSON.stringify(facts);
+    return isOurs ? { text, offered, state, seal } : undefined;
+  } catch {
+    // The file is damaged.
+    return undefined;
+  }
+}
+
+/** Writes them for the next run, unless the file has the same content already. */
+export function writeInstructions(folder: CacheFolder, key: InstructionsKey, cached: CachedInstructions): void {
+  const facts = factsOf(key);
+  const name = nameOf(facts);
+  const bytes = Buffer.from(JSON.stringify({ ...facts, ...cached }));
+  const before = folder.read(name);
+  if (before === undefined || !bytes.equals(before)) folder.write(name, bytes);
+}
+
+interface Facts {
+  readonly version: string;
+  readonly configFile: string;
+  /** The kind of client, and its view. */
+  readonly client: string;
+}
+
+/** The client's version is left out, so that an updated client finds the file, too. */
+function factsOf({ configFile, profile, view }: InstructionsKey): Facts {
+  const { clientInfo, ...others } = profile;
+  const kind = profileKey({ ...others, clientInfo: { name: clientInfo.name } }, '');
+  return { version: VERSION, configFile, client: view === undefined ? kind : `${view} ${kind}` };
+}
+
+/** One file for each configuration file and kind of client. If two have the same name, the facts tell them apart. */
+function nameOf({ configFile, client }: Facts): string {
+  return [configFile, client].map((text) => checksumOf(text).toString(16).padStart(8, '0')).join('-');
+}
