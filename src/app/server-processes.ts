@@ -1,4 +1,3 @@
-import type { Logger } from '../observe/logger.js';
 import type { KnownSecrets } from '../observe/redact.js';
 import type { OrphanGuard } from '../process/orphan-guard.js';
 import type { ResourceWatch } from '../process/resource-watch.js';
