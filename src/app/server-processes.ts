@@ -1,4 +1,5 @@
 import type { KnownSecrets } from '../observe/redact.js';
+import { networkVariables } from '../process/environment.js';
 import type { OrphanGuard } from '../process/orphan-guard.js';
 import type { ResourceWatch } from '../process/resource-watch.js';
 import type { Clock } from '../timing/clock.js';
@@ -27,9 +28,8 @@ export class ServerProcesses {
 
   /** Loads the code, and resolves with what starts a server. */
   async load(): Promise<ProcessServices> {
-    const [{ OrphanGuard }, { networkVariables }, { ResourceWatch, readUsage }] = await Promise.all([
+    const [{ OrphanGuard }, { ResourceWatch, readUsage }] = await Promise.all([
       import('../process/orphan-guard.js'),
-      import('../process/environment.js'),
       import('../process/resource-watch.js'),
     ]);
     const { clock, logger, secrets, environment, runFolder, started } = this.#options;

@@ -8,6 +8,9 @@ import { processesWith, until } from '../support/processes.js';
 
 /** What the answer to `initialize` needs of ours. A client waits for every one of these, each time. */
 const INITIALIZE = [
+  ...['src/process/environment.ts', 'src/process/server-node.ts'],
+  // The names of views and the policy of tools, which the instructions name.
+  ...['src/gateway/catalog/tool-policy.ts', 'src/gateway/catalog/named-views.ts'],
   ...[
     'src/cli/entry.ts',
     'src/cli/main.ts',
@@ -17,7 +20,7 @@ const INITIALIZE = [
   ],
   // The way to the hub, which is loaded before it is known whether there is one.
   ...['src/hub/attach/attach.ts', 'src/hub/attach/', 'src/hub/claim.ts', 'src/hub/hub-folder.ts', 'src/hub/wire.ts'],
-  ...['src/hub/memory-pair.ts', 'src/process/environment.ts', 'src/errors/usage-error.ts'],
+  ...['src/hub/memory-pair.ts', 'src/errors/usage-error.ts'],
   'src/process/environment.ts',
   ...['src/app/serve.ts', 'src/app/stdio-client.ts', 'src/errors/usage-error.ts', 'src/app/platform.ts'],
   'src/app/end-process.ts',
@@ -47,6 +50,7 @@ const INITIALIZE = [
 
 /** What a client waits for that attaches to a running hub. Each client has a process with this for as long as it lives. */
 const ATTACH = [
+  ...['src/process/environment.ts', 'src/process/server-node.ts'],
   ...[
     'src/cli/entry.ts',
     'src/cli/main.ts',
@@ -80,10 +84,11 @@ const LATER = [
   ...['src/config/schema/schema.ts', 'src/config/schema/fields.ts', 'src/app/serve-http.ts'],
   ...['src/files/secret-file.ts', 'src/cli/commands/config/secret.ts'],
   ...['src/upstream/stdio/', 'src/upstream/legacy/', 'src/downstream/http/'],
-  ...['src/process/environment.ts', 'src/process/guardian.ts', 'src/process/spawn-child.ts'],
+  ...['src/process/guardian.ts', 'src/process/spawn-child.ts'],
   ...[
-    'src/record/',
-    'src/replay/',
+    'src/record/recorder.ts',
+    'src/record/call-log.ts',
+    'src/record/clean-message.ts',
     'src/record/record-to.ts',
     'src/cli/commands/calls/recording.ts',
     'src/clients/',
