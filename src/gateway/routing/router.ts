@@ -259,7 +259,7 @@ export class Router {
  * The target of a request of a client that sees this server unchanged: the server gets every request as it is, listed or
  * not, and answers itself what is wrong with it. Only tools that the configuration denies do not exist.
  */
-export function unchanged(request: RelayedRequest, backend: Backend, revision: string | undefined): Target | RpcError {
+function unchanged(request: RelayedRequest, backend: Backend, revision: string | undefined): Target | RpcError {
   const { method, bytes, tokens } = request;
   if (requestedList(method) === 'tools') {
     const editAnswer: EditAnswer = (page, connection) => {
