@@ -127,6 +127,8 @@ export interface DownstreamClient {
    * messages that its requests and subscriptions ask for.
    */
   readonly hasSession: boolean;
+  /** Whether the client is told of changes of lists that it need not have read. */
+  readonly followsLists?: boolean;
   /** Whether a `ping` of the only server that the client sees reaches the client now. */
   readonly takesPings: boolean;
   /** Announces that a merged list has changed. */

@@ -90,7 +90,14 @@ export class ClientView {
     this.#logs = options.logs;
     this.#tasks = options.tasks;
     this.lists = new MergedLists(
-      { ...options, view: named, servers: backends, paging: { hmac }, onMerged: (catalogs) => this.#merged(catalogs) },
+      {
+        ...options,
+        view: named,
+        servers: backends,
+        paging: { hmac },
+        isFollowed: () => [...this.clients].some(({ followsLists }) => followsLists === true),
+        onMerged: (catalogs) => this.#merged(catalogs),
+      },
       before === undefined ? undefined : before.lists,
     );
     this.#announcements = new ListAnnouncements({

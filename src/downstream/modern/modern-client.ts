@@ -86,6 +86,10 @@ export class ModernClient implements DownstreamClient {
     return this.#inFlight.size === 0 && this.listens.size === 0;
   }
 
+  get followsLists(): boolean {
+    return this.listens.followLists;
+  }
+
   get session(): GatewaySession {
     return this.#session;
   }

@@ -20,6 +20,8 @@ interface MergedListsOptions {
   readonly clock: Pick<Clock, 'now'>;
   /** Learns how long each merge takes. */
   readonly workTime?: WorkTime | undefined;
+  /** Whether a client follows changes of lists that it has not read. */
+  readonly isFollowed?: () => boolean;
   /** Called after each merge, except the one in the constructor. */
   readonly onMerged: (catalogs: Catalogs) => void;
 }
@@ -77,12 +79,12 @@ export class MergedLists {
   }
 
   /**
-   * Call this when a server changed its lists. Before a client has received a list, and while servers still start, the
-   * lists are merged when somebody reads them.
+   * Call this when a server changed its lists. Before a client has received a list or follows its changes, and while
+   * servers still start, the lists are merged when they are read.
    */
   changed(): void {
     this.#isStale = true;
-    if (this.#wereShown || this.isSettled) this.#refresh();
+    if (this.#wereShown || this.isSettled || this.#options.isFollowed?.() === true) this.#refresh();
   }
 
   #refresh(): void {

@@ -42,6 +42,11 @@ export class ClientListens {
     return this.#open.size;
   }
 
+  /** Whether a subscription names a list. */
+  get followLists(): boolean {
+    return [...this.#open].some(({ filter }) => filter.changes.size > 0);
+  }
+
   /** Opens a subscription. */
   open(options: Omit<ListenOptions, 'clock' | 'uris' | 'tasks'>): Listen {
     const listen = new Listen({

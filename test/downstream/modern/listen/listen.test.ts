@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { PendingGateway } from '../../../../src/gateway/pending-gateway.js';
-import { offering, ScriptedClient } from '../../../support/scripted-gateway.js';
+import { offering, ScriptedClient, scriptGateway } from '../../../support/scripted-gateway.js';
 import { flush, type Message } from '../../../support/wire.js';
 import {
   ACKNOWLEDGED,
@@ -127,6 +127,26 @@ describe('changes of lists', () => {
       ['tools', TOOLS_CHANGED],
       ['all', TOOLS_CHANGED],
     ]);
+  });
+
+  it('reach a subscription while another server starts, for a list that no client has ever read', async () => {
+    const prompts: Message = { prompts: [{ name: 'p' }] };
+    const offered = offering({ prompts: [] });
+    const lists: Record<string, Message> = { ...offered.lists, 'prompts/list': prompts };
+    const { connect, clock, server } = scriptGateway({ servers: { a: { ...offered, lists }, b: {} } });
+    const child = await server('a').start();
+    await flush();
+    const client = connect();
+    client.modernRequest(1, 'subscriptions/listen', { notifications: { promptsListChanged: true } });
+    client.received.take();
+    for (const name of ['q', 'r']) {
+      lists['prompts/list'] = { prompts: [{ name }] };
+      child.say({ jsonrpc: '2.0', method: 'notifications/prompts/list_changed' });
+      clock.advance(1_000);
+      await flush();
+      clock.advance(1_000);
+      expect(notified(client)).toEqual([[1, 'notifications/prompts/list_changed']]);
+    }
   });
 
   it('are announced at once and then every 250 ms at most', async () => {
