@@ -88,7 +88,7 @@ export class Gateway implements GatewayPort {
   readonly #events: EventSink;
   readonly #pool: BackendPool;
   readonly #subscriptions: Subscriptions;
-  readonly #logs = new LogLevelRouter();
+  readonly #logs = new LogLevelRouter((client) => this.#clients.get(client)?.view.backends.values() ?? []);
   readonly #tasks: Tasks;
   readonly #serverRequests: ServerRequests;
   readonly #notifications: NotificationRouter;

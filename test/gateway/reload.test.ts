@@ -254,6 +254,26 @@ describe('a server that is changed', () => {
     expect(updates).toHaveLength(1);
   });
 
+  it('has its new process told of a log level that the old one still had to answer', async () => {
+    const script = { ...offering({ capabilities: { logging: {}, tools: {} } }) };
+    const { change, servers, server, connect, client: other } = await running({ a: script });
+    other.session.close();
+    const client = await connect({ server: 'a' });
+    client.request('l', 'logging/setLevel', { level: 'error' });
+    await settle();
+    change(servers, ['a']);
+    await server('a~2').start();
+    expect(server('a~2').child.asked('logging/setLevel')).toEqual([]);
+    server('a').child.reply('logging/setLevel');
+    await settle();
+    expect(client.answerTo('l')?.result).toEqual({});
+    expect(
+      server('a~2')
+        .child.asked('logging/setLevel')
+        .map(({ params }) => params.level),
+    ).toEqual(['error']);
+  });
+
   it('is another one only for the clients whose variables it names from then on', async () => {
     const capabilities = { resources: { subscribe: true }, logging: {}, tools: {} };
     const a = { ...offering({ resources: [URI], capabilities }), tools: ['x'] };

@@ -21,6 +21,12 @@ export class LogLevelRouter {
   readonly #levels = new Map<DownstreamClient, LogLevel>();
   /** The level that the present process of each backend got last. */
   readonly #sent = new WeakMap<Backend, LogLevel>();
+  readonly #backendsOf: (client: DownstreamClient) => Iterable<Backend>;
+
+  /** `backendsOf` returns the backends that a client uses now; none if it has left. */
+  constructor(backendsOf: (client: DownstreamClient) => Iterable<Backend>) {
+    this.#backendsOf = backendsOf;
+  }
 
   /** Serves `logging/setLevel` of a client that sees all servers. */
   setLevel(exchange: Exchange, backends: Iterable<Backend>): void {
@@ -46,10 +52,12 @@ export class LogLevelRouter {
     return {
       edits: needed === level ? [] : [{ span, text: toBytes(JSON.stringify(needed)) }],
       onAnswered: ({ error }) => {
-        if (error !== undefined || !backend.clients.has(client)) return;
+        // A change of the configuration may have replaced the server meanwhile.
+        const backends = [...this.#backendsOf(client)];
+        if (error !== undefined || backends.length === 0) return;
         this.#sent.set(backend, needed);
         this.#levels.set(client, level);
-        this.adjust(backend);
+        for (const each of backends) this.adjust(each);
       },
     };
   }

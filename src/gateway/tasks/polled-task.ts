@@ -45,8 +45,10 @@ export interface PolledTaskOptions {
 export class PolledTask {
   readonly #options: PolledTaskOptions;
   readonly #endsAt: number;
-  /** The inputs that the client was asked for. The server names none of them twice. */
+  /** The inputs that the client was asked for. The server names an input in each state until it has the answer. */
   readonly #asked = new Set<string>();
+  /** Answers that the server may not have, because the request that brought them failed. By input. */
+  readonly #unsent = new Map<string, Uint8Array>();
   /** Present while nothing is asked, until the next time. */
   #cancelTimer: Cancel | undefined;
   #settle: (outcome: Outcome) => void = () => {};
@@ -128,6 +130,8 @@ export class PolledTask {
       if (isObject(bytes, value)) fresh.push([readString(bytes, key), value]);
     });
     for (const [key, request] of fresh) {
+      const unsent = this.#unsent.get(key);
+      if (unsent !== undefined) this.#update(key, unsent);
       if (this.#asked.has(key)) continue;
       if (this.#asked.size >= MAX_ASKED) this.#refused('input', `it asked for more than ${MAX_ASKED} inputs`);
       if (this.#isOver) return;
@@ -184,7 +188,10 @@ export class PolledTask {
       answer,
       toBytes('}}'),
     ]);
-    void connection.request(METHODS.updateTask, params, dispatcher.listTimeouts);
+    this.#unsent.delete(key);
+    void connection.request(METHODS.updateTask, params, dispatcher.listTimeouts).then(({ kind }) => {
+      if (kind === 'failed') this.#unsent.set(key, answer);
+    });
   }
 
   /** The client has no input, and the task cannot go on. */

@@ -331,6 +331,26 @@ describe('a task of a server without a handshake, for a client that knows no suc
     ]);
   });
 
+  it('sends an answer again that its server did not confirm and asks for still', async () => {
+    const { client, child, poll } = await calling();
+    const one = { method: 'elicitation/create', params: { message: '1', requestedSchema: {} } };
+    const waiting = stateOf('t', 'input_required', { inputRequests: { one } });
+    await poll(2_000);
+    child.reply('tasks/get', waiting);
+    await flush();
+    client.say({ jsonrpc: '2.0', id: serverRequests(client)[0]?.id, result: { action: 'accept', content: { n: 1 } } });
+    await poll(1_000);
+    child.reply('tasks/get', waiting);
+    await flush();
+    expect(child.asked('tasks/update')).toHaveLength(1);
+    await poll(29_500);
+    child.reply('tasks/get', waiting);
+    await flush();
+    const answer = { taskId: 't', inputResponses: { one: { action: 'accept', content: { n: 1 } } } };
+    expect(child.asked('tasks/update').map(({ params }) => params)).toEqual([answer, answer]);
+    expect(serverRequests(client)).toHaveLength(1);
+  });
+
   it('fails the tool when its client has no input to give', async () => {
     const { client, child, poll } = await calling();
     await poll(2_000);
