@@ -32,7 +32,7 @@ const LIMITS = {
  */
 export async function openInside(concurrency) {
   const platform = createPlatform();
-  const { clock, workTime, scan, backpressure, unfinishedLines, bufferPool, internalErrors } = platform;
+  const { clock, scan, backpressure, unfinishedLines, bufferPool, internalErrors } = platform;
   platform.events.subscribe('internal.error', ({ error }) => console.error(error));
   const gateway = new Gateway({
     clock,
@@ -57,7 +57,6 @@ export async function openInside(concurrency) {
     unfinishedLines,
     bufferPool,
     clock,
-    workTime,
     scan,
     chooseEra: createEraChooser(platform, gateway, { name: 'trunkline', version: '1.0.0' }),
     principal: 'local',

@@ -12,6 +12,7 @@ import { createToolCountWarning } from '../gateway/status/status.js';
 import { RefusedNames, type ServiceFacts, type StatusFacts } from '../gateway/status/status-facts.js';
 import { SharedLimit } from '../io/shared-limit.js';
 import type { ClientProfile } from '../mcp/client-profile.js';
+import { watchEventLoop } from '../observe/event-loop.js';
 import type { EventSource } from '../observe/events/event-bus.js';
 import type { Logger } from '../observe/logger.js';
 import { KnownSecrets } from '../observe/redact.js';
@@ -82,7 +83,8 @@ export function compose(options: ComposeOptions): Composition {
     started,
     platform = createPlatform(),
   } = options;
-  const { clock, events, unfinishedLines, internalErrors, workTime } = platform;
+  const { clock, events, unfinishedLines, internalErrors } = platform;
+  const eventLoop = watchEventLoop();
   unfinishedLines.limitTo(config.gateway.maxPartialBytes);
   const waiting = new SharedLimit(config.gateway.maxQueued);
   logEvents(events, logger);
@@ -126,7 +128,7 @@ export function compose(options: ComposeOptions): Composition {
     requestBodies: platform.requestBodies,
     refusedNames: refusedNames.all,
     internalErrorCount: internalErrors.count,
-    workTime,
+    eventLoop,
     usageOf: (pid) => processes.usageOf(pid),
     catalogs,
     shadowedSkills,
@@ -174,7 +176,6 @@ export function compose(options: ComposeOptions): Composition {
   });
   const gateway = new Gateway({
     clock,
-    workTime,
     ...poolNow(),
     ...settingsNow(),
     create: (...which) => instances.create(...which),
@@ -259,6 +260,7 @@ export function compose(options: ComposeOptions): Composition {
     },
     stop: async (ladder) => {
       isStopped = true;
+      eventLoop.close();
       gateway.close();
       await Promise.all([instances.stopAll(ladder), started?.close(ladder)]);
       await Promise.all([processes.close(), catalogues?.settled(), approvals.close()]);
@@ -276,9 +278,6 @@ function logEvents(events: EventSource, logger: Logger): void {
   const warnOfToolCount = createToolCountWarning((advice) => logger.warn(advice));
   events.subscribe('lists.merged', ({ tools, only }) => {
     if (only === undefined) warnOfToolCount(tools);
-  });
-  events.subscribe('loop.held', ({ work, ms, skipped }) => {
-    logger.warn({ work, ms, ...(skipped > 0 && { skipped }) }, 'one piece of work held up all servers and clients');
   });
   events.subscribe('client.connected', ({ kind, fault, ...client }) => {
     logger.info(client, 'client connected');

@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto';
 import { FloodQueue } from '../io/streams/flood-bound.js';
 import type { Logger } from '../observe/logger.js';
 import type { Launcher } from '../supervision/launcher.js';
-import { timed } from '../timing/work-time.js';
 import type { StdioDialerOptions } from '../upstream/stdio/stdio-dialer.js';
 import { BackendLauncher, type LaunchTarget } from './backend-launcher.js';
 import type { Platform } from './platform.js';
@@ -47,11 +46,8 @@ export class LateLauncher implements Launcher {
   }
 
   launch(...[spec, ...launch]: Parameters<Launcher['launch']>): ReturnType<Launcher['launch']> {
-    const { targets, platform } = this.#options;
-    targets.get(spec.key)?.log.beginAttempt();
-    return timed(platform, 'start', spec.key, () => {
-      if (this.#launcher === undefined) throw new Error('Nothing can be started yet');
-      return this.#launcher.launch(spec, ...launch);
-    });
+    this.#options.targets.get(spec.key)?.log.beginAttempt();
+    if (this.#launcher === undefined) throw new Error('Nothing can be started yet');
+    return this.#launcher.launch(spec, ...launch);
   }
 }

@@ -14,8 +14,6 @@ import { createScan, type ScanEnvelope } from '../mcp/envelope.js';
 import { EventBus } from '../observe/events/event-bus.js';
 import { systemClock } from '../observe/system-clock.js';
 import type { Clock } from '../timing/clock.js';
-import { WorkMeter } from '../timing/work-meter.js';
-import { timedClock } from '../timing/work-time.js';
 
 /** What the transports and the gateway share. It is small, since it loads before the first transport opens. */
 export interface Platform {
@@ -33,8 +31,6 @@ export interface Platform {
   /** The messages at the edges, for recordings. */
   readonly messages: MessageFeed;
   readonly internalErrors: InternalErrorLog;
-  /** What holds the event loop, and for how long. */
-  readonly workTime: WorkMeter;
 }
 
 /** Used until the configuration is read. */
@@ -42,12 +38,8 @@ const MAX_PARTIAL_BYTES = 256 * 1024 * 1024;
 
 export function createPlatform(): Platform {
   const events = new EventBus();
-  const workTime = new WorkMeter({
-    clock: systemClock,
-    onHeld: ({ work, ms, skipped }) => events.emit({ kind: 'loop.held', work, ms: Math.round(ms), skipped }),
-  });
   return {
-    clock: timedClock(systemClock, workTime),
+    clock: systemClock,
     scan: createScan(isUtf8),
     backpressure: new Backpressure(),
     unfinishedLines: createLineMemory(MAX_PARTIAL_BYTES),
@@ -57,7 +49,6 @@ export function createPlatform(): Platform {
     events,
     messages: new MessageFeed(() => systemClock.now()),
     internalErrors: new InternalErrorLog(events),
-    workTime,
   };
 }
 

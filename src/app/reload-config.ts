@@ -6,7 +6,6 @@ import { candidateFiles, stateOf } from '../config/file/find-config.js';
 import type { Config, Origin } from '../config/resolve/config.js';
 import type { FileWatch } from '../files/watch-files.js';
 import type { Logger } from '../observe/logger.js';
-import { timed } from '../timing/work-time.js';
 import type { Composition } from './compose.js';
 import type { GlobalOptions } from './global-options.js';
 import { readConfig, readConfigFile } from './read-config.js';
@@ -127,9 +126,7 @@ async function applyFile(
   try {
     const config = await readOrKeep(read, logger);
     if (config === undefined) return undefined;
-    const { needsRestart, ...changes } = timed(composition.platform, 'configuration', undefined, () =>
-      composition.change(config),
-    );
+    const { needsRestart, ...changes } = composition.change(config);
     if (changes.isOther) {
       logger.info(changes, 'applied the changed configuration');
       logConfig(config, logger);

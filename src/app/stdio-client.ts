@@ -43,7 +43,6 @@ export async function openStdioClient(
     unfinishedLines: platform.unfinishedLines,
     bufferPool: platform.bufferPool,
     clock: platform.clock,
-    workTime: platform.workTime,
     messages: platform.messages,
     scan: platform.scan,
     chooseEra: createEraChooser(platform, gateway, IDENTITY),

@@ -266,7 +266,6 @@ export class SupervisedBackends {
       key,
       id,
       clock: platform.clock,
-      workTime: platform.workTime,
       waiting,
       listenerFor,
       events: platform.events,

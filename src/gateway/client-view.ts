@@ -9,7 +9,6 @@ import { SKILL_METHODS } from '../mcp/skills.js';
 import type { Hmac } from '../mcp/task-id.js';
 import type { EventSink } from '../observe/events/event-bus.js';
 import type { Cancel, Clock } from '../timing/clock.js';
-import type { WorkTime } from '../timing/work-time.js';
 import type { Shadowed } from './catalog/catalog.js';
 import { type Catalogs, changedLists, MergedLists } from './catalog/merged-lists.js';
 import type { NamedView } from './catalog/named-views.js';
@@ -27,7 +26,6 @@ import type { Tasks } from './tasks/tasks.js';
 
 export interface ClientViewOptions {
   readonly clock: Clock;
-  readonly workTime?: WorkTime | undefined;
   /** In the order of the configuration. */
   readonly backends: readonly Backend[];
   readonly naming: ListNaming;

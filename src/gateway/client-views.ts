@@ -10,7 +10,7 @@ import type { OwnTool } from './status/own-tool.js';
 interface ClientViewsOptions
   extends Pick<
     ClientViewOptions,
-    'clock' | 'workTime' | 'subscriptions' | 'logs' | 'tasks' | 'hmac' | 'onInternalError' | 'events'
+    'clock' | 'subscriptions' | 'logs' | 'tasks' | 'hmac' | 'onInternalError' | 'events'
   > {
   readonly settings: () => { readonly ownTools: readonly OwnTool[]; readonly startupWaitMs: number };
 }

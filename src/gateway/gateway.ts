@@ -15,7 +15,6 @@ import { METHODS } from '../mcp/methods.js';
 import type { Hmac } from '../mcp/task-id.js';
 import { type EventSink, NO_EVENTS } from '../observe/events/event-bus.js';
 import type { Clock } from '../timing/clock.js';
-import type { WorkTime } from '../timing/work-time.js';
 import type { ServerRequest } from '../upstream/port.js';
 import { type CallFeed, NO_CALLS, namesOf } from './call-feed.js';
 import { type Catalogs, mergeCatalogs } from './catalog/merged-lists.js';
@@ -43,7 +42,6 @@ export interface GatewayOptions extends Omit<BackendPoolOptions, 'create'>, Gate
     origin: ClientOrigin | undefined,
   ) => RunningBackend;
   readonly clock: Clock;
-  readonly workTime?: WorkTime | undefined;
   /** Seals cursors, each with a hash of its list. Gateways with the same key take each other's cursors. */
   readonly hmac: Hmac;
   /** Seals what ends with this process: the ids of clients' tasks. */

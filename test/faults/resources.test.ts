@@ -70,31 +70,3 @@ describe.runIf(process.platform === 'linux')('a server that uses more than it ma
     expect(gateway.status('f')).toMatchObject({ pid, generation: 1, state: 'ready' });
   });
 });
-
-describe('work that holds the event loop', () => {
-  it('F82: is named in the log and in the status: here, the output of a server', async () => {
-    let aheadMs = 0;
-    const real = hurryingClock(1);
-    const gateway = InProcessGateway.start({
-      servers: { f: {} },
-      clock: { ...real, now: () => real.now() + aheadMs },
-    });
-    const client = await gateway.connect();
-    await gateway.untilState('f', 'ready');
-    // Stands for work of 700 ms on what the server has written.
-    const stop = gateway.composition.platform.messages.observe(({ direction }) => {
-      if (direction === 's>g') aheadMs += 700;
-    });
-    await client.call('f__oversized', { bytes: 2_048 });
-    stop();
-    const held = gateway.log.map((line) => JSON.parse(line)).filter(({ work }) => work !== undefined);
-    expect(held).toMatchObject([
-      { level: 40, work: 'reading the output of f', msg: 'one piece of work held up all servers and clients' },
-    ]);
-    expect(held[0].ms).toBeGreaterThanOrEqual(700);
-    expect(gateway.composition.status().workTime).toMatchObject({
-      holds: 1,
-      longest: { work: 'reading the output of f' },
-    });
-  });
-});

@@ -3,8 +3,6 @@ import { CachedCatalogue, serializeCatalogue } from '../../src/gateway/catalog/c
 import { createStatusTool } from '../../src/gateway/status/own-tool.js';
 import { FairMemory } from '../../src/io/fair-memory.js';
 import { SharedLimit } from '../../src/io/shared-limit.js';
-import { WorkMeter } from '../../src/timing/work-meter.js';
-import { FakeClock } from '../support/fake-clock.js';
 import { type GatewayScript, offering, scriptGateway, toolOf } from '../support/scripted-gateway.js';
 import { bytesOf, flush, type Message, scan } from '../support/wire.js';
 
@@ -400,7 +398,7 @@ describe('the status of a server', () => {
         requestBodies: new FairMemory(9),
         internalErrorCount: 0,
       },
-      ...{ workTime: new WorkMeter({ clock: new FakeClock(), onHeld: () => {} }) },
+      eventLoop: { p99Ms: 0, maxMs: 0 },
       ...{ usageOf: () => undefined },
       catalogs: gateway.catalogs,
       servers: [{ backend, lifecycle, problem: undefined, logLines: [], cause: [], droppedLogBytes: 0, instances: [] }],

@@ -11,7 +11,6 @@ import type { MessageSink } from '../../jsonrpc/message.js';
 import { type MessageEnds, readMessageEnds } from '../../jsonrpc/message-ends.js';
 import type { ClientProfile } from '../../mcp/client-profile.js';
 import type { Clock } from '../../timing/clock.js';
-import { timedReader, type WorkTime } from '../../timing/work-time.js';
 import { ClientPipe, type ClientPipeOptions } from './client-pipe.js';
 
 export interface StdioTransportOptions
@@ -34,8 +33,6 @@ export interface StdioTransportOptions
   readonly clock: Pick<Clock, 'now'>;
   /** Runs a task in the next turn of the event loop. Present if other clients wait while this one is read. */
   readonly nextTurn?: (task: () => void) => void;
-  /** Learns how long the work on the client's messages takes. */
-  readonly workTime: WorkTime;
   /** The client's first message was received. Called once. */
   readonly onFirstMessage?: () => void;
   /** The client closed stdin. It may still wait for answers. Called at most once, before `onEnd`. */
@@ -133,9 +130,8 @@ export function openStdioTransport(options: StdioTransportOptions): StdioTranspo
     bufferPool,
   });
   const { clock, nextTurn } = options;
-  const reader = timedReader(decoder, options, 'client', undefined);
-  const turns = nextTurn && new TurnReader(reader, { stream: () => input, clock, pace: clientPace(nextTurn) });
-  const input = options.read(turns ?? reader);
+  const turns = nextTurn && new TurnReader(decoder, { stream: () => input, clock, pace: clientPace(nextTurn) });
+  const input = options.read(turns ?? decoder);
   const flow = turns ?? input;
   input.once('end', inputEnded);
   input.once('error', inputEnded);

@@ -2,7 +2,6 @@ import type { ListCaching } from '../../downstream/port.js';
 import { mergeCachingHints } from '../../mcp/caching-hint.js';
 import { LIST_KINDS, type ListKind } from '../../mcp/lists.js';
 import type { Clock } from '../../timing/clock.js';
-import { NO_WORK_TIME, timed, type WorkTime } from '../../timing/work-time.js';
 import { Catalog, type OwnEntry } from './catalog.js';
 import { toolsInView, type ViewFilter } from './named-views.js';
 import type { ListedServer, ListNaming } from './offered-lists.js';
@@ -18,8 +17,6 @@ interface MergedListsOptions {
   readonly view?: ViewFilter | undefined;
   readonly paging: Paging;
   readonly clock: Pick<Clock, 'now'>;
-  /** Learns how long each merge takes. */
-  readonly workTime?: WorkTime | undefined;
   /** Whether a client follows changes of lists that it has not read. */
   readonly isFollowed?: () => boolean;
   /** Called after each merge, except the one in the constructor. */
@@ -96,10 +93,8 @@ export class MergedLists {
   }
 
   #merge(before: Catalogs | undefined): Catalogs {
-    const { servers, ownTools, naming, view, paging, clock, workTime = NO_WORK_TIME } = this.#options;
-    return timed({ clock, workTime }, 'merge', undefined, () =>
-      mergeCatalogs({ servers, ownTools, naming, view, paging, previous: before }),
-    );
+    const { servers, ownTools, naming, view, paging } = this.#options;
+    return mergeCatalogs({ servers, ownTools, naming, view, paging, previous: before });
   }
 }
 

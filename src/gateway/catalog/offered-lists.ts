@@ -1,7 +1,6 @@
 import { LIST_KINDS, LISTS, type ListKind } from '../../mcp/lists.js';
 import { isModernRevision } from '../../mcp/revisions.js';
 import type { Cancel, Clock } from '../../timing/clock.js';
-import { NO_WORK_TIME, timed, type WorkTime } from '../../timing/work-time.js';
 import type { RequestTimeouts, UpstreamConnection } from '../../upstream/port.js';
 import { EMPTY_LIST, type ExposedList, type ExposureRules, exposeList, UNOFFERED_LIST } from './exposed-list.js';
 import { listAllPages, type RawEntry, type ReceivedList } from './list-pages.js';
@@ -52,8 +51,6 @@ export interface ListFailure {
 
 export interface OfferedListsOptions extends ExposureRules {
   readonly clock: Clock;
-  /** Learns how long the lists take to parse. */
-  readonly workTime?: WorkTime | undefined;
 }
 
 /** Longest wait for the lists other than tools, after the tools, before the server counts as started. */
@@ -73,12 +70,10 @@ export class OfferedLists {
   /** The latest reads that failed. */
   readonly #failures = new Map<ListKind, ListFailure & { readonly source: ListSource }>();
   readonly #clock: Clock;
-  readonly #workTime: WorkTime;
 
   constructor(options: OfferedListsOptions) {
     this.#rules = options;
     this.#clock = options.clock;
-    this.#workTime = options.workTime ?? NO_WORK_TIME;
   }
 
   /** Returns the lists under exposed or original names. */
@@ -127,7 +122,7 @@ export class OfferedLists {
   /** Applies other rules to the lists. */
   configure(rules: ExposureRules): void {
     this.#rules = rules;
-    this.#lists = this.#parse(() => mapKinds((kind) => this.#lists[kind].withRules(rules)));
+    this.#lists = mapKinds((kind) => this.#lists[kind].withRules(rules));
   }
 
   /** All lists as this source sent them; `undefined` if one of them was not read from it. */
@@ -155,7 +150,7 @@ export class OfferedLists {
     this.#failures.delete(kind);
     this.#sources.set(kind, source);
     const listed = list?.kind === 'listed' ? { ...list, isModern: isModernRevision(source.revision) } : undefined;
-    const served = listed && this.#parse(() => new ServedList(kind, listed, this.#rules));
+    const served = listed && new ServedList(kind, listed, this.#rules);
     this.#set(kind, served ?? fixedList(UNOFFERED_LIST));
     if (isOffered) this.#entries.set(kind, listed?.entries ?? []);
     else this.#entries.delete(kind);
@@ -198,10 +193,6 @@ export class OfferedLists {
       cancel = this.#clock.schedule(waitMs, resolve);
     });
     await Promise.race([work, isOver]).finally(cancel);
-  }
-
-  #parse<T>(work: () => T): T {
-    return timed({ clock: this.#clock, workTime: this.#workTime }, 'list', this.#rules.key, work);
   }
 
   #set(kind: ListKind, list: ShownList): void {

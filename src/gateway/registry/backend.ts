@@ -12,7 +12,6 @@ import {
   type ListNaming,
   NO_LISTS,
   OfferedLists,
-  type OfferedListsOptions,
   type ServerLists,
 } from '../catalog/offered-lists.js';
 import type { ApprovalFacts } from '../catalog/tool-approval.js';
@@ -331,7 +330,6 @@ interface BackendOptions
   extends ExposureRules,
     DispatcherOptions,
     BackendRules,
-    Pick<OfferedListsOptions, 'workTime'>,
     Pick<FirstStartOptions, 'onStartMissed'> {
   /** Unique among the instances of all servers. The first instance of a server has the server's key. */
   readonly id: string;

@@ -2,7 +2,6 @@ import { CODES } from '../../errors/codes.js';
 import type { FairMemory } from '../../io/fair-memory.js';
 import type { SharedLimit } from '../../io/shared-limit.js';
 import type { RefusedName } from '../../observe/events/events.js';
-import type { WorkMeter } from '../../timing/work-meter.js';
 import type { EraSource } from '../../upstream/server-era.js';
 import type { Shadowed } from '../catalog/catalog.js';
 import type { Catalogs } from '../catalog/merged-lists.js';
@@ -112,8 +111,8 @@ export interface StatusFacts {
   /** Number of internal errors, each of which failed one request. */
   readonly internalErrorCount: number;
   readonly servers: readonly ServerFacts[];
-  /** What held the event loop. */
-  readonly workTime: Pick<WorkMeter, 'quantile' | 'holds' | 'longest'>;
+  /** Delays of the event loop since the start, in milliseconds: the longest of 99 % of the measurements, and of all. */
+  readonly eventLoop: { readonly p99Ms: number; readonly maxMs: number };
   /** What the process group with this pid used at the latest reading; `undefined` if it was not read. */
   readonly usageOf: (pid: number) => UsageFacts | undefined;
   /** Whether the tool `trunkline__restart` is offered. */

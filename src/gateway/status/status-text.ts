@@ -2,6 +2,7 @@ import { describeBytes } from '../../json/describe-bytes.js';
 import { isModernRevision } from '../../mcp/revisions.js';
 import {
   type EraReport,
+  HELD_MS,
   type InstanceReport,
   isNearLimits,
   type ListReport,
@@ -11,6 +12,9 @@ import {
   type StatusReport,
   splitByProblem,
 } from './status-report.js';
+
+/** A shorter delay of the event loop is not worth a line, in milliseconds. */
+const NOTABLE_DELAY_MS = 20;
 
 /**
  * Renders the report about all servers for people and models: the servers with a problem first, with what to do; the
@@ -99,21 +103,15 @@ function renderRefusedName({ header, count, last, secondsAgo, advice }: RefusedN
   return `HTTP requests refused for their ${header}: ${count}, the last ${duration(secondsAgo)} ago with ${last}. ${advice}`;
 }
 
-/** The event loop, if it was held so long that people notice. */
-function renderHolds({ eventLoop: { holds, longest } }: StatusReport): string[] {
-  if (holds === 0 || longest === null) return [];
-  const worst = `${longest.ms} ms, ${duration(longest.secondsAgo)} ago, by ${longest.work}`;
-  return [
-    `Trunkline was held up for more than 500 ms ${holds === 1 ? 'once' : `${holds} times`}; all servers and clients waited meanwhile. The longest was ${worst}.`,
-  ];
+/** The longest delay of the event loop, if people noticed it. */
+function renderHolds({ eventLoop: { maxMs } }: StatusReport): string[] {
+  if (maxMs <= HELD_MS) return [];
+  return [`Trunkline was held up for ${maxMs} ms at a time; all servers and clients waited meanwhile.`];
 }
 
-/** How long the pieces of Trunkline's own work took, if one of them is worth a name. */
-function renderEventLoop({ eventLoop: { p99Ms, longest } }: StatusReport): string[] {
-  if (longest === null) return [];
-  return [
-    `Event loop: 99 % of the work took up to ${p99Ms} ms at a time; the longest ${longest.ms} ms (${longest.work}).`,
-  ];
+function renderEventLoop({ eventLoop: { p99Ms, maxMs } }: StatusReport): string[] {
+  if (maxMs < NOTABLE_DELAY_MS) return [];
+  return [`Event loop: 99 % of the delays took up to ${p99Ms} ms; the longest ${maxMs} ms.`];
 }
 
 /** How the client is served, unless it asked for servers of its own. */

@@ -18,7 +18,6 @@ import {
 import type {
   ApprovalReport,
   EraReport,
-  EventLoopReport,
   InstanceReport,
   LimitReport,
   ListReport,
@@ -49,20 +48,8 @@ export function reportStatus(facts: StatusFacts, server?: string): StatusReport 
     },
     refusedNames: (facts.refusedNames ?? []).map((each) => reportRefusedName(each, facts.now)),
     internalErrorCount: facts.internalErrorCount,
-    eventLoop: reportEventLoop(facts),
+    eventLoop: { p99Ms: facts.eventLoop.p99Ms, maxMs: facts.eventLoop.maxMs },
     servers: chosen.map((one) => reportServer(facts, one, logLines)),
-  };
-}
-
-function reportEventLoop({ now, workTime }: StatusFacts): EventLoopReport {
-  const { holds, longest } = workTime;
-  return {
-    p99Ms: workTime.quantile(0.99) ?? null,
-    holds,
-    longest:
-      longest === undefined
-        ? null
-        : { work: longest.work, ms: Math.round(longest.ms), secondsAgo: seconds(now - longest.endedAt) },
   };
 }
 

@@ -12,7 +12,6 @@ export type GatewayEvent =
   | ServerEvent
   | SessionEvent
   | HttpEvent
-  | LoopEvent
   /** An error in Trunkline itself. It failed one request and nothing else. */
   | { readonly kind: 'internal.error'; readonly error: unknown };
 
@@ -98,15 +97,3 @@ export type HttpEvent =
   | { readonly kind: 'http.connection-evicted'; readonly address: string }
   /** The bytes were not HTTP, or came too slowly. */
   | { readonly kind: 'http.connection-failed'; readonly code: string; readonly address: string };
-
-/**
- * One piece of work held the event loop for more than 500 ms. Told once a minute at most: `skipped` more were not told
- * since the last one.
- */
-export interface LoopEvent {
-  readonly kind: 'loop.held';
-  /** Names the work, such as `parsing a list of github`. */
-  readonly work: string;
-  readonly ms: number;
-  readonly skipped: number;
-}

@@ -11,7 +11,6 @@ import { environmentOf } from '../../process/environment.js';
 import type { ResourceWatch } from '../../process/resource-watch.js';
 import { type SpawnedChild, type SpawnListeners, spawnChild } from '../../process/spawn-child.js';
 import { NO_LIMITS } from '../../supervision/resource-limits.js';
-import { timedReader, type WorkTime } from '../../timing/work-time.js';
 import type { Dialect } from '../dialect.js';
 import { LivenessProbe } from '../health/liveness-probe.js';
 import type {
@@ -48,7 +47,6 @@ export interface StdioDialerOptions
   readonly onInternalError: OnInternalError;
   /** Shows the messages to recordings. */
   readonly messages: MessageFeed;
-  readonly workTime: WorkTime;
 }
 
 /** After an exit, the rest of the output is read for this long. Requests that are still in flight then fail. */
@@ -198,12 +196,12 @@ export class StdioDialer implements Dialer {
       clock,
       pace: flood.pace(() => bridge.wasUseful),
     });
-    const stdout = readInto(spawned.stdout, timedReader(turns, this.#options, 'output', spec.key));
+    const stdout = readInto(spawned.stdout, turns);
     stdout.on('error', () => pipeClosed('stdout'));
     stdout.once('end', () => pipeClosed('stdout'));
     const stdoutHold = backpressure.add(stdout, spec.key);
     const logTurns = new TurnReader(log.stderr, { stream: () => stderr, clock, pace: flood.pace(() => false) });
-    const stderr = readInto(spawned.stderr, timedReader(logTurns, this.#options, 'stderr', spec.key));
+    const stderr = readInto(spawned.stderr, logTurns);
     stderr.on('error', () => {});
     stderr.once('close', () => log.end());
     const drain = () => {

@@ -6,7 +6,6 @@ import type { FairMemory } from '../../../src/io/fair-memory.js';
 import { createLineMemory } from '../../../src/io/line-decoder.js';
 import { Backpressure } from '../../../src/io/streams/backpressure.js';
 import { readInto } from '../../../src/io/streams/read-into.js';
-import { NO_WORK_TIME } from '../../../src/timing/work-time.js';
 import { scriptGateway } from '../../support/scripted-gateway.js';
 import { flush, lineOf, type Message, scan, writableTo } from '../../support/wire.js';
 
@@ -46,7 +45,6 @@ async function connected(
       return scan(...line);
     },
     clock,
-    workTime: NO_WORK_TIME,
     chooseEra: () => era,
     principal: 'somebody',
     onInputEnd: () => told.push('input ended'),

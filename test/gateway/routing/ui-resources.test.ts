@@ -3,8 +3,6 @@ import { reportStatus } from '../../../src/gateway/status/status.js';
 import { FairMemory } from '../../../src/io/fair-memory.js';
 import { SharedLimit } from '../../../src/io/shared-limit.js';
 import { uiAlias } from '../../../src/mcp/ui-uri.js';
-import { WorkMeter } from '../../../src/timing/work-meter.js';
-import { FakeClock } from '../../support/fake-clock.js';
 import { type ServerScript, scriptGateway, toolOf } from '../../support/scripted-gateway.js';
 import { sha256 } from '../../support/sha256.js';
 import { flush, type Message } from '../../support/wire.js';
@@ -160,7 +158,7 @@ describe('a user interface that two servers have', () => {
       partialFrames: new FairMemory(1),
       requestBodies: new FairMemory(1),
       internalErrorCount: 0,
-      workTime: new WorkMeter({ clock: new FakeClock(), onHeld: () => {} }),
+      eventLoop: { p99Ms: 0, maxMs: 0 },
       usageOf: () => undefined,
     };
     const report = reportStatus({ ...facts, catalogs: gateway.catalogs, servers });

@@ -4,7 +4,6 @@ import type { ProcessFacts, ServerFacts, StatusFacts } from '../../../src/gatewa
 import type { StatusReport } from '../../../src/gateway/status/status-report.js';
 import { FairMemory } from '../../../src/io/fair-memory.js';
 import { SharedLimit } from '../../../src/io/shared-limit.js';
-import { WorkMeter } from '../../../src/timing/work-meter.js';
 import { type ServerScript, scriptGateway } from '../../support/scripted-gateway.js';
 
 /** A server that runs for a minute. */
@@ -67,7 +66,7 @@ export async function given({
     partialFrames: new FairMemory(1_000),
     requestBodies: new FairMemory(1_000),
     internalErrorCount: 0,
-    workTime: new WorkMeter({ clock: { now: () => 0 }, onHeld: () => {} }),
+    eventLoop: { p99Ms: 0, maxMs: 0 },
     usageOf: () => undefined,
     servers: [
       {

@@ -9,7 +9,6 @@ import { HubClients } from '../../../src/hub/server/hub-clients.js';
 import { type Hello, WIRE } from '../../../src/hub/wire.js';
 import { copyInto } from '../../../src/io/byte-reader.js';
 import { Backpressure } from '../../../src/io/streams/backpressure.js';
-import { NO_WORK_TIME } from '../../../src/timing/work-time.js';
 import { scriptGateway } from '../../support/scripted-gateway.js';
 import { flush, lineOf, type Message, scan } from '../../support/wire.js';
 
@@ -24,7 +23,7 @@ async function hub(maxClients = 8) {
   const modern = modernEra({ clock, scan, gateway, serverInfo });
   let giveUp = () => {};
   const clients = new HubClients({
-    ...{ clock, scan, principal: 'local', maxLineBytes: 1024 * 1024, workTime: NO_WORK_TIME },
+    ...{ clock, scan, principal: 'local', maxLineBytes: 1024 * 1024 },
     backpressure: new Backpressure(),
     chooseEra: eraChooser({ legacy, modern }),
     maxClients: () => maxClients,
