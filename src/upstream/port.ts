@@ -19,18 +19,18 @@ import type { ServerEra } from './server-era.js';
  * 1. The supervisor asks for a launch, and the gateway calls `Dialer.dial`. The call returns at once.
  * 2. The transport waits for the profile of the client, reports `handshakeStarted`, and performs the handshake.
  * 3. `Dialed.connection` resolves with the connection or with the reason of the failure.
- * 4. The gateway sends requests down, and the transport reports to the listener what the server sends by itself.
+ * 4. The gateway sends requests to the server. The transport reports the server's own messages to the listener.
  * 5. The connection ends: the server exits (`closed`), or the gateway calls `Dialed.end` or `UpstreamConnection.close`.
  *    Each request in flight is settled with a failure. A closed connection is never used again; the next launch makes
  *    another one, with the next generation.
  *
- * Messages are bytes with a scanned envelope. An `Edit` replaces one token of a message; everything else of the text
- * passes through unchanged.
+ * Messages are bytes with a scanned envelope. An `Edit` replaces one token of a message. The rest of the text passes through
+ * unchanged.
  */
 
 /** Connects to servers. There is one implementation for each transport. */
 export interface Dialer {
-  /** Starts to connect. Returns at once and never throws: a failure resolves `Dialed.connection`. */
+  /** Starts to connect. Returns at once and never throws. A failure resolves `Dialed.connection`. */
   dial(target: DialTarget, listener: UpstreamListener): Dialed;
 }
 
@@ -39,31 +39,31 @@ export interface DialTarget {
   readonly spec: ChildSpec;
   /** Counts the launches of this server. */
   readonly generation: number;
-  /** What the handshake tells the server about its client. The handshake starts when this resolves. */
+  /** Description of the client for the handshake, which starts when this resolves. */
   readonly profile: Promise<ClientProfile>;
   /** The protocol era of the server, as far as it is known. */
   readonly era: ServerEra;
   readonly log: ServerLog;
   /** The largest message that the server may send, in bytes. */
   readonly maxFrameBytes: number;
-  /** Requests fail as `overloaded` while more bytes than this wait for the server to read them. */
+  /** Limit of the bytes that the server has not read yet. Beyond it, requests fail as `overloaded`. */
   readonly maxUnwrittenBytes: number;
-  /** What the processes of the server may use now; nothing is limited if absent. */
+  /** Present limits of the server's processes. Absent if nothing is limited. */
   readonly limits?: () => ResourceLimits;
 }
 
-/** Where the output of a server goes that is no protocol message. */
+/** Log of one server: its stderr, and those lines of its stdout that are not protocol messages. */
 interface ServerLog {
   add(line: string): void;
-  /** Adds output that is no message. It is decoded only if there is room for it. */
+  /** Adds output that is not a message. Decodes it only if the log has room. */
   addJunk(bytes: Uint8Array, reason: string): void;
-  /** Where to write the next bytes of the server's stderr, and how many were written. */
+  /** Receives the bytes of the server's stderr. */
   readonly stderr: ByteReader;
-  /** Nothing further comes from stderr; an unfinished line counts as a line. */
+  /** Ends the log at the end of stderr. An unfinished line counts as a line. */
   end(): void;
 }
 
-/** A connection from the first attempt until nothing of it is left. A remote server has no pid. */
+/** A connection from the start of the dial to the end of the server's processes. A remote server has no pid. */
 export interface Dialed extends Launched {
   /** Rejects only with an internal error. */
   readonly connection: Promise<DialOutcome>;
@@ -80,7 +80,7 @@ export type DialOutcome =
       readonly isRefused?: boolean;
     };
 
-/** One connection to a server that has completed its handshake, in whatever protocol era the server speaks. */
+/** One connection to a server after its handshake, the same for all protocol eras. */
 export interface UpstreamConnection {
   readonly generation: number;
   /** The protocol revision that the handshake agreed on. */
@@ -95,21 +95,21 @@ export interface UpstreamConnection {
   readonly instructions: string | undefined;
   /** The server's description of itself. */
   readonly serverInfo: ServerDescription;
-  /** What the server calls itself, as JSON, where the revision wants results to say so. */
+  /** The server's name as JSON, if its revision requires the name in results. */
   readonly nameInResults?: Uint8Array | undefined;
   readonly counters: Readonly<DropCounters>;
-  /** Requests that wait for an answer. */
+  /** Number of requests without an answer. */
   readonly inFlight: number;
-  /** How long its output was not read because too much of it answered nothing, in milliseconds. */
+  /** Total time of the pauses in reading its output because it flooded the gateway, in milliseconds. */
   readonly pausedMs: number;
   readonly isClosed: boolean;
 
   /** Whether the server declared a capability, such as `tools` or `resources.subscribe`. */
   offers(capability: string): boolean;
   /**
-   * Sends a client's request. `edits` are what routing replaces, such as an exposed name by the original name.
+   * Sends a client's request. `edits` are the replacements of routing, such as the original name for an exposed name.
    *
-   * Returns `undefined` if the request cannot be sent; the handler is settled before this returns.
+   * Settles the handler and returns `undefined` if the request cannot be sent.
    */
   send(
     request: RelayedRequest,
@@ -117,35 +117,35 @@ export interface UpstreamConnection {
     timeouts: RequestTimeouts,
     handler: RequestHandler,
   ): SentRequest | undefined;
-  /** Sends a client's notification; only the edits change it. Does nothing once the connection is closed. */
+  /** Sends a client's notification with the edits. Does nothing after the connection is closed. */
   notify(notification: SentNotification, edits?: readonly Edit[]): void;
   /** Sends a request of the gateway's own. `params` must be serializable, or bytes of JSON. */
   request(method: string, params: unknown, timeouts: RequestTimeouts): Promise<Outcome>;
   /**
-   * Has the server notify of the states of a task of the tasks extension, by its own id. Calls `settled` once, with whether it
-   * will. The returned function ends it. Absent if the server decides alone what it notifies of.
+   * Subscribes to the states of a task of the tasks extension. `taskId` is the server's own id. Calls `settled` once, with
+   * `true` if the server agreed. The returned function ends the subscription. Absent for legacy servers, which have none.
    */
   watchTask?(taskId: string, settled: (agreed: boolean) => void): () => void;
   /**
    * Closes the connection and settles each request in flight with the reason. Calling it again does nothing. `because` is
-   * what the server did, if the gateway ends it for that.
+   * given if the gateway ends the server for something that it did.
    */
   close(reason: CloseReason, because?: EndedBecause): void;
 }
 
-/** What a connection needs of a notification that it sends. */
+/** The parts of a notification that a connection needs to send it. */
 export interface SentNotification extends Pick<NotificationEnvelope, 'bytes' | 'span' | 'method'> {
-  /** Edits that remove what a legacy server must not get. */
+  /** Edits that remove the members that a legacy server must not get. */
   readonly legacyEdits?: readonly Edit[] | undefined;
 }
 
-/** `exited`: the server ended the connection, or broke it. `stopped`: the gateway ended it. */
+/** `exited`: the server ended or broke the connection. `stopped`: the gateway ended it. */
 export type CloseReason = 'exited' | 'stopped';
 
-/** What a server did, so that the gateway ended it: a phrase with *it* as the subject, without a period or a secret. */
+/** Reason for which the gateway ended a server, as a phrase with the subject *it*, without a period or a secret. */
 export type EndedBecause = string;
 
-/** What a connection dropped, counted by kind since the connection was opened. */
+/** Number of messages of each kind that a connection has dropped since it was opened. */
 export interface DropCounters {
   /** Answers to requests that timed out or were cancelled. */
   late: number;
@@ -153,13 +153,13 @@ export interface DropCounters {
   duplicate: number;
   /** Answers to requests that were never sent. */
   unknown: number;
-  /** Output that is no message. */
+  /** Lines that are not messages. */
   junk: number;
-  /** Lines of nothing but white space. */
+  /** Lines that are empty or only white space. */
   blank: number;
   /** Messages beyond the frame limit. */
   oversized: number;
-  /** Unfinished messages that held the most when the memory for unfinished messages was full. */
+  /** Unfinished messages that were the largest when the memory for unfinished messages was full. */
   evicted: number;
   /** Progress that goes backward, or belongs to no open request. */
   staleProgress: number;
@@ -181,13 +181,13 @@ export function newDropCounters(): DropCounters {
   };
 }
 
-/** Time limits of a request, in milliseconds. With `idleMs` and `maxMs` infinite, it stands open and no one waits for it. */
+/** Time limits of a request, in milliseconds. With `idleMs` and `maxMs` infinite, the request may stay open forever. */
 export interface RequestTimeouts {
-  /** From the start to the first sign of the request, if that is not `idleMs`. */
+  /** From the start to the first progress or answer. The default is `idleMs`. */
   readonly firstMs?: number;
-  /** From the start to the answer; progress starts it again. */
+  /** From the start, or from the latest progress, to the next progress or the answer. */
   readonly idleMs: number;
-  /** From the start to the answer, whatever progress there is. */
+  /** From the start to the answer, regardless of progress. */
   readonly maxMs: number;
 }
 
@@ -199,18 +199,18 @@ export interface RequestHandler {
   progress?(notification: NotificationEnvelope, value: number): void;
   /** The lease of a large request's memory. The code that writes the request releases it. */
   readonly lease?: SplicedMessage['lease'];
-  /** The progress that an earlier connection reported; only values beyond it move forward. */
+  /** The latest progress that an earlier connection reported. Only larger values move forward. */
   readonly progressed?: number | undefined;
   /**
-   * Whether the sender takes a result that requires input from it. Otherwise the connection asks with `requireInput` and
-   * sends the request again with the input.
+   * Whether the sender accepts the result `input_required`. Otherwise the connection calls `requireInput` and sends the
+   * request again with the input.
    */
   readonly takesInputRequests?: boolean;
-  /** Asks the sender for something that the server needs for the request. Absent if the sender cannot be asked. */
+  /** Asks the sender for input that the server needs for the request. Absent if the sender cannot be asked. */
   requireInput?(input: InputRequest): WithdrawInput;
   /** Sends the sender another message that the request caused. Not after `settle`. */
   send?(message: SplicedMessage): void;
-  /** Whether an error without an id answers this request: a server may not name the id of what it does not understand. */
+  /** Whether an error without an id answers this request. A server may leave out the id if it cannot read the request. */
   readonly takesErrorWithoutId?: boolean;
 }
 
@@ -221,7 +221,7 @@ export type Outcome =
       readonly response: ResponseEnvelope;
       /** When the answer was read, in milliseconds on the clock. */
       readonly at: number;
-      /** What to replace in the response because the server speaks another era than the sender. */
+      /** Edits of the response for a sender of another era than the server's. */
       readonly edits?: readonly Edit[];
     }
   | {
@@ -229,7 +229,7 @@ export type Outcome =
       readonly reason: RequestFailure;
       /** Whether a byte of the request may have reached the server. */
       readonly sent: boolean;
-      /** What the server did, if the connection was closed for that. */
+      /** Present if the gateway closed the connection for something that the server did. */
       readonly because?: EndedBecause | undefined;
     };
 
@@ -237,14 +237,14 @@ export type RequestFailure =
   | CloseReason
   /** No answer and no progress within the idle timeout, or no answer within the maximum. */
   | 'timeout'
-  /** The server does not read: too many bytes wait for it already. */
+  /** The server has left too many bytes unread. */
   | 'overloaded'
   | 'response_too_large'
-  /** The answer was unfinished and held the most when the memory for unfinished messages was full. */
+  /** The answer was the largest unfinished message when the memory for unfinished messages was full. */
   | 'response_dropped'
-  /** The answer began, and no byte of it came for too long. */
+  /** The id of the answer can be read, but the answer is not a valid message. */
   | 'response_malformed'
-  /** The answer is a sound message of JSON-RPC, but its result is no object. */
+  /** The answer is a valid JSON-RPC message, but its result is not an object. */
   | 'result_malformed'
   /** The sender cancelled the request. */
   | 'cancelled';
@@ -256,16 +256,16 @@ export interface SentRequest {
   /**
    * Settles the request as cancelled and notifies the server; a late answer is dropped.
    *
-   * `notice` is the client's own notification. Its reason and its `_meta` are kept, apart from the edits.
+   * `notice` is the client's own notification. The server gets its reason and its `_meta`, with the edits.
    */
   cancel(notice?: NotificationEnvelope, edits?: readonly Edit[]): void;
-  /** Keeps reporting progress after the answer, which created a task. Call the returned function to stop. */
+  /** Keeps reporting progress after an answer that created a task. Call the returned function to stop. */
   keepProgress(): () => void;
 }
 
-/** Receives what a server sends by itself, and what becomes of its connection. */
+/** Receives the server's requests and notifications, and the changes of its connection. */
 export interface UpstreamListener {
-  /** The handshake starts; the server's start timeout counts from now. */
+  /** The handshake starts. The server's start timeout counts from now. */
   handshakeStarted(): void;
   /** The server sends a request that only the gateway or a client can answer. */
   request(request: ServerRequest): void;
@@ -275,7 +275,7 @@ export interface UpstreamListener {
   suspected(): void;
   /** The probe is over: the server answers again. */
   cleared(): void;
-  /** The connection is closed because the server cannot be used: it does not answer, or it violates the protocol. */
+  /** The connection is closed because the server cannot be used, as it is silent or violates the protocol. */
   unfit(reason: EndedBecause): void;
   /** The server ended by itself. */
   closed(exit: ChildExit): void;
@@ -284,7 +284,7 @@ export interface UpstreamListener {
 /** One request of a server, while it is being answered. */
 export interface ServerRequest {
   readonly request: RequestEnvelope;
-  /** Answers with a client's answer; only the id and the edits change it. */
+  /** Answers with a client's answer. Replaces its id and applies the edits. */
   answer(response: ResponseEnvelope, edits: readonly Edit[]): void;
   /** Answers with a result of the gateway's own, as JSON. */
   succeed(result: Uint8Array): void;
