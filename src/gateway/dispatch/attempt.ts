@@ -237,7 +237,7 @@ class Attempt implements RequestHandler, InFlightCall {
     exchange.answer(response, all, this.#connection.nameInResults);
     if (!isTaskResultWait(exchange)) latencies.add(at - (earlier?.startedAt ?? this.#sent?.sentAt ?? at));
     if (isErrorResponse(response)) counters.errors += 1;
-    breaker().succeeded();
+    breaker().succeeded(at);
     // A microtask that is queued already writes the answer, so `onAnswered` runs after the write.
     if (onAnswered !== undefined) void SETTLED.then(() => onAnswered(response));
   }

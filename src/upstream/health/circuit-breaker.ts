@@ -21,6 +21,12 @@ const DEFAULT_BREAKER_POLICY: BreakerPolicy = {
   maxOpenMs: 300_000,
 };
 
+/**
+ * Successes that count in a tenth of the window. Without a bound, a server that answered a million calls and then hangs would
+ * need a million failures to open its breaker, and opossum would take a microsecond and a kilobyte of each call.
+ */
+const MAX_SUCCESSES = 1_000;
+
 export type BreakerState = 'closed' | 'open' | 'half-open';
 
 interface CircuitBreakerOptions {
@@ -43,6 +49,9 @@ export class CircuitBreaker {
   readonly #trial: CircuitBreakerOptions['trial'];
   #circuit: Circuit;
   #openUntil = 0;
+  /** Successes that were fired since the last tenth of the window began, and when it ends. */
+  #fired = 0;
+  #firedUntil = 0;
 
   constructor({ clock, policy = DEFAULT_BREAKER_POLICY, trial }: CircuitBreakerOptions) {
     this.#clock = clock;
@@ -61,9 +70,18 @@ export class CircuitBreaker {
     return this.#circuit.opened ? Math.max(0, this.#openUntil - this.#clock.now()) : 0;
   }
 
-  /** A call was answered. Once the breaker has opened, answers to earlier calls say nothing about the server anymore. */
-  succeeded(): void {
-    if (this.#circuit.closed) void this.#circuit.fire(succeed);
+  /**
+   * A call was answered; `now` is the time on the clock. Once the breaker has opened, answers to earlier calls say nothing
+   * about the server anymore.
+   */
+  succeeded(now: number): void {
+    if (!this.#circuit.closed) return;
+    if (now >= this.#firedUntil) {
+      this.#firedUntil = now + this.#policy.windowMs / 10;
+      this.#fired = 0;
+    }
+    this.#fired += 1;
+    if (this.#fired <= MAX_SUCCESSES) void this.#circuit.fire(succeed);
   }
 
   /** A call failed in a way that speaks against the server. The breaker may open before this method returns. */

@@ -36,7 +36,7 @@ function breaking() {
   });
   const record = async (...outcomes: boolean[]) => {
     for (const outcome of outcomes) {
-      if (outcome) breaker.succeeded();
+      if (outcome) breaker.succeeded(clock.now());
       else breaker.failed();
     }
     await settled();
@@ -90,6 +90,15 @@ describe('a breaker', () => {
     await wait(30_001);
     await record(...FAILURES.slice(1));
     expect(breaker.state).toBe('closed');
+  });
+
+  it('counts a stream of successes no further than they matter', async () => {
+    const { breaker, record } = breaking();
+    for (let count = 0; count < 3_000; count += 1) breaker.succeeded(clock.now());
+    await record(...Array.from({ length: 999 }, () => false));
+    expect(breaker.state).toBe('closed');
+    await record(false, false);
+    expect(breaker.state).toBe('open');
   });
 
   it('opens before the call that failed can release its slot', () => {
