@@ -1,10 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { CachedCatalogue, serializeCatalogue } from '../../src/gateway/catalog/cached-catalogue.js';
 import { createStatusTool } from '../../src/gateway/status/own-tool.js';
-import { FairMemory } from '../../src/io/fair-memory.js';
-import { SharedLimit } from '../../src/io/shared-limit.js';
 import { type GatewayScript, offering, scriptGateway, toolOf } from '../support/scripted-gateway.js';
 import { bytesOf, flush, type Message, scan } from '../support/wire.js';
+import { factsOf, given, READY } from './status/reporting.js';
 
 const CHANGED = 'notifications/tools/list_changed';
 
@@ -62,17 +61,6 @@ describe('the first list', () => {
     expect(list(1)).toBeUndefined();
     server('late').backend.expectLate();
     expect(namesOf(client.answerTo(1) ?? {})).toEqual(['quick__y']);
-  });
-
-  it('does not wait a second time for a server that came too late', async () => {
-    const { server, clock, list, connect } = await secondRun(script, {});
-    list(1);
-    await server('quick').start();
-    clock.advance(3_000);
-    const other = connect();
-    other.initialize();
-    other.request(1, 'tools/list');
-    expect(namesOf(other.answerTo(1) ?? {})).toEqual(['quick__y']);
   });
 
   it('will not wait in the next run for a server that answers initialize and never lists its tools', async () => {
@@ -165,15 +153,6 @@ describe('a list from the last run', () => {
     for (const key of keys) await server(key).start();
     expect(client.answerTo(1)?.result.tools).toHaveLength(4);
     expect(counts).toEqual([4]);
-  });
-
-  it('answers a request that came before it was read', async () => {
-    const { connect, server } = scriptGateway({ servers: { a: {} } });
-    const client = connect();
-    client.initialize();
-    client.request(1, 'tools/list');
-    await server('a').backend.loadCached(cachedOf('x'));
-    expect(client.answerTo(1)?.result.tools).toHaveLength(1);
   });
 
   it('is followed by no notice when the server offers the same', async () => {
@@ -273,14 +252,6 @@ describe('a call of a tool from the last run', () => {
     clock.advance(10_000);
     expect(client.answerTo(2)?.result._meta['trunkline/failure']).toMatchObject({ reason: 'starting', sent: false });
   });
-
-  it('is told at once when its server is given up', async () => {
-    const { client, server } = await secondRun({ servers: { a: {} } }, { a: cachedOf('x') });
-    server('a').moved('starting');
-    client.call(1, 'a__x');
-    server('a').moved('parked');
-    expect(client.answerTo(1)?.result._meta['trunkline/failure']).toMatchObject({ reason: 'parked' });
-  });
 });
 
 describe('a server that nobody needs now', () => {
@@ -302,15 +273,6 @@ describe('a server that nobody needs now', () => {
     expect(server('a').demands).toBe(0);
     server('a').moved('idle');
     expect(server('a').demands).toBe(1);
-  });
-
-  it('is no reason to wait with the first list', () => {
-    const { connect, server } = scriptGateway({ servers: { a: {} } });
-    server('a').moved('idle');
-    const client = connect();
-    client.initialize();
-    client.request(1, 'tools/list');
-    expect(client.answerTo(1)?.result.tools).toEqual([]);
   });
 
   it('is stopped when it had no call for long enough, and not while one is in flight', async () => {
@@ -377,32 +339,10 @@ describe('the status of a server', () => {
     const { gateway, server } = scriptGateway({ servers: { a: {} } });
     await server('a').backend.loadCached(cachedOf('x'));
     server('a').moved(state);
-    const lifecycle = {
-      ...{ state, pid: undefined, generation: 0, restarts: 0, consecutiveFailures: 0, readySince: undefined },
-      ...{
-        retryAt: undefined,
-        lastExit: undefined,
-        lastFailure: undefined,
-        missing: undefined,
-        installingSince: undefined,
-      },
-    };
     const { backend } = server('a');
-    const tool = createStatusTool(() => ({
-      ...{ now: 0, startedAt: 0, version: '1', canRestart: false },
-      config: { file: undefined, fault: undefined, reloads: 0, needsRestart: [] },
-      ...{
-        redact: (text) => text,
-        waiting: new SharedLimit(9),
-        partialFrames: new FairMemory(9),
-        requestBodies: new FairMemory(9),
-        internalErrorCount: 0,
-      },
-      eventLoop: { p99Ms: 0, maxMs: 0 },
-      ...{ usageOf: () => undefined },
-      catalogs: gateway.catalogs,
-      servers: [{ backend, lifecycle, problem: undefined, logLines: [], cause: [], droppedLogBytes: 0, instances: [] }],
-    }));
+    const { make } = await given();
+    const servers = [factsOf(backend, { ...READY, state, pid: undefined, generation: 0, readySince: undefined })];
+    const tool = createStatusTool(() => ({ ...make(), catalogs: gateway.catalogs, servers }));
     const result = (await tool.call(
       { server: 'a' },
       { backends: new Map([['a', backend]]), catalogs: gateway.catalogs },

@@ -62,22 +62,4 @@ describe('clients that share a server', () => {
       expect(subscriptionsHeard()).toEqual([]);
     }
   });
-
-  it('make it as talkative as the most talkative of those that are there', async () => {
-    const capabilities = { tools: {}, logging: {} };
-    const world = scriptGateway({ servers: { a: { hello: { capabilities } } } });
-    await world.startAll();
-    const [talkative, quiet] = [world.connect(), world.connect()];
-    for (const client of [talkative, quiet]) client.initialize();
-    talkative.request(1, 'logging/setLevel', { level: 'debug' });
-    quiet.request(1, 'logging/setLevel', { level: 'error' });
-    const levels = () =>
-      world
-        .server('a')
-        .child.asked('logging/setLevel')
-        .map(({ params }) => params.level);
-    expect(levels()).toEqual(['debug']);
-    talkative.session.close();
-    expect(levels()).toEqual(['debug', 'error']);
-  });
 });

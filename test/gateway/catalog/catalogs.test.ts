@@ -116,18 +116,6 @@ describe('the merged lists', () => {
     client.request('late', 'prompts/list', { cursor: first.nextCursor });
     expect(client.answerTo('late')?.error).toEqual({ code: -32602, message: 'Invalid cursor' });
   });
-
-  it('wait together for servers that are starting', async () => {
-    const world = scriptGateway({ servers: { a: offering(A) } });
-    const client = world.connect();
-    client.initialize();
-    client.request(1, 'resources/list');
-    client.request(2, 'prompts/list');
-    expect(client.received.lines).toEqual([]);
-    await world.server('a').start();
-    expect(client.answerTo(1)?.result.resources).toHaveLength(2);
-    expect(client.answerTo(2)?.result.prompts).toEqual([{ name: 'a__p' }]);
-  });
 });
 
 describe('the lists that have changed', () => {

@@ -123,15 +123,6 @@ describe('a tool that some client would choke on', () => {
     ]);
   });
 
-  it('is one of fifty, and 49 are listed', () => {
-    const names = Array.from({ length: 50 }, (_, index) => `t${index}`);
-    const { entries, withheld } = expose(
-      names.map((name) => (name === 't17' ? '{"name":"t17","inputSchema":[]}' : `{"name":"${name}",${SCHEMA}}`)),
-    );
-    expect(entries.filter((entry) => entry !== undefined)).toHaveLength(49);
-    expect(withheld).toHaveLength(1);
-  });
-
   it('is the second of two with one name', () => {
     const { tools, entries, withheld } = expose([`{"name":"a","x":1,${SCHEMA}}`, `{"name":"a","x":2,${SCHEMA}}`]);
     expect(tools).toHaveLength(1);

@@ -10,16 +10,6 @@ import { dispatching } from './dispatching.js';
 const ANSWER = '{"content":[]}';
 
 describe('a call to a process that runs', () => {
-  it('is sent at once, and its answer goes back as it came', async () => {
-    const { dispatcher, start, serve } = dispatching();
-    const child = await start();
-    const exchange = serve();
-    expect(child.calls).toHaveLength(1);
-    child.say(`{"jsonrpc":"2.0","id":${child.calls[0]?.id},"result":{"n":1.0}}`);
-    expect(exchange.answers).toEqual(['{"n":1.0}']);
-    expect(dispatcher.counters).toEqual({ calls: 1, errors: 0, failures: 0, cancelled: 0, repeated: 0 });
-  });
-
   it('lets its connection ask the client for input, and says whether the client takes a result that requires it', async () => {
     const { dispatcher, start } = dispatching();
     const child = await start();
@@ -147,17 +137,6 @@ describe('a call to a process that runs', () => {
     const second = await start();
     second.answer(0);
     expect([first.calls, exchange.answers]).toEqual([[], [ANSWER]]);
-  });
-
-  it('is never sent a second time after it was written', async () => {
-    const { dispatcher, start, serve } = dispatching();
-    const first = await start();
-    const exchange = serve();
-    dispatcher.stateChanged('backoff');
-    first.connection.close('exited');
-    const second = await start();
-    expect(second.calls).toEqual([]);
-    expect(exchange.failure).toMatchObject({ outcome: 'unknown' });
   });
 
   it('fails when it takes too long, and leaves its place to the next one', async () => {

@@ -22,13 +22,6 @@ async function running(tools: readonly string[] = ['read']) {
 }
 
 describe('the tools of a backend', () => {
-  it('are in the catalog from the moment that it is ready', async () => {
-    const { server, gateway } = scriptGateway({ servers: { a: { tools: ['read'] } } });
-    expect(gateway.catalogs.tools.listed.get('a')).toEqual([]);
-    await server('a').start();
-    expect(gateway.catalogs.tools.listed.get('a')).toEqual(['a__read']);
-  });
-
   it.each(['backoff', 'starting', 'stopping'] as const)('stay while it is in %s', async (state) => {
     const { server, names } = await running();
     server.moved(state);
@@ -43,26 +36,11 @@ describe('the tools of a backend', () => {
     expect(names()).toEqual(['a__read']);
   });
 
-  it('are those of the new process after a restart', async () => {
-    const { server, names } = await running();
-    server.crash();
-    server.pages = [pageOf(['write'])];
-    await server.start();
-    expect(names()).toEqual(['a__write']);
-  });
-
   it('are none for a server that offers none, which is not even asked', async () => {
     const { server, gateway } = scriptGateway({ servers: { a: { tools: ['x'], hello: { capabilities: {} } } } });
     const child = await server('a').start();
     expect(lists(child)).toBe(0);
     expect(gateway.catalogs.tools.listed.get('a')).toEqual([]);
-  });
-
-  it('come from all pages', async () => {
-    const pages = ['{"tools":[{"name":"x","inputSchema":{"type":"object"}}],"nextCursor":"1"}', pageOf(['y'])];
-    const { server, gateway } = scriptGateway({ servers: { a: { pages } } });
-    await server('a').start();
-    expect(gateway.catalogs.tools.listed.get('a')).toEqual(['a__x', 'a__y']);
   });
 });
 
@@ -203,26 +181,6 @@ describe('a call to a backend', () => {
     const child = await server.start();
     child.answer(0, { content: ['x'] });
     expect(client.answerTo(1)?.result).toEqual({ content: ['x'] });
-  });
-
-  it.each([
-    ['starting', false, 60_000],
-    ['restarting', true, 5_000],
-  ] as const)('that is %s and does not get there says so', async (reason, hasRun, waitMs) => {
-    const { server, clock, connect } = scriptGateway({ servers: { a: { tools: ['read'] } } });
-    const client = connect();
-    client.initialize();
-    if (hasRun) {
-      await server('a').start();
-      server('a').crash('backoff');
-    } else {
-      server('a').moved('starting');
-    }
-    client.call(1, 'a__read');
-    clock.advance(waitMs - 1);
-    expect(client.answerTo(1)).toBeUndefined();
-    clock.advance(1);
-    expect(client.answerTo(1)?.result._meta['trunkline/failure']).toMatchObject({ reason, sent: false });
   });
 
   it('leaves no timer after it was closed', async () => {

@@ -1,7 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { CachedCatalogue, serializeCatalogue } from '../../../src/gateway/catalog/cached-catalogue.js';
 import { FirstStart } from '../../../src/gateway/registry/first-start.js';
-import { bytesOf, scan } from '../../support/wire.js';
 
 function starting() {
   let missed = 0;
@@ -12,12 +10,6 @@ function starting() {
   });
   for (const state of ['installing', 'starting'] as const) first.stateChanged(state);
   return { first, missed: () => missed };
-}
-
-function emptyCatalogue(): CachedCatalogue {
-  const initializeResult = bytesOf('{"protocolVersion":"2025-11-25","capabilities":{}}');
-  const catalogue = CachedCatalogue.read(serializeCatalogue({ initializeResult, lists: new Map() }), scan);
-  return typeof catalogue === 'string' ? expect.fail(catalogue) : catalogue;
 }
 
 describe('a first start', () => {
@@ -54,14 +46,6 @@ describe('a first start', () => {
     first.close();
     first.turnedOutSlow();
     first.stateChanged('parked');
-    expect(missed()).toBe(0);
-  });
-
-  it('is not recorded over a cached catalogue', () => {
-    const { first, missed } = starting();
-    first.catalogue = emptyCatalogue();
-    first.turnedOutSlow();
-    first.stateChanged('backoff');
     expect(missed()).toBe(0);
   });
 });

@@ -160,15 +160,6 @@ describe('a log message', () => {
     server('a').child.answer(0);
     expect(client.received.take().map(({ method, id }) => method ?? id)).toEqual(['notifications/message', 1]);
   });
-
-  it('does not reach a client that has gone', async () => {
-    const { connect, log } = await logging();
-    const client = connect();
-    setLevel(client, 'debug');
-    client.session.close();
-    log('error');
-    expect(client.received.lines).toEqual([]);
-  });
 });
 
 describe('a level in a request of a client without a handshake', () => {

@@ -64,14 +64,6 @@ describe('subscribing to a resource', () => {
     expect(heard()).toEqual([`subscribe ${URI}`]);
   });
 
-  it('is one thing for each URI', async () => {
-    const { connect, subscribe, heard } = await subscribing();
-    const client = connect();
-    await subscribe(client, URI);
-    await subscribe(client, OTHER);
-    expect(heard()).toEqual([`subscribe ${URI}`, `subscribe ${OTHER}`]);
-  });
-
   it('does not count when the server refuses it: the next one is a first one again', async () => {
     const { connect, subscribe, heard, update } = await subscribing();
     const [refused, taken] = [connect(), connect()];
@@ -129,13 +121,6 @@ describe('subscribing to a resource', () => {
     const params = `{"x":1.0,"uri":"${URI}","_meta":{"y":[]}}`;
     connect().say(`{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":${params}}`);
     expect(server('a').child.received.lines.at(-1)).toContain(params);
-  });
-
-  it('to what nobody has is refused', async () => {
-    const { connect, subscribe, heard } = await subscribing();
-    const uri = 'none://1';
-    expect((await subscribe(connect(), uri))?.error).toMatchObject({ code: -32002, data: { uri } });
-    expect(heard()).toEqual([]);
   });
 });
 
@@ -261,14 +246,6 @@ describe('an update', () => {
     await subscribe(one);
     update(undefined);
     expect([updates(one), updates(none)]).toEqual([[undefined], []]);
-  });
-
-  it('reaches nobody when nobody is subscribed', async () => {
-    const { connect, update } = await subscribing();
-    const client = connect();
-    update(URI);
-    update(`${URI}/part`);
-    expect(client.received.lines).toEqual([]);
   });
 
   it('is no part of an answer, though a call of the subscriber is in flight', async () => {

@@ -53,13 +53,6 @@ describe('a prompt', () => {
     expect(reached('prompts/get')).toEqual([[key, { name: original, arguments: { name } }]]);
   });
 
-  it('is answered with what the server said', async () => {
-    const { client, server } = await among(FIELD);
-    client.request(1, 'prompts/get', { name: 'a__greet' });
-    server('a').child.reply('prompts/get', { messages: [] });
-    expect(client.answerTo(1)?.result).toEqual({ messages: [] });
-  });
-
   it.each(['greet', 'missing', 'z__greet', ''])('called %j is nobody’s', async (name) => {
     const { ask, reached } = await among(FIELD);
     expect(ask('prompts/get', { name })?.error).toEqual({

@@ -1,11 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { reportStatus } from '../../../src/gateway/status/status.js';
-import { FairMemory } from '../../../src/io/fair-memory.js';
-import { SharedLimit } from '../../../src/io/shared-limit.js';
 import { uiAlias } from '../../../src/mcp/ui-uri.js';
 import { type ServerScript, scriptGateway, toolOf } from '../../support/scripted-gateway.js';
 import { sha256 } from '../../support/sha256.js';
 import { flush, type Message } from '../../support/wire.js';
+import { factsOf, given } from '../status/reporting.js';
 
 const MAIN = 'ui://app/main.html';
 const alias = (key: string, uri = MAIN) => uiAlias(key, uri, sha256);
@@ -136,32 +135,9 @@ describe('a user interface that two servers have', () => {
 
   it('is shown by the status under its alias, and not as hidden', async () => {
     const { gateway, server } = await apps();
-    const servers = ['a', 'b'].map((key) => {
-      return {
-        backend: server(key).backend,
-        lifecycle: undefined,
-        problem: undefined,
-        logLines: [],
-        cause: [],
-        droppedLogBytes: 0,
-        instances: [],
-      };
-    });
-    const facts = {
-      now: 0,
-      startedAt: 0,
-      version: '',
-      config: { file: undefined, fault: undefined, reloads: 0, needsRestart: [] },
-      canRestart: false,
-      redact: (text: string) => text,
-      waiting: new SharedLimit(1),
-      partialFrames: new FairMemory(1),
-      requestBodies: new FairMemory(1),
-      internalErrorCount: 0,
-      eventLoop: { p99Ms: 0, maxMs: 0 },
-      usageOf: () => undefined,
-    };
-    const report = reportStatus({ ...facts, catalogs: gateway.catalogs, servers });
+    const { make } = await given();
+    const servers = ['a', 'b'].map((key) => factsOf(server(key).backend));
+    const report = reportStatus({ ...make(), catalogs: gateway.catalogs, servers });
     expect(report.servers.map(({ resources }) => [resources.exposed, resources.quarantined])).toEqual([
       [[MAIN], []],
       [[alias('b')], []],

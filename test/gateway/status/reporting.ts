@@ -42,6 +42,11 @@ interface Given {
   readonly isStarted?: boolean;
 }
 
+/** What there is to know of a server besides its backend: nothing but its process. */
+export function factsOf(backend: ServerFacts['backend'], lifecycle: ServerFacts['lifecycle'] = READY): ServerFacts {
+  return { backend, lifecycle, problem: undefined, logLines: [], cause: [], droppedLogBytes: 0, instances: [] };
+}
+
 /** One server `a`, started unless told otherwise, and what there is to know of it 100 s after the start. */
 export async function given({
   script = { tools: ['read'] },
@@ -69,24 +74,8 @@ export async function given({
     eventLoop: { p99Ms: 0, maxMs: 0 },
     usageOf: () => undefined,
     servers: [
-      {
-        backend: world.server('a').backend,
-        lifecycle: { ...READY, ...lifecycle },
-        problem,
-        logLines,
-        cause,
-        droppedLogBytes: 0,
-        instances: [],
-      },
-      {
-        backend: world.server('b').backend,
-        lifecycle: undefined,
-        problem: undefined,
-        logLines: [],
-        cause: [],
-        droppedLogBytes: 0,
-        instances: [],
-      },
+      { ...factsOf(world.server('a').backend, { ...READY, ...lifecycle }), problem, logLines, cause },
+      { ...factsOf(world.server('b').backend), lifecycle: undefined },
     ],
     ...facts,
   });
@@ -101,8 +90,7 @@ export async function manyReady(keys: readonly string[], tools: readonly string[
   const { make } = await given();
   const servers = keys.map((key): ServerFacts => {
     const { backend } = world.server(key);
-    const noLog = { problem: undefined, logLines: [], cause: [], droppedLogBytes: 0 };
-    return { backend, lifecycle: READY, ...noLog, instances: [{ backend, lifecycle: READY, isUnclaimed: false }] };
+    return { ...factsOf(backend), instances: [{ backend, lifecycle: READY, isUnclaimed: false }] };
   });
   return reportStatus({ ...make(), catalogs: world.gateway.catalogs, servers });
 }

@@ -5,7 +5,7 @@ import { renderOneServer, renderStatus } from '../../../src/gateway/status/statu
 import { FairMemory } from '../../../src/io/fair-memory.js';
 import { SharedLimit } from '../../../src/io/shared-limit.js';
 import { offering, type ServerScript, scriptGateway, toolOf } from '../../support/scripted-gateway.js';
-import { given, NOTHING, READY } from './reporting.js';
+import { factsOf, given, NOTHING } from './reporting.js';
 
 describe('the report', () => {
   it('has the era of the revision, and how it was found out, while a process is connected', async () => {
@@ -120,17 +120,7 @@ describe('the report', () => {
     const world = scriptGateway({ servers: { a: { tools: ['x'], prefix: '' }, b: { tools: ['x'], prefix: '' } } });
     await world.startAll();
     const { make } = await given();
-    const servers = ['a', 'b'].map((key) => {
-      return {
-        backend: world.server(key).backend,
-        lifecycle: READY,
-        problem: undefined,
-        logLines: [],
-        cause: [],
-        droppedLogBytes: 0,
-        instances: [],
-      };
-    });
+    const servers = ['a', 'b'].map((key) => factsOf(world.server(key).backend));
     const report = reportStatus({ ...make(), catalogs: world.gateway.catalogs, servers });
     expect(report.servers[1]?.tools.quarantined).toEqual([
       {
@@ -301,17 +291,7 @@ describe('what a server offers besides tools', () => {
     const world = scriptGateway({ servers });
     await world.startAll();
     const { make } = await given();
-    const facts = ['a', 'b'].map((key) => {
-      return {
-        backend: world.server(key).backend,
-        lifecycle: READY,
-        problem: undefined,
-        logLines: [],
-        cause: [],
-        droppedLogBytes: 0,
-        instances: [],
-      };
-    });
+    const facts = ['a', 'b'].map((key) => factsOf(world.server(key).backend));
     const report = reportStatus({ ...make(), catalogs: world.gateway.catalogs, servers: facts });
     expect(report.servers.map(({ resources }) => resources)).toEqual([
       { ...NOTHING, exposed: ['x://2'], quarantined: [{ name: 'x://1', reason: 'name is not a string' }] },
