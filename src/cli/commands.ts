@@ -413,7 +413,7 @@ function addClients(program: CliCommand): void {
     .argument('[CLIENT...]', 'names of clients')
     .summary("take back the last change of clients' files")
     .description(
-      "Takes back what the last command has changed in files of clients, or the last change for each of the named clients. A file that nobody has changed since becomes byte for byte what it was; in every other file only Trunkline's changes are taken back.",
+      "Takes back the changes of the last command to files of clients, or the last change for each of the named clients. A file without later changes becomes byte for byte as it was; in every other file only Trunkline's changes are taken back.",
     )
     .option('--all', 'every client')
     .option(...YES)

@@ -22,7 +22,7 @@ import { type ClientConnection, LocalClient, type ToldProfile } from './local-cl
 /** A client of the running hub, for one command. */
 export interface HubClientForCommand {
   readonly client: LocalClient;
-  /** Everything that the hub knows of its servers. */
+  /** Asks the hub for the reports of its servers. */
   report(): Promise<StatusReport>;
   close(): void;
 }
@@ -163,7 +163,7 @@ export function notedPid(folder: string, number = latestHub(folder)): number | u
   }
 }
 
-/** Returns what starts the process of a hub with this configuration. */
+/** Returns a function that starts the process of a hub with this configuration. */
 export function starterFor(options: GlobalOptions, { configFile, folder }: HubSite): (claim: Claim) => void {
   return hubStarter(options, { configFile, folder });
 }

@@ -30,7 +30,7 @@ export interface ClientConnection {
   close(): void;
 }
 
-/** What a client tells about itself. */
+/** Identity and capabilities that a client sends in its handshake. */
 export interface ToldProfile {
   readonly protocolVersion?: string | undefined;
   readonly capabilities: object;
@@ -126,7 +126,7 @@ export class LocalClient {
     else if (message.kind === 'notification' && message.method === METHODS.progress) this.#progressed(message);
   }
 
-  /** Nobody is there to answer what a server requests. */
+  /** Refuses requests of servers, because a command has no person or model to answer them. Only `ping` gets a result. */
   #asked({ bytes, id, method }: RequestEnvelope): void {
     const error = { code: RPC_CODES.methodNotFound, message: 'A command line cannot answer requests of servers' };
     const outcome = method === METHODS.ping ? '"result":{}' : `"error":${JSON.stringify(error)}`;
@@ -152,7 +152,7 @@ export class LocalClient {
   }
 }
 
-/** `receive` takes a message for the client, `fail` the reason why no answer will come any more. */
+/** `receive` takes a message for the client; `fail` takes the reason when no more answers can come. */
 type Connect = (receive: (message: Uint8Array) => void, fail: (error: Error) => void) => ClientConnection;
 
 const IDENTITY = { name: 'trunkline-cli', version: VERSION };

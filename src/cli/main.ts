@@ -79,7 +79,7 @@ async function serveOrAttach(settings: GlobalOptions, values: HttpValues, isAlon
   return await serve(settings, transports, failed.because);
 }
 
-/** Loads what serves the client in this process when no hub can be had. */
+/** Loads the hub for this process, which serves the client when no other hub can. */
 async function loadHub(settings: GlobalOptions) {
   const { serveInside } = await import('../app/serve-hub.js');
   return serveInside.bind(undefined, settings);

@@ -20,7 +20,7 @@ export function isQuietWanted(): boolean {
   return isQuiet;
 }
 
-/** Tells the user that all went well, unless that is not wanted. */
+/** Tells the user about a success, unless `--quiet` was given. */
 export function note(text: string): void {
   if (!isQuiet) tell(text);
 }
@@ -47,12 +47,12 @@ export async function print(text: string): Promise<void> {
   await write(`${text}\n`);
 }
 
-/** Prints what `--json` asks for: one value on one line. */
+/** Prints the value of `--json` on one line. */
 export async function printJson(value: unknown): Promise<void> {
   await print(JSON.stringify(value));
 }
 
-/** Takes what `--json` would print. `trunkline init` puts the values of several commands together. */
+/** Takes the value that `--json` would print, because `trunkline init` merges the values of several commands. */
 export type EmitJson = (value: unknown) => Promise<void> | void;
 
 /** Resolves when stdout has taken everything that was written. */

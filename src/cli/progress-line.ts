@@ -28,7 +28,7 @@ export class ProgressLine {
   }
 }
 
-/** Shows on a terminal what is being waited for, and for how long, from the first second on. */
+/** Waits for `work`. After a second, a terminal shows its name and the time since the start. */
 export async function waiting<T>(what: string, work: Promise<T>, line = new ProgressLine(process.stderr)): Promise<T> {
   const since = performance.now();
   const timer = setInterval(() => line.show(`${what}, ${elapsed(since)}`), 1_000);

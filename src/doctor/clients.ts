@@ -7,7 +7,7 @@ import { type Finding, finding } from './finding.js';
 import { type Machine, whyVanishing } from './machine.js';
 import { isAbsolutePath, isLoopback, optionIn, type Registration, titleOf } from './registrations.js';
 
-/** Whether the files of the clients can be read, and whether each client has Trunkline registered once, so that it works. */
+/** Checks that the files of the clients can be read, and that each client has one working registration of Trunkline. */
 export async function checkClients(
   found: FoundServers,
   registrations: readonly Registration[],

@@ -79,7 +79,7 @@ function checkArguments(key: string, { args, cwd }: ChildSpec, { home }: Asked):
     const path = /^~[\\/]/.test(arg) ? join(home, arg.slice(2)) : resolve(cwd, arg);
     if (existsSync(path)) return [];
     const isHome = arg.startsWith('~');
-    const remedy = isHome ? 'Write the whole path: nobody replaces `~` in arguments.' : undefined;
+    const remedy = isHome ? 'Write the whole path: `~` is not replaced in arguments.' : undefined;
     const text = `args[${index}] of server \`${key}\` looks like a path that does not exist`;
     return [finding('TL-ARG-PATH-MISSING', text, { evidence: [path], remedy })];
   });
@@ -120,7 +120,7 @@ export async function desktopPath(machine: Shells): Promise<string> {
 export async function shellPath(machine: Shells): Promise<string | undefined> {
   const { SHELL } = machine.env;
   if (machine.platform === 'win32' || !SHELL) return undefined;
-  // What the shell's profile prints stands before the mark.
+  // The shell's profile may print text before the mark.
   const output = await outputOf(
     SHELL,
     ['-ilc', 'printf "<trunkline>%s</trunkline>" "$PATH"'],

@@ -14,7 +14,7 @@ const CODE_OF_ERROR: Readonly<Record<ConfigErrorCode, Code>> = {
   'config-invalid': 'TL-CONFIG-INVALID',
 };
 
-/** Says what is wrong with a configuration that cannot be used: one finding for each mistake. */
+/** Turns each mistake of an unusable configuration into a finding. */
 export function checkBrokenConfig({ code, file, problems }: ConfigError): Finding[] {
   return problems.map((problem) => {
     const { hint, ...place } = problem;
@@ -24,10 +24,10 @@ export function checkBrokenConfig({ code, file, problems }: ConfigError): Findin
   });
 }
 
-/** How the file was found. */
+/** Origin of the path of the configuration. */
 export type ConfigSource = '--config' | 'TRUNKLINE_CONFIG' | 'the usual places';
 
-/** Checks a configuration that can be used: which file it is, its warnings, and the servers that cannot run. */
+/** Checks a usable configuration: its file, its warnings, and its servers that cannot run. */
 export function checkConfig(config: Config, source: ConfigSource, machine: Machine): Finding[] {
   const { file, servers, warnings } = config;
   const found = [...checkShadowed(file, source, machine), ...checkModes(file, machine)];

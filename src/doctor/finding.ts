@@ -1,7 +1,7 @@
 import { CODES, type Code, type Level } from '../errors/codes.js';
 import { errorMessage } from '../errors/error-text.js';
 
-/** One line of the doctor: what a check has found. */
+/** One result of a check. */
 export interface Finding {
   readonly level: Level;
   readonly code: Code;
@@ -15,14 +15,14 @@ export interface Finding {
 }
 
 export interface Repair {
-  /** What was done, in the past tense, without a period. */
+  /** Description of the finished repair, in the past tense, without a period. */
   readonly done: string;
   readonly apply: () => Promise<void>;
 }
 
 interface Details {
   readonly evidence?: readonly string[];
-  /** Default: what the table of codes says. */
+  /** Default: the remedy in the table of codes. */
   readonly remedy?: string | undefined;
   readonly repair?: Repair | undefined;
 }
@@ -51,7 +51,7 @@ export function someOf(names: readonly string[], max = 5): string {
   return names.length > max ? `${shown} and ${names.length - max} more` : shown;
 }
 
-/** Applies the repairs of the findings. A repaired finding gets the level `ok`, and a finding behind it says what was done. */
+/** Applies the repairs of the findings. A repaired finding gets the level `ok`; the finding after it describes the repair. */
 export async function repair(findings: readonly Finding[]): Promise<readonly Finding[]> {
   const result: Finding[] = [];
   for (const found of findings) {

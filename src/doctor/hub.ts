@@ -99,7 +99,7 @@ const RECENT_MS = 24 * 60 * 60 * 1_000;
 const WARNING = 40;
 const MAX_SHOWN = 5;
 
-/** What went wrong in the last day, from the log of the hub. */
+/** Reports failures of the last day, from the log of the hub. */
 export async function checkRecentFaults(logFile: string, now: number): Promise<Finding[]> {
   const faults: string[] = [];
   for await (const line of logLines({ file: logFile, maxFiles: MAX_LOG_FILES, isFollowed: false })) {

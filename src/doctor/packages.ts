@@ -12,7 +12,7 @@ export interface PackageTools {
   readonly install: (keys: readonly string[]) => Promise<void>;
 }
 
-/** Whether the packages of the servers are installed and whole, and what their authors say about them. Needs no network. */
+/** Checks that the packages of the servers are installed, complete and not deprecated. Needs no network. */
 export function checkPackages(servers: readonly ServerConfig[], tools: PackageTools): Finding[] {
   const packaged = servers.filter((server) => server.package !== undefined);
   if (packaged.length === 0) return [];
@@ -65,7 +65,7 @@ export function checkTwins(servers: readonly ServerConfig[]): Finding[] {
   const byRun = new Map<string, string[]>();
   for (const { key, child, package: used } of servers) {
     if (child === undefined) continue;
-    // The folder matters only for what is not a package.
+    // The working folder matters only for a command that is not a package.
     const what = used === undefined ? [child.command, child.cwd] : [used.request.name, used.request.bin];
     const { TRUNKLINE_PARENTS: _, ...env } = child.env;
     const args = used?.found === undefined ? child.args : child.args.slice(1);

@@ -111,7 +111,7 @@ interface HttpGatewaysFacts {
 
 const RECENT_MS = 24 * 60 * 60 * 1_000;
 
-/** What the Trunklines that serve HTTP have refused in the last day, and whether one runs the servers of another one, too. */
+/** Checks the Trunklines that serve HTTP: requests refused in the last day, and servers that two of them run. */
 export function checkHttpGateways(facts: HttpGatewaysFacts): Finding[] {
   return [...checkTwice(facts), ...facts.httpGateways.flatMap((found) => checkRefused(found, facts.now))];
 }

@@ -11,7 +11,7 @@ export interface Registration {
   readonly server: FoundServer;
   /** The file of Trunkline's program that the entry names; `undefined` for a name such as `npx`, and for an address. */
   readonly program: string | undefined;
-  /** The version at that place; `undefined` if nothing tells it. */
+  /** The version of that program; `undefined` if it is unknown. */
   readonly version: string | undefined;
 }
 
@@ -55,7 +55,7 @@ function versionAt(program: string): string | undefined {
   return undefined;
 }
 
-/** Also of a path of Windows in a test on another system. */
+/** Accepts Windows paths on every system, because tests run on another one. */
 export function isAbsolutePath(path: string): boolean {
   return isAbsolute(path) || /^[a-z]:[\\/]/i.test(path) || (path.startsWith('\\\\') && win32.isAbsolute(path));
 }

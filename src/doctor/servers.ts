@@ -15,7 +15,7 @@ export interface ObservedServer {
   readonly leftProcesses?: number | undefined;
   /** The outcome of a `ping`; absent if none was sent. */
   readonly ping?: 'answered' | 'refused' | 'silent' | undefined;
-  /** What happened and what to do, if the start failed. */
+  /** Cause and advice, if the start failed. */
   readonly diagnosis?: { readonly reason: string; readonly hint: string } | undefined;
 }
 

@@ -59,7 +59,7 @@ export async function call(settings: GlobalOptions, options: CallOptions): Promi
   );
 }
 
-/** What is needed besides the name. */
+/** Arguments after stdin was read. */
 type ReadArguments = Exclude<CallArguments, { kind: 'stdin' }>;
 
 async function callAtHub(
@@ -168,7 +168,7 @@ function printResult(result: Uint8Array, isJson: boolean): number {
 
 /**
  * After a failed call of a tool that its server does not list: suggests a similar one of that server. For a name that
- * belongs to no server, the error has suggestions already. Returns whether nothing remains to be said about the name.
+ * belongs to no server, the error has suggestions already. Returns whether the name needs no further hint.
  */
 function suggestListed({ composition }: Once, name: string): boolean {
   const { tools } = composition.gateway.catalogs;

@@ -65,7 +65,7 @@ export async function takeOutOfClients(servers: readonly FoundServer[], run: str
   });
 }
 
-/** Carries plans out one after the other, and tells what was done. Returns the exit code. The caller holds the change lock. */
+/** Carries plans out one after the other, and reports each. Returns the exit code. The caller holds the change lock. */
 export async function carryOutAll(
   plans: readonly Plan[],
   own: OwnCommand | undefined,
@@ -168,7 +168,7 @@ export function execution() {
   return { now: new Date(), runProgram };
 }
 
-/** Programs of clients answer in seconds; one that asks something must not stop us. */
+/** Programs of clients answer in seconds. The limit ends one that waits for input. */
 const PROGRAM_TIMEOUT_MS = 30_000;
 
 async function runProgram(file: string, args: readonly string[]): Promise<boolean> {

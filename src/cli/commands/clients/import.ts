@@ -42,11 +42,11 @@ export interface PreparedImport {
   readonly plan: readonly PlannedServer[];
   /** The servers that are to be written. */
   readonly added: readonly PlannedServer[];
-  /** The configuration with them. */
+  /** Text of the configuration with the added servers. */
   readonly edited: string;
 }
 
-/** Finds the servers and decides what becomes of each. Writes nothing. */
+/** Finds the servers and plans the import of each. Writes nothing. */
 export async function prepareImport(
   settings: GlobalOptions,
   { from, servers }: Pick<ImportOptions, 'from' | 'servers'>,
@@ -86,7 +86,7 @@ export async function importServers(settings: GlobalOptions, options: ImportOpti
   return isWritten || isDryRun || added.length === 0 ? EXIT.ok : EXIT.failed;
 }
 
-/** Writes what was prepared, and says so. */
+/** Writes a prepared import, and reports it. */
 export async function writeImport({ target, added, edited }: PreparedImport): Promise<void> {
   await withChangeLock(() => saveEdit(target, edited));
   tellWritten(added, target);
@@ -96,7 +96,7 @@ function readEnvFile(file: string): Readonly<Record<string, string | undefined>>
   try {
     return valuesInEnv(readFileSync(file, 'utf8'));
   } catch {
-    // The plan says so.
+    // The plan reports the unreadable file.
     return undefined;
   }
 }
@@ -120,7 +120,7 @@ const WORDS: Readonly<Record<Verdict, string>> = {
   cannot: 'cannot',
 };
 
-/** Tells what becomes of each server that was found. */
+/** Prints the verdict on each found server. */
 export function reportPlan({ plan, added, found: { unreadable }, target: { config } }: PreparedImport): void {
   const rows = plan.map(({ found, run, verdict, key, because, entry }) => {
     const renamed = verdict === 'renamed' ? ` as ${key}` : '';
@@ -149,7 +149,7 @@ export function reportPlan({ plan, added, found: { unreadable }, target: { confi
 async function agrees(count: number, { config }: EditableConfig): Promise<boolean> {
   const questions = await openQuestions();
   if (questions === undefined) {
-    tell('Nothing was written, because nobody can be asked without a terminal. To add them without a question: --yes.');
+    tell('Nothing was written, because Trunkline can ask only on a terminal. Add --yes to write without a question.');
     return false;
   }
   const question = `Add ${count === 1 ? 'it' : 'them'} to ${config.file}?`;
@@ -204,7 +204,7 @@ export async function serversFrom(from: string | undefined, system: ClientSystem
   }
   const file = resolve(from);
   const text = textOf(file, from);
-  // The client says how its variables are written, and which folder its project is.
+  // A file of a known client has that client's syntax of variables and its project folder.
   const known = (await findServers(system)).servers.filter(({ place }) => place.file === file);
   return known.length > 0 ? { servers: known, unreadable: [] } : fromText(placeOf(file), text, from);
 }
@@ -237,7 +237,7 @@ function textOf(file: string, from: string): string {
   }
 }
 
-/** A file in no usual place: its name and its folder say which client has written it. */
+/** Guesses the client of a file in an unusual location from the names of the file and its folder. */
 function placeOf(file: string): ClientLocation {
   const name = basename(file);
   const folder = basename(dirname(file));

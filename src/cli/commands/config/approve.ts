@@ -32,7 +32,7 @@ interface ReviewedTool {
   /** `null` for a tool that did not wait for approval. */
   readonly change: 'new' | 'changed' | null;
   readonly definition: unknown;
-  /** What was approved before; `null` if it is not stored. */
+  /** The definition that was approved before; `null` if it is not stored. */
   readonly earlier: unknown;
 }
 
@@ -57,7 +57,7 @@ export async function approve(settings: GlobalOptions, options: ApproveOptions):
       for (const server of servers) reviewed.push(await reviewServer(server, options, once, decide));
       if (isUnasked && reviewed.some(({ tools }) => tools.some(({ state }) => state === 'waiting')))
         tell(
-          'Nothing was approved, because nobody can be asked without a terminal. To approve without a question: --yes.',
+          'Nothing was approved, because Trunkline can ask only on a terminal. Add --yes to approve without a question.',
         );
       const hasFailed = reportFailures(once);
       const isUnseen = reportUnlisted(once);
@@ -97,7 +97,7 @@ type Decide = (question: string) => Promise<boolean | undefined>;
 
 interface DecisionMaker {
   readonly decide: Decide;
-  /** There is no terminal on which to ask. */
+  /** Whether the tools wait because there is no terminal on which to ask. */
   readonly isUnasked: boolean;
 }
 

@@ -5,11 +5,11 @@ import type { ServerReport } from '../../../gateway/status/status-report.js';
 import type { ChildSpec } from '../../../supervision/launcher.js';
 
 export interface Diagnosis {
-  /** What happened, in one line. */
+  /** Cause of the failure, in one line. */
   readonly reason: string;
-  /** What to do; may have several lines. */
+  /** Advice for the user; may have several lines. */
   readonly hint: string;
-  /** The trouble of the network that the output shows, in words that are the same for all servers. */
+  /** Network problem found in the output; worded alike for all servers, so that they can be grouped. */
   readonly trouble?: string;
 }
 

@@ -47,22 +47,22 @@ export interface SecretPlaces {
 }
 
 interface UsedSecrets {
-  /** What to print. */
+  /** Names for stdout. */
   readonly names: readonly string[];
   readonly inKeychain: readonly string[];
   /** Where the secret is, or was. */
   readonly place: Storage;
-  /** What to tell the person. */
+  /** Sentence for stderr; may be empty. */
   readonly note: string;
 }
 
-/** Does what these words say. Throws a `UsageError`. */
+/** Runs the action in the words. Throws a `UsageError`. */
 export async function useSecrets(
   [action, name, ...excess]: readonly string[],
   { file, readValue: ask, keychain, wanted }: SecretPlaces,
 ): Promise<UsedSecrets> {
   checkWords(action, name, excess);
-  // A file that cannot be used is a reason to ask for nothing.
+  // An unusable file is reported before the user is asked for a value.
   const found = await readUsable(file);
   if (name === undefined) {
     const { names, inKeychain } = found;

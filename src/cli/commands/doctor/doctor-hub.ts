@@ -17,7 +17,7 @@ export interface DoctorHub {
   readonly logFile: string | undefined;
   /** Whether the hub answers, does not answer although it runs, or does not run. */
   readonly state: 'running' | 'silent' | 'absent';
-  /** What the running hub knows of its servers; `undefined` if none was started yet. */
+  /** Asks the running hub for the reports of its servers; `undefined` if it has started none yet. */
   readonly servers: () => Promise<readonly ServerReport[] | undefined>;
   /** The list of tools of the running hub, as JSON; `undefined` if it does not give it. */
   readonly tools: () => Promise<string | undefined>;

@@ -77,7 +77,7 @@ function whatClientsDo(clients: number): string {
   return ` ${who} a hub again with the next message.`;
 }
 
-/** Its guardian ends its servers. */
+/** Kills a silent hub. Its guardian ends its servers. */
 async function killSilent(folder: string, number: number): Promise<StoppedHub> {
   const pid = notedPid(folder, number);
   if (pid !== undefined && (await endHubProcess(pid, folder))) {

@@ -79,7 +79,7 @@ export function withoutTimes(text: string): string {
   return text.replaceAll(/\b\d+ (?:s|min|h)\b/g, '');
 }
 
-/** `trunkline hub status`: which hub runs, and whether earlier ones still drain. */
+/** `trunkline hub status`: describes the running hub, and the earlier ones that still drain. */
 export async function hubStatus(options: GlobalOptions, isJson: boolean): Promise<number> {
   return await withHub(options, async (reached) => {
     const facts = await describeHubs(reached);

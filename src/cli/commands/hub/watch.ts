@@ -23,10 +23,10 @@ export interface WatchTerminalOptions {
 /** Time between two looks at the hub. */
 const LOOK_EVERY_MS = 1_000;
 
-/** The other screen of the terminal, without a cursor: what was there before comes back at the end. */
+/** The alternate screen of the terminal, without a cursor. The terminal restores its content at the end. */
 const ENTER = '\x1b[?1049h\x1b[?25l';
 const LEAVE = '\x1b[?25h\x1b[?1049l';
-/** A terminal that knows these shows all lines at once. */
+/** Synchronized output: terminals that support it show all lines at once. */
 const [BEGIN, END] = ['\x1b[?2026h\x1b[H', '\x1b[J\x1b[?2026l'];
 const CTRL_C_CODE = 130;
 
@@ -63,7 +63,7 @@ export async function watchInTerminal(options: WatchTerminalOptions): Promise<nu
 
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
-/** The state on the screen: looks at the hub each second, and does what keys ask for. */
+/** The state on the screen. Reads the hub each second, and acts on keys. */
 class WatchScreen {
   readonly ended: Promise<number>;
   readonly #options: WatchTerminalOptions;
@@ -145,7 +145,7 @@ class WatchScreen {
     this.draw();
   }
 
-  /** The end of the hub fails what was asked, too, and is reported by itself. */
+  /** Waits a moment before it reports a failed request, because the end of the hub fails requests, too, and is reported by itself. */
   readonly #failed = (error: unknown): void => {
     void this.#options.hubEnded.then(() => this.end(EXIT.noHub));
     const timer = setTimeout(() => this.#reject(error), LOOK_EVERY_MS);
@@ -156,10 +156,10 @@ class WatchScreen {
 const KEYS = '↑↓ choose  r restart  l log  a approve  q quit';
 /** Title, empty line; note, keys. */
 const FRAME_LINES = 4;
-/** With less, the list of clients is left out. */
+/** With fewer lines, the list of clients is left out. */
 const MIN_SERVER_LINES = 4;
 
-/** The lines of the screen: as many as it is high, none wider than it is. */
+/** The lines of the screen, which fill its height and fit its width. */
 export function view(state: WatchState, width: number, height: number, isColored: boolean): string[] {
   const look: Look = { width, isColored };
   const free = height - FRAME_LINES;
@@ -250,7 +250,7 @@ interface WatchedServer {
   readonly callsPerSecond: number | null;
   readonly p50Ms: number | null;
   readonly memoryBytes: number | null;
-  /** The line of its output that names the cause, or what is wrong, or why it failed last. */
+  /** The line of its output that names the cause, or its problem, or its last failure. */
   readonly lastError: string;
   readonly needsApproval: boolean;
 }
@@ -265,7 +265,7 @@ export interface WatchState {
   readonly chosen: string | undefined;
   /** The last output of a server, if it is shown. */
   readonly log: { readonly server: string; readonly lines: readonly string[] } | undefined;
-  /** One line about what a key did. */
+  /** One line about the effect of the last key. */
   readonly note: string;
 }
 
@@ -301,7 +301,7 @@ export function withFacts(earlier: WatchState | undefined, { hub, report, at }: 
   };
 }
 
-/** Action that a key asks for, besides another state. */
+/** Action that follows a key, besides the next state. */
 type WatchEffect = { readonly kind: 'quit' } | { readonly kind: 'restart'; readonly server: string };
 
 /** Next state and action after a key, by its name in `node:readline`. */

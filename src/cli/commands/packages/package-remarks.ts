@@ -28,8 +28,8 @@ export function remarksOn(request: PackageRequest, tree: InstalledTree | undefin
 }
 
 /**
- * That the newest version of a package needs another Node, so that npm installs an older one. Undefined if it fits, or is
- * not newer than the installed version.
+ * Says that the newest version of a package needs another Node, so that npm installs an older one. Undefined if the newest
+ * version fits this Node or is not newer than the installed version.
  */
 export function remarkOnNewest(
   request: PackageRequest,
@@ -56,8 +56,8 @@ export function listRemarks(servers: readonly { readonly key: string; readonly r
 }
 
 /**
- * The remark on the newest version, after an installation: npm installs the newest version that fits this Node. Undefined
- * if there is nothing to say, or if npm cannot look it up.
+ * Looks up the newest version after an installation, because npm installs the newest version that fits this Node. Returns
+ * the remark on it. Undefined if there is no remark, or if the lookup fails.
  */
 export async function lookUpNewest(
   request: PackageRequest,
