@@ -5,17 +5,15 @@ import { ConfigPlace } from '../config/file/find-config.js';
 import { errorMessage } from '../errors/error-text.js';
 import { UsageError } from '../errors/usage-error.js';
 import type { StatusReport } from '../gateway/status/status-report.js';
-import { folderOfHub, helloOf, hubStarter } from '../hub/attach/attach.js';
+import { folderOfHub, helloOf } from '../hub/attach/attach.js';
 import { type HubControl, type NoControl, openControl } from '../hub/attach/control-client.js';
 import { whyRefused } from '../hub/attach/find-hub.js';
 import { FrameReader } from '../hub/attach/frame-reader.js';
 import { attachTo, type HubConnection } from '../hub/attach/hub-connection.js';
 import { hubLog } from '../hub/attach/start-hub.js';
-import type { Claim } from '../hub/claim.js';
-import { allHubFolders, hubFiles, hubNumbers, latestHub } from '../hub/hub-folder.js';
+import { hubFiles, latestHub } from '../hub/hub-folder.js';
 import { RPC_CODES, RpcError } from '../jsonrpc/rpc-error.js';
 import { createScan } from '../mcp/envelope.js';
-import { userHubsFolder } from '../state/user-files.js';
 import { VERSION } from '../version.js';
 import { type ClientConnection, LocalClient, type ToldProfile } from './local-client.js';
 
@@ -44,7 +42,8 @@ export async function openHubClient(options: GlobalOptions): Promise<OpenedClien
   if (control === 'refused') return { kind: 'refused', because: 'it does not take commands of this version' };
   try {
     const hello = helloOf(configFile, 0, options.view ?? '');
-    const profile = await profileToUse(control);
+    // Servers are shared by clients with equal profiles. A profile of its own would start processes for this command.
+    const [profile] = (await control.request('profiles')) as readonly ToldProfile[];
     const attempt = await attachTo(folder, control.number, hello);
     if (attempt.kind !== 'attached') {
       control.close();
@@ -63,15 +62,6 @@ export async function openHubClient(options: GlobalOptions): Promise<OpenedClien
     if (error instanceof RpcError || !(error instanceof Error)) throw error;
     return { kind: 'refused', because: error.message };
   }
-}
-
-/**
- * The profile of a client of the hub. Servers are shared by clients with equal profiles, so that a command with a profile of
- * its own would start processes of its own.
- */
-async function profileToUse(control: HubControl): Promise<ToldProfile | undefined> {
-  const profiles = (await control.request('profiles')) as readonly ToldProfile[];
-  return profiles[0];
 }
 
 const NEWLINE = 0x0a;
@@ -138,20 +128,9 @@ export function findHubSite(options: GlobalOptions): HubSite {
   }
 }
 
-/** The folders of all hubs of this user. */
-export function allHubs(): string[] {
-  return allHubFolders(userHubsFolder());
-}
-
 /** Connects to the hub that clients find, or to an earlier one. Starts none. */
 export async function reachHub(folder: string, number?: number): Promise<HubControl | NoControl> {
   return await openControl(folder, VERSION, number);
-}
-
-/** The numbers of the hubs before the one that clients find. Most of them have ended. */
-export function earlierHubs(folder: string): number[] {
-  const latest = latestHub(folder);
-  return hubNumbers(folder).filter((number) => number !== latest);
 }
 
 /** The process that was started as the hub with this number, which clients find if there is none. */
@@ -161,9 +140,4 @@ export function notedPid(folder: string, number = latestHub(folder)): number | u
   } catch {
     return undefined;
   }
-}
-
-/** Returns a function that starts the process of a hub with this configuration. */
-export function starterFor(options: GlobalOptions, { configFile, folder }: HubSite): (claim: Claim) => void {
-  return hubStarter(options, { configFile, folder });
 }

@@ -23,6 +23,12 @@ export function suggest(word: string, candidates: Iterable<string>): string | un
 /** A shorter beginning says little. */
 const MIN_BEGINNING = 4;
 
+/** The hint for an unknown word: the known one that was most likely meant, or else `otherwise`. */
+export function hintFor(word: string, known: Iterable<string>, otherwise: string): string {
+  const nearest = suggest(word, known);
+  return nearest === undefined ? otherwise : didYouMean(nearest);
+}
+
 /** The hint that names the suggested word. */
 export function didYouMean(word: string): string {
   return `did you mean \`${word}\`?`;

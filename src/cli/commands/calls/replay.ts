@@ -9,7 +9,7 @@ import { ClientPipe } from '../../../downstream/stdio/client-pipe.js';
 import { EXIT, UsageError } from '../../../errors/usage-error.js';
 import { toBytes } from '../../../json/json-text.js';
 import { splice } from '../../../json/splice.js';
-import { didYouMean, suggest } from '../../../json/suggest.js';
+import { hintFor } from '../../../json/suggest.js';
 import { type ClientReplayOptions, type ReplayResult, replayClients } from '../../../record/client-replay.js';
 import { differenceText } from '../../../record/compare-replay.js';
 import type { RecordedEntry, Recording } from '../../../record/recording-file.js';
@@ -55,9 +55,8 @@ async function replayServer(file: string, server: string): Promise<number> {
 
 function notRecorded(server: string, { entries }: Recording): UsageError {
   const servers = new Set(entries.flatMap(({ dir, server: key }) => (dir === 'g>s' && key !== undefined ? [key] : [])));
-  const nearest = suggest(server, servers);
   const all = servers.size === 0 ? 'it has no messages of servers' : `its servers are: ${[...servers].join(', ')}`;
-  return new UsageError(`the recording has no server \`${server}\``, nearest === undefined ? all : didYouMean(nearest));
+  return new UsageError(`the recording has no server \`${server}\``, hintFor(server, servers, all));
 }
 
 /** The first list waits for all servers, so that the answers do not depend on how fast they start. */

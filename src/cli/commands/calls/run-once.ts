@@ -7,7 +7,7 @@ import { FINAL_LADDER, runToEnd } from '../../../app/run-to-end.js';
 import type { Config, ServerConfig } from '../../../config/resolve/config.js';
 import { isInView } from '../../../config/resolve/resolve-config.js';
 import { UsageError } from '../../../errors/usage-error.js';
-import { didYouMean, suggest } from '../../../json/suggest.js';
+import { hintFor } from '../../../json/suggest.js';
 import { approvalPlaces, packageFolders, runFolder } from '../../../state/user-files.js';
 import type { ChildSnapshot } from '../../../supervision/child-state.js';
 import { LocalClient } from '../../local-client.js';
@@ -103,8 +103,7 @@ export function chooseServers({ servers }: Config, names: readonly string[]): re
 export function chooseFrom(keys: readonly string[], names: readonly string[]): readonly string[] {
   for (const name of names) {
     if (keys.includes(name)) continue;
-    const nearest = suggest(name, keys);
-    const hint = nearest === undefined ? `the configuration has: ${keys.join(', ')}` : didYouMean(nearest);
+    const hint = hintFor(name, keys, `the configuration has: ${keys.join(', ')}`);
     throw new UsageError(`there is no server \`${name}\` in the configuration`, hint);
   }
   return names.length === 0 ? keys : names;

@@ -28,29 +28,23 @@ export async function planAll(clients: readonly Client[], plan: (client: Client)
 export async function registerAndTakeOut(
   clients: readonly Client[],
   taken: readonly FoundServer[],
-  options: RegisterOptions,
-): Promise<number> {
-  return await withChangeLock(async () => await registerAndTakeOutLocked(clients, taken, options));
-}
-
-async function registerAndTakeOutLocked(
-  clients: readonly Client[],
-  taken: readonly FoundServer[],
   { config, isJson, emit }: RegisterOptions,
 ): Promise<number> {
-  const own = ownCommand({ execPath: process.execPath, cliPath: programPath(), config });
-  const options = { isDryRun: false, isJson, emit, run: new Date().toISOString(), tellsRestart: false };
-  const toAdd = await planAll(clients, (client) => planConnect(client, own, { ...planOptions(), isNamed: true }));
-  const registered = await carryOutAll(toAdd, own, options);
-  if (own.warning !== undefined) tell(`warning: ${own.warning}`);
-  // A client without Trunkline keeps its servers.
-  const refused = new Set(toAdd.flatMap(({ kind, client }) => (kind === 'refused' ? [client.client] : [])));
-  const toRemove = await planTakeOut(
-    taken.filter(({ place }) => !refused.has(place.client)),
-    thisSystem(),
-  );
-  const removed = toRemove.length === 0 ? EXIT.ok : await carryOutAll(toRemove, undefined, options);
-  return Math.max(registered, removed);
+  return await withChangeLock(async () => {
+    const own = ownCommand({ execPath: process.execPath, cliPath: programPath(), config });
+    const options = { isDryRun: false, isJson, emit, run: new Date().toISOString(), tellsRestart: false };
+    const toAdd = await planAll(clients, (client) => planConnect(client, own, { ...planOptions(), isNamed: true }));
+    const registered = await carryOutAll(toAdd, own, options);
+    if (own.warning !== undefined) tell(`warning: ${own.warning}`);
+    // A client without Trunkline keeps its servers.
+    const refused = new Set(toAdd.flatMap(({ kind, client }) => (kind === 'refused' ? [client.client] : [])));
+    const toRemove = await planTakeOut(
+      taken.filter(({ place }) => !refused.has(place.client)),
+      thisSystem(),
+    );
+    const removed = toRemove.length === 0 ? EXIT.ok : await carryOutAll(toRemove, undefined, options);
+    return Math.max(registered, removed);
+  });
 }
 
 /** Takes servers out of their clients. One undo takes back all changes of one `run`. Throws if that cannot be done. */

@@ -16,7 +16,7 @@ import { type OwnCommand, ownCommand } from '../../../clients/files/own-entry.js
 import { findConfigFile } from '../../../config/file/find-config.js';
 import { EXIT, UsageError } from '../../../errors/usage-error.js';
 import { FileRefusal } from '../../../files/edit/parse-text.js';
-import { didYouMean, suggest } from '../../../json/suggest.js';
+import { hintFor } from '../../../json/suggest.js';
 import { withChangeLock } from '../../../state/change-lock.js';
 import { clientChangesFile } from '../../../state/user-files.js';
 import { print, printJson, tell } from '../../output.js';
@@ -114,9 +114,7 @@ export function clientsNamed(names: readonly string[]): readonly Client[] {
     const client = clientNamed(name.toLowerCase());
     if (client !== undefined) return client;
     const known = CLIENTS.map((each) => each.client);
-    const nearest = suggest(name, known);
-    const hint = nearest === undefined ? `Trunkline knows ${known.join(', ')}` : didYouMean(nearest);
-    throw new UsageError(`there is no client \`${name}\``, hint);
+    throw new UsageError(`there is no client \`${name}\``, hintFor(name, known, `Trunkline knows ${known.join(', ')}`));
   });
 }
 

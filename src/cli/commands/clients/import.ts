@@ -16,7 +16,7 @@ import { valuesInEnv } from '../../../config/resolve/env-file.js';
 import { errorCode, errorMessage } from '../../../errors/error-text.js';
 import { EXIT, UsageError } from '../../../errors/usage-error.js';
 import { printable } from '../../../json/printable.js';
-import { didYouMean, suggest } from '../../../json/suggest.js';
+import { hintFor } from '../../../json/suggest.js';
 import { withChangeLock } from '../../../state/change-lock.js';
 import { OWN_FOLDER } from '../../../version.js';
 import { printJson, tell } from '../../output.js';
@@ -105,11 +105,8 @@ function requireNames(names: readonly string[], { servers }: FoundServers): void
   const known = servers.map(({ name }) => name);
   const unknown = names.find((name) => !known.includes(name));
   if (unknown === undefined) return;
-  const nearest = suggest(unknown, known);
-  throw new UsageError(
-    `no client has a server \`${unknown}\``,
-    nearest === undefined ? '`trunkline import --dry-run` lists all' : didYouMean(nearest),
-  );
+  const hint = hintFor(unknown, known, '`trunkline import --dry-run` lists all');
+  throw new UsageError(`no client has a server \`${unknown}\``, hint);
 }
 
 const WORDS: Readonly<Record<Verdict, string>> = {
@@ -228,12 +225,8 @@ function textOf(file: string, from: string): string {
       });
     }
     const names = CLIENTS.map(({ client }) => client);
-    const nearest = suggest(from, names);
-    throw new UsageError(
-      `there is no client \`${from}\`, and no such file`,
-      nearest === undefined ? `clients are ${names.join(', ')}` : didYouMean(nearest),
-      { cause },
-    );
+    const hint = hintFor(from, names, `clients are ${names.join(', ')}`);
+    throw new UsageError(`there is no client \`${from}\`, and no such file`, hint, { cause });
   }
 }
 

@@ -2,7 +2,6 @@ import { homedir } from 'node:os';
 import type { GlobalOptions } from '../../../app/global-options.js';
 import { isInstalled, thisSystem } from '../../../clients/files/client-locations.js';
 import { CLIENTS, type Client } from '../../../clients/files/client-table.js';
-import type { ClientLocation } from '../../../clients/files/found-server.js';
 import type { PlannedServer } from '../../../clients/import/plan.js';
 import { openConfig, saveConfig } from '../../../config/edit/config-file.js';
 import { editConfig, entriesIn } from '../../../config/edit/edit-config.js';
@@ -78,8 +77,10 @@ export async function init(settings: GlobalOptions, options: InitOptions): Promi
   const written = await withChangeLock(() => disableBroken(prepared, broken));
   const taken = plan.filter((each) => isTaken(each, clients, sound)).map(({ found }) => found);
   tell('\nRegistering Trunkline:');
+  const { env, platform } = process;
   const registered = await registerAndTakeOut(clients, taken, {
-    config: isUserConfig(target.config.file) ? undefined : target.config.file,
+    // Clients find the configuration of the user without a flag.
+    config: target.config.file === userConfigFile({ env, home: homedir(), platform }) ? undefined : target.config.file,
     ...report.step('connect'),
   });
   tellEnd(written, broken);
@@ -110,12 +111,6 @@ function isInterrupted(exitCode: number): boolean {
   return exitCode > 128;
 }
 
-/** Whether clients find this configuration without being told. */
-function isUserConfig(file: string): boolean {
-  const { env, platform } = process;
-  return file === userConfigFile({ env, home: homedir(), platform });
-}
-
 function cancelled(): number {
   tell('Nothing was changed.');
   return EXIT.failed;
@@ -142,30 +137,19 @@ function tellIntention(added: number, clients: readonly Client[]): void {
   );
 }
 
-/** A server that does not work stays where it is, as do extensions and the files that a project shares with others. */
+/** Keeps a server that does not work where it is, as well as extensions and the files that a project shares with others. */
 function isTaken({ found, key = '', verdict }: PlannedServer, clients: readonly Client[], sound: readonly string[]) {
   const isOurs = verdict === 'new' || verdict === 'renamed' || verdict === 'same';
   const isChosen = clients.some(({ client }) => client === found.place.client);
-  return isOurs && isChosen && isWritten(found.place) && sound.includes(key);
+  const isOfUser = found.place.scope === 'user' || found.place.scope === 'local';
+  return isOurs && isChosen && isOfUser && sound.includes(key);
 }
 
 const AFTER_MENDING =
   'Correct an entry there, then enable and try it: `trunkline enable NAME`, `trunkline check NAME`. If it works, `trunkline init` takes it over.';
 
-function isWritten({ scope }: ClientLocation): boolean {
-  return scope === 'user' || scope === 'local';
-}
-
-function tellEnd(
-  {
-    plan,
-    edited,
-    target: {
-      config: { file },
-    },
-  }: PreparedImport,
-  broken: readonly string[],
-): void {
+function tellEnd({ plan, edited, target }: PreparedImport, broken: readonly string[]): void {
+  const { file } = target.config;
   const present = entriesIn(edited);
   const isOff = (key: string) => isRecord(present[key]) && present[key].disabled === true;
   const keysOf = (verdicts: readonly PlannedServer[]) => [...new Set(verdicts.flatMap(({ key }) => key ?? []))];
@@ -208,7 +192,7 @@ type Step = 'install' | 'check' | 'connect';
 /** Collects what the steps of `trunkline init --json` would print, and prints it as one value. */
 class InitReport {
   readonly isJson: boolean;
-  readonly #values = new Map<Step, unknown[]>();
+  readonly #values: Record<Step, unknown[]> = { install: [], check: [], connect: [] };
 
   constructor(isJson: boolean) {
     this.isJson = isJson;
@@ -216,24 +200,15 @@ class InitReport {
 
   /** The options of a step: it prints for a person, or passes its value on. */
   step(step: Step): { readonly isJson: boolean; readonly emit: EmitJson } {
-    const emit = (value: unknown) => {
-      this.#values.set(step, [...(this.#values.get(step) ?? []), value]);
-    };
-    return { isJson: this.isJson, emit };
+    return { isJson: this.isJson, emit: (value) => void this.#values[step].push(value) };
   }
 
   /** Prints the whole, if JSON is wanted. A step that did not run is `null`. */
   async print(plan: { readonly dryRun: boolean; readonly clients: readonly string[]; readonly import: unknown }) {
     if (!this.isJson) return;
-    const [install = null] = this.#values.get('install') ?? [];
-    const [check = null] = this.#values.get('check') ?? [];
-    await printJson({ ...plan, install, check, changes: this.#changes() });
-  }
-
-  /** Registering and taking servers out are two lists of changes. */
-  #changes(): unknown[] {
-    return (this.#values.get('connect') ?? []).flatMap((value) =>
-      isRecord(value) && Array.isArray(value.changes) ? value.changes : [],
-    );
+    const { install, check, connect } = this.#values;
+    // Registering and taking servers out are two lists of changes.
+    const changes = connect.flatMap((value) => (isRecord(value) && Array.isArray(value.changes) ? value.changes : []));
+    await printJson({ ...plan, install: install[0] ?? null, check: check[0] ?? null, changes });
   }
 }

@@ -22,41 +22,34 @@ export async function changeServer(
   if (key === undefined) {
     throw new UsageError(`\`trunkline ${command}\` needs the name of a server`, 'see `trunkline check` for the names');
   }
-  return await withChangeLock(async () => await change(settings, command, key, isJson));
-}
-
-async function change(
-  settings: GlobalOptions,
-  command: 'remove' | 'enable' | 'disable',
-  key: string,
-  isJson: boolean,
-): Promise<number> {
-  const config = openConfigToEdit(settings);
-  const { file, text } = config;
-  if (text === undefined) throw new UsageError('there is no configuration yet', '`trunkline add` creates one');
-  const edit: ConfigEdit =
-    command === 'remove' ? { kind: 'remove', key } : { kind: 'disable', key, isDisabled: command === 'disable' };
-  const before = entriesIn(text);
-  if (command === 'remove' && Object.hasOwn(before, key) && Object.keys(before).length === 1) {
-    throw new UsageError(
-      `${key} is the only server, and a configuration needs one`,
-      `use \`trunkline disable ${key}\`, or delete ${file}`,
-    );
-  }
-  const edited = editConfig(text, file, edit);
-  const isChanged = edited !== text;
-  if (isChanged) saveConfig(config, edited);
-  const unused = command === 'remove' ? unusedOf(file, namesOf(before[key]), edited) : undefined;
-  if (isJson) {
-    const result = isChanged ? DONE[command].toLowerCase() : 'unchanged';
-    await printJson({ configFile: file, server: key, result, unused: unused?.names ?? [] });
+  return await withChangeLock(async () => {
+    const config = openConfigToEdit(settings);
+    const { file, text } = config;
+    if (text === undefined) throw new UsageError('there is no configuration yet', '`trunkline add` creates one');
+    const edit: ConfigEdit =
+      command === 'remove' ? { kind: 'remove', key } : { kind: 'disable', key, isDisabled: command === 'disable' };
+    const before = entriesIn(text);
+    if (command === 'remove' && Object.hasOwn(before, key) && Object.keys(before).length === 1) {
+      throw new UsageError(
+        `${key} is the only server, and a configuration needs one`,
+        `use \`trunkline disable ${key}\`, or delete ${file}`,
+      );
+    }
+    const edited = editConfig(text, file, edit);
+    const isChanged = edited !== text;
+    if (isChanged) saveConfig(config, edited);
+    const unused = command === 'remove' ? unusedOf(file, namesOf(before[key]), edited) : undefined;
+    if (isJson) {
+      const result = isChanged ? DONE[command].toLowerCase() : 'unchanged';
+      await printJson({ configFile: file, server: key, result, unused: unused?.names ?? [] });
+      return EXIT.ok;
+    }
+    if (!isChanged) tell(`${key} is ${command}d already.`);
+    else tell(`${DONE[command]} ${key} ${command === 'remove' ? 'from' : 'in'} ${file}.`);
+    if (unused !== undefined)
+      tell(`No server uses ${unused.names.join(', ')} in ${unused.file} now; remove what you do not need.`);
     return EXIT.ok;
-  }
-  if (!isChanged) tell(`${key} is ${command}d already.`);
-  else tell(`${DONE[command]} ${key} ${command === 'remove' ? 'from' : 'in'} ${file}.`);
-  if (unused !== undefined)
-    tell(`No server uses ${unused.names.join(', ')} in ${unused.file} now; remove what you do not need.`);
-  return EXIT.ok;
+  });
 }
 
 const DONE = { remove: 'Removed', enable: 'Enabled', disable: 'Disabled' } as const;

@@ -2,7 +2,7 @@ import { homedir } from 'node:os';
 import { type Keychain, systemKeychain } from '../../../config/resolve/secrets.js';
 import { EXIT, UsageError } from '../../../errors/usage-error.js';
 import { readSecretFile, writeSecretFile } from '../../../files/secret-file.js';
-import { didYouMean, suggest } from '../../../json/suggest.js';
+import { hintFor } from '../../../json/suggest.js';
 import { withChangeLock } from '../../../state/change-lock.js';
 import { secretFile } from '../../../state/user-files.js';
 import { print, printJson, tell } from '../../output.js';
@@ -68,13 +68,19 @@ export async function useSecrets(
     const { names, inKeychain } = found;
     return { names, inKeychain, place: 'file', note: listNote(names, inKeychain) };
   }
-  const value = action === 'set' ? checkedValue(await ask(checkedName(name))) : '';
+  if (action === 'set' && !NAME.test(name))
+    throw new UsageError(`\`${name}\` is not a name of a secret`, 'use letters, digits and `_`, as for a variable');
+  const value = action === 'set' ? checkedValue(await ask(name)) : '';
   // The new value is stored before the old one is removed, which then cannot be lost.
   if (action === 'set' && wanted === 'keychain') await storeInKeychain(keychain, name, value);
   const { before, inKeychain, listed, place } = await withChangeLock(async () => {
     // Another command may have stored a secret while this one waited for the value.
     const { names, inKeychain: listed, stored } = await readUsable(file);
-    if (action === 'remove' && !names.includes(name)) throw unknown(name, names);
+    if (action === 'remove' && !names.includes(name))
+      throw new UsageError(
+        `there is no secret \`${name}\``,
+        hintFor(name, names, '`trunkline secret list` shows the names'),
+      );
     const secrets = new Map(stored.secrets);
     const inKeychain = new Set(listed);
     const before: Storage = inKeychain.has(name) ? 'keychain' : 'file';
@@ -86,7 +92,7 @@ export async function useSecrets(
     return { before, inKeychain, listed, place: action === 'set' ? wanted : before };
   });
   const isLeft = before === 'keychain' && !inKeychain.has(name);
-  const fault = isLeft ? await removeFromKeychain(keychain, name) : undefined;
+  const fault = isLeft ? await (keychain?.remove(name) ?? NO_KEYCHAIN) : undefined;
   const done = action === 'set' ? `Stored the secret ${name}${TO[wanted]}` : `Removed the secret ${name}`;
   const rest = fault === undefined ? '' : ` It is still in the keychain, and not used: ${fault}.`;
   return { names: [], inKeychain: listed, place, note: `${done}. ${LATER}${rest}` };
@@ -104,14 +110,10 @@ const TO = { file: '', keychain: ' in the keychain' } as const;
 
 async function storeInKeychain(keychain: Keychain | undefined, name: string, value: string): Promise<void> {
   const hint = `\`trunkline secret set ${name}\` without \`--keychain\` stores it in a file that only you can read`;
-  if (keychain === undefined) throw new UsageError('Trunkline cannot use the keychain of this system', hint);
+  if (keychain === undefined) throw new UsageError(NO_KEYCHAIN, hint);
   const fault = await keychain.store(name, value);
   if (fault === undefined) return;
   throw new UsageError(`the ${keychain.title} does not take the secret ${name}: ${fault}`, hint);
-}
-
-async function removeFromKeychain(keychain: Keychain | undefined, name: string): Promise<string | undefined> {
-  return keychain === undefined ? 'Trunkline cannot use the keychain of this system' : await keychain.remove(name);
 }
 
 function listNote(names: readonly string[], inKeychain: readonly string[]): string {
@@ -119,6 +121,7 @@ function listNote(names: readonly string[], inKeychain: readonly string[]): stri
   return inKeychain.length === 0 ? '' : `In the keychain: ${inKeychain.join(', ')}.`;
 }
 
+const NO_KEYCHAIN = 'Trunkline cannot use the keychain of this system';
 const NONE = 'No secrets are stored. `trunkline secret set NAME` stores one.';
 const LATER = 'A running Trunkline reads it when the configuration file is saved.';
 
@@ -137,19 +140,6 @@ function checkWords(action: string | undefined, name: string | undefined, excess
 
 const SEE_HELP = 'see `trunkline secret --help`';
 
-function checkedName(name: string): string {
-  if (NAME.test(name)) return name;
-  throw new UsageError(`\`${name}\` is not a name of a secret`, 'use letters, digits and `_`, as for a variable');
-}
-
-function unknown(name: string, known: readonly string[]): UsageError {
-  const meant = suggest(name, known);
-  return new UsageError(
-    `there is no secret \`${name}\``,
-    meant === undefined ? '`trunkline secret list` shows the names' : didYouMean(meant),
-  );
-}
-
 /** A large key or certificate is some kilobytes long. */
 const MAX_VALUE_LENGTH = 64 * 1024;
 
@@ -159,16 +149,13 @@ function checkedValue(value: string | undefined): string {
   return value;
 }
 
+/** Asks on a terminal; elsewhere, reads stdin without the line break at the end, which `echo` adds. */
 async function readValue(name: string): Promise<string | undefined> {
   const { stdin } = process;
-  return stdin.isTTY ? await readHidden(stdin, process.stderr, `Value of ${name} (not shown): `) : await readAll(stdin);
-}
-
-/** The text on stdin without the line break at the end, which `echo` adds. */
-async function readAll(input: AsyncIterable<Uint8Array>): Promise<string> {
+  if (stdin.isTTY) return await readHidden(stdin, process.stderr, `Value of ${name} (not shown): `);
   const decoder = new TextDecoder();
   let text = '';
-  for await (const chunk of input) {
+  for await (const chunk of stdin) {
     text += decoder.decode(chunk, { stream: true });
     if (text.length > MAX_VALUE_LENGTH) throw new UsageError('the value is larger than 64 KiB', 'store a shorter one');
   }

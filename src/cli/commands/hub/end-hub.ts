@@ -4,12 +4,14 @@ import { promisify } from 'node:util';
 import type { GlobalOptions } from '../../../app/global-options.js';
 import { EXIT } from '../../../errors/usage-error.js';
 import { plural } from '../../../gateway/status/status-text.js';
+import { hubStarter } from '../../../hub/attach/attach.js';
 import type { HubControl } from '../../../hub/attach/control-client.js';
 import { claimSuccessor } from '../../../hub/claim.js';
 import type { HubDescription } from '../../../hub/control.js';
-import { hubNumbers } from '../../../hub/hub-folder.js';
+import { allHubFolders, hubNumbers } from '../../../hub/hub-folder.js';
 import { identify, isRunning } from '../../../process/processes.js';
-import { allHubs, findHubSite, type HubSite, notedPid, reachHub, starterFor } from '../../hub-client.js';
+import { userHubsFolder } from '../../../state/user-files.js';
+import { findHubSite, type HubSite, notedPid, reachHub } from '../../hub-client.js';
 import { note, printJson, tell } from '../../output.js';
 import { waiting } from '../../progress-line.js';
 import { REFUSED, silentText, withHub } from './hub-access.js';
@@ -22,7 +24,7 @@ export async function stopHub(options: GlobalOptions, isJson: boolean): Promise<
 
 /** `trunkline stop --all`: ends every hub of this user, whatever its configuration. */
 export async function stopEveryHub(isJson: boolean): Promise<number> {
-  const hubs = await Promise.all(allHubs().map(stopAllOf));
+  const hubs = await Promise.all(allHubFolders(userHubsFolder()).map(stopAllOf));
   return await report(hubs.flat(), isJson, 'No hub of yours runs, so there is nothing to stop.');
 }
 
@@ -122,9 +124,8 @@ async function startNext(
   site: HubSite,
   { number }: HubControl,
 ): Promise<HubDescription | undefined> {
-  const start = starterFor(options, site);
   const claim = await claimSuccessor(site.folder, number);
-  if (claim !== undefined) start(claim);
+  if (claim !== undefined) hubStarter(options, site)(claim);
   const control = await reachHub(site.folder);
   if (typeof control === 'string' || control.number <= number) return undefined;
   const description = await describe(control);

@@ -5,10 +5,10 @@ import { duration, plural } from '../../../gateway/status/status-text.js';
 import { isHubWanted } from '../../../hub/attach/attach.js';
 import type { HubControl, NoControl } from '../../../hub/attach/control-client.js';
 import type { ClientDescription, HubDescription } from '../../../hub/control.js';
+import { hubNumbers, latestHub } from '../../../hub/hub-folder.js';
 import { describeBytes } from '../../../json/describe-bytes.js';
 import { printable } from '../../../json/printable.js';
 import {
-  earlierHubs,
   findHubSite,
   type HubClientForCommand,
   type HubSite,
@@ -29,7 +29,10 @@ interface Reached {
 export async function withHub(options: GlobalOptions, work: (reached: Reached) => Promise<number>): Promise<number> {
   const site = findHubSite(options);
   const control = await reachHub(site.folder);
-  if (typeof control === 'string') return notReached(control, site);
+  if (typeof control === 'string') {
+    tell(explain(control, site));
+    return control === 'not running' ? EXIT.noHub : EXIT.failed;
+  }
   try {
     return await work({ site, control });
   } catch (error) {
@@ -43,12 +46,7 @@ export async function withHub(options: GlobalOptions, work: (reached: Reached) =
 }
 
 /** Says why no hub can be reached. */
-function notReached(because: NoControl, { configFile, folder }: HubSite): number {
-  tell(explain(because, configFile, folder));
-  return because === 'not running' ? EXIT.noHub : EXIT.failed;
-}
-
-function explain(because: NoControl, configFile: string, folder: string): string {
+function explain(because: NoControl, { configFile, folder }: HubSite): string {
   switch (because) {
     case 'not running':
       return noHubText(configFile, isHubOn(configFile));
@@ -69,10 +67,13 @@ export function isHubOn(configFile: string): boolean {
 }
 
 /** Describes the hub and the earlier hubs that still drain. `withUsage` adds memory and CPU of their processes. */
-export async function describeHubs({ site, control }: Reached, withUsage = false): Promise<HubFacts> {
+export async function describeHubs({ site, control }: Reached, withUsage: boolean): Promise<HubFacts> {
+  const latest = latestHub(site.folder);
   const [hub, ...draining] = await Promise.all([
     describeHub(control, withUsage),
-    ...earlierHubs(site.folder).map(async (number) => {
+    ...hubNumbers(site.folder).map(async (number) => {
+      // Most of the hubs before the one that clients find have ended.
+      if (number === latest) return undefined;
       const earlier = await reachHub(site.folder, number);
       if (typeof earlier === 'string') return undefined;
       // It may end meanwhile, with its last client.
@@ -99,7 +100,7 @@ export async function runningHub(settings: GlobalOptions): Promise<HubClientForC
   return undefined;
 }
 
-interface HubFacts {
+export interface HubFacts {
   readonly hub: HubDescription;
   /** Earlier hubs whose clients have not moved yet. */
   readonly draining: readonly HubDescription[];

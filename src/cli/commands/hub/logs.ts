@@ -9,7 +9,7 @@ import type { HubDescription } from '../../../hub/control.js';
 import { isRecord } from '../../../json/is-record.js';
 import { parseJson } from '../../../json/parse-json.js';
 import { printable } from '../../../json/printable.js';
-import { didYouMean, suggest } from '../../../json/suggest.js';
+import { hintFor } from '../../../json/suggest.js';
 import { MAX_LOG_FILES } from '../../../observe/log-file.js';
 import { toText } from '../../../observe/log-text.js';
 import { type LoggedCall, MAX_CALL_FILES } from '../../../record/call-log.js';
@@ -89,8 +89,7 @@ async function askHub(folder: string, server: string | undefined): Promise<Known
 async function unknownServer(control: HubControl, server: string): Promise<UsageError> {
   const { servers } = (await control.request('report')) as StatusReport;
   const keys = servers.map((each) => each.server);
-  const nearest = suggest(server, keys);
-  const hint = nearest === undefined ? `its servers are: ${keys.join(', ')}` : didYouMean(nearest);
+  const hint = hintFor(server, keys, `its servers are: ${keys.join(', ')}`);
   return new UsageError(`the hub has no server \`${server}\``, hint);
 }
 

@@ -7,7 +7,7 @@ import { printableLines } from '../../../json/printable.js';
 import { VERSION } from '../../../version.js';
 import { forStream, note, print, printJson, tell } from '../../output.js';
 import { lookOf } from '../../terminal.js';
-import { describeHubs, hubText, processText, withHub } from './hub-access.js';
+import { describeHubs, type HubFacts, hubText, processText, withHub } from './hub-access.js';
 
 interface StatusOptions {
   readonly isJson: boolean;
@@ -81,20 +81,24 @@ export function withoutTimes(text: string): string {
 
 /** `trunkline hub status`: describes the running hub, and the earlier ones that still drain. */
 export async function hubStatus(options: GlobalOptions, isJson: boolean): Promise<number> {
-  return await withHub(options, async (reached) => {
-    const facts = await describeHubs(reached);
-    if (isJson) await printJson(facts);
-    else await print(hubText(facts, VERSION));
-    return EXIT.ok;
-  });
+  return await printHubs(options, isJson, false, (facts) => hubText(facts, VERSION));
 }
 
 /** `trunkline ps`: the hub, its clients and the processes of its servers. */
 export async function ps(options: GlobalOptions, isJson: boolean): Promise<number> {
+  return await printHubs(options, isJson, true, (facts) => processText(facts, lookOf(process.stdout)));
+}
+
+async function printHubs(
+  options: GlobalOptions,
+  isJson: boolean,
+  withUsage: boolean,
+  toText: (facts: HubFacts) => string,
+): Promise<number> {
   return await withHub(options, async (reached) => {
-    const facts = await describeHubs(reached, true);
+    const facts = await describeHubs(reached, withUsage);
     if (isJson) await printJson(facts);
-    else await print(processText(facts, lookOf(process.stdout)));
+    else await print(toText(facts));
     return EXIT.ok;
   });
 }

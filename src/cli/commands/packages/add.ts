@@ -35,46 +35,35 @@ export interface AddOptions {
 /** `trunkline add`: adds one server to the configuration. */
 export async function add(settings: GlobalOptions, options: AddOptions): Promise<number> {
   const wanted = read(options);
-  const resolved = await wanted.resolve().catch(orUsageError);
-  return await withChangeLock(async () => await addResolved(settings, wanted.key, resolved, options), options);
-}
-
-async function addResolved(
-  settings: GlobalOptions,
-  wantedKey: string,
-  { run, secretVariables }: RegistryRun,
-  options: AddOptions,
-): Promise<number> {
-  const target = openEditableConfig(settings);
-  const { config, secrets } = target;
-  const key = checkedKey(wantedKey, Object.keys(entriesIn(config.text ?? '')));
-  const written = toEntryOrUsageError(() => toEntry(run, key, { secrets, env: process.env, secretVariables }));
-  const { entry, unset } = written;
-  const edited = editConfig(config.text ?? '', config.file, { kind: 'add', key, entry });
-  checkEdited(config, edited);
-  const facts = {
-    ...{ configFile: config.file, envFile: secrets.added.length > 0 ? secrets.file : null },
-    ...{ written: !options.isDryRun, server: key, entry, unset },
-  };
-  if (options.isDryRun && options.isJson) {
-    await printJson(facts);
+  const { run, secretVariables } = await wanted.resolve().catch(orUsageError);
+  return await withChangeLock(async () => {
+    const target = openEditableConfig(settings);
+    const { config, secrets } = target;
+    const key = checkedKey(wanted.key, Object.keys(entriesIn(config.text ?? '')));
+    const written = toEntryOrUsageError(() => toEntry(run, key, { secrets, env: process.env, secretVariables }));
+    const { entry, unset } = written;
+    const edited = editConfig(config.text ?? '', config.file, { kind: 'add', key, entry });
+    checkEdited(config, edited);
+    const facts = {
+      ...{ configFile: config.file, envFile: secrets.added.length > 0 ? secrets.file : null },
+      ...{ written: !options.isDryRun, server: key, entry, unset },
+    };
+    if (!options.isDryRun) saveEdit(target, edited);
+    if (options.isJson) {
+      await printJson(facts);
+      return EXIT.ok;
+    }
+    if (options.isDryRun) {
+      tell(`This would be added to ${config.file}:`);
+      await print(yamlLines({ [key]: entry }, { indent: 2 }).join('\n'));
+      if (secrets.added.length > 0)
+        tell(`The values of ${secrets.added.join(', ')} would be written to ${secrets.file}.`);
+      return EXIT.ok;
+    }
+    tell(`Added ${key} to ${config.file}. \`trunkline check ${key}\` starts it once.`);
+    if (unset.length > 0) tell(`  set ${unset.join(', ')} ${whereToSet(entry, target)}`);
     return EXIT.ok;
-  }
-  if (options.isDryRun) {
-    tell(`This would be added to ${config.file}:`);
-    await print(yamlLines({ [key]: entry }, { indent: 2 }).join('\n'));
-    if (secrets.added.length > 0)
-      tell(`The values of ${secrets.added.join(', ')} would be written to ${secrets.file}.`);
-    return EXIT.ok;
-  }
-  saveEdit(target, edited);
-  if (options.isJson) {
-    await printJson(facts);
-    return EXIT.ok;
-  }
-  tell(`Added ${key} to ${config.file}. \`trunkline check ${key}\` starts it once.`);
-  if (unset.length > 0) tell(`  set ${unset.join(', ')} ${whereToSet(entry, target)}`);
-  return EXIT.ok;
+  }, options);
 }
 
 interface Wanted {

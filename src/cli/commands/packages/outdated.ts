@@ -7,7 +7,7 @@ import { NpmFault, newestOf, type PublishedVersions } from '../../../packages/np
 import { fitsNode, nodeRangeIn } from '../../../packages/package-needs.js';
 import { installedTree } from '../../../packages/package-store.js';
 import type { PackageRequest } from '../../../supervision/launcher.js';
-import { forStream, tell } from '../../output.js';
+import { forStream, printJson, tell } from '../../output.js';
 import { elapsed } from '../../progress-line.js';
 import { type Cell, lookOf, table } from '../../terminal.js';
 import { progressBar } from '../calls/run-once.js';
@@ -59,7 +59,8 @@ export async function outdated(settings: GlobalOptions, { isJson }: { readonly i
           remarks: onNewest === undefined ? onInstalled : [onNewest, ...onInstalled],
         };
       });
-      process.stdout.write(isJson ? `${JSON.stringify({ servers: facts })}\n` : describe(facts));
+      if (isJson) await printJson({ servers: facts });
+      else process.stdout.write(describe(facts));
       for (const fault of faults) tell(fault);
       return faults.length > 0 ? EXIT.failed : EXIT.ok;
     },

@@ -7,16 +7,14 @@ import { isExact, programIn } from '../../../config/resolve/package-bin.js';
 import { EXIT, UsageError } from '../../../errors/usage-error.js';
 import { reportStatus } from '../../../gateway/status/status.js';
 import { printable } from '../../../json/printable.js';
-import { didYouMean, suggest } from '../../../json/suggest.js';
-import type { Logger } from '../../../observe/logger.js';
-import type { KnownSecrets } from '../../../observe/redact.js';
+import { hintFor } from '../../../json/suggest.js';
 import type { LockedPackage } from '../../../packages/lock-file.js';
 import { InstallFault, type Obtained } from '../../../packages/package-installer.js';
 import { lockKey, openLockFile, openStore, storedTree } from '../../../packages/package-store.js';
 import { approvalPlaces, runFolder } from '../../../state/user-files.js';
 import type { StopLadder } from '../../../supervision/launcher.js';
 import { LocalClient } from '../../local-client.js';
-import { forStream, tell } from '../../output.js';
+import { forStream, printJson, tell } from '../../output.js';
 import { waiting } from '../../progress-line.js';
 import { FirstStarts, triedOnce } from '../calls/run-once.js';
 import { listAllTools } from '../calls/tools.js';
@@ -47,7 +45,7 @@ export async function update(
         packages.push({ servers: servers.map(({ key }) => key), package: first.package.request.shown, ...facts });
         if (!isJson && text !== undefined) process.stdout.write(`${forStream(text, process.stdout)}\n`);
       }
-      if (isJson) process.stdout.write(`${JSON.stringify({ packages })}\n`);
+      if (isJson) await printJson({ packages });
       return packages.some(({ result }) => result === 'failed') ? EXIT.failed : EXIT.ok;
     },
   );
@@ -82,8 +80,7 @@ function chooseByName({ servers }: Config, name: string | undefined): readonly S
   const chosen = servers.filter((server) => server.key === name || server.package?.request.name === name);
   if (chosen.length > 0) return chosen;
   const known = servers.flatMap((server) => [server.key, ...(server.package ? [server.package.request.name] : [])]);
-  const nearest = suggest(name, known);
-  const hint = nearest === undefined ? `the configuration has: ${known.join(', ')}` : didYouMean(nearest);
+  const hint = hintFor(name, known, `the configuration has: ${known.join(', ')}`);
   throw new UsageError(`there is no server or package \`${name}\` in the configuration`, hint);
 }
 
@@ -169,7 +166,7 @@ async function compareVersions(
   newFolder: string,
   work: PackageWork,
 ): Promise<Compared> {
-  const after = await probeTools({ ...work, server: runFrom(server, newFolder) });
+  const after = await probeTools(runFrom(server, newFolder), work);
   if ('fault' in after) {
     const { reason, hint } = after.fault;
     return {
@@ -181,7 +178,7 @@ async function compareVersions(
     };
   }
   if (oldFolder === undefined || server.package.found === undefined) return { report: [], changes: null };
-  const before = await probeTools({ ...work, server: runFrom(server, oldFolder) });
+  const before = await probeTools(runFrom(server, oldFolder), work);
   if ('fault' in before)
     return {
       report: [`  ${server.key}: the old version does not list its tools, so they were not compared`],
@@ -218,19 +215,13 @@ function describeChanges(key: string, { added, removed, changed }: ToolChanges):
   return lines.map((line) => `  ${key}: ${printable(line)}`);
 }
 
-interface ProbeOptions {
-  readonly config: Config;
-  readonly server: ServerConfig;
-  readonly logger: Logger;
-  readonly secrets: KnownSecrets;
-  readonly ending: AbortSignal;
-  readonly stoppers: Set<(ladder: StopLadder) => Promise<void>>;
-}
-
 type Probed = { readonly tools: Tools } | { readonly fault: Diagnosis; readonly output: readonly string[] };
 
 /** Starts a server once, lists its tools under their original names, and stops it. */
-async function probeTools({ config, server, logger, secrets, ending, stoppers }: ProbeOptions): Promise<Probed> {
+async function probeTools(
+  server: ServerConfig,
+  { config, logger, secrets, ending, stoppers }: PackageWork,
+): Promise<Probed> {
   const { key } = server;
   const whole = triedOnce({ ...server, prefix: '', tools: { deny: [] }, approval: 'off' });
   const starts = new FirstStarts({ keys: [key], now: () => performance.now(), onSettled: () => {} });
