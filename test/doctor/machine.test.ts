@@ -107,26 +107,6 @@ const ROWS: readonly Row[] = [
     () => checkNetwork({ platform: 'linux', env: { HTTP_PROXY: 'proxy:8080', NO_PROXY: 'localhost' } }),
   ],
   [
-    'a check that does not end',
-    'TL-DOCTOR-TIMEOUT',
-    /the check of waiting did not end within 0\.001 s/,
-    () => runChecks([{ about: 'waiting', limitMs: 1, run: () => new Promise(() => {}) }]),
-  ],
-  [
-    'a check with a bug',
-    'TL-DOCTOR-FAILED',
-    /the check of nothing failed/,
-    () =>
-      runChecks([
-        {
-          about: 'nothing',
-          run: () => {
-            throw new Error('a bug');
-          },
-        },
-      ]),
-  ],
-  [
     'what was mended',
     'TL-FIX-DONE',
     /^TL-RUN-STALE: removed it$/,
@@ -203,6 +183,10 @@ describe('checks', () => {
       },
       { about: 'the rest', run: () => [finding('TL-NODE-OLD', 'it is old')] },
     ]);
-    expect(found.map(({ code }) => code)).toEqual(['TL-DOCTOR-TIMEOUT', 'TL-DOCTOR-FAILED', 'TL-NODE-OLD']);
+    expect(found.map(({ code, sentence }) => [code, sentence])).toEqual([
+      ['TL-DOCTOR-TIMEOUT', expect.stringContaining('the check of waiting did not end within 0.001 s')],
+      ['TL-DOCTOR-FAILED', expect.stringContaining('the check of nothing failed')],
+      ['TL-NODE-OLD', 'it is old'],
+    ]);
   });
 });

@@ -25,8 +25,6 @@ afterEach(() => {
 describe('the command line', () => {
   it.each([
     [['chekc'], "unknown command 'chekc'\n(Did you mean check?)"],
-    [['check', '-x'], "unknown option '-x'\nSee `trunkline check --help`."],
-    [['--config', '-v'], 'the value of an option begins with `-`; write `--OPTION=VALUE`'],
     [['serve', 'now'], '`trunkline serve` takes no arguments; see `trunkline serve --help`'],
   ])('%j is refused with a hint', async (args, message) => {
     expect(await place.run(args)).toEqual({ code: 2, stdout: '', stderr: `trunkline: ${message}\n` });
@@ -83,14 +81,11 @@ describe('the command line', () => {
 describe('a configuration that cannot be used', () => {
   it.each([
     ['is not there', undefined, /no configuration file found; looked for\n {2}.*trunkline\.yaml/],
-    ['is empty', '', /trunkline\.yaml:?.*there are no servers; expected at least one/],
-    ['is indented with a tab', 'servers:\n\tgood:\n', /trunkline\.yaml:2:1: .*tab/i],
     [
       'has an unknown key',
       'servers:\n  a: { command: x, timeuot: 5s }\n',
       /:2:20: .*timeuot.*\n {2}did you mean `timeout`/,
     ],
-    ['has a server twice', 'servers:\n  a: { command: x }\n  a: { command: y }\n', /:3:3: /],
   ])('exits with 2 and tells where, when it %s', async (_, text, message) => {
     if (text !== undefined) place.write('trunkline.yaml', text);
     for (const command of ['check', 'tools']) {
@@ -378,24 +373,12 @@ describe('call', () => {
     expect((await finished).stdout).toHaveLength(2 * 1024 * 1024 + 1);
   });
 
-  it.each([
-    ['[1]', 'found an array'],
-    ['null', 'found null'],
-    ['3', 'found a number'],
-    ['{a}', 'must be a JSON object: '],
-    ['', 'must be a JSON object: '],
-  ])('exits with 2 when the arguments are %j', async (args, message) => {
+  it('exits with 2 when the arguments are no object', async () => {
     place.configure({ good: 'ok' });
-    const { code, stdout, stderr } = await place.run(['call', 'good__echo', args]);
+    const { code, stdout, stderr } = await place.run(['call', 'good__echo', '[1]']);
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
-    expect(stderr).toContain(message);
-    expect(stderr).toContain(`for example: trunkline call`);
-  });
-
-  it('suggests to quote JSON that the shell has split', async () => {
-    const { code, stderr } = await place.run(['call', 'good__echo', '{a:', '1}']);
-    expect(code).toBe(2);
-    expect(stderr).toContain('put quotes around the JSON');
+    expect(stderr).toContain('found an array');
+    expect(stderr).toContain('for example: trunkline call');
   });
 
   it('exits with 1 when the tool says that it failed, with the text of the tool on stderr', async () => {

@@ -176,14 +176,6 @@ describe('the endpoint of one server', () => {
     expect(await client.call('trunkline__status')).toBe('no tool trunkline__status');
   });
 
-  it('does not exist for a server that is not configured', async () => {
-    await serve();
-    const initialize = { jsonrpc: '2.0', id: 1, method: 'initialize', params: {} };
-    for (const key of ['unknown', 'LAB', '__proto__', 'lab/x']) {
-      expect((await gateway.client(key).post(initialize)).status).toBe(404);
-    }
-  });
-
   it('answers initialize with an error when the server does not start, and keeps no session', async () => {
     const restart = { budget: 1 };
     await serve('profile', { servers: { bad: { program: FAILING, restart }, lab: { program: LAB } } });

@@ -407,8 +407,8 @@ describe.each(ALL)('%s', (_, Peer, { revision, requestedRevision, meta }) => {
   });
 
   it.each(['exited', 'stopped'] as const)('settles everything when it is closed: %s', async (reason) => {
-    const { clock, connection, notifications, send, say, read } = await open();
-    const { listener } = send();
+    const { clock, connection, requests, notifications, send, say, read } = await open();
+    const { listener, sent } = send();
     const own = connection.request('x', undefined, TIMEOUTS);
     await read();
     connection.close(reason);
@@ -421,8 +421,9 @@ describe.each(ALL)('%s', (_, Peer, { revision, requestedRevision, meta }) => {
     expect([late.sent, late.listener.told]).toEqual([undefined, [`${reason} unsent`]]);
     expect(await connection.request('x', undefined, TIMEOUTS)).toEqual({ kind: 'failed', reason, sent: false });
     connection.notify(notificationOf({ jsonrpc: '2.0', method: 'notifications/x' }));
-    await say({ jsonrpc: '2.0', method: 'notifications/x' });
-    expect([await read(), notifications]).toEqual([[], []]);
+    sent?.cancel();
+    await say({ jsonrpc: '2.0', method: 'notifications/x' }, { jsonrpc: '2.0', id: 'q', method: 'roots/list' });
+    expect([await read(), notifications, requests]).toEqual([[], [], []]);
     expect(clock.pending).toBe(0);
   });
 });
