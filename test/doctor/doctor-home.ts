@@ -91,6 +91,11 @@ export class DoctorHome extends ClientHome {
     }
   }
 
+  /** All that the configuration and the files of the clients tell. */
+  async examine(): Promise<Finding[]> {
+    return [...this.checkConfiguration(), ...(await this.checkClients())];
+  }
+
   get places() {
     const configFile = this.path('trunkline.yaml');
     return { configFile, storeFolder: this.path('store'), locksFolder: this.path('locks') };

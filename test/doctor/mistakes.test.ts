@@ -14,8 +14,9 @@ beforeEach(() => {
 });
 afterEach(() => home.remove());
 
-type Found = readonly Finding[] | Promise<readonly Finding[]>;
-type Mistake = readonly [mistake: string, code: Code, says: RegExp, make: () => Found];
+/** Makes the mistake; the findings are its own, or those about the configuration and the clients at home. */
+type Make = () => unknown;
+type Mistake = readonly [mistake: string, code: Code, says: RegExp, make: Make];
 
 const NODE = { command: 'node', args: [] };
 
@@ -52,42 +53,25 @@ const MISTAKES: readonly Mistake[] = [
     /NODE_EXTRA_CA_CERTS names a file that cannot be read \(ENOENT\)/,
     () => checkNetwork({ platform: 'linux', env: { NODE_EXTRA_CA_CERTS: home.path('none.pem') } }),
   ],
-  ['no configuration', 'TL-CONFIG-NOT-FOUND', /the file does not exist/, () => home.checkConfiguration()],
+  ['no configuration', 'TL-CONFIG-NOT-FOUND', /the file does not exist/, () => {}],
   [
     'a file that is not YAML',
     'TL-CONFIG-SYNTAX',
     /trunkline\.yaml:\d+:\d+: /,
-    () => {
-      home.configure('servers:\n  a: [1\n');
-      return home.checkConfiguration();
-    },
+    () => home.configure('servers:\n  a: [1\n'),
   ],
-  [
-    'a wrong key',
-    'TL-CONFIG-INVALID',
-    /unknown key `comand`/,
-    () => {
-      home.configure({ a: { comand: 'node' } });
-      return home.checkConfiguration();
-    },
-  ],
+  ['a wrong key', 'TL-CONFIG-INVALID', /unknown key `comand`/, () => home.configure({ a: { comand: 'node' } })],
   [
     'a variable that is not set',
     'TL-VAR-UNSET',
     /server `a` cannot run: .*the environment variable GITHUB_TOKEN is not set/,
-    () => {
-      home.configure({ a: { ...NODE, env: { GITHUB_TOKEN: '$' + '{GITHUB_TOKEN}' } } });
-      return home.checkConfiguration();
-    },
+    () => home.configure({ a: { ...NODE, env: { GITHUB_TOKEN: '$' + '{GITHUB_TOKEN}' } } }),
   ],
   [
     'the placeholder of an example',
     'TL-VAR-PLACEHOLDER',
     /the variable API_KEY of server `a` is still a placeholder/,
-    () => {
-      home.configure({ a: { ...NODE, env: { API_KEY: 'YOUR_API_KEY' } } });
-      return home.checkConfiguration();
-    },
+    () => home.configure({ a: { ...NODE, env: { API_KEY: 'YOUR_API_KEY' } } }),
   ],
   [
     'a value with a Windows line end',
@@ -96,26 +80,19 @@ const MISTAKES: readonly Mistake[] = [
     () => {
       home.env.TOKEN = 'abc\r';
       home.configure({ a: { ...NODE, env: { T: '$' + '{TOKEN}' } } });
-      return home.checkConfiguration();
     },
   ],
   [
     'a value with its quotes',
     'TL-VAR-WHITESPACE',
     /the variable TOKEN of server `a` is in quotes/,
-    () => {
-      home.configure({ a: { ...NODE, env: { TOKEN: '"abc"' } } });
-      return home.checkConfiguration();
-    },
+    () => home.configure({ a: { ...NODE, env: { TOKEN: '"abc"' } } }),
   ],
   [
     'a credential in the configuration',
     'TL-SECRET-LITERAL',
     /^servers\.a\.env\.GITHUB_TOKEN looks like a credential$/,
-    () => {
-      home.configure({ a: { ...NODE, env: { GITHUB_TOKEN: 'gho_abcdefghijklmnopqrst0123' } } });
-      return home.checkConfiguration();
-    },
+    () => home.configure({ a: { ...NODE, env: { GITHUB_TOKEN: 'gho_abcdefghijklmnopqrst0123' } } }),
   ],
   [
     'a file of variables that others can read',
@@ -124,17 +101,13 @@ const MISTAKES: readonly Mistake[] = [
     () => {
       home.configure({ a: NODE });
       chmodSync(home.write('.env', 'TOKEN=1'), 0o644);
-      return home.checkConfiguration();
     },
   ],
   [
     'a command that is not installed',
     'TL-COMMAND-NOT-FOUND',
     /the command of server `a`, `no-such-program`, does not exist/,
-    () => {
-      home.configure({ a: { command: 'no-such-program' } });
-      return home.checkConfiguration();
-    },
+    () => home.configure({ a: { command: 'no-such-program' } }),
   ],
   [
     'a command that only the shell finds',
@@ -153,7 +126,6 @@ const MISTAKES: readonly Mistake[] = [
     () => {
       home.executable('server.sh', '#!/bin/sh\n', 0o644);
       home.configure({ a: { command: './server.sh' } });
-      return home.checkConfiguration();
     },
   ],
   [
@@ -163,44 +135,31 @@ const MISTAKES: readonly Mistake[] = [
     () => {
       home.executable('server.py', '#!/usr/bin/env python9\n');
       home.configure({ a: { command: './server.py' } });
-      return home.checkConfiguration();
     },
   ],
   [
     'a whole command line as the command',
     'TL-COMMAND-LINE',
     /is a whole command line/,
-    () => {
-      home.configure({ a: { command: 'npx -y some-server' } });
-      return home.checkConfiguration();
-    },
+    () => home.configure({ a: { command: 'npx -y some-server' } }),
   ],
   [
     'a folder that nobody replaces `~` in',
     'TL-ARG-PATH-MISSING',
     /args\[0\] of server `a` looks like a path/,
-    () => {
-      home.configure({ a: { command: 'node', args: ['~/no-such-folder'] } });
-      return home.checkConfiguration();
-    },
+    () => home.configure({ a: { command: 'node', args: ['~/no-such-folder'] } }),
   ],
   [
     'a working folder that does not exist',
     'TL-SERVER-MISCONFIGURED',
     /the folder \.\/nowhere does not exist/,
-    () => {
-      home.configure({ a: { command: 'node', cwd: './nowhere' } });
-      return home.checkConfiguration();
-    },
+    () => home.configure({ a: { command: 'node', cwd: './nowhere' } }),
   ],
   [
     'one server under two names',
     'TL-SERVER-TWICE',
     /the servers a and b run the same/,
-    () => {
-      home.configure({ a: { command: 'node', args: ['x.js'] }, b: { command: 'node', args: ['x.js'] } });
-      return home.checkConfiguration();
-    },
+    () => home.configure({ a: { command: 'node', args: ['x.js'] }, b: { command: 'node', args: ['x.js'] } }),
   ],
   [
     'a second configuration file',
@@ -209,62 +168,45 @@ const MISTAKES: readonly Mistake[] = [
     () => {
       home.write('.config/trunkline/trunkline.yaml', 'servers: {}');
       home.configure({ a: NODE });
-      return home.checkConfiguration();
     },
   ],
-  [
-    'Trunkline in no client',
-    'TL-CLIENT-NONE',
-    /no client has Trunkline registered/,
-    async () => await home.checkClients(),
-  ],
+  ['Trunkline in no client', 'TL-CLIENT-NONE', /no client has Trunkline registered/, () => {}],
   [
     'a client that runs a copy which was removed',
     'TL-CLIENT-COMMAND',
     /Claude Desktop \(user, as trunkline\) names a program or file that does not exist: .*cli\.js/,
-    async () => {
-      home.register({ trunkline: { command: process.execPath, args: [home.program] } });
-      return await home.checkClients();
-    },
+    () => home.register({ trunkline: { command: process.execPath, args: [home.program] } }),
   ],
   [
     'two Trunklines in one client',
     'TL-CLIENT-TWICE',
     /Claude Desktop has Trunkline registered 2 times/,
-    async () => {
+    () => {
       const entry = { command: process.execPath, args: [home.install()] };
       home.register({ trunkline: entry, gateway: entry });
-      return await home.checkClients();
     },
   ],
   [
     'a client that also runs a server of Trunkline',
     'TL-CLIENT-DUPLICATE',
     /Claude Desktop runs `notes` itself, which is server `a` of Trunkline, too/,
-    async () => {
+    () => {
       home.configure({ a: { command: 'node', args: ['notes.js'] } });
       const entry = { command: process.execPath, args: [home.install()] };
       home.register({ trunkline: entry, notes: { command: 'node', args: ['notes.js'] } });
-      return await home.checkClients();
     },
   ],
   [
     'a client file with a comma too many',
     'TL-CLIENT-FILE',
     /Claude Desktop has a file that cannot be used/,
-    async () => {
-      home.write('.config/Claude/claude_desktop_config.json', '{"mcpServers": {,}}');
-      return await home.checkClients();
-    },
+    () => home.write('.config/Claude/claude_desktop_config.json', '{"mcpServers": {,}}'),
   ],
   [
     'an address at which nothing listens',
     'TL-CLIENT-UNREACHED',
     /uses 127\.0\.0\.1:\d+, where nothing listens/,
-    async () => {
-      home.register({ trunkline: { url: `http://127.0.0.1:${await freePort()}/mcp` } }, '.cursor/mcp.json');
-      return await home.checkClients();
-    },
+    async () => home.register({ trunkline: { url: `http://127.0.0.1:${await freePort()}/mcp` } }, '.cursor/mcp.json'),
   ],
   [
     'a token file that others can read',
@@ -321,7 +263,8 @@ async function freePort(): Promise<number> {
 
 describe('the doctor names', () => {
   it.each(MISTAKES)('%s: %s', async (_, code, says, make) => {
-    const findings = await make();
+    const made = await make();
+    const findings: readonly Finding[] = Array.isArray(made) ? made : await home.examine();
     const found = findings.find((one) => one.code === code && says.test(one.sentence));
     expect(findings.map((one) => `${one.code} ${one.sentence}`).join('\n')).toMatch(new RegExp(code));
     expect(found).toMatchObject({
@@ -336,7 +279,7 @@ describe('the doctor names', () => {
     mkdirSync(home.path('files'));
     home.configure({ a: { command: 'node', args: [home.path('files')] } });
     home.register({ trunkline: { command: process.execPath, args } });
-    const findings = [...home.checkConfiguration(), ...(await home.checkClients())];
+    const findings = await home.examine();
     expect(findings.map(({ code }) => code)).toEqual(['TL-CONFIG-OK', 'TL-CLIENT-OK']);
   });
 });

@@ -205,24 +205,4 @@ describe('a server that writes batches', () => {
     // Two elements that are no messages in each of its arrays: for its era, the handshake, the list and the calls.
     expect([state, dropped.junk]).toEqual(['ready', 8]);
   });
-
-  it('may send requests in a batch, and gets each answer alone', async () => {
-    await start({ servers: SERVERS }, '2025-11-25', { sampling: {} });
-    const serverRequests = (await say(call('q', 'all__ask'), 2)).map((line) => JSON.parse(line) as Message);
-    expect(serverRequests.map(({ method, params }) => [method, params.half])).toEqual([
-      ['sampling/createMessage', 'a'],
-      ['sampling/createMessage', 'b'],
-    ]);
-    const [answer] = await say(
-      serverRequests
-        .map(({ id, params }) => `{"jsonrpc":"2.0","id":${id},"result":{"half":"${params.half}"}}`)
-        .join('\n'),
-    );
-    const { id, result } = JSON.parse(answer ?? '');
-    expect(id).toBe('q');
-    expect(result.content[0].text).toMatch(
-      /^\{"jsonrpc":"2\.0","id":"\d+-a","result":\{"half":"a"\}\} \{"jsonrpc":"2\.0","id":"\d+-b","result":\{"half":"b"\}\}$/,
-    );
-    expect((await gateway.status('all')).generation).toBe(1);
-  });
 });

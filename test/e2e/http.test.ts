@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { CallToolResultSchema, ToolListChangedNotificationSchema } from '@modelcontextprotocol/sdk/types.js';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { Message } from '../support/gateway-process.js';
-import { type Headers, INITIALIZE, PING, Place, type Running } from '../support/http-place.js';
+import { type Headers, INITIALIZE, Place, type Running } from '../support/http-place.js';
 import { until } from '../support/processes.js';
 
 const STUBBORN = fileURLToPath(new URL('../fixtures/cli/ignores-the-end.mjs', import.meta.url));

@@ -390,22 +390,6 @@ describe('the gateway', () => {
     const { http } = load(`servers: { a: { command: x } }\ngateway: { http: ${limits} }\n`).gateway;
     expect(http).toMatchObject({ maxBodyBytes: 8_388_608, maxPartialBytes: 8_388_608 });
   });
-
-  test('has defaults for the limits of HTTP', () => {
-    expect(load('servers: { a: { command: x } }').gateway.http).toStrictEqual({
-      maxSessions: 100,
-      sessionIdleMs: 1_800_000,
-      maxConnections: 256,
-      requestsPerSecond: 50,
-      requestBurst: 100,
-      maxBodyBytes: 4_194_304,
-      maxPartialBytes: 134_217_728,
-      requestTimeoutMs: 30_000,
-      keepAliveMs: 15_000,
-      maxUnwrittenBytes: 8_388_608,
-      replayBytes: 2_097_152,
-    });
-  });
 });
 
 describe('a file of Claude Desktop', () => {

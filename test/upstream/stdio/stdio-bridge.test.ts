@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { copyInto } from '../../../src/io/byte-reader.js';
 import { RpcError } from '../../../src/jsonrpc/rpc-error.js';
 import { EnvelopeRequest } from '../../../src/mcp/relayed-request.js';
-import { bytesOf, notificationOf, requestOf, responseOf } from '../../support/wire.js';
+import { bytesOf, notificationOf, requestOf } from '../../support/wire.js';
 import { answerTo, bridging, CALL, Listener, progressOf, sendCall, TIMEOUTS } from './bridging.js';
 
 describe('ids towards a child', () => {
