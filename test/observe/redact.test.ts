@@ -248,10 +248,9 @@ describe('the secrets of clients', () => {
     for (let index = 1; index <= 1_000; index += 1) secrets.knowWhile(source(index))();
     expect(secrets.redact(text)).toBe('[redacted]');
     forget();
-    for (let index = 1_001; index <= 1_256; index += 1) {
-      expect(secrets.redact(text)).toBe('[redacted]');
-      secrets.knowWhile(source(index))();
-    }
+    for (let index = 1_001; index <= 1_255; index += 1) secrets.knowWhile(source(index))();
+    expect(secrets.redact(text)).toBe('[redacted]');
+    secrets.knowWhile(source(1_256))();
     expect(secrets.redact(text)).toBe(text);
   });
 
