@@ -4,7 +4,7 @@ import type { Backend } from '../gateway/registry/backend.js';
 import type { ChildSpec, LaunchEvents, Launched, Launcher } from '../supervision/launcher.js';
 import type { Dialed, Dialer, DialTarget } from '../upstream/port.js';
 
-/** What a launch of one server needs besides its spec. */
+/** Dependencies of a launch besides the server's spec. */
 export interface LaunchTarget extends Omit<DialTarget, 'spec' | 'generation'> {
   readonly backend: Pick<
     Backend,

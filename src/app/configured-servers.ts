@@ -8,7 +8,7 @@ import type { Logger } from '../observe/logger.js';
 import type { SecretSource } from '../observe/redact.js';
 import type { Approvals } from '../state/approvals.js';
 
-/** What another configuration changes for the clients of one origin. */
+/** Change of a server by another configuration, for the clients of one origin. */
 export interface ServerChanged {
   readonly key: string;
   readonly change: ServerChange | 'removed';
@@ -21,7 +21,7 @@ export class ConfiguredServers {
   readonly #approvals: Approvals;
   readonly #logger: Pick<Logger, 'warn'>;
   #config: Config;
-  /** What was logged about the tools of this configuration. All instances of a server have the same tools. */
+  /** Messages already logged about the tools of this configuration. All instances of a server have the same tools. */
   readonly #told = new Set<string>();
 
   constructor(config: Config, approvals: Approvals, logger: Pick<Logger, 'warn'>) {
@@ -42,7 +42,7 @@ export class ConfiguredServers {
     return isOwn ? own : config.serverFor(key, origin);
   }
 
-  /** What another configuration changes for clients of this origin. `complete` adds what was installed since. */
+  /** Change by another configuration for clients of this origin. `complete` adds packages that were installed since. */
   changeOf(
     { server: before, origin }: { readonly server: ServerConfig; readonly origin: Origin | undefined },
     config: Config,

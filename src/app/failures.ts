@@ -46,7 +46,7 @@ function describeCause(failed: Failed): string | undefined {
   return `Its last start failed: ${shortened(printable(redact(reason)))}.`;
 }
 
-/** What the dialect reports about an answer to `initialize` or `server/discover` that it cannot use. */
+/** Reports of the dialect about an unusable answer to `initialize` or `server/discover`. */
 const BAD_ANSWER = /^(?:initialize|server\/discover): the /;
 
 function shortened(text: string): string {

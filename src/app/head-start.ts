@@ -14,7 +14,7 @@ type Log = ConstructorParameters<typeof OrphanGuard>[0]['logger'];
 
 /** The first servers run already, while the gateway is loaded. */
 export interface StartedServers extends Pick<HeadStart, 'take'> {
-  /** What their specs are from. */
+  /** Source of their specs. */
   readonly config: Config;
   /** Caches the checked configuration for later runs. */
   cacheIn(cache: CheckedFileCache): void;

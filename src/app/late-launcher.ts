@@ -6,7 +6,7 @@ import type { StdioDialerOptions } from '../upstream/stdio/stdio-dialer.js';
 import { BackendLauncher, type LaunchTarget } from './backend-launcher.js';
 import type { Platform } from './platform.js';
 
-/** What starting processes needs. */
+/** Dependencies of starting processes. */
 export type ProcessServices = Pick<StdioDialerOptions, 'orphanGuard' | 'resources' | 'headStart'>;
 
 export interface LateLauncherOptions extends Pick<StdioDialerOptions, 'environment' | 'hasManyConnections'> {

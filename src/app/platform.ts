@@ -15,7 +15,7 @@ import { EventBus } from '../observe/events/event-bus.js';
 import { systemClock } from '../observe/system-clock.js';
 import type { Clock } from '../timing/clock.js';
 
-/** What the transports and the gateway share. It is small, since it loads before the first transport opens. */
+/** Objects that the transports and the gateway share. Few, because they load before the first transport opens. */
 export interface Platform {
   readonly clock: Clock;
   readonly scan: ScanEnvelope;

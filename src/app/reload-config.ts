@@ -21,7 +21,7 @@ export interface ReloadOptions {
   /** The environment files that were read then. */
   readonly envFiles?: readonly string[] | undefined;
   readonly checkedFiles: CheckedFileCache | undefined;
-  /** What the servers are resolved with, if not with the variables and the working folder of this process. */
+  /** Variables and working folder for the servers. The default is those of this process. */
   readonly origin?: Origin;
   /** Called with each configuration that was applied. */
   readonly onApplied?: ((config: Config) => void) | undefined;

@@ -32,7 +32,7 @@ import { logConfig, reloadOnChange } from './reload-config.js';
 import { runToEnd } from './run-to-end.js';
 import type { HttpSettings, ServeHttpOptions } from './serve-http.js';
 
-/** What is set up before the configuration is read, and the settings of the HTTP transport, which opens after that. */
+/** Objects set up before the configuration is read, and the settings of the HTTP transport, which opens after that. */
 interface ClientSide {
   readonly platform: Platform;
   readonly place: ConfigPlace;

@@ -15,7 +15,7 @@ interface ServerProcessesOptions extends Pick<LateLauncherOptions, 'environment'
   readonly started: StartedServers | undefined;
 }
 
-/** What guards, measures and starts the processes of all servers. Loaded when the first server starts. */
+/** Guards, measures and starts the processes of all servers. Loaded when the first server starts. */
 export class ServerProcesses {
   readonly #options: ServerProcessesOptions;
   #orphanGuard: OrphanGuard | undefined;

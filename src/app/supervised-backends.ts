@@ -51,7 +51,7 @@ interface Instance extends LaunchTarget {
   forgetSecrets: () => void;
 }
 
-/** What another configuration changes for one instance. */
+/** Change of one instance by another configuration. */
 interface InstanceChange extends ServerChanged {
   readonly id: string;
 }
@@ -67,7 +67,7 @@ export class SupervisedBackends {
   readonly #supervisor: Supervisor;
   readonly #stateLog: StateLog;
   readonly #launcher: LateLauncher;
-  /** What to run for a server. Its package may have been installed since the configuration was read. */
+  /** Program to run for a server. Its package may have been installed since the configuration was read. */
   readonly #withPackage = (child: ChildSpec) => this.#installer.completed(child);
   #orphanGuard: ProcessServices['orphanGuard'] | undefined;
 
@@ -105,7 +105,7 @@ export class SupervisedBackends {
     });
   }
 
-  /** What another configuration changes for each instance. */
+  /** Changes of each instance by another configuration. */
   changesTo(config: Config): readonly InstanceChange[] {
     const current = [...this.#instances].filter(([, { isRetired }]) => !isRetired);
     return current.map(([id, instance]) => ({

@@ -82,7 +82,7 @@ export class CallFeed {
 /** For gateways without a call log, such as those of most tests. */
 export const NO_CALLS = new CallFeed(() => 0);
 
-/** What the client calls itself, which need not be text. */
+/** Name and version of the client as text. The client may have sent other types. */
 export function namesOf({ profile }: Pick<ClientFacts, 'profile'>): Pick<CallingClient, 'name' | 'version'> {
   const { name, version } = profile.clientInfo;
   return { name: asText(name), version: asText(version) };

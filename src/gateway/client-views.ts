@@ -15,7 +15,7 @@ interface ClientViewsOptions
   readonly settings: () => { readonly ownTools: readonly OwnTool[]; readonly startupWaitMs: number };
 }
 
-/** What tells apart client views with the same backends. */
+/** Distinguishes client views with the same backends. */
 interface ViewKind {
   readonly isAlone: boolean;
   /** The view of the configuration. */

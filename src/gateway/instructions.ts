@@ -6,7 +6,7 @@ import { type NamedView, toolsInView, type ViewFilter } from './catalog/named-vi
 import type { ServerLists } from './catalog/offered-lists.js';
 import type { Backend } from './registry/backend.js';
 
-/** What Trunkline says about itself to a model. All other instructions come from servers. */
+/** Trunkline's own instructions for a model. All others come from servers. */
 export const ABOUT =
   'Trunkline shows the tools of several MCP servers as one set; a tool name begins with the key of its server and "__". If a tool is missing or fails, call trunkline__status: it tells how each server is and what to do.';
 
@@ -34,7 +34,7 @@ interface InstructionsOptions {
   readonly maxBytes: number;
 }
 
-/** What the instructions need to know of a server. All texts are as the server wrote them. */
+/** Properties of a server for the instructions. All texts are as the server wrote them. */
 export interface InstructingServer extends ServerDescription {
   readonly key: string;
   readonly prefix: string;
@@ -95,7 +95,7 @@ function linesOf(servers: readonly InstructingServer[], roomIn: (size: number) =
   return [...lines, ...rest(count)];
 }
 
-/** What the server is for: its description, else its title and the names of its tools. */
+/** Purpose of the server: its description, else its title and the names of its tools. */
 function purposeOf({ key, title, description, tools, prompts, resources }: InstructingServer): string {
   const counted = (count: number, what: string) => (count === 0 ? [] : [`${count} ${what}${count === 1 ? '' : 's'}`]);
   const offers =
@@ -118,7 +118,7 @@ function purposeOf({ key, title, description, tools, prompts, resources }: Instr
 /** The texts of the servers, each in a section of its own. */
 function sectionsOf(servers: readonly InstructingServer[], room: number, maxBytes: number): string[] {
   const texts = servers.flatMap(({ key, instructions = '' }) => {
-    // What is left out here could not fit, whatever is removed before it.
+    // Text beyond this length never fits, even after removals.
     const text = shown(instructions.slice(0, 2 * maxBytes)).trim();
     return text === '' ? [] : [{ key, text }];
   });
@@ -191,7 +191,7 @@ export function handshakeOf([own, ...others]: readonly [Backend, ...Backend[]]):
   return ([own, ...others].find(({ dispatcher }) => dispatcher.connection !== undefined) ?? own).handshake;
 }
 
-/** What the instructions need of a backend and of a handshake of its server; nothing without a handshake. */
+/** Makes the properties of a server from its backend and its handshake. `undefined` without a handshake. */
 function instructingServer(
   backend: Backend,
   handshake: Backend['handshake'],

@@ -1,5 +1,5 @@
 /*
- * What a command of a person and a hub say to each other, after a hello with the role `control`: lines of JSON.
+ * Messages between a command of a person and a hub, after a hello with the role `control`, as lines of JSON.
  */
 
 /** A command for the hub. */
@@ -19,7 +19,7 @@ export type ControlReply =
 import type { ProcessReport } from '../gateway/status/status.js';
 
 /*
- * What a hub answers to the commands of a person. Versions may differ at the two ends, so members are added and never
+ * Answers of a hub to the commands of a person. Versions may differ at the two ends, so members are added and never
  * changed.
  */
 
@@ -43,7 +43,7 @@ export interface HubDescription {
 }
 
 export interface ClientDescription {
-  /** What it told in `initialize`; null before it did. */
+  /** Description of the client from `initialize`; null before that. */
   readonly name: string | null;
   readonly version: string | null;
   /** The process that attached. */

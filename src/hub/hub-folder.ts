@@ -20,7 +20,7 @@ class PlaceError extends Error {
 
 /** The longest path that every system accepts for a socket. Node cuts longer ones without a word. */
 const MAX_SOCKET_PATH = process.platform === 'linux' ? 107 : 103;
-/** What follows the folder of a hub in the path of its socket: a number, or the name of a folder that is being prepared. */
+/** Path of a socket after the folder of its hub: a number, or the name of a folder that is being prepared. */
 const LONGEST_SUFFIX = '/.4294967295-abcdefgh/s'.length;
 
 /**

@@ -42,7 +42,7 @@ export class HubLife {
     return this.#refusal;
   }
 
-  /** What the clients that are still there are told at the end; `undefined` if they need another hub at once. */
+  /** Message for the remaining clients at the end; `undefined` if they need another hub at once. */
   get closing(): Closing | undefined {
     return this.#closing;
   }

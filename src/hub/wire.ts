@@ -1,5 +1,5 @@
 /*
- * What an attach process and a hub say to each other over the hub's socket.
+ * Messages between an attach process and a hub over the hub's socket.
  *
  * The attach process writes one line, the hello, and the hub answers with one line. After that, bytes from the client
  * follow unchanged, and the hub writes frames: eight bytes of header, then the payload. The header is the length of the
@@ -17,7 +17,7 @@ export const WIRE = 1;
 export interface Hello {
   readonly wire: number;
   readonly token: string;
-  /** What the connection is for: a client's messages, or commands of a person. */
+  /** Purpose of the connection: a client's messages, or commands of a person. */
   readonly role: 'client' | 'control';
   readonly version: string;
   readonly pid: number;

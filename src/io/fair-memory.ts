@@ -3,8 +3,8 @@ export interface Holder {
   /** Bytes in use. */
   bytes: number;
   /**
-   * Whom the bytes belong to, the largest unit first, such as a token and its session. Every holder of one memory has as
-   * many. Empty if each holder stands for itself.
+   * Owners of the bytes, the largest unit first, such as a token and its session. All holders of one memory have the same
+   * number of owners. Empty if each holder stands for itself.
    */
   readonly owners: readonly string[];
   /** The holder loses its bytes; they are not counted any more. */
@@ -12,8 +12,7 @@ export interface Holder {
 }
 
 /**
- * Memory that many holders use together, up to a limit: unfinished lines, or bodies of HTTP requests that have not arrived
- * completely.
+ * Memory that many holders use together up to a limit, for unfinished lines or incomplete bodies of HTTP requests.
  *
  * When the limit is reached, the largest goes first: the owner with the most bytes loses its largest holding. So a holder
  * with little always gets what it needs, however much others hoard.
@@ -57,7 +56,7 @@ export class FairMemory {
   }
 
   /**
-   * The holder needs so many bytes in all. Returns `false` if it is the one that loses: it holds nothing then, and
+   * Sets the total of bytes that the holder needs. Returns `false` if this holder loses its bytes. It then holds nothing, and
    * `evict` is not called.
    */
   grow(holder: Holder, bytes: number): boolean {

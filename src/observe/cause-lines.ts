@@ -21,7 +21,7 @@ const RANK = {
   error: 3,
   /** The last thing that a program says, unless it says more clearly why it ended. */
   last: 4,
-  /** What a runtime prints when an error ends the program. */
+  /** Output of a runtime when an error ends the program. */
   fatal: 5,
 } as const;
 
@@ -69,7 +69,7 @@ function rankLines(output: readonly string[]): Line[] {
   });
 }
 
-/** What the lines before say about the next one. */
+/** Context of the next line from the lines before it. */
 interface Reading {
   /** In which text of several lines the next line is. */
   place: 'anywhere' | 'excerpt' | 'uncaught' | 'frames' | 'python-frames' | 'usage';
@@ -162,7 +162,7 @@ const NOISE: readonly RegExp[] = [
   /^\s+(?:(?!\[cause\]|["']?message)['"]?[\w$[\]-]+['"]?): .{0,2000}(?:[,{[]|['"\d}\]])$/,
   /^\s+['"][\w$.-]{1,60}['"],?$/,
   /^Require stack:|^(?:During handling of the|The) above exception|\b(?:0|no) errors?\b/i,
-  // What npm adds to its errors.
+  // Lines that npm adds to its errors.
   /^A complete log of this run|Note that you can also install from a$|tarball, folder, http url, or git url\.$|^\d+\s*$/,
 ];
 
@@ -185,5 +185,5 @@ function keyOf(text: string): string {
   return text.replace(STDOUT_NOTE, '').replace(LABELS, '').replaceAll(/\d+/g, '#').toLowerCase().trim();
 }
 
-/** What some lines have before the same message. */
+/** Prefixes of lines with the same message. */
 const LABELS = /^(?:(?:Uncaught |\[?[A-Z]?[A-Za-z]{0,60}(?:Error|ERROR|Exception)\]?)(?: \[\w{1,60}\])?:? )+/;

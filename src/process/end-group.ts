@@ -148,7 +148,7 @@ type GroupSignal = 'SIGTERM' | 'SIGKILL';
  * Sends a signal to every process of a group; does nothing when the group has ended.
  *
  * Windows has neither process groups nor signals for console programs: both signals end the process tree of the leader.
- * That path is untested.
+ * The code for Windows is untested.
  */
 export function signalGroup(pgid: number, signal: GroupSignal): void {
   if (process.platform === 'win32') {

@@ -38,7 +38,7 @@ const NPM_CREDENTIAL = /(?:_auth|_authtoken|_password|username|otp|key|keyfile|c
  * `startTimeout` before npm says why. Trunkline tries again anyway.
  */
 const NPM_PACE = { npm_config_fetch_retry_mintimeout: '500', npm_config_fetch_retry_maxtimeout: '2000' };
-/** What another npx, which started the gateway, was told to run. */
+/** Matches the variables that state the task of another npx, which started the gateway. */
 const NPM_TASK = /^npm_config_(?:package|call)$/i;
 
 /** The complete environment of a server's process, without its mark. */

@@ -156,7 +156,7 @@ export class Guardian {
 
   #spawn(): ChildProcess {
     const { command, args } = this.#program;
-    // What is known are arguments: on the pipe it would be lost when the gateway is killed right after this spawn.
+    // Known marks and groups are arguments, because the pipe would lose them if the gateway were killed right after this spawn.
     const known = [...[...this.#marks].map((mark) => `+f${mark}`), ...[...this.#groups].map((pgid) => `+${pgid}`)];
     return spawn(command, [...args, ...known], {
       // PATH is for `sleep`; Windows needs its whole environment to find programs.

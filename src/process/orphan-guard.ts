@@ -22,7 +22,7 @@ export interface GroupGuard {
   release(mark: string): void;
 }
 
-/** What the guard logs; a `Logger` fits. */
+/** Log of the guard; a `Logger` fits. */
 interface OrphanGuardLog {
   warn(facts: object, message: string): void;
   debug(facts: object, message: string): void;

@@ -21,7 +21,7 @@ interface WatchedGroup {
   onExceeded(reason: string): void;
 }
 
-/** What a group used at the latest reading. */
+/** Usage of a group at the latest reading. */
 interface UsageReading extends GroupUsage {
   /** Share of one processor since the reading before; can exceed 1. Absent after the first reading. */
   readonly cpuShare?: number;
@@ -89,7 +89,7 @@ export class ResourceWatch {
     this.#plan();
   }
 
-  /** What a group used at the latest reading; `undefined` if it was not read yet. */
+  /** Usage of a group at the latest reading; `undefined` if it was not read yet. */
   readingOf(pid: number): UsageReading | undefined {
     return this.#watched.get(pid)?.reading;
   }

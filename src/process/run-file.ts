@@ -100,7 +100,7 @@ export class RunFile {
   async #writeOnce(): Promise<void> {
     this.#owner ??= await this.#options.owner();
     if (this.#owner === undefined) return;
-    // What was added meanwhile is in this write, too: another one would only be a draft more that a kill can leave behind.
+    // This write includes groups added meanwhile, because each further write is a draft that a kill can leave behind.
     this.#isChanged = false;
     const file = join(this.#options.folder, this.#name);
     if (this.#groups.size === 0) {

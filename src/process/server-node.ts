@@ -7,7 +7,7 @@ type Variables = Readonly<Record<string, string | undefined>>;
 /** The Node that runs packages and npm. */
 export interface ServerNode {
   readonly path: string;
-  /** What it needs in its environment to be a Node. */
+  /** Variables that make the program run as Node. */
   readonly variables: Readonly<Record<string, string>>;
 }
 

@@ -5,7 +5,7 @@ import spawn from 'cross-spawn';
 import { errorCode } from '../errors/error-text.js';
 import type { ChildExit, ChildSpec } from '../supervision/launcher.js';
 
-/** What to run. `env` is the child's whole environment: nothing is inherited. */
+/** Program to run. `env` is the child's whole environment, because it inherits nothing. */
 export type SpawnRequest = Pick<ChildSpec, 'command' | 'label' | 'args' | 'cwd' | 'env'>;
 
 /** Exactly one of these is called, once, and never before `spawnChild` has returned. */

@@ -9,7 +9,7 @@ import { RotatedFile } from './rotated-file.js';
 const MAX_FILE_BYTES = 10 * 1024 * 1024;
 export const MAX_CALL_FILES = 5;
 const MAX_WAITING_BYTES = 4 * 1024 * 1024;
-/** What a line has besides arguments and result. */
+/** Members of a line besides arguments and result. */
 const LINE_BYTES = 400;
 const MAX_CONTENT_CHARACTERS = 4 * 1024;
 /** Of a name, an id or a reason, each of which can be as long as a message. */

@@ -10,7 +10,7 @@ export interface Difference {
   readonly now: unknown;
 }
 
-/** What stands for a value that is not there. */
+/** Stands for a missing value. */
 const ABSENT = Symbol('absent');
 
 /** Dates and times as programs write them. */

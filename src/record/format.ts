@@ -65,7 +65,7 @@ export function contentOf(bytes: Uint8Array, clean: (text: string) => string): P
   return { base64: Buffer.from(text, 'latin1').toString('base64') };
 }
 
-/** What a line of a file says. `undefined` for one that was not written whole, or that this version does not know. */
+/** Content of one line. `undefined` for a line that is incomplete or unknown to this version. */
 export type RecordedLine =
   | { readonly kind: 'header'; readonly header: Header }
   | { readonly kind: 'entry'; readonly entry: Entry }

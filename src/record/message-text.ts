@@ -3,7 +3,7 @@ import { parseJson } from '../json/parse-json.js';
 import { printable } from '../json/printable.js';
 import { type Entry, textOf } from './format.js';
 
-/** Who is at the left and at the right: clients, Trunkline, servers. */
+/** Names of the parties at the left and at the right: clients, Trunkline, servers. */
 const ARROWS: Readonly<Record<Entry['dir'], string>> = {
   'c>g': 'client → ',
   'g>c': 'client ← ',

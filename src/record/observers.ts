@@ -10,7 +10,7 @@ export interface ObserversOptions extends RecordingContext {
   };
 }
 
-/** What records, of one kind: what for, and how to end it. */
+/** One running recording or call log: its purpose, and how to end it. */
 interface Running {
   readonly key: string;
   readonly close: () => Promise<void>;

@@ -37,8 +37,8 @@ export function withToken({ bytes, span }: Envelope, token: Span, text: string):
 }
 
 /**
- * What makes two requests the same: the method, and the parameters without `_meta`, in which clients put tokens and traces.
- * The order of members does not count, nor whether parameters are empty or absent.
+ * Key that is equal for equal requests: the method, and the parameters without `_meta`, in which clients put tokens and
+ * traces. The order of members does not count. Empty parameters equal absent ones.
  */
 export function matchKey(method: string, params: unknown): string {
   if (!isRecord(params)) return params === undefined ? method : `${method} ${canonical(params)}`;

@@ -19,14 +19,14 @@ export interface RecorderOptions {
   readonly onFault: (error: unknown) => void;
 }
 
-/** What waits for the disk. */
+/** Data that waits for the disk. */
 const MAX_WAITING_BYTES = 16 * 1024 * 1024;
 /** A larger message is not recorded: removing its secrets would hold the event loop. */
 export const MAX_MESSAGE_BYTES = 4 * 1024 * 1024;
 /** Of what a client calls itself, so much is read, and so much of that is shown. */
 const MAX_READ_CHARACTERS = 16 * 1024;
 const MAX_NAME_CHARACTERS = 200;
-/** What an entry has besides the message. */
+/** Members of an entry besides the message. */
 const ENTRY_BYTES = 200;
 
 /** Writes the messages that pass to a sink, from now until it is closed. */

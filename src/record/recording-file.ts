@@ -9,7 +9,7 @@ import { RotatedFile } from './rotated-file.js';
 
 export const DEFAULT_MAX_BYTES = 100 * 1024 * 1024;
 
-/** What the first line says of the process that records. */
+/** Description of the recording process in the first line. */
 export type About = Pick<Header, 'version' | 'configDigest' | 'servers' | 'revision'>;
 
 /** The newest messages are in two files, each of which has half of the size. */

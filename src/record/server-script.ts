@@ -7,7 +7,7 @@ import { textOf } from './format.js';
 import { idOf, matchesRedacted, matchKey, messagesIn, paramsOf } from './recorded-messages.js';
 import type { RecordedEntry } from './recording-file.js';
 
-/** What a server did because of one message, in its order. */
+/** Actions of a server after one message, in order. */
 export type Step =
   /** `awaits` is the id of the server request that it is, whose answer came later. */
   | { readonly kind: 'send'; readonly message: Envelope }

@@ -128,7 +128,7 @@ function hashOf(bytes: Uint8Array): string {
   return createHash('sha256').update(bytes).digest('base64');
 }
 
-/** What tells the program of a server from others, and from its own other versions. */
+/** Identifies the program of a server and its version. */
 function programOf(server: ServerConfig, { command, args, cwd, env, missing }: ChildSpec): readonly unknown[] {
   const variables = Object.entries(env).sort(([a], [b]) => (a < b ? -1 : 1));
   // The program of a package that is not installed yet is not among the arguments.

@@ -9,7 +9,7 @@ import { hostIdentity, identify, isRunning } from '../process/processes.js';
 import { isRunProcess, type RunProcess } from '../process/run-file.js';
 import type { Cancel, Clock } from '../timing/clock.js';
 
-/** What a gateway that serves HTTP tells the doctor, which cannot connect to it: the doctor is no allowed client. */
+/** Report of an HTTP gateway for the doctor, which cannot connect because it is not an allowed client. */
 export interface HttpGatewayFacts {
   readonly url: string;
   /** Empty without one. */
@@ -50,7 +50,7 @@ export class HttpGatewayFile {
   readonly #file: string;
   #writing: Promise<void> = Promise.resolve();
   #cancel: Cancel | undefined;
-  /** What waits to be written. */
+  /** Report that waits to be written. */
   #next: HttpGatewayFacts | undefined;
   #isFaultReported = false;
 

@@ -16,8 +16,8 @@ import type { CacheFolder } from './cache-folder.js';
 import { instructionsFolder, sealFile } from './user-files.js';
 
 /**
- * What a client learns that connects before the configuration is read: the instructions and the capabilities that such a
- * client would have got at the end of the last run, if the configuration file has not changed since.
+ * Description of the gateway for a client that connects before the configuration is read: the instructions and the
+ * capabilities for such a client at the end of the last run, if the configuration file has not changed since.
  */
 export function knownDescription(place: ConfigPlace, { profile, view }: ClientFacts): GatewayDescription {
   try {
@@ -101,11 +101,11 @@ export function keepInstructions(options: KeepInstructionsOptions): void {
   });
 }
 
-/** What instructions are cached for. */
+/** Key of the cached instructions. */
 export interface InstructionsKey {
   /** Absolute path. */
   readonly configFile: string;
-  /** Servers may say other things to another kind of client. */
+  /** Servers may give other instructions to another kind of client. */
   readonly profile: ClientProfile;
   /** The view that the client asks for. */
   readonly view?: string | undefined;

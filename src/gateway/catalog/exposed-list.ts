@@ -29,7 +29,7 @@ import type { ListShaping, ToolShaping } from './tool-shaping.js';
 /** A `ui://` URI in an entry: the URI of a resource, or one that a tool refers to. */
 interface UiReference {
   readonly uri: string;
-  /** What clients see instead if another server owns the URI. */
+  /** The URI that clients see if another server owns this one. */
   readonly alias: string;
   /** Position of the URI in the entry; `undefined` if the entry is withheld. */
   readonly span: Span | undefined;

@@ -56,7 +56,7 @@ export interface PagedMethod {
   readonly token: ListFacts['token'] | 'resultTasks' | 'resultSkills';
 }
 
-/** What the server did wrong when its answer was lost. */
+/** Failures in which the server's answer was unusable. */
 const BROKEN_ANSWERS: ReadonlySet<RequestFailure> = new Set([
   'response_malformed',
   'result_malformed',
@@ -116,7 +116,7 @@ export async function listAllPages(
     // All cursors are kept until the list ends.
     byteLength += bytes.length + (cursor?.length ?? 0);
     excess ??= excessOf(limits, entries.length, byteLength);
-    // What is withheld or cut off would stay in memory with the entries next to it.
+    // Copies the entries, because withheld or cut-off ones would stay in memory with their neighbors.
     if (hasTooLarge || excess !== undefined) entries.push(...entries.splice(before).map(alone));
     const listed = (truncated?: string): ListOutcome => {
       return { kind: 'listed', entries, truncated, hint: mergeCachingHints(hints) };

@@ -19,7 +19,7 @@ export const NO_LISTS: ServerLists = {
 /** Which names a client sees: exposed names with prefixes or, for a client of one server alone, original names. */
 export type ListNaming = 'exposed' | 'original';
 
-/** What the merged lists need to know of a server. */
+/** Properties of a server for the merged lists. */
 export interface ListedServer {
   readonly key: string;
   /** Prefix of the exposed names. Empty if names are exposed without a prefix. */

@@ -20,7 +20,7 @@ export interface ApprovalFacts {
   readonly tools: number;
   /** Whether the tools were approved in this run, because they were the first that this server offered. */
   readonly isFirstUse: boolean;
-  /** What is wrong with the file of the approvals, if anything. */
+  /** Problem with the file of the approvals, if there is one. */
   readonly fault: string | undefined;
   /** A sentence that says what a person has to do about withheld tools. */
   readonly advice: string;

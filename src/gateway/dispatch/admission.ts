@@ -345,7 +345,7 @@ export interface HeldNotification {
   readonly send: (connection: UpstreamConnection) => void;
 }
 
-/** What waits for a connection to a server without having a call to send, such as a list that the gateway asks for. */
+/** Waits for a connection to a server without a call, such as those of the gateway's own list requests. */
 class ConnectionWaits {
   readonly #clock: Clock;
   readonly #availability: () => Availability;

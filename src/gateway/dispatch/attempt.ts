@@ -17,7 +17,7 @@ import type { Outcome, RequestHandler, RequestTimeouts, SentRequest, UpstreamCon
 import { type Call, type CallCounters, type CallLimits, callTimeouts, type Latencies, taskTimeouts } from './call.js';
 import { type InFlightCall, type InFlightCalls, isTaskResultWait } from './in-flight-calls.js';
 
-/** What a failure says beyond its reason. */
+/** Details of a failure besides its reason. */
 export type FailureWords = Pick<Failure, 'detail' | 'because'>;
 
 export interface AttemptContext {
@@ -315,7 +315,7 @@ function isFailureOfServer(reason: SendFailure, exchange: Exchange): boolean {
 
 const HARMLESS: ReadonlySet<SendFailure> = new Set(['exited', 'stopped', 'overloaded', 'result_malformed']);
 
-/** What a request that the server did not answer means for the client. */
+/** Failure that the client gets for each failure of sending. */
 export const FAILURE_REASONS: Readonly<Record<SendFailure, FailureReason>> = {
   timeout: 'timeout',
   exited: 'child_exited',

@@ -40,16 +40,16 @@ interface EarlierAttempt {
   readonly lastSignAt: number;
   /** The latest progress value that the client received. Later progress must exceed it. */
   readonly progressed: number;
-  /** What the earlier process did, if the gateway ended it for that. */
+  /** Reason for which the gateway ended the earlier process, if it did. */
   readonly because?: EndedBecause | undefined;
 }
 
-/** What a call waits for. */
+/** The event that a call waits for. */
 export type Stage = 'none' | 'slot' | 'exclusive-client' | 'connection';
 
 /** How one request is sent to its server and how the response is treated. */
 export interface Handling {
-  /** What to replace in the request. */
+  /** Edits of the request. */
   readonly edits: readonly Edit[];
   readonly editAnswer?: EditAnswer | undefined;
   /** Why the request must not reach the present process; evaluated just before it is sent. */

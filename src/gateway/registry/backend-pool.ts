@@ -295,7 +295,7 @@ export class BackendPool {
  */
 export type Sharing = 'profile' | 'folder' | 'isolated' | 'all';
 
-/** What the pool needs to know of a configured server. */
+/** Properties of a configured server for the pool. */
 interface PooledServer {
   readonly key: string;
   readonly sharing: Sharing;

@@ -101,7 +101,7 @@ export class Backend {
     return this.firstStart.catalogue !== undefined && !this.isUnavailable;
   }
 
-  /** What the initialize result of the process says or, without a process, the cached one. */
+  /** Content of the initialize result of the process or, without a process, of the cached one. */
   get handshake(): Pick<UpstreamConnection, 'capabilities' | 'instructions' | 'serverInfo'> | undefined {
     return this.dispatcher.connection ?? this.firstStart.catalogue;
   }
@@ -301,7 +301,7 @@ export class Backend {
   }
 }
 
-/** What a backend reports to the gateway that it belongs to. */
+/** Reports of a backend to its gateway. */
 export interface BackendListener {
   /**
    * The entries that this backend contributes to the merged lists may have changed. `announced` are the lists whose

@@ -20,7 +20,7 @@ interface Addressee {
   readonly client: DownstreamClient;
   /** The client's request that caused the server request, if it is known. */
   readonly cause: Pick<Exchange, 'requireInput'> | undefined;
-  /** What to replace in the server request. */
+  /** Edits of the server request. */
   readonly edits: readonly Edit[];
 }
 

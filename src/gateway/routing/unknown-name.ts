@@ -4,7 +4,7 @@ import { splitExposedName } from '../../mcp/exposed-name.js';
 import type { Catalog } from '../catalog/catalog.js';
 import type { Backend } from '../registry/backend.js';
 
-/** What the text needs to know of a server. */
+/** Properties of a server for the text. */
 type NamedServer = Pick<Backend, 'key' | 'prefix' | 'isUnavailable' | 'knownListsAs'>;
 
 export interface UnknownName {

@@ -3,13 +3,13 @@ import { ERROR_SIGNS } from '../../errors/error-signs.js';
 import type { Backend } from '../registry/backend.js';
 import { type ServerFacts, type StatusFacts, stateOf } from './status-facts.js';
 
-/** What the status says about one server, as sentences. Each is empty if there is nothing to say. */
+/** Sentences of the status about one server. Each is empty if there is nothing to say. */
 interface Assessment {
-  /** What is wrong, and what that means for its tools. */
+  /** The problem and its effect on the tools. */
   readonly problem: string;
   /** The stable code of the problem; null without one. */
   readonly code: Code | null;
-  /** What a person can do, or what Trunkline does without a person. */
+  /** Advice to a person, or Trunkline's own next step. */
   readonly advice: string;
 }
 
@@ -140,7 +140,7 @@ function adviseOnApproval(backend: Backend): string {
   return `${withheld} of its tools ${withheld === 1 ? 'waits' : 'wait'} for approval. ${approval.advice}`;
 }
 
-/** What happens to tools and calls until the next process is ready. */
+/** Effect on tools and calls until the next process is ready. */
 function untilItRuns(backend: Backend): string {
   const count = toolCount(backend);
   if (count === 0) return 'Its tools appear when it is ready.';

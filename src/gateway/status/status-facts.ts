@@ -30,9 +30,9 @@ export interface ServerFacts {
   readonly backend: Backend;
   /** Absent if the configuration of this server is wrong. */
   readonly lifecycle: ProcessFacts | undefined;
-  /** What is wrong with the configuration of this server, and how to fix it. */
+  /** Problem with the configuration of this server, and its remedy. */
   readonly problem: { readonly message: string; readonly hint: string } | undefined;
-  /** What the processes of one instance may use together. Absent if nothing is limited. */
+  /** Limits of all processes of one instance together. Absent if nothing is limited. */
   readonly limits?: { readonly memoryBytes?: number; readonly processes?: number } | undefined;
   /** How the protocol era of the server was found out. */
   readonly era?: EraSource | undefined;
@@ -57,7 +57,7 @@ export interface InstanceFacts {
   readonly isUnclaimed: boolean;
 }
 
-/** What the process group of a server used at the latest reading. */
+/** Usage of the process group of a server at the latest reading. */
 interface UsageFacts {
   readonly memoryBytes: number;
   readonly processes: number;
@@ -113,7 +113,7 @@ export interface StatusFacts {
   readonly servers: readonly ServerFacts[];
   /** Delays of the event loop since the start, in milliseconds: the longest of 99 % of the measurements, and of all. */
   readonly eventLoop: { readonly p99Ms: number; readonly maxMs: number };
-  /** What the process group with this pid used at the latest reading; `undefined` if it was not read. */
+  /** Usage of the process group with this pid at the latest reading; `undefined` if it was not read. */
   readonly usageOf: (pid: number) => UsageFacts | undefined;
   /** Whether the tool `trunkline__restart` is offered. */
   readonly canRestart: boolean;

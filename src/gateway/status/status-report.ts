@@ -21,7 +21,7 @@ export interface StatusReport {
   /** Why the view shows nothing. Null if the configuration has it. */
   readonly viewFault: string | null;
   readonly configFile: string | null;
-  /** What is wrong with the current configuration file. */
+  /** Problem with the current configuration file. */
   readonly configFault: string | null;
   readonly configFaultSeconds: number | null;
   /** Which configuration is in force: that of the current file, the previous one, or none. */
@@ -29,7 +29,7 @@ export interface StatusReport {
   readonly configReloads: number;
   readonly configNeedsRestart: readonly string[];
   readonly tools: number;
-  /** What a person can do about Trunkline as a whole. Empty if there is nothing to do. */
+  /** Advice to a person about Trunkline as a whole. Empty if there is nothing to do. */
   readonly advice: string;
   /** Limits that all servers and clients share. */
   readonly limits: {
@@ -87,7 +87,7 @@ export interface ApprovalReport {
   readonly approved: number;
   /** Whether the tools were approved in this run, because they were the first that this server offered. */
   readonly firstUse: boolean;
-  /** What is wrong with the file of the approvals. */
+  /** Problem with the file of the approvals. */
   readonly fault: string | null;
 }
 
@@ -112,9 +112,9 @@ export interface ServerReport {
   readonly restarts: number;
   /** The exact version of its package; null for a command. */
   readonly packageVersion: string | null;
-  /** What its processes use; null if they were not read. `cpuPercent` is the present share of one processor. */
+  /** Usage of its processes; null if it was not read. `cpuPercent` is the present share of one processor. */
   readonly usage: UsageReport | null;
-  /** What its processes may use; null for what is not limited. */
+  /** Limits of its processes; null without a limit. */
   readonly resourceLimits: { readonly memoryBytes: number | null; readonly processes: number | null };
   readonly protocolVersion: string | null;
   /** The protocol era of this revision, and how it was found out. Null while no process is connected. */
@@ -133,7 +133,7 @@ export interface ServerReport {
   readonly repeated: number;
   readonly latencyMs: { readonly p50: number; readonly p95: number } | null;
   readonly tools: ListReport;
-  /** What the configuration says about tools that the server does not have. */
+  /** Tools in the configuration that the server does not have. */
   readonly unshaped: readonly string[];
   /** State of the tool approvals; null if the tools need no approval. */
   readonly approval: ApprovalReport | null;
@@ -160,11 +160,11 @@ export interface ServerReport {
   readonly log: readonly string[];
   /** Bytes of output that were dropped from the log because too many came at once. */
   readonly droppedLogBytes: number;
-  /** What is wrong, and what that means for the tools of the server. Empty if nothing is wrong with its process. */
+  /** The problem and its effect on the tools of the server. Empty if nothing is wrong with its process. */
   readonly problem: string;
   /** The stable code of the problem; null without one. */
   readonly code: Code | null;
-  /** What a person can do, or what Trunkline does. Empty if there is nothing to do. */
+  /** Advice to a person, or Trunkline's next step. Empty if there is nothing to do. */
   readonly advice: string;
   readonly instructions: string | null;
   /** The instances of this server: one per client profile, one per client, or one for all. */

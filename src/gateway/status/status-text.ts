@@ -49,7 +49,7 @@ function renderHead({ version, uptimeSeconds, tools }: StatusReport): string {
   return `Trunkline ${version}, up ${duration(uptimeSeconds)}, ${plural(tools, 'tool')}.`;
 }
 
-/** What the client itself has said: in each request, or once in `initialize`. */
+/** The client's own statements, in each request or once in `initialize`. */
 function renderClient({ clientRevision }: StatusReport): string[] {
   if (clientRevision === null) return [];
   const era = isModernRevision(clientRevision) ? 'modern' : 'legacy';
@@ -72,7 +72,7 @@ function countServers(servers: readonly ServerReport[]): string {
   return up === servers.length ? `${all}, all up` : `${all}: ${told.map((each) => each.join(' ')).join(', ')}`;
 }
 
-/** What concerns Trunkline as a whole and is not as it should be. */
+/** Problems of Trunkline as a whole. */
 function renderGeneral(report: StatusReport): string[] {
   const { waitingCalls, partialFrameBytes, requestBodyBytes } = report.limits;
   const lines = [...renderService(report), ...renderView(report), ...renderConfig(report)];
@@ -121,7 +121,7 @@ function renderService({ hub, aloneBecause }: StatusReport): string[] {
   return [`Served by the hub: pid ${hub.pid}, up ${duration(hub.uptimeSeconds)}, ${plural(hub.clients, 'client')}.`];
 }
 
-/** What part of the configuration the client sees. */
+/** Part of the configuration that the client sees. */
 function renderView({ view, viewFault }: StatusReport): string[] {
   if (view === null) return [];
   return [viewFault ?? `View: ${view}. Servers and tools outside of it are not for this client.`];
@@ -264,7 +264,7 @@ function renderServer(server: ServerReport): string[] {
   ]);
 }
 
-/** What clients can use of a server, such as `12 tools, 1 prompt`. */
+/** Entries of a server that clients can use, such as `12 tools, 1 prompt`. */
 function describeOffer({ tools, prompts, resources, resourceTemplates }: ServerReport): string {
   const offer = [
     count(tools.exposed.length, 'tool'),
@@ -402,7 +402,7 @@ function restartRow(server: ServerReport): Row {
   return row('restarted', `${restarts === 1 ? 'once' : `${restarts} times`}${why}${end}`);
 }
 
-/** What its processes use, and what they may use. */
+/** Usage and limits of its processes. */
 function usageRow({ usage, resourceLimits: { memoryBytes, processes } }: ServerReport): Row {
   if (usage === null) return undefined;
   const { cpuPercent } = usage;

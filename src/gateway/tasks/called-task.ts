@@ -180,7 +180,7 @@ export function updated(exchange: Exchange, backend: Backend, tasks: Tasks): boo
   if (taskId === undefined) exchange.fail(UNKNOWN_TASK);
   else if (tasks.ofServers.carrierOf(taskId, backend) instanceof TaskInputs) answer(exchange, backend, tasks, taskId);
   else {
-    // Nobody has asked about the task since its server started, which may be a later process than that of the task.
+    // The task is unchecked since its server started, and the process may be a later one than that of the task.
     const known = connection.request(METHODS.getTask, { taskId }, backend.dispatcher.listTimeouts);
     const updating = known.then((outcome) => {
       if (exchange.isSettled) return;

@@ -56,7 +56,7 @@ export async function toTaskState(response: ResponseEnvelope, options: TaskState
   }
   if (status === 'input_required') await inputs.gather(connection, taskId, dispatcher.taskTimeouts);
   const { requests } = inputs;
-  // What the task asked for may have been answered since, or not be asked yet.
+  // The requests of the task may be answered by now, or not have arrived yet.
   if (status === 'input_required' || status === 'working') {
     return requests === undefined
       ? stated('working')
@@ -89,7 +89,7 @@ function withoutTaskName({ bytes, result }: ResponseEnvelope): Edit[] {
     : [];
 }
 
-/** What a client gets for a task that its server cannot know. */
+/** Answer for a task that its server cannot know. */
 export const UNKNOWN_TASK = new RpcError(RPC_CODES.invalidParams, 'Unknown task');
 
 export const NOTHING = toBytes('{}');

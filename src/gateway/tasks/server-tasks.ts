@@ -90,7 +90,7 @@ export class ServerTasks {
     this.#registry.created(backend, original, client, end, carrier);
   }
 
-  /** What takes the messages of the task to its client, if the calls of the client do not. */
+  /** Carrier of the task's messages to its client, if the client's calls do not carry them. */
   carrierOf(original: string, backend: Backend): TaskCarrier | undefined {
     return this.#registry.find(backend, original)?.carrier;
   }
@@ -299,7 +299,7 @@ class TaskRegistry {
   }
 }
 
-/** Nobody would be told any more of what the task asks or reports. */
+/** Ends the progress and the carrier of a task, whose messages have no receiver any more. */
 function endNews({ progress, carrier }: KnownTask): void {
   for (const each of [progress, carrier]) each?.end?.();
 }

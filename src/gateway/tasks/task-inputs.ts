@@ -21,8 +21,8 @@ const ASK_MS = 1_000;
 const GATHER_MS = 15;
 
 /**
- * What a task asks its client for, where the server sends requests and the client reads them in the state of the task
- * (`tasks/get`), and answers them with `tasks/update`.
+ * Input requests of a task whose server sends them as requests. The client reads them in the state of the task (`tasks/get`)
+ * and answers them with `tasks/update`.
  */
 export class TaskInputs implements TaskCarrier {
   readonly isSettled = false;

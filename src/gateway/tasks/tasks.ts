@@ -77,7 +77,7 @@ export class Tasks {
     return name === undefined ? undefined : this.ofServers.originalOf(client, backend, name);
   }
 
-  /** What a task of revision 2025-11-25 asks a client of the extension for. */
+  /** Input requests of a task of revision 2025-11-25 for a client of the extension. */
   inputsOf({ client, request }: Exchange, backend: Backend, original: string): TaskInputs {
     const carrier = this.ofServers.carrierOf(original, backend);
     const inputs = carrier instanceof TaskInputs ? carrier : new TaskInputs(this.clock, client);

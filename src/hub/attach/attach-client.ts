@@ -175,7 +175,7 @@ class Attachment {
     }
     this.#shortLives = this.#options.now() - this.#attachedAt < SHORT_MS ? this.#shortLives + 1 : 0;
     this.#isAsleep &&= this.#session.inFlight === 0;
-    // What a sleeping client writes wakes it.
+    // The next message of a sleeping client wakes it.
     if (this.#isAsleep) this.#input?.resume();
     else void this.#resume();
   }
@@ -183,7 +183,7 @@ class Attachment {
   /** Goes on with the session at the next hub. */
   async #resume(): Promise<void> {
     this.#resumed += 1;
-    // What the client writes would have to be kept until there is a hub.
+    // Messages of the client would need memory until there is a hub.
     this.#input?.pause();
     const found = await this.#findNext();
     if (this.#hasLeft) return;

@@ -26,7 +26,7 @@ export class AttachSession {
   readonly #lines: ClientLines;
   #frames: FrameReader;
   #unsettled = new UnsettledLines();
-  /** What the next hub must be told: the handshake, the log level, the subscriptions. By slots, in the order in which they were first sent. */
+  /** Lines that restore the session at the next hub: handshake, log level, subscriptions. By slot, in the order of first sending. */
   readonly #kept = new Map<string, ClientLine>();
   /** Lines for the next hub. */
   #waiting: ClientLine[] = [];
@@ -144,6 +144,6 @@ export class AttachSession {
 }
 
 const NEWLINE = Buffer.from('\n');
-/** Nobody writes to these bytes again. */
+/** Keeps bytes without copying them, because they are never overwritten. */
 const KEPT = () => () => {};
 const DROPPED = { kind: 'dropped' } as const;

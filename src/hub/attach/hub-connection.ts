@@ -6,7 +6,7 @@ import { exists } from '../claim.js';
 import { hubFiles } from '../hub-folder.js';
 import { type Hello, type Refusal, type Welcome, WIRE } from '../wire.js';
 
-/** What became of an attempt to reach a hub. */
+/** Result of an attempt to reach a hub. */
 export type Attempt =
   | { readonly kind: 'attached'; readonly connection: HubConnection }
   /** No process listens: the hub is dead, or has never been. */

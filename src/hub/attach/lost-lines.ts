@@ -3,7 +3,7 @@ import { isRecord } from '../../json/is-record.js';
 import { readText, valuesAt } from '../../json/json-text.js';
 import type { ClientLine } from './client-lines.js';
 
-/** What becomes of a line whose hub died before it settled the line. */
+/** Treatment of a line whose hub died before it settled the line. */
 export type Fate =
   /** It is sent to the next hub: it changes nothing, so that it may be served twice. */
   | { readonly kind: 'again' }

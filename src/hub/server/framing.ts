@@ -157,7 +157,7 @@ export class HubFraming {
     this.#sink.send({ bytes: text, span: { start: 0, end: text.length }, edits: [{ span: START, text: header }] });
   }
 
-  /** What a session is made of: the next hub gets it before everything else. */
+  /** Records a message that makes up the session, because the next hub needs it first. */
   #keep(message: Exclude<Envelope, { kind: 'response' }>, line: number): void {
     switch (message.method) {
       case METHODS.initialized:

@@ -36,7 +36,7 @@ export class HelloReader implements ByteReader {
     const before = this.#filled;
     this.#filled += byteLength;
     if (this.#isOver) {
-      // What follows the hello waits for the reader that takes over.
+      // The bytes after the hello wait for the reader that takes over.
       if (this.#filled === this.#buffer.length) this.#grow();
       return;
     }

@@ -50,7 +50,7 @@ export function hubCommands(options: HubCommandsOptions): ControlCommands {
   const { running, life, platform, startedAt } = options;
   const { clock } = platform;
   return {
-    /** What the hub is, and whom it serves. Answered at once, also before the first client has come. */
+    /** Describes the hub and its clients. Answers at once, also before the first client has come. */
     describe: async ({ withUsage }): Promise<HubDescription> => {
       const hub = options.hub();
       if (withUsage === true) await hub?.composition.readUsage();

@@ -61,7 +61,7 @@ export type SessionEvent =
   ({ readonly kind: 'client.connected' } & ClientOfSession) | ({ readonly kind: 'client.left' } & ClientOfSession);
 
 interface ClientOfSession {
-  /** What the client says of itself. */
+  /** Name that the client gave itself. */
   readonly name: string;
   readonly version: string;
   /** The number of open sessions. */
@@ -78,7 +78,7 @@ export interface RefusedName {
   readonly name: string;
 }
 
-/** What an operator of the HTTP transport may want to know. */
+/** Event for the operator of the HTTP transport. */
 export type HttpEvent =
   | { readonly kind: 'http.listening'; readonly url: string }
   | {
