@@ -26,8 +26,7 @@ function cachedOf(...tools: string[]): CachedCatalogue {
 
 async function secondRun(script: GatewayScript, cached: Readonly<Record<string, CachedCatalogue>>) {
   const world = scriptGateway(script);
-  const client = world.connect();
-  client.initialize();
+  const client = world.connect().greet();
   for (const [key, child] of Object.entries(cached))
     expect(await world.server(key).backend.loadCached(child)).toBeUndefined();
   const list = (id: number): string[] | undefined => {
@@ -49,8 +48,7 @@ describe('the first list', () => {
     await server('quick').start();
     expect(list(2)).toEqual(['quick__y']);
     await server('late').start();
-    const later = connect();
-    later.initialize();
+    const later = connect().greet();
     later.request(1, 'tools/list');
     expect(namesOf(later.answerTo(1) ?? {})).toEqual(['late__x', 'quick__y']);
   });
@@ -132,8 +130,7 @@ describe('a list from the last run', () => {
       servers: Object.fromEntries(keys.map((key) => [key, {}])),
     });
     events.subscribe('lists.merged', ({ tools }) => counts.push(tools));
-    const client = connect();
-    client.initialize();
+    const client = connect().greet();
     client.request(1, 'tools/list');
     await Promise.all(keys.toReversed().map((key) => server(key).backend.loadCached(cachedOf('x'))));
     expect(counts).toEqual([4]);
@@ -147,8 +144,7 @@ describe('a list from the last run', () => {
       servers: Object.fromEntries(keys.map((key) => [key, { tools: ['x'] }])),
     });
     events.subscribe('lists.merged', ({ tools }) => counts.push(tools));
-    const client = connect();
-    client.initialize();
+    const client = connect().greet();
     client.request(1, 'tools/list');
     for (const key of keys) await server(key).start();
     expect(client.answerTo(1)?.result.tools).toHaveLength(4);
@@ -278,8 +274,7 @@ describe('a server that nobody needs now', () => {
   it('is stopped when it had no call for long enough, and not while one is in flight', async () => {
     const { connect, server, clock } = scriptGateway({ servers: { a: { tools: ['x'], idleStopMs: 10_000 } } });
     const child = await server('a').start();
-    const client = connect();
-    client.initialize();
+    const client = connect().greet();
     clock.advance(9_000);
     client.call(1, 'a__x');
     clock.advance(30_000);
@@ -293,8 +288,7 @@ describe('a server that nobody needs now', () => {
     const script = { ...offering({ resources: ['a:///r'] }), idleStopMs: 10_000 };
     const { connect, server, clock } = scriptGateway({ servers: { a: script } });
     const child = await server('a').start();
-    const client = connect();
-    client.initialize();
+    const client = connect().greet();
     client.request(1, 'resources/subscribe', { uri: 'a:///r' });
     child.reply('resources/subscribe');
     await flush();

@@ -16,8 +16,7 @@ describe('a request for what no server lists yet', () => {
     ['resources/subscribe', { uri: 'a:///one' }],
   ])('waits for servers that start for the first time: %s of %j', async (method, params) => {
     const { server, connect } = scriptGateway({ servers });
-    const client = connect();
-    client.initialize();
+    const client = connect().greet();
     client.request(1, method, params);
     await server('quick').start();
     expect(client.answerTo(1)).toBeUndefined();
@@ -30,8 +29,7 @@ describe('a request for what no server lists yet', () => {
 
   it('waits also for a tool whose name does not tell its server', async () => {
     const { server, connect } = scriptGateway({ servers });
-    const client = connect();
-    client.initialize();
+    const client = connect().greet();
     client.call(1, 'x');
     await server('slow').start();
     const child = await server('quick').start();
@@ -41,8 +39,7 @@ describe('a request for what no server lists yet', () => {
 
   it('F182: waits also for a name that only a list can lead back to the original', async () => {
     const { server, connect } = scriptGateway({ servers: { a: { tools: ['read file'] }, b: {} } });
-    const client = connect();
-    client.initialize();
+    const client = connect().greet();
     const shortened = exposedName('a', 'a', 'read file', sha256);
     client.call(1, shortened);
     client.call(2, 'a__unlisted');
@@ -53,8 +50,7 @@ describe('a request for what no server lists yet', () => {
 
   it('is refused once all have started, if none has it', async () => {
     const { server, connect, clock } = scriptGateway({ servers });
-    const client = connect();
-    client.initialize();
+    const client = connect().greet();
     client.request(1, 'resources/read', { uri: 'c:///none' });
     client.call(2, 'none');
     server('quick').moved('starting');
@@ -69,8 +65,7 @@ describe('a request for what no server lists yet', () => {
 
   it('waits no longer than the first list may, and those that come later do not wait at all', async () => {
     const { connect, clock } = scriptGateway({ servers, startupWaitMs: 2_000 });
-    const client = connect();
-    client.initialize();
+    const client = connect().greet();
     client.request(1, 'resources/read', { uri: 'a:///one' });
     clock.advance(1_999);
     expect(client.answerTo(1)).toBeUndefined();
@@ -82,8 +77,7 @@ describe('a request for what no server lists yet', () => {
 
   it('never reaches a server when it was cancelled meanwhile', async () => {
     const { server, connect } = scriptGateway({ servers });
-    const client = connect();
-    client.initialize();
+    const client = connect().greet();
     client.request(1, 'resources/read', { uri: 'a:///one' });
     client.cancel(1);
     await server('quick').start();
@@ -94,8 +88,7 @@ describe('a request for what no server lists yet', () => {
 
   it('waits for a method that no server is known for, too', async () => {
     const { connect, server } = scriptGateway({ servers });
-    const client = connect();
-    client.initialize();
+    const client = connect().greet();
     client.request(1, 'vendor/ask');
     await server('slow').start();
     expect(client.answerTo(1)).toBeUndefined();

@@ -10,8 +10,7 @@ async function publishing(kinds: readonly Kind[], limits = {}) {
   const events: GatewayEvent[] = [];
   for (const kind of kinds) world.events.subscribe(kind, (event) => events.push(event));
   await world.startAll();
-  const client = world.connect();
-  client.initialize();
+  const client = world.connect().greet();
   return { ...world, client, child: world.server('a').child, events };
 }
 
@@ -53,8 +52,7 @@ describe('the events of a call', () => {
 describe('the events of clients', () => {
   it('tell who has connected and who has left, and how many are connected then', async () => {
     const { connect, events } = await publishing(['client.connected', 'client.left']);
-    const other = connect();
-    other.initialize();
+    const other = connect().greet();
     other.session.close();
     expect(events.map((event) => [event.kind, 'clients' in event && event.clients])).toEqual([
       ['client.connected', 1],

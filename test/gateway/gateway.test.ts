@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { ABOUT } from '../../src/gateway/instructions.js';
 import { createOwnTool, textResult } from '../../src/gateway/status/own-tool.js';
 import { InMemoryClient } from '../support/in-memory-client.js';
-import { scriptGateway } from '../support/scripted-gateway.js';
+import { scriptGateway, startGateway } from '../support/scripted-gateway.js';
 import { flush, type Message } from '../support/wire.js';
 
 const echo = createOwnTool({ name: 'trunkline__echo', inputSchema: { type: 'object' } }, (args) =>
@@ -18,8 +18,7 @@ describe('the first list', () => {
 
   it('waits for servers that are starting, and holds them all', async () => {
     const { server, connect, clock } = scriptGateway({ servers });
-    const client = connect();
-    client.initialize();
+    const client = connect().greet();
     client.request(1, 'tools/list');
     await server('quick').start();
     clock.advance(5_000);
@@ -32,8 +31,7 @@ describe('the first list', () => {
 
   it('waits no longer than it may, and later lists do not wait at all', async () => {
     const { server, connect, clock } = scriptGateway({ servers, startupWaitMs: 2_000 });
-    const client = connect();
-    client.initialize();
+    const client = connect().greet();
     await server('quick').start();
     server('slow').moved('starting');
     client.request(1, 'tools/list');
@@ -61,8 +59,7 @@ describe('the first list', () => {
 
   it('does not wait for a server that fails to start, nor for one that cannot', async () => {
     const { server, connect } = scriptGateway({ servers: { ...servers, bad: { isMisconfigured: true } } });
-    const client = connect();
-    client.initialize();
+    const client = connect().greet();
     client.request(1, 'tools/list');
     await server('quick').start();
     server('slow').moved('starting');
@@ -91,8 +88,7 @@ describe('the first list', () => {
 
   it('is answered when the gateway closes while it waits', () => {
     const { connect, clock, gateway } = scriptGateway({ servers });
-    const client = connect();
-    client.initialize();
+    const client = connect().greet();
     client.request(1, 'tools/list');
     gateway.close();
     expect(names(client.answerTo(1))).toEqual([]);
@@ -102,10 +98,8 @@ describe('the first list', () => {
 
 describe('a list', () => {
   it('has one page, so that no cursor can be right', async () => {
-    const { startAll, connect } = scriptGateway({ servers: { a: { tools: ['x'] } } });
-    await startAll();
-    const client = connect();
-    client.initialize();
+    const { connect } = await startGateway({ servers: { a: { tools: ['x'] } } });
+    const client = connect().greet();
     for (const [index, cursor] of ['', 'x', null, 7].entries()) {
       client.request(index, 'tools/list', { cursor });
       expect(client.answerTo(index)?.error).toEqual({ code: -32602, message: 'Invalid cursor' });
@@ -123,10 +117,8 @@ describe('a call', () => {
   };
 
   async function called() {
-    const world = scriptGateway({ servers, ownTools: [echo] });
-    await world.startAll();
-    const client = world.connect();
-    client.initialize();
+    const world = await startGateway({ servers, ownTools: [echo] });
+    const client = world.connect().greet();
     return { ...world, client };
   }
 
@@ -186,8 +178,7 @@ describe('a call', () => {
 describe('another method', () => {
   it.each(['server/discover', 'x'])('such as %s is not found', async (method) => {
     const { connect } = scriptGateway({ servers: {} });
-    const client = connect();
-    client.initialize();
+    const client = connect().greet();
     client.request(1, method);
     expect(client.answerTo(1)?.error).toEqual({ code: -32601, message: `Method not found: ${method}` });
   });
@@ -201,8 +192,7 @@ describe('with no servers', () => {
     ['resources/templates/list', { resourceTemplates: [] }],
   ])('%s is answered with an empty list, at once', (method, result) => {
     const { clock, connect } = scriptGateway({ servers: {} });
-    const client = connect();
-    client.initialize();
+    const client = connect().greet();
     client.request(1, method);
     expect(client.answerTo(1)?.result).toEqual(result);
     expect(clock.pending).toBe(0);
@@ -215,8 +205,7 @@ describe('with no servers', () => {
     ['resources/subscribe', 'resources/subscribe needs a URI, a string'],
   ])('%s without params is refused', (method, message) => {
     const { connect } = scriptGateway({ servers: {} });
-    const client = connect();
-    client.initialize();
+    const client = connect().greet();
     client.request(1, method);
     expect(client.answerTo(1)?.error).toEqual({ code: -32602, message });
   });
@@ -224,14 +213,13 @@ describe('with no servers', () => {
 
 describe('instructions', () => {
   it('have what each ready server says about itself, and its listed tools', async () => {
-    const { startAll, server, gateway, change } = scriptGateway({
+    const { server, gateway, change } = await startGateway({
       servers: {
         b: { hello: { instructions: 'Be b.', serverInfo: { name: 'b', title: 'Bee', description: 'Does b.' } } },
         quiet: { tools: ['x', 'y', 'z'], filter: { deny: ['y'] } },
         a: { hello: { instructions: '# Be\na.' }, prefix: '', tools: ['w'] },
       },
     });
-    await startAll();
     const client = InMemoryClient.open(gateway);
     const { instructions } = client.session;
     expect(instructions).toContain('trunkline__status');

@@ -74,8 +74,7 @@ describe('notifications of a client that sees one server unchanged, while no pro
 
   it('are dropped when no process will come, and with the client', async () => {
     const { one, a, connect } = await seeing();
-    const second = connect({ server: 'a' });
-    second.initialize();
+    const second = connect({ server: 'a' }).greet();
     await flush();
     a.crash();
     one.say(told(1));
@@ -90,8 +89,7 @@ describe('notifications of a client that sees one server unchanged, while no pro
 
   it('leave a client of all servers alone: its notifications do not wait', async () => {
     const { connect, server } = scriptGateway({ servers: { a: { sharing: 'profile' } } });
-    const client = connect();
-    client.initialize();
+    const client = connect().greet();
     await server('a').start();
     server('a').crash();
     client.say(told(1));

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { NamedViews, type NamedViewsOptions } from '../../src/gateway/catalog/named-views.js';
-import { offering, type ServerScript, scriptGateway, type Who } from '../support/scripted-gateway.js';
+import { offering, type ServerScript, scriptGateway, startGateway, type Who } from '../support/scripted-gateway.js';
 import { flush } from '../support/wire.js';
 
 const VIEWS: NamedViewsOptions = {
@@ -27,8 +27,7 @@ const SERVERS = { a: everything('a'), b: everything('b'), c: everything('c') };
 
 /** A client of a gateway with views, and its requests. */
 async function viewing(who: Who, { name = 't', servers = SERVERS as Readonly<Record<string, ServerScript>> } = {}) {
-  const world = scriptGateway({ servers, views: new NamedViews(VIEWS) });
-  await world.startAll();
+  const world = await startGateway({ servers, views: new NamedViews(VIEWS) });
   const client = world.connect(who);
   const hello = client.initialize('2025-11-25', {}, name);
   let id = 0;
@@ -116,8 +115,7 @@ describe('a client with a view', () => {
 
   it('shares the processes with clients of other views, and nothing else', async () => {
     const { connect, ask, server, ids } = await viewing({ view: 'work' });
-    const other = connect();
-    other.initialize();
+    const other = connect().greet();
     other.request(1, 'tools/list');
     expect(other.answerTo(1)?.result.tools).toHaveLength(9);
     expect((await ask('tools/list'))?.result.tools).toHaveLength(6);

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Sharing } from '../../src/gateway/registry/backend-pool.js';
 import { createOwnTool, textResult } from '../../src/gateway/status/own-tool.js';
-import { type ServerScript, scriptGateway, toolOf } from '../support/scripted-gateway.js';
+import { type ServerScript, scriptGateway, startGateway, toolOf } from '../support/scripted-gateway.js';
 import { flush, type Message } from '../support/wire.js';
 
 const OWN = createOwnTool({ name: 'trunkline__x', inputSchema: { type: 'object' } }, () => textResult('x'));
@@ -324,10 +324,8 @@ describe('a client that sees one server as it is', () => {
       'resources/templates/list': { resourceTemplates: [] },
     };
     const hello = { ...HELLO, capabilities: { resources: { listChanged: true } } };
-    const { connect, startAll, server, clock } = scriptGateway({ servers: { a: { hello, lists } } });
-    await startAll();
-    const one = connect({ server: 'a' });
-    one.initialize();
+    const { connect, server, clock } = await startGateway({ servers: { a: { hello, lists } } });
+    const one = connect({ server: 'a' }).greet();
     await flush();
     for (const [at, method] of Object.keys(lists).entries()) one.request(at + 1, method);
     await flush();

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { splice } from '../../src/json/splice.js';
 import { InMemoryClient, type InMemoryExchange } from '../support/in-memory-client.js';
-import { offering, type ScriptedClient, scriptGateway } from '../support/scripted-gateway.js';
+import { offering, type ScriptedClient, type scriptGateway, startGateway } from '../support/scripted-gateway.js';
 import { flush, type Message, notificationOf, RecordingSink, requestOf, responseOf } from '../support/wire.js';
 
 const CHANGED = /^notifications\/(\w+)\/list_changed$/;
@@ -40,8 +40,7 @@ type World = ReturnType<typeof scriptGateway>;
 
 /** A client at the end of a real session of the revisions with a handshake; each request has a channel of its own. */
 function legacyPeer({ connect }: World, server?: string): Peer {
-  const client = connect(server === undefined ? {} : { server });
-  client.initialize('2025-11-25', CAPABILITIES);
+  const client = connect(server === undefined ? {} : { server }).greet('2025-11-25', CAPABILITIES);
   let lastId = 0;
   const inputsIn = ({ messages }: RecordingSink) =>
     messages
@@ -150,8 +149,7 @@ describe.each([
   ['a client that implements the port itself', inMemoryPeer],
 ])('%s', (_, peerOf) => {
   async function serving(server?: string) {
-    const world = scriptGateway({ servers: { a: SERVER, b: { tools: ['y'] } } });
-    await world.startAll();
+    const world = await startGateway({ servers: { a: SERVER, b: { tools: ['y'] } } });
     const peer = peerOf(world, server);
     const { child } = world.server('a');
     return { ...world, peer, child };
@@ -239,8 +237,7 @@ describe.each([
   });
 
   it('gets an input request that no call has caused apart from all calls', async () => {
-    const world = scriptGateway({ servers: { a: SERVER } });
-    await world.startAll();
+    const world = await startGateway({ servers: { a: SERVER } });
     const peer = peerOf(world);
     world.server('a').child.say({ jsonrpc: '2.0', id: 'q', method: 'roots/list' });
     expect(peer.inputs().map(({ method }) => method)).toEqual(['roots/list']);

@@ -7,8 +7,7 @@ const CHANGED = { jsonrpc: '2.0', method: 'notifications/tools/list_changed' };
 
 /** A client of all servers that shares the process. */
 function merged({ connect }: Pick<Awaited<ReturnType<typeof seeing>>, 'connect'>) {
-  const client = connect();
-  client.initialize();
+  const client = connect().greet();
   return client;
 }
 

@@ -76,8 +76,7 @@ describe('a ping of a client that sees one server unchanged', () => {
 
   it('is no call that a request of the server could belong to', async () => {
     const world = await seeing();
-    const second = world.connect({ server: 'a' });
-    second.initialize();
+    world.connect({ server: 'a' }).greet();
     await flush();
     world.one.request(1, 'ping');
     world.child().say({ jsonrpc: '2.0', id: 'r', method: 'sampling/createMessage', params: {} });
@@ -124,8 +123,7 @@ describe.each([true, false])('a ping of a server (hasBridge: %s)', (hasBridge) =
 
   it('is answered by Trunkline if several clients use the server', async () => {
     const world = await seeing({ hasBridge });
-    const second = world.connect({ server: 'a' });
-    second.initialize();
+    const second = world.connect({ server: 'a' }).greet();
     await flush();
     second.received.take();
     world.child().say(PING);
@@ -135,8 +133,7 @@ describe.each([true, false])('a ping of a server (hasBridge: %s)', (hasBridge) =
 
   it('is answered by Trunkline if its only client sees all servers', async () => {
     const world = scriptGateway({ servers: { a: { hasBridge, sharing: 'profile' } } });
-    const client = world.connect();
-    client.initialize();
+    const client = world.connect().greet();
     const child = await world.server('a').start();
     client.received.take();
     child.say(PING);

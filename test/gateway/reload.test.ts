@@ -23,18 +23,13 @@ async function running(scripts: Record<string, ServerScript> = {}) {
   world.gateway.start();
   await world.startAll();
   const connect = async ({ capabilities = {}, ...who }: Who & { capabilities?: Message } = {}) => {
-    const client = world.connect(who);
-    client.initialize('2025-11-25', capabilities);
+    const client = world.connect(who).greet('2025-11-25', capabilities);
     client.request('first', 'tools/list');
-    await settle();
+    await flush();
     client.received.take();
     return client;
   };
   return { ...world, servers, connect, client: await connect() };
-}
-
-async function settle(): Promise<void> {
-  await flush();
 }
 
 function toolsFor(client: ScriptedClient): string[] {
@@ -59,17 +54,17 @@ describe('a server that the new configuration leaves as it is', () => {
     client.request('s', 'resources/subscribe', { uri: URI });
     server('a').child.reply('resources/subscribe');
     client.call(1, 'a__x');
-    await settle();
+    await flush();
     change({ a: servers.a ?? {}, c: { tools: ['z'] } });
-    await settle();
+    await flush();
     server('a').child.answer(0, { content: [], marker: 'kept' });
     server('a').child.say({ jsonrpc: '2.0', method: 'notifications/resources/updated', params: { uri: URI } });
-    await settle();
+    await flush();
     expect(client.answerTo(1)?.result.marker).toBe('kept');
     expect(client.received.messages.map(({ method }) => method)).toContain('notifications/resources/updated');
     expect(server('a').isEnded).toBe(false);
     client.call(2, 'a__x');
-    await settle();
+    await flush();
     expect(server('a').child.calls).toHaveLength(2);
   });
 });
@@ -78,7 +73,7 @@ describe('a server that is removed', () => {
   it('is gone from the lists at once, and its process ends when it has nothing to do', async () => {
     const { change, servers, server, client, clock } = await running();
     change({ b: servers.b ?? {} });
-    await settle();
+    await flush();
     expect(server('a').isEnded).toBe(true);
     expect(toolsFor(client)).toEqual(['b__y']);
     clock.advance(200);
@@ -88,12 +83,12 @@ describe('a server that is removed', () => {
   it('ends its calls in flight first', async () => {
     const { change, servers, server, client } = await running();
     client.call(1, 'a__x');
-    await settle();
+    await flush();
     change({ b: servers.b ?? {} });
-    await settle();
+    await flush();
     expect(server('a').isEnded).toBe(false);
     server('a').child.answer(0, { content: [], marker: 'done' });
-    await settle();
+    await flush();
     expect(client.answerTo(1)?.result.marker).toBe('done');
     expect(server('a').isEnded).toBe(true);
   });
@@ -101,12 +96,12 @@ describe('a server that is removed', () => {
   it('fails what takes longer than five seconds, saying that the outcome is unknown', async () => {
     const { change, servers, server, client, clock } = await running();
     client.call(1, 'a__x');
-    await settle();
+    await flush();
     change({ b: servers.b ?? {} });
     clock.advance(4_999);
     expect(client.answerTo(1)).toBeUndefined();
     clock.advance(1);
-    await settle();
+    await flush();
     expect(failureIn(client.answerTo(1))).toMatchObject({ reason: 'stopped', sent: true, outcome: 'unknown' });
     expect(server('a').isEnded).toBe(true);
     clock.advance(600_000);
@@ -117,13 +112,13 @@ describe('a server that is removed', () => {
     const { change, servers, client, server } = await running({ a: { limits: { concurrency: 1 } } });
     client.call(1, 'a__x');
     client.call(2, 'a__x');
-    await settle();
+    await flush();
     change({ b: servers.b ?? {} });
-    await settle();
+    await flush();
     expect(failureIn(client.answerTo(2))).toMatchObject({ reason: 'stopped', sent: false, outcome: 'not_sent' });
     expect(client.answerTo(1)).toBeUndefined();
     server('a').child.answer(0);
-    await settle();
+    await flush();
     expect(client.answerTo(1)?.result).toEqual({ content: [] });
     expect(server('a').child.calls).toHaveLength(1);
   });
@@ -131,10 +126,10 @@ describe('a server that is removed', () => {
   it('is not started again when it ends by itself meanwhile', async () => {
     const { change, servers, server, client } = await running();
     client.call(1, 'a__x');
-    await settle();
+    await flush();
     change({ b: servers.b ?? {} });
     server('a').crash();
-    await settle();
+    await flush();
     expect(server('a').isEnded).toBe(true);
     expect(failureIn(client.answerTo(1))).toMatchObject({ sent: true, outcome: 'unknown' });
   });
@@ -142,14 +137,14 @@ describe('a server that is removed', () => {
   it('may come back, with a process of its own', async () => {
     const { change, servers, server, client } = await running();
     change({ b: servers.b ?? {} });
-    await settle();
+    await flush();
     change(servers);
     await server('a~2').start();
     expect(toolsFor(client)).toEqual(['a__x', 'b__y']);
     client.call(1, 'a__x');
-    await settle();
+    await flush();
     server('a~2').child.answer(0);
-    await settle();
+    await flush();
     expect(client.answerTo(1)?.result).toEqual({ content: [] });
   });
 });
@@ -169,16 +164,16 @@ describe('a server that is changed', () => {
   it('finishes the calls it has while new ones wait for the new process', async () => {
     const { change, servers, server, client } = await running();
     client.call(1, 'a__x');
-    await settle();
+    await flush();
     change(servers, ['a']);
     client.call(2, 'a__x');
-    await settle();
+    await flush();
     expect([client.answerTo(1), client.answerTo(2)]).toEqual([undefined, undefined]);
     const { child } = server('a');
     await server('a~2').start();
     server('a~2').child.answer(0, { content: [], marker: 'new' });
     child.answer(0, { content: [], marker: 'old' });
-    await settle();
+    await flush();
     expect(client.answerTo(1)?.result.marker).toBe('old');
     expect(client.answerTo(2)?.result.marker).toBe('new');
     expect(child.calls).toHaveLength(1);
@@ -188,17 +183,17 @@ describe('a server that is changed', () => {
   it('hands on what it had not been sent, and every call has one answer', async () => {
     const { change, servers, server, client } = await running({ a: { limits: { concurrency: 2 } } });
     for (let id = 0; id < 6; id += 1) client.call(id, 'a__x', { arguments: { id } });
-    await settle();
+    await flush();
     change(servers, ['a']);
     const old = server('a').child;
     await server('a~2').start();
     const next = server('a~2').child;
     for (let call = 0; call < 2; call += 1) old.answer(call, { content: [], from: 'old' });
     for (let call = 0; call < 4; call += 1) {
-      await settle();
+      await flush();
       next.answer(call, { content: [], from: 'new' });
     }
-    await settle();
+    await flush();
     const from = Array.from({ length: 6 }, (_, id) => client.answerTo(id)?.result.from);
     expect(from).toEqual(['old', 'old', 'new', 'new', 'new', 'new']);
     expect([old.calls.length, next.calls.length]).toEqual([2, 4]);
@@ -208,13 +203,13 @@ describe('a server that is changed', () => {
     const { change, servers, server, client } = await running();
     server('a').crash();
     client.call(1, 'a__x');
-    await settle();
+    await flush();
     change(servers, ['a']);
-    await settle();
+    await flush();
     expect(server('a').isEnded).toBe(true);
     await server('a~2').start();
     server('a~2').child.answer(0);
-    await settle();
+    await flush();
     expect(client.answerTo(1)?.result).toEqual({ content: [] });
   });
 
@@ -223,14 +218,14 @@ describe('a server that is changed', () => {
     const client = await connect({ capabilities: { elicitation: {} } });
     await server('a~2').start();
     client.call(1, 'a__x');
-    await settle();
+    await flush();
     change(servers, ['a']);
     const { child } = server('a~2');
     child.say({ jsonrpc: '2.0', id: 'q', method: 'elicitation/create', params: { message: 'sure?' } });
-    await settle();
+    await flush();
     const input = client.received.messages.find(({ method }) => method === 'elicitation/create');
     client.say({ jsonrpc: '2.0', id: input?.id, result: { action: 'accept' } });
-    await settle();
+    await flush();
     expect(child.received.messages).toContainEqual({ jsonrpc: '2.0', id: 'q', result: { action: 'accept' } });
   });
 
@@ -242,14 +237,14 @@ describe('a server that is changed', () => {
     client.request('s', 'resources/subscribe', { uri: URI });
     server('a').child.reply('resources/subscribe');
     client.request('l', 'logging/setLevel', { level: 'error' });
-    await settle();
+    await flush();
     change(servers, ['a']);
     await server('a~2').start();
     const { child } = server('a~2');
     expect(child.asked('resources/subscribe').map(({ params }) => params.uri)).toEqual([URI]);
     expect(child.asked('logging/setLevel').map(({ params }) => params.level)).toEqual(['error']);
     child.say({ jsonrpc: '2.0', method: 'notifications/resources/updated', params: { uri: URI } });
-    await settle();
+    await flush();
     const updates = client.received.messages.filter(({ method }) => method === 'notifications/resources/updated');
     expect(updates).toHaveLength(1);
   });
@@ -260,12 +255,12 @@ describe('a server that is changed', () => {
     other.session.close();
     const client = await connect({ server: 'a' });
     client.request('l', 'logging/setLevel', { level: 'error' });
-    await settle();
+    await flush();
     change(servers, ['a']);
     await server('a~2').start();
     expect(server('a~2').child.asked('logging/setLevel')).toEqual([]);
     server('a').child.reply('logging/setLevel');
-    await settle();
+    await flush();
     expect(client.answerTo('l')?.result).toEqual({});
     expect(
       server('a~2')
@@ -284,13 +279,13 @@ describe('a server that is changed', () => {
     other.request('s', 'resources/subscribe', { uri: URI });
     replyTo(process);
     for (const each of [client, other]) each.call('before', 'a__x');
-    await settle();
+    await flush();
     change({ ...servers, a: { ...servers.a, variables: ['KEY'] } });
     await server('a~2').start();
     // Nothing is lost of what was in flight, and what the other client had subscribed to has moved.
     process.answer(0);
     process.answer(1);
-    await settle();
+    await flush();
     expect([client, other].map((each) => each.answerTo('before')?.error)).toEqual([undefined, undefined]);
     expect(process.asked('resources/unsubscribe').map(({ params }) => params.uri)).toEqual([URI]);
     expect(
@@ -299,7 +294,7 @@ describe('a server that is changed', () => {
         .map(({ params }) => params.uri),
     ).toEqual([URI]);
     for (const each of [client, other]) each.call('after', 'a__x');
-    await settle();
+    await flush();
     expect([process.calls.length, server('a~2').child.calls.length]).toEqual([3, 1]);
     expect([...server('a').backend.clients]).toEqual([client.downstream]);
     for (const each of [client, other]) each.session.close();
@@ -310,17 +305,16 @@ describe('a server that is changed', () => {
   it('F207: has time for the calls of the one client that it was for, which gets another one', async () => {
     const a = { tools: ['x'], sharing: 'isolated', limits: { concurrency: 1 } } as const;
     const { change, server, connect, startAll } = scriptGateway({ servers: { a } });
-    const client = connect({ origin: { environment: { KEY: '1' }, folder: '/' } });
-    client.initialize();
+    const client = connect({ origin: { environment: { KEY: '1' }, folder: '/' } }).greet();
     await startAll();
     client.call('in flight', 'a__x');
     client.call('not sent', 'a__x');
-    await settle();
+    await flush();
     change({ a: { ...a, variables: ['KEY'] } });
-    await settle();
+    await flush();
     expect(server('a').isEnded).toBe(false);
     server('a').child.answer(0);
-    await settle();
+    await flush();
     expect(client.answerTo('in flight')?.result).toEqual({ content: [] });
     expect([server('a').isEnded, server('a').child.calls.length]).toEqual([true, 1]);
     await server('a~2').start();
@@ -331,15 +325,15 @@ describe('a server that is changed', () => {
   it('is started only when the old process is gone if there may be only one', async () => {
     const { change, servers, server, client } = await running({ a: { sharing: 'all' } });
     client.call(1, 'a__x');
-    await settle();
+    await flush();
     change(servers, ['a']);
-    await settle();
+    await flush();
     expect(server('a~2').isToRun).toBe(false);
     expect(toolsFor(client)).toEqual(['a__x', 'b__y']);
     // Changed once more before it ran.
     change(servers, ['a']);
     server('a').child.answer(0);
-    await settle();
+    await flush();
     expect([server('a~2').isToRun, server('a~2').isEnded]).toEqual([false, true]);
     expect(server('a~3').isToRun).toBe(true);
   });
@@ -348,12 +342,12 @@ describe('a server that is changed', () => {
     const { change, servers, server, client, ids, clock } = await running();
     for (let time = 0; time < 20; time += 1) {
       client.call(time, 'a__x');
-      await settle();
+      await flush();
       change(servers, ['a']);
       await server(`a~${time + 2}`).start();
       const { child } = server(time === 0 ? 'a' : `a~${time + 1}`);
       child.answer(child.calls.length - 1);
-      await settle();
+      await flush();
       expect(client.answerTo(time)?.result).toEqual({ content: [] });
     }
     const alive = ids().filter((id) => !server(id).isEnded);
@@ -429,17 +423,17 @@ describe('clients', () => {
     await server('c').start();
     await server('c~2').start();
     other.call(1, 'c__z');
-    await settle();
+    await flush();
     expect([server('c').child.calls.length, server('c~2').child.calls.length]).toEqual([0, 1]);
   });
 
   it('that leave while a process is being ended are cancelled there', async () => {
     const { change, servers, server, client } = await running();
     client.call(1, 'a__x');
-    await settle();
+    await flush();
     change(servers, ['a']);
     client.session.close();
-    await settle();
+    await flush();
     expect(server('a').child.cancellations).toHaveLength(1);
     expect(server('a').isEnded).toBe(true);
   });
@@ -460,9 +454,9 @@ describe('a client that sees one server as it is', () => {
     const alone = await connect({ server: 'a' });
     change(servers, ['b']);
     alone.call(1, 'x');
-    await settle();
+    await flush();
     server('a').child.answer(0);
-    await settle();
+    await flush();
     expect(alone.answerTo(1)?.result).toEqual({ content: [] });
     expect(alone.isGone).toBe(false);
   });
@@ -471,12 +465,12 @@ describe('a client that sees one server as it is', () => {
     const { change, servers, server, connect } = await running();
     const alone = await connect({ server: 'a' });
     alone.call(1, 'x');
-    await settle();
+    await flush();
     change({ b: servers.b ?? {} });
-    await settle();
+    await flush();
     expect(alone.isGone).toBe(false);
     server('a').child.answer(0);
-    await settle();
+    await flush();
     expect(alone.answerTo(1)?.result).toEqual({ content: [] });
     expect(alone.isGone).toBe(true);
   });
@@ -486,10 +480,9 @@ describe('requests that were held while servers started', () => {
   it('are served by what the new configuration says', async () => {
     const world = scriptGateway({ servers: { a: { sharing: 'profile' } } });
     world.gateway.start();
-    const client = world.connect();
-    client.initialize();
+    const client = world.connect().greet();
     client.request(1, 'tools/list');
-    await settle();
+    await flush();
     expect(client.answerTo(1)).toBeUndefined();
     world.change({ b: { tools: ['y'], sharing: 'profile' } });
     await world.server('b').start();
@@ -519,18 +512,18 @@ describe('settings that need no other process', () => {
     const { server, client } = await running();
     client.call(1, 'a__x');
     client.call(2, 'a__x');
-    await settle();
+    await flush();
     follow(server('a'), 'a');
     client.call(3, 'a__x');
     client.call(4, 'a__x');
-    await settle();
+    await flush();
     const { child } = server('a');
     expect(child.calls).toHaveLength(2);
     child.answer(0);
-    await settle();
+    await flush();
     expect(child.calls).toHaveLength(2);
     child.answer(1);
-    await settle();
+    await flush();
     expect(child.calls).toHaveLength(3);
   });
 });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type ServerScript, scriptGateway } from '../support/scripted-gateway.js';
+import { type ServerScript, startGateway } from '../support/scripted-gateway.js';
 import { flush, type Message } from '../support/wire.js';
 
 const SERVER = 'io.modelcontextprotocol/serverInfo';
@@ -7,8 +7,7 @@ const OWN = { name: 'trunkline', version: '1.2.3' };
 
 /** What a client without a handshake finds in `_meta` of the result of a call. */
 async function metaOf(script: ServerScript, result: Message): Promise<Message> {
-  const { startAll, connect, server } = scriptGateway({ servers: { a: { tools: ['t'], ...script } } });
-  await startAll();
+  const { connect, server } = await startGateway({ servers: { a: { tools: ['t'], ...script } } });
   const client = connect();
   client.modernRequest(1, 'tools/call', { name: 'a__t' });
   server('a').child.answer(0, result);

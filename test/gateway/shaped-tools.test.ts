@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { ApprovalVerdict } from '../../src/gateway/catalog/tool-approval.js';
-import { type ServerScript, scriptGateway, toolOf } from '../support/scripted-gateway.js';
+import { type ServerScript, startGateway, toolOf } from '../support/scripted-gateway.js';
 import { flush } from '../support/wire.js';
 import { seeing } from './seeing-one-server.js';
 
@@ -13,10 +13,8 @@ const SHAPES: ServerScript = {
 };
 
 async function shaping(script: Partial<ServerScript> = {}) {
-  const world = scriptGateway({ servers: { a: { ...SHAPES, ...script } } });
-  await world.startAll();
-  const client = world.connect();
-  client.initialize();
+  const world = await startGateway({ servers: { a: { ...SHAPES, ...script } } });
+  const client = world.connect().greet();
   const sent = () =>
     world
       .server('a')

@@ -1,15 +1,14 @@
 import { describe, expect, it } from 'vitest';
-import { offering, type ServerScript, scriptGateway, toolOf } from '../support/scripted-gateway.js';
+import { offering, type ServerScript, startGateway, toolOf } from '../support/scripted-gateway.js';
 import { flush, type Message } from '../support/wire.js';
 
 const CAPABILITIES = { elicitation: { form: {}, url: {} } };
 
 /** One server of this era, with a client of each era. */
 async function withServer(era: 'legacy' | 'modern', script: ServerScript = {}, alone = false, revision = '2025-11-25') {
-  const { clock, server, startAll, connect } = scriptGateway({
+  const { clock, server, connect } = await startGateway({
     servers: { s: { hasBridge: true, isModern: era === 'modern', clientCapabilities: CAPABILITIES, ...script } },
   });
-  await startAll();
   const who = alone ? { server: 's' } : {};
   const [legacy, modern] = [connect(who), connect(who)];
   legacy.initialize(revision, CAPABILITIES);

@@ -322,6 +322,13 @@ export function scriptGateway({
   return { clock, events, gateway, server, startAll, change, connect, started, ids: () => [...scripted.keys()] };
 }
 
+/** A gateway whose servers have all started. */
+export async function startGateway(script: GatewayScript) {
+  const world = scriptGateway(script);
+  await world.startAll();
+  return world;
+}
+
 const MAX_INSTRUCTIONS_BYTES = 8_192;
 
 /** Where the gateway itself runs. */
@@ -424,6 +431,12 @@ export class ScriptedClient {
     this.request('hello', 'initialize', { protocolVersion, capabilities, clientInfo: { name, version: '0' } });
     this.say({ jsonrpc: '2.0', method: 'notifications/initialized' });
     return this.received.take()[0] ?? {};
+  }
+
+  /** Initializes the session as `initialize` does, and is the client that has one then. */
+  greet(...hello: Parameters<ScriptedClient['initialize']>): this {
+    this.initialize(...hello);
+    return this;
   }
 
   /** The one answer to `id`. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { NamedViews } from '../../../src/gateway/catalog/named-views.js';
-import { type ServerScript, scriptGateway, toolOf } from '../../support/scripted-gateway.js';
+import { type ServerScript, startGateway, toolOf } from '../../support/scripted-gateway.js';
 import { flush, type Message } from '../../support/wire.js';
 
 const MINUTE_MS = 60_000;
@@ -18,8 +18,7 @@ function tools(hint: Message = {}, list: readonly unknown[] = [TOOL]): Message {
 
 /** A running gateway, and a client without a handshake that asks for its tools. */
 async function serving(servers: Readonly<Record<string, ServerScript>>, views?: NamedViews) {
-  const world = scriptGateway({ servers, ...(views && { views }) });
-  await world.startAll();
+  const world = await startGateway({ servers, ...(views && { views }) });
   const client = world.connect();
   let id = 0;
   const list = async (method = 'tools/list'): Promise<Message> => {
@@ -82,8 +81,7 @@ describe('a merged list', () => {
 
   it('has no hints for a client with a handshake', async () => {
     const { connect } = await serving({ a: serverOf(tools(PUBLIC_MINUTE)) });
-    const client = connect();
-    client.initialize();
+    const client = connect().greet();
     client.request(1, 'tools/list');
     await flush();
     expect(Object.keys(client.answerTo(1)?.result)).toEqual(['tools']);
@@ -126,8 +124,7 @@ describe('a list that its server does not let be cached any longer', () => {
   it('is announced to clients with a handshake if it has changed', async () => {
     const lists = tools(PUBLIC_MINUTE);
     const { connect, pass } = await serving({ a: serverOf(lists) });
-    const client = connect();
-    client.initialize();
+    const client = connect().greet();
     client.request(1, 'tools/list');
     lists['tools/list'] = tools(PUBLIC_MINUTE, [])['tools/list'];
     await pass(MINUTE_MS);

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { Catalog } from '../../../src/gateway/catalog/catalog.js';
 import { changedLists, mergeCatalogs } from '../../../src/gateway/catalog/merged-lists.js';
 import { hmac } from '../../support/hmac.js';
-import { type Offer, offering, scriptGateway } from '../../support/scripted-gateway.js';
+import { type Offer, offering, scriptGateway, startGateway } from '../../support/scripted-gateway.js';
 import { bytesOf, flush } from '../../support/wire.js';
 
 const A: Offer = { prompts: ['p'], resources: ['x://a/1', 'x://both'], templates: ['x://a/{id}'] };
@@ -10,8 +10,7 @@ const B: Offer = { prompts: ['p', 'q'], resources: ['x://both', 'x://b/1'], temp
 
 async function merged(offers: Readonly<Record<string, Offer>> = { a: A, b: B }) {
   const servers = Object.fromEntries(Object.entries(offers).map(([key, offer]) => [key, offering(offer)]));
-  const world = scriptGateway({ servers });
-  await world.startAll();
+  const world = await startGateway({ servers });
   return world;
 }
 
@@ -71,8 +70,7 @@ describe('the merged lists', () => {
 
   it('are what a client is given for each of the methods, on one page', async () => {
     const { gateway, connect } = await merged();
-    const client = connect();
-    client.initialize();
+    const client = connect().greet();
     for (const [method, kind] of [
       ['prompts/list', 'prompts'],
       ['resources/list', 'resources'],
@@ -90,8 +88,7 @@ describe('the merged lists', () => {
     const world = scriptGateway({
       servers: { a: offering({ prompts: names('a') }), b: offering({ prompts: names('b') }) },
     });
-    const client = world.connect();
-    client.initialize();
+    const client = world.connect().greet();
     client.request('held', 'prompts/list');
     expect(client.received.lines).toEqual([]);
     await world.startAll();
@@ -137,8 +134,7 @@ describe('the lists that have changed', () => {
 
   it('are told to a client that has asked for them, resources and their templates in one', async () => {
     const { server, connect, clock } = await merged({ a: A });
-    const client = connect();
-    client.initialize();
+    const client = connect().greet();
     for (const method of ['prompts/list', 'resources/list', 'resources/templates/list']) client.request(method, method);
     client.received.take();
     server('a').crash('parked');
@@ -151,8 +147,7 @@ describe('the lists that have changed', () => {
 
   it('are not told to a client that has asked for none of them', async () => {
     const { server, connect, clock } = await merged({ a: A });
-    const client = connect();
-    client.initialize();
+    const client = connect().greet();
     client.request(1, 'tools/list');
     client.received.take();
     server('a').crash('parked');

@@ -16,8 +16,7 @@ async function serving(failing: Message, script: ServerScript = {}) {
   const lists: Message = { ...LISTS, ...failing };
   const world = scriptGateway({ servers: { a: { tools: ['read'], hello: { capabilities: ALL }, ...script, lists } } });
   const server = world.server('a');
-  const client = world.connect();
-  client.initialize();
+  const client = world.connect().greet();
   await server.start();
   const pass = async (ms: number) => {
     world.clock.advance(ms);
@@ -170,8 +169,7 @@ describe('a server whose tools cannot be listed', () => {
     answer();
     await started;
     expect(a.backend.listFailures.map(({ reason }) => reason)).toEqual(['tools/list: response_malformed']);
-    const client = world.connect();
-    client.initialize();
+    const client = world.connect().greet();
     await pass(59_999);
     client.call(1, 'a__x');
     await pass(0);

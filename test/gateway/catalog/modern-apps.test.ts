@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { offering, scriptGateway, toolOf } from '../../support/scripted-gateway.js';
+import { offering, startGateway, toolOf } from '../../support/scripted-gateway.js';
 import { flush } from '../../support/wire.js';
 
 const MAIN = 'ui://app/main';
@@ -12,10 +12,8 @@ function app() {
 
 describe('a user interface for a client without a handshake', () => {
   it('keeps its tools, its visibility and its own HTML, as with a handshake', async () => {
-    const { startAll, connect, server } = scriptGateway({ servers: { a: app(), b: app() } });
-    await startAll();
-    const legacy = connect();
-    legacy.initialize();
+    const { connect, server } = await startGateway({ servers: { a: app(), b: app() } });
+    const legacy = connect().greet();
     legacy.request('list', 'tools/list');
     const client = connect();
     client.modernRequest('list', 'tools/list');

@@ -1,13 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { scriptGateway } from '../../support/scripted-gateway.js';
+import { startGateway } from '../../support/scripted-gateway.js';
 import { flush } from '../../support/wire.js';
 
 const ELICIT = { jsonrpc: '2.0', id: 'q', method: 'elicitation/create', params: { message: '?', requestedSchema: {} } };
 
 /** Two clients of a server that has asked while both had calls in flight, and so gets those of one at a time. */
 async function oneAtATime() {
-  const world = scriptGateway({ servers: { a: { tools: ['x'] } } });
-  await world.startAll();
+  const world = await startGateway({ servers: { a: { tools: ['x'] } } });
   const clients = [world.connect(), world.connect()] as const;
   const { child } = world.server('a');
   for (const client of clients) {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { offering, scriptGateway, toolOf } from '../../support/scripted-gateway.js';
+import { offering, type scriptGateway, startGateway, toolOf } from '../../support/scripted-gateway.js';
 import type { Message } from '../../support/wire.js';
 import { dispatching } from './dispatching.js';
 
@@ -166,10 +166,8 @@ describe('what a client asks and whose process ends', () => {
 });
 
 async function asking(server: Parameters<typeof scriptGateway>[0]['servers'][string]) {
-  const world = scriptGateway({ servers: { files: server } });
-  await world.startAll();
-  const client = world.connect();
-  client.initialize('2025-11-25');
+  const world = await startGateway({ servers: { files: server } });
+  const client = world.connect().greet('2025-11-25');
   return { client, server: world.server('files') };
 }
 

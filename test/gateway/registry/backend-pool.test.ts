@@ -9,17 +9,11 @@ const ROOTS = { roots: { listChanged: true } };
 /** One server that is shared in this way. */
 function pooling(sharing: Sharing, script: Partial<ServerScript> = {}) {
   const world = scriptGateway({ servers: { a: { tools: ['x'], sharing, ...script } } });
-  const handshake = (capabilities: Message = {}, name = 't', principal = 'somebody') => {
-    const client = world.connect({ principal });
-    client.initialize('2025-11-25', capabilities, name);
-    return client;
-  };
+  const handshake = (capabilities: Message = {}, name = 't', principal = 'somebody') =>
+    world.connect({ principal }).greet('2025-11-25', capabilities, name);
   /** A client that runs elsewhere; all of them look alike. */
-  const handshakeFrom = (origin: Partial<ClientOrigin>) => {
-    const client = world.connect({ origin: { ...OWN_ORIGIN, ...origin } });
-    client.initialize();
-    return client;
-  };
+  const handshakeFrom = (origin: Partial<ClientOrigin>) =>
+    world.connect({ origin: { ...OWN_ORIGIN, ...origin } }).greet();
   /** Which process serves each client, by what reaches it. */
   const idOf = async (client: ScriptedClient) => {
     for (const id of world.ids()) if (world.server(id).generation === 0) await world.server(id).start();
@@ -267,8 +261,7 @@ describe('a server shared by folder', () => {
       handshakeFrom({ folder: '/y' }),
       handshakeFrom({ folder: '/x' }),
     ];
-    const different = connect({ origin: { ...OWN_ORIGIN, folder: '/x' } });
-    different.initialize('2025-11-25', { sampling: {} });
+    const different = connect({ origin: { ...OWN_ORIGIN, folder: '/x' } }).greet('2025-11-25', { sampling: {} });
     const ids = [];
     for (const client of [one, other, same, different]) ids.push((await idOf(client)) ?? '');
     expect(ids).toEqual(['a', 'a~2', 'a', 'a~3']);

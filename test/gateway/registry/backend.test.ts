@@ -150,8 +150,7 @@ describe('a backend whose tools change', () => {
 describe('a call to a backend', () => {
   it.each(['parked', 'stopped'] as const)('that is %s is answered at once', async (state) => {
     const { server, connect } = await running();
-    const client = connect();
-    client.initialize();
+    const client = connect().greet();
     server.crash(state);
     client.call(1, 'a__read');
     expect(client.answerTo(1)?.result._meta['trunkline/failure']).toMatchObject({ reason: state, sent: false });
@@ -160,8 +159,7 @@ describe('a call to a backend', () => {
 
   it('that can never run is answered at once', () => {
     const { server, connect } = scriptGateway({ servers: { a: { isMisconfigured: true } } });
-    const client = connect();
-    client.initialize();
+    const client = connect().greet();
     client.call(1, 'a__read');
     expect(client.answerTo(1)?.result._meta['trunkline/failure']).toMatchObject({
       reason: 'misconfigured',
@@ -172,8 +170,7 @@ describe('a call to a backend', () => {
 
   it('waits for the start that it asks for, when that begins at once', async () => {
     const { server, connect } = await running();
-    const client = connect();
-    client.initialize();
+    const client = connect().greet();
     server.crash('parked');
     server.moved('starting');
     client.call(1, 'a__read');

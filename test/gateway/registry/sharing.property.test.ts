@@ -102,8 +102,7 @@ class World {
   }
 
   #attach(looks: Looks): void {
-    const client = this.gateway.connect({ origin: looks.origin });
-    client.initialize('2025-11-25', looks.capabilities, looks.name);
+    const client = this.gateway.connect({ origin: looks.origin }).greet('2025-11-25', looks.capabilities, looks.name);
     this.clients.push({ ...looks, client });
   }
 

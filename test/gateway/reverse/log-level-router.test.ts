@@ -1,18 +1,13 @@
 import { describe, expect, it } from 'vitest';
-import { ScriptedClient, scriptGateway } from '../../support/scripted-gateway.js';
+import { ScriptedClient, scriptGateway, startGateway } from '../../support/scripted-gateway.js';
 import type { Message } from '../../support/wire.js';
 
 const LOGGING = { capabilities: { tools: {}, logging: {} } };
 
 async function logging() {
   const servers = { a: { hello: LOGGING, tools: ['read'] }, b: { hello: LOGGING }, silent: {} };
-  const world = scriptGateway({ servers });
-  await world.startAll();
-  const connect = () => {
-    const client = world.connect();
-    client.initialize();
-    return client;
-  };
+  const world = await startGateway({ servers });
+  const connect = () => world.connect().greet();
   /** The levels that the present process was asked for. */
   const asked = (key: string): unknown[] =>
     world
@@ -102,8 +97,7 @@ describe('setting a level', () => {
 
   it('works before any server is there, which is then told', async () => {
     const { connect, server } = scriptGateway({ servers: { a: { hello: LOGGING } } });
-    const client = connect();
-    client.initialize();
+    const client = connect().greet();
     expect(setLevel(client, 'notice')?.result).toEqual({});
     const child = await server('a').start();
     expect(child.asked('logging/setLevel').map(({ params }) => params.level)).toEqual(['notice']);

@@ -1,13 +1,14 @@
 import { describe, expect, it } from 'vitest';
 import { InMemoryClient } from '../../support/in-memory-client.js';
-import { scriptGateway } from '../../support/scripted-gateway.js';
+import { startGateway } from '../../support/scripted-gateway.js';
 
 const SAID = '{"method":"notifications/message" ,"params":{"level":"info","data":1.0},"jsonrpc":"2.0"}';
 const OTHER = '{"jsonrpc":"2.0","method":"notifications/vendor/thing","params":{}}';
 
 async function two() {
-  const world = scriptGateway({ servers: { a: { tools: ['x'], limits: { concurrency: 1 } }, b: { tools: ['y'] } } });
-  await world.startAll();
+  const world = await startGateway({
+    servers: { a: { tools: ['x'], limits: { concurrency: 1 } }, b: { tools: ['y'] } },
+  });
   const [one, other] = [InMemoryClient.open(world.gateway), InMemoryClient.open(world.gateway)];
   const call = (client: InMemoryClient, name = 'a__x') => client.call(name);
   const { child } = world.server('a');
@@ -54,8 +55,7 @@ describe.each([SAID, OTHER])('what a server says unasked, such as %s', (line) =>
 
 describe('with requests of several clients in flight', () => {
   it('what a server says goes to every client unasked', async () => {
-    const { gateway, startAll, server } = scriptGateway({ servers: { a: { tools: ['x'] } } });
-    await startAll();
+    const { gateway, server } = await startGateway({ servers: { a: { tools: ['x'] } } });
     const clients = [InMemoryClient.open(gateway), InMemoryClient.open(gateway)];
     const exchanges = clients.map((client) => client.call('a__x'));
     server('a').child.say(SAID);
@@ -90,8 +90,7 @@ describe('what a server says of its own business', () => {
 
 describe('with clients without a session', () => {
   async function twoWithoutSession() {
-    const { startAll, connect, server } = scriptGateway({ servers: { a: { tools: ['x'] } } });
-    await startAll();
+    const { connect, server } = await startGateway({ servers: { a: { tools: ['x'] } } });
     const clients = [connect(), connect()] as const;
     const call = (client: (typeof clients)[number]) => client.modernRequest(1, 'tools/call', { name: 'a__x' });
     const heard = () => clients.map(({ received }) => received.take().flatMap(({ method }) => method ?? []));

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { scriptGateway } from '../../support/scripted-gateway.js';
+import { startGateway } from '../../support/scripted-gateway.js';
 import { flush } from '../../support/wire.js';
 
 const ERA = 'io.modelcontextprotocol';
@@ -9,8 +9,9 @@ const FOR_LEGACY = '{"jsonrpc":"2.0", "method":"notifications/vendor/x","params"
 
 describe('a notification that only the client and its servers know, of a client without a handshake', () => {
   async function running(facts = {}) {
-    const world = scriptGateway({ servers: { old: { hasBridge: true }, new: { hasBridge: true, isModern: true } } });
-    await world.startAll();
+    const world = await startGateway({
+      servers: { old: { hasBridge: true }, new: { hasBridge: true, isModern: true } },
+    });
     const client = world.connect(facts);
     client.say(`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{${META}}}}`);
     await flush();

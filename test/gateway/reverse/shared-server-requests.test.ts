@@ -1,16 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { scriptGateway } from '../../support/scripted-gateway.js';
+import { startGateway } from '../../support/scripted-gateway.js';
 
 const ELICIT = { jsonrpc: '2.0', id: 'q', method: 'elicitation/create', params: { message: '?', requestedSchema: {} } };
 
 async function shared(capabilities: readonly object[] = [{ elicitation: {} }, { elicitation: {} }]) {
-  const world = scriptGateway({ servers: { a: { tools: ['x'] } } });
-  await world.startAll();
-  const clients = capabilities.map((each) => {
-    const client = world.connect();
-    client.initialize('2025-11-25', each);
-    return client;
-  });
+  const world = await startGateway({ servers: { a: { tools: ['x'] } } });
+  const clients = capabilities.map((each) => world.connect().greet('2025-11-25', each));
   const [one = world.connect(), other = world.connect()] = clients;
   const { child } = world.server('a');
   const answerAll = () => {

@@ -1,19 +1,14 @@
 import { describe, expect, it } from 'vitest';
-import { offering, type ScriptedClient, scriptGateway } from '../../support/scripted-gateway.js';
+import { offering, type ScriptedClient, startGateway } from '../../support/scripted-gateway.js';
 import { flush } from '../../support/wire.js';
 
 const MIB = 1024 * 1024;
 const TOO_MUCH = { code: -32603, message: 'The client is subscribed to too much already: end some of it' };
 
 async function subscribing() {
-  const world = scriptGateway({ servers: { a: offering({ templates: ['x://{+rest}'] }), b: offering({}) } });
-  await world.startAll();
+  const world = await startGateway({ servers: { a: offering({ templates: ['x://{+rest}'] }), b: offering({}) } });
   const { child } = world.server('a');
-  const connect = () => {
-    const client = world.connect();
-    client.initialize();
-    return client;
-  };
+  const connect = () => world.connect().greet();
   const ask = async (client: ScriptedClient, method: string, uri: string) => {
     const heard = child.asked(method).length;
     client.request('s', method, { uri });

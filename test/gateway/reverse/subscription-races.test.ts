@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { NamedViews } from '../../../src/gateway/catalog/named-views.js';
-import { offering, scriptGateway } from '../../support/scripted-gateway.js';
+import { offering, startGateway } from '../../support/scripted-gateway.js';
 import { flush } from '../../support/wire.js';
 
 const URI = 'x://a/1';
@@ -9,8 +9,7 @@ const URI = 'x://a/1';
 async function subscribing() {
   const servers = { a: offering({ resources: [URI] }) };
   const views = new NamedViews({ views: [{ name: 'work', servers: ['a'] }], clients: [] });
-  const world = scriptGateway({ servers, views });
-  await world.startAll();
+  const world = await startGateway({ servers, views });
   const clients = [world.connect({ view: 'work' }), world.connect()] as const;
   for (const client of clients) client.initialize();
   const [one, other] = clients;

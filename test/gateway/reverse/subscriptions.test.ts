@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { offering, type ScriptedClient, scriptGateway } from '../../support/scripted-gateway.js';
+import { offering, type ScriptedClient, startGateway } from '../../support/scripted-gateway.js';
 import { flush, type Message } from '../../support/wire.js';
 
 const URI = 'x://a/1';
@@ -7,13 +7,8 @@ const OTHER = 'x://a/2';
 
 async function subscribing() {
   const a = { ...offering({ resources: [URI, OTHER] }), limits: { idleTimeoutMs: 3_000 } };
-  const world = scriptGateway({ servers: { a, b: offering({ resources: ['x://b/1'] }) } });
-  await world.startAll();
-  const connect = () => {
-    const client = world.connect();
-    client.initialize();
-    return client;
-  };
+  const world = await startGateway({ servers: { a, b: offering({ resources: ['x://b/1'] }) } });
+  const connect = () => world.connect().greet();
   /** A request to the gateway, which the server answers if it hears of it. Returns what the client is told. */
   const ask = async (client: ScriptedClient, method: string, uri: string, answer: Message = {}) => {
     const { child } = world.server('a');

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { scriptGateway } from '../../support/scripted-gateway.js';
+import { startGateway } from '../../support/scripted-gateway.js';
 import { flush } from '../../support/wire.js';
 
 const ASKED_WITHIN_MS = 15;
@@ -9,8 +9,7 @@ describe('a question of a server that works on no call, to a client without a se
     ['elicitation/create', { message: 'Your password?', requestedSchema: { type: 'object', properties: {} } }],
     ['sampling/createMessage', { messages: [], maxTokens: 1 }],
   ])('F218: fails, and is not asked as if another server did: %s', async (method, params) => {
-    const world = scriptGateway({ servers: { a: { tools: ['t'] }, b: { tools: ['t'] } } });
-    await world.startAll();
+    const world = await startGateway({ servers: { a: { tools: ['t'] }, b: { tools: ['t'] } } });
     const [asking, called] = [world.server('a').child, world.server('b').child];
     const client = world.connect();
     client.modernRequest('call', 'tools/call', { name: 'b__t' }, { elicitation: { form: {} }, sampling: {} });

@@ -1,12 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { type Offer, offering, type ServerScript, scriptGateway } from '../../support/scripted-gateway.js';
+import { type Offer, offering, type ServerScript, startGateway } from '../../support/scripted-gateway.js';
 import { flush, type Message } from '../../support/wire.js';
 
 async function routing(servers: Readonly<Record<string, ServerScript>>) {
-  const world = scriptGateway({ servers });
-  await world.startAll();
-  const client = world.connect();
-  client.initialize();
+  const world = await startGateway({ servers });
+  const client = world.connect().greet();
   const keys = Object.keys(servers);
   /** Which servers heard of the request, and with what params. */
   const reached = (method: string): [key: string, params: Message][] =>

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { createOwnTool, type OwnTool, textResult, type VisibleBackends } from '../../../src/gateway/status/own-tool.js';
 import type { ServerScript } from '../../support/scripted-gateway.js';
-import { type ScriptedClient, scriptGateway } from '../../support/scripted-gateway.js';
+import { type ScriptedClient, startGateway } from '../../support/scripted-gateway.js';
 import { flush, type Message } from '../../support/wire.js';
 
 const EXTENSION = 'io.modelcontextprotocol/skills';
@@ -25,10 +25,8 @@ function serving(skills: readonly Message[] | Message, settings: Message = {}): 
 }
 
 async function starting(servers: Readonly<Record<string, ServerScript>>, ownTools: readonly OwnTool[] = []) {
-  const world = scriptGateway({ servers, ownTools });
-  await world.startAll();
-  const client = world.connect();
-  client.initialize();
+  const world = await startGateway({ servers, ownTools });
+  const client = world.connect().greet();
   const list = async (from: ScriptedClient = client) => {
     from.request('list', 'skills/list', {});
     await flush();

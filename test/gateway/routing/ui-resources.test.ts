@@ -31,11 +31,7 @@ function app({ lists = [MAIN], pointsTo = [MAIN], templates = [] }: App = {}): S
 async function apps(servers: Readonly<Record<string, ServerScript>> = { a: app(), b: app() }, isStarted = true) {
   const world = scriptGateway({ servers });
   if (isStarted) await world.startAll();
-  const connect = () => {
-    const client = world.connect();
-    client.initialize();
-    return client;
-  };
+  const connect = () => world.connect().greet();
   const client = connect();
   const reached = (method: string): [key: string, params: Message][] =>
     Object.keys(servers).flatMap((key) =>

@@ -13,8 +13,7 @@ const SERVERS: Readonly<Record<string, ServerScript>> = {
 async function world(servers = SERVERS) {
   const scripted = scriptGateway({ servers, ownTools: [status] });
   await scripted.startAll();
-  const client = scripted.connect();
-  client.initialize();
+  const client = scripted.connect().greet();
   let id = 0;
   const messageFor = (name: string): string => {
     id += 1;

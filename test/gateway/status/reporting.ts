@@ -4,7 +4,7 @@ import type { ProcessFacts, ServerFacts, StatusFacts } from '../../../src/gatewa
 import type { StatusReport } from '../../../src/gateway/status/status-report.js';
 import { FairMemory } from '../../../src/io/fair-memory.js';
 import { SharedLimit } from '../../../src/io/shared-limit.js';
-import { type ServerScript, scriptGateway } from '../../support/scripted-gateway.js';
+import { type ServerScript, scriptGateway, startGateway } from '../../support/scripted-gateway.js';
 
 /** A server that runs for a minute. */
 export const READY: ProcessFacts = {
@@ -85,8 +85,7 @@ export async function given({
 
 /** The report about servers that all run, each with the same tools. */
 export async function manyReady(keys: readonly string[], tools: readonly string[] = ['read']): Promise<StatusReport> {
-  const world = scriptGateway({ servers: Object.fromEntries(keys.map((key) => [key, { tools }])) });
-  await world.startAll();
+  const world = await startGateway({ servers: Object.fromEntries(keys.map((key) => [key, { tools }])) });
   const { make } = await given();
   const servers = keys.map((key): ServerFacts => {
     const { backend } = world.server(key);

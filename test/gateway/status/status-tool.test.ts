@@ -77,8 +77,7 @@ describe('the tool trunkline__status', () => {
 
   it('gives whole numbers only', async () => {
     const { make, server, connect, clock } = await given();
-    const client = connect();
-    client.initialize();
+    const client = connect().greet();
     client.call(1, 'a__read');
     clock.advance(12.34);
     server('a').child.answer(0);

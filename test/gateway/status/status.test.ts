@@ -4,7 +4,7 @@ import { overviewOf } from '../../../src/gateway/status/status-report.js';
 import { renderOneServer, renderStatus } from '../../../src/gateway/status/status-text.js';
 import { FairMemory } from '../../../src/io/fair-memory.js';
 import { SharedLimit } from '../../../src/io/shared-limit.js';
-import { offering, type ServerScript, scriptGateway, toolOf } from '../../support/scripted-gateway.js';
+import { offering, type ServerScript, startGateway, toolOf } from '../../support/scripted-gateway.js';
 import { factsOf, given, NOTHING } from './reporting.js';
 
 describe('the report', () => {
@@ -86,8 +86,7 @@ describe('the report', () => {
 
   it('counts calls and how long they took, in whole milliseconds', async () => {
     const { server, connect, clock, one } = await given();
-    const client = connect();
-    client.initialize();
+    const client = connect().greet();
     for (const id of [1, 2, 3]) client.call(id, 'a__read');
     clock.advance(12.34);
     server('a').child.answer(0);
@@ -117,8 +116,7 @@ describe('the report', () => {
   });
 
   it('names the server that took a name', async () => {
-    const world = scriptGateway({ servers: { a: { tools: ['x'], prefix: '' }, b: { tools: ['x'], prefix: '' } } });
-    await world.startAll();
+    const world = await startGateway({ servers: { a: { tools: ['x'], prefix: '' }, b: { tools: ['x'], prefix: '' } } });
     const { make } = await given();
     const servers = ['a', 'b'].map((key) => factsOf(world.server(key).backend));
     const report = reportStatus({ ...make(), catalogs: world.gateway.catalogs, servers });
@@ -288,8 +286,7 @@ describe('what a server offers besides tools', () => {
       a: { ...script, lists: { ...script.lists, 'resources/list': bad } },
       b: offering({ resources: ['x://2'] }),
     };
-    const world = scriptGateway({ servers });
-    await world.startAll();
+    const world = await startGateway({ servers });
     const { make } = await given();
     const facts = ['a', 'b'].map((key) => factsOf(world.server(key).backend));
     const report = reportStatus({ ...make(), catalogs: world.gateway.catalogs, servers: facts });

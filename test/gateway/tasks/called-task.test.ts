@@ -42,8 +42,7 @@ describe('a tool that is called as a task only, for a client that knows of none'
 
   it('is called as one even when the call came before the server was there', async () => {
     const { connect, server } = scriptGateway({ servers: { a: taskServer() } });
-    const client = connect();
-    client.initialize('2025-06-18');
+    const client = connect().greet('2025-06-18');
     server('a').moved('starting');
     client.call(1, 'a__only');
     const child = await server('a').start();

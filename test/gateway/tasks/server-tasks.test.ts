@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { createOwnTool, textResult } from '../../../src/gateway/status/own-tool.js';
-import { scriptGateway } from '../../support/scripted-gateway.js';
+import { scriptGateway, startGateway } from '../../support/scripted-gateway.js';
 import { flush, type Message } from '../../support/wire.js';
 import {
   made,
@@ -68,8 +68,7 @@ describe('a call that is to become a task', () => {
   it('is not for a tool of our own, which answers at once', async () => {
     const own = createOwnTool({ name: 'trunkline__x', inputSchema: { type: 'object' } }, () => textResult('x'));
     const { connect } = scriptGateway({ servers: {}, ownTools: [own] });
-    const client = connect();
-    client.initialize();
+    const client = connect().greet();
     client.call(1, 'trunkline__x', { task: {} });
     await flush();
     expect(client.answerTo(1)?.error.code).toBe(-32601);
@@ -286,10 +285,8 @@ describe('the list of tasks', () => {
   });
 
   it('is not asked of a server that has none', async () => {
-    const { startAll, connect, server } = scriptGateway({ servers: { a: { tools: ['x'] } } });
-    await startAll();
-    const client = connect();
-    client.initialize();
+    const { connect, server } = await startGateway({ servers: { a: { tools: ['x'] } } });
+    const client = connect().greet();
     expect(await listed(client)).toEqual({ tasks: [] });
     expect(server('a').child.asked('tasks/list')).toEqual([]);
   });
@@ -306,14 +303,9 @@ describe('the list of tasks', () => {
 describe('of the tasks that a server lists', () => {
   /** One server, and what each client sees of the same list. */
   async function listing(sharing: 'all' | 'profile') {
-    const world = scriptGateway({ servers: { a: taskServer({ sharing }) } });
-    await world.startAll();
+    const world = await startGateway({ servers: { a: taskServer({ sharing }) } });
     const { child } = world.server('a');
-    const client = (principal: string) => {
-      const connected = world.connect({ principal });
-      connected.initialize();
-      return connected;
-    };
+    const client = (principal: string) => world.connect({ principal }).greet();
     const seen = async (by: ReturnType<typeof client>, tasks: unknown[]) => {
       by.request('list', 'tasks/list');
       child.reply('tasks/list', { tasks });

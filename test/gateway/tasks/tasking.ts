@@ -2,7 +2,7 @@ import type { Sharing } from '../../../src/gateway/registry/backend-pool.js';
 import {
   type ScriptedClient,
   type ServerScript,
-  scriptGateway,
+  startGateway,
   toolOf,
   type Who,
 } from '../../support/scripted-gateway.js';
@@ -33,13 +33,9 @@ export function taskServer(script: ServerScript = {}): ServerScript {
 /** Servers `a` and `b` that know tasks, and clients that do. */
 export async function tasking(sharing: Sharing = 'all', script: ServerScript = {}) {
   const servers = { a: taskServer({ sharing, ...script }), b: taskServer({ sharing }) };
-  const world = scriptGateway({ servers });
-  await world.startAll();
-  const handshake = (who: Who = {}, capabilities: Message = EVERYTHING, revision = '2025-11-25') => {
-    const client = world.connect(who);
-    client.initialize(revision, capabilities);
-    return client;
-  };
+  const world = await startGateway({ servers });
+  const handshake = (who: Who = {}, capabilities: Message = EVERYTHING, revision = '2025-11-25') =>
+    world.connect(who).greet(revision, capabilities);
   return { ...world, handshake, child: world.server('a').child };
 }
 
