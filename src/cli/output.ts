@@ -42,6 +42,11 @@ export async function withGuardedOutput(run: () => Promise<number>): Promise<num
   return code === EXIT.ok ? EXIT.failed : code;
 }
 
+/** Ends the process when the reader of a long output closes its end early, as `head` does. */
+export function endWithReader(): void {
+  process.stdout.on('error', () => process.exit(EXIT.ok));
+}
+
 /** Prints text, and resolves when stdout has taken it: an exit before that would cut it off. */
 export async function print(text: string): Promise<void> {
   await write(`${text}\n`);

@@ -73,6 +73,11 @@ export function colorOf(name: string): Format {
   return SERVER_COLORS[hash % SERVER_COLORS.length] ?? 'cyan';
 }
 
+/** Cuts a line to the width of a terminal; elsewhere it stays whole. */
+export function fitted(text: string, { isTTY, columns = 80 }: { isTTY?: boolean; columns?: number }): string {
+  return isTTY ? cliTruncate(text, columns) : text;
+}
+
 export type Cell = string | { readonly text: string; readonly format: Format | undefined };
 
 /** No column is cut below this width. */
@@ -117,11 +122,11 @@ function naturalWidths(rows: readonly (readonly string[])[]): number[] {
 /** Cuts the widest columns, which are those of descriptions and paths, until the row fits. */
 function narrowed(widths: readonly number[], available: number | undefined): readonly number[] {
   if (available === undefined) return widths;
-  const fitted = [...widths];
-  let excess = fitted.reduce((sum, width) => sum + width, GAP * (widths.length - 1)) - available;
-  for (let widest = Math.max(...fitted); excess > 0 && widest > MIN_WIDTH; widest = Math.max(...fitted)) {
-    fitted[fitted.lastIndexOf(widest)] = widest - 1;
+  const cut = [...widths];
+  let excess = cut.reduce((sum, width) => sum + width, GAP * (widths.length - 1)) - available;
+  for (let widest = Math.max(...cut); excess > 0 && widest > MIN_WIDTH; widest = Math.max(...cut)) {
+    cut[cut.lastIndexOf(widest)] = widest - 1;
     excess -= 1;
   }
-  return fitted;
+  return cut;
 }

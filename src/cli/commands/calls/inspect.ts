@@ -1,11 +1,11 @@
-import cliTruncate from 'cli-truncate';
 import type { GlobalOptions } from '../../../app/global-options.js';
 import { EXIT } from '../../../errors/usage-error.js';
 import { logLines } from '../../../files/log-lines.js';
 import { isRecord } from '../../../json/is-record.js';
 import { parseLine, type RecordedLine } from '../../../record/format.js';
 import { messageText } from '../../../record/message-text.js';
-import { print, printJson, tell } from '../../output.js';
+import { endWithReader, print, printJson, tell } from '../../output.js';
+import { fitted } from '../../terminal.js';
 import { withHub } from '../hub/hub-access.js';
 import { openRecording } from './recording.js';
 
@@ -21,8 +21,7 @@ export interface InspectOptions {
 /** `trunkline inspect`: shows the messages of a recording, or those that pass in the running hub, one a line. */
 export async function inspect(settings: GlobalOptions, options: InspectOptions): Promise<number> {
   const { file, server, isFollowed, isJson } = options;
-  // `head` closes its end early.
-  process.stdout.once('error', () => process.exit(EXIT.ok));
+  endWithReader();
   const show = async (line: RecordedLine | undefined) => {
     const text = line && lineText(line, server);
     if (line === undefined || text === undefined) return;
@@ -78,9 +77,4 @@ function recorded(line: RecordedLine): object {
     case 'gap':
       return { dropped: line.dropped };
   }
-}
-
-/** Cut to the width of a terminal, whole elsewhere. */
-export function fitted(text: string, { isTTY, columns = 80 }: { isTTY?: boolean; columns?: number }): string {
-  return isTTY ? cliTruncate(text, columns) : text;
 }

@@ -17,7 +17,7 @@ import { ServerScript } from '../../../record/server-script.js';
 import { StandIn } from '../../../record/stand-in.js';
 import { approvalPlaces, packageFolders, runFolder } from '../../../state/user-files.js';
 import { IDENTITY } from '../../../version.js';
-import { print, printJson, tell } from '../../output.js';
+import { endWithReader, print, printJson, tell } from '../../output.js';
 import { openRecording } from './recording.js';
 
 /** The options of `trunkline replay`, as they were given. */
@@ -47,7 +47,7 @@ async function replayServer(file: string, server: string): Promise<number> {
   const recording = await openRecording(file);
   const script = new ServerScript(recording.entries, server);
   if (script.scenes.length === 0) throw notRecorded(server, recording);
-  process.stdout.on('error', () => process.exit(EXIT.ok));
+  endWithReader();
   const standIn = new StandIn({ script, server, send: (text) => process.stdout.write(`${text}\n`) });
   for await (const line of createInterface({ input: process.stdin })) standIn.receive(line);
   return EXIT.ok;

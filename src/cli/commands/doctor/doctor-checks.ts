@@ -63,10 +63,13 @@ export interface DoctorFacts {
   readonly hub: DoctorHub | undefined;
 }
 
-/** Everything that can be found out without starting a server. */
+/** Runs all checks that start no server. */
 export async function checkMachine(facts: DoctorFacts): Promise<readonly Finding[]> {
   const { config, registrations, machine, clients } = facts;
-  const onConfig = config instanceof ConfigError ? [brokenConfig(config)] : configChecks(facts, config);
+  const onConfig =
+    config instanceof ConfigError
+      ? [{ about: 'the configuration', run: () => checkBrokenConfig(config) }]
+      : configChecks(facts, config);
   const now = Date.now();
   return await runChecks([
     ...machineChecks(facts),
@@ -78,7 +81,7 @@ export async function checkMachine(facts: DoctorFacts): Promise<readonly Finding
   ]);
 }
 
-/** The servers that clients run besides Trunkline. `working`: the keys of those that have run in Trunkline. */
+/** Finds servers that clients run besides Trunkline. `working`: the keys of those that have run in Trunkline. */
 export async function checkTwice(facts: DoctorFacts, working: ReadonlySet<string>): Promise<readonly Finding[]> {
   const { config, registrations, clients, servers } = facts;
   if (config instanceof ConfigError) return [];
@@ -145,10 +148,6 @@ function npmFacts(machine: Machine, isNeeded: boolean) {
 
 /** Leaves time to end npm within the limit of a check. */
 const PING_WITHIN_MS = 2_500;
-
-function brokenConfig(error: ConfigError): Check {
-  return { about: 'the configuration', run: () => checkBrokenConfig(error) };
-}
 
 function configChecks({ settings, machine, servers }: DoctorFacts, config: Config): Check[] {
   const { file } = config;

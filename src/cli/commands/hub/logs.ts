@@ -1,5 +1,4 @@
 import { existsSync } from 'node:fs';
-import cliTruncate from 'cli-truncate';
 import type { GlobalOptions } from '../../../app/global-options.js';
 import { EXIT, UsageError } from '../../../errors/usage-error.js';
 import { logLines } from '../../../files/log-lines.js';
@@ -15,8 +14,8 @@ import { toText } from '../../../observe/log-text.js';
 import { type LoggedCall, MAX_CALL_FILES } from '../../../record/call-log.js';
 import { callLogFile } from '../../../state/user-files.js';
 import { findHubSite, reachHub } from '../../hub-client.js';
-import { print, tell } from '../../output.js';
-import { colorOf, type Look, lookOf, paint } from '../../terminal.js';
+import { endWithReader, print, tell } from '../../output.js';
+import { colorOf, fitted, type Look, lookOf, paint } from '../../terminal.js';
 import { isHubOn } from './hub-access.js';
 
 interface LogsOptions {
@@ -40,8 +39,7 @@ export async function logs(options: GlobalOptions, { server, isFollowed, isJson 
     return known === undefined ? EXIT.noHub : EXIT.ok;
   }
   const look = isJson || process.stdout.isTTY !== true ? undefined : lookOf(process.stdout);
-  // `head` closes its end early.
-  process.stdout.once('error', () => process.exit(EXIT.ok));
+  endWithReader();
   let printed = 0;
   for (const text of outputText(known?.output ?? [], server ?? '', look !== undefined)) await print(text);
   for await (const line of logLines({ file, maxFiles: MAX_LOG_FILES, isFollowed })) {
@@ -138,14 +136,11 @@ export async function activity({ server, isFollowed, isJson }: ActivityOptions):
     tell(`There is no call log at ${file}. The setting \`gateway: { callLog: metadata }\` turns it on.`);
     return EXIT.ok;
   }
-  // `head` closes its end early.
-  process.stdout.once('error', () => process.exit(EXIT.ok));
-  const { isTTY, columns = 80 } = process.stdout;
+  endWithReader();
   for await (const line of logLines({ file, maxFiles: MAX_CALL_FILES, isFollowed })) {
     const text = activityText(line, server);
     if (text === undefined) continue;
-    if (isJson) await print(line);
-    else await print(isTTY ? cliTruncate(text, columns) : text);
+    await print(isJson ? line : fitted(text, process.stdout));
   }
   return EXIT.ok;
 }

@@ -5,7 +5,7 @@ import type { HubControl } from '../../../hub/attach/control-client.js';
 import type { HubDescription, StatusAnswer } from '../../../hub/control.js';
 import { printableLines } from '../../../json/printable.js';
 import { VERSION } from '../../../version.js';
-import { forStream, note, print, printJson, tell } from '../../output.js';
+import { endWithReader, forStream, note, print, printJson, tell } from '../../output.js';
 import { lookOf } from '../../terminal.js';
 import { describeHubs, type HubFacts, hubText, processText, withHub } from './hub-access.js';
 
@@ -62,7 +62,7 @@ async function watchOnScreen(control: HubControl): Promise<number> {
 }
 
 async function writeChanges(control: HubControl, isJson: boolean): Promise<number> {
-  process.stdout.once('error', () => process.exit(EXIT.ok));
+  endWithReader();
   let shown: string | undefined;
   const show = ({ text, structure }: StatusAnswer) => {
     const now = withoutTimes(text);

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { fitted, lineText } from '../../../../src/cli/commands/calls/inspect.js';
+import { lineText } from '../../../../src/cli/commands/calls/inspect.js';
 import { countsText } from '../../../../src/cli/commands/calls/record.js';
+import { fitted } from '../../../../src/cli/terminal.js';
 import { type Entry, parseLine } from '../../../../src/record/format.js';
 
 /** What is shown of a message, without the time. */
