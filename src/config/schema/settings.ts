@@ -181,7 +181,7 @@ export const HTTP_SETTINGS = {
     about:
       'Limit on request bodies that have not arrived completely, for all clients together; at least maxBody. When it is reached, the token that holds the most loses its largest body, with 503.',
   }),
-  receiveTimeout: duration('requestTimeoutMs', '30s', {
+  receiveTimeout: duration('receiveTimeoutMs', '30s', {
     // Node requires at least as much time for a whole request as for its headers, which have 10 s.
     min: '10s',
     max: '1h',
@@ -192,12 +192,12 @@ export const HTTP_SETTINGS = {
     max: '5m',
     about: 'How long a stream may be silent before a comment is sent to keep it open.',
   }),
-  maxUnread: bytes('maxUnwrittenBytes', '8MiB', {
+  maxUnread: bytes('maxUnreadBytes', '8MiB', {
     min: '64KiB',
     max: '256MiB',
     about: 'Unread data of all streams of one session. Beyond it, the slowest stream is cut.',
   }),
-  maxReplay: bytes('replayBytes', '2MiB', {
+  maxReplay: bytes('maxReplayBytes', '2MiB', {
     min: '0B',
     max: '256MiB',
     about: 'Sent data that is stored for each session, so that a client can resume a lost connection.',

@@ -4,7 +4,7 @@ export interface ConfigurableLimits {
   /** Bytes of all bodies that have not arrived completely, together. */
   readonly maxPartialBytes: number;
   /** Time for a whole request to arrive, without its answer. */
-  readonly requestTimeoutMs: number;
+  readonly receiveTimeoutMs: number;
   readonly maxConnections: number;
   readonly maxSessions: number;
   /** A session without a request in flight or an open stream ends after this time. */
@@ -13,11 +13,11 @@ export interface ConfigurableLimits {
   readonly requestsPerSecond: number;
   readonly requestBurst: number;
   /** Unread bytes that a client's open streams may hold when there is more to write. */
-  readonly maxUnwrittenBytes: number;
+  readonly maxUnreadBytes: number;
   /** Time between comments on an idle stream, which clients and proxies would otherwise close. */
   readonly keepAliveMs: number;
   /** Size of the events per session that can be replayed after a lost connection. */
-  readonly replayBytes: number;
+  readonly maxReplayBytes: number;
 }
 
 /** Limits that no setting changes. */

@@ -114,7 +114,7 @@ export class SessionlessClient implements Due {
 
   constructor(options: SessionlessClientOptions) {
     this.#options = options;
-    this.#open = new OpenConnections(options.limits.maxUnwrittenBytes, options.onCut);
+    this.#open = new OpenConnections(options.limits.maxUnreadBytes, options.onCut);
     this.touch();
   }
 

@@ -107,8 +107,8 @@ export class Session implements Due {
   constructor(options: SessionOptions) {
     const { client, limits, onCut } = options;
     this.#options = options;
-    this.#ring = new ReplayRing({ maxEvents: limits.replayEvents, maxBytes: limits.replayBytes });
-    this.#open = new OpenConnections(limits.maxUnwrittenBytes, onCut);
+    this.#ring = new ReplayRing({ maxEvents: limits.replayEvents, maxBytes: limits.maxReplayBytes });
+    this.#open = new OpenConnections(limits.maxUnreadBytes, onCut);
     this.#unsolicited = new EventStream(UNSOLICITED, this.#ring, () => {
       this.touch();
       if (!this.#isClosed) client.attach(undefined);

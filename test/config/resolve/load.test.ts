@@ -332,10 +332,10 @@ describe('the gateway', () => {
         requestBurst: 100,
         maxBodyBytes: 4_194_304,
         maxPartialBytes: 134_217_728,
-        requestTimeoutMs: 30_000,
+        receiveTimeoutMs: 30_000,
         keepAliveMs: 15_000,
-        maxUnwrittenBytes: 8_388_608,
-        replayBytes: 2_097_152,
+        maxUnreadBytes: 8_388_608,
+        maxReplayBytes: 2_097_152,
       },
     });
   });
@@ -376,10 +376,10 @@ describe('the gateway', () => {
       requestBurst: 4,
       maxBodyBytes: 65_536,
       maxPartialBytes: 2_097_152,
-      requestTimeoutMs: 120_000,
+      receiveTimeoutMs: 120_000,
       keepAliveMs: 5_000,
-      maxUnwrittenBytes: 1_048_576,
-      replayBytes: 0,
+      maxUnreadBytes: 1_048_576,
+      maxReplayBytes: 0,
     });
     const { http } = load('servers: { a: { command: x } }\ngateway: { http: { maxSessions: 7 } }\n').gateway;
     expect(http).toMatchObject({ maxSessions: 7, maxConnections: 256 });
