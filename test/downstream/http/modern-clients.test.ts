@@ -4,7 +4,7 @@ import { NamedViews } from '../../../src/gateway/catalog/named-views.js';
 import { until } from '../../support/processes.js';
 import { toolOf } from '../../support/scripted-gateway.js';
 import type { Message } from '../../support/wire.js';
-import { type GatewayFront, gatewayFront } from './gateway-front.js';
+import { type ServedGateway, serveGateway } from './served-gateway.js';
 import { DEFAULT_LIMITS, onTestEnd, TOKEN } from './serving.js';
 
 const REGION = { type: 'object', properties: { region: { type: 'string', 'x-mcp-header': 'Region' } } };
@@ -18,7 +18,7 @@ const META = {
 };
 
 /** The official client. */
-async function connect(front: GatewayFront, mode: 'auto' | 'legacy' | 'modern' = 'modern', path = '/mcp') {
+async function connect(front: ServedGateway, mode: 'auto' | 'legacy' | 'modern' = 'modern', path = '/mcp') {
   const pinned = { pin: '2026-07-28' } as const;
   const client = new Client(
     { name: 'official', version: '2' },
@@ -37,7 +37,7 @@ async function toolNames(client: Client): Promise<string[]> {
 }
 
 /** A request of our own making. */
-async function post(front: GatewayFront, method: string, params: Message, more: Record<string, string> = {}) {
+async function post(front: ServedGateway, method: string, params: Message, more: Record<string, string> = {}) {
   const response = await fetch(`${front.url}/mcp`, {
     method: 'POST',
     headers: {
@@ -55,7 +55,7 @@ async function post(front: GatewayFront, method: string, params: Message, more: 
 
 describe('the official client of revision 2026-07-28', () => {
   it.each(['modern', 'auto'] as const)('finds the revision, and no session: %s', async (mode) => {
-    const front = await gatewayFront({ servers: SERVERS });
+    const front = await serveGateway({ servers: SERVERS });
     const { client, transport } = await connect(front, mode);
     expect(client.getNegotiatedProtocolVersion()).toBe('2026-07-28');
     expect(transport.sessionId).toBeUndefined();
@@ -64,14 +64,14 @@ describe('the official client of revision 2026-07-28', () => {
 
   it('sees one server at its endpoint, and a view at its own', async () => {
     const views = new NamedViews({ views: [{ name: 'work', servers: ['mail'] }], clients: [] });
-    const front = await gatewayFront({ servers: SERVERS, views });
+    const front = await serveGateway({ servers: SERVERS, views });
     expect(await toolNames((await connect(front, 'modern', '/mcp/v/work')).client)).toEqual(['mail__send']);
     const alone = await connect(front, 'modern', '/mcp/mail');
     expect(alone.client.getNegotiatedProtocolVersion()).toBe('2026-07-28');
   });
 
   it('gets answers to calls, after their progress', async () => {
-    const front = await gatewayFront({ servers: SERVERS });
+    const front = await serveGateway({ servers: SERVERS });
     const { client } = await connect(front);
     const { child } = front.server('mail');
     const progress: number[] = [];
@@ -89,7 +89,7 @@ describe('the official client of revision 2026-07-28', () => {
   });
 
   it('F158: cancels a call by closing its response, and no other call', async () => {
-    const front = await gatewayFront({ servers: SERVERS });
+    const front = await serveGateway({ servers: SERVERS });
     const [one, other] = [await connect(front), await connect(front)];
     const { child } = front.server('mail');
     const abort = new AbortController();
@@ -106,7 +106,7 @@ describe('the official client of revision 2026-07-28', () => {
   });
 
   it('repeats parameters in headers as the tool wants it', async () => {
-    const front = await gatewayFront({ servers: SERVERS });
+    const front = await serveGateway({ servers: SERVERS });
     const { client } = await connect(front);
     await client.listTools();
     const { child } = front.server('files');
@@ -120,7 +120,7 @@ describe('the official client of revision 2026-07-28', () => {
   });
 
   it('lives beside clients with a session, on the same endpoint', async () => {
-    const front = await gatewayFront({ servers: SERVERS });
+    const front = await serveGateway({ servers: SERVERS });
     const [modern, legacy] = [await connect(front, 'modern'), await connect(front, 'legacy')];
     expect(legacy.client.getNegotiatedProtocolVersion()).toBe('2025-11-25');
     expect(legacy.transport.sessionId).toBeDefined();
@@ -135,13 +135,13 @@ describe('over HTTP, revision 2026-07-28', () => {
     ['logging/setLevel', { level: 'debug' }, 404, -32601],
     ['tools/list', { _meta: { ...META, 'io.modelcontextprotocol/clientCapabilities': null } }, 400, -32602],
   ])('answers %s with %j', async (method, params, status, code) => {
-    const front = await gatewayFront({ servers: SERVERS });
+    const front = await serveGateway({ servers: SERVERS });
     const { answer, ...head } = await post(front, method, params);
     expect([head.status, answer.id, answer.error?.code]).toEqual([status, 1, code]);
   });
 
   it('refuses a revision that it does not serve, and names those that it does', async () => {
-    const front = await gatewayFront({ servers: SERVERS });
+    const front = await serveGateway({ servers: SERVERS });
     const version = '2027-01-01';
     const params = { _meta: { ...META, 'io.modelcontextprotocol/protocolVersion': version } };
     const { status, answer } = await post(front, 'tools/list', params, { 'mcp-protocol-version': version });
@@ -150,13 +150,13 @@ describe('over HTTP, revision 2026-07-28', () => {
   });
 
   it('answers an unknown tool with 200, since that is no fault of the message', async () => {
-    const front = await gatewayFront({ servers: SERVERS });
+    const front = await serveGateway({ servers: SERVERS });
     const { status, answer } = await post(front, 'tools/call', { name: 'nix' }, { 'mcp-name': 'nix' });
     expect([status, answer.error.code]).toEqual([200, -32602]);
   });
 
   it('passes on that a client lacks a capability, with 400', async () => {
-    const front = await gatewayFront({ servers: SERVERS });
+    const front = await serveGateway({ servers: SERVERS });
     const answered = post(front, 'tools/call', { name: 'mail__send' }, { 'mcp-name': 'mail__send' });
     const { child } = front.server('mail');
     await until('the call has arrived', () => child.calls.length === 1);
@@ -165,7 +165,7 @@ describe('over HTTP, revision 2026-07-28', () => {
   });
 
   it('answers a call that fails because its client lacks what a legacy server asked for, with 400', async () => {
-    const front = await gatewayFront({ servers: SERVERS });
+    const front = await serveGateway({ servers: SERVERS });
     const answered = post(front, 'tools/call', { name: 'mail__send' }, { 'mcp-name': 'mail__send' });
     const { child } = front.server('mail');
     await until('the call has arrived', () => child.calls.length === 1);
@@ -178,7 +178,7 @@ describe('over HTTP, revision 2026-07-28', () => {
   });
 
   it.each(['files__query', 'query'])('F159: compares the parameters that headers repeat, of %s', async (name) => {
-    const front = await gatewayFront({ servers: SERVERS });
+    const front = await serveGateway({ servers: SERVERS });
     const call = (header: Record<string, string>) =>
       post(front, 'tools/call', { name, arguments: { region: 'eu' } }, { 'mcp-name': name, ...header });
     expect(await call({})).toMatchObject({ status: 400, answer: { id: 1, error: { code: -32020 } } });
@@ -191,7 +191,7 @@ describe('over HTTP, revision 2026-07-28', () => {
   });
 
   it('counts programs that state the same as one client, until they were idle', async () => {
-    const front = await gatewayFront({ servers: SERVERS });
+    const front = await serveGateway({ servers: SERVERS });
     const seen: string[] = [];
     front.events.subscribe('client.connected', ({ name, clients }) => seen.push(`${name} came: ${clients}`));
     front.events.subscribe('client.left', ({ name, clients }) => seen.push(`${name} left: ${clients}`));
@@ -203,7 +203,7 @@ describe('over HTTP, revision 2026-07-28', () => {
   });
 
   it('ends with the server, after the calls that are in flight', async () => {
-    const front = await gatewayFront({ servers: SERVERS });
+    const front = await serveGateway({ servers: SERVERS });
     const { client } = await connect(front, 'modern', '/mcp/mail');
     const left: string[] = [];
     front.events.subscribe('client.left', ({ name }) => left.push(name));
@@ -220,7 +220,7 @@ describe('over HTTP, revision 2026-07-28', () => {
 
 describe('two programs of one user that state the same about themselves', () => {
   /** A call of either, which is answered when the test lets its server answer. */
-  function call(front: GatewayFront, marker: string) {
+  function call(front: ServedGateway, marker: string) {
     const capabilities = { elicitation: { form: {} } };
     const meta = { ...META, 'io.modelcontextprotocol/clientCapabilities': capabilities };
     return post(
@@ -232,7 +232,7 @@ describe('two programs of one user that state the same about themselves', () => 
   }
 
   it('never get the questions of each other, and do not wait for the answers of each other', async () => {
-    const front = await gatewayFront({ servers: SERVERS });
+    const front = await serveGateway({ servers: SERVERS });
     const { child } = front.server('mail');
     const ask = (id: string) =>
       child.say({ jsonrpc: '2.0', id, method: 'elicitation/create', params: { message: 'Who?', requestedSchema: {} } });

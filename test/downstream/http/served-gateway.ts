@@ -6,14 +6,14 @@ import type { EventBus } from '../../../src/observe/events/event-bus.js';
 import { type GatewayScript, scriptGateway } from '../../support/scripted-gateway.js';
 import { DEFAULT_LIMITS, onTestEnd, TOKEN } from './serving.js';
 
-export interface GatewayFront extends Omit<ReturnType<typeof scriptGateway>, 'events'> {
+export interface ServedGateway extends Omit<ReturnType<typeof scriptGateway>, 'events'> {
   readonly events: EventBus;
   /** Such as `http://127.0.0.1:8080`. */
   readonly url: string;
 }
 
 /** Serves the scripted servers over HTTP until the test ends. All of them have started. */
-export async function gatewayFront(script: GatewayScript): Promise<GatewayFront> {
+export async function serveGateway(script: GatewayScript): Promise<ServedGateway> {
   const scripted = scriptGateway(script);
   const { clock, gateway, events } = scripted;
   const platform = { ...createPlatform(), clock };
