@@ -42,9 +42,9 @@ export class BackendLauncher implements Launcher {
     const { backend, log, era } = target;
     // Tells whether the end of the launch was the fault of the probe.
     const isOver = () => {
-      const isMisbegun = era.ended();
-      if (isMisbegun) events.misbegun();
-      return isMisbegun;
+      const isStartRefused = era.ended();
+      if (isStartRefused) events.startRefused();
+      return isStartRefused;
     };
     const dialed = dialer.dial(
       { ...target, spec, generation },
@@ -82,7 +82,7 @@ async function attach(
   const outcome = await connection;
   if (outcome.kind === 'failed') {
     const { reason, isHostFault = false } = outcome;
-    if (!isHostFault && era.ended()) events.misbegun();
+    if (!isHostFault && era.ended()) events.startRefused();
     else events.failed({ reason, hostFault: isHostFault });
     return;
   }

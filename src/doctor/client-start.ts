@@ -1,6 +1,5 @@
 import type { FoundCommand } from '../clients/files/found-server.js';
-import { isRecord } from '../json/is-record.js';
-import { parseJson } from '../json/parse-json.js';
+import { isRecord, parseJson } from '../json/json-value.js';
 import { systemClock } from '../observe/system-clock.js';
 import { endGroup } from '../process/end-group.js';
 import { spawnChild } from '../process/spawn-child.js';

@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { parseText } from '../files/edit/parse-text.js';
-import { isRecord } from '../json/is-record.js';
+import { isRecord } from '../json/json-value.js';
 import { type Finding, finding } from './finding.js';
 import { type Machine, variableOf } from './machine.js';
 import { type Registration, titleOf } from './registrations.js';

@@ -1,8 +1,7 @@
 import { existsSync } from 'node:fs';
 import { connect } from 'node:net';
 import type { FoundCommand, FoundRemote, FoundServer, FoundServers } from '../clients/files/found-server.js';
-import { isRecord } from '../json/is-record.js';
-import { parseJson } from '../json/parse-json.js';
+import { isRecord, parseJson } from '../json/json-value.js';
 import { type Finding, finding } from './finding.js';
 import { type Machine, whyVanishing } from './machine.js';
 import { isAbsolutePath, isLoopback, optionIn, type Registration, titleOf } from './registrations.js';

@@ -1,5 +1,5 @@
 import type { ServerConfig } from '../config/resolve/config.js';
-import { isRecord } from '../json/is-record.js';
+import { isRecord } from '../json/json-value.js';
 import { type LockedPackage, LockFileError } from '../packages/lock-file.js';
 import { lockKey, openLockFile, openStore, type PackagePlaces } from '../packages/package-store.js';
 import { type Finding, finding, someOf } from './finding.js';

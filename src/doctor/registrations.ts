@@ -3,7 +3,7 @@ import type { FoundCommand, FoundServer } from '../clients/files/found-server.js
 import { isOurselves } from '../clients/files/own-entry.js';
 import { realPath } from '../files/regular-file.js';
 import { readJsonFile } from '../files/whole-file.js';
-import { isRecord } from '../json/is-record.js';
+import { isRecord } from '../json/json-value.js';
 import type { Machine } from './machine.js';
 
 /** An entry of a client that runs Trunkline, or connects to one. */

@@ -4,7 +4,7 @@ import { dirname, isAbsolute, join, resolve } from 'node:path';
 import { readConfigText } from '../config/file/find-config.js';
 import { parseYaml, type YamlSource } from '../config/file/yaml-source.js';
 import type { ServerConfig } from '../config/resolve/config.js';
-import { isRecord } from '../json/is-record.js';
+import { isRecord } from '../json/json-value.js';
 import { findSecretShapes } from '../observe/secret-shapes.js';
 import { readToken, TokenFileError } from '../state/token-file.js';
 import { type Finding, finding, type Repair } from './finding.js';

@@ -1,8 +1,7 @@
-import { isRecord } from '../json/is-record.js';
+import { isRecord } from '../json/json-value.js';
+import { SKILLS_EXTENSION, TASKS_EXTENSION } from '../mcp/extensions.js';
 import { declares } from '../mcp/initialize-result.js';
 import { isModernRevision } from '../mcp/revisions.js';
-import { SKILLS_EXTENSION } from '../mcp/skills.js';
-import { TASKS_EXTENSION } from '../mcp/task-extension.js';
 
 /** Name and version of the gateway, or of a server, for clients. */
 export interface ServerInfo {

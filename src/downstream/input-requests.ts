@@ -1,6 +1,6 @@
 import { editMembers } from '../json/edit-members.js';
-import { isRecord } from '../json/is-record.js';
 import { isObject, isString, readString, toBytes, valuesAt } from '../json/json-text.js';
+import { isRecord } from '../json/json-value.js';
 import { type Edit, splice } from '../json/splice.js';
 import { join } from '../jsonrpc/message.js';
 import { RPC_CODES, RpcError } from '../jsonrpc/rpc-error.js';

@@ -2,14 +2,13 @@ import type { Edit, SplicedMessage } from '../json/splice.js';
 import type { RpcError } from '../jsonrpc/rpc-error.js';
 import type { ClientProfile } from '../mcp/client-profile.js';
 import type { NotificationEnvelope, ResponseEnvelope } from '../mcp/envelope.js';
-import type { InputRequest, WithdrawInput } from '../mcp/input-request.js';
 import type { ListKind } from '../mcp/lists.js';
 import type { LogLevel } from '../mcp/log-levels.js';
-import type { RelayedRequest } from '../mcp/relayed-request.js';
+import type { InputRequest, RelayedRequest, WithdrawInput } from '../mcp/relayed-request.js';
 import type { Hmac } from '../mcp/task-id.js';
 import type { Failure } from './failure.js';
 
-export type { InputRequest, WithdrawInput } from '../mcp/input-request.js';
+export type { InputRequest, WithdrawInput } from '../mcp/relayed-request.js';
 
 /*
  * The port between clients and the gateway. A protocol era implements `DownstreamClient` and `Exchange`: it opens a

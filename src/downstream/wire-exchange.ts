@@ -2,7 +2,7 @@ import { Lease } from '../io/buffer-pool.js';
 import { LARGE_FROM_BYTES } from '../io/read-buffer.js';
 import { readText, type Span } from '../json/json-text.js';
 import { concatEdits, type Edit, type SplicedMessage } from '../json/splice.js';
-import type { IdKey } from '../jsonrpc/id-key.js';
+import type { IdKey } from '../jsonrpc/envelope.js';
 import { errorMessage, resultMessage } from '../jsonrpc/message.js';
 import { RpcError } from '../jsonrpc/rpc-error.js';
 import type { NotificationEnvelope, RequestEnvelope, ResponseEnvelope } from '../mcp/envelope.js';

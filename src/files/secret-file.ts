@@ -1,5 +1,4 @@
-import { isRecord } from '../json/is-record.js';
-import { parseJson } from '../json/parse-json.js';
+import { isRecord, parseJson } from '../json/json-value.js';
 import { privateFile, readRegularFile } from './regular-file.js';
 import { replaceFile } from './whole-file.js';
 

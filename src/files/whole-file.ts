@@ -3,7 +3,7 @@ import { linkSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { link, mkdir, rename, unlink, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { errorCode } from '../errors/error-text.js';
-import { parseJson } from '../json/parse-json.js';
+import { parseJson } from '../json/json-value.js';
 import { readRegularFileSync } from './regular-file.js';
 
 /*

@@ -1,8 +1,8 @@
 import { ExchangeDecorator } from '../downstream/exchange-decorator.js';
 import type { Failure } from '../downstream/failure.js';
 import type { ClientFacts, Exchange } from '../downstream/port.js';
-import { asText } from '../json/as-text.js';
 import { isString, readString, readText, type Span, valuesAt } from '../json/json-text.js';
+import { asText } from '../json/json-value.js';
 import { type Edit, splicedLength } from '../json/splice.js';
 import { RpcError } from '../jsonrpc/rpc-error.js';
 import { isErrorResponse, type ResponseEnvelope } from '../mcp/envelope.js';

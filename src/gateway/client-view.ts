@@ -3,9 +3,9 @@ import { internalError, type OnInternalError, withErrorBoundaryAsync } from '../
 import { isString, readString } from '../json/json-text.js';
 import { RPC_CODES, RpcError } from '../jsonrpc/rpc-error.js';
 import type { NotificationEnvelope } from '../mcp/envelope.js';
+import { SKILL_METHODS } from '../mcp/extensions.js';
 import { LIST_KINDS, type ListKind, requestedList } from '../mcp/lists.js';
 import { METHODS, TASK_METHODS } from '../mcp/methods.js';
-import { SKILL_METHODS } from '../mcp/skills.js';
 import type { Hmac } from '../mcp/task-id.js';
 import type { EventSink } from '../observe/events/event-bus.js';
 import type { Cancel, Clock } from '../timing/clock.js';

@@ -9,15 +9,6 @@ import {
   visitMembers,
 } from './json-text.js';
 
-function canonical(bytes: Uint8Array, value: Span): string {
-  if (isObject(bytes, value)) return canonicalObject(bytes, value, () => true);
-  if (isString(bytes, value)) return JSON.stringify(readString(bytes, value));
-  if (bytes[value.start] !== OPEN_BRACKET) return readText(bytes, value);
-  const elements: string[] = [];
-  visitElements(bytes, value.start, Number.POSITIVE_INFINITY, (element) => elements.push(canonical(bytes, element)));
-  return `[${elements.join()}]`;
-}
-
 /**
  * Returns an object as canonical JSON: no spaces, sorted members, of which only those that are included at the top. Numbers
  * keep their raw text. Duplicate members are all kept.
@@ -31,4 +22,13 @@ export function canonicalObject(bytes: Uint8Array, object: Span, isIncluded: (na
   // A stable sort: members of the same name stay in their order.
   members.sort((one, other) => (one.name < other.name ? -1 : Number(one.name > other.name)));
   return `{${members.map(({ text }) => text).join()}}`;
+}
+
+function canonical(bytes: Uint8Array, value: Span): string {
+  if (isObject(bytes, value)) return canonicalObject(bytes, value, () => true);
+  if (isString(bytes, value)) return JSON.stringify(readString(bytes, value));
+  if (bytes[value.start] !== OPEN_BRACKET) return readText(bytes, value);
+  const elements: string[] = [];
+  visitElements(bytes, value.start, Number.POSITIVE_INFINITY, (element) => elements.push(canonical(bytes, element)));
+  return `[${elements.join()}]`;
 }

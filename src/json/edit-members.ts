@@ -8,9 +8,10 @@ import {
   readString,
   type Span,
   skipWhitespace,
+  toBytes,
   visitMembers,
 } from './json-text.js';
-import type { Edit } from './splice.js';
+import { type Edit, splice } from './splice.js';
 
 /** What to change in an object. */
 export interface MemberChanges {
@@ -133,3 +134,40 @@ export function addFirst(bytes: Uint8Array, object: Span, members: Uint8Array): 
   const span = { start: at, end: at };
   return isEmpty ? { span, text: members, part: { start: 0, end: members.length - 1 } } : { span, text: members };
 }
+
+/** What becomes of a member that is taken out. */
+export const REMOVED = Symbol('removed');
+
+export interface ObjectRewrite {
+  /** The new text of a member's value, `REMOVED`, or `undefined` if the member stays as it is. */
+  readonly change: (name: string, value: Span) => Uint8Array | typeof REMOVED | undefined;
+  /** The members to put first, as JSON such as `"a":1`. Gets the names that the object has. */
+  readonly insert?: (names: ReadonlySet<string>) => readonly Uint8Array[];
+}
+
+/**
+ * Returns the JSON object at `span` with some of its members changed, removed or added. All other bytes stay as they are,
+ * white space and escapes included. If a name is there more than once, each of its members is treated alike, because
+ * readers differ in which of them they take.
+ */
+export function rewriteObject(bytes: Uint8Array, span: Span, { change, insert }: ObjectRewrite): Uint8Array {
+  const names = new Set<string>();
+  const changed: Edit[] = [];
+  let isEmptied = true;
+  const removed = editMembers(bytes, span, {
+    removes: (name, value) => {
+      names.add(name);
+      const becomes = change(name, value);
+      if (becomes === REMOVED) return true;
+      isEmptied = false;
+      if (becomes !== undefined) changed.push({ span: value, text: becomes });
+      return false;
+    },
+  });
+  const inserted = (insert?.(names) ?? []).flatMap((member, at) => (at === 0 ? [member] : [SEPARATOR, member]));
+  if (inserted.length > 0 && !isEmptied) inserted.push(SEPARATOR);
+  const first = { start: span.start + 1, end: span.start + 1 };
+  return splice({ bytes, span, edits: [...inserted.map((text) => ({ span: first, text })), ...removed, ...changed] });
+}
+
+const SEPARATOR = toBytes(',');

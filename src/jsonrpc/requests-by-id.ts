@@ -1,4 +1,4 @@
-import type { IdKey } from './id-key.js';
+import type { IdKey } from './envelope.js';
 
 /** A power of two, and more requests than are usually in flight at once. */
 const RECENT = 256;

@@ -1,7 +1,6 @@
-import { isRecord } from '../json/is-record.js';
+import { REMOVED, rewriteObject } from '../json/edit-members.js';
 import { isObject, readText, type Span, toBytes, valuesAt } from '../json/json-text.js';
-import { parseJson } from '../json/parse-json.js';
-import { REMOVED, rewriteObject } from '../json/rewrite-object.js';
+import { isRecord, parseJson } from '../json/json-value.js';
 import { join } from '../jsonrpc/message.js';
 import type { ResponseEnvelope } from './envelope.js';
 import { type InitializeResult, toInitializeResult } from './initialize-result.js';

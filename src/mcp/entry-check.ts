@@ -1,5 +1,5 @@
-import { isRecord } from '../json/is-record.js';
 import { toBytes } from '../json/json-text.js';
+import { isRecord } from '../json/json-value.js';
 import { hidesCharacters } from './hidden-text.js';
 import type { ListKind } from './lists.js';
 
@@ -259,3 +259,16 @@ function resolveLocal(root: unknown, reference: string): unknown {
   }
   return value;
 }
+
+/**
+ * Whether a JSON text has only visible ASCII characters, and no escapes but those of quotes, backslashes, line breaks and
+ * tabs. Nothing is hidden in its strings, each byte is a character, and each key stands there as it reads. Most entries of
+ * lists are like that, so that their checks can be short.
+ */
+export function isOrdinary(json: string): boolean {
+  return VISIBLE.test(json) && !RARE_ESCAPE.test(json);
+}
+
+const VISIBLE = /^[ -~]*$/;
+/** Also matches the character after an escaped backslash, which costs only time. */
+const RARE_ESCAPE = /\\[^"\\nrt]/;

@@ -1,5 +1,5 @@
-import { isRecord } from '../json/is-record.js';
 import { readText } from '../json/json-text.js';
+import { isRecord } from '../json/json-value.js';
 import type { ResponseEnvelope } from './envelope.js';
 
 /** A server's answer to `initialize`. */

@@ -1,4 +1,4 @@
-import { isRecord } from '../json/is-record.js';
+import { rewriteObject } from '../json/edit-members.js';
 import {
   isObject,
   isString,
@@ -10,7 +10,7 @@ import {
   visitElements,
   visitMembers,
 } from '../json/json-text.js';
-import { rewriteObject } from '../json/rewrite-object.js';
+import { isRecord } from '../json/json-value.js';
 import { type Edit, splice } from '../json/splice.js';
 import { join } from '../jsonrpc/message.js';
 import type { ResponseEnvelope } from './envelope.js';

@@ -1,4 +1,4 @@
-import { isRecord } from '../json/is-record.js';
+import { REMOVED, rewriteObject } from '../json/edit-members.js';
 import {
   isObject,
   isString,
@@ -11,7 +11,7 @@ import {
   visitElements,
   visitMembers,
 } from '../json/json-text.js';
-import { REMOVED, rewriteObject } from '../json/rewrite-object.js';
+import { isRecord } from '../json/json-value.js';
 import type { Edit } from '../json/splice.js';
 import type { ResponseEnvelope } from './envelope.js';
 import { METHODS } from './methods.js';

@@ -1,5 +1,4 @@
-import { isRecord } from '../json/is-record.js';
-import { parseJson } from '../json/parse-json.js';
+import { isRecord, parseJson } from '../json/json-value.js';
 
 /** How bad a line of a log is by its own level; `unknown` if it names none. */
 export type LogLevel = 'error' | 'warning' | 'info' | 'unknown';

@@ -1,4 +1,4 @@
-import { isRecord } from '../json/is-record.js';
+import { isRecord } from '../json/json-value.js';
 import { printable, printableLines } from '../json/printable.js';
 import { readLogRecord } from './log-line.js';
 

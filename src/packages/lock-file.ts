@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import { errorCode } from '../errors/error-text.js';
 import { readRegularFileSync, realPath } from '../files/regular-file.js';
 import { replaceFileSync } from '../files/whole-file.js';
-import { isRecord } from '../json/is-record.js';
+import { isRecord } from '../json/json-value.js';
 
 /** The exact version of a `package:` of the configuration, and of everything that it depends on. */
 export interface LockedPackage {

@@ -2,7 +2,7 @@ import gt from 'semver/functions/gt.js';
 import parse from 'semver/functions/parse.js';
 import satisfies from 'semver/functions/satisfies.js';
 import validRange from 'semver/ranges/valid.js';
-import { isRecord } from '../json/is-record.js';
+import { isRecord } from '../json/json-value.js';
 
 /** A version of a package, and the versions of Node that it declares to need: `engines.node` of its package.json. */
 export interface NeedsNode {

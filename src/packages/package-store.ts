@@ -6,7 +6,7 @@ import { ServerFault } from '../config/file/config-error.js';
 import type { FoundPackage } from '../config/resolve/config.js';
 import type { InstalledPackages } from '../config/resolve/package-bin.js';
 import { readJsonFile } from '../files/whole-file.js';
-import { isRecord } from '../json/is-record.js';
+import { isRecord } from '../json/json-value.js';
 import type { PackageRequest } from '../supervision/launcher.js';
 import { type LockedPackage, LockFile, LockFileError } from './lock-file.js';
 import type { InstalledTree } from './package-needs.js';

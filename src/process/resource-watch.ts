@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { setImmediate } from 'node:timers/promises';
-import { describeBytes } from '../json/describe-bytes.js';
+import { describeBytes } from '../json/printable.js';
 import {
   exceeded,
   type GroupUsage,

@@ -3,8 +3,7 @@ import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { privateFile, readRegularFile } from '../files/regular-file.js';
 import { DRAFT_SUFFIX, replaceFile } from '../files/whole-file.js';
-import { isRecord } from '../json/is-record.js';
-import { parseJson } from '../json/parse-json.js';
+import { isRecord, parseJson } from '../json/json-value.js';
 
 /** A gateway and its process groups. */
 export interface Run {

@@ -1,4 +1,4 @@
-import { isRecord } from '../json/is-record.js';
+import { isRecord } from '../json/json-value.js';
 import { REDACTED } from '../observe/redact.js';
 import { matchesRedacted } from './recorded-messages.js';
 

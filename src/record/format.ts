@@ -1,7 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import type { Direction } from '../io/message-feed.js';
-import { isRecord } from '../json/is-record.js';
-import { parseJson } from '../json/parse-json.js';
+import { isRecord, parseJson } from '../json/json-value.js';
 
 /*
  * The lines of a recording: one header, then entries, all of them JSON. A reader ignores members and kinds of lines that it

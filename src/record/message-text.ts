@@ -1,5 +1,4 @@
-import { isRecord } from '../json/is-record.js';
-import { parseJson } from '../json/parse-json.js';
+import { isRecord, parseJson } from '../json/json-value.js';
 import { printable } from '../json/printable.js';
 import { type Entry, textOf } from './format.js';
 

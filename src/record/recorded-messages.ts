@@ -1,7 +1,6 @@
 import { isUtf8 } from 'node:buffer';
-import { isRecord } from '../json/is-record.js';
 import { readText, type Span, toBytes } from '../json/json-text.js';
-import { parseJson } from '../json/parse-json.js';
+import { isRecord, parseJson } from '../json/json-value.js';
 import { splice } from '../json/splice.js';
 import { createScan, type Envelope, messagesOf } from '../mcp/envelope.js';
 

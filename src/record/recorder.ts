@@ -1,5 +1,5 @@
 import type { MessageFeed, PassingMessage } from '../io/message-feed.js';
-import { asText } from '../json/as-text.js';
+import { asText } from '../json/json-value.js';
 import { splice, splicedLength } from '../json/splice.js';
 import type { FindSecrets } from '../observe/redact.js';
 import { createCleaner } from './clean-message.js';

@@ -1,5 +1,5 @@
-import { isRecord } from '../json/is-record.js';
 import { readText } from '../json/json-text.js';
+import { isRecord } from '../json/json-value.js';
 import type { Envelope } from '../mcp/envelope.js';
 import { METHODS } from '../mcp/methods.js';
 import { REDACTED } from '../observe/redact.js';

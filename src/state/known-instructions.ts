@@ -6,7 +6,7 @@ import type { ClientFacts, GatewayDescription } from '../downstream/port.js';
 import { privateFile, readRegularFileSync } from '../files/regular-file.js';
 import { ABOUT } from '../gateway/instructions.js';
 import type { PendingGateway } from '../gateway/pending-gateway.js';
-import { isRecord } from '../json/is-record.js';
+import { isRecord } from '../json/json-value.js';
 import { type ClientProfile, profileKey } from '../mcp/client-profile.js';
 import type { EventBus } from '../observe/events/event-bus.js';
 import type { Clock } from '../timing/clock.js';

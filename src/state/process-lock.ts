@@ -3,8 +3,7 @@ import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { readRegularFile } from '../files/regular-file.js';
 import { createFile, replaceFile } from '../files/whole-file.js';
-import { isRecord } from '../json/is-record.js';
-import { parseJson } from '../json/parse-json.js';
+import { isRecord, parseJson } from '../json/json-value.js';
 import { hostIdentity, identify, isRunning } from '../process/processes.js';
 import { isRunProcess, type RunProcess } from '../process/run-file.js';
 

@@ -70,7 +70,7 @@ export type ChildEvent =
         | 'startBegan'
         | 'startAnswered'
         | 'becameReady'
-        | 'misbegun'
+        | 'startRefused'
         | 'suspected'
         | 'cleared'
         | 'startTimedOut'

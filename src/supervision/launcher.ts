@@ -16,8 +16,8 @@ export interface LaunchEvents {
   /** The child is ready to be called. */
   ready(): void;
   failed(failure: LaunchFailure): void;
-  /** The way in which the launch began has ended the child, which is not at fault. The next launch begins otherwise. */
-  misbegun(): void;
+  /** The child ended because it refused the way in which the launch began. It is not at fault; the next launch begins otherwise. */
+  startRefused(): void;
   /** The child is silent, and a liveness probe starts. */
   suspected(): void;
   /** The probe is over: the child answers again. */

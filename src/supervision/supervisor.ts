@@ -254,7 +254,7 @@ export class Supervisor {
       ready: () => this.#dispatch(child, { kind: 'becameReady', generation }),
       failed: ({ reason, hostFault = false }) =>
         this.#dispatch(child, { kind: 'startFailed', generation, reason, hostFault }),
-      misbegun: () => this.#dispatch(child, { kind: 'misbegun', generation }),
+      startRefused: () => this.#dispatch(child, { kind: 'startRefused', generation }),
       suspected: () => this.#dispatch(child, { kind: 'suspected', generation }),
       cleared: () => this.#dispatch(child, { kind: 'cleared', generation }),
       unfit: (reason) => this.#dispatch(child, { kind: 'recycleRequested', generation, reason }),

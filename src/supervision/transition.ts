@@ -61,7 +61,7 @@ export function transition(state: ChildState, event: ChildEvent, context: Transi
     case 'becameReady':
       if (phase.kind !== 'starting') return unchanged(state);
       return enter(state, { kind: 'ready', readySince: now }, [stableTimer(state, context)]);
-    case 'misbegun':
+    case 'startRefused':
       return phase.kind === 'starting' ? endGroup(state, 'wake') : unchanged(state);
     case 'suspected':
       return phase.kind === 'ready' ? enter(state, { ...phase, kind: 'suspect' }) : unchanged(state);

@@ -37,7 +37,7 @@ function launching({
     cleared: () => told.push('cleared'),
     unfit: (reason) => told.push(`unfit: ${reason}`),
     exited: ({ code }) => told.push(`exited: ${code}`),
-    misbegun: () => told.push('misbegun'),
+    startRefused: () => told.push('startRefused'),
   };
   const target: LaunchTarget = {
     backend: {
@@ -141,7 +141,7 @@ describe('launching a server that has no process', () => {
     era.probing();
     server.exit(1);
     server.exit(1);
-    expect(told).toEqual(['misbegun', 'exited: 1']);
+    expect(told).toEqual(['startRefused', 'exited: 1']);
     expect(era.begin()).toBe('legacy');
   });
 
@@ -152,7 +152,7 @@ describe('launching a server that has no process', () => {
     told.length = 0;
     era.probing();
     listener().unfit('it floods');
-    expect(told).toEqual(['misbegun']);
+    expect(told).toEqual(['startRefused']);
     expect(log).toEqual(['Trunkline restarts this server: it floods']);
   });
 

@@ -1,3 +1,4 @@
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { NOT_JSON } from '../../src/json/json-string.js';
 import {
@@ -6,6 +7,7 @@ import {
   isString,
   readString,
   readText,
+  StringInterner,
   skipColon,
   skipValue,
   skipWhitespace,
@@ -187,5 +189,27 @@ describe('the values at a path', () => {
     ['{}', ['toString']],
   ])('of %s at %j are none', (json, path) => {
     expect(textsAt(json, path)).toEqual([]);
+  });
+});
+
+describe('texts that come again', () => {
+  it('are what their bytes say, whatever was read before', () => {
+    const texts = new StringInterner();
+    const name = fc.stringMatching(/^[!-[\]-~]{0,70}$/);
+    fc.assert(
+      fc.property(name, fc.nat(5), (text, before) => {
+        const bytes = Buffer.from(`${'x'.repeat(before)}${text}"`);
+        const read = texts.read(bytes, before, before + text.length);
+        expect(read).toBe(text.length > 64 ? undefined : text);
+      }),
+      { numRuns: 5_000 },
+    );
+  });
+
+  it('are left to others where they have escapes or other alphabets', () => {
+    for (const text of ['"a\\nb"', '"é"', '"\\u0061"', `"${'long '.repeat(100)}"`, '""', '"tools/call"']) {
+      const bytes = Buffer.from(text);
+      expect(readString(bytes, { start: 0, end: bytes.length })).toBe(JSON.parse(text));
+    }
   });
 });

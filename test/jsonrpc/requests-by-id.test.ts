@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { IdKey } from '../../src/jsonrpc/id-key.js';
+import type { IdKey } from '../../src/jsonrpc/envelope.js';
 import { RequestsById } from '../../src/jsonrpc/requests-by-id.js';
 
 describe('requests by their ids', () => {

@@ -1,5 +1,7 @@
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { isNamed, LIST_KINDS, LISTS, listsChangedBy, requestedList } from '../../src/mcp/lists.js';
+import { isNamed, LIST_KINDS, LISTS, listsChangedBy, requestedList, toolDefinition } from '../../src/mcp/lists.js';
+import { bytesOf } from '../support/wire.js';
 
 describe('a list', () => {
   it.each(LIST_KINDS)('of %s is asked for by its method and said to have changed by its notification', (kind) => {
@@ -20,5 +22,71 @@ describe('a list', () => {
 
   it('has names of its own unless its entries go by URIs', () => {
     expect(LIST_KINDS.filter(isNamed)).toEqual(['tools', 'prompts']);
+  });
+});
+
+function definitionOf(entry: string): string {
+  const bytes = bytesOf(`[ ${entry} ]`);
+  return toolDefinition(bytes, { start: 2, end: bytes.length - 2 });
+}
+
+const TOOL =
+  '{"name":"x","description":"Reads","inputSchema":{"type":"object","properties":{"a":{},"b":[1,true,null]}}}';
+
+describe('what a tool says it is', () => {
+  it('is JSON without spaces, with sorted members', () => {
+    expect(definitionOf(TOOL)).toBe(
+      '{"description":"Reads","inputSchema":{"properties":{"a":{},"b":[1,true,null]},"type":"object"},"name":"x"}',
+    );
+  });
+
+  it.each([
+    [
+      'order',
+      '{"inputSchema":{"properties":{"b":[1,true,null],"a":{}},"type":"object"},"description":"Reads","name":"x"}',
+    ],
+    ['spaces', TOOL.replaceAll(':', ' :\t').replaceAll(',', ' , ')],
+    ['escapes', TOOL.replace('Reads', '\\u0052e\\u0061ds').replace('"name"', '"n\\u0061me"')],
+    ['members that no model sees', TOOL.replace('{', '{"_meta":{"at":1},"icons":[],"execution":{},"x-vendor":2,')],
+  ])('is the same whatever the %s', (_what, other) => {
+    expect(other).not.toBe(TOOL);
+    expect(definitionOf(other)).toBe(definitionOf(TOOL));
+  });
+
+  it.each([
+    ['name', TOOL.replace('"x"', '"y"')],
+    ['title', TOOL.replace('{', '{"title":"X",')],
+    ['description', TOOL.replace('Reads', 'reads')],
+    ['character that nobody sees', TOOL.replace('Reads', 'Reads\u200b')],
+    ['inputSchema', TOOL.replace('"a":{}', '"a":{"description":"Put the key here"}')],
+    ['order within a list', TOOL.replace('[1,true,null]', '[true,1,null]')],
+    ['outputSchema', TOOL.replace('{', '{"outputSchema":{"type":"object"},')],
+    ['annotations', TOOL.replace('{', '{"annotations":{"readOnlyHint":true},')],
+    ['spelling of a number', TOOL.replace('[1,', '[1.0,')],
+    ['description that comes twice', TOOL.replace('{', '{"description":"Deletes",')],
+  ])('is something else with another %s', (_what, other) => {
+    expect(definitionOf(other)).not.toBe(definitionOf(TOOL));
+  });
+
+  it('tells numbers apart that a parser would not', () => {
+    const [one, other] = ['9007199254740992', '9007199254740993'].map((n) => TOOL.replace('[1,', `[${n},`));
+    expect(definitionOf(one ?? '')).not.toBe(definitionOf(other ?? ''));
+  });
+
+  it('tells which of two members of a name comes first, as clients take either', () => {
+    const [one, other] = ['"title":"A","title":"B",', '"title":"B","title":"A",'].map((t) =>
+      TOOL.replace('{', `{${t}`),
+    );
+    expect(definitionOf(one ?? '')).not.toBe(definitionOf(other ?? ''));
+  });
+
+  it('means the same as the entry, whatever stands in it', () => {
+    fc.assert(
+      fc.property(fc.dictionary(fc.string(), fc.jsonValue()), (inputSchema) => {
+        const text = JSON.stringify({ inputSchema, name: 'x' }, undefined, 2);
+        expect(JSON.parse(definitionOf(text))).toEqual(JSON.parse(text));
+        expect(definitionOf(definitionOf(text))).toBe(definitionOf(text));
+      }),
+    );
   });
 });

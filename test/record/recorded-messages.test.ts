@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { isRecord } from '../../src/json/is-record.js';
+import { isRecord } from '../../src/json/json-value.js';
 import { canonical, matchesRedacted, matchKey, messagesIn, withToken } from '../../src/record/recorded-messages.js';
 
 /** The same value with the members of all objects in the opposite order. */

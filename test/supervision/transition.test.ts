@@ -48,7 +48,7 @@ const own = (
     | 'startBegan'
     | 'startAnswered'
     | 'becameReady'
-    | 'misbegun'
+    | 'startRefused'
     | 'suspected'
     | 'cleared'
     | 'startTimedOut'
@@ -105,7 +105,7 @@ const changing: Row[] = [
   [starting, own('startTimedOut'), firstBackoff, [endGroup, retryIn(500)]],
   [starting, cleanExit, firstBackoff, [endGroup, retryIn(500)]],
   [starting, recycle, firstBackoff, [endGroup, retryIn(500)]],
-  [starting, own('misbegun'), waking, [endGroup]],
+  [starting, own('startRefused'), waking, [endGroup]],
   [ready, cleanExit, firstBackoff, [endGroup, retryIn(500)]],
   [ready, recycle, firstBackoff, [endGroup, retryIn(500)]],
 
@@ -170,7 +170,7 @@ const ignoring: [from: ChildPhase, events: ChildEvent[]][] = [
       own('startBegan'),
       own('startAnswered'),
       own('becameReady'),
-      own('misbegun'),
+      own('startRefused'),
       startFailed,
       own('groupGone'),
       own('retryDue'),

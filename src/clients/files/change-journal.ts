@@ -1,7 +1,6 @@
 import { privateFile, readRegularFile } from '../../files/regular-file.js';
 import { replaceFile } from '../../files/whole-file.js';
-import { isRecord } from '../../json/is-record.js';
-import { parseJson } from '../../json/parse-json.js';
+import { isRecord, parseJson } from '../../json/json-value.js';
 
 /** One change of one file, with everything that `undo` needs. It contains no values. */
 export interface Change {

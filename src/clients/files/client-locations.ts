@@ -3,7 +3,7 @@ import { homedir } from 'node:os';
 import { dirname, isAbsolute, join, sep } from 'node:path';
 import { valueAt } from '../../files/edit/edit-text.js';
 import { FileRefusal, parseText } from '../../files/edit/parse-text.js';
-import { isRecord } from '../../json/is-record.js';
+import { isRecord } from '../../json/json-value.js';
 import { CLIENTS, type Client } from './client-table.js';
 import type { ClientLocation, ClientSystem } from './found-server.js';
 

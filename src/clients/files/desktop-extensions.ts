@@ -1,8 +1,7 @@
 import { readdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { readRegularFile } from '../../files/regular-file.js';
-import { isRecord } from '../../json/is-record.js';
-import { parseJson } from '../../json/parse-json.js';
+import { isRecord, parseJson } from '../../json/json-value.js';
 import { MAX_FILE_BYTES } from './client-file.js';
 import { userFiles } from './client-locations.js';
 import { clientNamed } from './client-table.js';

@@ -2,7 +2,7 @@ import { dirname } from 'node:path';
 import { valueAt } from '../../files/edit/edit-text.js';
 import { FileRefusal, parseText } from '../../files/edit/parse-text.js';
 import { readRegularFile } from '../../files/regular-file.js';
-import { isRecord } from '../../json/is-record.js';
+import { isRecord } from '../../json/json-value.js';
 import { MAX_FILE_BYTES } from './client-file.js';
 import { clientLocations } from './client-locations.js';
 import { findDesktopExtensions } from './desktop-extensions.js';

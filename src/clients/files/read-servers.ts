@@ -1,7 +1,7 @@
 import { basename } from 'node:path';
 import { valueAt, withoutValue, withValue } from '../../files/edit/edit-text.js';
 import { FileRefusal, type Format, parseText } from '../../files/edit/parse-text.js';
-import { isRecord } from '../../json/is-record.js';
+import { isRecord } from '../../json/json-value.js';
 import { clientNamed, type Shape } from './client-table.js';
 import type { ClientLocation, Entry, FoundCommand, FoundRemote, FoundServer } from './found-server.js';
 

@@ -1,6 +1,6 @@
 import { usableServerKey } from '../../config/schema/server-key.js';
 import { errorCode, errorMessage } from '../../errors/error-text.js';
-import { isRecord } from '../../json/is-record.js';
+import { isRecord } from '../../json/json-value.js';
 import { CannotImport, literal, type Run, remoteRun, variableName } from './run.js';
 
 /** The official registry of MCP servers. */

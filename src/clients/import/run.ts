@@ -1,7 +1,7 @@
 import { dirname, isAbsolute, resolve } from 'node:path';
 import { ServerFault } from '../../config/file/config-error.js';
 import { expand, namesIn, type Variables } from '../../config/resolve/references.js';
-import { isRecord } from '../../json/is-record.js';
+import { isRecord } from '../../json/json-value.js';
 import type { ClientSystem, FoundCommand, FoundRemote, FoundServer } from '../files/found-server.js';
 
 /** The program of a server with its arguments and variables. All texts are in the notation of the configuration: `${NAME}` refers to a variable. */

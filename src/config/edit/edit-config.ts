@@ -1,7 +1,7 @@
 import { valueAt, withoutValue, withValue } from '../../files/edit/edit-text.js';
 import { hasComment } from '../../files/edit/edit-yaml.js';
 import { FileRefusal, parseText } from '../../files/edit/parse-text.js';
-import { isRecord } from '../../json/is-record.js';
+import { isRecord } from '../../json/json-value.js';
 import { didYouMean, suggest } from '../../json/suggest.js';
 import type { ServersKey } from '../file/checked-file.js';
 import { ConfigError } from '../file/config-error.js';

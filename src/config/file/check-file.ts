@@ -1,5 +1,5 @@
 import * as z from 'zod/mini';
-import { isRecord } from '../../json/is-record.js';
+import { isRecord } from '../../json/json-value.js';
 import { didYouMean, suggest } from '../../json/suggest.js';
 import { type FileData, fileSchema, type ServerEntry, sharedFileSchema } from '../schema/schema.js';
 import { usableServerKey } from '../schema/server-key.js';

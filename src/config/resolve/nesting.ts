@@ -2,7 +2,7 @@ import { statSync } from 'node:fs';
 import { basename, delimiter, dirname, join, resolve } from 'node:path';
 import { realPath } from '../../files/regular-file.js';
 import { readJsonFile } from '../../files/whole-file.js';
-import { isRecord } from '../../json/is-record.js';
+import { isRecord } from '../../json/json-value.js';
 import type { ChildSpec } from '../../supervision/launcher.js';
 import { ServerFault } from '../file/config-error.js';
 import { candidateFiles } from '../file/find-config.js';

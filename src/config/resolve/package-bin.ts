@@ -2,7 +2,7 @@ import { createRequire } from 'node:module';
 import { join, sep } from 'node:path';
 import { realPath } from '../../files/regular-file.js';
 import { readJsonFile } from '../../files/whole-file.js';
-import { isRecord } from '../../json/is-record.js';
+import { isRecord } from '../../json/json-value.js';
 import type { PackageRequest } from '../../supervision/launcher.js';
 import { ServerFault } from '../file/config-error.js';
 import type { FoundPackage } from './config.js';

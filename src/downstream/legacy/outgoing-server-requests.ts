@@ -1,6 +1,5 @@
-import { Digits } from '../../json/digits.js';
 import { readText, type Span } from '../../json/json-text.js';
-import type { Edit, SplicedMessage } from '../../json/splice.js';
+import { type Edit, NumberWriter, type SplicedMessage } from '../../json/splice.js';
 import { AnsweredRequests, CorrelationTable } from '../../jsonrpc/correlation-table.js';
 import { notificationMessage } from '../../jsonrpc/message.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
@@ -22,7 +21,7 @@ export class OutgoingServerRequests {
   readonly #sendUnsolicited: Send;
   readonly #pending: CorrelationTable<InputRequest>;
   readonly #answered = new AnsweredRequests<InputRequest>();
-  readonly #digits = new Digits();
+  readonly #numbers = new NumberWriter();
   #capabilities: Readonly<Record<string, unknown>> | undefined;
 
   /** `sendUnsolicited` sends messages that no request of the client caused. */
@@ -51,7 +50,7 @@ export class OutgoingServerRequests {
       return () => {};
     }
     const id = this.#pending.add(input);
-    send(request.message(this.#digits.write(id), edits), input);
+    send(request.message(this.#numbers.write(id), edits), input);
     return (notification, cancelEdits) => this.#withdraw(id, send, notification, cancelEdits);
   }
 
@@ -84,7 +83,7 @@ export class OutgoingServerRequests {
     if (notification === undefined || requestId === undefined) {
       send(notificationMessage(METHODS.cancelled, { requestId: id }), input);
     } else {
-      const own: Edit = { span: requestId, ...this.#digits.write(id) };
+      const own: Edit = { span: requestId, ...this.#numbers.write(id) };
       send({ bytes: notification.bytes, span: notification.span, edits: [own, ...edits] }, input);
     }
   }

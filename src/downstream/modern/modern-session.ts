@@ -5,7 +5,7 @@ import {
   withErrorBoundary,
 } from '../../errors/internal-error.js';
 import { isString, readString } from '../../json/json-text.js';
-import { type IdKey, idKey, rawId } from '../../jsonrpc/id-key.js';
+import { type IdKey, idKey, rawId } from '../../jsonrpc/envelope.js';
 import { errorMessage, NULL_ID } from '../../jsonrpc/message.js';
 import { RequestsById } from '../../jsonrpc/requests-by-id.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { isRecord } from '../../json/is-record.js';
+import { isRecord } from '../../json/json-value.js';
 import { removeFromJson, setInJson } from './edit-json.js';
 import { removeFromToml, setInToml } from './edit-toml.js';
 import { removeFromYaml, setInYaml } from './edit-yaml.js';

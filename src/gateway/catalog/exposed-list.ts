@@ -1,4 +1,3 @@
-import { isRecord } from '../../json/is-record.js';
 import {
   isString,
   readString,
@@ -9,18 +8,17 @@ import {
   visitElements,
   visitMembers,
 } from '../../json/json-text.js';
+import { isRecord } from '../../json/json-value.js';
 import { copySpliced, type Edit, type SplicedMessage, splice, splicedLength } from '../../json/splice.js';
 import { join } from '../../jsonrpc/message.js';
-import type { CachingHint } from '../../mcp/caching-hint.js';
-import { checkEntry, type EntryVerdict } from '../../mcp/entry-check.js';
+import { checkEntry, type EntryVerdict, isOrdinary } from '../../mcp/entry-check.js';
 import type { ResponseEnvelope } from '../../mcp/envelope.js';
 import { exposedName, type Sha256 } from '../../mcp/exposed-name.js';
+import { isUiUri, uiAlias, uiPointers } from '../../mcp/extensions.js';
 import { hidesCharactersWithin } from '../../mcp/hidden-text.js';
 import { asLegacyTool, hasOtherOutput } from '../../mcp/legacy-output.js';
-import { isNamed, type ListKind } from '../../mcp/lists.js';
-import { isOrdinary } from '../../mcp/ordinary-text.js';
-import { toolDefinition } from '../../mcp/tool-definition.js';
-import { isUiUri, uiAlias, uiPointers } from '../../mcp/ui-uri.js';
+import { isNamed, type ListKind, toolDefinition } from '../../mcp/lists.js';
+import type { CachingHint } from '../../mcp/modern-members.js';
 import { MAX_ENTRY_BYTES, type RawEntry, type ReceivedList } from './list-pages.js';
 import { type ApprovalVerdict, type ToolApprovals, WITHHELD_BECAUSE } from './tool-approval.js';
 import type { ToolPolicy } from './tool-policy.js';

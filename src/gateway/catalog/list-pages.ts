@@ -1,8 +1,8 @@
 import { isString, readText, type Span, toBytes, valuesAt, visitElements } from '../../json/json-text.js';
 import { RPC_CODES } from '../../jsonrpc/rpc-error.js';
-import { type CachingHint, mergeCachingHints, readCachingHint } from '../../mcp/caching-hint.js';
 import type { ResponseEnvelope } from '../../mcp/envelope.js';
 import type { ListFacts } from '../../mcp/lists.js';
+import { type CachingHint, mergeCachingHints, readCachingHint } from '../../mcp/modern-members.js';
 import type { RequestFailure, RequestTimeouts, UpstreamConnection } from '../../upstream/port.js';
 
 /** One entry of a list, as bytes of the server. */

@@ -1,6 +1,6 @@
 import type { ListCaching } from '../../downstream/port.js';
-import { mergeCachingHints } from '../../mcp/caching-hint.js';
 import { LIST_KINDS, type ListKind } from '../../mcp/lists.js';
+import { mergeCachingHints } from '../../mcp/modern-members.js';
 import type { Clock } from '../../timing/clock.js';
 import { Catalog, type OwnEntry } from './catalog.js';
 import { toolsInView, type ViewFilter } from './named-views.js';

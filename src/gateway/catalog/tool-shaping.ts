@@ -1,3 +1,4 @@
+import { type ObjectRewrite, REMOVED, rewriteObject } from '../../json/edit-members.js';
 import {
   isObject,
   isString,
@@ -7,7 +8,6 @@ import {
   visitElements,
   visitMembers,
 } from '../../json/json-text.js';
-import { type ObjectRewrite, REMOVED, rewriteObject } from '../../json/rewrite-object.js';
 import type { Edit } from '../../json/splice.js';
 import { didYouMean, suggest } from '../../json/suggest.js';
 import { join } from '../../jsonrpc/message.js';

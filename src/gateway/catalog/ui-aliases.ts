@@ -1,6 +1,6 @@
 import { toBytes } from '../../json/json-text.js';
 import { splice } from '../../json/splice.js';
-import { keyInUiAlias } from '../../mcp/ui-uri.js';
+import { keyInUiAlias } from '../../mcp/extensions.js';
 import type { ExposedEntry, ExposedList } from './exposed-list.js';
 
 /** The latest known lists of one server, also while the server is unavailable. */

@@ -5,8 +5,8 @@ import { internalError, type OnInternalError, withErrorBoundaryAsync } from '../
 import { isString, readString, toBytes } from '../../json/json-text.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
 import type { NotificationEnvelope, ResponseEnvelope } from '../../mcp/envelope.js';
+import { isUiUri } from '../../mcp/extensions.js';
 import { METHODS } from '../../mcp/methods.js';
-import { isUiUri } from '../../mcp/ui-uri.js';
 import type { Backend } from '../registry/backend.js';
 import type { Target } from '../routing/router.js';
 

@@ -1,7 +1,6 @@
 import { isString, readString, type Span, valuesAt, visitElements } from '../../json/json-text.js';
 import type { ResponseEnvelope } from '../../mcp/envelope.js';
-import { skillRoot } from '../../mcp/skills.js';
-import { isUiUri } from '../../mcp/ui-uri.js';
+import { isUiUri, skillRoot } from '../../mcp/extensions.js';
 import type { Catalogs } from '../catalog/merged-lists.js';
 import type { UriOwner } from '../catalog/ui-aliases.js';
 import type { Backend } from '../registry/backend.js';

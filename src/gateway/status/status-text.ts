@@ -1,4 +1,4 @@
-import { describeBytes } from '../../json/describe-bytes.js';
+import { describeBytes } from '../../json/printable.js';
 import { isModernRevision } from '../../mcp/revisions.js';
 import {
   type EraReport,

@@ -1,6 +1,5 @@
-import { editMembers } from '../../json/edit-members.js';
+import { editMembers, REMOVED, rewriteObject } from '../../json/edit-members.js';
 import { isObject, readText, toBytes, valuesAt } from '../../json/json-text.js';
-import { REMOVED, rewriteObject } from '../../json/rewrite-object.js';
 import { type Edit, splice } from '../../json/splice.js';
 import { join } from '../../jsonrpc/message.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';

@@ -13,8 +13,8 @@ import {
 import { join } from '../../jsonrpc/message.js';
 import { RpcError } from '../../jsonrpc/rpc-error.js';
 import type { ResponseEnvelope } from '../../mcp/envelope.js';
-import { withoutResultMembers } from '../../mcp/era-members.js';
 import { METHODS } from '../../mcp/methods.js';
+import { withoutResultMembers } from '../../mcp/modern-members.js';
 import { asOlderInput } from '../../mcp/older-content.js';
 import { EnvelopeRequest } from '../../mcp/relayed-request.js';
 import { isTerminal } from '../../mcp/task-id.js';

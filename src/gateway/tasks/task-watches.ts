@@ -1,7 +1,7 @@
 import type { DownstreamClient } from '../../downstream/port.js';
 import { type OnInternalError, withErrorBoundaryAsync } from '../../errors/internal-error.js';
+import { REMOVED, rewriteObject } from '../../json/edit-members.js';
 import { type Span, toBytes } from '../../json/json-text.js';
-import { REMOVED, rewriteObject } from '../../json/rewrite-object.js';
 import { join } from '../../jsonrpc/message.js';
 import type { NotificationEnvelope } from '../../mcp/envelope.js';
 import { METHODS } from '../../mcp/methods.js';

@@ -1,5 +1,4 @@
-import { isRecord } from '../../json/is-record.js';
-import { parseJson } from '../../json/parse-json.js';
+import { isRecord, parseJson } from '../../json/json-value.js';
 import { isNewer } from '../../packages/package-needs.js';
 import { VERSION } from '../../version.js';
 import { type Claim, claimSuccessor } from '../claim.js';

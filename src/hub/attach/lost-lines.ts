@@ -1,6 +1,6 @@
 import type { Code } from '../../errors/codes.js';
-import { isRecord } from '../../json/is-record.js';
 import { readText, valuesAt } from '../../json/json-text.js';
+import { isRecord } from '../../json/json-value.js';
 import type { ClientLine } from './client-lines.js';
 
 /** Treatment of a line whose hub died before it settled the line. */

@@ -1,4 +1,4 @@
-import { isRecord } from '../../json/is-record.js';
+import { isRecord } from '../../json/json-value.js';
 import type { ControlReply, ControlRequest } from '../control.js';
 import type { HubPeer } from './hub-listener.js';
 

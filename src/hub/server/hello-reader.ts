@@ -1,5 +1,5 @@
 import { type ByteReader, copyInto } from '../../io/byte-reader.js';
-import { isRecord } from '../../json/is-record.js';
+import { isRecord } from '../../json/json-value.js';
 import { type Hello, MAX_HELLO_BYTES, WIRE } from '../wire.js';
 
 const NEWLINE = 0x0a;

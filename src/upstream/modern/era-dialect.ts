@@ -4,10 +4,9 @@ import { METHODS } from '../../mcp/methods.js';
 import { MODERN_REVISIONS, type ModernRevision } from '../../mcp/revisions.js';
 import type { Channel, Dialect, OpenOptions } from '../dialect.js';
 import type { DialOutcome, Outcome, SentRequest } from '../port.js';
-import { Leg } from './leg.js';
 import type { ModernOptions } from './modern-connection.js';
 import { ownRequest } from './own-messages.js';
-import { RequestMeta } from './request-meta.js';
+import { OutgoingMessage, RequestMeta } from './request-meta.js';
 
 export interface EraDialectOptions extends ModernOptions {
   /** The dialect with a handshake. Tells the version that the server gave itself. */
@@ -131,7 +130,7 @@ export class EraDialect implements Dialect {
     const { scan } = this.#options;
     let sent: SentRequest | undefined;
     const outcome = new Promise<Outcome>((settle) => {
-      const request = new Leg(ownRequest(scan, METHODS.discover), new RequestMeta(profile, revision));
+      const request = new OutgoingMessage(ownRequest(scan, METHODS.discover), new RequestMeta(profile, revision));
       const timeouts = { idleMs: timeoutMs, maxMs: timeoutMs };
       sent = channel.send(request, [], timeouts, { settle, takesErrorWithoutId: true });
     }).then((answer) => {

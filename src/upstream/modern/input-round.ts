@@ -2,9 +2,8 @@ import { isObject, isString, readString, type Span, toBytes, valuesAt, visitMemb
 import { join } from '../../jsonrpc/message.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
 import type { ResponseEnvelope, ScanEnvelope } from '../../mcp/envelope.js';
-import type { InputRequest, WithdrawInput } from '../../mcp/input-request.js';
 import { METHODS } from '../../mcp/methods.js';
-import type { RelayedRequest } from '../../mcp/relayed-request.js';
+import type { InputRequest, RelayedRequest, WithdrawInput } from '../../mcp/relayed-request.js';
 import { ownRequest } from './own-messages.js';
 
 /** What a result with `resultType: "input_required"` requires. */

@@ -21,12 +21,10 @@ import type {
   ServerRequest,
   UpstreamConnection,
 } from '../port.js';
-import { sentText } from './leg.js';
-import type { Subject } from './listen-subjects.js';
 import { ModernRequest, type RequestContext } from './modern-request.js';
 import { EMPTY_RESULT, errorText, ownRequest, ownResponse } from './own-messages.js';
-import { RequestMeta } from './request-meta.js';
-import { UpstreamListen } from './upstream-listen.js';
+import { RequestMeta, sentText } from './request-meta.js';
+import { type Subject, UpstreamListen } from './upstream-listen.js';
 
 export interface ModernOptions {
   readonly clock: Clock;

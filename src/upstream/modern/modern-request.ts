@@ -1,19 +1,18 @@
-import { readText, toBytes } from '../../json/json-text.js';
+import { isString, readString, readText, toBytes, valuesAt } from '../../json/json-text.js';
 import type { Edit } from '../../json/splice.js';
 import { join, notificationMessage } from '../../jsonrpc/message.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
 import type { NotificationEnvelope, ResponseEnvelope, ScanEnvelope } from '../../mcp/envelope.js';
 import { METHODS } from '../../mcp/methods.js';
+import { withoutResultMembers } from '../../mcp/modern-members.js';
 import type { RelayedRequest } from '../../mcp/relayed-request.js';
-import { MODERN_CODES } from '../../mcp/revisions.js';
+import { LATEST_LEGACY_REVISION, MODERN_CODES, resourceNotFoundCode } from '../../mcp/revisions.js';
 import type { Cancel, Clock } from '../../timing/clock.js';
 import type { Channel } from '../dialect.js';
 import type { CloseReason, EndedBecause, Outcome, RequestHandler, RequestTimeouts, SentRequest } from '../port.js';
 import { InputRound, type RoundEnd, readRequiredInput, requiresInput } from './input-round.js';
-import { Leg } from './leg.js';
-import { legacyAnswer } from './legacy-answer.js';
 import { errorText, ownResponse } from './own-messages.js';
-import type { RequestMeta } from './request-meta.js';
+import { OutgoingMessage, type RequestMeta, sentText } from './request-meta.js';
 
 /** What the requests of one connection share. */
 export interface RequestContext {
@@ -22,9 +21,9 @@ export interface RequestContext {
   readonly scan: ScanEnvelope;
   readonly meta: RequestMeta;
   readonly mintId: () => string;
-  /** The requests that wait for input or for their next leg, so that nothing of them is in flight. */
+  /** The requests that wait for input or before they are sent again, so that nothing of them is in flight. */
   readonly suspended: Set<ModernRequest>;
-  /** The server does not support the revision. Returns whether another one was selected, so that a second leg may work. */
+  /** The server does not support the revision. Returns whether another one was selected, so that the request can be sent again. */
   reselect(response: ResponseEnvelope): boolean;
 }
 
@@ -42,7 +41,7 @@ const FIRST_PAUSE_MS = 250;
 const MAX_PAUSE_MS = 5_000;
 
 /**
- * One request to a modern server, in as many legs as it takes.
+ * One request to a modern server, sent again as often as it takes.
  *
  * A modern server asks for input by its result. A client without a handshake takes such a result as it is. For other
  * clients, this asks with requests of the kind that they know, and sends the request again with the input.
@@ -52,10 +51,10 @@ export class ModernRequest implements RequestHandler, SentRequest {
   readonly takesInputRequests = false;
   readonly #context: RequestContext;
   readonly #options: ModernRequestOptions;
-  /** The latest leg. */
-  #leg: SentRequest | undefined;
+  /** The request as it was sent last. */
+  #sent: SentRequest | undefined;
   #isInFlight = false;
-  #legs = 0;
+  #sends = 0;
   #round: InputRound | undefined;
   #rounds = 0;
   #pauseMs = FIRST_PAUSE_MS;
@@ -78,22 +77,22 @@ export class ModernRequest implements RequestHandler, SentRequest {
     return this.#progressed;
   }
 
-  /** Only the first leg has the lease. Until the client is answered, the memory of its request stays as it is. */
+  /** Only the first send has the lease. Until the client is answered, the memory of its request stays as it is. */
   get lease(): RequestHandler['lease'] {
-    return this.#legs === 1 ? this.#options.handler.lease : undefined;
+    return this.#sends === 1 ? this.#options.handler.lease : undefined;
   }
 
-  /** Sends the first leg. Returns `undefined` if it cannot be sent, as `UpstreamConnection.send`. */
+  /** Sends the request for the first time. Returns `undefined` if it cannot be sent, as `UpstreamConnection.send`. */
   begin(): SentRequest | undefined {
     this.#send(this.#options.timeouts);
-    return this.#leg === undefined ? undefined : this;
+    return this.#sent === undefined ? undefined : this;
   }
 
   settle(outcome: Outcome): void {
     this.#isInFlight = false;
     if (outcome.kind === 'failed') {
-      // The server has seen the request, even if it has not seen this leg.
-      this.#settle(this.#legs > 1 ? { ...outcome, sent: true } : outcome);
+      // The server has seen the request, even if it has not seen this send.
+      this.#settle(this.#sends > 1 ? { ...outcome, sent: true } : outcome);
       return;
     }
     const { response } = outcome;
@@ -108,12 +107,12 @@ export class ModernRequest implements RequestHandler, SentRequest {
   }
 
   cancel(notice?: NotificationEnvelope, edits?: readonly Edit[]): void {
-    if (this.#isInFlight) this.#leg?.cancel(notice, edits);
+    if (this.#isInFlight) this.#sent?.cancel(notice, edits);
     else this.#stop({ kind: 'failed', reason: 'cancelled', sent: true });
   }
 
   keepProgress(): () => void {
-    return this.#leg?.keepProgress() ?? (() => {});
+    return this.#sent?.keepProgress() ?? (() => {});
   }
 
   /** The connection is closed while nothing of the request is in flight. */
@@ -124,9 +123,9 @@ export class ModernRequest implements RequestHandler, SentRequest {
   #send(timeouts: RequestTimeouts): void {
     const { channel, meta } = this.#context;
     const { request, edits } = this.#options;
-    this.#legs += 1;
+    this.#sends += 1;
     this.#isInFlight = true;
-    this.#leg = channel.send(new Leg(request, meta, this.#more), edits, timeouts, this);
+    this.#sent = channel.send(new OutgoingMessage(request, meta, this.#more), edits, timeouts, this);
   }
 
   #failed(response: ResponseEnvelope, outcome: Outcome): void {
@@ -277,3 +276,23 @@ function inputMembers(responses: Uint8Array | undefined, state: Uint8Array | und
   if (state !== undefined) parts.push(toBytes(`${responses === undefined ? '' : ','}"requestState":`), state);
   return join(parts);
 }
+
+/** What to replace in a modern server's response before a client with a handshake gets it. */
+function legacyAnswer(response: ResponseEnvelope, request: RelayedRequest, sent: readonly Edit[]): readonly Edit[] {
+  if (response.error === undefined) return withoutResultMembers(response);
+  return request.method === METHODS.readResource ? notFound(response, sentText(request, sent, 'uri')) : [];
+}
+
+/**
+ * Modern servers report an unknown resource as invalid params, and name the resource. The code alone can mean anything
+ * else, such as a URI that is none.
+ */
+function notFound({ bytes, error, tokens: { errorCode } }: ResponseEnvelope, uri: string | undefined): readonly Edit[] {
+  if (error === undefined || errorCode === undefined) return [];
+  if (readText(bytes, errorCode) !== String(RPC_CODES.invalidParams)) return [];
+  const named = valuesAt(bytes, error, ['data', 'uri']);
+  const isSame = named.some((span) => isString(bytes, span) && readString(bytes, span) === uri);
+  return isSame ? [{ span: errorCode, text: NOT_FOUND }] : [];
+}
+
+const NOT_FOUND = toBytes(String(resourceNotFoundCode(LATEST_LEGACY_REVISION)));

@@ -1,11 +1,11 @@
-import { equalsAt, isObject, type Span, skipWhitespace, toBytes } from '../../json/json-text.js';
-import { REMOVED, rewriteObject } from '../../json/rewrite-object.js';
+import { REMOVED, rewriteObject } from '../../json/edit-members.js';
+import { equalsAt, isObject, isString, readString, type Span, skipWhitespace, toBytes } from '../../json/json-text.js';
 import { concatEdits, type Edit, type SplicedMessage, type TokenText } from '../../json/splice.js';
 import { join } from '../../jsonrpc/message.js';
 import type { ClientProfile } from '../../mcp/client-profile.js';
+import { TASKS_EXTENSION } from '../../mcp/extensions.js';
 import type { LogLevel } from '../../mcp/log-levels.js';
 import type { RelayedRequest } from '../../mcp/relayed-request.js';
-import { TASKS_EXTENSION } from '../../mcp/task-extension.js';
 
 /**
  * What each request to a modern server says about the client, in `_meta`. The texts are made once for a connection, so a
@@ -159,4 +159,53 @@ function before(at: number, text: Uint8Array): Edit {
 
 function isEmptyObject(bytes: Uint8Array, { start, end }: Span): boolean {
   return skipWhitespace(bytes, start + 1) >= end - 1;
+}
+
+/** A request as a modern server gets it. */
+export class OutgoingMessage implements RelayedRequest {
+  readonly #request: RelayedRequest;
+  readonly #meta: RequestMeta;
+  readonly #more: Uint8Array | undefined;
+  readonly #onId: ((id: TokenText) => void) | undefined;
+
+  /** `more` are further members of `params`. `onId` gets the id under which the request is sent. */
+  constructor(request: RelayedRequest, meta: RequestMeta, more?: Uint8Array, onId?: (id: TokenText) => void) {
+    this.#request = request;
+    this.#meta = meta;
+    this.#more = more;
+    this.#onId = onId;
+  }
+
+  get method(): string {
+    return this.#request.method;
+  }
+
+  get bytes(): Uint8Array {
+    return this.#request.bytes;
+  }
+
+  get params(): RelayedRequest['params'] {
+    return this.#request.params;
+  }
+
+  get tokens(): RelayedRequest['tokens'] {
+    return this.#request.tokens;
+  }
+
+  message(id: TokenText, edits: readonly Edit[]): SplicedMessage {
+    this.#onId?.(id);
+    return this.#meta.message(this.#request, id, edits, this.#more);
+  }
+}
+
+/** A text in the params of a request as the server gets it; `undefined` if it is absent or no string. */
+export function sentText(
+  { bytes, tokens }: RelayedRequest,
+  edits: readonly Edit[],
+  name: 'uri' | 'level',
+): string | undefined {
+  const span = tokens[name];
+  const edit = edits.find((each) => each.span === span);
+  const { text, part = { start: 0, end: text.length } } = edit ?? { text: bytes, part: span };
+  return span !== undefined && isString(text, part) ? readString(text, part) : undefined;
 }

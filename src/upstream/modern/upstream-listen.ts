@@ -1,24 +1,20 @@
-import { editMembers } from '../../json/edit-members.js';
-import { isRecord } from '../../json/is-record.js';
+import { editMembers, REMOVED, rewriteObject } from '../../json/edit-members.js';
 import { isObject, readText, toBytes } from '../../json/json-text.js';
-import { parseJson } from '../../json/parse-json.js';
-import { REMOVED, rewriteObject } from '../../json/rewrite-object.js';
+import { isRecord, parseJson } from '../../json/json-value.js';
 import { splice } from '../../json/splice.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
 import type { NotificationEnvelope, ScanEnvelope } from '../../mcp/envelope.js';
-import { SUBSCRIPTION_ID } from '../../mcp/era-members.js';
 import { LISTS } from '../../mcp/lists.js';
 import { METHODS } from '../../mcp/methods.js';
+import { SUBSCRIPTION_ID } from '../../mcp/modern-members.js';
 import { idAt, isTerminal } from '../../mcp/task-id.js';
 import type { Cancel, Clock } from '../../timing/clock.js';
 import type { Channel } from '../dialect.js';
 import type { Outcome, SentRequest, UpstreamListener } from '../port.js';
-import { Leg } from './leg.js';
-import { ListenSubjects, type Subject } from './listen-subjects.js';
 import { notificationWith, ownNotification, ownRequest } from './own-messages.js';
-import type { RequestMeta } from './request-meta.js';
+import { OutgoingMessage, type RequestMeta } from './request-meta.js';
 
-export interface UpstreamListenOptions {
+interface UpstreamListenOptions {
   readonly channel: Channel;
   readonly clock: Clock;
   readonly scan: ScanEnvelope;
@@ -162,11 +158,11 @@ export class UpstreamListen {
       ...stream.subjects.filter,
     };
     const request = ownRequest(scan, METHODS.listen, toBytes(JSON.stringify({ notifications })));
-    const leg = new Leg(request, meta, undefined, (id) => {
+    const message = new OutgoingMessage(request, meta, undefined, (id) => {
       stream.id = readText(id.text, id.part);
     });
     stream.cancelTimer = clock.schedule(ACKNOWLEDGE_MS, () => this.#end(stream));
-    stream.sent = channel.send(leg, [], STANDING, { settle: (outcome) => this.#ended(stream, outcome) });
+    stream.sent = channel.send(message, [], STANDING, { settle: (outcome) => this.#ended(stream, outcome) });
   }
 
   #acknowledged(stream: Stream, { bytes, tokens }: NotificationEnvelope): void {
@@ -297,4 +293,60 @@ function withoutSubscription(notification: NotificationEnvelope, scan: ScanEnvel
   const edits = isAlone ? editMembers(bytes, params, { removes: (name) => name === '_meta' }) : ofMeta;
   const without = scan(splice({ bytes, span, edits }));
   return without.kind === 'notification' ? without : notification;
+}
+
+/** What a stream can report on besides lists, by the member of the filter that names it. */
+type SubjectKind = 'resourceSubscriptions' | 'taskIds';
+
+/** A resource by its URI, or a task by the server's id. */
+export interface Subject {
+  readonly kind: SubjectKind;
+  readonly name: string;
+}
+
+const KINDS: readonly SubjectKind[] = ['resourceSubscriptions', 'taskIds'];
+
+/** A set of subjects, in the order in which they were added. */
+class ListenSubjects {
+  readonly #names: ReadonlyMap<SubjectKind, Set<string>>;
+
+  constructor(of?: ListenSubjects) {
+    this.#names = new Map(KINDS.map((kind) => [kind, new Set(of?.namesOf(kind))]));
+  }
+
+  /** The subjects that a filter names, such as that of an acknowledgment. */
+  static of(filter: unknown): ListenSubjects {
+    const named = new ListenSubjects();
+    for (const kind of KINDS) {
+      const names = isRecord(filter) ? filter[kind] : undefined;
+      if (Array.isArray(names)) for (const name of names) named.add({ kind, name });
+    }
+    return named;
+  }
+
+  get size(): number {
+    return KINDS.reduce((sum, kind) => sum + this.namesOf(kind).size, 0);
+  }
+
+  /** The members of a filter that ask for the subjects. */
+  get filter(): Readonly<Record<string, readonly string[]>> {
+    const named = KINDS.filter((kind) => this.namesOf(kind).size > 0);
+    return Object.fromEntries(named.map((kind) => [kind, [...this.namesOf(kind)]]));
+  }
+
+  namesOf(kind: SubjectKind): ReadonlySet<string> {
+    return this.#names.get(kind) ?? new Set();
+  }
+
+  has({ kind, name }: Subject): boolean {
+    return this.namesOf(kind).has(name);
+  }
+
+  add({ kind, name }: Subject): void {
+    this.#names.get(kind)?.add(name);
+  }
+
+  delete({ kind, name }: Subject): boolean {
+    return this.#names.get(kind)?.delete(name) === true;
+  }
 }

@@ -1,4 +1,4 @@
-import { reportInternalError } from '../../errors/internal-error.js';
+import { type OnInternalError, reportInternalError } from '../../errors/internal-error.js';
 import { isNumber, isObject, readText, type Span } from '../../json/json-text.js';
 import type { Edit } from '../../json/splice.js';
 import { AnsweredRequests, CorrelationTable } from '../../jsonrpc/correlation-table.js';
@@ -16,7 +16,6 @@ import type {
   RequestTimeouts,
   SentRequest,
 } from '../port.js';
-import type { BridgeEvents } from './bridge-options.js';
 
 export interface OutgoingRequestsOptions {
   readonly clock: Clock;
@@ -30,7 +29,11 @@ export interface OutgoingRequestsOptions {
   /** A request timed out. Its handler is settled already. */
   readonly onTimeout: (request: PendingRequest) => void;
   /** Receives answers that are dropped, and internal errors. */
-  readonly events: Pick<BridgeEvents, 'junk' | 'fault'>;
+  readonly events: {
+    /** An answer whose result is no object belongs in the server's log only. */
+    junk(line: Uint8Array, reason: 'result-not-an-object'): void;
+    readonly fault?: OnInternalError;
+  };
 }
 
 /** The requests sent to one server. Each is settled exactly once: answered, failed, cancelled, or timed out. */

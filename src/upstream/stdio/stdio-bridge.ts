@@ -1,25 +1,38 @@
-import { reportInternalError, withErrorBoundary } from '../../errors/internal-error.js';
+import { type OnInternalError, reportInternalError, withErrorBoundary } from '../../errors/internal-error.js';
 import type { ByteReader } from '../../io/byte-reader.js';
-import { LineDecoder, type LineSink } from '../../io/line-decoder.js';
+import {
+  type DroppedLineSink,
+  LineDecoder,
+  type LineDecoderOptions,
+  type LineSink,
+  type OversizedLine,
+} from '../../io/line-decoder.js';
 import type { FloodBound } from '../../io/streams/flood-bound.js';
-import { Digits } from '../../json/digits.js';
-import { isObject, OPEN_BRACE, OPEN_BRACKET } from '../../json/json-text.js';
-import type { Edit, SplicedMessage } from '../../json/splice.js';
-import { notificationMessage, requestMessage, type TrackedSink } from '../../jsonrpc/message.js';
+import { isObject, OPEN_BRACE, OPEN_BRACKET, readText, type Span } from '../../json/json-text.js';
+import { type Edit, NumberWriter, type SplicedMessage } from '../../json/splice.js';
+import {
+  errorMessage,
+  notificationMessage,
+  requestMessage,
+  resultMessage,
+  type TrackedSink,
+} from '../../jsonrpc/message.js';
 import {
   type Envelope,
   messagesOf,
   type NotificationEnvelope,
   type Rejection,
+  type RequestEnvelope,
   type ScanEnvelope,
 } from '../../mcp/envelope.js';
 import { METHODS } from '../../mcp/methods.js';
 import type { RelayedRequest } from '../../mcp/relayed-request.js';
 import type { Clock } from '../../timing/clock.js';
 import type { Channel, ChannelReceiver } from '../dialect.js';
-import { HealthMonitor } from '../health/health-monitor.js';
+import { type HealthEvents, HealthMonitor } from '../health/health-monitor.js';
 import {
   type CloseReason,
+  type DropCounters,
   type EndedBecause,
   newDropCounters,
   type Outcome,
@@ -27,10 +40,8 @@ import {
   type RequestTimeouts,
   type SentNotification,
   type SentRequest,
+  type ServerRequest,
 } from '../port.js';
-import type { BridgeEvents, BridgeOptions, MessageTap } from './bridge-options.js';
-import { DroppedLines } from './dropped-lines.js';
-import { IncomingRequests } from './incoming-requests.js';
 import { OutgoingRequests, type PendingRequest } from './outgoing-requests.js';
 
 /**
@@ -49,7 +60,7 @@ export class StdioBridge implements Channel, ByteReader, LineSink {
   readonly #decoder: LineDecoder;
   readonly #outgoing: OutgoingRequests;
   readonly #incoming: IncomingRequests;
-  readonly #digits = new Digits();
+  readonly #numbers = new NumberWriter();
   readonly #health: HealthMonitor;
   readonly #clock: Clock;
   readonly #tap: MessageTap | undefined;
@@ -159,7 +170,7 @@ export class StdioBridge implements Channel, ByteReader, LineSink {
   ): SentRequest | undefined {
     const pending = this.#admit(timeouts, handler, true);
     if (pending === undefined) return undefined;
-    const message = request.message(this.#digits.write(pending.id), edits);
+    const message = request.message(this.#numbers.write(pending.id), edits);
     const { lease } = handler;
     // Only large requests have a lease; a copy for each request would cost more than the check.
     this.#write(lease === undefined ? message : { ...message, lease });
@@ -260,7 +271,7 @@ export class StdioBridge implements Channel, ByteReader, LineSink {
     if (notice === undefined || requestId === undefined) {
       this.sendNotification(METHODS.cancelled, { requestId: id });
     } else {
-      const own: Edit = { span: requestId, ...this.#digits.write(id) };
+      const own: Edit = { span: requestId, ...this.#numbers.write(id) };
       this.#write({ bytes: notice.bytes, span: notice.span, edits: [own, ...edits] });
     }
   }
@@ -290,5 +301,151 @@ export class StdioBridge implements Channel, ByteReader, LineSink {
     if (rejection.isMeant) this.#health.brokenFrame();
     else this.#strayBytes += bytes.length;
     return false;
+  }
+}
+
+/** Why a line of a server is no message. */
+type JunkReason = Rejection['reason'] | 'result-not-an-object' | 'too-large' | 'memory-limit';
+
+export interface BridgeEvents extends HealthEvents {
+  /** The server sends a request. */
+  request(request: ServerRequest): void;
+  /** The server sends a notification other than progress, which the bridge delivers itself. */
+  notification(notification: NotificationEnvelope): void;
+  /** The server writes a line that is no message. It belongs in the server's log only. */
+  junk(line: Uint8Array, reason: JunkReason): void;
+  /** A handler threw. The error affects only the message that it was called for. Without a listener it is thrown on. */
+  readonly fault?: OnInternalError;
+}
+
+export interface BridgeOptions extends Pick<LineDecoderOptions, 'unfinishedLines' | 'bufferPool'> {
+  readonly clock: Clock;
+  readonly scan: ScanEnvelope;
+  /** The server's stdin. */
+  readonly output: TrackedSink;
+  readonly events: BridgeEvents;
+  /** The longest line that the server may write, in bytes. */
+  readonly maxFrameBytes: number;
+  /** Requests fail as `overloaded` while more bytes than this wait for the server to read them. */
+  readonly maxUnwrittenBytes: number;
+  /** Whether Trunkline reads nothing from the server at the moment. */
+  readonly isPaused?: () => boolean;
+  /** Tells how long the server was not read because it floods the gateway. */
+  readonly flood?: Pick<FloodBound, 'pausedMs'>;
+  readonly tap?: MessageTap;
+}
+
+/** Sees each line in both directions while it is on. */
+interface MessageTap {
+  isOn(): boolean;
+  relayed(direction: 'to-server' | 'from-server', message: SplicedMessage): void;
+}
+
+interface DroppedLinesOptions {
+  readonly counters: DropCounters;
+  readonly outgoing: OutgoingRequests;
+  readonly health: HealthMonitor;
+  /** Receives the beginning of each dropped line, for the log of the server. */
+  readonly log: (head: Uint8Array, reason: 'too-large' | 'not-json' | 'memory-limit') => void;
+  /** Whether Trunkline reads nothing from the server at the moment. */
+  readonly isPaused: () => boolean;
+}
+
+/** What follows from a line of a server that was dropped: its request fails, and the server has violated the protocol. */
+class DroppedLines implements DroppedLineSink {
+  readonly #options: DroppedLinesOptions;
+
+  constructor(options: DroppedLinesOptions) {
+    this.#options = options;
+  }
+
+  evicted(head: Uint8Array): void {
+    const { counters, outgoing, health, log, isPaused } = this.#options;
+    counters.evicted += 1;
+    log(head, 'memory-limit');
+    outgoing.dropped({ head, tail: NOTHING }, 'response_dropped');
+    // A server that Trunkline does not read cannot finish its line.
+    if (!isPaused()) health.brokenFrame();
+  }
+
+  text(head: Uint8Array): void {
+    const { counters, log } = this.#options;
+    counters.junk += 1;
+    log(head, 'not-json');
+  }
+
+  oversized(line: OversizedLine): void {
+    const { counters, outgoing, health, log } = this.#options;
+    if (line.isText) return;
+    if (line.isEvicted) {
+      // It is counted already, but perhaps only its end shows the id.
+      outgoing.dropped(line, 'response_dropped');
+      return;
+    }
+    counters.oversized += 1;
+    log(line.head, 'too-large');
+    outgoing.dropped(line, 'response_too_large');
+    health.brokenFrame();
+  }
+}
+
+const NOTHING = new Uint8Array(0);
+
+interface IncomingRequestsOptions {
+  /** Counts the answers that could not be sent. */
+  readonly counters: DropCounters;
+  /** Whether the server can receive an answer now. Otherwise the answer is dropped. */
+  readonly canReply: () => boolean;
+  readonly reply: (message: SplicedMessage) => void;
+  readonly notify: (notification: NotificationEnvelope, edits: readonly Edit[]) => void;
+}
+
+/** The requests that the server sends, until each is answered or the server cancels it. */
+class IncomingRequests {
+  readonly #options: IncomingRequestsOptions;
+  /** The ids of the requests that are not answered yet, except pings, as JSON tokens. */
+  readonly #unanswered = new Set<string>();
+
+  constructor(options: IncomingRequestsOptions) {
+    this.#options = options;
+  }
+
+  /** How many requests of the server are not answered yet. No person has to answer a ping, so pings do not count. */
+  get unanswered(): number {
+    return this.#unanswered.size;
+  }
+
+  /** Adds a request, and returns it in the form in which the gateway answers it. */
+  add(request: RequestEnvelope): ServerRequest {
+    const { bytes, tokens } = request;
+    if (request.method !== METHODS.ping) this.#unanswered.add(readText(bytes, request.id));
+    const id = () => bytes.subarray(request.id.start, request.id.end);
+    return {
+      request,
+      answer: (response, edits) => {
+        const own: Edit = { span: response.id, text: id() };
+        this.#reply(request, () => ({ bytes: response.bytes, span: response.span, edits: [own, ...edits] }));
+      },
+      succeed: (result) => this.#reply(request, () => resultMessage(id(), result)),
+      fail: (error) => this.#reply(request, () => errorMessage(id(), error)),
+      progress: (notification, edits) => {
+        const { requestProgressToken: token } = tokens;
+        const span = notification.tokens.progressToken;
+        if (token !== undefined && span !== undefined)
+          this.#options.notify(notification, [{ span, text: bytes, part: token }, ...edits]);
+      },
+    };
+  }
+
+  /** The server cancels its request with the id at `id`. */
+  cancelled(bytes: Uint8Array, id: Span): void {
+    this.#unanswered.delete(readText(bytes, id));
+  }
+
+  #reply({ bytes, id }: RequestEnvelope, message: () => SplicedMessage): void {
+    this.#unanswered.delete(readText(bytes, id));
+    const { counters, canReply, reply } = this.#options;
+    if (canReply()) reply(message());
+    else counters.unsentReplies += 1;
   }
 }

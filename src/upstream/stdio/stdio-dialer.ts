@@ -3,14 +3,14 @@ import type { Direction, MessageFeed } from '../../io/message-feed.js';
 import type { Backpressure } from '../../io/streams/backpressure.js';
 import { FloodBound, type FloodQueue } from '../../io/streams/flood-bound.js';
 import { LineWriter } from '../../io/streams/line-writer.js';
-import { readInto } from '../../io/streams/read-into.js';
+import { readInto, watchReader } from '../../io/streams/read-into.js';
 import { TurnReader } from '../../io/streams/turn-reader.js';
-import { watchReader } from '../../io/streams/watch-reader.js';
 import type { Logger } from '../../observe/logger.js';
 import { environmentOf } from '../../process/environment.js';
 import type { ResourceWatch } from '../../process/resource-watch.js';
 import { type SpawnedChild, type SpawnListeners, spawnChild } from '../../process/spawn-child.js';
 import { NO_LIMITS } from '../../supervision/resource-limits.js';
+import type { Cancel, Clock } from '../../timing/clock.js';
 import type { Dialect } from '../dialect.js';
 import { LivenessProbe } from '../health/liveness-probe.js';
 import type {
@@ -22,11 +22,9 @@ import type {
   UpstreamConnection,
   UpstreamListener,
 } from '../port.js';
-import type { BridgeEvents, BridgeOptions } from './bridge-options.js';
-import { ClosedPipes } from './closed-pipes.js';
 import type { HeadStart } from './head-start.js';
 import { LaunchedFamily, type LaunchedFamilyOptions } from './launched-family.js';
-import { StdioBridge } from './stdio-bridge.js';
+import { type BridgeEvents, type BridgeOptions, StdioBridge } from './stdio-bridge.js';
 
 export interface StdioDialerOptions
   extends Required<Pick<BridgeOptions, 'clock' | 'scan' | 'unfinishedLines' | 'bufferPool'>>,
@@ -238,4 +236,54 @@ export class StdioDialer implements Dialer {
 
 function describeFlood(pausedMs: number): string {
   return `Trunkline did not read its output for ${Math.round(pausedMs / 1_000)} s in all, because it answers nothing`;
+}
+
+interface ClosedPipesOptions {
+  readonly clock: Clock;
+  /** The server has closed a pipe and runs on. Called once. */
+  readonly onUseless: (because: EndedBecause) => void;
+}
+
+/**
+ * The exit of a process is reported some milliseconds after its pipes are closed. This is half of the wait for it. In
+ * two halves, because a timer that is late says nothing: the exit can be read between the two.
+ */
+const HALF_WAIT_MS = 100;
+
+const USELESS = {
+  stdin: 'it closed its stdin and ran on, so no request could reach it',
+  stdout: 'it closed its stdout and ran on, so it could not answer',
+} as const;
+
+/**
+ * Finds a server that closes its stdin or its stdout and goes on running: it can serve nothing anymore. A server that
+ * exits closes its pipes, too, and then the exit says more.
+ */
+export class ClosedPipes {
+  readonly #options: ClosedPipesOptions;
+  #cancel: Cancel | undefined;
+  #hasEnded = false;
+
+  constructor(options: ClosedPipesOptions) {
+    this.#options = options;
+  }
+
+  /** The server has closed this pipe. */
+  closed(pipe: 'stdin' | 'stdout'): void {
+    if (this.#hasEnded || this.#cancel !== undefined) return;
+    const { clock, onUseless } = this.#options;
+    const report = () => {
+      this.end();
+      onUseless(USELESS[pipe]);
+    };
+    this.#cancel = clock.schedule(HALF_WAIT_MS, () => {
+      this.#cancel = clock.schedule(HALF_WAIT_MS, report);
+    });
+  }
+
+  /** The process has exited, or is being ended. */
+  end(): void {
+    this.#hasEnded = true;
+    this.#cancel?.();
+  }
 }

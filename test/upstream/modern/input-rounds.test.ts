@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { splice } from '../../../src/json/splice.js';
 import { RpcError } from '../../../src/jsonrpc/rpc-error.js';
-import type { InputRequest } from '../../../src/mcp/input-request.js';
+import type { InputRequest } from '../../../src/mcp/relayed-request.js';
 import type { RequestHandler } from '../../../src/upstream/port.js';
 import { type Message, responseOf } from '../../support/wire.js';
 import { CALL, Listener, progressOf } from '../stdio/bridging.js';
@@ -62,7 +62,7 @@ async function calling(call = CALL, timeouts = LONG) {
 }
 
 describe('a result that requires input', () => {
-  it('becomes requests to the client, all at once, and a second leg with the answers as they are', async () => {
+  it('becomes requests to the client, all at once, and the request is sent again with the answers as they are', async () => {
     const { client, require, output, answer } = await calling();
     await require({ 'wh"o': ELICIT, how: SAMPLE, where: ROOTS }, 'st\u00e4te');
     expect(client.questions).toEqual([
@@ -208,7 +208,7 @@ describe('while a person is asked', () => {
     expect(clock.pending).toBe(0);
   });
 
-  it('the time counts for the legs after it', async () => {
+  it('the time counts when the request is sent again', async () => {
     const { client, require, advance } = await calling(CALL, { idleMs: 4_000, maxMs: 5_000 });
     await require({ who: ELICIT });
     await advance(3_000);
@@ -239,7 +239,7 @@ describe('while a person is asked', () => {
   });
 });
 
-describe('a later leg', () => {
+describe('a request that is sent again', () => {
   it('is cancelled under its own id', async () => {
     const { client, require, sent, output } = await calling();
     await require({ who: ROOTS });

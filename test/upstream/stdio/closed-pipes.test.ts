@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { ClosedPipes } from '../../../src/upstream/stdio/closed-pipes.js';
+import { ClosedPipes } from '../../../src/upstream/stdio/stdio-dialer.js';
 import { FakeClock } from '../../support/fake-clock.js';
 
 function watching() {

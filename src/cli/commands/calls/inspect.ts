@@ -1,7 +1,7 @@
 import type { GlobalOptions } from '../../../app/global-options.js';
 import { EXIT } from '../../../errors/usage-error.js';
 import { logLines } from '../../../files/log-lines.js';
-import { isRecord } from '../../../json/is-record.js';
+import { isRecord } from '../../../json/json-value.js';
 import { parseLine, type RecordedLine } from '../../../record/format.js';
 import { messageText } from '../../../record/message-text.js';
 import { endWithReader, print, printJson, tell } from '../../output.js';

@@ -7,7 +7,7 @@ import { openConfig, saveConfig } from '../../../config/edit/config-file.js';
 import { editConfig, entriesIn } from '../../../config/edit/edit-config.js';
 import { userConfigFile } from '../../../config/file/find-config.js';
 import { EXIT, UsageError } from '../../../errors/usage-error.js';
-import { isRecord } from '../../../json/is-record.js';
+import { isRecord } from '../../../json/json-value.js';
 import { withChangeLock } from '../../../state/change-lock.js';
 import { type EmitJson, printJson, tell } from '../../output.js';
 import { openQuestions, type Questions } from '../../questions.js';

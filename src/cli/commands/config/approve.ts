@@ -5,7 +5,7 @@ import { errorMessage } from '../../../errors/error-text.js';
 import { EXIT, UsageError } from '../../../errors/usage-error.js';
 import { reportStatus } from '../../../gateway/status/status.js';
 import { isString, readString, readText, type Span, toBytes, visitMembers } from '../../../json/json-text.js';
-import { parseJson } from '../../../json/parse-json.js';
+import { parseJson } from '../../../json/json-value.js';
 import { printable } from '../../../json/printable.js';
 import type { ServerApprovals, WithheldTool } from '../../../state/approvals.js';
 import { printJson, tell } from '../../output.js';

@@ -13,8 +13,7 @@ import { checkServer, checkTools, type ListedTool, type ObservedServer } from '.
 import { EXIT } from '../../../errors/usage-error.js';
 import { reportStatus } from '../../../gateway/status/status.js';
 import type { ServerReport } from '../../../gateway/status/status-report.js';
-import { isRecord } from '../../../json/is-record.js';
-import { parseJson } from '../../../json/parse-json.js';
+import { isRecord, parseJson } from '../../../json/json-value.js';
 import { RpcError } from '../../../jsonrpc/rpc-error.js';
 import { METHODS } from '../../../mcp/methods.js';
 import { LocalClient } from '../../local-client.js';

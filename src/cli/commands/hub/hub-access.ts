@@ -6,8 +6,7 @@ import { isHubWanted } from '../../../hub/attach/attach.js';
 import type { HubControl, NoControl } from '../../../hub/attach/control-client.js';
 import type { ClientDescription, HubDescription } from '../../../hub/control.js';
 import { hubNumbers, latestHub } from '../../../hub/hub-folder.js';
-import { describeBytes } from '../../../json/describe-bytes.js';
-import { printable } from '../../../json/printable.js';
+import { describeBytes, printable } from '../../../json/printable.js';
 import {
   findHubSite,
   type HubClientForCommand,

@@ -6,8 +6,7 @@ import { EXIT } from '../../../errors/usage-error.js';
 import type { ServerReport, StatusReport } from '../../../gateway/status/status-report.js';
 import { duration, plural } from '../../../gateway/status/status-text.js';
 import type { ClientDescription, HubDescription } from '../../../hub/control.js';
-import { describeBytes } from '../../../json/describe-bytes.js';
-import { printable } from '../../../json/printable.js';
+import { describeBytes, printable } from '../../../json/printable.js';
 import { type Cell, type Look, lookOf, paint, stateCell, table } from '../../terminal.js';
 
 export interface WatchTerminalOptions {

@@ -1,4 +1,4 @@
-import { isRecord } from '../../../json/is-record.js';
+import { REMOVED, rewriteObject } from '../../../json/edit-members.js';
 import {
   isObject,
   isString,
@@ -9,14 +9,14 @@ import {
   valuesAt,
   visitElements,
 } from '../../../json/json-text.js';
-import { REMOVED, rewriteObject } from '../../../json/rewrite-object.js';
+import { isRecord } from '../../../json/json-value.js';
 import { type Edit, splice } from '../../../json/splice.js';
 import { join } from '../../../jsonrpc/message.js';
 import { RpcError } from '../../../jsonrpc/rpc-error.js';
 import type { RequestEnvelope, ResponseEnvelope, ScanEnvelope } from '../../../mcp/envelope.js';
+import { declaresTasks, TASKS_EXTENSION } from '../../../mcp/extensions.js';
 import { METHODS } from '../../../mcp/methods.js';
 import { MODERN_CODES } from '../../../mcp/revisions.js';
-import { declaresTasks, TASKS_EXTENSION } from '../../../mcp/task-extension.js';
 
 /** The error code of a request that needs what its client did not declare. */
 const { missingCapability: MISSING_CAPABILITY } = MODERN_CODES;

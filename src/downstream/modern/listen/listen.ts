@@ -1,13 +1,13 @@
 import { editMembers } from '../../../json/edit-members.js';
 import { isObject, readText, toBytes, valuesAt } from '../../../json/json-text.js';
 import type { Edit, SplicedMessage } from '../../../json/splice.js';
-import type { IdKey } from '../../../jsonrpc/id-key.js';
+import type { IdKey } from '../../../jsonrpc/envelope.js';
 import { join, notificationMessage, resultMessage } from '../../../jsonrpc/message.js';
 import { RPC_CODES, RpcError } from '../../../jsonrpc/rpc-error.js';
 import type { RequestEnvelope } from '../../../mcp/envelope.js';
-import { SUBSCRIPTION_ID } from '../../../mcp/era-members.js';
 import { LISTS } from '../../../mcp/lists.js';
 import { METHODS } from '../../../mcp/methods.js';
+import { SUBSCRIPTION_ID } from '../../../mcp/modern-members.js';
 import type { Cancel, Clock } from '../../../timing/clock.js';
 import type { ReplyChannel } from '../../transport.js';
 import type { AnswerForm } from '../../wire-exchange.js';

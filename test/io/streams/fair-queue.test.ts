@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { FairQueue } from '../../src/io/fair-queue.js';
+import { FairQueue } from '../../../src/io/streams/fair-writer.js';
 
 interface Sent {
   readonly index: number;

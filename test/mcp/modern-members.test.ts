@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { splice } from '../../src/json/splice.js';
-import { withoutEraMembers, withoutResultMembers } from '../../src/mcp/era-members.js';
+import { withoutEraMembers, withoutResultMembers } from '../../src/mcp/modern-members.js';
 import { EnvelopeRequest } from '../../src/mcp/relayed-request.js';
 import { requestOf, responseOf } from '../support/wire.js';
 

@@ -1,4 +1,0 @@
-/** Whether a parsed JSON value is an object: neither `null` nor an array. */
-export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
