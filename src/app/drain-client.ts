@@ -21,9 +21,9 @@ export interface DrainOptions {
 }
 
 /**
- * Resolves when the client has left. A client that closes stdin still gets the answers to the requests that it sent
- * before: those that come within the drain. The drain begins when no server is starting any more. It ends at once when
- * all is answered, when nobody reads stdout, or at a signal, after which no server would answer any more.
+ * Resolves when the client has left. A client that closes stdin still gets the answers that come within the drain. The
+ * drain begins when no server is starting any more. It ends at once when all requests are answered, when stdout has no
+ * reader, or at a signal, because the signal also ends the servers.
  */
 export async function drainClient(client: StdioClient, options: DrainOptions): Promise<void> {
   void client.inputEnded.then(() => {

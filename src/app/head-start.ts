@@ -32,7 +32,7 @@ interface StartOptions {
   readonly view?: string | undefined;
 }
 
-/** For processes of which nobody waits for anything. */
+/** For processes without a call of a client. */
 const LADDER: StopLadder = { termAfterMs: 1_000, killAfterMs: 2_500 };
 
 /**

@@ -27,12 +27,12 @@ export interface ReloadOptions {
   readonly onApplied?: ((config: Config) => void) | undefined;
 }
 
-/** Watching starts after the first answers: loading the watcher would delay them. */
+/** Watching starts after the first answers, because loading the watcher would delay them. */
 const BEGIN_AFTER_MS = 1_000;
 
 /**
- * Applies the configuration file whenever it or one of its environment files changes, until the returned function is called. A file with mistakes is
- * reported and changes nothing.
+ * Applies the configuration file whenever it or one of its environment files changes, until the returned function is called.
+ * Reports a file with mistakes and changes nothing.
  */
 export function reloadOnChange(options: ReloadOptions): () => Promise<void> {
   const { settings, composition, logger, file, state, envFiles = [], checkedFiles, origin, onApplied } = options;

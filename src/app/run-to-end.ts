@@ -4,7 +4,7 @@ import type { Logger } from '../observe/logger.js';
 import type { StopLadder } from '../supervision/launcher.js';
 import type { Composition } from './compose.js';
 
-/** MCP hosts wait a few seconds at most, and nobody else stops servers that are left behind. */
+/** Ends the servers within three seconds, because MCP hosts wait only a few seconds, and no other program ends leftover servers. */
 export const FINAL_LADDER: StopLadder = { termAfterMs: 1_000, killAfterMs: 2_500 };
 const AT_ONCE: StopLadder = { termAfterMs: 0, killAfterMs: 0 };
 /** Limit for the whole shutdown, in case a process is stuck in the kernel. */

@@ -236,7 +236,7 @@ async function loadRest(commands: () => Promise<unknown>): Promise<void> {
 
 /** The background process that serves the clients of this user and this configuration. */
 export async function runHub(options: GlobalOptions, { place, descriptor }: HubProcessOptions): Promise<number> {
-  // The terminal or the login that this process was started from may end. Nobody listens before the servers start.
+  // The hub outlives the terminal or the login that started it. Until the servers start, no other listener ignores the signal.
   process.on('SIGHUP', () => {});
   const platform = createPlatform();
   const life = new HubLife(platform.clock);

@@ -69,7 +69,7 @@ export class ClientView {
   #wereListsRead: boolean;
   /** Whether the server itself has announced what the present merge changes. */
   #isAnnounced = false;
-  /** With several servers that have resources, their responses tell which URIs belong to whom. */
+  /** Whether responses are searched for URIs, to learn the owners of resources. Only with several servers that have resources. */
   #learnsUris: boolean;
   /** The view that this one replaces, until the clients have moved. */
   #before: ClientView | undefined;

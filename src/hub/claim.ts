@@ -55,7 +55,7 @@ function listen(path: string): Promise<Server> {
   });
 }
 
-/** Hubs that fail at the start so many times within a minute are not started again for a while. */
+/** Number of failed starts within a minute after which no hub is started for a while. */
 const MAX_FAILED = 3;
 const FAILED_WITHIN_MS = 60_000;
 

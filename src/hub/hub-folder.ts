@@ -110,7 +110,7 @@ function homeOfUser(): string | undefined {
   }
 }
 
-/** Creates the folder, or checks that nobody else can enter it. Returns what is wrong, as a phrase. */
+/** Creates the folder, or checks that no other user can enter it. Returns the problem as a phrase. */
 function makePrivate(folder: string): string | undefined {
   try {
     const stats = lstatSync(folder, { throwIfNoEntry: false });
@@ -156,7 +156,7 @@ export function hubFiles(folder: string, number: number) {
     pid: join(own, 'pid'),
     /** Exists once the hub gives its clients answers. */
     ready: join(own, 'ready'),
-    /** Exists once the hub has ended on purpose. Nobody starts another one because of it until a client comes. */
+    /** Exists after the hub has ended on purpose. Its clients then start no other hub before they have a message. */
     ended: join(own, 'ended'),
   };
 }

@@ -3,7 +3,7 @@ import { type LogLevel, readLogLine } from './log-line.js';
 
 /** Later lines are closer to the failure; a server can write very many. */
 const MAX_LINES = 2_000;
-/** Of the lines that say something, so many before the end are read. Earlier errors were survived. */
+/** Number of non-empty lines to read from the end. The server survived earlier errors. */
 const WINDOW = 60;
 /** The start of a line decides what it is. */
 const MAX_READ_CHARACTERS = 2_000;

@@ -3,7 +3,7 @@ import { monitorEventLoopDelay } from 'node:perf_hooks';
 /** Time between two measurements, in milliseconds: ten a second take 0.07 % of a processor. A shorter delay may be missed. */
 const RESOLUTION_MS = 100;
 
-/** How late the event loop was. Everything waits while it does one piece of work. */
+/** Delays of the event loop. One long piece of work delays everything else. */
 export interface EventLoopDelay {
   /** 99 % of the measured delays were no longer. */
   readonly p99Ms: number;

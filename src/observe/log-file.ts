@@ -96,7 +96,7 @@ export class LogFile {
 
 const { O_WRONLY, O_APPEND, O_CREAT, O_NONBLOCK = 0 } = constants;
 
-/** A pipe that nobody reads is an error here, and so is a line that does not fit into it: neither may hold Trunkline. */
+/** Opens the log without blocking, so that a pipe without a reader, or a full one, is an error and does not block Trunkline. */
 function open(file: string): number {
   return openSync(file, O_WRONLY | O_APPEND | O_CREAT | O_NONBLOCK, 0o600);
 }

@@ -148,7 +148,7 @@ export async function findRuns({
     const isDraft = name.includes('.json.') && name.endsWith(DRAFT_SUFFIX);
     if (!name.endsWith('.json') && !isDraft) continue;
     const file = join(folder, name);
-    // The content decides which processes are killed, so nobody else may be able to write it.
+    // Only this user may write the file, because its content decides which processes are killed.
     const read = await readRegularFile(file, privateFile(MAX_FILE_BYTES));
     if (read.kind === 'absent') continue;
     if (read.kind === 'unusable') {

@@ -52,7 +52,7 @@ function memberOf(value: Readonly<Record<string, unknown>>, key: string): unknow
 }
 
 const LONGEST_VALUE = 100;
-/** How much of what two long texts have in common is shown. */
+/** Length of the common part that is shown of two long texts. */
 const SHOWN_BEFORE = 20;
 
 /** Such as `result.content[0].text: "a" is now "b"`. */

@@ -9,7 +9,7 @@ export interface LineSink {
 
 export interface LineQueueOptions {
   readonly sink: LineSink;
-  /** More than so many bytes do not wait: further lines are dropped. */
+  /** Limit of the waiting bytes. Beyond it, further lines are dropped. */
   readonly maxBytes: number;
   /** The line that says how many lines are missing at its place. */
   readonly describeGap: (lines: number) => string;
@@ -26,8 +26,8 @@ interface Waiting {
 }
 
 /**
- * Writes lines behind the back of those who have them: a line is made and written later, in small pieces, and nobody waits
- * for the disk. When too much waits, lines are dropped, and a line says how many.
+ * Writes lines in the background, so that no caller waits for the disk. It makes and writes lines later, in small pieces.
+ * Beyond its limit, it drops lines and writes a line with their number.
  */
 export class LineQueue {
   readonly #options: LineQueueOptions;

@@ -32,8 +32,8 @@ const TORN_AFTER_MS = 60_000;
 /**
  * A folder of cache files. Any of them may be missing at any time, and a failed write has no consequence but a log record.
  *
- * Reads are synchronous, since a client waits for them; writes happen in the background and replace whole files. Only
- * files that this user owns, and that nobody else can read or write, are used.
+ * Reads are synchronous, because a client waits for them. Writes happen in the background and replace whole files. The folder
+ * uses only files that this user owns and no other user can read or write.
  */
 export class CacheFolder {
   readonly #options: CacheFolderOptions;

@@ -53,7 +53,7 @@ export class CatalogueCache {
     };
   }
 
-  /** Which era the server speaks, whatever client it has. `complete` adds what was installed since. */
+  /** Era of the server, the same for all clients. `complete` adds packages that were installed since. */
   eraOf(server: ServerConfig, complete: (child: ChildSpec) => ChildSpec): EraVerdicts | undefined {
     const { child } = server;
     const { folder, secret, onCached } = this.#options;

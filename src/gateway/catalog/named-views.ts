@@ -14,7 +14,7 @@ interface ViewRules {
 
 export interface NamedViewsOptions {
   readonly views: readonly ViewRules[];
-  /** Which view a client gets that names none: globs for its name, in their order. */
+  /** Globs for names of clients, in order. A client that names no view gets the view of the first match. */
   readonly clients: readonly { readonly client: string; readonly view: string }[];
 }
 
@@ -26,7 +26,7 @@ export interface NamedView extends ViewFilter {
   showsServer(key: string): boolean;
 }
 
-/** Which tools some clients see. */
+/** The tools that some clients see. */
 export interface ViewFilter {
   /** Absent if they see all tools of their servers. */
   readonly showsTool?: (tool: ViewedTool) => boolean;

@@ -16,7 +16,7 @@ export const NO_LISTS: ServerLists = {
   templates: EMPTY_LIST,
 };
 
-/** Which names a client sees: exposed names with prefixes or, for a client of one server alone, original names. */
+/** The kind of names that a client sees: exposed names or, for a client of one server alone, original names. */
 export type ListNaming = 'exposed' | 'original';
 
 /** Properties of a server for the merged lists. */

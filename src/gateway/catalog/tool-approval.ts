@@ -41,7 +41,7 @@ export function describeRefusal(verdict: Refused, { advice }: ApprovalFacts): st
   return `${REFUSED_BECAUSE[verdict]} ${verdict === 'unread' ? UNREAD_ADVICE : advice}`;
 }
 
-/** A person cannot approve what nobody has seen. */
+/** Advice for a server without lists, because a person cannot approve unseen tools. */
 const UNREAD_ADVICE = 'It has to list its tools first: Trunkline asks it again.';
 
 const REFUSED_BECAUSE: Readonly<Record<Refused, string>> = {

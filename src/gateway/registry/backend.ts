@@ -310,7 +310,7 @@ export interface BackendListener {
   listsChanged(announced?: readonly ListKind[]): void;
   /** The server announced that these lists changed. Their entries are not read yet. */
   listsAnnounced(kinds: readonly ListKind[], notification: NotificationEnvelope): void;
-  /** The lists may have changed, and nobody knows how: only clients that read them from the server use this backend. */
+  /** The lists may have changed, but are not read, because all clients of this backend read them from the server. */
   unreadListsChanged(): void;
   /** The first start succeeded or failed, or the cached catalogue of an earlier run was loaded. */
   startSettled(): void;

@@ -50,7 +50,7 @@ export interface StatusReport {
 /** People notice a longer delay of the event loop, in milliseconds: the calls of all servers and clients wait meanwhile. */
 export const HELD_MS = 500;
 
-/** How late the event loop was since the start. Everything waits while it does one piece of work. */
+/** Delays of the event loop since the start. One long piece of work delays everything else. */
 export interface EventLoopReport {
   /** 99 % of the measured delays were no longer. */
   readonly p99Ms: number;

@@ -196,7 +196,7 @@ function renderModern(servers: readonly ServerReport[]): string[] {
   return [`Modern era: ${modern.slice(0, MODERN_NAMES).join(', ')}${more}`];
 }
 
-/** The servers whose tools nobody has looked at. */
+/** Names the servers whose tools nobody has reviewed yet. */
 function renderFirstUse(servers: readonly ServerReport[]): string[] {
   const first = servers.filter(({ approval }) => approval?.firstUse === true);
   if (first.length === 0) return [];

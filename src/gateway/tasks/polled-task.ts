@@ -53,7 +53,7 @@ export class PolledTask {
   #cancelTimer: Cancel | undefined;
   #settle: (outcome: Outcome) => void = () => {};
   #isOver = false;
-  /** How to ask the client no longer. Does nothing for what the client has answered. */
+  /** Withdraws the requests to the client. Does nothing for answered ones. */
   readonly #withdraws: WithdrawInput[] = [];
 
   constructor(options: PolledTaskOptions) {

@@ -41,8 +41,8 @@ interface TaskWatchesOptions {
 }
 
 /**
- * Which clients are notified of which tasks of servers (`notifications/tasks` of the tasks extension). A client names a task
- * by the id that was sealed for its user; a task of another user is watched by nobody here.
+ * Sends `notifications/tasks` of the tasks extension to the clients that watch the task. A client names a task by the id that
+ * was sealed for its user, so it cannot watch a task of another user.
  */
 export class TaskWatches {
   readonly #options: TaskWatchesOptions;

@@ -26,7 +26,7 @@ export interface AttachClientOptions {
 /** More than this waits for a hub that does not read: the client is not read either. */
 const HIGH_WATER_BYTES = 1024 * 1024;
 const READ_BYTES = 64 * 1024;
-/** The hub is not read while so many writes of one read each wait for the client. Two keep both sides busy. */
+/** Limit of the writes that wait for the client, one for each read. At the limit, reading from the hub pauses. */
 const MAX_UNWRITTEN = 3;
 
 /** A hub that dies sooner than this after it took the client may have died of what the client sent. */

@@ -62,7 +62,7 @@ export class AttachSession {
     return this.#frames.freeSpace;
   }
 
-  /** The hub has sent so many bytes, which were written to `freeSpace`. */
+  /** Reads the bytes from the hub that were written to `freeSpace`. */
   fromHub(byteLength: number): void {
     this.#frames.filled(byteLength);
     if (!this.#isMoving || this.#unsettled.size > 0 || this.#frames.isWithinFrame) return;

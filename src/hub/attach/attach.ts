@@ -139,9 +139,9 @@ function workingFolder(): string {
 }
 
 /**
- * The environment of the hub: that of the client that starts it, which npm may need, without what the configuration names,
- * since each client has values of its own, and without the marks of an outer Trunkline, which would end the hub with itself.
- * Variables of every server and those that lead to Trunkline's data stay, even if the configuration names them.
+ * Environment of the hub: that of the client that starts it, because npm may need it. It lacks the variables that the
+ * configuration names, because each client has its own values, and the marks of an outer Trunkline, which would end the hub
+ * with itself. Variables of every server and those that lead to Trunkline's data stay, even if the configuration names them.
  */
 function hubEnvironment(names: readonly string[]): Record<string, string> {
   const own = names.filter((name) => name !== 'XDG_DATA_HOME' && !isInherited(name, process.platform));

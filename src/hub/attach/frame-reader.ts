@@ -2,7 +2,7 @@ import { FRAME, FRAME_HEADER_BYTES, kindOf, lengthOf, readUint32 } from '../wire
 
 /** Frames up to this size reach the client whole or not at all. Larger ones are passed on as they come. */
 const BUFFER_BYTES = 64 * 1024;
-/** Memory that was lent and given back is kept for so many reads. */
+/** Number of released buffers that are kept for later reads. */
 const MAX_SPARE = 4;
 
 /** Learns what the frames say. */
@@ -48,7 +48,7 @@ export class FrameReader {
     return this.#missing > 0 || this.#begun > 0;
   }
 
-  /** Takes so many bytes, which were written to `freeSpace`. */
+  /** Reads the bytes that were written to `freeSpace`. */
   filled(byteLength: number): void {
     const end = this.#begun + byteLength;
     let read = 0;

@@ -67,7 +67,7 @@ export function attachTo(folder: string, number: number, hello: Omit<Hello, 'wir
       }
     });
     let reader: ByteReader = welcome;
-    // Where Node writes the next bytes, and whose memory that is. It asks for the next memory right after a read.
+    // The memory for Node's next read, and its owner. Node asks for the next memory right after a read.
     let space = welcome.freeSpace;
     let owner = reader;
     const socket = connect({

@@ -14,7 +14,7 @@ export type ControlCommand = (params: Readonly<Record<string, unknown>>, context
 
 /** A command is short. */
 const MAX_LINE_LENGTH = 64 * 1024;
-/** Events are dropped while so many bytes wait for a reader that is too slow. */
+/** Limit of the bytes that wait for a slow reader. Beyond it, events are dropped. */
 const MAX_UNREAD_BYTES = 1024 * 1024;
 
 export type ControlCommands = Readonly<Record<string, ControlCommand>>;

@@ -77,7 +77,7 @@ export class HubListener {
     const peer: HubPeer = { stream, reader, welcome };
     const timer = setTimeout(() => stream.destroy(), HELLO_WITHIN_MS);
     this.#silent.add(stream);
-    // The owner of the session listens, too. An error before the hello concerns nobody.
+    // An error before the hello has no consequence. Later, the owner of the session listens, too.
     stream.on('error', () => {});
     stream.once('close', () => {
       clearTimeout(timer);
@@ -133,7 +133,7 @@ function isOlder(path: string, now: number): boolean {
   return since !== undefined && now - since > LEFTOVER_MS;
 }
 
-/** Renamed first, so that nobody sees a part of it. */
+/** Removes a folder. Renames it first, so that no process sees a part of it. */
 function remove(path: string): void {
   try {
     const doomed = join(dirname(path), `.${process.pid}-${randomBytes(4).toString('hex')}`);

@@ -18,10 +18,10 @@ export interface EventSource {
 }
 
 /**
- * Carries everything that happens in the gateway to everybody who subscribes: the log and the status today.
+ * Carries the events of the gateway to their subscribers, such as the log and the status.
  *
- * An event that nobody subscribes to is never built. A listener that throws fails nobody else: its error is an internal
- * error, which is an event as well.
+ * An event without a subscriber is never built. If a listener throws, the other listeners still get the event. The error is an
+ * internal error, which is an event as well.
  */
 export class EventBus implements EventSink, EventSource {
   readonly #listeners = new Map<Kind, readonly Listener[]>();

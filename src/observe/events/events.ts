@@ -53,7 +53,7 @@ export type ServerEvent =
   | { readonly kind: 'server.changed'; readonly instance: string; readonly snapshot: ChildSnapshot }
   /** A server that has ended had left this many processes behind, outside of its process group. Trunkline ended them. */
   | { readonly kind: 'server.left-processes'; readonly server: string; readonly count: number }
-  /** The lists of some clients were merged anew. `only` is the key of the server if they see a single one unchanged. */
+  /** The lists of some clients were merged again. `only` is the key of the server if they see a single one unchanged. */
   | { readonly kind: 'lists.merged'; readonly tools: number; readonly only: string | undefined };
 
 export type SessionEvent =
