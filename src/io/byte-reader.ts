@@ -1,13 +1,13 @@
 /** Receives bytes in memory of its own, so that the code that reads them allocates none. */
 export interface ByteReader {
   /**
-   * Where to write the next bytes, from its beginning; never empty. It stays the same until `filled` is called, and may
+   * Memory for the next bytes, from its beginning; never empty. It stays the same until `filled` is called, and may
    * be different memory afterwards. `whenMoved` tells when it becomes different memory in between.
    */
   readonly freeSpace: Uint8Array;
   /** `listener` is called when nothing may be written to the last `freeSpace` any more, although it was not filled. */
   whenMoved?(listener: () => void): void;
-  /** Tells the reader that so many bytes, at least one, were written to `freeSpace`. */
+  /** Tells the reader that `byteLength` bytes, at least one, were written to `freeSpace`. */
   filled(byteLength: number): void;
 }
 

@@ -38,7 +38,7 @@ export class FairMemory {
     return this.#used;
   }
 
-  /** How often a holder lost its bytes. */
+  /** Number of times that a holder lost its bytes. */
   get evictions(): number {
     return this.#evictions;
   }

@@ -9,11 +9,11 @@ const TAB = 0x09;
 const SPACE = 0x20;
 
 /**
- * An unfinished line of at most so many bytes is exempt from the shared limit, so that a stream that uses up the limit
- * does not make others lose lines that merely arrive in two pieces.
+ * Unfinished lines up to this length are exempt from the shared limit, because nearly every line arrives in two pieces at
+ * some time. A stream that uses up the limit must not make others lose such lines.
  */
 const EXEMPT_BYTES = 64 * 1024;
-/** How many bytes of a dropped line are kept at either end: enough to find the id of the request that it answers. */
+/** Bytes of a dropped line that are kept at either end, because they show the id of the request that it answers. */
 const FRAGMENT_BYTES = 512;
 
 /** Receives the lines of a stream. */
@@ -60,7 +60,7 @@ export interface LineDecoderOptions {
   readonly canBegin?: ((byte: number) => boolean) | undefined;
   /** Memory of the unfinished lines of all decoders (`unfinishedLines`). Without it, only the limit for one line applies. */
   readonly unfinishedLines?: FairMemory | undefined;
-  /** Where the decoder's memory comes from. */
+  /** Source of the decoder's memory. */
   readonly bufferPool?: BufferPool | undefined;
 }
 

@@ -11,7 +11,7 @@ export interface FeedConnection {
   readonly server?: string | undefined;
   /** The launch of the server. */
   readonly generation?: number;
-  /** What the client says of itself; `undefined` before it did, and for servers. */
+  /** The client's description of itself; `undefined` before its handshake, and for servers. */
   readonly client?: () => { readonly name?: unknown; readonly version?: unknown } | undefined;
 }
 

@@ -2,7 +2,7 @@ import type { BufferPool, Lease } from './buffer-pool.js';
 
 /** An unfinished line of more than this gets a buffer of its own. */
 export const LARGE_FROM_BYTES = 16 * 1024;
-/** A line that outgrows its buffer moves to one at least so many times as large, so that it moves only a few times. */
+/** Factor by which a buffer grows when its line outgrows it, so that a line moves only a few times. */
 const BUFFER_GROWTH = 2;
 /** A larger buffer that its line has outgrown is freed: it would hold memory that few other lines need. */
 const MAX_KEPT_BYTES = 2 * 1024 * 1024;
@@ -38,7 +38,7 @@ export class ReadBuffer {
     this.#freeSpace = this.#memory;
   }
 
-  /** Where the next read writes, from its beginning. */
+  /** Memory for the next read, from its beginning. */
   get freeSpace(): Uint8Array {
     return this.#freeSpace;
   }
@@ -66,12 +66,12 @@ export class ReadBuffer {
     return new Uint8Array(this.#memory.buffer, this.#memory.byteOffset + this.#start, this.length);
   }
 
-  /** Adds so many bytes that were read into the free space. Call `prepareRead` before the next read. */
+  /** Adds `byteLength` bytes that were read into the free space. Call `prepareRead` before the next read. */
   filled(byteLength: number): void {
     this.#end += byteLength;
   }
 
-  /** Removes so many bytes from the front. They stay where they are. */
+  /** Removes `byteLength` bytes from the beginning. They stay where they are. */
   take(byteLength: number): void {
     this.#start += byteLength;
   }
@@ -120,7 +120,7 @@ export class ReadBuffer {
     return this.#memory.length - this.#end;
   }
 
-  /** Nobody else has seen the bytes that were not taken, so their old buffer can be used again or freed. */
+  /** Moves the bytes to a larger buffer. The old one can be used again or freed, because no other code has seen its bytes. */
   #growTo(byteLength: number): void {
     const before = this.#lease;
     this.#lease = this.#bufferPool.lease(byteLength);

@@ -12,17 +12,17 @@ export class SharedLimit {
     return this.#max;
   }
 
-  /** How much is in use; more than `max` after the limit became smaller. */
+  /** Amount in use; more than `max` after the limit became smaller. */
   get used(): number {
     return this.#used;
   }
 
-  /** How many calls of `tryAcquire` returned `false`. */
+  /** Number of calls of `tryAcquire` that returned `false`. */
   get refusals(): number {
     return this.#refusals;
   }
 
-  /** Changes the limit. What is in use stays in use, even if it is more than the new limit. */
+  /** Changes the limit. The amount in use stays, even if it exceeds the new limit. */
   limitTo(max: number): void {
     this.#max = max;
   }

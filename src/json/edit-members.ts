@@ -13,7 +13,7 @@ import {
 } from './json-text.js';
 import { type Edit, splice } from './splice.js';
 
-/** What to change in an object. */
+/** Changes to an object. */
 export interface MemberChanges {
   /** Whether to remove a member. Called for each, in order. */
   readonly removes?: (name: string, value: Span) => boolean;
@@ -22,7 +22,7 @@ export interface MemberChanges {
 }
 
 /**
- * Edits of one object: removes members and adds others at the end. What stays keeps its bytes. The edits do not overlap
+ * Edits of one object: removes members and adds others at the end. All other members keep their bytes. The edits do not overlap
  * with edits inside the values that stay.
  */
 export function editMembers(bytes: Uint8Array, object: Span, { removes, add }: MemberChanges): Edit[] {
@@ -135,7 +135,7 @@ export function addFirst(bytes: Uint8Array, object: Span, members: Uint8Array): 
   return isEmpty ? { span, text: members, part: { start: 0, end: members.length - 1 } } : { span, text: members };
 }
 
-/** What becomes of a member that is taken out. */
+/** The new value of a member that is removed. */
 export const REMOVED = Symbol('removed');
 
 export interface ObjectRewrite {

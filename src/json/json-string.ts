@@ -1,6 +1,6 @@
 import { createSimdScan, type SimdScan } from './simd-scan.js';
 
-/** What the skip functions return instead of a position if the text is not JSON. */
+/** Result of the skip functions, instead of a position, if the text is not JSON. */
 export const NOT_JSON = -1;
 
 export const QUOTE = 0x22;
@@ -29,14 +29,14 @@ export function skipString(bytes: Uint8Array, at: number): number {
 const SHORT_STRING = 64;
 
 /**
- * After so many more bytes, it pays to copy the string for the SIMD scan. A copy is never larger than what was scanned
+ * Length beyond which it pays to copy the string for the SIMD scan. A copy is never larger than what was scanned
  * before it.
  */
 const LONG_STRING = 1024;
-/** After so many bytes, it pays to make the SIMD scan if there is none yet. */
+/** Length beyond which it pays to make the SIMD scan if there is none yet. */
 const VERY_LONG_STRING = 16 * 1024;
 /**
- * So many strings that could use the scan are worth making it, too. Fewer are not: most servers list some, and clients
+ * Number of strings that could use the scan for which it pays to make it, too. Fewer are not: most servers list some, and clients
  * wait for the list.
  */
 const MANY_LONG_STRINGS = 256;

@@ -7,7 +7,7 @@ export interface Span {
 }
 
 /**
- * What the functions below return if the text nests deeper than the limit, which is reached before the call stack
+ * Result of the functions below if the text nests deeper than the limit, which is reached before the call stack
  * overflows.
  */
 export const TOO_DEEP = -2;

@@ -10,7 +10,7 @@ import { SEARCH_MODULE } from './simd-search.js';
 export type SimdScan = (bytes: Uint8Array, at: number, length: number) => number;
 
 /**
- * One call searches at most so many bytes, however large `length` is. The memory in `simd-search.wat` has space for
+ * Limit of the bytes that one call searches, however large `length` is. The memory in `simd-search.wat` has space for
  * them.
  */
 export const WINDOW_BYTES = 64 * 1024;

@@ -18,7 +18,7 @@ export interface SplicedMessage {
   /** In any order. Their spans do not overlap. Several that insert at one place go there in this order. */
   readonly edits: readonly Edit[];
   /**
-   * The lease on the memory of `bytes`, if the message is large (`io/lease.ts`). The code that writes, copies or drops
+   * The lease on the memory of `bytes`, if the message is large (`Lease` in `io/buffer-pool.ts`). The code that writes, copies or drops
    * the message releases it.
    */
   readonly lease?: { release(): void } | undefined;

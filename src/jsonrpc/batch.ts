@@ -10,7 +10,7 @@ export interface BatchLimits {
   readonly isUtf8: (bytes: Uint8Array) => boolean;
 }
 
-/** Why a line that begins as an array is rejected. */
+/** Reason for which a line that begins as an array is rejected. */
 export type BatchFault = 'not-json' | 'too-deep' | 'invalid-utf8' | 'batch-too-long';
 
 /**

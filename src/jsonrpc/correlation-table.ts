@@ -1,8 +1,8 @@
 import { RequestsById } from './requests-by-id.js';
 
-/** How many abandoned ids are remembered, to tell a late answer from one to an unknown id. */
+/** Number of abandoned ids to remember, because a late answer differs from one to an unknown id. */
 const LATE_IDS = 1024;
-/** How long they are remembered. */
+/** Time for which they are remembered. */
 const LATE_MS = 10 * 60_000;
 
 type StrayKind = 'late' | 'duplicate' | 'unknown';

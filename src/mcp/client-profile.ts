@@ -1,4 +1,4 @@
-/** What a server learns about its client: identity, capabilities and revision. */
+/** Description of a client for a server: identity, capabilities and revision. */
 export interface ClientProfile {
   readonly clientInfo: Readonly<Record<string, unknown>>;
   readonly capabilities: Readonly<Record<string, unknown>>;

@@ -10,7 +10,7 @@ import { isModernRevision, MODERN_CODES, type ModernRevision } from './revisions
 export interface DiscoverResult {
   /** The first of its revisions that is known here; `undefined` if none is. */
   readonly revision: ModernRevision | undefined;
-  /** What the server calls itself, as JSON; `undefined` if it does not say, or too long, or not as the revision wants it. */
+  /** The server's name for itself, as JSON; `undefined` if it does not say, or too long, or not as the revision wants it. */
   readonly serverInfo: Uint8Array | undefined;
   /** The result as one of `initialize` in that revision, for what reads those. */
   readonly asInitialize: InitializeResult;

@@ -1,6 +1,6 @@
 /** Hosts add a prefix of their own to a name and then allow 60 or 64 characters in all. */
 const MAX_LENGTH = 48;
-/** How many digits of a hash make a shortened name unique. */
+/** Digits of a hash that make a shortened name unique. */
 export const HASH_LENGTH = 8;
 const SEPARATOR = '__';
 const SHORTENED = new RegExp(`_[0-9a-f]{${HASH_LENGTH}}$`);

@@ -13,7 +13,7 @@ export const SKILL_METHODS = {
   readDirectory: 'resources/directory/read',
 } as const;
 
-/** What a server declares about its skills; `undefined` if it has none. */
+/** Reads a server's declaration of its skills; `undefined` if it has none. */
 export function declaredSkills({ extensions }: Readonly<Record<string, unknown>>): SkillsOffer | undefined {
   const settings = isRecord(extensions) ? extensions[SKILLS_EXTENSION] : undefined;
   if (settings === undefined || settings === null || settings === false) return undefined;

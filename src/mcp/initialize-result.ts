@@ -14,7 +14,7 @@ export interface InitializeResult {
   readonly version: string | undefined;
 }
 
-/** What a server says about itself for people to read. The revisions before 2025-11-25 have no `description`. */
+/** A server's description of itself for people to read. The revisions before 2025-11-25 have no `description`. */
 export interface ServerDescription {
   readonly title: string | undefined;
   readonly description: string | undefined;

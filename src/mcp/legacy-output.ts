@@ -71,7 +71,7 @@ function wrapSchema(bytes: Uint8Array, schema: Span): Uint8Array {
 /** The first byte of the token `true`. */
 const LETTER_T = 0x74;
 
-/** Where the schema is in the wrapped one. */
+/** Path to the schema in the wrapped one. */
 const NEW_ROOT = '#/properties/result';
 
 /** Keywords whose values are data, in which `$ref` means nothing. */

@@ -75,7 +75,7 @@ function namesOf(names: readonly string[]): Names {
   return { all: new Set(names), keys: names.map((name) => toBytes(JSON.stringify(name))) };
 }
 
-/** What a server says about how its result may be cached: `ttlMs` and `cacheScope` of revision 2026-07-28. */
+/** A server's statement on how its result may be cached: `ttlMs` and `cacheScope` of revision 2026-07-28. */
 export interface CachingHint {
   /** Milliseconds on the clock. */
   readonly freshUntil: number;

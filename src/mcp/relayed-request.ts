@@ -84,7 +84,7 @@ export class EnvelopeRequest implements RelayedRequest {
 /** A server request that a client has to answer: sampling, elicitation, roots, a task of the client's. */
 export interface InputRequest {
   readonly request: RelayedRequest;
-  /** What to replace in the request before the client gets it. */
+  /** Replacements in the request before the client gets it. */
   readonly edits: readonly Edit[];
   /** The client's response. Calling `keepProgress` relays progress after it, until the function it returns is called. */
   answer(response: ResponseEnvelope, keepProgress: () => () => void): void;

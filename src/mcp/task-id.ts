@@ -15,7 +15,7 @@ interface TaskOrigin {
  * Returns the id under which the other side knows a task: the maker's name, a seal and the original id.
  *
  * The gateway stores nothing for it, because the side that requested a task may use its id for any length of time. The
- * seal makes an id valid only for the holder that it was made for, so that nobody can guess the id of another's task.
+ * seal makes an id valid only for the holder that it was made for, so that no other client can guess it.
  * Makers' names contain no colon.
  */
 export function wrapTaskId({ maker, original }: TaskOrigin, holder: string, seal: Hmac): string {

@@ -39,7 +39,7 @@ export class ChildLog {
   readonly #waiting = new WaitingLines();
   readonly #lines: string[] = [];
   readonly #decoder = new TextDecoder();
-  /** Where the lines of the latest attempt to run the server begin, and those of the attempt before it. */
+  /** First lines of the latest attempt to run the server, and of the attempt before it. */
   #latestStart = 0;
   #previousStart = 0;
   #length = 0;
@@ -120,7 +120,7 @@ export class ChildLog {
     if (this.#isFollowed()) this.#read(this.#capacity);
   }
 
-  /** How many lines may be decoded now. */
+  /** Number of lines that may be decoded now. */
   get #capacity(): number {
     const now = this.#now();
     if (now - this.#periodStart >= PERIOD_MS) {
@@ -180,7 +180,7 @@ interface WaitingLine {
   readonly bytes: Uint8Array;
   /** Length of the whole line, of which `bytes` may be the beginning. */
   readonly byteLength: number;
-  /** Why a line of stdout is no message; `undefined` for a line of stderr. */
+  /** Reason for which a line of stdout is no message; `undefined` for a line of stderr. */
   readonly reason?: string;
 }
 

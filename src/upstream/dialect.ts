@@ -38,14 +38,14 @@ export interface ChannelReceiver {
 export interface OpenOptions {
   readonly generation: number;
   readonly profile: ClientProfile;
-  /** How long the server may take to answer, in milliseconds. */
+  /** Time limit for the server's answer, in milliseconds. */
   readonly timeoutMs: number;
   readonly era: ServerEra;
   /** Gets what the server sends by itself, and what makes the connection unusable. */
   readonly listener: Pick<UpstreamListener, 'request' | 'notification' | 'unfit'>;
 }
 
-/** What a protocol era adds to a channel: how a connection is opened. */
+/** Opens connections of one protocol era over a channel. */
 export interface Dialect {
   open(channel: Channel, options: OpenOptions): Promise<DialOutcome>;
 }

@@ -213,12 +213,12 @@ export interface RequestHandler {
   readonly takesErrorWithoutId?: boolean;
 }
 
-/** How a request ended. */
+/** End of a request. */
 export type Outcome =
   | {
       readonly kind: 'answered';
       readonly response: ResponseEnvelope;
-      /** When the answer was read, in milliseconds on the clock. */
+      /** Arrival of the answer, in milliseconds on the clock. */
       readonly at: number;
       /** Edits of the response for a sender of another era than the server's. */
       readonly edits?: readonly Edit[];

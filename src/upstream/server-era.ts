@@ -10,7 +10,7 @@ export interface EraVerdict {
   readonly until?: string | undefined;
 }
 
-/** How the era was found out in which a server is spoken to. */
+/** Origin of the decision for an era. */
 export interface EraSource {
   /**
    * `configured`: the configuration says so. `asked`: this start asked the server. `cached`: an earlier start did. `exited`:
@@ -21,7 +21,7 @@ export interface EraSource {
   readonly until?: string | undefined;
 }
 
-/** Where verdicts are kept from start to start. */
+/** Store of the verdicts from start to start. */
 export interface EraVerdicts {
   /** `undefined` if there is none, or if it is too old to be trusted. */
   find(): EraVerdict | undefined;
@@ -30,7 +30,7 @@ export interface EraVerdicts {
 }
 
 /**
- * What is known of the era of one server, over all its starts.
+ * Knowledge about the era of one server, over all its starts.
  *
  * A server is asked with `server/discover`, which a legacy server may not survive: some exit if anything but `initialize`
  * comes first. Such an end is the fault of the probe, so the next start opens with `initialize`.
@@ -54,7 +54,7 @@ export class ServerEra {
     return this.#setting !== 'auto';
   }
 
-  /** How the era of the latest start was found out. */
+  /** Origin of the decision at the latest start. */
   get source(): EraSource {
     if (this.isFixed) return { kind: 'configured' };
     if (!this.#hasBegunAsKnown) return { kind: 'asked' };
@@ -88,7 +88,7 @@ export class ServerEra {
     else this.#verdicts.put({ era, version });
   }
 
-  /** What was known of the server is wrong: the next start asks. */
+  /** Forgets the era, because it was wrong. The next start asks the server. */
   forget(): void {
     this.#hasProbeFailed = false;
     this.#verdicts.forget();

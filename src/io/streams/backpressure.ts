@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream';
 
-/** A stream that takes part, the source that its bytes are from, and who pauses it. */
+/** The source of a stream that takes part, and the reasons for which it is paused. */
 interface Member {
   readonly source: string | undefined;
   isPausedByClients: boolean;
@@ -21,7 +21,7 @@ export interface Hold {
  * there is at least one open handle and every open handle pauses it. The reason is that what a server writes next may
  * be for any of its clients, and that a pipe cannot be read out of order:
  *
- * - With one client, all bytes are for that client. When it does not read, pausing the servers costs nobody anything.
+ * - With one client, all bytes are for that client. When it does not read, pausing the servers delays no other client.
  * - With several clients, a server that is paused for one of them has no answers for the others. So a client that does
  *   not read pauses nothing as long as another client reads. Its own queue has a limit instead: `FairWriter` closes the
  *   client, and an HTTP session loses the stream that lags most (`OpenConnections`).
@@ -102,7 +102,7 @@ interface Owner {
 /** One client's handle on the backpressure. */
 export class ClientBackpressure {
   readonly #owner: Owner;
-  /** How often each source is paused; `undefined` stands for all of them. */
+  /** Number of pauses of each source; `undefined` stands for all of them. */
   readonly #counts = new Map<string | undefined, number>();
   #isOpen = true;
 

@@ -3,7 +3,7 @@ import type { Pace } from './turn-reader.js';
 
 /** Work that a server may cause at once, after it was quiet, in milliseconds. */
 const BURST_MS = 10;
-/** A flooding server is read again after so many times as long as the work on its last read took: for 8 % of the time. */
+/** Pause after a read of a flooding server, in multiples of the work on the read. Leaves 8 % of the time for floods. */
 const REST_FACTOR = 12;
 /** Limits of one pause: shorter ones cost more than they save, and another process may have interrupted the work. */
 const MIN_REST_MS = 4;
@@ -12,9 +12,9 @@ const MAX_REST_MS = 250;
 const READ_MS = 0.01;
 /** Cost of a byte besides that: clients may get it unasked, so that it is written to them, and they have to read it. */
 const BYTE_MS = 0.008 / 1024;
-/** A flood that lasts for so long is reported. */
+/** Length of a flood that is reported. */
 const ENDLESS_MS = 60_000;
-/** A flood is over after so long without a pause. */
+/** Time without a pause after which a flood is over. */
 const QUIET_MS = 1_000;
 
 /**
@@ -66,7 +66,7 @@ export class FloodBound {
   #waiting = 0;
   #pausedAt = 0;
   #pausedMs = 0;
-  /** When the flood began, and when its last pause ended. */
+  /** Beginning of the flood, and end of its last pause, in milliseconds on the clock. */
   #floodSince = 0;
   #resumedAt = Number.NEGATIVE_INFINITY;
   #isReported = false;
@@ -77,7 +77,7 @@ export class FloodBound {
     this.#onEndless = onEndless;
   }
 
-  /** How long the server was not read because of its floods, in milliseconds. */
+  /** Total time in which the server was not read because of its floods, in milliseconds. */
   get pausedMs(): number {
     return this.#pausedMs + (this.#waiting === 0 ? 0 : this.#queue.clock.now() - this.#pausedAt);
   }

@@ -140,7 +140,7 @@ export class LineWriter implements MessageSink {
     );
     if (pieces.length > 0) stream.uncork();
     this.#passedBytes = this.#sentBytes;
-    // A write that fails at once, because nobody reads anymore, has passed on nothing.
+    // A write that fails at once, because the reader has gone, has passed on nothing.
     if (wasIdle && !stream.errored) this.#takenBytes = this.#passedBytes;
   }
 

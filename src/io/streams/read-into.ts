@@ -120,12 +120,12 @@ function takeHandle(stream: Readable | Writable | Duplex): Handle | undefined {
 }
 
 /**
- * Returns a stream that writes to the same pipe and fails as soon as nobody can read from the pipe, even if nothing is
+ * Returns a stream that writes to the same pipe and fails as soon as the pipe has no reader, even if nothing is
  * written. Nothing may have been written to the given stream yet.
  *
  * The stdin of a child process is a pair of sockets, of which Node only writes to its own. So Node notices a closed
  * reader with the next write. The new socket also reads, and sees the end when the other socket is closed. The other side
- * may have ended only its own writing, though. An empty write tells: the system refuses it if nobody can read.
+ * may have ended only its own writing, though. An empty write shows it, because the system refuses a write to a pipe without a reader.
  *
  * On Windows, where pipes differ, the given stream is returned, and fails with the next write.
  */

@@ -17,7 +17,7 @@ export interface TimedRead {
 export type Pace = (read: TimedRead, proceed: () => void) => boolean;
 
 export interface TurnReaderOptions {
-  /** Where the bytes come from. */
+  /** Source of the bytes. */
   readonly stream: () => { pause(): void; resume(): void };
   readonly clock: { now(): number };
   readonly pace: Pace;

@@ -8,7 +8,7 @@ export interface BreakerPolicy {
   readonly failurePercentage: number;
   /** The length of the window, in milliseconds. */
   readonly windowMs: number;
-  /** How long the breaker stays open, in milliseconds. Doubles with each failed trial up to `maxOpenMs`. */
+  /** Time for which the breaker stays open, in milliseconds. Doubles with each failed trial up to `maxOpenMs`. */
   readonly openMs: number;
   readonly maxOpenMs: number;
 }

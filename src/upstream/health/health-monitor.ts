@@ -58,7 +58,7 @@ export class HealthMonitor {
   }
 
   /**
-   * Lines exceeded the frame limit by so many bytes, all of them together. The excess counts as stray output, so that a
+   * Lines exceeded the frame limit by `excessBytes`, all of them together. The excess counts as stray output, so that a
    * line without an end is not read forever.
    */
   exceeded(excessBytes: number): void {
@@ -80,7 +80,7 @@ export class HealthMonitor {
   }
 }
 
-/** How long a protocol violation counts toward the limits, in milliseconds. */
+/** Time for which a protocol violation counts toward the limits, in milliseconds. */
 const WINDOW_MS = 60_000;
 /** Broken frames within the window. */
 const MAX_BROKEN_FRAMES = 3;
@@ -99,7 +99,7 @@ const SLOT_MS = 1_000;
  */
 export class ProtocolViolations {
   readonly #clock: Clock;
-  /** When the last broken frames came, the oldest first. */
+  /** Times of the last broken frames, the oldest first. */
   #brokenFrames: number[] = [];
   #slots: { readonly from: number; bytes: number }[] = [];
 

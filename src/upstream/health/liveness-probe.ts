@@ -27,9 +27,9 @@ export interface LivenessProbeOptions {
  * servers answer only one of them. The first costs a server nothing.
  */
 export const PROBES = [METHODS.ping, LISTS.tools.method] as const;
-/** How long the server may take to answer each, in milliseconds. */
+/** Time limit for each answer, in milliseconds. */
 const PROBE_MS = 10_000;
-/** How often the probe checks whether the server has no other request in flight, in milliseconds. */
+/** Interval of the checks for other requests in flight, in milliseconds. */
 const CHECK_EVERY_MS = 250;
 
 /**

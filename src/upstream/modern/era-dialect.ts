@@ -15,10 +15,10 @@ export interface EraDialectOptions extends ModernOptions {
 
 type LegacyOutcome = DialOutcome & { readonly version?: string | undefined };
 
-/** How long the answer to the probe is waited for at most, before `initialize` is sent as well. */
+/** Longest wait for the answer to the probe before `initialize` is sent as well, in milliseconds. */
 const SILENCE_MS = 3_000;
 
-/** What `server/discover` brought. */
+/** Outcome of `server/discover`. */
 type Discovery =
   | { readonly kind: 'modern'; readonly revision: ModernRevision; readonly result: DiscoverResult }
   /** An answer that is no answer of a modern server, or of one without a revision in common. */

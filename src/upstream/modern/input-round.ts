@@ -6,7 +6,7 @@ import { METHODS } from '../../mcp/methods.js';
 import type { InputRequest, RelayedRequest, WithdrawInput } from '../../mcp/relayed-request.js';
 import { ownRequest } from './own-messages.js';
 
-/** What a result with `resultType: "input_required"` requires. */
+/** Input that a result with `resultType: "input_required"` requires. */
 export interface RequiredInput {
   readonly asked: readonly AskedInput[];
   /** To be sent back byte for byte: the JSON string with its quotes. */

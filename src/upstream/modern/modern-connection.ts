@@ -29,7 +29,7 @@ import { type Subject, UpstreamListen } from './upstream-listen.js';
 export interface ModernOptions {
   readonly clock: Clock;
   readonly scan: ScanEnvelope;
-  /** Makes an id that nobody can guess. */
+  /** Makes an id that cannot be guessed. */
   readonly mintId: () => string;
 }
 
@@ -216,7 +216,7 @@ function resource(name: string): Subject {
   return { kind: 'resourceSubscriptions', name };
 }
 
-/** What the connection answers itself. */
+/** Methods that the connection answers itself. */
 const OWN_METHODS: ReadonlySet<string> = new Set([
   METHODS.ping,
   METHODS.setLevel,
@@ -224,7 +224,7 @@ const OWN_METHODS: ReadonlySet<string> = new Set([
   METHODS.unsubscribe,
 ]);
 
-/** What clients with a handshake tell a server, and these revisions do not have. */
+/** Notifications of clients with a handshake that these revisions do not have. */
 const UNKNOWN_NOTIFICATIONS: ReadonlySet<string> = new Set([
   METHODS.initialized,
   METHODS.rootsChanged,

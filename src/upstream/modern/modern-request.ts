@@ -14,7 +14,7 @@ import { InputRound, type RoundEnd, readRequiredInput, requiresInput } from './i
 import { errorText, ownResponse } from './own-messages.js';
 import { OutgoingMessage, type RequestMeta, sentText } from './request-meta.js';
 
-/** What the requests of one connection share. */
+/** Shared by the requests of one connection. */
 export interface RequestContext {
   readonly channel: Channel;
   readonly clock: Clock;
@@ -277,7 +277,7 @@ function inputMembers(responses: Uint8Array | undefined, state: Uint8Array | und
   return join(parts);
 }
 
-/** What to replace in a modern server's response before a client with a handshake gets it. */
+/** Returns the edits that turn a modern server's response into one for a client with a handshake. */
 function legacyAnswer(response: ResponseEnvelope, request: RelayedRequest, sent: readonly Edit[]): readonly Edit[] {
   if (response.error === undefined) return withoutResultMembers(response);
   return request.method === METHODS.readResource ? notFound(response, sentText(request, sent, 'uri')) : [];

@@ -8,7 +8,7 @@ import type { LogLevel } from '../../mcp/log-levels.js';
 import type { RelayedRequest } from '../../mcp/relayed-request.js';
 
 /**
- * What each request to a modern server says about the client, in `_meta`. The texts are made once for a connection, so a
+ * Description of the client for the `_meta` of each request to a modern server. The texts are made once for a connection, so a
  * request costs one more edit.
  */
 export class RequestMeta {

@@ -37,7 +37,7 @@ interface Stream {
   cancelTimer: Cancel;
 }
 
-/** How long the server may take to acknowledge a stream. */
+/** Time limit for the acknowledgment of a stream. */
 const ACKNOWLEDGE_MS = 10_000;
 /** The pause before a stream that the server ended is opened again. It doubles while the streams end soon. */
 const FIRST_PAUSE_MS = 1_000;
@@ -60,7 +60,7 @@ export class UpstreamListen {
   #current: Stream | undefined;
   /** Not acknowledged yet. */
   #next: Stream | undefined;
-  /** What is wanted has changed since `#next` was sent. */
+  /** Whether the wanted subjects have changed since `#next` was sent. */
   #isStale = false;
   /** A stream was ended by the server, so that changes may have been missed until the next one. */
   #hasMissed = false;
@@ -112,7 +112,7 @@ export class UpstreamListen {
       this.#subjects.delete({ kind: 'taskIds', name: idAt(bytes, tokens.taskId) ?? '' });
     }
     if (subscriptionId === undefined) return notification;
-    // What a stream says after its end may be a repetition, and is late in any case.
+    // A message after the end of a stream may be a repetition, and is late in any case.
     return stream === undefined ? undefined : withoutSubscription(notification, this.#options.scan);
   }
 
@@ -257,7 +257,7 @@ export class UpstreamListen {
   }
 }
 
-/** Nobody waits for the answer, which comes when the stream ends. */
+/** No deadline, because the answer comes when the stream ends. */
 const STANDING = { idleMs: Number.POSITIVE_INFINITY, maxMs: Number.POSITIVE_INFINITY };
 const STATE_TIMEOUTS = { idleMs: ACKNOWLEDGE_MS, maxMs: ACKNOWLEDGE_MS };
 
@@ -295,7 +295,7 @@ function withoutSubscription(notification: NotificationEnvelope, scan: ScanEnvel
   return without.kind === 'notification' ? without : notification;
 }
 
-/** What a stream can report on besides lists, by the member of the filter that names it. */
+/** Subjects of a stream besides lists, by the member of the filter that names them. */
 type SubjectKind = 'resourceSubscriptions' | 'taskIds';
 
 /** A resource by its URI, or a task by the server's id. */

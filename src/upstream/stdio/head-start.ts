@@ -53,7 +53,7 @@ export class HeadStart {
     return child;
   }
 
-  /** Ends the processes that nobody took. Never rejects. */
+  /** Ends the processes that no server has taken. Never rejects. */
   async close(ladder: StopLadder): Promise<void> {
     const left = [...this.#waiting.values()];
     this.#waiting.clear();
@@ -67,7 +67,7 @@ class WaitingChild implements StartedChild {
   readonly #spec: ChildSpec;
   readonly #child: SpawnedChild;
   #listeners: SpawnListeners | undefined;
-  /** What happened before somebody listened. */
+  /** Events from before the listener was there. */
   #outcome: ((listeners: SpawnListeners) => void) | undefined;
 
   constructor(spec: ChildSpec, mark: string, env: Record<string, string>) {
@@ -80,7 +80,7 @@ class WaitingChild implements StartedChild {
         onExit: (exit: ChildExit) => this.#report((listeners) => listeners.onExit(exit)),
       },
     );
-    // Node throws away the output of an ended process that nobody reads.
+    // Node throws away the unread output of an ended process.
     this.#child = { ...child, stdout: holdUnread(child.stdout), stderr: holdUnread(child.stderr) };
   }
 

@@ -16,12 +16,12 @@ export interface LaunchedFamilyOptions {
   readonly events: Pick<EventSink, 'emit'>;
 }
 
-/** How many of the processes that have left the group of a server the log names. */
+/** Limit of the processes outside of a server's group that the log names. */
 const SHOWN_PIDS = 10;
 
 /** All processes of one launch of a server, and their end: the process group, and those that bear the mark of the launch. */
 export class LaunchedFamily {
-  /** What to add to the environment of the first process. */
+  /** Variable for the environment of the first process. */
   readonly variable: Readonly<Record<string, string>>;
   readonly #options: LaunchedFamilyOptions;
   readonly #target: DialTarget;

@@ -43,7 +43,7 @@ export class OutgoingRequests {
   /** Requests that were answered with a task, whose progress is still reported. */
   readonly #answered = new AnsweredRequests<PendingRequest>();
   readonly #deadlines: Deadlines<PendingRequest>;
-  /** Requests without a deadline, which nobody waits for. */
+  /** Requests without a deadline, because no caller waits for them. */
   #standing = 0;
 
   constructor(options: OutgoingRequestsOptions) {
@@ -203,7 +203,7 @@ interface PendingRequestOptions {
   readonly timeouts: RequestTimeouts;
   readonly handler: RequestHandler;
   readonly isCancellable: boolean;
-  /** Where the message begins in the output to the server, in bytes since the connection was opened. */
+  /** Position of the message in the output to the server, in bytes since the connection was opened. */
   readonly position: number;
   /** Milliseconds on the clock. */
   readonly now: number;

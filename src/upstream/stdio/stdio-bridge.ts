@@ -65,7 +65,7 @@ export class StdioBridge implements Channel, ByteReader, LineSink {
   readonly #clock: Clock;
   readonly #tap: MessageTap | undefined;
   readonly #flood: Pick<FloodBound, 'pausedMs'> | undefined;
-  /** When the bytes arrived that are being scanned. The clock is read once for all of them. */
+  /** Arrival of the bytes that are being scanned, in milliseconds on the clock, which is read once for all of them. */
   #readAt = 0;
   #isUseful = false;
   /** Bytes in these that are no message, from a server that logs to stdout. */
@@ -304,7 +304,7 @@ export class StdioBridge implements Channel, ByteReader, LineSink {
   }
 }
 
-/** Why a line of a server is no message. */
+/** Reason for which a line of a server is no message. */
 type JunkReason = Rejection['reason'] | 'result-not-an-object' | 'too-large' | 'memory-limit';
 
 export interface BridgeEvents extends HealthEvents {
@@ -351,7 +351,7 @@ interface DroppedLinesOptions {
   readonly isPaused: () => boolean;
 }
 
-/** What follows from a line of a server that was dropped: its request fails, and the server has violated the protocol. */
+/** Handles the dropped lines of a server: fails the request that the line answers, and counts a protocol violation. */
 class DroppedLines implements DroppedLineSink {
   readonly #options: DroppedLinesOptions;
 
@@ -410,7 +410,7 @@ class IncomingRequests {
     this.#options = options;
   }
 
-  /** How many requests of the server are not answered yet. No person has to answer a ping, so pings do not count. */
+  /** Number of the server's requests without an answer. Pings do not count, because no person has to answer them. */
   get unanswered(): number {
     return this.#unanswered.size;
   }
