@@ -16,7 +16,7 @@ const WARM_UP_MS = 500;
 const LOST_AFTER_MS = 20_000;
 /** The times and the memory of shorter floods are those of their beginning, and are not judged. */
 const JUDGED_FROM_MS = 1_500;
-const AIMS = { p50: 1, p99: 25, peakMiB: 384 };
+const AIMS = { p50: 1, p99: 25, peakMiB: 128 };
 /** A time beyond the aim, but within so many times that of quiet calls, may come from the machine: it is not judged. */
 const NOISE = 4;
 const KIB_PER_MIB = 1024;

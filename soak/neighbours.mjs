@@ -18,7 +18,7 @@ const WARM_UP_ROUNDS = 1;
 const RESTART_MS = 800;
 /** Of rounds of each kind: fewer tell nothing about 10 %. */
 const JUDGED_FROM_ROUNDS = 20;
-const MAX_RATIO = 1.2;
+const MAX_RATIO = 2;
 const MINUTE_MS = 60_000;
 
 /**
