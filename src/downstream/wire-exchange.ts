@@ -1,8 +1,8 @@
 import { Lease } from '../io/buffer-pool.js';
-import { LARGE_FROM_BYTES } from '../io/read-buffer.js';
+import { LARGE_FROM_BYTES } from '../io/line-decoder.js';
 import { readText, type Span } from '../json/json-text.js';
 import { concatEdits, type Edit, type SplicedMessage } from '../json/splice.js';
-import type { IdKey } from '../jsonrpc/envelope.js';
+import type { IdKey } from '../jsonrpc/envelope-scanner.js';
 import { errorMessage, resultMessage } from '../jsonrpc/message.js';
 import { RpcError } from '../jsonrpc/rpc-error.js';
 import type { NotificationEnvelope, RequestEnvelope, ResponseEnvelope } from '../mcp/envelope.js';

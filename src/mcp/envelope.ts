@@ -1,5 +1,5 @@
 import type { SplicedMessage } from '../json/splice.js';
-import type * as jsonrpc from '../jsonrpc/envelope.js';
+import type * as jsonrpc from '../jsonrpc/envelope-scanner.js';
 import { EnvelopeScanner } from '../jsonrpc/envelope-scanner.js';
 import { errorMessage, NULL_ID } from '../jsonrpc/message.js';
 import { RPC_CODES, RpcError } from '../jsonrpc/rpc-error.js';
@@ -93,7 +93,7 @@ export type Envelope = jsonrpc.Envelope<Watched>;
 export type RequestEnvelope = jsonrpc.RequestEnvelope<Watched>;
 export type NotificationEnvelope = jsonrpc.NotificationEnvelope<Watched>;
 export type ResponseEnvelope = jsonrpc.ResponseEnvelope<Watched>;
-export type { Rejection } from '../jsonrpc/envelope.js';
+export type { Rejection } from '../jsonrpc/envelope-scanner.js';
 
 /**
  * Scans the envelope of one line: all of the bytes, or those from `start` to `end`. See `EnvelopeScanner` for the

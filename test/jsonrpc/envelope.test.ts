@@ -1,7 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { describe, expect, it } from 'vitest';
-import { idKey } from '../../src/jsonrpc/envelope.js';
-import { EnvelopeScanner } from '../../src/jsonrpc/envelope-scanner.js';
+import { EnvelopeScanner, idKey } from '../../src/jsonrpc/envelope-scanner.js';
 
 const scanner = new EnvelopeScanner({
   watch: { name: ['params', 'name'], token: ['params', '_meta', 'progressToken'] },

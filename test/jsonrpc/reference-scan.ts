@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { Envelope, Rejection, WatchedPaths } from '../../src/jsonrpc/envelope.js';
+import type { Envelope, Rejection, WatchedPaths } from '../../src/jsonrpc/envelope-scanner.js';
 
 /**
  * What the scanner must say of a line, worked out the slow way: `JSON.parse` decides what is JSON, and a walk over the

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { IdKey } from '../../src/jsonrpc/envelope.js';
-import { RequestsById } from '../../src/jsonrpc/requests-by-id.js';
+import { RequestsById } from '../../src/jsonrpc/correlation-table.js';
+import type { IdKey } from '../../src/jsonrpc/envelope-scanner.js';
 
 describe('requests by their ids', () => {
   it('are found until they are removed', () => {

@@ -7,9 +7,9 @@ import {
 } from '../../errors/internal-error.js';
 import { readText, toBytes } from '../../json/json-text.js';
 import type { Edit, SplicedMessage } from '../../json/splice.js';
-import { type IdKey, idKey, rawId } from '../../jsonrpc/envelope.js';
+import { RequestsById } from '../../jsonrpc/correlation-table.js';
+import { type IdKey, idKey, rawId } from '../../jsonrpc/envelope-scanner.js';
 import { errorMessage, NULL_ID, resultMessage, whole } from '../../jsonrpc/message.js';
-import { RequestsById } from '../../jsonrpc/requests-by-id.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
 import {
   type Envelope,

@@ -1,7 +1,7 @@
 import { internalError, type OnInternalError, withErrorBoundaryAsync } from '../../errors/internal-error.js';
 import { readText, toBytes } from '../../json/json-text.js';
 import { isRecord } from '../../json/json-value.js';
-import { rawId } from '../../jsonrpc/envelope.js';
+import { rawId } from '../../jsonrpc/envelope-scanner.js';
 import { errorMessage, resultMessage } from '../../jsonrpc/message.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
 import type { RequestEnvelope } from '../../mcp/envelope.js';

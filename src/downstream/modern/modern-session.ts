@@ -5,9 +5,9 @@ import {
   withErrorBoundary,
 } from '../../errors/internal-error.js';
 import { isString, readString } from '../../json/json-text.js';
-import { type IdKey, idKey, rawId } from '../../jsonrpc/envelope.js';
+import { RequestsById } from '../../jsonrpc/correlation-table.js';
+import { type IdKey, idKey, rawId } from '../../jsonrpc/envelope-scanner.js';
 import { errorMessage, NULL_ID } from '../../jsonrpc/message.js';
-import { RequestsById } from '../../jsonrpc/requests-by-id.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
 import type { ClientProfile } from '../../mcp/client-profile.js';
 import type { Envelope, NotificationEnvelope, RequestEnvelope, ScanEnvelope } from '../../mcp/envelope.js';

@@ -2,11 +2,10 @@ import type { ListCaching } from '../../downstream/port.js';
 import { LIST_KINDS, type ListKind } from '../../mcp/lists.js';
 import { mergeCachingHints } from '../../mcp/modern-members.js';
 import type { Clock } from '../../timing/clock.js';
-import { Catalog, type OwnEntry } from './catalog.js';
+import { Catalog, type OwnEntry, UiAliases } from './catalog.js';
 import { toolsInView, type ViewFilter } from './named-views.js';
 import type { ListedServer, ListNaming } from './offered-lists.js';
 import type { Paging } from './paged-list.js';
-import { UiAliases } from './ui-aliases.js';
 
 interface MergedListsOptions {
   /** In the order of the configuration. */

@@ -4,11 +4,10 @@ import type { SharedLimit } from '../../io/shared-limit.js';
 import type { Clock } from '../../timing/clock.js';
 import { Deadlines } from '../../timing/deadlines.js';
 import type { UpstreamConnection } from '../../upstream/port.js';
-import type { AttemptContext } from './attempt.js';
+import { type AttemptContext, isInteractive, needsNoSlot } from './attempt.js';
 import { type Availability, connectionOf, waitReason } from './availability.js';
 import type { Call, CallLimits, Stage } from './call.js';
 import { ConcurrencyLimit } from './concurrency-limit.js';
-import { isInteractive, needsNoSlot } from './in-flight-calls.js';
 
 interface AdmissionOptions {
   readonly clock: Clock;

@@ -8,7 +8,7 @@ import { type BreakerPolicy, CircuitBreaker } from '../../upstream/health/circui
 import { PROBES } from '../../upstream/health/liveness-probe.js';
 import type { RequestTimeouts, UpstreamConnection } from '../../upstream/port.js';
 import { Admission, type HeldNotification } from './admission.js';
-import { type AttemptContext, type FailureWords, send } from './attempt.js';
+import { type AttemptContext, type FailureWords, InFlightCalls, send } from './attempt.js';
 import {
   type Availability,
   afterClose,
@@ -21,7 +21,6 @@ import {
   type ServerState,
 } from './availability.js';
 import { Call, type CallLimits, type Handling, Latencies, newCallCounters, taskTimeouts } from './call.js';
-import { InFlightCalls } from './in-flight-calls.js';
 
 export interface DispatcherOptions {
   /** Counts the waiting calls of all servers together. */

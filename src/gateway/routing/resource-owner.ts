@@ -1,8 +1,8 @@
 import { isString, readString, type Span, valuesAt, visitElements } from '../../json/json-text.js';
 import type { ResponseEnvelope } from '../../mcp/envelope.js';
 import { isUiUri, skillRoot } from '../../mcp/extensions.js';
+import type { UriOwner } from '../catalog/catalog.js';
 import type { Catalogs } from '../catalog/merged-lists.js';
-import type { UriOwner } from '../catalog/ui-aliases.js';
 import type { Backend } from '../registry/backend.js';
 
 /** The server that owns a resource, and the original URI. */

@@ -5,7 +5,7 @@ import { BufferPool } from '../../../src/io/buffer-pool.js';
 import { copyInto } from '../../../src/io/byte-reader.js';
 import { Backpressure } from '../../../src/io/streams/backpressure.js';
 import { FairWriter } from '../../../src/io/streams/fair-writer.js';
-import { idKey } from '../../../src/jsonrpc/envelope.js';
+import { idKey } from '../../../src/jsonrpc/envelope-scanner.js';
 import { StdioBridge } from '../../../src/upstream/stdio/stdio-bridge.js';
 import { FakeClock } from '../../support/fake-clock.js';
 import { slowReader } from '../../support/slow-reader.js';

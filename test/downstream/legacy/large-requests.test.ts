@@ -7,7 +7,7 @@ import { LineDecoder } from '../../../src/io/line-decoder.js';
 import { Backpressure } from '../../../src/io/streams/backpressure.js';
 import { FairWriter } from '../../../src/io/streams/fair-writer.js';
 import { LineWriter } from '../../../src/io/streams/line-writer.js';
-import { idKey } from '../../../src/jsonrpc/envelope.js';
+import { idKey } from '../../../src/jsonrpc/envelope-scanner.js';
 import type { RequestEnvelope } from '../../../src/mcp/envelope.js';
 import { StdioBridge } from '../../../src/upstream/stdio/stdio-bridge.js';
 import { FakeClock } from '../../support/fake-clock.js';

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { UiAliases, type UiServer } from '../../../src/gateway/catalog/catalog.js';
 import { type ExposedList, exposeList } from '../../../src/gateway/catalog/exposed-list.js';
 import { createToolPolicy } from '../../../src/gateway/catalog/tool-policy.js';
-import { UiAliases, type UiServer } from '../../../src/gateway/catalog/ui-aliases.js';
 import { uiAlias } from '../../../src/mcp/extensions.js';
 import type { ListKind } from '../../../src/mcp/lists.js';
 import { sha256 } from '../../support/sha256.js';

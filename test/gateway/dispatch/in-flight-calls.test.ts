@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { DownstreamClient, Exchange } from '../../../src/downstream/port.js';
-import { type InFlightCall, InFlightCalls } from '../../../src/gateway/dispatch/in-flight-calls.js';
+import { type InFlightCall, InFlightCalls } from '../../../src/gateway/dispatch/attempt.js';
 import { Seeded } from '../../support/seeded.js';
 
 const CLIENT = {} as DownstreamClient;

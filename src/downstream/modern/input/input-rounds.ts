@@ -1,7 +1,7 @@
 import { canonicalObject } from '../../../json/canonical-json.js';
 import { isObject, readString, type Span, toBytes, visitMembers } from '../../../json/json-text.js';
 import { type SplicedMessage, splice } from '../../../json/splice.js';
-import type { IdKey } from '../../../jsonrpc/envelope.js';
+import type { IdKey } from '../../../jsonrpc/envelope-scanner.js';
 import { type Answer, join, resultMessage } from '../../../jsonrpc/message.js';
 import { RPC_CODES, RpcError } from '../../../jsonrpc/rpc-error.js';
 import type { NotificationEnvelope, RequestEnvelope, ScanEnvelope } from '../../../mcp/envelope.js';

@@ -1,7 +1,7 @@
 import { editMembers } from '../../../json/edit-members.js';
 import { isObject, readText, toBytes, valuesAt } from '../../../json/json-text.js';
 import type { Edit, SplicedMessage } from '../../../json/splice.js';
-import type { IdKey } from '../../../jsonrpc/envelope.js';
+import type { IdKey } from '../../../jsonrpc/envelope-scanner.js';
 import { join, notificationMessage, resultMessage } from '../../../jsonrpc/message.js';
 import { RPC_CODES, RpcError } from '../../../jsonrpc/rpc-error.js';
 import type { RequestEnvelope } from '../../../mcp/envelope.js';
