@@ -226,7 +226,10 @@ describe('a hub whose program is gone, as after an update', () => {
     expect(await code).toBe(0);
     const [server = 0] = place.serverPids('lab.mjs');
     process.kill(server, 'SIGKILL');
-    // Only the schema can check this one.
+    await until('the killed server runs again', () => {
+      const pids = place.serverPids('lab.mjs');
+      return pids.length === 2 && !pids.includes(server);
+    });
     client.writeConfig('servers: {lab: &lab {command: x}}');
     const log = join(place.hubFolder, 'hub.log');
     await until('the change is refused', () => readFileSync(log, 'utf8').includes('the previous one stays active'));
