@@ -11,13 +11,14 @@ const SERVER = join(ROOT, 'bench/tiny-server.mjs');
 /** A file of at most so many lines counts as tiny. */
 const TINY_LINES = 25;
 
+/** Bounds are lowered when the program becomes smaller, and raised only with a reason in the commit. */
 const BOUNDS = {
-  sourceLines: 55_000,
-  sourceFiles: 430,
-  tinyFiles: 20,
-  testLines: 62_000,
-  callFiles: 45,
-  listFiles: 150,
+  sourceLines: 61_500,
+  sourceFiles: 390,
+  tinyFiles: 15,
+  testLines: 70_800,
+  callFiles: 52,
+  listFiles: 215,
 };
 
 const source = filesOf('src');
