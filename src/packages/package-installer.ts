@@ -237,7 +237,7 @@ interface InstallSlotsOptions {
 /** The store lock, while at least one installation of this process runs or waits for the lock. */
 interface Lease {
   readonly held: Promise<() => Promise<void>>;
-  /** Nobody waits for the lock any more. */
+  /** Aborted when the last wait for the lock is given up. */
   readonly abort: AbortController;
 }
 

@@ -12,9 +12,9 @@ export interface FamilyEnd {
   readonly gone: boolean;
 }
 
-/** How long processes are searched for after the first SIGKILL. */
+/** Time of the search for processes after the first SIGKILL. */
 const CONFIRM_MS = 2_000;
-/** Failed searches in a row after which the processes are given up. */
+/** Failed searches in a row before the search ends. */
 const MAX_FAILURES = 4;
 const FIRST_PAUSE_MS = 5;
 const LONGEST_PAUSE_MS = 100;
@@ -22,7 +22,8 @@ const LONGEST_PAUSE_MS = 100;
 const endings = new Map<string, FamilyEnding>();
 
 /**
- * Ends the processes that bear a mark: those that a server has started, also in groups and sessions of their own. Call this when the group of the server has ended, so that a server can end its processes itself.
+ * Ends the processes that bear a mark, which a server has started, also in groups and sessions of their own. Call this
+ * when the group of the server has ended, so that a server can end its processes itself.
  * Sends SIGTERM at once and SIGKILL after `killAfterMs`; searches again until no process is found.
  *
  * A second call for the same mark joins the first one, and can bring SIGKILL forward. Never rejects.

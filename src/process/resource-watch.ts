@@ -255,7 +255,7 @@ type MemoryKind = 'resident' | 'proportional';
 
 /** The kernel counts processor time in ticks of 10 ms for all programs, whatever its own are. */
 const TICK_MS = 10;
-/** So many files of /proc are read without a pause: in about one millisecond. */
+/** Files of /proc that are read without a pause, in about one millisecond. */
 const SLICE = 32;
 
 /**

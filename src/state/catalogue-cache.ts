@@ -231,7 +231,7 @@ function catalogueFilesOf(folder: string, key: string): { readonly file: string;
       .map((name) => join(folder, name))
       .map((file) => ({ file, modifiedAt: statSync(file).mtimeMs }));
   } catch {
-    // Nothing was cached yet, or a file was removed just now.
+    // The cache is empty, or a file was removed just now.
     return [];
   }
 }

@@ -6,11 +6,13 @@ afterEach(() => watch.close());
 
 describe('the delay of the event loop', () => {
   it('F82: is that of the longest work, less what one measurement may miss', async () => {
-    // The first tick of the timer comes before there is anything to compare with.
-    await new Promise((resolve) => setTimeout(resolve, 250));
-    const until = performance.now() + 700;
-    while (performance.now() < until);
-    await expect.poll(() => watch.maxMs, { timeout: 5_000 }).toBeGreaterThanOrEqual(500);
+    const work = () => {
+      const until = performance.now() + 700;
+      while (performance.now() < until);
+      return watch.maxMs;
+    };
+    // The first work may come before the first tick of the timer, which has nothing to compare with.
+    await expect.poll(work, { timeout: 10_000 }).toBeGreaterThanOrEqual(500);
     expect(watch.p99Ms).toBeLessThanOrEqual(watch.maxMs);
   });
 });

@@ -37,7 +37,7 @@ interface PlannedChange {
 }
 
 interface NoChange {
-  /** Nothing has to be done, or nothing can be done. */
+  /** The file needs no change, or cannot be changed. */
   readonly kind: 'unchanged' | 'refused';
   readonly client: Client;
   readonly file?: string;
