@@ -10,12 +10,14 @@ import type { PoolChange } from '../gateway/registry/backend-pool.js';
 import { createRestartTool, createStatusTool, type OwnTool, type VisibleBackends } from '../gateway/status/own-tool.js';
 import { createToolCountWarning } from '../gateway/status/status.js';
 import { RefusedNames, type ServiceFacts, type StatusFacts } from '../gateway/status/status-facts.js';
+import { HELD_MS } from '../gateway/status/status-report.js';
 import { SharedLimit } from '../io/shared-limit.js';
 import type { ClientProfile } from '../mcp/client-profile.js';
 import { watchEventLoop } from '../observe/event-loop.js';
 import type { EventSource } from '../observe/events/event-bus.js';
 import type { Logger } from '../observe/logger.js';
 import { KnownSecrets } from '../observe/redact.js';
+import { backgroundClock } from '../observe/system-clock.js';
 import { type ApprovalPlaces, Approvals, quotedPath } from '../state/approvals.js';
 import type { CatalogueCache } from '../state/catalogue-cache.js';
 import { createSeals } from '../state/seal.js';
@@ -84,7 +86,11 @@ export function compose(options: ComposeOptions): Composition {
     platform = createPlatform(),
   } = options;
   const { clock, events, unfinishedLines, internalErrors } = platform;
-  const eventLoop = watchEventLoop();
+  const eventLoop = watchEventLoop({
+    clock: backgroundClock,
+    heldMs: HELD_MS,
+    onHeld: (ms) => events.emit({ kind: 'loop.held', ms }),
+  });
   unfinishedLines.limitTo(config.gateway.maxPartialBytes);
   const waiting = new SharedLimit(config.gateway.maxQueued);
   logEvents(events, logger);
@@ -279,6 +285,7 @@ function logEvents(events: EventSource, logger: Logger): void {
   events.subscribe('lists.merged', ({ tools, only }) => {
     if (only === undefined) warnOfToolCount(tools);
   });
+  events.subscribe('loop.held', ({ ms }) => logger.warn({ ms }, 'one piece of work held up all servers and clients'));
   events.subscribe('client.connected', ({ kind, fault, ...client }) => {
     logger.info(client, 'client connected');
     if (fault !== undefined) logger.error({ name: client.name }, fault);

@@ -1,7 +1,9 @@
-import { monitorEventLoopDelay } from 'node:perf_hooks';
+import { type IntervalHistogram, monitorEventLoopDelay } from 'node:perf_hooks';
+import type { Cancel, Clock } from '../timing/clock.js';
 
 /** Time between two measurements, in milliseconds: ten a second take 0.07 % of a processor. A shorter delay may be missed. */
 const RESOLUTION_MS = 100;
+const LOOK_EVERY_MS = 60_000;
 
 /** Delays of the event loop. One long piece of work delays everything else. */
 export interface EventLoopDelay {
@@ -10,19 +12,47 @@ export interface EventLoopDelay {
   readonly maxMs: number;
 }
 
+export interface EventLoopOptions {
+  readonly clock: Pick<Clock, 'schedule'>;
+  /** A longer delay is reported. */
+  readonly heldMs: number;
+  /** Called once a minute at most, with the longest delay since the last look. */
+  readonly onHeld: (ms: number) => void;
+}
+
 /** Measures the delays of the event loop until `close` is called. */
-export function watchEventLoop(): EventLoopDelay & { close(): void } {
-  const intervals = monitorEventLoopDelay({ resolution: RESOLUTION_MS });
-  intervals.enable();
-  // Node records the time between two ticks of a timer, in nanoseconds.
-  const delayMs = (nanoseconds: number) => Math.max(0, Math.round(nanoseconds / 1e6) - RESOLUTION_MS);
+export function watchEventLoop({ clock, heldMs, onHeld }: EventLoopOptions): EventLoopDelay & { close(): void } {
+  const [all, latest] = [measure(), measure()];
+  let cancel: Cancel;
+  const look = () => {
+    const ms = delayMs(latest.max);
+    latest.reset();
+    if (ms > heldMs) onHeld(ms);
+    cancel = clock.schedule(LOOK_EVERY_MS, look);
+  };
+  cancel = clock.schedule(LOOK_EVERY_MS, look);
   return {
     get p99Ms() {
-      return delayMs(intervals.percentile(99));
+      return delayMs(all.percentile(99));
     },
     get maxMs() {
-      return delayMs(intervals.max);
+      return delayMs(all.max);
     },
-    close: () => void intervals.disable(),
+    close: () => {
+      cancel();
+      all.disable();
+      latest.disable();
+    },
   };
+}
+
+function measure(): IntervalHistogram {
+  const intervals = monitorEventLoopDelay({ resolution: RESOLUTION_MS });
+  intervals.enable();
+  return intervals;
+}
+
+/** Node records the time between two ticks of a timer, in nanoseconds. */
+function delayMs(nanoseconds: number): number {
+  return Math.max(0, Math.round(nanoseconds / 1e6) - RESOLUTION_MS);
 }

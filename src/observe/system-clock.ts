@@ -14,3 +14,11 @@ export const systemClock: Clock = {
     return () => clearTimeout(timer);
   },
 };
+
+/** Timers of this clock do not keep the process alive. */
+export const backgroundClock: Pick<Clock, 'schedule'> = {
+  schedule: (delayMs, task) => {
+    const timer = setTimeout(task, Math.ceil(delayMs)).unref();
+    return () => clearTimeout(timer);
+  },
+};
