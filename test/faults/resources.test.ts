@@ -73,7 +73,7 @@ describe.runIf(process.platform === 'linux')('a server that uses more than it ma
 
 describe('work that holds the event loop', () => {
   it('F82: is in the log', () => {
-    const gateway = InProcessGateway.start({ servers: {} });
+    const gateway = InProcessGateway.start({ servers: { f: { start: 'lazy' } } });
     gateway.composition.platform.events.emit({ kind: 'loop.held', ms: 700 });
     const logged = gateway.log.map((line) => JSON.parse(line));
     expect(logged).toMatchObject([{ level: 40, ms: 700, msg: 'one piece of work held up all servers and clients' }]);
