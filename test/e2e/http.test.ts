@@ -1,10 +1,15 @@
+import { execFileSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { existsSync, statSync } from 'node:fs';
+import { once } from 'node:events';
+import { existsSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import type { IncomingMessage } from 'node:http';
+import * as https from 'node:https';
 import { fileURLToPath } from 'node:url';
 import { CallToolResultSchema, ToolListChangedNotificationSchema } from '@modelcontextprotocol/sdk/types.js';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { createCertificate } from '../support/certificate.js';
 import type { Message } from '../support/gateway-process.js';
-import { type Headers, INITIALIZE, Place, type Running } from '../support/http-place.js';
+import { INITIALIZE, Place, type Running } from '../support/http-place.js';
 import { until } from '../support/processes.js';
 
 const STUBBORN = fileURLToPath(new URL('../fixtures/cli/ignores-the-end.mjs', import.meta.url));
@@ -13,11 +18,10 @@ const STUBBORN = fileURLToPath(new URL('../fixtures/cli/ignores-the-end.mjs', im
 const sharedPlace = new Place();
 let shared: Running;
 beforeAll(async () => {
-  shared = await sharedPlace.serve({
-    servers: { lab: sharedPlace.lab(), one: sharedPlace.lab(), two: sharedPlace.lab() },
-    // All tests together send more requests than one token may send in a second.
-    gateway: { http: { requestsPerSecond: 1_000, requestBurst: 1_000 } },
-  });
+  const servers = { lab: sharedPlace.lab(), one: sharedPlace.lab(), two: sharedPlace.lab() };
+  // All tests together send more requests than one token may send in a second.
+  const gateway = { http: { requestsPerSecond: 1_000, requestBurst: 1_000 } };
+  shared = await sharedPlace.serve({ servers, gateway });
 });
 afterAll(() => sharedPlace.dispose());
 
@@ -29,8 +33,11 @@ beforeEach(() => {
 afterEach(() => place.dispose());
 
 describe('the official client', () => {
-  it('lists and calls tools, and receives progress', async () => {
+  it('lists and calls tools, receives progress, and is notified of a changed list', async () => {
     const client = await sharedPlace.connect(shared);
+    const told = new Promise((resolve) => {
+      client.setNotificationHandler(ToolListChangedNotificationSchema, resolve);
+    });
     expect(client.getServerVersion()?.name).toBe('trunkline');
     const { tools } = await client.listTools();
     expect(tools.map(({ name }) => name)).toEqual(expect.arrayContaining(['lab__echo', 'trunkline__status']));
@@ -42,123 +49,35 @@ describe('the official client', () => {
     expect(result.content).toEqual([{ type: 'text', text: 'done' }]);
     // Of two steps that are the same, the second is no progress.
     expect(steps).toEqual([1, 2, 3]);
-  });
 
-  it('is notified when the list of tools changes', async () => {
-    const client = await sharedPlace.connect(shared);
-    const told = new Promise((resolve) => {
-      client.setNotificationHandler(ToolListChangedNotificationSchema, resolve);
-    });
-    await client.listTools();
     await client.callTool({ name: 'lab__change' });
     await told;
-    const { tools } = await client.listTools();
-    expect(tools.map(({ name }) => name)).toContain('lab__added1');
+    const { tools: changed } = await client.listTools();
+    expect(changed.map(({ name }) => name)).toContain('lab__added1');
   });
 
-  it('gets every byte of large results, which use the same memory one after the other', async () => {
+  it('gets its own answers, every byte of them, while another one calls the same servers', async () => {
     const clients = [await sharedPlace.connect(shared), await sharedPlace.connect(shared)];
-    const calls = Array.from({ length: 24 }, async (_, index) => {
-      const [server, bytes] = [['one', 'two'][index % 2], [20_000, 300_000, 1_100_000, 3_000_000][index % 4] ?? 0];
-      const mark = `<${index} of ${server}>`;
-      const result = await clients[index % 3 === 0 ? 1 : 0]?.callTool({
-        name: `${server}__big`,
-        arguments: { mark, bytes },
-      });
-      const [{ text }] = (result?.content ?? []) as [{ text: string }];
-      return text === mark.repeat(bytes / mark.length + 1).slice(0, bytes);
-    });
-    expect(await Promise.all(calls)).toEqual(calls.map(() => true));
-  });
-
-  it('gets its own answers while another one calls the same servers', async () => {
-    const clients = [await sharedPlace.connect(shared), await sharedPlace.connect(shared)];
+    const sizes = [0, 20, 300_000, 0, 1_100_000];
     const calls = Array.from({ length: 30 }, (_, call) =>
       clients.map(async (client, index) => {
-        const marker = `client ${index}, call ${call}, ${randomUUID()}`;
-        const name = call % 2 === 0 ? 'one__wait' : 'two__wait';
-        const { content } = await client.callTool({ name, arguments: { marker, delayMs: (call * 7) % 20 } });
-        return { marker, content };
+        const [server, bytes = 0] = [call % 2 === 0 ? 'one' : 'two', sizes[call % sizes.length]];
+        const mark = `client ${index}, call ${call}, ${randomUUID()}`;
+        const tool = bytes > 0 ? 'big' : 'wait';
+        const args = { mark, bytes, marker: mark, delayMs: (call * 7) % 20 };
+        const { content } = await client.callTool({ name: `${server}__${tool}`, arguments: args });
+        const [{ text }] = content as [{ text: string }];
+        return text === (bytes > 0 ? mark.repeat(bytes / mark.length + 1).slice(0, bytes) : mark);
       }),
     );
-    for (const { marker, content } of await Promise.all(calls.flat())) {
-      expect(content).toEqual([{ type: 'text', text: marker }]);
-    }
-  });
-});
-
-describe('a session', () => {
-  it('answers each of 50 requests that all have the same id', async () => {
-    const session = await sharedPlace.initialize(shared);
-    await shared.untilReady();
-    const markers = Array.from({ length: 50 }, () => randomUUID());
-    const answers = await Promise.all(
-      markers.map(async (marker, call) => {
-        const params = { name: 'lab__wait', arguments: { marker, delayMs: (call * 7) % 20 } };
-        const response = await sharedPlace.post(
-          shared,
-          { jsonrpc: '2.0', id: 1, method: 'tools/call', params },
-          session,
-        );
-        return (await response.json()) as Message;
-      }),
-    );
-    expect(answers.map(({ id }) => id)).toEqual(markers.map(() => 1));
-    expect(answers.map(({ result }) => result.content[0].text)).toEqual(markers);
-  });
-});
-
-describe('requests without a session', () => {
-  it('need the token, which is in a file of the user and printed by `trunkline token`', async () => {
-    const running = await place.serve();
-    const refused = await place.post(running, INITIALIZE, { authorization: undefined });
-    expect(refused.status).toBe(401);
-    expect(refused.headers.get('www-authenticate')).toMatch(/^Bearer /);
-    const wrong = await place.post(running, INITIALIZE, { authorization: `Bearer ${'x'.repeat(43)}` });
-    expect(wrong.status).toBe(401);
-    expect((await place.post(running, INITIALIZE)).status).toBe(200);
-
-    expect(statSync(place.tokenFile).mode & 0o777).toBe(0o600);
-    const printed = await place.run(['token']);
-    expect(printed).toEqual({ code: 0, stdout: `${place.token}\n`, stderr: '' });
-    expect(running.stderr).not.toContain(place.token);
-  });
-
-  it('are accepted with the token that `trunkline token` made before', async () => {
-    const { stdout } = await place.run(['token']);
-    const running = await place.serve();
-    const authorization = `Bearer ${stdout.trim()}`;
-    expect((await place.post(running, INITIALIZE, { authorization })).status).toBe(200);
-  });
-
-  it('need no token on loopback with --no-auth', async () => {
-    const running = await place.serve({ args: ['--no-auth'] });
-    expect((await place.post(running, INITIALIZE, { authorization: undefined })).status).toBe(200);
-    expect(existsSync(place.tokenFile)).toBe(false);
-  });
-
-  it('are refused under another host name, and from a web page', async () => {
-    const running = await place.serve({ args: ['--allowed-origin', 'https://app.example'] });
-    const statusOf = (headers: Headers) => place.statusOf(running, headers);
-    expect(await statusOf({})).toBe(200);
-    expect(await statusOf({ host: `rebound.example:${running.port}` })).toBe(403);
-    expect(await statusOf({ host: '127.0.0.1' })).toBe(403);
-    expect(await statusOf({ origin: 'https://page.example' })).toBe(403);
-    expect(await statusOf({ origin: 'null' })).toBe(403);
-    expect(await statusOf({ origin: 'https://app.example' })).toBe(200);
+    expect(await Promise.all(calls.flat())).toEqual(Array(60).fill(true));
   });
 });
 
 describe('the command line', () => {
   it.each([
     [['--http', '0.0.0.0:0', '--no-auth'], /0\.0\.0\.0 without authentication/],
-    [['--http', '0.0.0.0:0', '--no-auth', '--allowed-host', 'a.example'], /0\.0\.0\.0 without authentication/],
-    [['--http', '[::]:0', '--no-auth'], /:: without authentication/],
-    [['--http', '0.0.0.0:0'], /needs a list of allowed hosts/],
-    [['--http', '127.0.0.1:0', '--allowed-host', 'http://a.example'], /must be host or host:port/],
     [['--http', '127.0.0.1:0', '--allowed-origin', 'a.example'], /must be scheme:\/\/host/],
-    [['--http', '127.0.0.1:0', '--tls-cert', 'a.pem'], /belong together/],
-    [['--http', 'nowhere'], /has no valid port/],
     [['--no-auth'], /works only with HTTP/],
   ])('that says %j is refused in one line', async (args, reason) => {
     const { code, stdout, stderr } = await place.run([...args, ...place.configure({ lab: place.lab() })]);
@@ -174,6 +93,43 @@ describe('the command line', () => {
     expect(stderr).toBe(
       `trunkline: cannot listen on 127.0.0.1:${port}: another program already uses the port; choose another address with --http HOST:PORT\n`,
     );
+  });
+
+  it('that says --no-auth on loopback needs no token', async () => {
+    const running = await place.serve({ args: ['--no-auth'] });
+    expect((await place.post(running, INITIALIZE, { authorization: undefined })).status).toBe(200);
+    expect(existsSync(place.tokenFile)).toBe(false);
+  });
+});
+
+describe('a file for TLS', () => {
+  const files = () => ['--tls-cert', place.file('cert.pem'), '--tls-key', place.file('key.pem')];
+  const hint = 'pass readable PEM files with --tls-cert and --tls-key';
+
+  it.each([
+    ['a pipe that nobody writes', () => execFileSync('mkfifo', [place.file('key.pem')]), /it is a pipe/],
+    ['absent', () => {}, /it does not exist/],
+    ['no PEM', () => writeFileSync(place.file('key.pem'), 'something'), /cannot use the TLS certificate or key/],
+  ])('F85: that is %s ends the start with one line', async (_what, create, reason) => {
+    writeFileSync(place.file('cert.pem'), 'something');
+    create();
+    const config = place.configure({ lab: place.lab() });
+    const { code, stdout, stderr } = await place.run(['--http', '127.0.0.1:0', ...files(), ...config]);
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+    expect(stderr).toMatch(new RegExp(`^trunkline: .+; ${hint}\n$`));
+    expect(stderr).toMatch(reason);
+  });
+
+  it('may be a symbolic link, as programs that renew certificates leave it', async () => {
+    const made = await createCertificate(place.file('.'));
+    symlinkSync(made.certFile, place.file('cert.pem'));
+    symlinkSync(made.keyFile, place.file('key.pem'));
+    const { port } = await place.serve({ args: files() });
+    const ca = readFileSync(made.certFile);
+    const request = https.get({ host: '127.0.0.1', servername: 'localhost', port, path: '/healthz', ca });
+    const [response] = (await once(request, 'response')) as [IncomingMessage];
+    response.resume();
+    expect(response.statusCode).toBe(200);
   });
 });
 

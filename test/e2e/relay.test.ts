@@ -1,69 +1,23 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 import { GatewayProcess, type StartOptions } from '../support/gateway-process.js';
 import { until } from '../support/processes.js';
 
+let gateway: GatewayProcess;
+afterEach(() => gateway.dispose());
+
+/** A gateway whose servers have been listed. */
+async function start(options: StartOptions): Promise<void> {
+  gateway = await GatewayProcess.start(options);
+  await gateway.listTools();
+}
+
 describe('the relay', () => {
-  /** One gateway for all tests: each looks at what came since it began. */
-  let gateway: GatewayProcess;
-  beforeAll(async () => {
-    gateway = await GatewayProcess.start({ servers: { lab: {} } });
-    await gateway.listTools();
-  });
-  beforeEach(() => gateway.forget());
-  afterAll(() => gateway.dispose());
-
-  it('lists every field of a tool byte for byte, from all pages', async () => {
-    const { raw } = await gateway.request('tools/list');
-    expect(raw).toContain(
-      '{"name":"lab__echo","inputSchema":{"type":"object"},"x-unknown":{"n":9007199254740993,"f":1.0,"e":1e400},"description":"\\u00e9chos its arguments"}',
-    );
-    expect(raw).toContain(
-      '{ "description" : "answers after delayMs" , "inputSchema" : {"type":"object","properties":{"delayMs":{"type":"number"}}}, "name" : "lab__wait" }',
-    );
-    expect(JSON.parse(raw).result.tools.map(({ name }: { name: string }) => name)).toEqual([
-      'lab__echo',
-      'lab__wait',
-      'lab__verbatim',
-      'lab__big',
-      'lab__die',
-      'lab__effect',
-      'lab__progress',
-      'lab__change',
-      'lab__ask',
-      'trunkline__status',
-    ]);
-  });
-
-  it('reports no progress to a client that did not ask for it', async () => {
-    const before = (await gateway.status('lab')).dropped.staleProgress;
-    await gateway.call('lab__progress');
-    expect(gateway.notifications('notifications/progress')).toEqual([]);
-    expect((await gateway.status('lab')).dropped.staleProgress - before).toBe(4);
-  });
-
-  it('forwards a result of 20 MiB whole', async () => {
-    const { message } = await gateway.call('lab__big', { bytes: 20 * 1024 * 1024 });
-    expect(message.result.content[0].text).toHaveLength(20 * 1024 * 1024);
-  });
-});
-
-describe('the relay, with other servers or settings', () => {
-  let gateway: GatewayProcess;
-  const start = async (options: StartOptions) => {
-    gateway = await GatewayProcess.start(options);
-    return gateway;
-  };
-  afterEach(() => gateway.dispose());
-
   it('gives each of 128 calls in flight on two servers its own answer, whatever the order', async () => {
     await start({ servers: { one: { concurrency: 64 }, two: { concurrency: 64 } } });
-    await gateway.listTools();
     const calls = Array.from({ length: 128 }, async (_, index) => {
       const marker = `marker-${index}`;
-      const { message } = await gateway.call(`${index % 2 ? 'one' : 'two'}__wait`, {
-        marker,
-        delayMs: (index * 37) % 100,
-      });
+      const args = { marker, delayMs: (index * 37) % 100 };
+      const { message } = await gateway.call(`${index % 2 ? 'one' : 'two'}__wait`, args);
       return message.result.content[0].text === marker;
     });
     expect(await Promise.all(calls)).toEqual(Array(128).fill(true));
@@ -73,9 +27,9 @@ describe('the relay, with other servers or settings', () => {
 
   it('forwards every byte of large results, which use the same memory one after the other', async () => {
     await start({ servers: { one: {}, two: {}, three: {} } });
-    const sizes = [20_000, 70_000, 300_000, 900_000, 1_100_000, 3_000_000];
+    const sizes = [20_000, 70_000, 300_000, 900_000, 1_100_000, 3_000_000, 20_000_000];
     const calls = Array.from({ length: 60 }, async (_, index) => {
-      const [server, bytes] = [['one', 'two', 'three'][index % 3], sizes[(index * 5) % sizes.length] ?? 0];
+      const [server, bytes] = [['one', 'two', 'three'][index % 3], sizes[index === 59 ? 6 : (index * 5) % 6] ?? 0];
       const mark = `<${index} of ${server}>`;
       const { message } = await gateway.call(`${server}__big`, { mark, bytes });
       const { text } = message.result.content[0];
@@ -84,37 +38,49 @@ describe('the relay, with other servers or settings', () => {
     expect(await Promise.all(calls)).toEqual(calls.map(() => true));
   });
 
-  it('refuses a result beyond the frame limit, says so, and reads on', async () => {
-    await start({ servers: { lab: { maxFrame: '64KiB' } } });
-    const { message } = await gateway.call('lab__big', { bytes: 200_000 });
-    expect(message.result._meta['trunkline/failure']).toMatchObject({
-      reason: 'response_too_large',
-      outcome: 'failed',
-    });
-    const next = await gateway.call('lab__wait', { marker: 'next', delayMs: 0 });
-    expect(next.message.result.content[0].text).toBe('next');
-  });
-
-  it('announces a changed list once, and only to a client that has listed', async () => {
+  it('loses nothing when the client stops reading for a while', async () => {
     await start({ servers: { lab: {} } });
-    await gateway.listTools();
-    await gateway.call('lab__change');
-    await until('the client is notified', () => gateway.notifications('notifications/tools/list_changed').length > 0);
-    expect((await gateway.listTools()).map(({ name }) => name)).toContain('lab__added1');
-    // The second storm is a second change; the fifty notifications of each reach the client as one.
-    await gateway.call('lab__change');
-    await until(
-      'the client is notified again',
-      () => gateway.notifications('notifications/tools/list_changed').length > 1,
-    );
-    expect(gateway.notifications('notifications/tools/list_changed')).toHaveLength(2);
+    gateway.pauseReading();
+    const calls = Array.from({ length: 16 }, () => gateway.call('lab__big', { bytes: 2 * 1024 * 1024 }));
+    const ping = gateway.request('ping');
+    await until('the pipe to the client is full', () => gateway.unreadBytes >= 64 * 1024);
+    gateway.resumeReading();
+    for (const { message } of await Promise.all(calls)) expect(message.result.content[0].text).toHaveLength(2 ** 21);
+    expect((await ping).message.result).toEqual({});
   });
+});
 
-  it('routes nothing to a tool that the configuration denies', async () => {
-    await start({ servers: { lab: { tools: { deny: ['d*'] } } } });
-    expect((await gateway.listTools()).map(({ name }) => name)).not.toContain('lab__die');
-    expect((await gateway.call('lab__die')).message.error).toEqual({ code: -32602, message: 'Unknown tool: lab__die' });
-    expect((await gateway.call('die')).message.error.code).toBe(-32602);
-    expect((await gateway.status('lab')).generation).toBe(1);
+describe('stdout', () => {
+  it('carries nothing but protocol, with -vv and servers that print garbage', async () => {
+    const noisy = { args: ['noisy'] };
+    await start({ servers: { one: noisy, two: noisy }, args: ['-vv'] });
+    for (let call = 0; call < 20; call += 1) {
+      const { message } = await gateway.call(call % 2 ? 'one__wait' : 'two__wait', { marker: `m${call}`, delayMs: 0 });
+      expect(message.result.content[0].text).toBe(`m${call}`);
+    }
+    await gateway.call('one__die');
+    await gateway.untilState('one', 'ready');
+    // Every line was parsed on arrival, which would have failed for anything but JSON.
+    for (const { message, raw } of gateway.received) {
+      expect(message.jsonrpc).toBe('2.0');
+      expect(raw).not.toContain('\r');
+    }
+    const answers = gateway.received.filter(({ message }) => message.id <= 22);
+    for (const { raw } of answers) expect(raw).not.toMatch(/noise|Welcome/);
+    const status = await gateway.status('two');
+    expect(status.dropped.junk).toBeGreaterThan(10);
+    expect(status.log.join('\n')).toContain('noise');
+    expect(gateway.stderr).toContain('server ready');
+  });
+});
+
+// `test/app/run-to-end.test.ts` proves the deadline of three seconds, on a clock of its own.
+describe('the end', () => {
+  it.each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)('comes after %s, with nothing left', async (signal) => {
+    await start({ servers: { lab: {}, stubborn: { args: ['mute'] } }, gateway: { startupWait: '1ms' } });
+    await gateway.untilState('lab', 'ready');
+    gateway.kill(signal);
+    expect(await gateway.exited).toBe(0);
+    expect(gateway.leftovers()).toEqual([]);
   });
 });

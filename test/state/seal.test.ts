@@ -1,9 +1,12 @@
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { UsageError } from '../../src/errors/usage-error.js';
-import { createSeals, readSealKey } from '../../src/state/seal.js';
+import type { Logger } from '../../src/observe/logger.js';
+import { createSeals, readSealKey, readSealSecret } from '../../src/state/seal.js';
+import { sealFile } from '../../src/state/user-files.js';
+import { until } from '../support/processes.js';
 
 const KEY = 'k'.repeat(43);
 
@@ -25,6 +28,39 @@ describe('the seals of a gateway', () => {
     const [one, other] = [createSeals({ secret: 'own' }), createSeals({ secret: 'own' })];
     expect(one.seal('text')).toBe(other.seal('text'));
     expect(one.hmac('text')).not.toBe(other.hmac('text'));
+  });
+});
+
+describe('the key of the user', () => {
+  let folder: string;
+  beforeEach(() => {
+    folder = mkdtempSync(join(tmpdir(), 'trunkline-'));
+    vi.stubEnv('XDG_DATA_HOME', folder);
+  });
+  afterEach(() => {
+    vi.unstubAllEnvs();
+    rmSync(folder, { recursive: true });
+  });
+
+  const warn = vi.fn();
+  const read = () => readSealSecret({ warn } as unknown as Logger);
+
+  it('is stored for this user alone when it is first used, so that the next run has the same one', async () => {
+    const { secret, isLasting, onSealed } = await read();
+    expect([isLasting, existsSync(sealFile())]).toEqual([true, false]);
+    createSeals({ secret, onSealed }).seal('a task');
+    await until('it is stored', () => existsSync(sealFile()));
+    expect(statSync(sealFile()).mode & 0o777).toBe(0o600);
+    expect((await read()).secret).toBe(secret);
+    expect(warn).not.toHaveBeenCalled();
+  });
+
+  it('is another one in each run where it cannot be stored, which is logged', async () => {
+    vi.stubEnv('XDG_DATA_HOME', join(folder, 'file'));
+    writeFileSync(join(folder, 'file'), '');
+    const { secret, isLasting } = await read();
+    expect([isLasting, (await read()).secret === secret]).toEqual([false, false]);
+    expect(warn.mock.lastCall?.[1]).toContain('task ids become invalid when Trunkline restarts');
   });
 });
 

@@ -58,7 +58,6 @@ export const INITIALIZE = {
   method: 'initialize',
   params: { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'test', version: '1' } },
 };
-export const PING = { jsonrpc: '2.0', id: 1, method: 'ping' };
 
 /**
  * A folder for one test, which holds the configuration and the user's data, and all that runs in it: the built CLI as it

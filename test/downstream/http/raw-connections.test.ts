@@ -225,6 +225,15 @@ describe('a body', () => {
     },
   );
 
+  it('with line breaks between its tokens is one line for a server, to which each line is a message', async () => {
+    const http = await serving();
+    const session = await http.initialize();
+    const smuggled = '{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{}}';
+    const body = `{"jsonrpc":"2.0","id":1,"method":"ping",\n"params":{"x":\r\n${smuggled}\n}}`;
+    expect((await http.post(body, session)).status).toBe(200);
+    expect(http.core.last.bodies.at(-1)).toBe(body.replace(/[\r\n]/g, ' '));
+  });
+
   it('that breaks off reaches nobody', async () => {
     const http = await serving();
     const session = await http.initialize();
