@@ -5,7 +5,7 @@ import { suggest } from '../json/suggest.js';
 import { setQuiet } from './output.js';
 
 /** The parsed command line, as a command gets it. */
-export interface Invocation<Options> {
+export interface Invocation<Options = unknown> {
   readonly settings: GlobalOptions;
   /** The words after the name of the command. */
   readonly words: readonly string[];
@@ -56,13 +56,14 @@ export class CliCommand extends Command {
     this.error([`error: unknown command '${word}'`, hint].filter(Boolean).join('\n'));
   }
 
-  /** Runs the command. Its work should be imported here, so that only the command that runs is loaded. */
-  runs<Options>(run: (invocation: Invocation<Options>) => Promise<number>): this {
+  /** Runs what `load` resolves with. `load` imports it, so that only the command that runs is loaded. */
+  runs<Options>(load: () => Promise<(invocation: Invocation<Options>) => Promise<number>>): this {
     this.showHelpAfterError(`See \`${this.path} --help\`.`);
     return this.action(async () => {
       const { config, verbose = 0, logFile, view, quiet = false, json = false } = this.optsWithGlobals();
       setQuiet(quiet);
       const { root } = this;
+      const run = await load();
       root.exitCode = await run({
         settings: { config, verbosity: verbose, logFile, view },
         words: this.args,

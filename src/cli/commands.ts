@@ -1,7 +1,6 @@
 import { Argument } from 'commander';
 import { UsageError } from '../errors/usage-error.js';
 import type { CliCommand } from './command.js';
-import type { ReplayOptions } from './commands/calls/replay.js';
 import { SERVE_OPTIONS, type ServeOption } from './commands/serve/serve-options.js';
 import { isQuietWanted, print } from './output.js';
 
@@ -28,7 +27,7 @@ function addServing(program: CliCommand): void {
     )
     .example('trunkline', 'trunkline serve --config ~/servers.yaml -v --log-file ~/trunkline.log')
     .example('trunkline --http 7411')
-    .runs(async ({ words: [word] }) => {
+    .runs(async () => async ({ words: [word] }) => {
       if (word !== undefined && program.args[0] !== 'serve') program.refuse(word);
       if (word !== undefined)
         throw new UsageError('`trunkline serve` takes no arguments', 'see `trunkline serve --help`');
@@ -54,9 +53,7 @@ function addTools(program: CliCommand): void {
     .option('--json', 'print the result as JSON')
     .example('trunkline check', 'trunkline check files memory --config ~/servers.yaml')
     .example(`trunkline check --json | jq '.servers[] | select(.state != "ready")'`)
-    .runs(async ({ settings, words, isJson }) =>
-      (await import('./commands/config/check.js')).check(settings, words, { isJson }),
-    );
+    .runs(async () => (await import('./commands/config/check.js')).check);
   program
     .command('tools')
     .argument('[SERVER...]', 'keys of servers; without them, all servers')
@@ -68,9 +65,7 @@ function addTools(program: CliCommand): void {
     .option('--view <NAME>', 'as a client with this view sees it')
     .option('--alone', 'start servers for this list, also if the hub runs')
     .example('trunkline tools', 'trunkline tools files', `trunkline tools --json | jq -r '.tools[].name'`)
-    .runs<{ alone: true }>(async ({ settings, words, options, isJson }) =>
-      (await import('./commands/calls/tools.js')).tools(settings, words, { isJson, isAlone: options.alone === true }),
-    );
+    .runs(async () => (await import('./commands/calls/tools.js')).tools);
   program
     .command('call')
     .argument('<TOOL>', 'the name of the tool, as `trunkline tools` lists it, or SERVER.TOOL')
@@ -89,14 +84,7 @@ KEY=TEXT passes text, or a number, true, false, an array or an object where the 
     .example(`trunkline call files__read_text_file '{"path": "notes.txt"}'`)
     .example('trunkline call memory__create_entities - < entities.json')
     .example(`trunkline call files__list_directory '{"path": "."}' --json`)
-    .runs<{ alone: true }>(async ({ settings, words: [name = '', ...words], options, isJson }) =>
-      (await import('./commands/calls/call.js')).call(settings, {
-        name,
-        words,
-        isJson,
-        isAlone: options.alone === true,
-      }),
-    );
+    .runs(async () => (await import('./commands/calls/call.js')).call);
   program
     .command('approve')
     .argument('[SERVER]', 'key of a server; without it, all servers that require approval')
@@ -108,14 +96,7 @@ KEY=TEXT passes text, or a number, true, false, an array or an object where the 
     .option('-y, --yes', 'approve without asking')
     .option('--json', 'print the tools as JSON, and ask nothing; with --yes, also approve')
     .example('trunkline approve', 'trunkline approve files read_text_file', 'trunkline approve files --yes')
-    .runs<{ yes: true }>(async ({ settings, words: [server, ...tools], options, isJson }) =>
-      (await import('./commands/config/approve.js')).approve(settings, {
-        server,
-        tools,
-        isYes: options.yes === true,
-        isJson,
-      }),
-    );
+    .runs(async () => (await import('./commands/config/approve.js')).approve);
 }
 
 function addRunning(program: CliCommand): void {
@@ -131,9 +112,7 @@ With --watch, a terminal shows the servers with their state, calls per second, m
     .option('--json', 'print the status as JSON')
     .option('--watch', 'go on until q or Ctrl-C, and show what changes')
     .example('trunkline status', 'trunkline status --watch', 'trunkline status --json | jq .servers')
-    .runs<{ watch: true }>(async ({ settings, options, isJson }) =>
-      (await import('./commands/hub/status.js')).status(settings, { isJson, isWatched: options.watch === true }),
-    );
+    .runs(async () => (await import('./commands/hub/status.js')).status);
   program
     .command('ps')
     .summary('list the hub, its clients and the processes of its servers')
@@ -142,7 +121,7 @@ With --watch, a terminal shows the servers with their state, calls per second, m
     )
     .option('--json', 'print the lists as JSON')
     .example('trunkline ps', `trunkline ps --json | jq '.hub.clients[].name'`)
-    .runs(async ({ settings, isJson }) => (await import('./commands/hub/status.js')).ps(settings, isJson));
+    .runs(async () => (await import('./commands/hub/status.js')).ps);
   program
     .command('logs')
     .argument('[SERVER]', 'key of a server: print only what concerns it')
@@ -153,9 +132,7 @@ With --watch, a terminal shows the servers with their state, calls per second, m
     .option('-f, --follow', 'go on with what is logged from now on')
     .option('--json', 'print records as JSON, also on a terminal')
     .example('trunkline logs -f', 'trunkline logs files')
-    .runs<{ follow: true }>(async ({ settings, words: [server], options, isJson }) =>
-      (await import('./commands/hub/logs.js')).logs(settings, { server, isFollowed: options.follow === true, isJson }),
-    );
+    .runs(async () => (await import('./commands/hub/logs.js')).logs);
   program
     .command('restart')
     .argument('<SERVER>', 'key of the server')
@@ -165,9 +142,7 @@ With --watch, a terminal shows the servers with their state, calls per second, m
     )
     .option('--json', 'print the result as JSON')
     .example('trunkline restart files')
-    .runs(async ({ settings, words: [server = ''], isJson }) =>
-      (await import('./commands/hub/status.js')).restartServer(settings, server, isJson),
-    );
+    .runs(async () => (await import('./commands/hub/status.js')).restartServer);
   program
     .command('stop')
     .summary('stop the hub and its servers')
@@ -177,10 +152,7 @@ With --watch, a terminal shows the servers with their state, calls per second, m
     .option(...STOP_ALL)
     .option('--json', 'print the result as JSON')
     .example('trunkline stop', 'trunkline stop --all')
-    .runs<{ all: true }>(async ({ settings, options, isJson }) => {
-      const { stopEveryHub, stopHub } = await import('./commands/hub/end-hub.js');
-      return await (options.all === true ? stopEveryHub(isJson) : stopHub(settings, isJson));
-    });
+    .runs(async () => (await import('./commands/hub/end-hub.js')).stop);
   const hub = program
     .command('hub')
     .summary('show, stop or restart the hub itself')
@@ -192,7 +164,7 @@ With --watch, a terminal shows the servers with their state, calls per second, m
     .description('Shows whether the hub runs, its version, and earlier hubs that still serve clients.')
     .option('--json', 'print it as JSON')
     .example('trunkline hub status')
-    .runs(async ({ settings, isJson }) => (await import('./commands/hub/status.js')).hubStatus(settings, isJson));
+    .runs(async () => (await import('./commands/hub/status.js')).hubStatus);
   hub
     .command('stop')
     .summary('stop it and its servers')
@@ -202,10 +174,7 @@ With --watch, a terminal shows the servers with their state, calls per second, m
     .option(...STOP_ALL)
     .option('--json', 'print the result as JSON')
     .example('trunkline hub stop', 'trunkline hub stop --all')
-    .runs<{ all: true }>(async ({ settings, options, isJson }) => {
-      const { stopEveryHub, stopHub } = await import('./commands/hub/end-hub.js');
-      return await (options.all === true ? stopEveryHub(isJson) : stopHub(settings, isJson));
-    });
+    .runs(async () => (await import('./commands/hub/end-hub.js')).stop);
   hub
     .command('restart')
     .summary('start another hub, as after an update of Trunkline')
@@ -214,7 +183,7 @@ With --watch, a terminal shows the servers with their state, calls per second, m
     )
     .option('--json', 'print the result as JSON')
     .example('trunkline hub restart')
-    .runs(async ({ settings, isJson }) => (await import('./commands/hub/end-hub.js')).restartHub(settings, isJson));
+    .runs(async () => (await import('./commands/hub/end-hub.js')).restartHub);
 }
 
 function addMessages(program: CliCommand): void {
@@ -229,11 +198,7 @@ function addMessages(program: CliCommand): void {
     .option('--server <SERVER>', 'show only the calls of this server')
     .option('--json', 'print the log as it is')
     .example('trunkline activity -f', 'trunkline activity --server files --json')
-    .runs<{ follow: true; server: string }>(async ({ options, isJson }) => {
-      const { activity } = await import('./commands/hub/logs.js');
-      const { follow = false, server } = options;
-      return await activity({ server, isFollowed: follow, isJson });
-    });
+    .runs(async () => (await import('./commands/hub/logs.js')).activity);
   program
     .command('inspect')
     .argument('[FILE]', 'a recording; without it, the messages of the running hub as they pass')
@@ -245,12 +210,7 @@ function addMessages(program: CliCommand): void {
     .option('--server <SERVER>', 'show only what concerns this server')
     .option('--json', 'print the messages as they are recorded')
     .example('trunkline inspect', 'trunkline inspect session.jsonl --server files')
-    .runs<{ follow: true; server: string }>(async ({ settings, words: [file], options, isJson }) =>
-      (await import('./commands/calls/inspect.js')).inspect(settings, {
-        ...{ file, server: options.server },
-        ...{ isFollowed: options.follow === true, isJson },
-      }),
-    );
+    .runs(async () => (await import('./commands/calls/inspect.js')).inspect);
   program
     .command('record')
     .summary('record all messages of the hub')
@@ -261,9 +221,7 @@ function addMessages(program: CliCommand): void {
     .option('--max <SIZE>', 'keep the newest messages, SIZE in all (100MiB)')
     .option('--json', 'at the end, print the counts as JSON')
     .example('trunkline record -o session.jsonl')
-    .runs<{ out: string; max: string }>(async ({ settings, options: { out = '', max }, isJson }) =>
-      (await import('./commands/calls/record.js')).record(settings, { file: out, max, isJson }),
-    );
+    .runs(async () => (await import('./commands/calls/record.js')).record);
   program
     .command('replay')
     .argument('<FILE>', 'a recording')
@@ -277,9 +235,7 @@ function addMessages(program: CliCommand): void {
     .option('--json', 'with --as-client: print the differences as JSON')
     .example('trunkline replay session.jsonl --as-server files')
     .example('trunkline replay session.jsonl --as-client --ignore requestTime')
-    .runs<ReplayOptions>(async ({ settings, words: [file = ''], options }) =>
-      (await import('./commands/calls/replay.js')).replay(settings, file, options),
-    );
+    .runs(async () => (await import('./commands/calls/replay.js')).replay);
 }
 
 function addConfiguration(program: CliCommand): void {
@@ -305,13 +261,7 @@ function addConfiguration(program: CliCommand): void {
     .example('trunkline add files @modelcontextprotocol/server-filesystem -- ~/notes')
     .example('trunkline add weather -- python3 /opt/weather/server.py')
     .example('trunkline add io.github.user/server --env API_KEY=…')
-    .runs<{ env: string[]; dryRun: true }>(async ({ settings, words, behind, options, isJson }) => {
-      const { add } = await import('./commands/packages/add.js');
-      const before = words.slice(0, words.length - (behind?.length ?? 0));
-      return await add(settings, {
-        ...{ words: before, rest: behind, env: options.env ?? [], isDryRun: options.dryRun === true, isJson },
-      });
-    });
+    .runs(async () => (await import('./commands/packages/add.js')).add);
   addChange(program, 'remove', 'remove a server from the configuration').description(
     'Removes a server from the configuration. Everything else in the file stays as it is.',
   );
@@ -349,11 +299,7 @@ function addClients(program: CliCommand): void {
     .option('--json', 'print what each step does as JSON; needs --yes or --dry-run')
     .option('-y, --yes', 'do it without asking, with all clients that are installed')
     .example('trunkline init', 'trunkline init --yes --client claude-code')
-    .runs<{ client: string[]; dryRun: true; yes: true }>(async ({ settings, options, isJson }) => {
-      const { init } = await import('./commands/clients/init.js');
-      const { client: clients = [], dryRun = false, yes = false } = options;
-      return await init(settings, { clients, isDryRun: dryRun, isJson, isYes: yes });
-    });
+    .runs(async () => (await import('./commands/clients/init.js')).init);
   program
     .command('import')
     .summary('take the servers of your other clients over')
@@ -366,11 +312,7 @@ function addClients(program: CliCommand): void {
     .option('--json', 'print the plan as JSON; with --yes, also write')
     .option('-y, --yes', 'write without asking')
     .example('trunkline import --dry-run', 'trunkline import --from claude-desktop --server github')
-    .runs<{ from: string; server: string[]; dryRun: true; yes: true }>(async ({ settings, options, isJson }) => {
-      const { importServers } = await import('./commands/clients/import.js');
-      const { from, server: servers = [], dryRun = false, yes = false } = options;
-      return await importServers(settings, { from, servers, isDryRun: dryRun, isJson, isYes: yes });
-    });
+    .runs(async () => (await import('./commands/clients/import.js')).importServers);
   withChoice(
     program
       .command('connect')
@@ -383,14 +325,7 @@ function addClients(program: CliCommand): void {
     .option('--json', 'print the changes as JSON')
     .example('trunkline connect claude-desktop cursor', 'trunkline connect --all --dry-run')
     .example('trunkline connect codex --config ~/servers.yaml')
-    .runs<ClientOptions>(async ({ settings, words, options, isJson }) =>
-      (await import('./commands/clients/connect.js')).connect(settings, {
-        clients: words,
-        isAll: options.all === true,
-        isDryRun: options.dryRun === true,
-        isJson,
-      }),
-    );
+    .runs(async () => (await import('./commands/clients/connect.js')).connect);
   withChoice(
     program
       .command('disconnect')
@@ -400,14 +335,7 @@ function addClients(program: CliCommand): void {
   )
     .option('--json', 'print the changes as JSON')
     .example('trunkline disconnect cursor')
-    .runs<ClientOptions>(async ({ words, options, isJson }) =>
-      (await import('./commands/clients/connect.js')).disconnect({
-        clients: words,
-        isAll: options.all === true,
-        isDryRun: options.dryRun === true,
-        isJson,
-      }),
-    );
+    .runs(async () => (await import('./commands/clients/connect.js')).disconnect);
   program
     .command('undo')
     .argument('[CLIENT...]', 'names of clients')
@@ -419,9 +347,7 @@ function addClients(program: CliCommand): void {
     .option(...YES)
     .option('--json', 'print the result as JSON')
     .example('trunkline undo', 'trunkline undo cursor')
-    .runs<ClientOptions>(async ({ words, options, isJson }) =>
-      (await import('./commands/clients/connect.js')).undo({ clients: words, isAll: options.all === true, isJson }),
-    );
+    .runs(async () => (await import('./commands/clients/connect.js')).undo);
 }
 
 function addPackages(program: CliCommand): void {
@@ -435,9 +361,7 @@ function addPackages(program: CliCommand): void {
     )
     .option('--json', 'print the result as JSON')
     .example('trunkline install', 'trunkline install --config ~/servers.yaml')
-    .runs(async ({ settings, words, isJson }) =>
-      (await import('./commands/packages/install.js')).install(settings, words, { isJson }),
-    );
+    .runs(async () => (await import('./commands/packages/install.js')).install);
   program
     .command('update')
     .argument('[NAME]', 'key of a server, or name of a package; without it, all packages')
@@ -447,9 +371,7 @@ function addPackages(program: CliCommand): void {
     )
     .option('--json', 'print the result as JSON')
     .example('trunkline update', 'trunkline update files')
-    .runs(async ({ settings, words: [name], isJson }) =>
-      (await import('./commands/packages/update.js')).update(settings, name, { isJson }),
-    );
+    .runs(async () => (await import('./commands/packages/update.js')).update);
   program
     .command('outdated')
     .summary('list installed, accepted and newest versions of packages')
@@ -458,9 +380,7 @@ function addPackages(program: CliCommand): void {
     )
     .option('--json', 'print the versions as JSON')
     .example('trunkline outdated', `trunkline outdated --json | jq '.servers[] | select(.installed != .wanted)'`)
-    .runs(async ({ settings, isJson }) =>
-      (await import('./commands/packages/outdated.js')).outdated(settings, { isJson }),
-    );
+    .runs(async () => (await import('./commands/packages/outdated.js')).outdated);
 }
 
 function addSetup(program: CliCommand): void {
@@ -480,14 +400,7 @@ function addSetup(program: CliCommand): void {
     .option('--offline', 'do not use the network')
     .option('--codes', 'list all codes and what they mean')
     .example('trunkline doctor', 'trunkline doctor github --no-start', 'trunkline doctor --json > report.json')
-    .runs<{ fix: true; start: boolean; offline: true; codes: true }>(async ({ settings, words, options, isJson }) => {
-      const { doctor } = await import('./commands/doctor/doctor.js');
-      const { fix = false, start = true, offline = false, codes = false } = options;
-      return await doctor(settings, {
-        ...{ servers: words, isJson, isFixing: fix, isStartless: !start },
-        ...{ isOffline: offline, isCodes: codes },
-      });
-    });
+    .runs(async () => (await import('./commands/doctor/doctor.js')).doctor);
   program
     .command('schema')
     .summary('print the JSON Schema of the configuration')
@@ -497,12 +410,7 @@ function addSetup(program: CliCommand): void {
     .option('-o, --out <FILE>', 'write the schema to this file')
     .example('trunkline schema > trunkline.schema.json')
     .example('trunkline schema --out ~/.config/trunkline/trunkline.schema.json')
-    .runs<{ out: string }>(async ({ options }) => {
-      const { schema } = await import('./commands/config/schema.js');
-      const text = await schema(options.out);
-      if (text !== undefined) await print(text);
-      return 0;
-    });
+    .runs(async () => (await import('./commands/config/schema.js')).schema);
   program
     .command('token')
     .summary('print the token for HTTP clients')
@@ -511,7 +419,7 @@ function addSetup(program: CliCommand): void {
     )
     .option('--json', 'print the token and its file as JSON')
     .example('trunkline token', `curl -H "Authorization: Bearer $(trunkline token)" http://localhost:7411/mcp`)
-    .runs(async ({ isJson }) => (await import('./commands/serve/token.js')).token(isJson));
+    .runs(async () => (await import('./commands/serve/token.js')).token);
   program
     .command('completion')
     .addArgument(new Argument('<SHELL>', 'bash, zsh or fish').choices(['bash', 'zsh', 'fish']))
@@ -522,21 +430,12 @@ function addSetup(program: CliCommand): void {
     .example('source <(trunkline completion bash)      # in ~/.bashrc')
     .example('source <(trunkline completion zsh)       # in ~/.zshrc, after compinit')
     .example('trunkline completion fish > ~/.config/fish/completions/trunkline.fish')
-    .runs(async ({ words: [shell = ''] }) => {
-      const { COMPLETION_SCRIPTS } = await import('./completion.js');
-      await print(COMPLETION_SCRIPTS[shell] ?? '');
-      return 0;
-    });
+    .runs(async () => (await import('./completion.js')).printScript);
   // The scripts run this command. It prints candidates for the last word, each with a tab and a description.
   program
     .command('complete', { hidden: true })
     .argument('[WORD...]')
-    .runs(async ({ words }) => {
-      const { complete, configuredNames } = await import('./completion.js');
-      const candidates = await complete(program, words, configuredNames);
-      if (candidates.length > 0) await print(candidates.map(({ value, about }) => `${value}\t${about}`).join('\n'));
-      return 0;
-    });
+    .runs(async () => (await import('./completion.js')).printCandidates.bind(undefined, program));
   program
     .command('help')
     .argument('[COMMAND...]', 'the command; without it, the overview')
@@ -545,7 +444,7 @@ function addSetup(program: CliCommand): void {
     .option('--man', 'print the manual page of all commands, for `man`')
     .example('trunkline help check', 'trunkline help hub restart')
     .example('trunkline help --man > ~/.local/share/man/man1/trunkline.1')
-    .runs<{ man: true }>(async ({ words, options }) => {
+    .runs<{ man: true }>(async () => async ({ words, options }) => {
       if (options.man === true) {
         const { manPage } = await import('./man-page.js');
         await print(manPage(program).trimEnd());
@@ -568,9 +467,7 @@ function addChange(program: CliCommand, command: 'remove' | 'enable' | 'disable'
     .summary(summary)
     .option('--json', 'print the result as JSON')
     .example(`trunkline ${command} files`)
-    .runs(async ({ settings, words: [server], isJson }) =>
-      (await import('./commands/config/change-server.js')).changeServer(settings, command, server, isJson),
-    );
+    .runs(async () => (await import('./commands/config/change-server.js')).changeServer.bind(undefined, command));
 }
 
 function addSecret(parent: CliCommand, action: 'set' | 'list' | 'remove', summary: string): CliCommand {
@@ -581,19 +478,11 @@ function addSecret(parent: CliCommand, action: 'set' | 'list' | 'remove', summar
     .description(`${summary[0]?.toUpperCase()}${summary.slice(1)}.`)
     .example(`trunkline secret ${action}${action === 'list' ? '' : ' GITHUB_TOKEN'}`)
     .option('--json', 'print the result as JSON')
-    .runs<{ keychain: true }>(async ({ words, options, isJson }) => {
-      const { secret } = await import('./commands/config/secret.js');
-      return await secret([action, ...words], { isJson, isKeychain: options.keychain === true });
-    });
+    .runs(async () => (await import('./commands/config/secret.js')).secret.bind(undefined, action));
 }
 
 /** Scripts may give the option to every command that changes files. */
 const YES = ['-y, --yes', 'do not ask; this command never does'] as const;
-
-interface ClientOptions {
-  all: true;
-  dryRun: true;
-}
 
 function withChoice(command: CliCommand): CliCommand {
   return command

@@ -2,7 +2,8 @@ import { type Argument, CommanderError, Help, type Option } from 'commander';
 import { readConfig } from '../app/read-config.js';
 import { cachedToolNames } from '../state/catalogue-cache.js';
 import { catalogueFolder } from '../state/user-files.js';
-import type { CliCommand } from './command.js';
+import type { CliCommand, Invocation } from './command.js';
+import { print } from './output.js';
 
 /** A word that a shell may insert, and a few words about it. */
 export interface Candidate {
@@ -18,7 +19,7 @@ export interface Names {
 }
 
 /** Servers of the configuration, and tools that they listed in an earlier run. Without a configuration there are none. */
-export function configuredNames(config: string | undefined): Names {
+function configuredNames(config: string | undefined): Names {
   return {
     servers: async () => {
       try {
@@ -30,6 +31,19 @@ export function configuredNames(config: string | undefined): Names {
     },
     tools: async (server) => cachedToolNames(catalogueFolder(), server),
   };
+}
+
+/** Prints the candidates for the last word, each with a tab and a description, for the scripts below. */
+export async function printCandidates(program: CliCommand, { words }: Invocation): Promise<number> {
+  const candidates = await complete(program, words, configuredNames);
+  if (candidates.length > 0) await print(candidates.map(({ value, about }) => `${value}\t${about}`).join('\n'));
+  return 0;
+}
+
+/** Prints the script of one shell. */
+export async function printScript({ words: [shell = ''] }: Invocation): Promise<number> {
+  await print(COMPLETION_SCRIPTS[shell] ?? '');
+  return 0;
 }
 
 /** Completes the last word. Returns nothing where a shell knows better, as for the name of a file. */
@@ -119,7 +133,7 @@ function optionsOf(command: CliCommand): Option[] {
 }
 
 /** The script of each shell. It runs `trunkline complete`, so that it stays right when Trunkline is updated. */
-export const COMPLETION_SCRIPTS: Readonly<Record<string, string>> = {
+const COMPLETION_SCRIPTS: Readonly<Record<string, string>> = {
   bash: `# bash completion for trunkline. Load it with: source <(trunkline completion bash)
 _trunkline() {
   local line

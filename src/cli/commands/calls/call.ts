@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto';
 import type { ContentBlock, ListToolsResult } from '@modelcontextprotocol/sdk/types.js';
-import type { GlobalOptions } from '../../../app/global-options.js';
 import { readConfig } from '../../../app/read-config.js';
 import type { Config, ServerConfig } from '../../../config/resolve/config.js';
 import { EXIT, UsageError } from '../../../errors/usage-error.js';
@@ -8,6 +7,7 @@ import { didYouMean, suggest } from '../../../json/suggest.js';
 import { RpcError } from '../../../jsonrpc/rpc-error.js';
 import { exposedName, splitExposedName } from '../../../mcp/exposed-name.js';
 import { METHODS } from '../../../mcp/methods.js';
+import type { Invocation } from '../../command.js';
 import type { HubClientForCommand } from '../../hub-client.js';
 import type { LocalClient, Progress } from '../../local-client.js';
 import { flushed, forStream, reportFault, tell } from '../../output.js';
@@ -17,24 +17,13 @@ import { type CallArguments, objectOf, readArguments, toJsonObject } from './cal
 import { chooseFrom, type Once, runOnce } from './run-once.js';
 import { listAllTools, reportFailures } from './tools.js';
 
-export interface CallOptions {
-  /** The exposed name of the tool, or the key of its server, a dot and the server's own name of the tool. */
-  readonly name: string;
-  /** The arguments of the call, as they were typed. */
-  readonly words: readonly string[];
-  /** Prints the result as JSON. */
-  readonly isJson: boolean;
-  /** Starts servers for this call, also if a hub runs. */
-  readonly isAlone: boolean;
-}
-
 /** `trunkline call`: calls one tool, at the running hub if there is one, and prints its result. */
-export async function call(settings: GlobalOptions, options: CallOptions): Promise<number> {
-  const given = readArguments(options.words);
+export async function call({ settings, words, options, isJson }: Invocation<{ alone: true }>): Promise<number> {
+  const [tool = '', ...typed] = words;
+  const given = readArguments(typed);
   const args = given.kind === 'stdin' ? { kind: 'object' as const, text: toJsonObject(await readStdin()) } : given;
-  const { isJson, isAlone } = options;
-  const name = options.name.includes('.') ? exposedNameOf(options.name, await readConfig(settings)) : options.name;
-  const hub = isAlone ? undefined : await runningHub(settings);
+  const name = tool.includes('.') ? exposedNameOf(tool, await readConfig(settings)) : tool;
+  const hub = options.alone ? undefined : await runningHub(settings);
   if (hub !== undefined) return await callAtHub(hub, { name, args, isJson });
   return await runOnce(
     settings,

@@ -4,23 +4,17 @@ import { logLines } from '../../../files/log-lines.js';
 import { isRecord } from '../../../json/json-value.js';
 import { parseLine, type RecordedLine } from '../../../record/format.js';
 import { messageText } from '../../../record/message-text.js';
+import type { Invocation } from '../../command.js';
 import { endWithReader, print, printJson, tell } from '../../output.js';
 import { fitted } from '../../terminal.js';
 import { withHub } from '../hub/hub-access.js';
 import { openRecording } from './recording.js';
 
-export interface InspectOptions {
-  /** The recording. Without it, the messages of the running hub are shown. */
-  readonly file: string | undefined;
-  readonly server: string | undefined;
-  readonly isFollowed: boolean;
-  /** Prints each line as it is in a recording. */
-  readonly isJson: boolean;
-}
-
 /** `trunkline inspect`: shows the messages of a recording, or those that pass in the running hub, one a line. */
-export async function inspect(settings: GlobalOptions, options: InspectOptions): Promise<number> {
-  const { file, server, isFollowed, isJson } = options;
+export async function inspect(invocation: Invocation<{ follow: true; server: string }>): Promise<number> {
+  const { settings, words, options, isJson } = invocation;
+  const [file] = words;
+  const { follow: isFollowed = false, server } = options;
   endWithReader();
   const show = async (line: RecordedLine | undefined) => {
     const text = line && lineText(line, server);

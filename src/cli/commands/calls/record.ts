@@ -1,22 +1,19 @@
 import { resolve } from 'node:path';
-import type { GlobalOptions } from '../../../app/global-options.js';
 import { EXIT } from '../../../errors/usage-error.js';
 import type { RecordCounts } from '../../../hub/server/hub-commands.js';
+import type { Invocation } from '../../command.js';
 import { printJson, tell } from '../../output.js';
 import { ProgressLine } from '../../progress-line.js';
 import { withHub } from '../hub/hub-access.js';
 import { readSize } from './recording.js';
 
-export interface RecordOptions {
-  readonly file: string;
-  /** `--max`. */
-  readonly max: string | undefined;
-  readonly isJson: boolean;
-}
-
 /** `trunkline record`: records all messages of the running hub until Ctrl-C. The hub writes the file. */
-export async function record(settings: GlobalOptions, { file, max, isJson }: RecordOptions): Promise<number> {
-  const [path, maxBytes] = [resolve(file), readSize(max)];
+export async function record({
+  settings,
+  options: { out = '', max },
+  isJson,
+}: Invocation<{ out: string; max: string }>): Promise<number> {
+  const [path, maxBytes] = [resolve(out), readSize(max)];
   return await withHub(settings, async ({ control, site }) => {
     const progress = new ProgressLine(process.stderr);
     let last: RecordCounts = { written: 0, dropped: 0 };

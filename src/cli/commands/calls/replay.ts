@@ -17,22 +17,21 @@ import { ServerScript } from '../../../record/server-script.js';
 import { StandIn } from '../../../record/stand-in.js';
 import { approvalPlaces, packageFolders, runFolder } from '../../../state/user-files.js';
 import { IDENTITY } from '../../../version.js';
+import type { Invocation } from '../../command.js';
 import { endWithReader, print, printJson, tell } from '../../output.js';
 import { openRecording } from './recording.js';
 
-/** The options of `trunkline replay`, as they were given. */
-export interface ReplayOptions {
+interface ReplayOptions {
   asServer: string;
   asClient: true;
   ignore: string;
-  json: true;
 }
 
 /** `trunkline replay FILE`: replays a recording as a server or as its clients. */
-export async function replay(settings: GlobalOptions, file: string, options: Partial<ReplayOptions>): Promise<number> {
-  const { asServer, ignore } = options;
-  const [isClient, isJson] = [options.asClient === true, options.json === true];
-  if ((asServer !== undefined) === isClient) {
+export async function replay({ settings, words, options, isJson }: Invocation<ReplayOptions>): Promise<number> {
+  const [file = ''] = words;
+  const { asServer, asClient = false, ignore } = options;
+  if ((asServer !== undefined) === asClient) {
     const hint = 'write `--as-server SERVER` to stand in for a server, or `--as-client` to test the servers';
     throw new UsageError('`trunkline replay` needs to know what to replay', hint);
   }

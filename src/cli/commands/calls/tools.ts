@@ -1,11 +1,11 @@
 import type { ListToolsResult } from '@modelcontextprotocol/sdk/types.js';
-import type { GlobalOptions } from '../../../app/global-options.js';
 import { EXIT } from '../../../errors/usage-error.js';
 import { reportStatus } from '../../../gateway/status/status.js';
 import type { ServerReport } from '../../../gateway/status/status-report.js';
 import { readString, readText, toBytes, visitElements, visitMembers } from '../../../json/json-text.js';
 import { printable } from '../../../json/printable.js';
 import { LISTS } from '../../../mcp/lists.js';
+import type { Invocation } from '../../command.js';
 import type { HubClientForCommand } from '../../hub-client.js';
 import type { LocalClient } from '../../local-client.js';
 import { forStream, print, tell } from '../../output.js';
@@ -15,19 +15,9 @@ import { diagnose, diagnoseTools } from '../config/diagnosis.js';
 import { runningHub } from '../hub/hub-access.js';
 import { chooseFrom, chooseServers, type Once, runOnce } from './run-once.js';
 
-export interface ToolsOptions {
-  readonly isJson: boolean;
-  /** Starts servers for this list, also if a hub runs. */
-  readonly isAlone: boolean;
-}
-
 /** `trunkline tools`: prints the merged list of tools, of the running hub if there is one, as JSON or as a table. */
-export async function tools(
-  settings: GlobalOptions,
-  names: readonly string[],
-  { isJson, isAlone }: ToolsOptions,
-): Promise<number> {
-  const hub = isAlone ? undefined : await runningHub(settings);
+export async function tools({ settings, words: names, options, isJson }: Invocation<{ alone: true }>): Promise<number> {
+  const hub = options.alone ? undefined : await runningHub(settings);
   if (hub !== undefined) return await toolsOfHub(hub, names, isJson);
   return await runOnce(
     settings,

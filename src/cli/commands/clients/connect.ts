@@ -1,7 +1,6 @@
 import { existsSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { resolve } from 'node:path';
-import type { GlobalOptions } from '../../../app/global-options.js';
 import {
   changesToUndo,
   planConnect,
@@ -19,52 +18,49 @@ import { FileRefusal } from '../../../files/edit/parse-text.js';
 import { hintFor } from '../../../json/suggest.js';
 import { withChangeLock } from '../../../state/change-lock.js';
 import { clientChangesFile } from '../../../state/user-files.js';
+import type { Invocation } from '../../command.js';
 import { print, printJson, tell } from '../../output.js';
 import { carryOutAll, execution, planAll, planOptions, programPath, shown } from './client-changes.js';
 
-export interface ConnectOptions {
-  /** The names of clients on the command line. */
-  readonly clients: readonly string[];
-  readonly isAll: boolean;
-  readonly isDryRun: boolean;
-  readonly isJson: boolean;
-}
+type ConnectInvocation = Invocation<{ all: boolean; dryRun: boolean }>;
 
 /** `trunkline connect`: registers Trunkline with clients. */
-export async function connect(settings: GlobalOptions, options: ConnectOptions): Promise<number> {
-  const clients = chosenClients('connect', options);
+export async function connect({ settings, words, options, isJson }: ConnectInvocation): Promise<number> {
+  const { all: isAll = false, dryRun: isDryRun = false } = options;
+  const clients = chosenClients('connect', words, isAll);
   const config = chosenConfig(settings.config);
   const own = ownCommand({ execPath: process.execPath, cliPath: programPath(), config });
-  const code = await withChangeLock(async () => {
-    const plans = await planAll(clients, (client) => {
-      return planConnect(client, own, { ...planOptions(), isNamed: !options.isAll });
-    });
-    const wanted = options.isAll
-      ? plans.filter(({ kind, client }) => kind !== 'refused' || isInstalledHere(client))
-      : plans;
-    return await carryOutAll(wanted, own, options);
-  }, options);
-  if (!options.isJson) for (const remark of remarksOn(own, config)) tell(remark);
+  const code = await withChangeLock(
+    async () => {
+      const plans = await planAll(clients, (client) => {
+        return planConnect(client, own, { ...planOptions(), isNamed: !isAll });
+      });
+      const wanted = isAll ? plans.filter(({ kind, client }) => kind !== 'refused' || isInstalledHere(client)) : plans;
+      return await carryOutAll(wanted, own, { isDryRun, isJson });
+    },
+    { isDryRun },
+  );
+  if (!isJson) for (const remark of remarksOn(own, config)) tell(remark);
   return code;
 }
 
 /** `trunkline disconnect`: removes Trunkline from clients. */
-export async function disconnect(options: ConnectOptions): Promise<number> {
-  const clients = chosenClients('disconnect', options);
-  return await withChangeLock(async () => {
-    const plans = await planAll(clients, (client) => planDisconnect(client, planOptions()));
-    const wanted = options.isAll ? plans.filter(({ kind }) => kind !== 'unchanged') : plans;
-    return await carryOutAll(wanted, undefined, options);
-  }, options);
+export async function disconnect({ words, options, isJson }: ConnectInvocation): Promise<number> {
+  const { all: isAll = false, dryRun: isDryRun = false } = options;
+  const clients = chosenClients('disconnect', words, isAll);
+  return await withChangeLock(
+    async () => {
+      const plans = await planAll(clients, (client) => planDisconnect(client, planOptions()));
+      const wanted = isAll ? plans.filter(({ kind }) => kind !== 'unchanged') : plans;
+      return await carryOutAll(wanted, undefined, { isDryRun, isJson });
+    },
+    { isDryRun },
+  );
 }
 
 /** `trunkline undo`: takes back what the last command has changed, or the last command for each of these clients. */
-export async function undo({
-  clients: names,
-  isAll,
-  isJson,
-}: Pick<ConnectOptions, 'clients' | 'isAll' | 'isJson'>): Promise<number> {
-  const clients = isAll || names.length > 0 ? chosenClients('undo', { clients: names, isAll }) : undefined;
+export async function undo({ words, options: { all: isAll = false }, isJson }: ConnectInvocation): Promise<number> {
+  const clients = isAll || words.length > 0 ? chosenClients('undo', words, isAll) : undefined;
   const journal = new ChangeJournal(clientChangesFile());
   const changes = await changesToUndo(
     journal,
@@ -95,7 +91,8 @@ function factsOf(change: Change): object {
 
 function chosenClients(
   command: 'connect' | 'disconnect' | 'undo',
-  { clients: names, isAll }: Pick<ConnectOptions, 'clients' | 'isAll'>,
+  names: readonly string[],
+  isAll: boolean,
 ): readonly Client[] {
   if (isAll && names.length > 0) throw new UsageError('`--all` means every client', 'leave out the names, or `--all`');
   if (isAll) return CLIENTS;

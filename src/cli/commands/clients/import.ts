@@ -19,6 +19,7 @@ import { printable } from '../../../json/printable.js';
 import { hintFor } from '../../../json/suggest.js';
 import { withChangeLock } from '../../../state/change-lock.js';
 import { OWN_FOLDER } from '../../../version.js';
+import type { Invocation } from '../../command.js';
 import { printJson, tell } from '../../output.js';
 import { openQuestions } from '../../questions.js';
 import { lookOf, table } from '../../terminal.js';
@@ -26,13 +27,11 @@ import { type EditableConfig, openEditableConfig, saveEdit, whereToSet } from '.
 
 interface ImportOptions {
   /** The name of a client, a file, or `-` for stdin; all clients when absent. */
-  readonly from: string | undefined;
-  /** Names of servers; all when empty. */
-  readonly servers: readonly string[];
-  readonly isDryRun: boolean;
-  readonly isJson: boolean;
-  /** Writes without asking. */
-  readonly isYes: boolean;
+  from: string;
+  /** Names of servers; all when absent. */
+  server: readonly string[];
+  dryRun: true;
+  yes: true;
 }
 
 /** Planned import. */
@@ -49,7 +48,7 @@ export interface PreparedImport {
 /** Finds the servers and plans the import of each. Writes nothing. */
 export async function prepareImport(
   settings: GlobalOptions,
-  { from, servers }: Pick<ImportOptions, 'from' | 'servers'>,
+  { from, server: servers = [] }: Partial<ImportOptions> = {},
 ): Promise<PreparedImport> {
   const target = openEditableConfig(settings);
   const system = thisSystem();
@@ -70,15 +69,15 @@ export async function prepareImport(
 }
 
 /** `trunkline import`: takes the servers of other clients over into the configuration. */
-export async function importServers(settings: GlobalOptions, options: ImportOptions): Promise<number> {
+export async function importServers({ settings, options, isJson }: Invocation<ImportOptions>): Promise<number> {
   const prepared = await prepareImport(settings, options);
   const { target, added, edited } = prepared;
-  if (!options.isJson) reportPlan(prepared);
+  if (!isJson) reportPlan(prepared);
   // A program that reads JSON answers no question.
-  const isDryRun = options.isDryRun || (options.isJson && !options.isYes);
-  const isWritten = added.length > 0 && !isDryRun && (options.isYes || (await agrees(added.length, target)));
+  const isDryRun = options.dryRun || (isJson && !options.yes);
+  const isWritten = added.length > 0 && !isDryRun && (options.yes || (await agrees(added.length, target)));
   if (isWritten) await withChangeLock(() => saveEdit(target, edited));
-  if (options.isJson) await printJson(toJson(prepared, isWritten));
+  if (isJson) await printJson(toJson(prepared, isWritten));
   else if (isWritten) {
     tellWritten(added, target);
     tell('`trunkline check` starts each of them once. Then remove them from your clients, or each tool exists twice.');

@@ -1,5 +1,4 @@
 import { homedir } from 'node:os';
-import type { GlobalOptions } from '../../../app/global-options.js';
 import { isInstalled, thisSystem } from '../../../clients/files/client-locations.js';
 import { CLIENTS, type Client } from '../../../clients/files/client-table.js';
 import type { PlannedServer } from '../../../clients/import/plan.js';
@@ -9,6 +8,7 @@ import { userConfigFile } from '../../../config/file/find-config.js';
 import { EXIT, UsageError } from '../../../errors/usage-error.js';
 import { isRecord } from '../../../json/json-value.js';
 import { withChangeLock } from '../../../state/change-lock.js';
+import type { Invocation } from '../../command.js';
 import { type EmitJson, printJson, tell } from '../../output.js';
 import { openQuestions, type Questions } from '../../questions.js';
 import { tryServers } from '../config/check.js';
@@ -18,12 +18,10 @@ import { clientsNamed } from './connect.js';
 import { type PreparedImport, prepareImport, reportPlan, toJson, writeImport } from './import.js';
 
 interface InitOptions {
-  /** The names of the clients to register Trunkline with. Empty: all that are installed, or those that the user chooses. */
-  readonly clients: readonly string[];
-  readonly isDryRun: boolean;
-  /** Asks nothing. */
-  readonly isYes: boolean;
-  readonly isJson: boolean;
+  /** The names of the clients to register Trunkline with; by default all that are installed, or those that the user chooses. */
+  client: readonly string[];
+  dryRun: true;
+  yes: true;
 }
 
 /**
@@ -31,9 +29,9 @@ interface InitOptions {
  * removes from the clients the servers that work. Those that do not work stay in the clients, where they may run all the
  * same, and are disabled in the configuration, so that no client ever has them twice.
  */
-export async function init(settings: GlobalOptions, options: InitOptions): Promise<number> {
-  const { isDryRun, isJson } = options;
-  const mustAsk = !options.isYes && !isDryRun;
+export async function init({ settings, options, isJson }: Invocation<InitOptions>): Promise<number> {
+  const { client: names = [], dryRun: isDryRun = false, yes: isYes = false } = options;
+  const mustAsk = !isYes && !isDryRun;
   // A program that reads JSON answers no question.
   const questions = mustAsk && !isJson ? await openQuestions() : undefined;
   if (mustAsk && questions === undefined) {
@@ -41,7 +39,7 @@ export async function init(settings: GlobalOptions, options: InitOptions): Promi
     throw new UsageError(`\`trunkline init\` asks questions, and ${because}`, 'add --yes to answer all of them');
   }
   const report = new InitReport(isJson);
-  const prepared = await prepareImport(settings, { from: undefined, servers: [] });
+  const prepared = await prepareImport(settings);
   const { plan, target, added } = prepared;
   const known = plan.some(({ verdict }) => verdict === 'same');
   reportPlan(prepared);
@@ -50,7 +48,7 @@ export async function init(settings: GlobalOptions, options: InitOptions): Promi
     await report.print({ dryRun: isDryRun, clients: [], import: toJson(prepared, false) });
     return EXIT.failed;
   }
-  const clients = await chooseClients(options, questions);
+  const clients = await chooseClients(names, questions);
   if (clients === undefined) return cancelled();
   tellIntention(added.length, clients);
   const chosen = clients.map(({ client }) => client);
@@ -67,7 +65,10 @@ export async function init(settings: GlobalOptions, options: InitOptions): Promi
   // Starting a server whose package failed installs it again, and reports the failure.
   const installed =
     enabled.length > 0
-      ? await install(configured, enabled, { ...report.step('install'), reportsFaults: false })
+      ? await install(
+          { settings: configured, words: enabled, isJson },
+          { ...report.step('install'), reportsFaults: false },
+        )
       : EXIT.ok;
   // A signal ends the step that runs; nothing may follow it.
   if (isInterrupted(installed)) return installed;
@@ -117,7 +118,7 @@ function cancelled(): number {
 }
 
 async function chooseClients(
-  { clients: names }: InitOptions,
+  names: readonly string[],
   questions: Questions | undefined,
 ): Promise<readonly Client[] | undefined> {
   if (names.length > 0) return clientsNamed(names);

@@ -1,5 +1,4 @@
 import { diffArrays } from 'diff';
-import type { GlobalOptions } from '../../../app/global-options.js';
 import type { Config, ServerConfig } from '../../../config/resolve/config.js';
 import { errorMessage } from '../../../errors/error-text.js';
 import { EXIT, UsageError } from '../../../errors/usage-error.js';
@@ -8,22 +7,12 @@ import { isString, readString, readText, type Span, toBytes, visitMembers } from
 import { parseJson } from '../../../json/json-value.js';
 import { printable } from '../../../json/printable.js';
 import type { ServerApprovals, WithheldTool } from '../../../state/approvals.js';
+import type { Invocation } from '../../command.js';
 import { printJson, tell } from '../../output.js';
 import { openQuestions } from '../../questions.js';
 import { chooseServers, type Once, runOnce } from '../calls/run-once.js';
 import { reportFailures, reportUnlisted } from '../calls/tools.js';
 import { diagnose, diagnoseTools } from './diagnosis.js';
-
-interface ApproveOptions {
-  /** Key of the server; all servers with `approval: required` when absent. */
-  readonly server: string | undefined;
-  /** Original or exposed names; all tools when empty. */
-  readonly tools: readonly string[];
-  /** Approves without asking. */
-  readonly isYes: boolean;
-  /** Prints JSON, and asks nothing. */
-  readonly isJson: boolean;
-}
 
 /** Result for one tool, as `--json` prints it. */
 interface ReviewedTool {
@@ -44,24 +33,25 @@ interface ReviewedServer {
 }
 
 /** `trunkline approve`: shows new and changed tools as a model sees them, and approves those that the user accepts. */
-export async function approve(settings: GlobalOptions, options: ApproveOptions): Promise<number> {
+export async function approve({ settings, words, options, isJson }: Invocation<{ yes: true }>): Promise<number> {
+  const [key, ...names] = words;
   return await runOnce(
     settings,
-    (config) => chooseApproved(config, options.server),
+    (config) => chooseApproved(config, key),
     async (once) => {
       const { servers } = once.config;
       if (servers.length === 0)
         tell('No server requires approval. To require it, set `approval: required` in the configuration.');
-      const { decide, isUnasked } = await decisionMaker(options, once.ending);
+      const { decide, isUnasked } = await decisionMaker(options.yes === true, isJson, once.ending);
       const reviewed: ReviewedServer[] = [];
-      for (const server of servers) reviewed.push(await reviewServer(server, options, once, decide));
+      for (const server of servers) reviewed.push(await reviewServer(server, names, isJson, once, decide));
       if (isUnasked && reviewed.some(({ tools }) => tools.some(({ state }) => state === 'waiting')))
         tell(
           'Nothing was approved, because Trunkline can ask only on a terminal. Add --yes to approve without a question.',
         );
       const hasFailed = reportFailures(once);
       const isUnseen = reportUnlisted(once);
-      if (options.isJson) await printJson({ servers: reviewed.map((each) => withStartProblem(each, once)) });
+      if (isJson) await printJson({ servers: reviewed.map((each) => withStartProblem(each, once)) });
       const areAllApproved = reviewed.every(
         ({ problem, tools }) => problem === null && tools.every(({ state }) => state === 'approved'),
       );
@@ -101,7 +91,7 @@ interface DecisionMaker {
   readonly isUnasked: boolean;
 }
 
-async function decisionMaker({ isYes, isJson }: ApproveOptions, ending: AbortSignal): Promise<DecisionMaker> {
+async function decisionMaker(isYes: boolean, isJson: boolean, ending: AbortSignal): Promise<DecisionMaker> {
   if (isYes) return { decide: async () => true, isUnasked: false };
   // A program that reads JSON answers no question.
   const questions = isJson ? undefined : await openQuestions();
@@ -116,10 +106,11 @@ async function decisionMaker({ isYes, isJson }: ApproveOptions, ending: AbortSig
   return { decide, isUnasked: false };
 }
 
-/** Reviews the tools with these names, or all tools. */
+/** Reviews the tools with these original or exposed names, or all tools. */
 async function reviewServer(
   { key, prefix }: ServerConfig,
-  { tools: names, isJson }: ApproveOptions,
+  names: readonly string[],
+  isJson: boolean,
   { config, composition }: Once,
   decide: Decide,
 ): Promise<ReviewedServer> {

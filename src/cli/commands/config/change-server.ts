@@ -10,18 +10,14 @@ import { ConfigPlace, userConfigFile } from '../../../config/file/find-config.js
 import { namesIn } from '../../../config/resolve/references.js';
 import { EXIT, UsageError } from '../../../errors/usage-error.js';
 import { withChangeLock } from '../../../state/change-lock.js';
+import type { Invocation } from '../../command.js';
 import { printJson, tell } from '../../output.js';
 
 /** `trunkline remove`, `enable` and `disable`: change one server of the configuration, and nothing else in the file. */
 export async function changeServer(
-  settings: GlobalOptions,
   command: 'remove' | 'enable' | 'disable',
-  key: string | undefined,
-  isJson: boolean,
+  { settings, words: [key = ''], isJson }: Invocation,
 ): Promise<number> {
-  if (key === undefined) {
-    throw new UsageError(`\`trunkline ${command}\` needs the name of a server`, 'see `trunkline check` for the names');
-  }
   return await withChangeLock(async () => {
     const config = openConfigToEdit(settings);
     const { file, text } = config;

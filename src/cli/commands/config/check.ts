@@ -5,6 +5,7 @@ import { reportStatus } from '../../../gateway/status/status.js';
 import type { ServerReport } from '../../../gateway/status/status-report.js';
 import { installedTree } from '../../../packages/package-store.js';
 import { packageFolders } from '../../../state/user-files.js';
+import type { Invocation } from '../../command.js';
 import { type EmitJson, print, printJson } from '../../output.js';
 import { type Cell, type Look, lookOf, stateCell, table } from '../../terminal.js';
 import { chooseServers, type Once, runOnce } from '../calls/run-once.js';
@@ -12,12 +13,8 @@ import { remarksOn } from '../packages/package-remarks.js';
 import { type Diagnosis, diagnose, diagnoseTools, outputOf } from './diagnosis.js';
 
 /** `trunkline check`: starts every server once and reports the result. */
-export async function check(
-  settings: GlobalOptions,
-  names: readonly string[],
-  options: { readonly isJson: boolean },
-): Promise<number> {
-  return (await tryServers(settings, names, options)).exitCode;
+export async function check({ settings, words, isJson }: Invocation): Promise<number> {
+  return (await tryServers(settings, words, { isJson })).exitCode;
 }
 
 /** Keys of the servers that worked in a trial, and of those that did not. */

@@ -1,15 +1,17 @@
 import { resolve } from 'node:path';
 import { jsonSchemaText } from '../../../config/schema/schema.js';
 import { errorCode } from '../../../errors/error-text.js';
-import { UsageError } from '../../../errors/usage-error.js';
+import { EXIT, UsageError } from '../../../errors/usage-error.js';
 import { replaceFile } from '../../../files/whole-file.js';
-import { note } from '../../output.js';
+import type { Invocation } from '../../command.js';
+import { note, print } from '../../output.js';
 
-/**
- * `trunkline schema`: returns the JSON Schema of the configuration, or writes it to a file and says how to refer to it.
- */
-export async function schema(out: string | undefined): Promise<string | undefined> {
-  if (out === undefined) return jsonSchemaText().trimEnd();
+/** `trunkline schema`: prints the JSON Schema of the configuration, or writes it to a file and says how to refer to it. */
+export async function schema({ options: { out } }: Invocation<{ out: string }>): Promise<number> {
+  if (out === undefined) {
+    await print(jsonSchemaText().trimEnd());
+    return EXIT.ok;
+  }
   const file = resolve(out);
   try {
     await replaceFile(file, jsonSchemaText(), { mode: 0o666 });
@@ -21,5 +23,5 @@ export async function schema(out: string | undefined): Promise<string | undefine
   }
   note(`Wrote ${file}. For completion in your editor, make this the first line of trunkline.yaml:`);
   note(`  # yaml-language-server: $schema=${file}`);
-  return undefined;
+  return EXIT.ok;
 }

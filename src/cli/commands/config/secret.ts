@@ -5,6 +5,7 @@ import { readSecretFile, writeSecretFile } from '../../../files/secret-file.js';
 import { hintFor } from '../../../json/suggest.js';
 import { withChangeLock } from '../../../state/change-lock.js';
 import { secretFile } from '../../../state/user-files.js';
+import type { Invocation } from '../../command.js';
 import { print, printJson, tell } from '../../output.js';
 import { readHidden } from '../../questions.js';
 
@@ -13,20 +14,16 @@ const NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
 /** Where a value is stored. */
 type Storage = 'file' | 'keychain';
 
-export interface SecretOptions {
-  readonly isJson: boolean;
-  /** `set` stores the value in the keychain of the system. */
-  readonly isKeychain: boolean;
-}
-
 /** `trunkline secret set|list|remove`: the secrets of this user, to which a configuration refers by name. */
-export async function secret(words: readonly string[], { isJson, isKeychain }: SecretOptions): Promise<number> {
+export async function secret(
+  action: SecretAction,
+  { words: [name = ''], options, isJson }: Invocation<{ keychain: true }>,
+): Promise<number> {
   const file = secretFile();
   const keychain = systemKeychain({ platform: process.platform, env: process.env, cwd: homedir() });
-  const wanted: Storage = isKeychain ? 'keychain' : 'file';
-  const { names, inKeychain, place, note } = await useSecrets(words, { file, readValue, keychain, wanted });
+  const wanted: Storage = options.keychain ? 'keychain' : 'file';
+  const { names, inKeychain, place, note } = await useSecrets(action, name, { file, readValue, keychain, wanted });
   if (isJson) {
-    const [action, name] = words;
     const result = action === 'set' ? 'stored' : 'removed';
     await printJson(action === 'list' ? { file, names, keychain: inKeychain } : { file, name, result, place });
     return EXIT.ok;
@@ -35,6 +32,8 @@ export async function secret(words: readonly string[], { isJson, isKeychain }: S
   if (note !== '') tell(note);
   return EXIT.ok;
 }
+
+type SecretAction = 'set' | 'list' | 'remove';
 
 export interface SecretPlaces {
   readonly file: string;
@@ -56,15 +55,15 @@ interface UsedSecrets {
   readonly note: string;
 }
 
-/** Runs the action in the words. Throws a `UsageError`. */
+/** Stores, lists or removes secrets. Throws a `UsageError`. */
 export async function useSecrets(
-  [action, name, ...excess]: readonly string[],
+  action: SecretAction,
+  name: string,
   { file, readValue: ask, keychain, wanted }: SecretPlaces,
 ): Promise<UsedSecrets> {
-  checkWords(action, name, excess);
   // An unusable file is reported before the user is asked for a value.
   const found = await readUsable(file);
-  if (name === undefined) {
+  if (action === 'list') {
     const { names, inKeychain } = found;
     return { names, inKeychain, place: 'file', note: listNote(names, inKeychain) };
   }
@@ -124,21 +123,6 @@ function listNote(names: readonly string[], inKeychain: readonly string[]): stri
 const NO_KEYCHAIN = 'Trunkline cannot use the keychain of this system';
 const NONE = 'No secrets are stored. `trunkline secret set NAME` stores one.';
 const LATER = 'A running Trunkline reads it when the configuration file is saved.';
-
-function checkWords(action: string | undefined, name: string | undefined, excess: readonly string[]): void {
-  if (action !== 'set' && action !== 'remove' && action !== 'list')
-    throw new UsageError('`trunkline secret` needs `set NAME`, `list` or `remove NAME`', SEE_HELP);
-  if (action === 'list') {
-    if (name !== undefined) throw new UsageError('`trunkline secret list` takes no arguments', SEE_HELP);
-    return;
-  }
-  if (name === undefined) throw new UsageError(`\`trunkline secret ${action}\` needs a name`, SEE_HELP);
-  if (excess.length === 0) return;
-  const hint = action === 'set' ? 'write the value to stdin, because other programs can read a command line' : SEE_HELP;
-  throw new UsageError(`\`trunkline secret ${action}\` takes a name and nothing else`, hint);
-}
-
-const SEE_HELP = 'see `trunkline secret --help`';
 
 /** A large key or certificate is some kilobytes long. */
 const MAX_VALUE_LENGTH = 64 * 1024;

@@ -17,39 +17,29 @@ import { plural } from '../../../gateway/status/status-text.js';
 import { printable } from '../../../json/printable.js';
 import { networkVariables } from '../../../process/environment.js';
 import { VERSION } from '../../../version.js';
+import type { Invocation } from '../../command.js';
 import { print, printJson, withoutHome } from '../../output.js';
 import { type Look, lookOf, paint, table } from '../../terminal.js';
-import { chooseFrom } from '../calls/run-once.js';
+import { chooseServers } from '../calls/run-once.js';
 import { checkMachine, checkTwice } from './doctor-checks.js';
 import { openDoctorHub } from './doctor-hub.js';
 import { checkStarts, NOT_STARTED } from './doctor-starts.js';
 
 interface DoctorOptions {
-  /** Keys of the servers to check; all if empty. */
-  readonly servers: readonly string[];
-  readonly isJson: boolean;
-  /** Mends what is safe to mend. */
-  readonly isFixing: boolean;
-  /** Starts neither servers nor the commands of clients. */
-  readonly isStartless: boolean;
-  readonly isOffline: boolean;
-  /** Lists the codes instead. */
-  readonly isCodes: boolean;
+  fix: true;
+  start: boolean;
+  offline: true;
+  codes: true;
 }
 
 /** `trunkline doctor`: finds what keeps Trunkline from working on this machine, from the clients to the servers. */
-export async function doctor(settings: GlobalOptions, options: DoctorOptions): Promise<number> {
-  if (options.isCodes) return await printCodes(options.isJson);
+export async function doctor({ settings, words, options, isJson }: Invocation<DoctorOptions>): Promise<number> {
+  if (options.codes) return await printCodes(isJson);
   const { secrets } = openLog({ ...settings, verbosity: 0, logFile: undefined });
-  const machine = thisMachine(options.isOffline);
+  const machine = thisMachine(options.offline === true);
   const config = await readConfigOrError(settings);
   const servers = config instanceof ConfigError ? [] : config.servers;
-  if (!(config instanceof ConfigError))
-    chooseFrom(
-      servers.map(({ key }) => key),
-      options.servers,
-    );
-  const chosen = servers.filter(({ key }) => options.servers.length === 0 || options.servers.includes(key));
+  const chosen = config instanceof ConfigError ? [] : chooseServers(config, words);
   const clients = await findServers(thisSystem());
   secrets.know([
     ...servers.flatMap(secretsOf),
@@ -63,14 +53,14 @@ export async function doctor(settings: GlobalOptions, options: DoctorOptions): P
   const found: Finding[] = [];
   try {
     found.push(...(await checkMachine(facts)));
-    const started = options.isStartless ? NOT_STARTED : await checkStarts(facts);
+    const started = options.start === false ? NOT_STARTED : await checkStarts(facts);
     found.push(...(await checkTwice(facts, started.working)), ...started.findings);
   } finally {
     hub?.close();
   }
-  const findings = options.isFixing ? await repair(found) : found;
+  const findings = options.fix ? await repair(found) : found;
   const clean = (text: string) => printable(withoutHome(secrets.redact(text), machine.home));
-  return await report(findings, clean, { machine, isJson: options.isJson });
+  return await report(findings, clean, { machine, isJson });
 }
 
 function thisMachine(isOffline: boolean): Machine {

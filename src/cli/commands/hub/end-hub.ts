@@ -11,21 +11,20 @@ import type { HubDescription } from '../../../hub/control.js';
 import { allHubFolders, hubNumbers } from '../../../hub/hub-folder.js';
 import { identify, isRunning } from '../../../process/processes.js';
 import { userHubsFolder } from '../../../state/user-files.js';
+import type { Invocation } from '../../command.js';
 import { findHubSite, type HubSite, notedPid, reachHub } from '../../hub-client.js';
 import { note, printJson, tell } from '../../output.js';
 import { waiting } from '../../progress-line.js';
 import { REFUSED, silentText, withHub } from './hub-access.js';
 
-/** `trunkline hub stop`: ends the hub of the configuration, and the earlier ones that still drain. */
-export async function stopHub(options: GlobalOptions, isJson: boolean): Promise<number> {
-  const { configFile, folder } = findHubSite(options);
+/** `trunkline stop`: ends the hub of the configuration and the earlier ones that drain, or every hub of this user. */
+export async function stop({ settings, options, isJson }: Invocation<{ all: true }>): Promise<number> {
+  if (options.all) {
+    const hubs = await Promise.all(allHubFolders(userHubsFolder()).map(stopAllOf));
+    return await report(hubs.flat(), isJson, 'No hub of yours runs, so there is nothing to stop.');
+  }
+  const { configFile, folder } = findHubSite(settings);
   return await report(await stopAllOf(folder), isJson, `No hub runs for ${configFile}, so there is nothing to stop.`);
-}
-
-/** `trunkline stop --all`: ends every hub of this user, whatever its configuration. */
-export async function stopEveryHub(isJson: boolean): Promise<number> {
-  const hubs = await Promise.all(allHubFolders(userHubsFolder()).map(stopAllOf));
-  return await report(hubs.flat(), isJson, 'No hub of yours runs, so there is nothing to stop.');
 }
 
 /** Result for one hub that ran, as `--json` prints it. */
@@ -90,8 +89,8 @@ async function killSilent(folder: string, number: number): Promise<StoppedHub> {
 }
 
 /** `trunkline hub restart`: another hub serves from now on. The clients move to it when nothing is in flight. */
-export async function restartHub(options: GlobalOptions, isJson: boolean): Promise<number> {
-  return await withHub(options, async ({ site, control }) => {
+export async function restartHub({ settings, isJson }: Invocation): Promise<number> {
+  return await withHub(settings, async ({ site, control }) => {
     const { clients, pid } = await describe(control);
     if (clients.length === 0) {
       await control.request('stop');
@@ -100,7 +99,7 @@ export async function restartHub(options: GlobalOptions, isJson: boolean): Promi
       else note(`Stopped the hub (pid ${pid}), which had no client. The next client that connects starts another one.`);
       return EXIT.ok;
     }
-    const next = await waiting('starting another hub', startNext(options, site, control));
+    const next = await waiting('starting another hub', startNext(settings, site, control));
     if (next === undefined) {
       if (isJson) await printJson({ result: 'failed', pid, next: null, moving: 0 });
       tell('trunkline: The new hub did not start, so the clients stay at the old one. `trunkline logs` says why.');

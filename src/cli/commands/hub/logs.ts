@@ -12,22 +12,17 @@ import { MAX_LOG_FILES } from '../../../observe/log-file.js';
 import { toText } from '../../../observe/log-text.js';
 import { type LoggedCall, MAX_CALL_FILES } from '../../../record/call-log.js';
 import { callLogFile } from '../../../state/user-files.js';
+import type { Invocation } from '../../command.js';
 import { findHubSite, reachHub } from '../../hub-client.js';
 import { endWithReader, print, tell } from '../../output.js';
 import { colorOf, fitted, type Look, lookOf, paint } from '../../terminal.js';
 import { isHubOn } from './hub-access.js';
 
-interface LogsOptions {
-  /** Shows only what concerns this server. */
-  readonly server: string | undefined;
-  readonly isFollowed: boolean;
-  /** Prints records as JSON, also on a terminal. */
-  readonly isJson: boolean;
-}
-
 /** `trunkline logs`: prints the log of the hub, which outlives it, and the last output of a server. */
-export async function logs(options: GlobalOptions, { server, isFollowed, isJson }: LogsOptions): Promise<number> {
-  const site = findHubSite(options);
+export async function logs({ settings, words, options, isJson }: Invocation<{ follow: true }>): Promise<number> {
+  const [server] = words;
+  const isFollowed = options.follow === true;
+  const site = findHubSite(settings);
   const known = await askHub(site.folder, server);
   const file = known?.logFile ?? site.logFile;
   if (!existsSync(file) && !isFollowed) {
@@ -48,17 +43,17 @@ export async function logs(options: GlobalOptions, { server, isFollowed, isJson 
     await print(text);
   }
   // A server that was removed may have records; without a hub, the configuration alone tells a misspelled one.
-  if (printed === 0 && known === undefined && server !== undefined) await mustBeConfigured(options, server);
+  if (printed === 0 && known === undefined && server !== undefined) await mustBeConfigured(settings, server);
   return EXIT.ok;
 }
 
 /** Throws a `UsageError` with a suggestion if the configuration has no such server. */
-async function mustBeConfigured(options: GlobalOptions, server: string): Promise<void> {
+async function mustBeConfigured(settings: GlobalOptions, server: string): Promise<void> {
   const [{ readConfig }, { chooseServers }] = await Promise.all([
     import('../../../app/read-config.js'),
     import('../calls/run-once.js'),
   ]);
-  chooseServers(await readConfig(options), [server]);
+  chooseServers(await readConfig(settings), [server]);
 }
 
 interface Known {
@@ -122,14 +117,9 @@ function isOf(server: string, instance: unknown): boolean {
   return typeof instance === 'string' && (instance === server || instance.startsWith(`${server}~`));
 }
 
-interface ActivityOptions {
-  readonly server: string | undefined;
-  readonly isFollowed: boolean;
-  readonly isJson: boolean;
-}
-
 /** `trunkline activity`: shows the call log, one line a call. */
-export async function activity({ server, isFollowed, isJson }: ActivityOptions): Promise<number> {
+export async function activity({ options, isJson }: Invocation<{ follow: true; server: string }>): Promise<number> {
+  const { follow: isFollowed = false, server } = options;
   const file = callLogFile();
   if (!existsSync(file) && !isFollowed) {
     tell(`There is no call log at ${file}. The setting \`gateway: { callLog: metadata }\` turns it on.`);

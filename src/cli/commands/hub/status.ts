@@ -1,29 +1,23 @@
-import type { GlobalOptions } from '../../../app/global-options.js';
 import { EXIT } from '../../../errors/usage-error.js';
 import type { StatusReport } from '../../../gateway/status/status-report.js';
 import type { HubControl } from '../../../hub/attach/control-client.js';
 import type { HubDescription, StatusAnswer } from '../../../hub/control.js';
 import { printableLines } from '../../../json/printable.js';
 import { VERSION } from '../../../version.js';
+import type { Invocation } from '../../command.js';
 import { endWithReader, forStream, note, print, printJson, tell } from '../../output.js';
 import { lookOf } from '../../terminal.js';
 import { describeHubs, type HubFacts, hubText, processText, withHub } from './hub-access.js';
 
-interface StatusOptions {
-  readonly isJson: boolean;
-  /** Shows the status again whenever it changes. */
-  readonly isWatched: boolean;
-}
-
 /** `trunkline status`: the status of the running hub, as its clients see it. */
-export async function status(options: GlobalOptions, { isJson, isWatched }: StatusOptions): Promise<number> {
-  return await withHub(options, async ({ control, site }) => {
+export async function status({ settings, options, isJson }: Invocation<{ watch: true }>): Promise<number> {
+  return await withHub(settings, async ({ control, site }) => {
     const { hasStarted, pid } = (await control.request('describe')) as HubDescription;
     if (!hasStarted) {
       tell(`The hub of ${site.configFile} (pid ${pid}) waits for its first client, so no server runs yet.`);
       return EXIT.ok;
     }
-    if (isWatched) return await watch(control, isJson);
+    if (options.watch) return await watch(control, isJson);
     const { text, structure } = (await control.request('status')) as StatusAnswer;
     await print(isJson ? JSON.stringify(structure) : printableLines(text));
     return EXIT.ok;
@@ -80,22 +74,21 @@ export function withoutTimes(text: string): string {
 }
 
 /** `trunkline hub status`: describes the running hub, and the earlier ones that still drain. */
-export async function hubStatus(options: GlobalOptions, isJson: boolean): Promise<number> {
-  return await printHubs(options, isJson, false, (facts) => hubText(facts, VERSION));
+export async function hubStatus(invocation: Invocation): Promise<number> {
+  return await printHubs(invocation, false, (facts) => hubText(facts, VERSION));
 }
 
 /** `trunkline ps`: the hub, its clients and the processes of its servers. */
-export async function ps(options: GlobalOptions, isJson: boolean): Promise<number> {
-  return await printHubs(options, isJson, true, (facts) => processText(facts, lookOf(process.stdout)));
+export async function ps(invocation: Invocation): Promise<number> {
+  return await printHubs(invocation, true, (facts) => processText(facts, lookOf(process.stdout)));
 }
 
 async function printHubs(
-  options: GlobalOptions,
-  isJson: boolean,
+  { settings, isJson }: Invocation,
   withUsage: boolean,
   toText: (facts: HubFacts) => string,
 ): Promise<number> {
-  return await withHub(options, async (reached) => {
+  return await withHub(settings, async (reached) => {
     const facts = await describeHubs(reached, withUsage);
     if (isJson) await printJson(facts);
     else await print(toText(facts));
@@ -104,8 +97,8 @@ async function printHubs(
 }
 
 /** `trunkline restart SERVER`: restarts a server of the running hub. */
-export async function restartServer(options: GlobalOptions, server: string, isJson: boolean): Promise<number> {
-  return await withHub(options, async ({ control }) => {
+export async function restartServer({ settings, words: [server = ''], isJson }: Invocation): Promise<number> {
+  return await withHub(settings, async ({ control }) => {
     await control.request('restart', { server });
     if (isJson) await printJson({ server, restarting: true });
     else

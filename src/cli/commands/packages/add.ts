@@ -1,4 +1,3 @@
-import type { GlobalOptions } from '../../../app/global-options.js';
 import {
   fetchServer,
   isRegistryName,
@@ -18,52 +17,53 @@ import { EXIT, UsageError } from '../../../errors/usage-error.js';
 import { yamlLines } from '../../../files/edit/edit-yaml.js';
 import { didYouMean } from '../../../json/suggest.js';
 import { withChangeLock } from '../../../state/change-lock.js';
+import type { Invocation } from '../../command.js';
 import { print, printJson, tell } from '../../output.js';
 import { openEditableConfig, saveEdit, whereToSet } from '../config/change-server.js';
 
-export interface AddOptions {
-  /** `NAME`, `PACKAGE`, `NAME PACKAGE` or a name of the registry. */
-  readonly words: readonly string[];
-  /** The words behind `--`: a command with its arguments, or the arguments of a package. */
-  readonly rest: readonly string[] | undefined;
+interface AddOptions {
   /** Each `NAME=VALUE`, or `NAME` for a variable of the environment. */
-  readonly env: readonly string[];
-  readonly isDryRun: boolean;
-  readonly isJson: boolean;
+  env: readonly string[];
+  dryRun: true;
 }
 
 /** `trunkline add`: adds one server to the configuration. */
-export async function add(settings: GlobalOptions, options: AddOptions): Promise<number> {
-  const wanted = read(options);
+export async function add(invocation: Invocation<AddOptions>): Promise<number> {
+  const { settings, options, isJson } = invocation;
+  const isDryRun = options.dryRun === true;
+  const wanted = read(invocation);
   const { run, secretVariables } = await wanted.resolve().catch(orUsageError);
-  return await withChangeLock(async () => {
-    const target = openEditableConfig(settings);
-    const { config, secrets } = target;
-    const key = checkedKey(wanted.key, Object.keys(entriesIn(config.text ?? '')));
-    const written = toEntryOrUsageError(() => toEntry(run, key, { secrets, env: process.env, secretVariables }));
-    const { entry, unset } = written;
-    const edited = editConfig(config.text ?? '', config.file, { kind: 'add', key, entry });
-    checkEdited(config, edited);
-    const facts = {
-      ...{ configFile: config.file, envFile: secrets.added.length > 0 ? secrets.file : null },
-      ...{ written: !options.isDryRun, server: key, entry, unset },
-    };
-    if (!options.isDryRun) saveEdit(target, edited);
-    if (options.isJson) {
-      await printJson(facts);
+  return await withChangeLock(
+    async () => {
+      const target = openEditableConfig(settings);
+      const { config, secrets } = target;
+      const key = checkedKey(wanted.key, Object.keys(entriesIn(config.text ?? '')));
+      const written = toEntryOrUsageError(() => toEntry(run, key, { secrets, env: process.env, secretVariables }));
+      const { entry, unset } = written;
+      const edited = editConfig(config.text ?? '', config.file, { kind: 'add', key, entry });
+      checkEdited(config, edited);
+      const facts = {
+        ...{ configFile: config.file, envFile: secrets.added.length > 0 ? secrets.file : null },
+        ...{ written: !isDryRun, server: key, entry, unset },
+      };
+      if (!isDryRun) saveEdit(target, edited);
+      if (isJson) {
+        await printJson(facts);
+        return EXIT.ok;
+      }
+      if (isDryRun) {
+        tell(`This would be added to ${config.file}:`);
+        await print(yamlLines({ [key]: entry }, { indent: 2 }).join('\n'));
+        if (secrets.added.length > 0)
+          tell(`The values of ${secrets.added.join(', ')} would be written to ${secrets.file}.`);
+        return EXIT.ok;
+      }
+      tell(`Added ${key} to ${config.file}. \`trunkline check ${key}\` starts it once.`);
+      if (unset.length > 0) tell(`  set ${unset.join(', ')} ${whereToSet(entry, target)}`);
       return EXIT.ok;
-    }
-    if (options.isDryRun) {
-      tell(`This would be added to ${config.file}:`);
-      await print(yamlLines({ [key]: entry }, { indent: 2 }).join('\n'));
-      if (secrets.added.length > 0)
-        tell(`The values of ${secrets.added.join(', ')} would be written to ${secrets.file}.`);
-      return EXIT.ok;
-    }
-    tell(`Added ${key} to ${config.file}. \`trunkline check ${key}\` starts it once.`);
-    if (unset.length > 0) tell(`  set ${unset.join(', ')} ${whereToSet(entry, target)}`);
-    return EXIT.ok;
-  }, options);
+    },
+    { isDryRun },
+  );
 }
 
 interface Wanted {
@@ -73,8 +73,9 @@ interface Wanted {
 
 const HOW = 'write `trunkline add NAME PACKAGE` or `trunkline add NAME -- COMMAND ARGS…`';
 
-function read({ words, rest, env: pairs }: AddOptions): Wanted {
-  const [first, second, ...excess] = words;
+/** Reads `NAME`, `PACKAGE`, `NAME PACKAGE` or a name of the registry, and a command or arguments behind `--`. */
+function read({ words, behind: rest, options: { env: pairs = [] } }: Invocation<AddOptions>): Wanted {
+  const [first, second, ...excess] = words.slice(0, words.length - (rest?.length ?? 0));
   if (first === undefined || excess.length > 0)
     throw new UsageError('`trunkline add` needs a name and what to run', HOW);
   const env = Object.fromEntries(pairs.map(variable));

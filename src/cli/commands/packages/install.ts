@@ -1,30 +1,25 @@
-import type { GlobalOptions } from '../../../app/global-options.js';
 import { EXIT } from '../../../errors/usage-error.js';
 import { causeLines } from '../../../observe/cause-lines.js';
 import { InstallFault } from '../../../packages/package-installer.js';
 import { installedTree, storedTree } from '../../../packages/package-store.js';
+import type { Invocation } from '../../command.js';
 import { type EmitJson, forStream, printJson, tell } from '../../output.js';
 import { type Cell, lookOf, table } from '../../terminal.js';
 import { chooseServers, StartProgress } from '../calls/run-once.js';
 import { listRemarks, lookUpNewest, remarksOn } from './package-remarks.js';
 import { allSettled, type PackagedServer, type PackageWork, workOnPackages } from './package-work.js';
 
-interface InstallOptions {
-  readonly isJson: boolean;
-  readonly emit?: EmitJson;
-  /** Whether each failure is reported on stderr with the output of npm. The table says in any case which packages failed. */
-  readonly reportsFaults?: boolean;
-}
-
-/** `trunkline install`: installs missing packages and reports the result for each server. */
+/**
+ * `trunkline install`: installs missing packages and reports the result for each server. With `reportsFaults`, each failure
+ * is reported on stderr with the output of npm. The table says in any case which packages failed.
+ */
 export async function install(
-  settings: GlobalOptions,
-  names: readonly string[],
-  { isJson, emit = printJson, reportsFaults = true }: InstallOptions,
+  { settings, words, isJson }: Pick<Invocation, 'settings' | 'words' | 'isJson'>,
+  { emit = printJson as EmitJson, reportsFaults = true } = {},
 ): Promise<number> {
   return await workOnPackages(
     settings,
-    (config) => chooseServers(config, names),
+    (config) => chooseServers(config, words),
     async (work) => {
       const results = await installAll(work);
       if (isJson) await emit({ servers: results.map(toFacts) });

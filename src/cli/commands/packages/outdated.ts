@@ -1,12 +1,12 @@
 import PQueue from 'p-queue';
 import { maxSatisfying, satisfies } from 'semver';
-import type { GlobalOptions } from '../../../app/global-options.js';
 import { isExact } from '../../../config/resolve/package-bin.js';
 import { EXIT } from '../../../errors/usage-error.js';
 import { NpmFault, newestOf, type PublishedVersions } from '../../../packages/npm-client.js';
 import { fitsNode, nodeRangeIn } from '../../../packages/package-needs.js';
 import { installedTree } from '../../../packages/package-store.js';
 import type { PackageRequest } from '../../../supervision/launcher.js';
+import type { Invocation } from '../../command.js';
 import { forStream, printJson, tell } from '../../output.js';
 import { elapsed } from '../../progress-line.js';
 import { type Cell, lookOf, table } from '../../terminal.js';
@@ -18,7 +18,7 @@ import { workOnPackages } from './package-work.js';
 const CONCURRENCY = 4;
 
 /** `trunkline outdated`: lists the installed, the newest accepted and the newest version of each package. */
-export async function outdated(settings: GlobalOptions, { isJson }: { readonly isJson: boolean }): Promise<number> {
+export async function outdated({ settings, isJson }: Invocation): Promise<number> {
   return await workOnPackages(
     settings,
     ({ servers }) => servers,

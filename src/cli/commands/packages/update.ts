@@ -1,6 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
 import { compose } from '../../../app/compose.js';
-import type { GlobalOptions } from '../../../app/global-options.js';
 import { FINAL_LADDER } from '../../../app/run-to-end.js';
 import type { Config, ServerConfig } from '../../../config/resolve/config.js';
 import { isExact, programIn } from '../../../config/resolve/package-bin.js';
@@ -13,6 +12,7 @@ import { InstallFault, type Obtained } from '../../../packages/package-installer
 import { lockKey, openLockFile, openStore, storedTree } from '../../../packages/package-store.js';
 import { approvalPlaces, runFolder } from '../../../state/user-files.js';
 import type { StopLadder } from '../../../supervision/launcher.js';
+import type { Invocation } from '../../command.js';
 import { LocalClient } from '../../local-client.js';
 import { forStream, printJson, tell } from '../../output.js';
 import { waiting } from '../../progress-line.js';
@@ -27,11 +27,7 @@ import { type PackagedServer, type PackageWork, workOnPackages } from './package
  * `trunkline update`: moves packages to their newest versions. Starts the old and the new version once to compare their
  * tools. A package whose update fails stays at its version.
  */
-export async function update(
-  settings: GlobalOptions,
-  name: string | undefined,
-  { isJson }: { readonly isJson: boolean },
-): Promise<number> {
+export async function update({ settings, words: [name], isJson }: Invocation): Promise<number> {
   return await workOnPackages(
     settings,
     (config) => chooseByName(config, name),

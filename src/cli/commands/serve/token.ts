@@ -1,10 +1,11 @@
 import { EXIT, UsageError } from '../../../errors/usage-error.js';
 import { readOrCreateToken, TokenFileError } from '../../../state/token-file.js';
 import { tokenFile } from '../../../state/user-files.js';
+import type { Invocation } from '../../command.js';
 import { print, printJson } from '../../output.js';
 
 /** `trunkline token`: prints the bearer token for HTTP clients, and creates it if there is none. */
-export async function token(isJson: boolean): Promise<number> {
+export async function token({ isJson }: Invocation): Promise<number> {
   try {
     const file = tokenFile();
     const value = await readOrCreateToken(file);
