@@ -19,7 +19,7 @@ const KEY = 'tiny';
 
 /** As when the configuration says nothing. */
 const LIMITS = {
-  idleTimeoutMs: 60_000,
+  timeoutMs: 60_000,
   maxTimeoutMs: 600_000,
   listTimeoutMs: 30_000,
   maxQueued: 64,

@@ -117,7 +117,7 @@ describe.each([true, false])('a ping of a server (hasBridge: %s)', (hasBridge) =
     const { one, child, clock } = await seeing({ hasBridge });
     one.call('c', 'x');
     child().say(PING);
-    clock.advance(LIMITS.idleTimeoutMs);
+    clock.advance(LIMITS.timeoutMs);
     expect(one.answerTo('c')?.result._meta['trunkline/failure']).toMatchObject({ reason: 'timeout' });
   });
 

@@ -47,7 +47,7 @@ export class World {
   #progress = 0;
 
   constructor(sharing: Sharing) {
-    const limits = { concurrency: 3, maxQueued: 4, maxWaitMs: 3_000, idleTimeoutMs: 2_000, maxTimeoutMs: 4_000 };
+    const limits = { concurrency: 3, maxQueued: 4, maxWaitMs: 3_000, timeoutMs: 2_000, maxTimeoutMs: 4_000 };
     const capabilities = { tools: {}, resources: { subscribe: true }, logging: {} };
     const offer = offering({ resources: [URI], capabilities });
     // Subscriptions are agreed to at once, so that who is subscribed can be told from outside.

@@ -28,7 +28,7 @@ import { sha256 } from './sha256.js';
 import { lineOf, type Message, RecordingSink, scan } from './wire.js';
 
 export const LIMITS: CallLimits = {
-  idleTimeoutMs: 60_000,
+  timeoutMs: 60_000,
   maxTimeoutMs: 600_000,
   listTimeoutMs: 30_000,
   concurrency: 16,

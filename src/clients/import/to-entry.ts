@@ -1,7 +1,7 @@
 import type { NewEntry } from '../../config/edit/edit-config.js';
 import { canBeInEnv } from '../../config/edit/env-draft.js';
 import { namesIn, type Variables } from '../../config/resolve/references.js';
-import { parseDuration } from '../../config/schema/units.js';
+import { NOTATIONS } from '../../config/schema/units.js';
 import { secretValuesIn } from '../../observe/redact.js';
 import { findSecretShapes } from '../../observe/secret-shapes.js';
 import type { FoundServer } from '../files/found-server.js';
@@ -65,7 +65,7 @@ const USUAL_MAX_MS = 600_000;
 
 function timeouts(timeoutMs: number | undefined): NewEntry {
   // Shorter ones are in another unit, or would end calls that work.
-  if (timeoutMs === undefined || timeoutMs < 1_000 || timeoutMs > parseDuration(LONGEST)) return {};
+  if (timeoutMs === undefined || timeoutMs < 1_000 || timeoutMs > NOTATIONS.duration.parse(LONGEST)) return {};
   const timeout = timeoutMs % 1_000 === 0 ? `${timeoutMs / 1_000}s` : `${timeoutMs}ms`;
   return { timeout, ...(timeoutMs > USUAL_MAX_MS && { maxTimeout: timeout }) };
 }

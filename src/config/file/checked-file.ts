@@ -91,12 +91,12 @@ export function toCheckedServer(
 
 /** The settings that another one makes ineffective, each with that one. */
 export function overruledSettings({
-  idleTimeoutMs,
+  timeoutMs,
   maxTimeoutMs,
   restart,
 }: ServerSettings): [setting: string, by: string][] {
   const overruled: [string, string][] = [];
-  if (idleTimeoutMs > maxTimeoutMs) overruled.push(['timeout', 'maxTimeout']);
+  if (timeoutMs > maxTimeoutMs) overruled.push(['timeout', 'maxTimeout']);
   if (restart.firstDelayMs > restart.maxDelayMs) overruled.push(['restart.firstDelay', 'restart.maxDelay']);
   if (restart.parkedProbeMs > restart.parkedProbeMaxMs)
     overruled.push(['restart.parkedProbe', 'restart.parkedProbeMax']);

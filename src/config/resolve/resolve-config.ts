@@ -152,7 +152,7 @@ function resolveServer(
     trusted: settings.trusted,
     tools: { ...(entry.tools?.allow && { allow: entry.tools.allow }), deny: entry.tools?.deny ?? [] },
     calls: {
-      idleTimeoutMs: settings.idleTimeoutMs,
+      timeoutMs: settings.timeoutMs,
       maxTimeoutMs: settings.maxTimeoutMs,
       listTimeoutMs: settings.listTimeoutMs,
       concurrency: settings.concurrency,

@@ -1,29 +1,9 @@
 import * as z from 'zod/mini';
 import type { Choice, Count, Flag, Quantity } from './settings.js';
-import { BYTES_FORM, BYTES_PATTERN, DURATION_FORM, DURATION_PATTERN, parseBytes, parseDuration } from './units.js';
+import { NOTATIONS } from './units.js';
 
 // A file is parsed once, so compiling the schema to functions would take longer than it saves.
 z.config({ jitless: true });
-
-/** A string such as `60s`, parsed to milliseconds. */
-export function duration(setting: Quantity) {
-  return quantity(setting, {
-    kind: 'a duration',
-    pattern: DURATION_PATTERN,
-    form: DURATION_FORM,
-    parse: parseDuration,
-  });
-}
-
-/** A string such as `64MiB`, parsed to bytes. */
-export function bytes(setting: Quantity) {
-  return quantity(setting, {
-    kind: 'a size',
-    pattern: BYTES_PATTERN,
-    form: BYTES_FORM,
-    parse: parseBytes,
-  });
-}
 
 /** A whole number. */
 export function count({ standard, min, max, about }: Count) {
@@ -74,14 +54,9 @@ export function described<Schema extends z.ZodMiniType>(schema: Schema, descript
   return copy;
 }
 
-interface Notation {
-  kind: string;
-  pattern: RegExp;
-  form: string;
-  parse: (text: string) => number;
-}
-
-function quantity({ standard, min, max, about }: Quantity, { kind, pattern, form, parse }: Notation) {
+/** A text such as `60s` or `64MiB`, parsed to milliseconds or bytes. */
+export function quantity({ kind, standard, min, max, about }: Quantity) {
+  const { noun, form, pattern, parse } = NOTATIONS[kind];
   const inRange = (value: string) => parse(value) >= parse(min) && parse(value) <= parse(max);
   // A number without a unit is an error: some programs mean seconds by it, others milliseconds.
   const error = ({ input }: { input?: unknown }) =>
@@ -90,7 +65,7 @@ function quantity({ standard, min, max, about }: Quantity, { kind, pattern, form
     .string({ error })
     .check(
       z.regex(pattern, { error, abort: true }),
-      z.refine(inRange, expects(`${kind} from ${min} to ${max}`, { quote: true })),
+      z.refine(inRange, expects(`${noun} from ${min} to ${max}`, { quote: true })),
     );
   return z.pipe(written, z.transform(parse)).register(z.globalRegistry, {
     description: `${about} From ${min} to ${max}.`,

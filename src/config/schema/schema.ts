@@ -1,5 +1,5 @@
 import * as z from 'zod/mini';
-import { bytes, count, described, duration, expects, flag, list, oneOf, text, withoutNul } from './fields.js';
+import { count, described, expects, flag, list, oneOf, quantity, text, withoutNul } from './fields.js';
 import {
   SERVER_KEY_MAX_LENGTH,
   SERVER_KEY_PATTERN,
@@ -10,6 +10,7 @@ import {
 } from './server-key.js';
 import {
   GATEWAY_SETTINGS,
+  nameInProgram,
   SERVER_SETTINGS,
   type Setting,
   SHARED_SETTINGS,
@@ -320,9 +321,8 @@ function fieldsOf(table: Table): Record<string, z.ZodMiniType> {
 function fieldOf(setting: Setting): z.ZodMiniType {
   switch (setting.kind) {
     case 'duration':
-      return duration(setting);
     case 'bytes':
-      return bytes(setting);
+      return quantity(setting);
     case 'count':
       return count(setting);
     case 'choice':
@@ -349,7 +349,7 @@ function fieldOf(setting: Setting): z.ZodMiniType {
 function renamed(values: Values, table: Table): Record<string, unknown> {
   const known = Object.entries(values).flatMap(([key, value]) => {
     const setting = Object.hasOwn(table, key) ? table[key] : undefined;
-    return setting === undefined ? [] : [[setting.name, value]];
+    return setting === undefined ? [] : [[nameInProgram(key, setting), value]];
   });
   return Object.fromEntries(known);
 }

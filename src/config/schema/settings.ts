@@ -1,6 +1,6 @@
-import { parseBytes, parseDuration } from './units.js';
+import { NOTATIONS } from './units.js';
 
-// The settings of a configuration file, each with its name in the program, its default, its range and its description.
+// The settings of a configuration file, each with its default, its range and its description.
 // The schema, the merged settings and their types are made of these tables. `docs/configuration.md` gives the origin of
 // each default.
 
@@ -19,99 +19,97 @@ const CALL_LOG_MODES = ['off', 'metadata', 'full'] as const;
 
 /** Settings of a server that `defaults:` can have, too. */
 export const SHARED_SETTINGS = {
-  timeout: duration('idleTimeoutMs', '60s', {
+  timeout: duration('60s', {
     about: 'How long a call may go without an answer or progress; progress restarts the timer.',
   }),
-  maxTimeout: duration('maxTimeoutMs', '600s', {
+  maxTimeout: duration('600s', {
     about: 'Longest duration of a call, with or without progress, and longest wait for the result of a task.',
   }),
-  startTimeout: duration('startTimeoutMs', '60s', {
+  startTimeout: duration('60s', {
     max: '300s',
     about: 'How long the server may take to answer initialize.',
   }),
-  installTimeout: duration('installTimeoutMs', '300s', {
+  installTimeout: duration('300s', {
     min: '1s',
     about: 'How long the installation of the package may take. The wait for other installations does not count.',
   }),
-  listTimeout: duration('listTimeoutMs', '30s', { about: 'How long listing tools, resources or prompts may take.' }),
-  concurrency: count('concurrency', 64, {
+  listTimeout: duration('30s', { about: 'How long listing tools, resources or prompts may take.' }),
+  concurrency: count(64, {
     min: 1,
     max: 1024,
     about: 'Concurrency limit: calls that the server may work on at once.',
   }),
-  maxQueued: count('maxQueued', 64, {
+  maxQueued: count(64, {
     min: 0,
     max: 1024,
     about: 'Calls that may wait in the queue of this server. Further calls are refused at once.',
   }),
-  maxWait: duration('maxWaitMs', '10s', { min: '0s', about: 'Longest wait of a call in the queue.' }),
-  stopGrace: duration('stopGraceMs', '2s', {
+  maxWait: duration('10s', { min: '0s', about: 'Longest wait of a call in the queue.' }),
+  stopGrace: duration('2s', {
     min: '0s',
     max: '10s',
     about: 'Time between closing stdin and SIGTERM when the server is stopped. SIGKILL follows 3s later.',
   }),
-  sharing: choice('sharing', SHARING_MODES, 'profile', {
+  sharing: choice(SHARING_MODES, 'profile', {
     about:
       'Which clients share a process of the server: clients that look identical to the server (profile), those of them that run in the same folder (folder), no clients (isolated), or all clients (all).',
   }),
-  start: choice('start', START_MODES, 'eager', {
+  start: choice(START_MODES, 'eager', {
     about: 'When the server starts: together with Trunkline (eager) or at its first call (lazy).',
   }),
-  idleStop: duration('idleStopMs', '0s', {
+  idleStop: duration('0s', {
     min: '0s',
     about: 'Stops the server after this long without a call; the next call starts it again. 0s disables this.',
   }),
-  era: choice('era', ERA_MODES, 'auto', {
+  era: choice(ERA_MODES, 'auto', {
     about:
       'Which revisions of MCP the server speaks: those up to 2025-11-25, which begin with a handshake (legacy), those from 2026-07-28 on (modern), or whichever Trunkline finds out by asking it once (auto).',
   }),
-  approval: choice('approval', APPROVAL_MODES, 'off', {
+  approval: choice(APPROVAL_MODES, 'off', {
     about:
       'Whether new and changed tools are withheld until you approve them with `trunkline approve` (required) or not (off).',
   }),
-  maxFrame: bytes('maxFrameBytes', '64MiB', {
+  maxFrame: bytes('64MiB', {
     min: '1KiB',
     max: '256MiB',
     about: 'Largest single message that the server may send. A larger one is dropped.',
   }),
-  maxUnwritten: bytes('maxUnwrittenBytes', '4MiB', {
+  maxUnwritten: bytes('4MiB', {
     min: '1KiB',
     max: '256MiB',
     about: 'How much data may wait for a server that does not read its stdin.',
   }),
   restart: section(
-    'restart',
     {
-      firstDelay: duration('firstDelayMs', '500ms', {
+      firstDelay: duration('500ms', {
         about: 'Delay before the first restart. Doubles with each failure.',
       }),
-      maxDelay: duration('maxDelayMs', '30s', { about: 'Longest delay before a restart.' }),
-      budget: count('budget', 5, {
+      maxDelay: duration('30s', { about: 'Longest delay before a restart.' }),
+      budget: count(5, {
         min: 1,
         max: 1000,
         about: 'Consecutive failures after which the server is parked.',
       }),
-      stableAfter: duration('stableAfterMs', '300s', {
+      stableAfter: duration('300s', {
         about: 'Time without a failure after which the count of failures starts at zero again.',
       }),
-      parkedProbe: duration('parkedProbeMs', '5m', {
+      parkedProbe: duration('5m', {
         about: 'Delay before the first retry of a parked server. Doubles with each retry.',
       }),
-      parkedProbeMax: duration('parkedProbeMaxMs', '60m', {
+      parkedProbeMax: duration('60m', {
         about: 'Longest delay between two retries of a parked server.',
       }),
     },
     { expected: 'a map of restart settings', about: 'When a failed server is restarted.' },
   ),
   limits: section(
-    'limits',
     {
-      memory: bytes('memoryBytes', undefined, {
+      memory: bytes(undefined, {
         min: '1MiB',
         max: '4096GiB',
         about: 'Most memory that the processes of the server may use together.',
       }),
-      processes: count('processes', undefined, {
+      processes: count(undefined, {
         min: 1,
         max: 65_536,
         about: 'Most processes that the server may run at once.',
@@ -128,76 +126,76 @@ export const SHARED_SETTINGS = {
 /** All settings of a server. */
 export const SERVER_SETTINGS = {
   ...SHARED_SETTINGS,
-  installScripts: flag('installScripts', false, {
+  installScripts: flag(false, {
     about: 'Runs the install scripts of this package and of its dependencies when they are installed.',
   }),
-  trusted: flag('trusted', false, {
+  trusted: flag(false, {
     about:
       'Trusts the annotations of the tools: if the server ends during a call of a tool that is marked readOnlyHint or idempotentHint, the call is sent once more.',
   }),
-  leaveRunning: flag('leaveRunning', false, {
+  leaveRunning: flag(false, {
     about:
       'Keeps the processes that have left the process group of the server, such as daemons, when the server ends. Without it, they end with the server.',
   }),
-  disabled: flag('disabled', false, { about: 'Ignores this server.' }),
+  disabled: flag(false, { about: 'Ignores this server.' }),
 };
 
 /** Limits of the HTTP server. */
 export const HTTP_SETTINGS = {
-  maxSessions: count('maxSessions', 100, {
+  maxSessions: count(100, {
     min: 1,
     max: 10_000,
     about: 'Open sessions. A request for one more is answered with 503.',
   }),
-  sessionIdle: duration('sessionIdleMs', '30m', {
+  sessionIdle: duration('30m', {
     min: '1s',
     about: 'Ends a session after this long without an in-flight request and without an open GET stream.',
   }),
-  maxConnections: count('maxConnections', 256, {
+  maxConnections: count(256, {
     min: 1,
     max: 65_535,
     about:
       'Open connections. One more closes the oldest one without an authenticated request; if there is none, it is closed at once.',
   }),
-  requestsPerSecond: count('requestsPerSecond', 50, {
+  requestsPerSecond: count(50, {
     min: 1,
     max: 100_000,
     about: 'Sustained request rate of one token, per second. Further requests are answered with 429.',
   }),
-  requestBurst: count('requestBurst', 100, {
+  requestBurst: count(100, {
     min: 1,
     max: 100_000,
     about:
       'Requests of one token that may arrive at once. Beside a session that uses them up, others have half as many more.',
   }),
-  maxBody: bytes('maxBodyBytes', '4MiB', {
+  maxBody: bytes('4MiB', {
     min: '1KiB',
     max: '256MiB',
     about: 'Largest request body. A larger one is answered with 413.',
   }),
-  maxPartial: bytes('maxPartialBytes', '128MiB', {
+  maxPartial: bytes('128MiB', {
     min: '1MiB',
     max: '16GiB',
     about:
       'Limit on request bodies that have not arrived completely, for all clients together; at least maxBody. When it is reached, the token that holds the most loses its largest body, with 503.',
   }),
-  receiveTimeout: duration('receiveTimeoutMs', '30s', {
+  receiveTimeout: duration('30s', {
     // Node requires at least as much time for a whole request as for its headers, which have 10 s.
     min: '10s',
     max: '1h',
     about: 'How long a whole request may take to arrive.',
   }),
-  keepAlive: duration('keepAliveMs', '15s', {
+  keepAlive: duration('15s', {
     min: '1s',
     max: '5m',
     about: 'How long a stream may be silent before a comment is sent to keep it open.',
   }),
-  maxUnread: bytes('maxUnreadBytes', '8MiB', {
+  maxUnread: bytes('8MiB', {
     min: '64KiB',
     max: '256MiB',
     about: 'Unread data of all streams of one session. Beyond it, the slowest stream is cut.',
   }),
-  maxReplay: bytes('maxReplayBytes', '2MiB', {
+  maxReplay: bytes('2MiB', {
     min: '0B',
     max: '256MiB',
     about: 'Sent data that is stored for each session, so that a client can resume a lost connection.',
@@ -206,65 +204,65 @@ export const HTTP_SETTINGS = {
 
 /** Settings of Trunkline itself. */
 export const GATEWAY_SETTINGS = {
-  startupWait: duration('startupWaitMs', '3s', {
+  startupWait: duration('3s', {
     min: '0s',
     max: '300s',
     about:
       'How long the first list request, or a request for something that no server lists yet, waits for servers that are starting.',
   }),
-  idleStop: duration('idleStopMs', '10m', {
+  idleStop: duration('10m', {
     min: '0s',
     about: 'How long a process without clients keeps running for the next client.',
   }),
-  restartTool: flag('restartTool', false, { about: 'Offers the tool trunkline__restart, which restarts a server.' }),
-  watch: flag('watch', true, { about: 'Applies changes of this file while Trunkline runs.' }),
-  startLimit: count('startLimit', undefined, {
+  restartTool: flag(false, { about: 'Offers the tool trunkline__restart, which restarts a server.' }),
+  watch: flag(true, { about: 'Applies changes of this file while Trunkline runs.' }),
+  startLimit: count(undefined, {
     min: 1,
     max: 1024,
     about: 'Servers that may be starting at once. Default: the number of CPU cores, but at least 4.',
   }),
-  maxQueued: count('maxQueued', 1024, {
+  maxQueued: count(1024, {
     min: 0,
     max: 65_536,
     about: 'Calls that may wait in the queues of all servers together. Further calls are refused at once.',
   }),
-  maxPartial: bytes('maxPartialBytes', '256MiB', {
+  maxPartial: bytes('256MiB', {
     min: '1MiB',
     max: '16GiB',
     about:
       'Limit on unfinished incoming messages, for all servers and the client on stdin together. When it is reached, the largest of them is dropped.',
   }),
-  maxInstructions: bytes('maxInstructionsBytes', '8KiB', {
+  maxInstructions: bytes('8KiB', {
     min: '0B',
     max: '64KiB',
     about:
       'Limit on the instructions that a client gets: a line about each server, and the instructions of the servers, of which the longest are cut. 0B leaves out everything that servers say.',
   }),
-  hub: choice('hub', HUB_MODES, 'off', {
+  hub: choice(HUB_MODES, 'off', {
     about:
       'Whether all clients on stdin share one background process with one set of servers (auto), or each starts its own (off).',
   }),
-  hubIdle: duration('hubIdleMs', '10m', {
+  hubIdle: duration('10m', {
     min: '0s',
     about: 'How long the shared background process waits for the next client before it ends. 0s means forever.',
   }),
-  hubClients: count('hubClients', 256, {
+  hubClients: count(256, {
     min: 1,
     max: 4096,
     about: 'Clients that the shared background process takes. Further clients start their own servers.',
   }),
-  callLog: choice('callLog', CALL_LOG_MODES, 'off', {
+  callLog: choice(CALL_LOG_MODES, 'off', {
     about:
       'Writes a line about each call to calls.jsonl in the data folder: without (metadata) or with (full) its arguments and its result. `trunkline activity` shows it.',
   }),
-  record: path('record', {
+  record: path({
     about: 'Records all messages to this file, without the known secrets. Relative to the folder of this file.',
   }),
-  sealKeyFile: path('sealKeyFile', {
+  sealKeyFile: path({
     about:
       'A file with the key of several gateways that serve the same clients: each accepts the task ids and the cursors of the others. Only its owner may have access. Relative to the folder of this file.',
   }),
-  http: section('http', HTTP_SETTINGS, {
+  http: section(HTTP_SETTINGS, {
     expected: 'a map of settings',
     about: 'Limits of the HTTP server, for `serve --http`. Keys that you leave out keep their defaults.',
   }),
@@ -279,109 +277,6 @@ export const STOP_KILL_AFTER_MS = 3000;
 /** A call may start a parked server once in this many milliseconds. Not configurable. */
 export const DEMAND_EVERY_MS = 60_000;
 
-/** A text such as `60s` or `64MiB`, parsed to milliseconds or bytes. `standard` is the default, if there is one. */
-export interface Quantity<Name extends string = string, Standard = string | undefined> {
-  readonly kind: 'duration' | 'bytes';
-  readonly name: Name;
-  readonly standard: Standard;
-  readonly min: string;
-  readonly max: string;
-  readonly about: string;
-}
-
-/** A whole number. */
-export interface Count<Name extends string = string, Standard = number | undefined> {
-  readonly kind: 'count';
-  readonly name: Name;
-  readonly standard: Standard;
-  readonly min: number;
-  readonly max: number;
-  readonly about: string;
-}
-
-/** One of the given words. */
-export interface Choice<Name extends string = string, Word extends string = string> {
-  readonly kind: 'choice';
-  readonly name: Name;
-  readonly standard: Word;
-  readonly words: readonly Word[];
-  readonly about: string;
-}
-
-export interface Flag<Name extends string = string> {
-  readonly kind: 'flag';
-  readonly name: Name;
-  readonly standard: boolean;
-  readonly about: string;
-}
-
-/** The path of a file. */
-interface FilePath<Name extends string = string> {
-  readonly kind: 'path';
-  readonly name: Name;
-  readonly standard: undefined;
-  readonly about: string;
-}
-
-/** A map of settings within the settings. Without it, the settings in it have their defaults. */
-interface Section<Name extends string = string, T = Table> {
-  readonly kind: 'section';
-  readonly name: Name;
-  readonly standard: 'defaults';
-  readonly table: T;
-  readonly about: string;
-  /** Describes the map in error messages. */
-  readonly expected: string;
-}
-
-export type Setting = Quantity | Count | Choice | Flag | FilePath | Section;
-/** Settings by their names in the file. */
-export type Table = { readonly [key: string]: Setting };
-
-type ValueOf<S> =
-  S extends Section<string, infer T>
-    ? ValuesOf<T>
-    : S extends Choice<string, infer Word>
-      ? Word
-      : S extends Flag
-        ? boolean
-        : S extends FilePath
-          ? string
-          : number;
-type NameOf<S> = S extends { readonly name: infer Name extends string } ? Name : never;
-type IfStandard<S, Name> = S extends { readonly standard: undefined } ? never : Name;
-
-/** The settings of a table, parsed and merged, by their names in the program. Optional are those without a default. */
-export type ValuesOf<T> = { readonly [K in keyof T as IfStandard<T[K], NameOf<T[K]>>]: ValueOf<T[K]> } & {
-  readonly [K in keyof T as NameOf<T[K]>]?: ValueOf<T[K]>;
-};
-
-/** The settings that one map of the file has, parsed, by their names in the program. */
-export type WrittenOf<T> = {
-  readonly [K in keyof T as NameOf<T[K]>]?: T[K] extends Section<string, infer Inner>
-    ? WrittenOf<Inner>
-    : ValueOf<T[K]>;
-};
-
-/** Merges settings: each map overrides those before it, and all of them the defaults. */
-export function settingsOf<T extends Table>(table: T, ...written: readonly WrittenOf<NoInfer<T>>[]): ValuesOf<T> {
-  const maps = written as readonly Readonly<Record<string, unknown>>[];
-  const values = Object.values(table).map((setting): [string, unknown] => {
-    const found = maps.flatMap((map) => (map[setting.name] === undefined ? [] : [map[setting.name]]));
-    if (setting.kind === 'section') return [setting.name, settingsOf(setting.table, ...(found as WrittenOf<Table>[]))];
-    return [setting.name, found.at(-1) ?? standardOf(setting)];
-  });
-  return Object.fromEntries(values.filter(([, value]) => value !== undefined)) as ValuesOf<T>;
-}
-
-/** The default, parsed. */
-function standardOf(setting: Exclude<Setting, Section>): number | string | boolean | undefined {
-  const { kind, standard } = setting;
-  if (standard === undefined) return undefined;
-  if (kind === 'duration') return parseDuration(standard);
-  return kind === 'bytes' ? parseBytes(standard) : standard;
-}
-
 interface About {
   readonly about: string;
 }
@@ -391,51 +286,125 @@ interface Range<Bound> extends About {
   readonly max: Bound;
 }
 
-function duration<const Name extends string>(
-  name: Name,
-  standard: string,
-  range: Partial<Range<string>> & About,
-): Quantity<Name, string> {
-  return { kind: 'duration', name, standard, min: '1ms', max: '24h', ...range };
+/** A text such as `60s` or `64MiB`, parsed to milliseconds or bytes. `standard` is the default, if there is one. */
+export interface Quantity extends Range<string> {
+  readonly kind: 'duration' | 'bytes';
+  readonly standard: string | undefined;
 }
 
-function bytes<const Name extends string, Standard extends string | undefined>(
-  name: Name,
-  standard: Standard,
-  range: Range<string>,
-): Quantity<Name, Standard> {
-  return { kind: 'bytes', name, standard, ...range };
+/** A whole number. */
+export interface Count extends Range<number> {
+  readonly kind: 'count';
+  readonly standard: number | undefined;
 }
 
-function count<const Name extends string, Standard extends number | undefined>(
-  name: Name,
-  standard: Standard,
-  range: Range<number>,
-): Count<Name, Standard> {
-  return { kind: 'count', name, standard, ...range };
+/** One of the given words. */
+export interface Choice extends About {
+  readonly kind: 'choice';
+  readonly standard: string;
+  readonly words: readonly string[];
 }
 
-function choice<const Name extends string, const Word extends string>(
-  name: Name,
-  words: readonly Word[],
-  standard: NoInfer<Word>,
-  { about }: About,
-): Choice<Name, Word> {
-  return { kind: 'choice', name, words, standard, about };
+export interface Flag extends About {
+  readonly kind: 'flag';
+  readonly standard: boolean;
 }
 
-function flag<const Name extends string>(name: Name, standard: boolean, { about }: About): Flag<Name> {
-  return { kind: 'flag', name, standard, about };
+/** The path of a file. */
+interface FilePath extends About {
+  readonly kind: 'path';
+  readonly standard: undefined;
 }
 
-function path<const Name extends string>(name: Name, { about }: About): FilePath<Name> {
-  return { kind: 'path', name, standard: undefined, about };
+/** A map of settings within the settings. Without it, the settings in it have their defaults. */
+interface Section extends About {
+  readonly kind: 'section';
+  readonly table: Table;
+  /** Describes the map in error messages. */
+  readonly expected: string;
 }
 
-function section<const Name extends string, T extends Table>(
-  name: Name,
-  table: T,
-  texts: About & { readonly expected: string },
-): Section<Name, T> {
-  return { kind: 'section', name, standard: 'defaults', table, ...texts };
+export type Setting = Quantity | Count | Choice | Flag | FilePath | Section;
+/** Settings by their names in the file. */
+export type Table = { readonly [key: string]: Setting };
+
+type ValueOf<S> = S extends { readonly kind: 'choice'; readonly words: readonly (infer Word)[] }
+  ? Word
+  : S extends Flag
+    ? boolean
+    : S extends FilePath
+      ? string
+      : number;
+type NameOf<Key, S> = Key extends string
+  ? S extends { readonly kind: 'duration' }
+    ? `${Key}Ms`
+    : S extends { readonly kind: 'bytes' }
+      ? `${Key}Bytes`
+      : Key
+  : never;
+type IfStandard<S, Name> = S extends { readonly standard: undefined } ? never : Name;
+
+/** The settings of a table, parsed and merged, by their names in the program. Optional are those without a default. */
+export type ValuesOf<T> = {
+  readonly [K in keyof T as IfStandard<T[K], NameOf<K, T[K]>>]: T[K] extends { readonly table: infer Inner }
+    ? ValuesOf<Inner>
+    : ValueOf<T[K]>;
+} & { readonly [K in keyof T as T[K] extends Section ? never : NameOf<K, T[K]>]?: ValueOf<T[K]> };
+
+/** The settings that one map of the file has, parsed, by their names in the program. */
+export type WrittenOf<T> = {
+  readonly [K in keyof T as NameOf<K, T[K]>]?: T[K] extends { readonly table: infer Inner }
+    ? WrittenOf<Inner>
+    : ValueOf<T[K]>;
+};
+
+/** The name of a setting in the program: its key in the file, with the unit of its values. */
+export function nameInProgram(key: string, { kind }: Setting): string {
+  return key + (kind === 'duration' ? 'Ms' : kind === 'bytes' ? 'Bytes' : '');
+}
+
+/** Merges settings: each map overrides those before it, and all of them the defaults. */
+export function settingsOf<T extends Table>(table: T, ...written: readonly WrittenOf<NoInfer<T>>[]): ValuesOf<T> {
+  const maps = written as readonly Readonly<Record<string, unknown>>[];
+  const values = Object.entries(table).map(([key, setting]): [string, unknown] => {
+    const name = nameInProgram(key, setting);
+    const found = maps.flatMap((map) => (map[name] === undefined ? [] : [map[name]]));
+    if (setting.kind === 'section') return [name, settingsOf(setting.table, ...(found as WrittenOf<Table>[]))];
+    return [name, found.at(-1) ?? standardOf(setting)];
+  });
+  return Object.fromEntries(values.filter(([, value]) => value !== undefined)) as ValuesOf<T>;
+}
+
+/** The default, parsed. */
+function standardOf({ kind, standard }: Exclude<Setting, Section>): number | string | boolean | undefined {
+  if (standard === undefined) return undefined;
+  return kind === 'duration' || kind === 'bytes' ? NOTATIONS[kind].parse(standard) : standard;
+}
+
+function duration(standard: string, range: Partial<Range<string>> & About) {
+  return { kind: 'duration' as const, standard, min: '1ms', max: '24h', ...range };
+}
+
+function bytes<Standard extends string | undefined>(standard: Standard, range: Range<string>) {
+  return { kind: 'bytes' as const, standard, ...range };
+}
+
+function count<Standard extends number | undefined>(standard: Standard, range: Range<number>) {
+  return { kind: 'count' as const, standard, ...range };
+}
+
+function choice<const Word extends string>(words: readonly Word[], standard: NoInfer<Word>, { about }: About) {
+  return { kind: 'choice' as const, words, standard, about };
+}
+
+function flag(standard: boolean, { about }: About): Flag {
+  return { kind: 'flag', standard, about };
+}
+
+function path({ about }: About): FilePath {
+  return { kind: 'path', standard: undefined, about };
+}
+
+function section<T extends Table>(table: T, texts: About & { readonly expected: string }) {
+  return { kind: 'section' as const, table, ...texts };
 }

@@ -242,7 +242,7 @@ export class Admission {
   #connectionWaitMs(isRepeated: boolean): number {
     const { reach } = this.#options.availability();
     const isFirstStart = reach.kind === 'expected' && reach.reason !== 'restarting' && !isRepeated;
-    return isFirstStart ? this.#limits.idleTimeoutMs : RESTART_WAIT_MS;
+    return isFirstStart ? this.#limits.timeoutMs : RESTART_WAIT_MS;
   }
 
   #wait(call: Call, stage: Stage, forMs: number): void {

@@ -92,7 +92,7 @@ export interface Translation {
 /** Limits of the calls to one server. Times are milliseconds. */
 export interface CallLimits {
   /** Longest time without an answer or progress. */
-  readonly idleTimeoutMs: number;
+  readonly timeoutMs: number;
   /** Longest time until the answer, whatever progress comes. */
   readonly maxTimeoutMs: number;
   /** Longest time until the answer to a request for a list. */
@@ -111,8 +111,8 @@ export function taskTimeouts({ maxTimeoutMs }: CallLimits): RequestTimeouts {
 }
 
 /** Timeouts of every other request. */
-export function callTimeouts({ idleTimeoutMs, maxTimeoutMs }: CallLimits): RequestTimeouts {
-  return { idleMs: idleTimeoutMs, maxMs: maxTimeoutMs };
+export function callTimeouts({ timeoutMs, maxTimeoutMs }: CallLimits): RequestTimeouts {
+  return { idleMs: timeoutMs, maxMs: maxTimeoutMs };
 }
 
 /** Counters of the calls to one server. They only grow. */

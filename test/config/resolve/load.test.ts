@@ -38,7 +38,7 @@ describe('a server of the file', () => {
         },
         tools: { deny: [] },
         calls: {
-          idleTimeoutMs: 60_000,
+          timeoutMs: 60_000,
           maxTimeoutMs: 600_000,
           listTimeoutMs: 30_000,
           concurrency: 64,
@@ -60,7 +60,7 @@ defaults: { timeout: 10s, concurrency: 2, restart: { budget: 9, firstDelay: 1s }
 servers:
   own: { command: node, timeout: 20s, restart: { budget: 3 } }
 `);
-    expect(calls).toMatchObject({ idleTimeoutMs: 20_000, concurrency: 2, maxQueued: 64 });
+    expect(calls).toMatchObject({ timeoutMs: 20_000, concurrency: 2, maxQueued: 64 });
     expect(child?.restart).toMatchObject({ budget: 3, firstDelayMs: 1000, maxDelayMs: 30_000 });
   });
 

@@ -1,6 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { parseBytes, parseDuration } from '../../../src/config/schema/units.js';
+import { NOTATIONS } from '../../../src/config/schema/units.js';
+
+const { parse: parseDuration } = NOTATIONS.duration;
+const { parse: parseBytes } = NOTATIONS.bytes;
 
 describe('parseDuration', () => {
   test.each([

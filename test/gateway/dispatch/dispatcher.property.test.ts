@@ -19,7 +19,7 @@ describe('whatever happens, in any order', () => {
     await fc.assert(
       fc.asyncProperty(fc.array(action, { maxLength: 50 }), async (actions) => {
         const { clock, dispatcher, start, serve } = dispatching({
-          ...{ concurrency: 2, maxQueued: 3, maxWaitMs: 3_000, idleTimeoutMs: 2_000, maxTimeoutMs: 4_000 },
+          ...{ concurrency: 2, maxQueued: 3, maxWaitMs: 3_000, timeoutMs: 2_000, maxTimeoutMs: 4_000 },
         });
         const exchanges: InMemoryExchange[] = [];
         const children: ScriptedPeer[] = [];

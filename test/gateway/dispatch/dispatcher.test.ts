@@ -140,7 +140,7 @@ describe('a call to a process that runs', () => {
   });
 
   it('fails when it takes too long, and leaves its place to the next one', async () => {
-    const { clock, start, serve } = dispatching({ concurrency: 1, idleTimeoutMs: 1_000 });
+    const { clock, start, serve } = dispatching({ concurrency: 1, timeoutMs: 1_000 });
     const child = await start();
     const [first, second] = [serve(), serve()];
     clock.advance(1_000);
@@ -352,7 +352,7 @@ describe('a child that lives but does not serve', () => {
 
   /** Five calls that time out. */
   async function worn() {
-    const world = dispatching({ idleTimeoutMs: 1_000, listTimeoutMs: 1_000 });
+    const world = dispatching({ timeoutMs: 1_000, listTimeoutMs: 1_000 });
     const child = await world.start();
     const calls = [1, 2, 3, 4, 5].map(() => world.serve());
     world.clock.advance(1_000);
@@ -374,7 +374,7 @@ describe('a child that lives but does not serve', () => {
 
   it('gets none of the calls that were in the queue when that showed', async () => {
     const { dispatcher, start, serve, clock } = dispatching({
-      idleTimeoutMs: 1_000,
+      timeoutMs: 1_000,
       maxWaitMs: 60_000,
       concurrency: 5,
     });

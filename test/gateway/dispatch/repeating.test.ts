@@ -60,7 +60,7 @@ describe('a call that may be repeated and whose process ends', () => {
   );
 
   it('has the time that it had: a silent one that began 50 s ago has 10 s of its 60 left', async () => {
-    const { clock, start, serve } = dispatching({ idleTimeoutMs: 60_000 });
+    const { clock, start, serve } = dispatching({ timeoutMs: 60_000 });
     const first = await start();
     const exchange = serve({}, true);
     clock.advance(50_000);

@@ -6,7 +6,7 @@ const URI = 'x://a/1';
 const OTHER = 'x://a/2';
 
 async function subscribing() {
-  const a = { ...offering({ resources: [URI, OTHER] }), limits: { idleTimeoutMs: 3_000 } };
+  const a = { ...offering({ resources: [URI, OTHER] }), limits: { timeoutMs: 3_000 } };
   const world = await startGateway({ servers: { a, b: offering({ resources: ['x://b/1'] }) } });
   const connect = () => world.connect().greet();
   /** A request to the gateway, which the server answers if it hears of it. Returns what the client is told. */

@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 import type { GlobalOptions } from '../../../app/global-options.js';
-import { BYTES_FORM, parseBytes } from '../../../config/schema/units.js';
+import { NOTATIONS } from '../../../config/schema/units.js';
 import { UsageError } from '../../../errors/usage-error.js';
 import { type Recording, readRecording } from '../../../record/recording-file.js';
 
@@ -23,12 +23,12 @@ const MIN_BYTES = 64 * 1024;
 export function readSize(text: string | undefined): number | undefined {
   if (text === undefined) return undefined;
   try {
-    const bytes = parseBytes(text);
+    const bytes = NOTATIONS.bytes.parse(text);
     if (bytes >= MIN_BYTES) return bytes;
   } catch {
     // Not a size.
   }
-  throw new UsageError(`\`--max ${text}\` is no size of a recording`, `write ${BYTES_FORM}; at least 64KiB`);
+  throw new UsageError(`\`--max ${text}\` is no size of a recording`, `write ${NOTATIONS.bytes.form}; at least 64KiB`);
 }
 
 /** Reads the recording that a command was given. Throws a `UsageError` for a file that cannot be read or is none. */
