@@ -74,6 +74,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
     'json',
     'files',
     'supervision',
+    'gateway/catalog',
     'gateway/dispatch',
     'node',
     'npm:semver',

@@ -1,4 +1,14 @@
-import { closeSync, constants, fstatSync, openSync, promises, readFileSync, realpathSync, type Stats } from 'node:fs';
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  openSync,
+  promises,
+  readFileSync,
+  realpathSync,
+  type Stats,
+  statSync,
+} from 'node:fs';
 import { errorCode } from '../errors/error-text.js';
 
 export interface ReadRules {
@@ -123,6 +133,15 @@ function unread(cause: unknown): ReadFile {
 export function realPath(path: string): string | undefined {
   try {
     return realpathSync(path);
+  } catch {
+    return undefined;
+  }
+}
+
+/** The file or folder at a path, behind symbolic links; `undefined` if it is missing or not accessible. */
+export function statOf(path: string): Stats | undefined {
+  try {
+    return statSync(path);
   } catch {
     return undefined;
   }

@@ -1,7 +1,7 @@
-import { type Stats, statSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { posix, win32 } from 'node:path';
-import { kindOf, type ReadRules, readRegularFileSync } from '../../files/regular-file.js';
+import { kindOf, type ReadRules, readRegularFileSync, statOf } from '../../files/regular-file.js';
 import { ConfigError } from './config-error.js';
 
 type Variables = Readonly<Record<string, string | undefined>>;
@@ -13,9 +13,6 @@ export interface FindConfigOptions {
   cwd: string;
   home: string;
   platform: NodeJS.Platform;
-  /** Whether a file or a folder is at this path. Default: looks on the disk. Tests replace them. */
-  isFile?: (path: string) => boolean;
-  isFolder?: (path: string) => boolean;
   /** The path of the running program, for advice. Default: the command `trunkline`. */
   program?: string | undefined;
 }
@@ -37,16 +34,7 @@ function initAdvice(program = 'trunkline'): string {
  * A file that `--config` or `TRUNKLINE_CONFIG` names has to exist; no other file replaces it. Without them, the current
  * folder comes before the configuration folder of the user. Throws a `ConfigError` that lists the paths it tried.
  */
-export function findConfigFile({
-  flag,
-  env,
-  cwd,
-  home,
-  platform,
-  isFile = isFileOnDisk,
-  isFolder = isFolderOnDisk,
-  program,
-}: FindConfigOptions): string {
+export function findConfigFile({ flag, env, cwd, home, platform, program }: FindConfigOptions): string {
   const path = platform === 'win32' ? win32 : posix;
   for (const [source, named] of [
     ['--config', flag],
@@ -54,8 +42,9 @@ export function findConfigFile({
   ] as const) {
     if (!named || UNSET_IN_DESKTOP.test(named)) continue;
     const file = path.resolve(cwd, named);
-    if (isFile(file)) return file;
-    if (isFolder(file)) {
+    const stats = statOf(file);
+    if (stats?.isFile() === true) return file;
+    if (stats?.isDirectory() === true) {
       const [usual = ''] = FILE_NAMES;
       const inside = FILE_NAMES.find((name) => isFile(path.join(file, name)));
       const hint = `name the file in it: ${source}${source === '--config' ? ' ' : '='}${path.join(named, inside ?? usual)}`;
@@ -65,7 +54,6 @@ export function findConfigFile({
       };
       throw new ConfigError('config-unreadable', file, [problem]);
     }
-    const stats = statOf(file);
     if (stats !== undefined) throw notRegular(file, `${source} names ${kindOf(stats)}`);
     throw new ConfigError('config-not-found', file, [
       {
@@ -86,8 +74,12 @@ export function findConfigFile({
   ]);
 }
 
+function isFile(path: string): boolean {
+  return statOf(path)?.isFile() === true;
+}
+
 /** The paths to try when neither `--config` nor `TRUNKLINE_CONFIG` is given, in order of preference. */
-export function candidateFiles({ cwd, env, home, platform }: Omit<FindConfigOptions, 'flag' | 'isFile'>): string[] {
+export function candidateFiles({ cwd, env, home, platform }: Omit<FindConfigOptions, 'flag'>): string[] {
   const path = platform === 'win32' ? win32 : posix;
   const folders = [cwd, ...userFolders(env, home, platform)];
   return folders.flatMap((folder) => FILE_NAMES.map((name) => path.join(folder, name)));
@@ -109,23 +101,6 @@ function userFolders(env: Variables, home: string, platform: NodeJS.Platform): s
   const folders = [posix.join(xdg && posix.isAbsolute(xdg) ? xdg : posix.join(home, '.config'), 'trunkline')];
   if (platform === 'darwin') folders.push(posix.join(home, 'Library', 'Application Support', 'trunkline'));
   return folders;
-}
-
-function isFileOnDisk(path: string): boolean {
-  return statOf(path)?.isFile() === true;
-}
-
-function isFolderOnDisk(path: string): boolean {
-  return statOf(path)?.isDirectory() === true;
-}
-
-function statOf(path: string): Stats | undefined {
-  try {
-    return statSync(path);
-  } catch {
-    // The file is missing, or its folder is not accessible.
-    return undefined;
-  }
 }
 
 /**

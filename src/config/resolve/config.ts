@@ -1,6 +1,6 @@
+import type { ToolShapes } from '../../gateway/catalog/tool-shaping.js';
 import type { CallLimits } from '../../gateway/dispatch/call.js';
 import type { ChildSpec, PackageRequest } from '../../supervision/launcher.js';
-import type { ResourceLimits } from '../../supervision/resource-limits.js';
 import type { GatewayConfig, ServerSettings, ToolFilter } from '../file/checked-file.js';
 import type { ServerProblem } from '../file/config-error.js';
 import type { Stamp } from '../file/find-config.js';
@@ -28,7 +28,9 @@ export interface Origin {
   readonly folder: string;
 }
 
-export interface ServerConfig {
+/** One server: its resolved entry, and the settings of the file that apply to it as they are. */
+export interface ServerConfig
+  extends Pick<ServerSettings, 'sharing' | 'start' | 'idleStopMs' | 'era' | 'approval' | 'trusted' | 'limits'> {
   readonly key: string;
   /** The text before `__` in exposed names: the key, or '' if the prefix is disabled. */
   readonly prefix: string;
@@ -37,27 +39,13 @@ export interface ServerConfig {
   readonly problem?: ServerProblem;
   /** The package that the server runs; absent for a `command` and for a server with a `problem`. */
   readonly package?: ServerPackage;
-  /** Which clients share a process. */
-  readonly sharing: ServerSettings['sharing'];
-  /** Whether the process starts at once or at the first call. */
-  readonly start: ServerSettings['start'];
-  /** Time without a call after which the process is stopped until the next call; 0 disables this. */
-  readonly idleStopMs: number;
-  /** Which protocol era the server speaks; `auto` finds out. */
-  readonly era: ServerSettings['era'];
-  /** Whether tools need approval. */
-  readonly approval: ServerSettings['approval'];
   readonly tools: ToolFilter;
   /** The form in which the tools are shown and called, with the values of variables. Absent if nothing is changed. */
   readonly shapes?: ToolShapes;
   /** Globs over methods that this server answers although MCP does not define them. */
   readonly methods: readonly string[];
-  /** Whether the annotations of its tools are trusted. */
-  readonly trusted: boolean;
   readonly calls: CallLimits;
-  readonly frames: FrameLimits;
-  /** Limits of what the processes of one instance use together. */
-  readonly limits: ResourceLimits;
+  readonly frames: Pick<ServerSettings, 'maxFrameBytes' | 'maxUnwrittenBytes'>;
   /** The names of all variables that the entry refers to as `${NAME}`, without those of its `envFile`, sorted. */
   readonly variables: readonly string[];
   /** The values of all references, also of those to its `envFile`, so that secrets can be removed from logs. */
@@ -81,25 +69,4 @@ export interface FoundPackage {
   readonly version: string | undefined;
   /** Absolute. */
   readonly program: string;
-}
-
-/** How tools are shown and called, by original names. */
-export interface ToolShapes {
-  readonly rename?: Readonly<Record<string, string>>;
-  readonly describe?: Readonly<Record<string, string | { readonly append: string }>>;
-  readonly params?: Readonly<Record<string, ParamShapes>>;
-}
-
-/** How the parameters of a tool are shown, and their values. */
-export interface ParamShapes {
-  readonly hide?: readonly string[];
-  readonly set?: Readonly<Record<string, unknown>>;
-  readonly default?: Readonly<Record<string, unknown>>;
-  readonly describe?: Readonly<Record<string, string>>;
-}
-
-export interface FrameLimits {
-  readonly maxFrameBytes: number;
-  /** Bytes that may wait for a child that does not read its stdin. */
-  readonly maxUnwrittenBytes: number;
 }

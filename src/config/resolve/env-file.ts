@@ -1,4 +1,4 @@
-import { resolve } from 'node:path';
+import { join, resolve } from 'node:path';
 import { parseEnv } from 'node:util';
 import { type ReadRules, readRegularFileSync } from '../../files/regular-file.js';
 import type { CheckedEntry } from '../file/checked-file.js';
@@ -72,10 +72,12 @@ interface ReferredVariables {
 
 /** The absolute path of the file that `envFile` names. */
 export function envFilePath(envFile: string, folder: string, home: string): string {
-  return resolve(
-    folder,
-    envFile.replace(/^~(?=$|[\\/])/, () => home),
-  );
+  return resolve(folder, expandHome(envFile, home));
+}
+
+/** A path whose leading `~` is replaced by the home folder. */
+export function expandHome(path: string, home: string): string {
+  return /^~(?=$|[\\/])/.test(path) ? join(home, path.slice(1)) : path;
 }
 
 interface ReadEnvFile {

@@ -1,6 +1,5 @@
-import { statSync } from 'node:fs';
 import { basename, delimiter, dirname, join, resolve } from 'node:path';
-import { realPath } from '../../files/regular-file.js';
+import { realPath, statOf } from '../../files/regular-file.js';
 import { readJsonFile } from '../../files/whole-file.js';
 import { isRecord } from '../../json/json-value.js';
 import type { ChildSpec } from '../../supervision/launcher.js';
@@ -99,5 +98,5 @@ function configOf(args: readonly string[], { cwd, env }: Parameters<typeof check
 }
 
 function isFile(path: string): boolean {
-  return statSync(path, { throwIfNoEntry: false })?.isFile() === true;
+  return statOf(path)?.isFile() === true;
 }

@@ -1,6 +1,6 @@
+import type { ParamShapes, ToolShapes } from '../../gateway/catalog/tool-shaping.js';
 import type { CheckedEntry } from '../file/checked-file.js';
 import { faultsAt, ServerFault } from '../file/config-error.js';
-import type { ParamShapes, ToolShapes } from './config.js';
 
 export type Variables = Readonly<Record<string, string | undefined>>;
 

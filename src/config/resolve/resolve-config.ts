@@ -1,6 +1,6 @@
-import { statSync } from 'node:fs';
 import { availableParallelism, homedir } from 'node:os';
-import { dirname, join, resolve } from 'node:path';
+import { dirname, resolve } from 'node:path';
+import { statOf } from '../../files/regular-file.js';
 import type { ChildSpec, PackageRequest } from '../../supervision/launcher.js';
 import {
   type CheckedEntry,
@@ -9,10 +9,10 @@ import {
   type ServerSettings,
   toCheckedGateway,
 } from '../file/checked-file.js';
-import { faultsAt, formatProblem, locateFault, ServerFault, type ServerProblem } from '../file/config-error.js';
+import { faultsAt, formatProblem, locateFault, ServerFault } from '../file/config-error.js';
 import { DEMAND_EVERY_MS, MIN_START_LIMIT, STOP_KILL_AFTER_MS } from '../schema/settings.js';
 import type { Config, Origin, ServerConfig } from './config.js';
-import { EnvFiles } from './env-file.js';
+import { EnvFiles, expandHome } from './env-file.js';
 import { checkNesting } from './nesting.js';
 import { findPackage, type InstalledPackages, parsePackage } from './package-bin.js';
 import {
@@ -27,66 +27,56 @@ import {
 
 export interface LoadOptions {
   /** The variables of this process. */
-  env: Variables;
+  readonly env: Variables;
   /** Variables and folder for the servers. Default: the variables and the working folder of this process. */
-  origin?: Origin;
+  readonly origin?: Origin;
   /** The Node that runs servers with a `package`. */
-  nodePath: string;
+  readonly nodePath: string;
   /** Folder of Trunkline itself, whose packages no server runs. */
-  ownFolder: string;
+  readonly ownFolder: string;
   /** The packages in Trunkline's own store. */
-  store?: InstalledPackages;
+  readonly store?: InstalledPackages;
   /** The secrets that the file refers to. */
-  secrets?: ReadonlyMap<string, Secret>;
+  readonly secrets?: ReadonlyMap<string, Secret>;
 }
 
-/**
- * Resolves a checked file on this machine. If something is missing for one server, that server gets a `problem`.
- */
-export function resolveConfig(
-  file: string,
-  checked: CheckedFile,
-  { env, origin = { environment: env, folder: currentFolder() }, nodePath, ownFolder, store, secrets }: LoadOptions,
-): Config {
-  const envFiles = new EnvFiles(dirname(resolve(file)));
-  const surroundings = {
-    file: resolve(file),
-    folder: dirname(resolve(file)),
-    home: env.HOME || env.USERPROFILE || homedir(),
-    env,
-    nodePath,
-    ownFolder,
-    store,
-    secrets,
-    sharedVariables: checked.sharedVariables,
-    envFiles,
-  };
-  const resolveFor = (of: Origin, entry: CheckedServer): ServerConfig => {
-    const { places, problem } = entry;
-    const server = resolveServer(entry, {
-      ...surroundings,
-      origin: of,
-      locate: (fault) => locateFault(fault, places),
-    });
-    return problem === undefined ? server : { ...server, child: undefined, problem };
-  };
+/** The facts about this machine that an entry of the file is resolved with. */
+interface Surroundings extends LoadOptions {
+  readonly origin: Origin;
+  /** The configuration file, and its folder; absolute. */
+  readonly file: string;
+  readonly folder: string;
+  readonly home: string;
+  readonly envFiles: EnvFiles;
+  /** The names in `defaults.env`. */
+  readonly sharedVariables: readonly string[];
+}
+
+/** Resolves a checked file on this machine. If something is missing for one server, that server gets a `problem`. */
+export function resolveConfig(path: string, checked: CheckedFile, options: LoadOptions): Config {
+  const { env, origin = { environment: env, folder: currentFolder() } } = options;
+  const file = resolve(path);
+  const folder = dirname(file);
+  const home = env.HOME || env.USERPROFILE || homedir();
+  const envFiles = new EnvFiles(folder);
+  const { sharedVariables } = checked;
+  const resolveFor = (of: Origin, server: CheckedServer) =>
+    resolveServer(server, { ...options, origin: of, file, folder, home, envFiles, sharedVariables });
   const { startLimit, record, sealKeyFile, ...gateway } = checked.gateway;
-  const { folder, home } = surroundings;
-  const pathOf = (text: string) => resolve(folder, expandHome(text, home));
   return {
-    file: resolve(file),
-    servers: checked.servers.map((entry) => resolveFor(origin, entry)),
+    file,
+    servers: checked.servers.map((server) => resolveFor(origin, server)),
     gateway: {
       ...gateway,
-      ...(record !== undefined && { record: pathOf(record) }),
-      ...(sealKeyFile !== undefined && { sealKeyFile: pathOf(sealKeyFile) }),
+      ...(record !== undefined && { record: resolve(folder, expandHome(record, home)) }),
+      ...(sealKeyFile !== undefined && { sealKeyFile: resolve(folder, expandHome(sealKeyFile, home)) }),
       startLimit: startLimit ?? Math.max(MIN_START_LIMIT, availableParallelism()),
     },
-    warnings: [...checked.warnings.map((warning) => formatProblem(file, warning)), ...envFiles.warnings],
+    warnings: [...checked.warnings.map((warning) => formatProblem(path, warning)), ...envFiles.warnings],
     envFiles: envFiles.paths,
     serverFor: (key, other) => {
-      const entry = checked.servers.find((server) => server.key === key);
-      return entry && resolveFor(other, entry);
+      const found = checked.servers.find((server) => server.key === key);
+      return found && resolveFor(other, found);
     },
   };
 }
@@ -100,110 +90,71 @@ function currentFolder(): string {
   }
 }
 
-/** The facts about this machine that an entry of the file is resolved with. */
-interface Surroundings {
-  /** The configuration file. */
-  file: string;
-  /** The folder of the configuration file. */
-  folder: string;
-  home: string;
-  /** The variables of this process. */
-  env: Variables;
-  /** Variables and folder for the server. */
-  origin: Origin;
-  nodePath: string;
-  ownFolder: string;
-  /** The packages in Trunkline's own store. */
-  store: InstalledPackages | undefined;
-  secrets: ReadonlyMap<string, Secret> | undefined;
-  /** Replaces the variables and secrets in a text. */
-  expand: (text: string) => string;
-  /** The names in `defaults.env`. */
-  sharedVariables: readonly string[];
-  envFiles: EnvFiles;
-  /** Adds the position in the file to a fault of this server. */
-  locate: (fault: ServerFault) => ServerProblem;
-}
-
 /** Resolves one server of the file. The result has no `child` if something that the server needs is missing. */
-function resolveServer(
-  { key, entry, settings }: Pick<CheckedServer, 'key' | 'entry' | 'settings'>,
-  surroundings: Omit<Surroundings, 'expand'>,
-): ServerConfig {
+function resolveServer(server: CheckedServer, surroundings: Surroundings): ServerConfig {
+  const { key, entry, settings } = server;
   const { origin, home, envFiles } = surroundings;
   const { variables, references, fault } = envFiles.variablesOf(entry, origin.environment, home);
-  const { folder } = origin;
   const expand = (text: string) => expandIn(text, references, secretReader(surroundings.secrets));
-  const resolved = resolveChild(() => {
-    if (fault !== undefined) throw fault;
-    return childAndPackage(key, entry, settings, { ...surroundings, expand });
-  }, surroundings);
   const secrets = secretValuesOf(entry, references, surroundings.secrets);
+  const { sharing, start, idleStopMs, era, approval, trusted, limits, maxFrameBytes, maxUnwrittenBytes } = settings;
+  const { timeoutMs, maxTimeoutMs, listTimeoutMs, concurrency, maxQueued, maxWaitMs } = settings;
   return {
     key,
     prefix: entry.prefix ?? key,
-    ...resolved,
-    sharing: settings.sharing,
-    start: settings.start,
-    idleStopMs: settings.idleStopMs,
-    era: settings.era,
-    approval: settings.approval,
+    ...withProblem(server, () => {
+      if (fault !== undefined) throw fault;
+      return childAndPackage(server, expand, surroundings);
+    }),
+    ...{ sharing, start, idleStopMs, era, approval, trusted, limits },
     methods: entry.methods ?? [],
-    trusted: settings.trusted,
     tools: { ...(entry.tools?.allow && { allow: entry.tools.allow }), deny: entry.tools?.deny ?? [] },
-    calls: {
-      timeoutMs: settings.timeoutMs,
-      maxTimeoutMs: settings.maxTimeoutMs,
-      listTimeoutMs: settings.listTimeoutMs,
-      concurrency: settings.concurrency,
-      maxQueued: settings.maxQueued,
-      maxWaitMs: settings.maxWaitMs,
-    },
+    calls: { timeoutMs, maxTimeoutMs, listTimeoutMs, concurrency, maxQueued, maxWaitMs },
     variables,
     references,
     ...(Object.keys(secrets).length > 0 && { secrets }),
-    ...(settings.sharing === 'folder' && { folder }),
-    frames: { maxFrameBytes: settings.maxFrameBytes, maxUnwrittenBytes: settings.maxUnwrittenBytes },
-    limits: settings.limits,
+    ...(sharing === 'folder' && { folder: origin.folder }),
+    frames: { maxFrameBytes, maxUnwrittenBytes },
   };
 }
 
 type Resolved = Pick<ServerConfig, 'child' | 'problem' | 'package' | 'shapes'>;
 
-function resolveChild(resolveIt: () => Resolved, { locate }: Pick<Surroundings, 'locate'>): Resolved {
+/** What `resolveIt` returns, or the problem for which the server cannot run. */
+function withProblem({ problem, places }: CheckedServer, resolveIt: () => Resolved): Resolved {
+  if (problem !== undefined) return { child: undefined, problem };
   try {
     return resolveIt();
   } catch (fault) {
     if (!(fault instanceof ServerFault)) throw fault;
-    return { child: undefined, problem: locate(fault) };
+    return { child: undefined, problem: locateFault(fault, places) };
   }
 }
 
+type Expand = (text: string) => string;
+
 function childAndPackage(
-  key: string,
-  entry: CheckedEntry,
-  settings: ServerSettings,
-  { expand: expandAny, ...others }: Surroundings,
+  { key, entry, settings }: CheckedServer,
+  expandAny: Expand,
+  surroundings: Surroundings,
 ): Resolved {
   const expand = (text: string) => refuseNul(expandAny(text));
-  const surroundings = { ...others, expand };
-  const { env, sharedVariables } = surroundings;
+  const { env, sharedVariables, file, home } = surroundings;
   const args = (entry.args ?? []).map((arg, index) => faultsAt(['args', index], () => expand(arg)));
   const variables = Object.entries(entry.env ?? {}).map(
     ([name, value]) => [name, faultsAt(['env', name], () => expand(value))] as const,
   );
   const forNpm = Object.fromEntries(variables.filter(([name]) => sharedVariables.includes(name)));
-  const { package: used, ...toRun } = program(entry, args, forNpm, settings, surroundings);
+  const { package: used, ...toRun } = program(entry, { args, forNpm, settings, expand }, surroundings);
   const child = {
     key,
     ...toRun,
-    cwd: faultsAt(['cwd'], () => workingFolder(entry, settings, surroundings)),
+    cwd: faultsAt(['cwd'], () => workingFolder(entry, settings, expand, surroundings)),
     env: Object.fromEntries(variables),
     timeouts: { startMs: settings.startTimeoutMs, stopGraceMs: settings.stopGraceMs, killAfterMs: STOP_KILL_AFTER_MS },
     restart: { ...settings.restart, demandEveryMs: DEMAND_EVERY_MS },
     leaveRunning: settings.leaveRunning,
   };
-  const { file, home } = surroundings;
   const nesting = checkNesting(child, { file, home, env, packageName: used?.request.name });
   const shapes = resolveShapes(entry.tools, expandAny);
   const whole = { ...child, env: { ...child.env, ...nesting } };
@@ -221,24 +172,29 @@ function refuseNul(value: string): string {
 
 interface Program extends Pick<ChildSpec, 'command' | 'label' | 'args' | 'missing'>, Pick<ServerConfig, 'package'> {}
 
+interface ProgramOptions {
+  readonly args: readonly string[];
+  /** Variables for npm. */
+  readonly forNpm: PackageRequest['env'];
+  readonly settings: ServerSettings;
+  readonly expand: Expand;
+}
+
 function program(
   { package: shown, bin, command = '' }: CheckedEntry,
-  args: readonly string[],
-  forNpm: PackageRequest['env'],
-  { installScripts, installTimeoutMs }: ServerSettings,
-  { folder, home, expand, nodePath, ownFolder, store }: Surroundings,
+  { args, forNpm, settings, expand }: ProgramOptions,
+  { folder, home, nodePath, ownFolder, store }: Surroundings,
 ): Program {
   if (shown === undefined) {
-    const label = firstWord(command);
     return {
       command: faultsAt(['command'], () => commandPath(expand(command), folder, home)),
-      label,
+      label: firstWord(command),
       args,
     };
   }
   return faultsAt(['package'], () => {
-    const wanted = parsePackage(expand(shown), shown);
-    const request = { shown, ...wanted, bin, installScripts, env: forNpm, budgetMs: installTimeoutMs };
+    const { installScripts, installTimeoutMs: budgetMs } = settings;
+    const request = { shown, ...parsePackage(expand(shown), shown), bin, installScripts, env: forNpm, budgetMs };
     const found = findPackage({ request, configFolder: folder, ownFolder, ...(store && { store }) });
     if (found === undefined) return { command: nodePath, args, missing: request, package: { request } };
     return { command: nodePath, args: [found.program, ...args], package: { request, found } };
@@ -263,37 +219,25 @@ function commandPath(command: string, folder: string, home: string): string {
   return /^\.\.?[\\/]/.test(expanded) ? resolve(folder, expanded) : expanded;
 }
 
-function workingFolder(entry: CheckedEntry, { sharing }: ServerSettings, surroundings: Surroundings): string {
-  const { folder, home, expand, origin } = surroundings;
-  if (sharing === 'folder' && entry.cwd === undefined) return folderOfClient(origin.folder);
-  const { cwd = '.' } = entry;
-  const path = resolve(folder, expandHome(expand(cwd), home));
-  if (isFolder(path)) return path;
+function workingFolder(
+  { cwd }: CheckedEntry,
+  { sharing }: ServerSettings,
+  expand: Expand,
+  { folder, home, origin }: Surroundings,
+): string {
+  const isOfClient = sharing === 'folder' && cwd === undefined;
+  const path = isOfClient ? origin.folder : resolve(folder, expandHome(expand(cwd ?? '.'), home));
+  if (statOf(path)?.isDirectory() === true) return path;
+  if (isOfClient) {
+    throw new ServerFault(
+      `the working folder of the client does not exist${path === '' ? '' : `: ${path}`}; with \`sharing: folder\`, the server runs there`,
+      'start the client in a folder that exists, or set `cwd`',
+    );
+  }
   throw new ServerFault(
-    `the folder ${cwd} does not exist; expected a folder to run the server in`,
+    `the folder ${cwd ?? '.'} does not exist; expected a folder to run the server in`,
     `create the folder, or correct \`cwd\`, which is relative to ${folder}`,
   );
-}
-
-function folderOfClient(path: string): string {
-  if (isFolder(path)) return path;
-  throw new ServerFault(
-    `the working folder of the client does not exist${path === '' ? '' : `: ${path}`}; with \`sharing: folder\`, the server runs there`,
-    'start the client in a folder that exists, or set `cwd`',
-  );
-}
-
-function isFolder(path: string): boolean {
-  try {
-    return statSync(path).isDirectory();
-  } catch {
-    // The folder is missing or not accessible, so a child cannot run in it.
-    return false;
-  }
-}
-
-function expandHome(path: string, home: string): string {
-  return /^~(?=$|[\\/])/.test(path) ? join(home, path.slice(1)) : path;
 }
 
 /** Whether clients of this view see the server. Without a view, they see every server; in an unknown one, none. */

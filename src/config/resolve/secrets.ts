@@ -1,8 +1,9 @@
 import { execFile } from 'node:child_process';
 import { homedir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { dirname } from 'node:path';
 import { readSecretFile } from '../../files/secret-file.js';
 import type { CheckedFile } from '../file/checked-file.js';
+import { expandHome } from './env-file.js';
 import type { Secret, Variables } from './references.js';
 
 interface ReadSecretsOptions {
@@ -105,7 +106,7 @@ async function runSecretCommand(
   [program = '', ...args]: readonly string[],
   { cwd, env, timeoutMs = SECRET_TIMEOUT_MS, input = '' }: SecretCommandOptions,
 ): Promise<SecretOutcome> {
-  const file = /^~(?=[\\/])/.test(program) ? join(homedir(), program.slice(1)) : program;
+  const file = expandHome(program, homedir());
   const limits = { timeout: timeoutMs, maxBuffer: MAX_OUTPUT_BYTES, killSignal: 'SIGKILL' } as const;
   return await new Promise((resolve) => {
     const child = execFile(

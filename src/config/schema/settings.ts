@@ -4,268 +4,209 @@ import { NOTATIONS } from './units.js';
 // The schema, the merged settings and their types are made of these tables. `docs/configuration.md` gives the origin of
 // each default.
 
-/** Which clients share a process of a server. */
-const SHARING_MODES = ['profile', 'folder', 'isolated', 'all'] as const;
-/** When the process of a server starts. */
-const START_MODES = ['eager', 'lazy'] as const;
-/** The protocol era of a server: with a handshake (legacy), without one (modern), or found out by asking (auto). */
-const ERA_MODES = ['auto', 'legacy', 'modern'] as const;
-/** Whether new and changed tools need the approval of a person before they are shown. */
-const APPROVAL_MODES = ['off', 'required'] as const;
-/** Whether clients on stdin share one background process, the hub. */
-const HUB_MODES = ['auto', 'off'] as const;
-/** Content of the call log: nothing, everything but arguments and results, or everything. */
-const CALL_LOG_MODES = ['off', 'metadata', 'full'] as const;
-
 /** Settings of a server that `defaults:` can have, too. */
 export const SHARED_SETTINGS = {
-  timeout: duration('60s', {
-    about: 'How long a call may go without an answer or progress; progress restarts the timer.',
-  }),
-  maxTimeout: duration('600s', {
-    about: 'Longest duration of a call, with or without progress, and longest wait for the result of a task.',
-  }),
-  startTimeout: duration('60s', {
-    max: '300s',
-    about: 'How long the server may take to answer initialize.',
-  }),
-  installTimeout: duration('300s', {
-    min: '1s',
-    about: 'How long the installation of the package may take. The wait for other installations does not count.',
-  }),
-  listTimeout: duration('30s', { about: 'How long listing tools, resources or prompts may take.' }),
-  concurrency: count(64, {
-    min: 1,
-    max: 1024,
-    about: 'Concurrency limit: calls that the server may work on at once.',
-  }),
-  maxQueued: count(64, {
-    min: 0,
-    max: 1024,
-    about: 'Calls that may wait in the queue of this server. Further calls are refused at once.',
-  }),
-  maxWait: duration('10s', { min: '0s', about: 'Longest wait of a call in the queue.' }),
-  stopGrace: duration('2s', {
-    min: '0s',
-    max: '10s',
-    about: 'Time between closing stdin and SIGTERM when the server is stopped. SIGKILL follows 3s later.',
-  }),
-  sharing: choice(SHARING_MODES, 'profile', {
-    about:
-      'Which clients share a process of the server: clients that look identical to the server (profile), those of them that run in the same folder (folder), no clients (isolated), or all clients (all).',
-  }),
-  start: choice(START_MODES, 'eager', {
-    about: 'When the server starts: together with Trunkline (eager) or at its first call (lazy).',
-  }),
-  idleStop: duration('0s', {
-    min: '0s',
-    about: 'Stops the server after this long without a call; the next call starts it again. 0s disables this.',
-  }),
-  era: choice(ERA_MODES, 'auto', {
-    about:
-      'Which revisions of MCP the server speaks: those up to 2025-11-25, which begin with a handshake (legacy), those from 2026-07-28 on (modern), or whichever Trunkline finds out by asking it once (auto).',
-  }),
-  approval: choice(APPROVAL_MODES, 'off', {
-    about:
-      'Whether new and changed tools are withheld until you approve them with `trunkline approve` (required) or not (off).',
-  }),
-  maxFrame: bytes('64MiB', {
-    min: '1KiB',
-    max: '256MiB',
-    about: 'Largest single message that the server may send. A larger one is dropped.',
-  }),
-  maxUnwritten: bytes('4MiB', {
-    min: '1KiB',
-    max: '256MiB',
-    about: 'How much data may wait for a server that does not read its stdin.',
-  }),
+  timeout: duration('60s', 'How long a call may go without an answer or progress; progress restarts the timer.'),
+  maxTimeout: duration(
+    '600s',
+    'Longest duration of a call, with or without progress, and longest wait for the result of a task.',
+  ),
+  startTimeout: duration('60s', 'How long the server may take to answer initialize.', ['1ms', '300s']),
+  installTimeout: duration(
+    '300s',
+    'How long the installation of the package may take. The wait for other installations does not count.',
+    ['1s', '24h'],
+  ),
+  listTimeout: duration('30s', 'How long listing tools, resources or prompts may take.'),
+  concurrency: count(64, 'Concurrency limit: calls that the server may work on at once.', [1, 1024]),
+  maxQueued: count(
+    64,
+    'Calls that may wait in the queue of this server. Further calls are refused at once.',
+    [0, 1024],
+  ),
+  maxWait: duration('10s', 'Longest wait of a call in the queue.', ['0s', '24h']),
+  stopGrace: duration(
+    '2s',
+    'Time between closing stdin and SIGTERM when the server is stopped. SIGKILL follows 3s later.',
+    ['0s', '10s'],
+  ),
+  sharing: choice(
+    ['profile', 'folder', 'isolated', 'all'],
+    'profile',
+    'Which clients share a process of the server: clients that look identical to the server (profile), those of them that run in the same folder (folder), no clients (isolated), or all clients (all).',
+  ),
+  start: choice(
+    ['eager', 'lazy'],
+    'eager',
+    'When the server starts: together with Trunkline (eager) or at its first call (lazy).',
+  ),
+  idleStop: duration(
+    '0s',
+    'Stops the server after this long without a call; the next call starts it again. 0s disables this.',
+    ['0s', '24h'],
+  ),
+  era: choice(
+    ['auto', 'legacy', 'modern'],
+    'auto',
+    'Which revisions of MCP the server speaks: those up to 2025-11-25, which begin with a handshake (legacy), those from 2026-07-28 on (modern), or whichever Trunkline finds out by asking it once (auto).',
+  ),
+  approval: choice(
+    ['off', 'required'],
+    'off',
+    'Whether new and changed tools are withheld until you approve them with `trunkline approve` (required) or not (off).',
+  ),
+  maxFrame: bytes('64MiB', 'Largest single message that the server may send. A larger one is dropped.', [
+    '1KiB',
+    '256MiB',
+  ]),
+  maxUnwritten: bytes('4MiB', 'How much data may wait for a server that does not read its stdin.', ['1KiB', '256MiB']),
   restart: section(
     {
-      firstDelay: duration('500ms', {
-        about: 'Delay before the first restart. Doubles with each failure.',
-      }),
-      maxDelay: duration('30s', { about: 'Longest delay before a restart.' }),
-      budget: count(5, {
-        min: 1,
-        max: 1000,
-        about: 'Consecutive failures after which the server is parked.',
-      }),
-      stableAfter: duration('300s', {
-        about: 'Time without a failure after which the count of failures starts at zero again.',
-      }),
-      parkedProbe: duration('5m', {
-        about: 'Delay before the first retry of a parked server. Doubles with each retry.',
-      }),
-      parkedProbeMax: duration('60m', {
-        about: 'Longest delay between two retries of a parked server.',
-      }),
+      firstDelay: duration('500ms', 'Delay before the first restart. Doubles with each failure.'),
+      maxDelay: duration('30s', 'Longest delay before a restart.'),
+      budget: count(5, 'Consecutive failures after which the server is parked.', [1, 1000]),
+      stableAfter: duration('300s', 'Time without a failure after which the count of failures starts at zero again.'),
+      parkedProbe: duration('5m', 'Delay before the first retry of a parked server. Doubles with each retry.'),
+      parkedProbeMax: duration('60m', 'Longest delay between two retries of a parked server.'),
     },
-    { expected: 'a map of restart settings', about: 'When a failed server is restarted.' },
+    'a map of restart settings',
+    'When a failed server is restarted.',
   ),
   limits: section(
     {
-      memory: bytes(undefined, {
-        min: '1MiB',
-        max: '4096GiB',
-        about: 'Most memory that the processes of the server may use together.',
-      }),
-      processes: count(undefined, {
-        min: 1,
-        max: 65_536,
-        about: 'Most processes that the server may run at once.',
-      }),
+      memory: bytes(undefined, 'Most memory that the processes of the server may use together.', ['1MiB', '4096GiB']),
+      processes: count(undefined, 'Most processes that the server may run at once.', [1, 65_536]),
     },
-    {
-      expected: 'a map with `memory` or `processes`',
-      about:
-        'Limits of what the processes of the server use. The server is restarted when it exceeds a limit at two checks in a row, 5s apart; this counts as a failure. Without limits, nothing is checked.',
-    },
+    'a map with `memory` or `processes`',
+    'Limits of what the processes of the server use. The server is restarted when it exceeds a limit at two checks in a row, 5s apart; this counts as a failure. Without limits, nothing is checked.',
   ),
 };
 
 /** All settings of a server. */
 export const SERVER_SETTINGS = {
   ...SHARED_SETTINGS,
-  installScripts: flag(false, {
-    about: 'Runs the install scripts of this package and of its dependencies when they are installed.',
-  }),
-  trusted: flag(false, {
-    about:
-      'Trusts the annotations of the tools: if the server ends during a call of a tool that is marked readOnlyHint or idempotentHint, the call is sent once more.',
-  }),
-  leaveRunning: flag(false, {
-    about:
-      'Keeps the processes that have left the process group of the server, such as daemons, when the server ends. Without it, they end with the server.',
-  }),
-  disabled: flag(false, { about: 'Ignores this server.' }),
+  installScripts: flag(
+    false,
+    'Runs the install scripts of this package and of its dependencies when they are installed.',
+  ),
+  trusted: flag(
+    false,
+    'Trusts the annotations of the tools: if the server ends during a call of a tool that is marked readOnlyHint or idempotentHint, the call is sent once more.',
+  ),
+  leaveRunning: flag(
+    false,
+    'Keeps the processes that have left the process group of the server, such as daemons, when the server ends. Without it, they end with the server.',
+  ),
+  disabled: flag(false, 'Ignores this server.'),
 };
 
 /** Limits of the HTTP server. */
 export const HTTP_SETTINGS = {
-  maxSessions: count(100, {
-    min: 1,
-    max: 10_000,
-    about: 'Open sessions. A request for one more is answered with 503.',
-  }),
-  sessionIdle: duration('30m', {
-    min: '1s',
-    about: 'Ends a session after this long without an in-flight request and without an open GET stream.',
-  }),
-  maxConnections: count(256, {
-    min: 1,
-    max: 65_535,
-    about:
-      'Open connections. One more closes the oldest one without an authenticated request; if there is none, it is closed at once.',
-  }),
-  requestsPerSecond: count(50, {
-    min: 1,
-    max: 100_000,
-    about: 'Sustained request rate of one token, per second. Further requests are answered with 429.',
-  }),
-  requestBurst: count(100, {
-    min: 1,
-    max: 100_000,
-    about:
-      'Requests of one token that may arrive at once. Beside a session that uses them up, others have half as many more.',
-  }),
-  maxBody: bytes('4MiB', {
-    min: '1KiB',
-    max: '256MiB',
-    about: 'Largest request body. A larger one is answered with 413.',
-  }),
-  maxPartial: bytes('128MiB', {
-    min: '1MiB',
-    max: '16GiB',
-    about:
-      'Limit on request bodies that have not arrived completely, for all clients together; at least maxBody. When it is reached, the token that holds the most loses its largest body, with 503.',
-  }),
-  receiveTimeout: duration('30s', {
+  maxSessions: count(100, 'Open sessions. A request for one more is answered with 503.', [1, 10_000]),
+  sessionIdle: duration(
+    '30m',
+    'Ends a session after this long without an in-flight request and without an open GET stream.',
+    ['1s', '24h'],
+  ),
+  maxConnections: count(
+    256,
+    'Open connections. One more closes the oldest one without an authenticated request; if there is none, it is closed at once.',
+    [1, 65_535],
+  ),
+  requestsPerSecond: count(
+    50,
+    'Sustained request rate of one token, per second. Further requests are answered with 429.',
+    [1, 100_000],
+  ),
+  requestBurst: count(
+    100,
+    'Requests of one token that may arrive at once. Beside a session that uses them up, others have half as many more.',
+    [1, 100_000],
+  ),
+  maxBody: bytes('4MiB', 'Largest request body. A larger one is answered with 413.', ['1KiB', '256MiB']),
+  maxPartial: bytes(
+    '128MiB',
+    'Limit on request bodies that have not arrived completely, for all clients together; at least maxBody. When it is reached, the token that holds the most loses its largest body, with 503.',
+    ['1MiB', '16GiB'],
+  ),
+  receiveTimeout: duration(
+    '30s',
+    'How long a whole request may take to arrive.',
+
     // Node requires at least as much time for a whole request as for its headers, which have 10 s.
-    min: '10s',
-    max: '1h',
-    about: 'How long a whole request may take to arrive.',
-  }),
-  keepAlive: duration('15s', {
-    min: '1s',
-    max: '5m',
-    about: 'How long a stream may be silent before a comment is sent to keep it open.',
-  }),
-  maxUnread: bytes('8MiB', {
-    min: '64KiB',
-    max: '256MiB',
-    about: 'Unread data of all streams of one session. Beyond it, the slowest stream is cut.',
-  }),
-  maxReplay: bytes('2MiB', {
-    min: '0B',
-    max: '256MiB',
-    about: 'Sent data that is stored for each session, so that a client can resume a lost connection.',
-  }),
+    ['10s', '1h'],
+  ),
+  keepAlive: duration('15s', 'How long a stream may be silent before a comment is sent to keep it open.', ['1s', '5m']),
+  maxUnread: bytes('8MiB', 'Unread data of all streams of one session. Beyond it, the slowest stream is cut.', [
+    '64KiB',
+    '256MiB',
+  ]),
+  maxReplay: bytes(
+    '2MiB',
+    'Sent data that is stored for each session, so that a client can resume a lost connection.',
+    ['0B', '256MiB'],
+  ),
 };
 
 /** Settings of Trunkline itself. */
 export const GATEWAY_SETTINGS = {
-  startupWait: duration('3s', {
-    min: '0s',
-    max: '300s',
-    about:
-      'How long the first list request, or a request for something that no server lists yet, waits for servers that are starting.',
-  }),
-  idleStop: duration('10m', {
-    min: '0s',
-    about: 'How long a process without clients keeps running for the next client.',
-  }),
-  restartTool: flag(false, { about: 'Offers the tool trunkline__restart, which restarts a server.' }),
-  watch: flag(true, { about: 'Applies changes of this file while Trunkline runs.' }),
-  startLimit: count(undefined, {
-    min: 1,
-    max: 1024,
-    about: 'Servers that may be starting at once. Default: the number of CPU cores, but at least 4.',
-  }),
-  maxQueued: count(1024, {
-    min: 0,
-    max: 65_536,
-    about: 'Calls that may wait in the queues of all servers together. Further calls are refused at once.',
-  }),
-  maxPartial: bytes('256MiB', {
-    min: '1MiB',
-    max: '16GiB',
-    about:
-      'Limit on unfinished incoming messages, for all servers and the client on stdin together. When it is reached, the largest of them is dropped.',
-  }),
-  maxInstructions: bytes('8KiB', {
-    min: '0B',
-    max: '64KiB',
-    about:
-      'Limit on the instructions that a client gets: a line about each server, and the instructions of the servers, of which the longest are cut. 0B leaves out everything that servers say.',
-  }),
-  hub: choice(HUB_MODES, 'off', {
-    about:
-      'Whether all clients on stdin share one background process with one set of servers (auto), or each starts its own (off).',
-  }),
-  hubIdle: duration('10m', {
-    min: '0s',
-    about: 'How long the shared background process waits for the next client before it ends. 0s means forever.',
-  }),
-  hubClients: count(256, {
-    min: 1,
-    max: 4096,
-    about: 'Clients that the shared background process takes. Further clients start their own servers.',
-  }),
-  callLog: choice(CALL_LOG_MODES, 'off', {
-    about:
-      'Writes a line about each call to calls.jsonl in the data folder: without (metadata) or with (full) its arguments and its result. `trunkline activity` shows it.',
-  }),
-  record: path({
-    about: 'Records all messages to this file, without the known secrets. Relative to the folder of this file.',
-  }),
-  sealKeyFile: path({
-    about:
-      'A file with the key of several gateways that serve the same clients: each accepts the task ids and the cursors of the others. Only its owner may have access. Relative to the folder of this file.',
-  }),
-  http: section(HTTP_SETTINGS, {
-    expected: 'a map of settings',
-    about: 'Limits of the HTTP server, for `serve --http`. Keys that you leave out keep their defaults.',
-  }),
+  startupWait: duration(
+    '3s',
+    'How long the first list request, or a request for something that no server lists yet, waits for servers that are starting.',
+    ['0s', '300s'],
+  ),
+  idleStop: duration('10m', 'How long a process without clients keeps running for the next client.', ['0s', '24h']),
+  restartTool: flag(false, 'Offers the tool trunkline__restart, which restarts a server.'),
+  watch: flag(true, 'Applies changes of this file while Trunkline runs.'),
+  startLimit: count(
+    undefined,
+    'Servers that may be starting at once. Default: the number of CPU cores, but at least 4.',
+    [1, 1024],
+  ),
+  maxQueued: count(
+    1024,
+    'Calls that may wait in the queues of all servers together. Further calls are refused at once.',
+    [0, 65_536],
+  ),
+  maxPartial: bytes(
+    '256MiB',
+    'Limit on unfinished incoming messages, for all servers and the client on stdin together. When it is reached, the largest of them is dropped.',
+    ['1MiB', '16GiB'],
+  ),
+  maxInstructions: bytes(
+    '8KiB',
+    'Limit on the instructions that a client gets: a line about each server, and the instructions of the servers, of which the longest are cut. 0B leaves out everything that servers say.',
+    ['0B', '64KiB'],
+  ),
+  hub: choice(
+    ['auto', 'off'],
+    'off',
+    'Whether all clients on stdin share one background process with one set of servers (auto), or each starts its own (off).',
+  ),
+  hubIdle: duration(
+    '10m',
+    'How long the shared background process waits for the next client before it ends. 0s means forever.',
+    ['0s', '24h'],
+  ),
+  hubClients: count(
+    256,
+    'Clients that the shared background process takes. Further clients start their own servers.',
+    [1, 4096],
+  ),
+  callLog: choice(
+    ['off', 'metadata', 'full'],
+    'off',
+    'Writes a line about each call to calls.jsonl in the data folder: without (metadata) or with (full) its arguments and its result. `trunkline activity` shows it.',
+  ),
+  record: path('Records all messages to this file, without the known secrets. Relative to the folder of this file.'),
+  sealKeyFile: path(
+    'A file with the key of several gateways that serve the same clients: each accepts the task ids and the cursors of the others. Only its owner may have access. Relative to the folder of this file.',
+  ),
+  http: section(
+    HTTP_SETTINGS,
+    'a map of settings',
+    'Limits of the HTTP server, for `serve --http`. Keys that you leave out keep their defaults.',
+  ),
 };
 
 /** The default of `startLimit` is the number of CPU cores, but at least this. */
@@ -278,6 +219,7 @@ export const STOP_KILL_AFTER_MS = 3000;
 export const DEMAND_EVERY_MS = 60_000;
 
 interface About {
+  /** The sentences for the schema and the documentation. */
   readonly about: string;
 }
 
@@ -381,30 +323,32 @@ function standardOf({ kind, standard }: Exclude<Setting, Section>): number | str
   return kind === 'duration' || kind === 'bytes' ? NOTATIONS[kind].parse(standard) : standard;
 }
 
-function duration(standard: string, range: Partial<Range<string>> & About) {
-  return { kind: 'duration' as const, standard, min: '1ms', max: '24h', ...range };
+type Bounds<Bound> = readonly [min: Bound, max: Bound];
+
+function duration(standard: string, about: string, [min, max]: Bounds<string> = ['1ms', '24h']) {
+  return { kind: 'duration' as const, standard, min, max, about };
 }
 
-function bytes<Standard extends string | undefined>(standard: Standard, range: Range<string>) {
-  return { kind: 'bytes' as const, standard, ...range };
+function bytes<Standard extends string | undefined>(standard: Standard, about: string, [min, max]: Bounds<string>) {
+  return { kind: 'bytes' as const, standard, min, max, about };
 }
 
-function count<Standard extends number | undefined>(standard: Standard, range: Range<number>) {
-  return { kind: 'count' as const, standard, ...range };
+function count<Standard extends number | undefined>(standard: Standard, about: string, [min, max]: Bounds<number>) {
+  return { kind: 'count' as const, standard, min, max, about };
 }
 
-function choice<const Word extends string>(words: readonly Word[], standard: NoInfer<Word>, { about }: About) {
+function choice<const Word extends string>(words: readonly Word[], standard: NoInfer<Word>, about: string) {
   return { kind: 'choice' as const, words, standard, about };
 }
 
-function flag(standard: boolean, { about }: About): Flag {
+function flag(standard: boolean, about: string): Flag {
   return { kind: 'flag', standard, about };
 }
 
-function path({ about }: About): FilePath {
+function path(about: string): FilePath {
   return { kind: 'path', standard: undefined, about };
 }
 
-function section<T extends Table>(table: T, texts: About & { readonly expected: string }) {
-  return { kind: 'section' as const, table, ...texts };
+function section<T extends Table>(table: T, expected: string, about: string) {
+  return { kind: 'section' as const, table, expected, about };
 }

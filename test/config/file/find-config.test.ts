@@ -1,136 +1,139 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { type FindConfigOptions, findConfigFile } from '../../../src/config/file/find-config.js';
+import { candidateFiles, type FindConfigOptions, findConfigFile } from '../../../src/config/file/find-config.js';
 import { folderWith } from '../files.js';
 
-function find(files: string[], options: Partial<FindConfigOptions> = {}): string {
-  return findConfigFile({
+type Options = Partial<Omit<FindConfigOptions, 'platform'>> & { readonly platform?: 'linux' | 'darwin' };
+
+/** A folder with these files, in which the current folder is `project`, and the home folder `home`. */
+function rootWith(...files: string[]) {
+  const root = folderWith(Object.fromEntries(files.map((file) => [file, ''])));
+  const usual = {
     flag: undefined,
     env: {},
-    cwd: '/project',
-    home: '/home/ada',
+    cwd: join(root, 'project'),
+    home: join(root, 'home'),
     platform: 'linux',
-    isFile: (path) => files.includes(path),
-    ...options,
-  });
+  } as const;
+  return { root, find: (options: Options = {}) => findConfigFile({ ...usual, ...options }) };
 }
 
-const WINDOWS = { platform: 'win32', cwd: 'C:\\project', home: 'C:\\Users\\ada' } as const;
+function found(files: string[], options?: Options): string {
+  const { root, find } = rootWith(...files);
+  return find(options).slice(root.length + 1);
+}
 
-describe('findConfigFile', () => {
+describe.skipIf(process.platform === 'win32')('findConfigFile', () => {
   const everywhere = [
-    '/project/flag.yaml',
-    '/project/env.yaml',
-    '/project/trunkline.yaml',
-    '/project/trunkline.yml',
-    '/home/ada/.config/trunkline/trunkline.yaml',
+    'project/flag.yaml',
+    'project/env.yaml',
+    'project/trunkline.yaml',
+    'project/trunkline.yml',
+    'home/.config/trunkline/trunkline.yaml',
   ];
+  const ofUser = 'home/.config/trunkline/trunkline.yaml';
 
   test('prefers --config, then TRUNKLINE_CONFIG, then the current folder, then the folder of the user', () => {
     const env = { TRUNKLINE_CONFIG: 'env.yaml' };
-    expect(find(everywhere, { flag: 'flag.yaml', env })).toBe('/project/flag.yaml');
-    expect(find(everywhere, { env })).toBe('/project/env.yaml');
-    expect(find(everywhere)).toBe('/project/trunkline.yaml');
-    expect(find(everywhere.slice(3))).toBe('/project/trunkline.yml');
-    expect(find(everywhere.slice(4))).toBe('/home/ada/.config/trunkline/trunkline.yaml');
+    expect(found(everywhere, { flag: 'flag.yaml', env })).toBe('project/flag.yaml');
+    expect(found(everywhere, { env })).toBe('project/env.yaml');
+    expect(found(everywhere)).toBe('project/trunkline.yaml');
+    expect(found(everywhere.slice(3))).toBe('project/trunkline.yml');
+    expect(found(everywhere.slice(4))).toBe(ofUser);
+    expect(found(everywhere, { env: { TRUNKLINE_CONFIG: '' } })).toBe('project/trunkline.yaml');
   });
 
-  test('an empty TRUNKLINE_CONFIG counts as none', () => {
-    expect(find(everywhere, { env: { TRUNKLINE_CONFIG: '' } })).toBe('/project/trunkline.yaml');
-  });
-
-  test('a file asked for by name is never replaced by another one', () => {
-    expect(() => find(everywhere, { flag: 'gone.yaml' })).toThrow(
+  test('never replaces a file asked for by name', () => {
+    const { root, find } = rootWith(...everywhere);
+    expect(() => find({ flag: 'gone.yaml' })).toThrow(
       expect.objectContaining({
         code: 'config-not-found',
-        file: '/project/gone.yaml',
+        file: join(root, 'project/gone.yaml'),
         message: expect.stringContaining('the file that --config names does not exist'),
       }),
     );
-    expect(() => find(everywhere, { env: { TRUNKLINE_CONFIG: '/gone.yaml' } })).toThrow(
+    expect(() => find({ env: { TRUNKLINE_CONFIG: '/gone.yaml' } })).toThrow(
       'the file that TRUNKLINE_CONFIG names does not exist',
     );
   });
 
-  test('a folder asked for by name is called a folder, and the file in it is suggested', () => {
-    const files = ['/project/conf/trunkline.yml'];
-    const isFolder = (path: string) => path === '/project/conf' || path === '/empty';
-    expect(() => find(files, { flag: 'conf', isFolder })).toThrow(
+  test('calls a folder asked for by name a folder, and suggests the file in it', () => {
+    const { root, find } = rootWith('project/conf/trunkline.yml', 'empty/x');
+    expect(() => find({ flag: 'conf' })).toThrow(
       expect.objectContaining({
         code: 'config-unreadable',
-        file: '/project/conf',
+        file: join(root, 'project/conf'),
         message: expect.stringContaining('--config names a folder; expected a file'),
         hint: 'name the file in it: --config conf/trunkline.yml',
       }),
     );
-    expect(() => find(files, { env: { TRUNKLINE_CONFIG: './conf/' }, isFolder })).toThrow(
+    expect(() => find({ env: { TRUNKLINE_CONFIG: './conf/' } })).toThrow(
       expect.objectContaining({ hint: 'name the file in it: TRUNKLINE_CONFIG=conf/trunkline.yml' }),
     );
-    expect(() => find([], { flag: '/empty', isFolder })).toThrow(
+    expect(() => find({ flag: '../empty' })).toThrow(
       expect.objectContaining({ hint: 'create a file in it, such as trunkline.yaml, and name that file' }),
     );
   });
 
   test.each(['', `$\{user_config.config}`])(
-    '--config %j, as of a Desktop extension without a file, names none',
+    'takes %j, of a Desktop extension without a file, for no --config',
     (flag) => {
-      const file = '/home/ada/.config/trunkline/trunkline.yaml';
-      expect(find([file], { flag })).toBe(file);
-      expect(() => find([], { flag })).toThrow('no configuration file found');
+      expect(found([ofUser], { flag })).toBe(ofUser);
+      expect(() => found([], { flag })).toThrow('no configuration file found');
     },
   );
 
-  test('XDG_CONFIG_HOME replaces ~/.config, unless it is relative', () => {
-    const files = ['/xdg/trunkline/trunkline.yaml', '/home/ada/.config/trunkline/trunkline.yml'];
-    expect(find(files, { env: { XDG_CONFIG_HOME: '/xdg' } })).toBe(files[0]);
-    expect(find(files, { env: { XDG_CONFIG_HOME: 'xdg' } })).toBe(files[1]);
+  test('prefers XDG_CONFIG_HOME to ~/.config, unless it is relative', () => {
+    const { root, find } = rootWith('xdg/trunkline/trunkline.yaml', ofUser);
+    expect(find({ env: { XDG_CONFIG_HOME: join(root, 'xdg') } })).toBe(join(root, 'xdg/trunkline/trunkline.yaml'));
+    expect(find({ env: { XDG_CONFIG_HOME: 'xdg' } })).toBe(join(root, ofUser));
   });
 
-  test('on macOS the Application Support folder is looked in as well', () => {
-    const file = '/home/ada/Library/Application Support/trunkline/trunkline.yaml';
-    expect(find([file], { platform: 'darwin' })).toBe(file);
-    expect(() => find([file])).toThrow('no configuration file found');
+  test('looks into the Application Support folder on macOS', () => {
+    const file = 'home/Library/Application Support/trunkline/trunkline.yaml';
+    expect(found([file], { platform: 'darwin' })).toBe(file);
+    expect(() => found([file])).toThrow('no configuration file found');
   });
 
-  test('on Windows the folder of the user is in APPDATA', () => {
-    const roaming = 'C:\\Users\\ada\\AppData\\Roaming\\trunkline\\trunkline.yaml';
-    expect(find([roaming], WINDOWS)).toBe(roaming);
-    expect(find(['D:\\a\\trunkline\\trunkline.yml'], { ...WINDOWS, env: { APPDATA: 'D:\\a' } })).toBe(
+  test('looks into APPDATA on Windows', () => {
+    const windows = { platform: 'win32', cwd: 'C:\\project', home: 'C:\\Users\\ada' } as const;
+    expect(candidateFiles({ ...windows, env: {} })).toContain(
+      'C:\\Users\\ada\\AppData\\Roaming\\trunkline\\trunkline.yaml',
+    );
+    expect(candidateFiles({ ...windows, env: { APPDATA: 'D:\\a' } })).toEqual([
+      'C:\\project\\trunkline.yaml',
+      'C:\\project\\trunkline.yml',
+      'D:\\a\\trunkline\\trunkline.yaml',
       'D:\\a\\trunkline\\trunkline.yml',
-    );
-    expect(find(['C:\\project\\x.yaml'], { ...WINDOWS, flag: 'x.yaml' })).toBe('C:\\project\\x.yaml');
+    ]);
   });
 
-  test('when there is none, the error lists where it looked and what to do next', () => {
-    expect(() => find([])).toThrow(
-      expect.objectContaining({
-        code: 'config-not-found',
-        file: undefined,
-        message: [
-          'no configuration file found; looked for',
-          '  /project/trunkline.yaml',
-          '  /project/trunkline.yml',
-          '  /home/ada/.config/trunkline/trunkline.yaml',
-          '  /home/ada/.config/trunkline/trunkline.yml',
-          '  create one: `trunkline init` in a terminal takes over the servers of your MCP clients; or name a file with --config FILE or TRUNKLINE_CONFIG',
-        ].join('\n'),
-      }),
-    );
+  test('lists where it looked and what to do next, if there is no file', () => {
+    const { root, find } = rootWith();
+    const message = [
+      'no configuration file found; looked for',
+      `  ${root}/project/trunkline.yaml`,
+      `  ${root}/project/trunkline.yml`,
+      `  ${root}/home/.config/trunkline/trunkline.yaml`,
+      `  ${root}/home/.config/trunkline/trunkline.yml`,
+      '  create one: `trunkline init` in a terminal takes over the servers of your MCP clients; or name a file with --config FILE or TRUNKLINE_CONFIG',
+    ].join('\n');
+    expect(() => find()).toThrow(expect.objectContaining({ code: 'config-not-found', file: undefined, message }));
   });
 
   test.each([
     ['/usr/local/bin/trunkline', '`trunkline init`'],
     ['/home/ada/my clone/dist/cli.js', '`node "/home/ada/my clone/dist/cli.js" init`'],
-  ])('the advice names a command that runs this program: %s', (program, command) => {
-    expect(() => find([], { program })).toThrow(command);
-    expect(() => find([], { program, flag: '/nowhere.yaml' })).toThrow(command);
+  ])('advises a command that runs this program: %s', (program, command) => {
+    const { find } = rootWith();
+    expect(() => find({ program })).toThrow(command);
+    expect(() => find({ program, flag: '/nowhere.yaml' })).toThrow(command);
   });
 
-  test.skipIf(process.platform === 'win32')('finds files on the disk, and takes no folder for one', () => {
-    const folder = folderWith({ 'trunkline.yml': '' });
-    mkdirSync(join(folder, 'trunkline.yaml'));
-    const options = { flag: undefined, env: {}, cwd: folder, home: folder, platform: 'linux' } as const;
-    expect(findConfigFile(options)).toBe(join(folder, 'trunkline.yml'));
+  test('takes no folder for a file', () => {
+    const { root, find } = rootWith('project/trunkline.yml');
+    mkdirSync(join(root, 'project/trunkline.yaml'));
+    expect(find()).toBe(join(root, 'project/trunkline.yml'));
   });
 });
