@@ -4,12 +4,14 @@ import {
   type ErrorCode,
   isAlias,
   isMap,
+  isNode,
   isScalar,
   isSeq,
   LineCounter,
   type Node,
   type Pair,
   parseDocument,
+  visit,
   type YAMLMap,
 } from 'yaml';
 import { ConfigError, type ConfigProblem, type Path } from './config-error.js';
@@ -40,7 +42,7 @@ export function parseYaml(text: string, file: string): YamlSource {
     return { line, column: col };
   };
 
-  const nodes = new YamlNodes(document.contents);
+  const nodes = new YamlNodes(document);
   const nodeProblems = nodes.problems.map(({ message, offset }) => ({ message, ...positionAt(offset) }));
   const [first, ...rest] = [...syntaxProblems(document, positionAt), ...nodeProblems];
   if (first !== undefined) throw new ConfigError('config-syntax', file, [first, ...rest]);
@@ -88,44 +90,63 @@ function syntaxProblems({ errors, warnings }: Document, positionAt: PositionAt):
 
 function toValue(document: Document, file: string): unknown {
   try {
-    return document.toJS();
-  } catch (cause) {
+    const value: unknown = document.toJS();
+    if (nodesIn(value, MAX_NODES) <= MAX_NODES) return value;
+  } catch (error) {
     // The only remaining error is the library's limit on aliases, which guards against exponential growth.
-    const message = 'too many aliases to expand; use fewer';
-    throw new ConfigError('config-syntax', file, [{ message, ...START }], { cause });
+    if (error instanceof RangeError) throw error;
   }
+  const message = 'too many aliases to expand; use fewer';
+  throw new ConfigError('config-syntax', file, [{ message, line: 1, column: 1 }]);
 }
 
-const START: Position = { line: 1, column: 1 };
+/** Counts the nodes of a value until there are more than `max`. */
+function nodesIn(value: unknown, max: number): number {
+  let count = 1;
+  if (typeof value !== 'object' || value === null) return count;
+  for (const each of Object.values(value)) {
+    if (count > max) return count;
+    count += nodesIn(each, max - count);
+  }
+  return count;
+}
 
-/** A mistake, and its place in the text. */
+/**
+ * Limit on the nodes of the content, whose aliases stand for the nodes behind them. Without it, a list of aliases of lists
+ * of aliases can exceed the memory with few lines.
+ */
+const MAX_NODES = 1_000_000;
+
+/** A mistake, and its offset in the text. */
 interface NodeProblem {
   readonly message: string;
   readonly offset: number;
 }
 
 /**
- * Limit on the nodes that all aliases together stand for. Without it, a list of aliases of lists of aliases can exceed the
- * memory with few lines.
- */
-const MAX_ALIASED_NODES = 50_000;
-
-/**
- * The nodes of a YAML document: their mistakes that are no mistakes of syntax, and their places. It looks at each node
- * once, and finds a place without a search: the time grows with the text, and no faster.
+ * The nodes of a YAML document: their mistakes that are no mistakes of syntax, and their places. The time grows with the
+ * text, and no faster.
  */
 class YamlNodes {
   readonly problems: NodeProblem[] = [];
   readonly #root: unknown;
-  /** By anchor: the last node with it so far, and how many nodes it has when its own aliases are expanded. */
-  readonly #anchors = new Map<string, { readonly node: Node; size: number }>();
   readonly #targets = new Map<Alias, Node>();
   readonly #pairs = new Map<YAMLMap, Map<unknown, Pair>>();
-  #aliasedNodes = 0;
 
-  constructor(root: unknown) {
-    this.#root = root;
-    this.#look(root);
+  constructor(document: Document) {
+    this.#root = document.contents;
+    const anchors = new Map<string, Node>();
+    visit(document, {
+      Value: (_, node) => {
+        if (node.anchor !== undefined) anchors.set(node.anchor, node);
+        if (isMap(node)) this.#pairs.set(node, this.#pairsIn(node));
+      },
+      Alias: (_, alias) => {
+        const target = anchors.get(alias.source);
+        if (target === undefined) this.#report(alias, 'this alias has no anchor; define the anchor above it');
+        else this.#targets.set(alias, target);
+      },
+    });
   }
 
   /** The offset of a value or key. A path may lead to a missing value; then the offset is that of its nearest ancestor. */
@@ -149,48 +170,18 @@ class YamlNodes {
     return offset;
   }
 
-  /** Returns the number of nodes in this one, with aliases expanded. */
-  #look(node: unknown): number {
-    if (isAlias(node)) return this.#lookAtAlias(node);
-    if (!isMap(node) && !isSeq(node) && !isScalar(node)) return 1;
-    // An alias inside the node that it stands for is a mistake that the library reports.
-    const known = { node, size: 1 };
-    if (node.anchor !== undefined) this.#anchors.set(node.anchor, known);
-    if (isMap(node)) known.size += this.#lookAtPairs(node);
-    if (isSeq(node)) for (const item of node.items) known.size += this.#look(item);
-    return known.size;
-  }
-
-  #lookAtAlias(alias: Alias): number {
-    const known = this.#anchors.get(alias.source);
-    if (known === undefined) {
-      this.#report(alias, 'this alias has no anchor; define the anchor above it');
-      return 1;
-    }
-    this.#targets.set(alias, known.node);
-    const before = this.#aliasedNodes;
-    this.#aliasedNodes += known.size;
-    const isTooMuch = before <= MAX_ALIASED_NODES && this.#aliasedNodes > MAX_ALIASED_NODES;
-    if (isTooMuch) this.#report(alias, 'too many aliases to expand; use fewer');
-    return known.size;
-  }
-
-  #lookAtPairs(map: YAMLMap): number {
+  #pairsIn(map: YAMLMap): Map<unknown, Pair> {
     const pairs = new Map<unknown, Pair>();
-    this.#pairs.set(map, pairs);
-    let size = 0;
     for (const pair of map.items) {
-      const { key, value } = pair;
-      const name = isScalar(key) ? key.value : undefined;
-      if (name === '__proto__') this.#report(key, 'the key `__proto__` is not allowed; choose another key');
-      if (name !== undefined && pairs.has(name)) {
-        this.#report(key, `the key \`${String(name)}\` is used twice; rename or remove one of the two`);
+      const name = isScalar(pair.key) ? pair.key.value : undefined;
+      if (name === '__proto__') this.#report(pair.key, 'the key `__proto__` is not allowed; choose another key');
+      if (pairs.has(name)) {
+        this.#report(pair.key, `the key \`${String(name)}\` is used twice; rename or remove one of the two`);
       } else if (name !== undefined) {
         pairs.set(name, pair);
       }
-      size += this.#look(key) + this.#look(value);
     }
-    return size;
+    return pairs;
   }
 
   #report(node: unknown, message: string): void {
@@ -199,5 +190,5 @@ class YamlNodes {
 }
 
 function startOf(node: unknown): number | undefined {
-  return isMap(node) || isSeq(node) || isScalar(node) || isAlias(node) ? node.range?.[0] : undefined;
+  return isNode(node) ? node.range?.[0] : undefined;
 }

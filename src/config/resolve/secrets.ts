@@ -12,7 +12,6 @@ interface ReadSecretsOptions {
   /** The file with the secrets of this user. */
   readonly secretFile: string;
   readonly env: Variables;
-  /** Default: 30 s for each command. */
   readonly timeoutMs?: SecretCommandOptions['timeoutMs'];
 }
 
@@ -23,28 +22,25 @@ export async function readSecrets(
   { configFile, secretFile, env, timeoutMs }: ReadSecretsOptions,
 ): Promise<ReadonlyMap<string, Secret>> {
   const secrets = new Map<string, Secret>();
+  const options = { cwd: dirname(configFile), env, timeoutMs };
   const stored = names.filter((name) => !Object.hasOwn(secretCommands, name));
-  const options = { cwd: dirname(configFile), env, ...(timeoutMs !== undefined && { timeoutMs }) };
-  const inKeychain: string[] = [];
-  if (stored.length > 0) {
-    const file = await readSecretFile(secretFile);
-    for (const name of stored) {
-      if ('inKeychain' in file && file.inKeychain.has(name)) inKeychain.push(name);
-      else secrets.set(name, storedSecret(name, file, secretFile));
-    }
-  }
-  const keychain = inKeychain.length > 0 ? systemKeychain({ platform: process.platform, ...options }) : undefined;
+  const file = stored.length > 0 ? await readSecretFile(secretFile) : undefined;
+  const inKeychain = file !== undefined && 'inKeychain' in file ? file.inKeychain : new Set<string>();
+  const keychain = systemKeychain({ platform: process.platform, ...options });
   const run = async (name: string) => {
     const command = secretCommands[name];
-    if (command === undefined) {
+    if (command !== undefined) {
+      const outcome = await runSecretCommand(command, options);
+      secrets.set(name, 'value' in outcome ? outcome : failedSecret(name, outcome.fault));
+    } else {
       const found = (await keychain?.read(name)) ?? { fault: 'this system has none that Trunkline can use' };
       secrets.set(name, 'value' in found ? found : lockedSecret(name, found.fault));
-      return;
     }
-    const outcome = await runSecretCommand(command, options);
-    secrets.set(name, 'value' in outcome ? outcome : failedSecret(name, outcome.fault));
   };
-  const [first, ...others] = names.filter((name) => Object.hasOwn(secretCommands, name) || inKeychain.includes(name));
+  const [first, ...others] = names.filter((name) => Object.hasOwn(secretCommands, name) || inKeychain.has(name));
+  for (const name of stored) {
+    if (file !== undefined && !inKeychain.has(name)) secrets.set(name, storedSecret(name, file, secretFile));
+  }
   // A password manager or keychain that has to be unlocked asks once, and not once for each command.
   if (first !== undefined) await run(first);
   await Promise.all(others.map(run));
@@ -83,9 +79,10 @@ function failedSecret(name: string, fault: string): Secret {
 interface SecretCommandOptions {
   readonly cwd: string;
   readonly env: Readonly<Record<string, string | undefined>>;
-  readonly timeoutMs?: number;
+  /** Default: 30 s for each command. */
+  readonly timeoutMs?: number | undefined;
   /** Text that the command reads on stdin; empty by default. */
-  readonly input?: string;
+  readonly input?: string | undefined;
 }
 
 /** Output of a command, or the reason of its failure as a phrase without any of its output. */
@@ -107,19 +104,13 @@ async function runSecretCommand(
   { cwd, env, timeoutMs = SECRET_TIMEOUT_MS, input = '' }: SecretCommandOptions,
 ): Promise<SecretOutcome> {
   const file = expandHome(program, homedir());
-  const limits = { timeout: timeoutMs, maxBuffer: MAX_OUTPUT_BYTES, killSignal: 'SIGKILL' } as const;
+  const limits = { timeout: timeoutMs, maxBuffer: MAX_OUTPUT_BYTES, killSignal: 'SIGKILL', windowsHide: true } as const;
   return await new Promise((resolve) => {
-    const child = execFile(
-      file,
-      args,
-      { cwd, env, ...limits, encoding: 'utf8', windowsHide: true },
-      (error, stdout) => {
-        const value = stdout.replace(/\r?\n$/, '');
-        if (error !== null) resolve({ fault: faultOf(error, timeoutMs) });
-        else if (value === '') resolve({ fault: PRINTED_NOTHING });
-        else resolve({ value });
-      },
-    );
+    const child = execFile(file, args, { cwd, env, ...limits }, (error, stdout) => {
+      const value = stdout.replace(/\r?\n$/, '');
+      if (error !== null) resolve({ fault: faultOf(error, timeoutMs) });
+      else resolve(value === '' ? { fault: PRINTED_NOTHING } : { value });
+    });
     // The command must not read what a client writes, or wait for it.
     child.stdin?.on('error', () => {});
     child.stdin?.end(input);
@@ -141,28 +132,57 @@ function faultOf({ code, signal, killed }: ExecFault, timeoutMs: number): string
   return code === 'ENOENT' ? PROGRAM_NOT_FOUND : `it could not be started (${code ?? 'unknown'})`;
 }
 
-/** The keychain of the system, used with the system's own program. Faults are phrases without a value. */
-export interface Keychain {
-  /** The name for people. */
-  readonly title: string;
-  read(name: string): Promise<SecretOutcome>;
-  /** Returns why the secret could not be stored; `undefined` if it is there now. */
-  store(name: string, value: string): Promise<string | undefined>;
-  /** Returns why it could not be removed; `undefined` if it is gone. */
-  remove(name: string): Promise<string | undefined>;
-}
+export type Keychain = Pick<SystemKeychain, 'title' | 'read' | 'store' | 'remove'>;
 
-interface KeychainOptions {
+interface KeychainOptions extends Pick<SecretCommandOptions, 'cwd' | 'env' | 'timeoutMs'> {
   readonly platform: string;
-  readonly env: Readonly<Record<string, string | undefined>>;
-  readonly cwd: string;
-  readonly timeoutMs?: number | undefined;
 }
 
 /** `undefined` on a system whose keychain has no program that Trunkline could use. */
 export function systemKeychain({ platform, ...options }: KeychainOptions): Keychain | undefined {
   const commands = COMMANDS[platform];
-  return commands === undefined ? undefined : new ProgramKeychain(commands, options);
+  return commands && new SystemKeychain(commands, options);
+}
+
+/** The keychain of the system, used with the system's own program. Faults are phrases without a value. */
+class SystemKeychain {
+  /** The name for people. */
+  readonly title: string;
+  readonly #commands: Commands;
+  readonly #options: Omit<KeychainOptions, 'platform'>;
+
+  constructor(commands: Commands, options: Omit<KeychainOptions, 'platform'>) {
+    this.title = commands.title;
+    this.#commands = commands;
+    this.#options = options;
+  }
+
+  async read(name: string): Promise<SecretOutcome> {
+    const outcome = await this.#run(this.#commands.read(name));
+    return 'value' in outcome ? { value: decoded(outcome.value) } : outcome;
+  }
+
+  /** Returns why the secret could not be stored; `undefined` if it is there now. */
+  async store(name: string, value: string): Promise<string | undefined> {
+    const { words, input } = this.#commands.store(name, encoded(value));
+    const stored = await this.#run(words, input);
+    // Both programs print nothing if all is well, and `security -i` ends with 0 whatever happened.
+    const after = await this.read(name);
+    if ('value' in after) return after.value === value ? undefined : 'it has another value afterwards';
+    return 'fault' in stored && stored.fault !== PRINTED_NOTHING ? stored.fault : after.fault;
+  }
+
+  /** Returns why it could not be removed; `undefined` if it is gone. */
+  async remove(name: string): Promise<string | undefined> {
+    const outcome = await this.#run(this.#commands.remove(name));
+    return 'fault' in outcome && outcome.fault !== PRINTED_NOTHING ? outcome.fault : undefined;
+  }
+
+  async #run(words: readonly string[], input?: string): Promise<SecretOutcome> {
+    const outcome = await runSecretCommand(words, { ...this.#options, input });
+    const isMissing = 'fault' in outcome && outcome.fault === PROGRAM_NOT_FOUND;
+    return isMissing ? { fault: `\`${words[0]}\` is not installed` } : outcome;
+  }
 }
 
 /** Commands of a keychain. A value is never an argument, because other users of the machine can read arguments. */
@@ -197,47 +217,6 @@ const COMMANDS: Readonly<Record<string, Commands>> = {
     }),
   },
 };
-
-class ProgramKeychain implements Keychain {
-  readonly #commands: Commands;
-  readonly #options: Omit<KeychainOptions, 'platform'>;
-
-  constructor(commands: Commands, options: Omit<KeychainOptions, 'platform'>) {
-    this.#commands = commands;
-    this.#options = options;
-  }
-
-  get title(): string {
-    return this.#commands.title;
-  }
-
-  async read(name: string): Promise<SecretOutcome> {
-    const outcome = await this.#run(this.#commands.read(name));
-    return 'value' in outcome ? { value: decoded(outcome.value) } : outcome;
-  }
-
-  async store(name: string, value: string): Promise<string | undefined> {
-    const { words, input } = this.#commands.store(name, encoded(value));
-    const stored = await this.#run(words, input);
-    // Both programs print nothing if all is well, and `security -i` ends with 0 whatever happened.
-    const after = await this.read(name);
-    if ('value' in after) return after.value === value ? undefined : 'it has another value afterwards';
-    return 'fault' in stored && stored.fault !== PRINTED_NOTHING ? stored.fault : after.fault;
-  }
-
-  async remove(name: string): Promise<string | undefined> {
-    const outcome = await this.#run(this.#commands.remove(name));
-    return 'fault' in outcome && outcome.fault !== PRINTED_NOTHING ? outcome.fault : undefined;
-  }
-
-  async #run(words: readonly string[], input?: string): Promise<SecretOutcome> {
-    const { cwd, env, timeoutMs } = this.#options;
-    const options = { cwd, env, ...(timeoutMs !== undefined && { timeoutMs }), ...(input !== undefined && { input }) };
-    const outcome = await runSecretCommand(words, options);
-    const isMissing = 'fault' in outcome && outcome.fault === PROGRAM_NOT_FOUND;
-    return isMissing ? { fault: `\`${words[0]}\` is not installed` } : outcome;
-  }
-}
 
 const PREFIX = 'base64:';
 
