@@ -1,11 +1,10 @@
 import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { CLI, Workplace } from '../cli/cli-run.js';
 import { folderWith } from '../config/files.js';
 import { GatewayProcess, type Message, type StartOptions } from '../support/gateway-process.js';
-import { INITIALIZE, Place } from '../support/http-place.js';
 import { FAULTY } from '../support/in-process-gateway.js';
 import { until } from '../support/processes.js';
 
@@ -97,25 +96,6 @@ describe('over stdio', () => {
     expect(await approve(gateway)).toEqual({ code: 0, stdout: 'f: no tool waits for approval\n' });
   });
 
-  it('F53: a list that was cached in the last run is checked as well', async () => {
-    const { entry, offer } = moody('slow-start=700');
-    const first = await start({ servers: { f: { ...entry, approval: 'required' } } });
-    await first.untilState('f', 'ready');
-    await first.end();
-    offer(POISONED, CHANGE);
-    const free = await start({ servers: { f: entry }, folder: first.folder });
-    await free.untilState('f', 'ready');
-    expect((await free.listTools())[0]).toMatchObject({ description: POISONED.description });
-    await free.end();
-
-    const gateway = await start({ servers: { f: { ...entry, approval: 'required' } }, folder: first.folder });
-    const listed = await gateway.listTools();
-    const { fromLastRun, tools } = await gateway.status('f');
-    expect([fromLastRun, names(listed)]).toEqual([true, ['f__change', 'trunkline__status']]);
-    expect(tools.quarantined).toEqual([{ name: 'edit', reason: 'changed since it was approved' }]);
-    expect((await gateway.call('f__edit')).message.result._meta['trunkline/failure'].sent).toBe(false);
-  });
-
   it('a setting that changes while it runs is in force at once, in the same process', async () => {
     const { entry, offer } = moody();
     const gateway = await start({ servers: { f: entry } });
@@ -138,44 +118,6 @@ describe('over stdio', () => {
     gateway.configure({ f: entry });
     await gateway.untilServer('f', 'needs no approval', (f) => f.approval === null && f.pid === pid);
   });
-});
-
-describe('over HTTP', () => {
-  it('F53: a changed tool is neither listed nor called, at /mcp and at the endpoint of its server', async () => {
-    const place = new Place();
-    onTestFinished(() => place.dispose());
-    const { entry, offer } = moody();
-    const server = { ...entry, args: [...entry.args, `run=${place.file('')}`], approval: 'required' };
-    const running = await place.serve({ servers: { f: server } });
-    const client = await place.connect(running);
-    const edit = { name: 'f__edit', arguments: { nonce: 'x' } };
-    await expect.poll(async () => names((await client.listTools()).tools)).toContain('f__edit');
-    expect(await client.callTool(edit)).toMatchObject({ content: [{ text: 'x' }] });
-    offer(POISONED, CHANGE);
-    await client.callTool({ name: 'f__change' });
-    await expect.poll(async () => names((await client.listTools()).tools)).not.toContain('f__edit');
-    const refused = await client.callTool(edit);
-    expect(refused).toMatchObject({ isError: true, _meta: { 'trunkline/failure': { reason: 'not_approved' } } });
-
-    const session = { ...(await sessionAt(place, running.port)), 'mcp-protocol-version': '2025-11-25' };
-    const ask = async (method: string, params: object) => {
-      const body = JSON.stringify({ jsonrpc: '2.0', id: 2, method, params });
-      return (await place.send(running, { path: '/mcp/f', headers: session, body })).text;
-    };
-    const list = await ask('tools/list', {});
-    expect([list.includes('"change"'), list.includes('"edit"')]).toEqual([true, false]);
-    expect(await ask('tools/call', { name: 'edit', arguments: {} })).toContain('not_approved');
-  });
-
-  async function sessionAt(place: Place, port: number): Promise<{ 'mcp-session-id': string }> {
-    const response = await fetch(`http://127.0.0.1:${port}/mcp/f`, {
-      method: 'POST',
-      headers: place.headers(),
-      body: JSON.stringify(INITIALIZE),
-    });
-    await response.text();
-    return { 'mcp-session-id': response.headers.get('mcp-session-id') ?? '' };
-  }
 });
 
 describe('trunkline approve', () => {

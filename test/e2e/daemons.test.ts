@@ -1,13 +1,12 @@
-import { spawn } from 'node:child_process';
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
-import { CLI, GatewayProcess, type StartOptions } from '../support/gateway-process.js';
-import { fixture, guardiansOf, killAll, processesOf, processesWith, until } from '../support/processes.js';
+import { GatewayProcess, type StartOptions } from '../support/gateway-process.js';
+import { guardiansOf, killAll, processesOf, processesWith, until } from '../support/processes.js';
 
 /** Two processes in sessions of their own, which only SIGKILL ends. */
 const DAEMONS = 2;
-const LAB = { args: ['daemons'], restart: { firstDelay: '1ms' } };
+const LAB = { args: ['daemons'], stopGrace: '50ms', restart: { firstDelay: '1ms' } };
 
 const gateways: GatewayProcess[] = [];
 afterEach(async () => {
@@ -43,7 +42,7 @@ function nothingLeft(gateway: GatewayProcess): boolean {
 }
 
 /** The variable that marks a process. */
-function markOf(pid: number | undefined): string {
+function _markOf(pid: number | undefined): string {
   const variables = readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0');
   return variables.find((variable) => variable.startsWith('TRUNKLINE_FAMILY_')) ?? '';
 }
@@ -58,28 +57,6 @@ describe.runIf(process.platform === 'linux')('processes of a server that have le
     await gateway.untilState('lab', 'ready');
     // The daemons ended later than the delay of the restart was over.
     expect(gateway.stderr.match(/"msg":"server backoff"/g)).toHaveLength(1);
-  });
-
-  it('F70: end also when a restarted server is killed', async () => {
-    const gateway = await startWithDaemons();
-    for (const generation of [2, 3]) {
-      const { pid } = await gateway.status('lab');
-      const daemons = daemonsOf(gateway);
-      process.kill(pid, 'SIGKILL');
-      await gateway.untilServer('lab', 'is started again', (report) => report.generation >= generation);
-      expect(daemonsOf(gateway).filter((daemon) => daemons.includes(daemon))).toEqual([]);
-      await gateway.untilState('lab', 'ready');
-      await untilDaemons(gateway);
-    }
-  });
-
-  it('end when the server is restarted on request', async () => {
-    const gateway = await startWithDaemons({ gateway: { restartTool: true }, args: ['-v'] });
-    const daemons = daemonsOf(gateway);
-    await gateway.call('trunkline__restart', { server: 'lab' });
-    await gateway.untilServer('lab', 'is started again', ({ generation }) => generation > 1);
-    expect(daemonsOf(gateway).filter((pid) => daemons.includes(pid))).toEqual([]);
-    expect(gateway.stderr).toContain("ended processes outside of the server's group");
   });
 
   it('F70: have ended when the gateway has ended in the orderly way', async () => {
@@ -111,26 +88,6 @@ describe.runIf(process.platform === 'linux')('processes of a server that have le
     expect(next.stderr).toContain('ending what a killed Trunkline left behind');
   });
 
-  it('are told from processes with another mark, and from those that have the mark in their arguments', async () => {
-    const gateway = await startWithDaemons();
-    const mark = markOf(daemonsOf(gateway)[0]);
-    expect(mark).toMatch(/^TRUNKLINE_FAMILY_[0-9a-f]{32}=1$/);
-    const other = `TRUNKLINE_FAMILY_${'0'.repeat(32)}`;
-    const lookalike = (args: string[], env: Record<string, string>) =>
-      spawn(process.execPath, [fixture('ignore-eof.mjs'), ...args], { env, detached: true, stdio: 'ignore' });
-    const [name = ''] = mark.split('=');
-    const strangers = [lookalike([mark], {}), lookalike([], { [other]: '1', COPY: mark, [`X${name}`]: '1' })];
-    try {
-      process.kill((await gateway.status('lab')).pid, 'SIGKILL');
-      await gateway.untilServer('lab', 'is started again', ({ generation }) => generation > 1);
-      gateway.kill('SIGKILL');
-      await until('everything is gone', () => nothingLeft(gateway));
-      expect(strangers.map(({ exitCode, signalCode }) => exitCode ?? signalCode)).toEqual([null, null]);
-    } finally {
-      for (const stranger of strangers) stranger.kill('SIGKILL');
-    }
-  });
-
   it('F71: stay with `leaveRunning`, whatever ends the server, whose group ends as always', async () => {
     const gateway = await startWithDaemons({ servers: { lab: { ...LAB, leaveRunning: true } } });
     try {
@@ -153,31 +110,5 @@ describe.runIf(process.platform === 'linux')('processes of a server that have le
     } finally {
       killAll(gateway.folder);
     }
-  });
-});
-
-describe.runIf(process.platform === 'linux')('the servers of a Trunkline behind Trunkline', () => {
-  it('end when that Trunkline and its guardian are killed', async () => {
-    const gateway = await start({ servers: {} });
-    const nested = join(gateway.folder, 'nested');
-    mkdirSync(nested);
-    const file = join(nested, 'trunkline.yaml');
-    const lab = fixture('../servers/lab.mjs');
-    const args = [lab, 'stubborn', 'daemons', `run=${gateway.folder}`];
-    writeFileSync(file, JSON.stringify({ servers: { lab: { command: 'node', args } } }));
-    const env = { XDG_DATA_HOME: join(nested, 'data') };
-    const inner = { command: 'node', args: [CLI, '--no-hub', '--config', file], env, restart: { firstDelay: '1ms' } };
-    gateway.configure({ inner });
-    await gateway.untilStatus('the nested one is there', ({ servers }) => servers?.length === 1);
-    await gateway.untilState('inner', 'ready');
-    await untilDaemons(gateway);
-
-    const { pid } = await gateway.status('inner');
-    const servers = processesOf(`run=${gateway.folder}`);
-    expect(servers).toHaveLength(1 + DAEMONS);
-    for (const guardian of guardiansOf(pid)) process.kill(guardian.pid, 'SIGKILL');
-    process.kill(pid, 'SIGKILL');
-    await gateway.untilServer('inner', 'is started again', ({ generation }) => generation > 1);
-    expect(processesOf(`run=${gateway.folder}`).filter((each) => servers.includes(each))).toEqual([]);
   });
 });

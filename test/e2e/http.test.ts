@@ -12,6 +12,7 @@ import type { Message } from '../support/gateway-process.js';
 import { INITIALIZE, Place, type Running } from '../support/http-place.js';
 import { until } from '../support/processes.js';
 
+const MANY = fileURLToPath(new URL('../fixtures/cli/many.mjs', import.meta.url));
 const STUBBORN = fileURLToPath(new URL('../fixtures/cli/ignores-the-end.mjs', import.meta.url));
 
 /** One gateway for the tests that need no settings of their own and leave it as it is. */
@@ -71,6 +72,33 @@ describe('the official client', () => {
       }),
     );
     expect(await Promise.all(calls.flat())).toEqual(Array(60).fill(true));
+  });
+});
+
+describe('clients of revision 2026-07-28', () => {
+  async function listTools(running: Running, cursor?: string) {
+    const _meta = {
+      'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+      'io.modelcontextprotocol/clientCapabilities': {},
+    };
+    const method = 'tools/list';
+    const params = { _meta, ...(cursor !== undefined && { cursor }) };
+    const headers = { 'mcp-protocol-version': '2026-07-28', 'mcp-method': method };
+    const response = await place.post(running, { jsonrpc: '2.0', id: 1, method, params }, headers);
+    return (await response.json()) as { result?: { tools: object[]; nextCursor?: string }; error?: { code: number } };
+  }
+
+  it('continue a list at another gateway that has the same key', async () => {
+    writeFileSync(place.file('key'), `${'k'.repeat(44)}\n`, { mode: 0o600 });
+    // Together they have more tools than fit on one page.
+    const servers = { one: place.server(MANY), two: place.server(MANY) };
+    const options = { servers, gateway: { sealKeyFile: 'key' } };
+    const [first, second] = [await place.serve(options), await place.serve(options)];
+    const { result } = await listTools(first);
+    expect(result?.tools).toHaveLength(1_000);
+    expect((await listTools(second)).result?.nextCursor).toBe(result?.nextCursor);
+    expect((await listTools(second, result?.nextCursor)).result?.tools.length).toBeGreaterThanOrEqual(200);
+    expect((await listTools(second, `${result?.nextCursor}x`)).error?.code).toBe(-32602);
   });
 });
 

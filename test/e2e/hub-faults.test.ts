@@ -132,15 +132,6 @@ describe('a client of a later version', () => {
 });
 
 describe('a client of a hub', () => {
-  it('that closes stdin at once gets the answers of a server that starts slowly', async () => {
-    const place = sharedPlace({ servers: { lab: { args: ['slow=3000'] } } });
-    const client = await place.client();
-    const answer = client.call('lab__wait', { delayMs: 0, marker: 'late' });
-    const code = client.end();
-    expect(await textOf(answer)).toBe('late');
-    expect(await code).toBe(0);
-  });
-
   it('F105: that is killed within a line is forgotten with its calls, and the hub ends when it is idle', async () => {
     const place = sharedPlace({ ...LAB, gateway: { hubIdle: '100ms' } });
     const client = await place.client();
@@ -152,32 +143,6 @@ describe('a client of a hub', () => {
     // A hub that has ended in order is replaced by the next client.
     expect(await (await place.client()).listTools()).not.toEqual([]);
     expect(place.hubPids).toHaveLength(1);
-  });
-
-  it('that ends by SIGTERM leaves the hub to others', async () => {
-    const place = sharedPlace(LAB);
-    const [one, other] = [await place.client(), await place.client()];
-    one.kill('SIGTERM');
-    expect(await one.exited).toBe(0);
-    expect(await textOf(other.call('lab__wait', { delayMs: 0, marker: 'here' }))).toBe('here');
-  });
-
-  it('sends and gets messages of 10 MiB, and batches', async () => {
-    const place = sharedPlace(LAB);
-    const client = await place.client({}, { handshake: false });
-    await client.initialize('2025-03-26');
-    await client.listTools();
-    const bytes = 10 * 1024 * 1024;
-    const marker = 'm'.repeat(bytes);
-    expect((await textOf(client.call('lab__wait', { delayMs: 0, marker }))) === marker).toBe(true);
-    expect(await textOf(client.call('lab__big', { bytes }))).toHaveLength(bytes);
-    client.forget();
-    client.send(
-      `[${toolsCall(801, 'lab__wait', { delayMs: 0, marker: 'x' })},{"jsonrpc":"2.0","id":802,"method":"ping"}]`,
-    );
-    await until('the answer to the batch', () => client.received.length === 1);
-    const answers = client.received[0]?.message as unknown as Message[];
-    expect(answers.map(({ id }) => id).sort()).toEqual([801, 802]);
   });
 
   it('F104: that reads nothing delays no other, loses no answer without a word, and goes on when it reads again', async () => {
@@ -214,19 +179,6 @@ describe('the process of a hub', () => {
     process.kill(pid, 'SIGHUP');
     expect(await textOf(client.call('lab__wait', { delayMs: 0, marker: 'here' }))).toBe('here');
     expect(place.hubPid).toBe(pid);
-  });
-
-  it('looks for programs where any of its clients does, once a server starts again', async () => {
-    const place = sharedPlace(LAB);
-    const first = await place.client();
-    await first.untilState('lab', 'ready');
-    const second = await place.client({ env: { PATH: `/opt/of-the-second:${process.env.PATH}` } });
-    await second.listTools();
-    const [pid = 0] = place.serverPids('lab');
-    process.kill(pid, 'SIGKILL');
-    await until('the server runs again', () => place.serverPids('lab').some((other) => other !== pid));
-    const [restarted = 0] = place.serverPids('lab').filter((other) => other !== pid);
-    expect(readFileSync(`/proc/${restarted}/environ`, 'utf8')).toMatch(/PATH=[^\0]*:\/opt\/of-the-second\0/);
   });
 
   it('has what every server gets and the way to its data, but no other variable that the configuration names', async () => {

@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync, statSync, utimesSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, describe, expect, it } from 'vitest';
@@ -6,6 +6,7 @@ import { GatewayProcess, type Message, type StartOptions } from '../support/gate
 import { until } from '../support/processes.js';
 
 const FAULTY = fileURLToPath(new URL('../fixtures/servers/faulty.mjs', import.meta.url));
+const STRICT = fileURLToPath(new URL('../fixtures/servers/strict.mjs', import.meta.url));
 const CHANGED = 'notifications/tools/list_changed';
 
 const running: GatewayProcess[] = [];
@@ -19,15 +20,6 @@ async function start(options: StartOptions): Promise<GatewayProcess> {
   const gateway = await GatewayProcess.start(options);
   running.push(gateway);
   return gateway;
-}
-
-/** Runs a configuration until its lists are cached, and then runs it again. */
-async function twice(options: StartOptions, between: (folder: string) => void = () => {}): Promise<GatewayProcess> {
-  const first = await start(options);
-  for (const server of Object.keys(options.servers)) await first.untilState(server, 'ready');
-  await first.end();
-  between(first.folder);
-  return await start({ ...options, folder: first.folder });
 }
 
 const names = (tools: readonly Message[]) => tools.map(({ name }) => name);
@@ -84,102 +76,75 @@ describe('the second run', () => {
     for (const server of ['hangs', 'unlisted'])
       expect(await second.status(server)).toMatchObject({ state: 'starting' });
   });
+});
 
-  it('writes its cache for its user only', async () => {
-    const gateway = await twice({ servers: { lab: { env: { API_KEY: 'canary-secret' } } } });
-    const data = join(gateway.folder, 'data', 'trunkline');
-    for (const folder of ['catalogue', 'checked'].map((name) => join(data, name))) {
-      expect(statSync(folder).mode & 0o777).toBe(0o700);
-      const files = readdirSync(folder).map((name) => join(folder, name));
-      // The catalogue, and the era of the server.
-      expect(files).toHaveLength(folder.endsWith('catalogue') ? 2 : 1);
-      for (const file of files) {
-        expect(statSync(file).mode & 0o777).toBe(0o600);
-        expect(readFileSync(file, 'latin1')).not.toContain('canary');
-      }
-    }
+describe('the instructions', () => {
+  const options: StartOptions = { servers: { lab: {}, other: { prefix: '' } } };
+
+  /** Runs until the tools are listed and a signal ends it; resolves with the instructions. */
+  async function run(more: Partial<StartOptions>): Promise<string> {
+    if (more.folder !== undefined) running.pop();
+    const gateway = await GatewayProcess.start({ ...options, ...more }, { handshake: false });
+    running.push(gateway);
+    const { message } = await gateway.initialize();
+    await gateway.listTools();
+    gateway.kill('SIGTERM');
+    await gateway.exited;
+    return message.result.instructions;
+  }
+
+  it('are those of all servers from the second run on, unless the configuration has changed since', async () => {
+    expect(await run({})).not.toContain('lab');
+    const folder = running[0]?.folder ?? '';
+    const told = await run({ folder });
+    expect(told).toMatch(/\n- lab: tools echo, .*\n- other \(its tools keep their own names\): tools echo, /);
+    expect(told).toContain('<server-instructions server="lab');
+    // Of the same size, as when a letter is replaced.
+    const servers = { lab: {}, third: { prefix: '' } };
+    expect(await run({ folder, servers })).not.toContain('lab');
+    expect(await run({ folder, servers })).toContain('- third');
   });
+});
 
-  it('announces once what has changed since, and lists that', async () => {
-    const gateway = await twice({ servers: { lab: { args: ['slow=300'] } } }, (folder) => {
-      const catalogue = join(folder, 'data', 'trunkline', 'catalogue');
-      const name = readdirSync(catalogue).find((each) => !each.endsWith('-era')) ?? '';
-      const cached = readFileSync(join(catalogue, name), 'utf8');
-      writeFileSync(join(catalogue, name), cached.replace('"name":"verbatim"', '"name":"of-old"'));
-    });
-    expect(names(await gateway.listTools())).toContain('lab__of-old');
-    await until('the notification', () => gateway.notifications(CHANGED).length > 0);
-    const now = names(await gateway.listTools());
-    expect(now).toContain('lab__verbatim');
-    expect(now).not.toContain('lab__of-old');
-    expect(gateway.notifications(CHANGED)).toHaveLength(1);
-  });
-
-  it('removes the cached list of a server that does not start any more, and notifies clients', async () => {
-    const lab = new URL('../fixtures/servers/lab.mjs', import.meta.url).href;
-    const place = await start({ servers: { lab: {} } });
-    await place.end();
-    const { folder } = place;
-    const script = join(folder, 'server.mjs');
-    const options: StartOptions = {
-      folder,
-      servers: { gone: { command: 'node', args: [script, folder], restart: { budget: 1 } }, lab: {} },
-    };
-    // By all that can be seen from outside it is the same program, only that it does not work any more.
-    const write = (text: string) => {
-      writeFileSync(script, text.padEnd(1_000));
-      utimesSync(script, 1_000_000_000, 1_000_000_000);
-    };
-    write(`await import(${JSON.stringify(lab)});`);
+describe('a server that exits when it is asked for its era', () => {
+  it('F148: is started again at once, without a failure, and is not asked in the next run', async () => {
+    const options = { servers: { s: { program: STRICT } } };
     const first = await start(options);
-    await first.untilState('gone', 'ready');
+    // The first list waits for that start as for any other.
+    expect(names(await first.listTools())).toContain('s__answer');
+    const status = await first.untilState('s', 'ready');
+    expect(status).toMatchObject({ generation: 2, restarts: 0, lastFailure: null, protocolVersion: '2025-06-18' });
     await first.end();
-    const gate = join(folder, 'gate');
-    write(`
-      import { existsSync } from 'node:fs';
-      setInterval(() => existsSync(${JSON.stringify(gate)}) && process.exit(1), 5);
-    `);
+    const { folder } = first;
+    const handshake = ['initialize', 'notifications/initialized', 'tools/list'];
+    const lines = () => readFileSync(join(folder, 'heard'), 'utf8').trim().split('\n');
+    expect(lines()).toEqual(['server/discover', ...handshake]);
 
-    const second = await start(options);
-    expect(names(await second.listTools())).toContain('gone__echo');
-    writeFileSync(gate, '');
-    await until('the notification', () => second.notifications(CHANGED).length > 0);
-    expect(names(await second.listTools())).not.toContain('gone__echo');
-  });
-
-  it('ignores a cache that cannot be read', async () => {
-    const gateway = await twice({ servers: { lab: {} } }, (folder) => {
-      for (const part of ['catalogue', 'checked']) {
-        const place = join(folder, 'data', 'trunkline', part);
-        for (const name of readdirSync(place)) writeFileSync(join(place, name), 'rubbish');
-      }
-    });
-    expect(names(await gateway.listTools())).toContain('lab__echo');
-    expect(gateway.stderr).toBe('');
+    const second = await start({ ...options, folder });
+    expect(await second.untilState('s', 'ready')).toMatchObject({ generation: 1 });
+    expect(lines().slice(4)).toEqual(handshake);
   });
 });
 
-describe('a server with `start: lazy`', () => {
-  it('is started in the first run to learn what it offers, and in the next one by its first call', async () => {
-    const gateway = await twice({ servers: { lab: { start: 'lazy' } } });
-    expect(names(await gateway.listTools())).toContain('lab__echo');
-    expect(await gateway.untilState('lab', 'idle')).toMatchObject({ pid: null, generation: 0 });
-    const { message } = await gateway.call('lab__echo', { text: 'x' });
-    expect(message.result.isError).toBeUndefined();
-    expect(await gateway.status('lab')).toMatchObject({ state: 'ready', generation: 1, restarts: 0 });
-  });
-});
+describe('a server that runs only while it is needed', () => {
+  it('is started in the first run to learn what it offers, later by a call, and stopped when it had none for long', async () => {
+    const first = await start({ servers: { lab: { start: 'lazy', idleStop: '300ms' } } });
+    const tools = names(await first.listTools());
+    expect(tools).toContain('lab__echo');
+    await first.untilState('lab', 'idle');
+    await first.end();
 
-describe('a server with `idleStop`', () => {
-  it('is stopped when it had no call for that long, stays listed, and the next call starts it again', async () => {
-    const gateway = await start({ servers: { lab: { idleStop: '300ms' } } });
-    const tools = names(await gateway.listTools());
-    await gateway.untilState('lab', 'idle');
-    expect(gateway.leftovers().filter(({ args }) => args.includes('lab.mjs'))).toEqual([]);
-    expect(names(await gateway.listTools())).toEqual(tools);
-    const { message } = await gateway.call('lab__echo', { text: 'x' });
-    expect(message.result.isError).toBeUndefined();
-    expect(await gateway.status('lab')).toMatchObject({ generation: 2, restarts: 0, lastFailure: null });
-    expect(gateway.notifications(CHANGED)).toEqual([]);
+    const second = await start({ servers: { lab: { start: 'lazy', idleStop: '300ms' } }, folder: first.folder });
+    expect(names(await second.listTools())).toEqual(tools);
+    expect(await second.untilState('lab', 'idle')).toMatchObject({ pid: null, generation: 0 });
+    for (const generation of [1, 2]) {
+      const { message } = await second.call('lab__echo', { text: 'x' });
+      expect(message.result.isError).toBeUndefined();
+      const status = await second.untilState('lab', 'idle');
+      expect(status).toMatchObject({ pid: null, generation, restarts: 0, lastFailure: null });
+      expect(second.leftovers().filter(({ args }) => args.includes('lab.mjs'))).toEqual([]);
+    }
+    expect(names(await second.listTools())).toEqual(tools);
+    expect(second.notifications(CHANGED)).toEqual([]);
   });
 });

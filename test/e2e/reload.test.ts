@@ -1,10 +1,7 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, type TestContext } from 'vitest';
 import { watchFiles } from '../../src/files/watch-files.js';
-import { builtModule } from '../support/built-module.js';
 import { GatewayProcess, type Message, type StartOptions } from '../support/gateway-process.js';
 import { type Headers, INITIALIZE, Place } from '../support/http-place.js';
 import { realClock, until } from '../support/processes.js';
@@ -92,24 +89,6 @@ describe('a configuration that changes while Trunkline runs', () => {
     }
   });
 
-  it.concurrent('lets a call finish on the process that is replaced, while new calls go to the new one', async (test) => {
-    const gateway = await started(test, { servers: { lab: {} } });
-    await gateway.listTools();
-    const { pid } = await gateway.status('lab');
-    const file = join(gateway.folder, 'effects');
-    const slow = gateway.call('lab__effect', { file, marker: 'old', delayMs: 2_000 });
-    await until('the slow call is in flight', () => existsSync(file), WITHIN_MS);
-    gateway.configure({ lab: { args: ['other=1'] } });
-    await gateway.untilStatus('it is taken over', ({ configReloads }) => configReloads === 1);
-    const quick = await gateway.call('lab__wait', { marker: 'new', delayMs: 0 });
-    expect(quick.message.result.content[0].text).toBe('new');
-    const status = await gateway.status('lab');
-    expect(status.pid).not.toBe(pid);
-    expect(gateway.leftovers().some((running) => running.pid === pid)).toBe(true);
-    expect((await slow).message.result.content[0].text).toBe('old');
-    await until('the old one is gone', () => !gateway.leftovers().some((running) => running.pid === pid), WITHIN_MS);
-  });
-
   it.concurrent('is used by a gateway that started with a broken one', async (test) => {
     const gateway = await started(test, { servers: { 'no key!': {} } });
     expect((await gateway.listTools()).map(({ name, description }) => [name, description.split(':')[0]])).toEqual([
@@ -131,24 +110,6 @@ describe('a configuration that changes while Trunkline runs', () => {
     expect(gateway.notifications('notifications/tools/list_changed')).toHaveLength(1);
   });
 
-  it.concurrent('stops a server that is removed while it waits for its next start, for good', async (test) => {
-    // Without the question for the era, each end counts, and the next start comes after its delay.
-    const crash = { command: 'node', args: ['-e', 'process.exit(1)'], era: 'legacy' } as const;
-    // Delays vary by a fifth to both sides: the shortest of the one below is longer than the longest of this one.
-    const crashing = { ...crash, restart: { firstDelay: '1s', maxDelay: '1s', budget: 100 } };
-    const slower = { ...crash, restart: { firstDelay: '1600ms', maxDelay: '1600ms', budget: 100 } };
-    const gateway = await started(test, { servers: { lab: {}, crashing }, args: ['-v'] });
-    const starts = (key: string) => gateway.stderr.match(new RegExp(`"${key}".*"server starting"`, 'g'))?.length ?? 0;
-    await gateway.untilState('crashing', 'backoff');
-    gateway.configure({ lab: {}, slower });
-    await gateway.untilStatus('it is taken over', ({ configReloads }) => configReloads === 1);
-    const before = starts('crashing');
-    expect(before).toBeGreaterThan(0);
-    await until('one that waits longer had its turn', () => starts('slower') > 1, WITHIN_MS);
-    expect(starts('crashing')).toBe(before);
-    await until('it is stopped', () => /"crashing".*"server stopped"/.test(gateway.stderr), WITHIN_MS);
-  });
-
   it.concurrent('shows neither old nor new secrets of a server that writes them to its log', async (test) => {
     const tell =
       "console.error('key is', process.env.API_KEY); process.stdin.on('data', () => console.error('still', process.env.API_KEY))";
@@ -167,25 +128,6 @@ describe('a configuration that changes while Trunkline runs', () => {
     expect(gateway.stderr).toContain('[redacted]');
   });
 
-  it.concurrent('changes the settings of a server without a new process', async (test) => {
-    const gateway = await started(test, { servers: { lab: {} } });
-    const before = await gateway.listTools();
-    const { pid } = await gateway.untilState('lab', 'ready');
-    gateway.configure({ lab: { tools: { deny: ['die', 'big'] } } }, { restartTool: true });
-    await gateway.untilStatus('it is taken over', ({ configReloads }) => configReloads === 1);
-    await until(
-      'the client is told',
-      () => gateway.notifications('notifications/tools/list_changed').length > 0,
-      WITHIN_MS,
-    );
-    const names = (tools: Message[]) => tools.map(({ name }) => name);
-    const expected = names(before).filter((name) => name !== 'lab__die' && name !== 'lab__big');
-    expect(names(await gateway.listTools())).toEqual([...expected, 'trunkline__restart']);
-    expect((await gateway.call('lab__die')).message.error.message).toBe('Unknown tool: lab__die');
-    expect(await gateway.status('lab')).toMatchObject({ pid, generation: 1 });
-    expect(gateway.notifications('notifications/tools/list_changed')).toHaveLength(1);
-  });
-
   it.concurrent('is no longer watched after it turns watching off', async (test) => {
     const gateway = await started(test, { servers: { lab: {} }, args: ['-v'] });
     gateway.configure({ lab: {}, more: {} }, { watch: false });
@@ -200,17 +142,6 @@ describe('a configuration that changes while Trunkline runs', () => {
     });
     const status = await gateway.untilStatus('it answers', () => true);
     expect(keysOf(status)).toEqual(['lab', 'more']);
-  });
-
-  it.concurrent('keeps no process alive that watches it', async () => {
-    const watch = await builtModule('files/watch-files.ts');
-    const script = `
-      const { watchFiles } = await import('${watch}');
-      const clock = { now: () => performance.now(), schedule: () => () => {} };
-      await watchFiles({ files: ['/tmp/some/where.yaml', 'package.json'], clock, onChange() {}, onError: console.error }).ready;
-    `;
-    const child = spawn(process.execPath, ['--input-type=module', '-e', script], { stdio: 'inherit', timeout: 10_000 });
-    expect(await once(child, 'exit')).toEqual([0, null]);
   });
 
   it.concurrent('ends the sessions of a server that was removed, and no others', async ({ onTestFinished, expect }) => {

@@ -97,7 +97,7 @@ describe('the file with a shared key', () => {
     await expect(refused).rejects.toMatchObject({ hint: expect.stringContaining('openssl rand -base64 32') });
   });
 
-  it.skipIf(process.platform === 'win32')('is refused if others can read it', async () => {
+  it.skipIf(process.platform === 'win32')('F161: is refused if others can read it', async () => {
     const file = fileWith(KEY);
     chmodSync(file, 0o640);
     await expect(readSealKey(file)).rejects.toThrow(UsageError);

@@ -302,7 +302,7 @@ describe('a child whose package is missing', () => {
 });
 
 describe('what is remembered', () => {
-  it('counts an exit that nobody asked for as a failure, even with code 0', () => {
+  it('F6: counts an exit that nobody asked for as a failure, even with code 0', () => {
     const { state } = transition(stateWith(ready, { consecutiveFailures: 2 }), cleanExit, context);
     expect(state.consecutiveFailures).toBe(3);
     expect(state.lastExit).toEqual({ code: 0, signal: null, at: NOW });

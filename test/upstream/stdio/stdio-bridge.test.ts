@@ -475,7 +475,7 @@ describe('a line that is dropped before it is finished', () => {
     return { hoarder: bridging({ ...options, isPaused }), neighbor: bridging(options) };
   }
 
-  it('because it held the most fails its request at once, as its own violation; the neighbor has none', () => {
+  it('F60: because it held the most fails its request at once, as its own violation; the neighbor has none', () => {
     const { hoarder, neighbor } = crowded();
     const [hoarded, wanted] = [sendCall(hoarder.bridge), sendCall(neighbor.bridge)];
     copyInto(hoarder.bridge, beginning(1, 900_000));
