@@ -101,7 +101,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
     ...['node', 'npm:semver'],
   ],
   // One set of servers for many clients.
-  hub: ['errors', 'timing', 'config/file', 'gateway/status', 'node'],
+  hub: ['errors', 'timing', 'io', 'config/file', 'gateway/status', 'node'],
   'hub/attach': [
     ...['json', 'errors', 'io', 'io/streams', 'config/file', 'process', 'state', 'hub', 'packages', '.', 'node'],
   ],

@@ -1,3 +1,6 @@
+import type { ProcessReport } from '../gateway/status/status.js';
+import type { ByteReader } from '../io/byte-reader.js';
+
 /*
  * Messages between a command of a person and a hub, after a hello with the role `control`, as lines of JSON.
  */
@@ -16,7 +19,25 @@ export type ControlReply =
   /** A sentence for the person. */
   | { readonly id: number; readonly error: string };
 
-import type { ProcessReport } from '../gateway/status/status.js';
+/** Reads lines of text. `onLine` gets `undefined` if an unfinished line is longer than `maxLength`. */
+export function lineReader(
+  onLine: (line: string | undefined) => void,
+  maxLength = Number.POSITIVE_INFINITY,
+): ByteReader {
+  const decoder = new TextDecoder();
+  const buffer = new Uint8Array(64 * 1024);
+  let text = '';
+  return {
+    freeSpace: buffer,
+    filled: (byteLength) => {
+      text += decoder.decode(buffer.subarray(0, byteLength), { stream: true });
+      const lines = text.split('\n');
+      text = lines.pop() ?? '';
+      for (const line of lines) onLine(line);
+      if (text.length > maxLength) onLine(undefined);
+    },
+  };
+}
 
 /*
  * Answers of a hub to the commands of a person. Versions may differ at the two ends, so members are added and never

@@ -10,6 +10,8 @@
  * `WIRE`, which keeps the two apart.
  */
 
+import { type ByteReader, copyInto } from '../io/byte-reader.js';
+
 /** The number of this protocol. Hubs with different numbers have different folders. */
 export const WIRE = 1;
 
@@ -77,33 +79,14 @@ export type FrameKind = (typeof FRAME)[keyof typeof FRAME];
 const LENGTH_BITS = 28;
 const MAX_LENGTH = 2 ** LENGTH_BITS - 1;
 
-/** The header of a frame. Throws a `RangeError` for a payload of 256 MiB or more. */
-export function frameHeader(kind: FrameKind, line: number, length: number): Uint8Array {
-  const header = new Uint8Array(FRAME_HEADER_BYTES);
-  writeFrameHeader(header, 0, kind, line, length);
-  return header;
-}
-
-/** Writes the same to `target` from `at` on. */
-export function writeFrameHeader(target: Uint8Array, at: number, kind: FrameKind, line: number, length: number): void {
+/** Writes the header of a frame to `target` from `at` on. Throws a `RangeError` for a payload of 256 MiB or more. */
+export function writeFrameHeader(target: Buffer, at: number, kind: FrameKind, line: number, length: number): void {
   if (length > MAX_LENGTH) throw new RangeError(`A frame of ${length} bytes is too large`);
-  writeUint32(target, at, kind * 2 ** LENGTH_BITS + length);
-  writeUint32(target, at + 4, line);
+  target.writeUInt32BE(kind * 2 ** LENGTH_BITS + length, at);
+  target.writeUInt32BE(line, at + 4);
 }
 
-function writeUint32(target: Uint8Array, at: number, value: number): void {
-  target[at] = value >>> 24;
-  target[at + 1] = value >>> 16;
-  target[at + 2] = value >>> 8;
-  target[at + 3] = value;
-}
-
-/** Reads the 32 bits at `at`. */
-export function readUint32(bytes: Uint8Array, at: number): number {
-  const [a = 0, b = 0, c = 0, d = 0] = [bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]];
-  return ((a << 24) | (b << 16) | (c << 8) | d) >>> 0;
-}
-
+/** The kind of a frame, given the first 32 bits of its header. */
 export function kindOf(first: number): number {
   return first >>> LENGTH_BITS;
 }
@@ -119,5 +102,73 @@ export function lineAfter(line: number): number {
   return line === LAST_LINE ? 1 : line + 1;
 }
 
-/** The size limit of a hello: a thousand variables of ordinary length. */
+/** The size limit of a first line: a thousand variables of ordinary length. */
 export const MAX_HELLO_BYTES = 256 * 1024;
+const FIRST_BYTES = 8 * 1024;
+const NEWLINE = 0x0a;
+
+/** Reads the first line of a connection, and then passes everything to the reader that takes over. */
+export class FirstLineReader implements ByteReader {
+  readonly #onLine: (line: string | undefined) => void;
+  #buffer = new Uint8Array(FIRST_BYTES);
+  #filled = 0;
+  #isOver = false;
+  #next: ByteReader | undefined;
+  /** The memory that was last handed out, if it is ours. */
+  #space: Uint8Array | undefined;
+  #onMoved: () => void = () => {};
+
+  /** `onLine` gets `undefined` if the line is too long. */
+  constructor(onLine: (line: string | undefined) => void) {
+    this.#onLine = onLine;
+  }
+
+  get freeSpace(): Uint8Array {
+    this.#space = this.#next === undefined ? this.#buffer.subarray(this.#filled) : undefined;
+    return this.#next?.freeSpace ?? this.#buffer.subarray(this.#filled);
+  }
+
+  whenMoved(listener: () => void): void {
+    this.#onMoved = listener;
+    this.#next?.whenMoved?.(listener);
+  }
+
+  filled(byteLength: number): void {
+    if (this.#next !== undefined) {
+      // Node asks for memory ahead, so the first bytes after the change may be in ours.
+      if (this.#space === undefined) this.#next.filled(byteLength);
+      else copyInto(this.#next, this.#space.subarray(0, byteLength));
+      return;
+    }
+    const before = this.#filled;
+    this.#filled += byteLength;
+    const end = this.#isOver ? -1 : this.#buffer.subarray(0, this.#filled).indexOf(NEWLINE, before);
+    if (end !== -1) {
+      const line = new TextDecoder().decode(this.#buffer.subarray(0, end));
+      this.#buffer.copyWithin(0, end + 1, this.#filled);
+      this.#filled -= end + 1;
+      this.#end(line);
+    } else if (!this.#isOver && this.#filled >= MAX_HELLO_BYTES) {
+      this.#filled = 0;
+      this.#end(undefined);
+    } else if (this.#filled === this.#buffer.length) {
+      const larger = new Uint8Array(this.#buffer.length * 2);
+      larger.set(this.#buffer);
+      this.#buffer = larger;
+    }
+  }
+
+  /** Passes the bytes after the first line, and everything that is read from now on, to `next`. */
+  handOver(next: ByteReader): void {
+    const rest = this.#buffer.subarray(0, this.#filled);
+    this.#next = next;
+    this.#buffer = new Uint8Array(0);
+    next.whenMoved?.(this.#onMoved);
+    copyInto(next, rest);
+  }
+
+  #end(line: string | undefined): void {
+    this.#isOver = true;
+    this.#onLine(line);
+  }
+}

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { FRAME, frameHeader, kindOf, lengthOf, lineAfter, readUint32 } from '../../src/hub/wire.js';
+import { FRAME, kindOf, lengthOf, lineAfter, writeFrameHeader } from '../../src/hub/wire.js';
 
 describe('the header of a frame', () => {
   it('is read as it was written, for every kind, line and length', () => {
@@ -8,15 +8,16 @@ describe('the header of a frame', () => {
     const lines = fc.integer({ min: 0, max: 2 ** 32 - 1 });
     fc.assert(
       fc.property(kinds, lines, fc.integer({ min: 0, max: 2 ** 28 - 1 }), (kind, line, length) => {
-        const header = frameHeader(kind, line, length);
-        const first = readUint32(header, 0);
-        expect([kindOf(first), lengthOf(first), readUint32(header, 4)]).toEqual([kind, length, line]);
+        const header = Buffer.alloc(8);
+        writeFrameHeader(header, 0, kind, line, length);
+        const first = header.readUInt32BE(0);
+        expect([kindOf(first), lengthOf(first), header.readUInt32BE(4)]).toEqual([kind, length, line]);
       }),
     );
   });
 
   it('is refused for a payload whose length does not fit', () => {
-    expect(() => frameHeader(FRAME.message, 1, 2 ** 28)).toThrow(RangeError);
+    expect(() => writeFrameHeader(Buffer.alloc(8), 0, FRAME.message, 1, 2 ** 28)).toThrow(RangeError);
   });
 });
 

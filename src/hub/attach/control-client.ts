@@ -2,7 +2,7 @@ import { isRecord, parseJson } from '../../json/json-value.js';
 import { isNewer } from '../../packages/package-needs.js';
 import { VERSION } from '../../version.js';
 import { type Claim, claimSuccessor } from '../claim.js';
-import type { ControlReply, ControlRequest } from '../control.js';
+import { type ControlReply, type ControlRequest, lineReader } from '../control.js';
 import { hubNumbers, latestHub } from '../hub-folder.js';
 import { attachTo, type HubConnection } from './hub-connection.js';
 
@@ -23,18 +23,7 @@ export class HubControl {
     this.version = connection.version;
     this.pid = connection.pid;
     this.number = connection.number;
-    const decoder = new TextDecoder();
-    const buffer = new Uint8Array(64 * 1024);
-    let text = '';
-    connection.readInto({
-      freeSpace: buffer,
-      filled: (byteLength) => {
-        text += decoder.decode(buffer.subarray(0, byteLength), { stream: true });
-        const lines = text.split('\n');
-        text = lines.pop() ?? '';
-        for (const line of lines) this.#received(line);
-      },
-    });
+    connection.readInto(lineReader((line = '') => this.#received(line)));
     let onClosed: () => void = () => {};
     this.closed = new Promise((resolve) => {
       onClosed = resolve;

@@ -1,4 +1,4 @@
-import { FRAME, FRAME_HEADER_BYTES, kindOf, lengthOf, readUint32 } from '../wire.js';
+import { FRAME, FRAME_HEADER_BYTES, kindOf, lengthOf } from '../wire.js';
 
 /** Frames up to this size reach the client whole or not at all. Larger ones are passed on as they come. */
 const BUFFER_BYTES = 64 * 1024;
@@ -59,8 +59,8 @@ export class FrameReader {
       written = this.#isDropped ? 0 : read;
     }
     while (end - read >= FRAME_HEADER_BYTES) {
-      const first = readUint32(this.#buffer, read);
-      const line = readUint32(this.#buffer, read + 4);
+      const first = this.#buffer.readUInt32BE(read);
+      const line = this.#buffer.readUInt32BE(read + 4);
       const length = lengthOf(first);
       const start = read + FRAME_HEADER_BYTES;
       const isWhole = end - start >= length;

@@ -1,10 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { errorCode } from '../../errors/error-text.js';
-import { type ByteReader, copyInto } from '../../io/byte-reader.js';
+import type { ByteReader } from '../../io/byte-reader.js';
+import { isRecord, parseJson } from '../../json/json-value.js';
 import { exists } from '../claim.js';
 import { hubFiles } from '../hub-folder.js';
-import { type Hello, type Refusal, type Welcome, WIRE } from '../wire.js';
+import { FirstLineReader, type Hello, type Refusal, type Welcome, WIRE } from '../wire.js';
 
 /** Result of an attempt to reach a hub. */
 export type Attempt =
@@ -45,10 +46,10 @@ export function attachTo(folder: string, number: number, hello: Omit<Hello, 'wir
     return Promise.resolve({ kind: DEAD.has(errorCode(error) ?? '') ? 'dead' : 'ended' });
   }
   return new Promise((resolve) => {
-    const welcome = new WelcomeReader((line, rest) => {
+    const first = new FirstLineReader((line) => {
       clearTimeout(timer);
-      const answer = parse(line);
-      if (answer === undefined) {
+      const answer = parseJson(line ?? '') as Welcome | undefined;
+      if (!isRecord(answer) || !('ok' in answer)) {
         socket.destroy();
         resolve({ kind: 'ended' });
       } else if (!answer.ok) {
@@ -56,9 +57,8 @@ export function attachTo(folder: string, number: number, hello: Omit<Hello, 'wir
         resolve({ kind: 'refused', because: answer.because });
       } else {
         const { version, pid } = answer;
-        const readInto = (next: ByteReader) => {
-          reader = next;
-          copyInto(next, rest);
+        const readInto = (reader: ByteReader) => {
+          first.handOver(reader);
           socket.resume();
         };
         // Nothing may be read before the caller says where to.
@@ -66,23 +66,14 @@ export function attachTo(folder: string, number: number, hello: Omit<Hello, 'wir
         resolve({ kind: 'attached', connection: { socket, version, pid, number, readInto } });
       }
     });
-    let reader: ByteReader = welcome;
-    // The memory for Node's next read, and its owner. Node asks for the next memory right after a read.
-    let space = welcome.freeSpace;
-    let owner = reader;
     const socket = connect({
       path: files.socket,
       // A client that has sent its last request still gets the answers.
       allowHalfOpen: true,
       onread: {
-        buffer: () => {
-          owner = reader;
-          space = owner.freeSpace;
-          return space;
-        },
+        buffer: () => first.freeSpace,
         callback: (byteLength) => {
-          if (owner === reader) reader.filled(byteLength);
-          else copyInto(reader, space.subarray(0, byteLength));
+          first.filled(byteLength);
           return true;
         },
       },
@@ -104,34 +95,3 @@ export function attachTo(folder: string, number: number, hello: Omit<Hello, 'wir
 }
 
 const DEAD = new Set(['ECONNREFUSED', 'ENOENT', 'ENOTDIR', 'ENOTSOCK']);
-
-/** Reads one short line, and hands on what comes after it. */
-class WelcomeReader implements ByteReader {
-  readonly #buffer = Buffer.allocUnsafe(4096);
-  #filled = 0;
-  readonly #onLine: (line: string, rest: Uint8Array) => void;
-
-  constructor(onLine: (line: string, rest: Uint8Array) => void) {
-    this.#onLine = onLine;
-  }
-
-  get freeSpace(): Uint8Array {
-    return this.#buffer.subarray(this.#filled);
-  }
-
-  filled(byteLength: number): void {
-    this.#filled += byteLength;
-    const end = this.#buffer.subarray(0, this.#filled).indexOf(0x0a);
-    if (end === -1 && this.#filled < this.#buffer.length) return;
-    this.#onLine(this.#buffer.toString('utf8', 0, Math.max(end, 0)), this.#buffer.subarray(end + 1, this.#filled));
-  }
-}
-
-function parse(line: string): Welcome | undefined {
-  try {
-    const answer = JSON.parse(line);
-    return typeof answer === 'object' && answer !== null && 'ok' in answer ? answer : undefined;
-  } catch {
-    return undefined;
-  }
-}

@@ -1,6 +1,6 @@
 import type { Code } from '../../errors/codes.js';
 import { readText, valuesAt } from '../../json/json-text.js';
-import { isRecord } from '../../json/json-value.js';
+import { isRecord, parseJson } from '../../json/json-value.js';
 import type { ClientLine } from './client-lines.js';
 
 /** Treatment of a line whose hub died before it settled the line. */
@@ -26,7 +26,7 @@ const DROPPED: Fate = { kind: 'dropped' };
 export function fateOf({ pieces, isCut }: ClientLine): Fate {
   if (isCut) return answered(errorText('null'));
   const bytes = Buffer.concat(pieces);
-  const message = parse(bytes.toString());
+  const message = parseJson(bytes.toString());
   // The next hub says what is wrong with it.
   if (message === undefined) return AGAIN;
   if (!Array.isArray(message)) return fateOfMessage(message, bytes);
@@ -88,12 +88,4 @@ function errorText(id: string): string {
 
 function answered(answer: string): Fate {
   return { kind: 'answered', answer };
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

@@ -1,5 +1,5 @@
-import { isRecord } from '../../json/json-value.js';
-import type { ControlReply, ControlRequest } from '../control.js';
+import { isRecord, parseJson } from '../../json/json-value.js';
+import { type ControlReply, type ControlRequest, lineReader } from '../control.js';
 import type { HubPeer } from './hub-listener.js';
 
 export interface ControlContext {
@@ -44,34 +44,19 @@ export function serveControl(peer: HubPeer, load: () => Promise<ControlCommands>
     }
   };
   peer.welcome();
-  const decoder = new TextDecoder();
-  const buffer = new Uint8Array(8 * 1024);
-  let text = '';
-  reader.handOver({
-    freeSpace: buffer,
-    filled: (byteLength) => {
-      text += decoder.decode(buffer.subarray(0, byteLength), { stream: true });
-      const lines = text.split('\n');
-      text = lines.pop() ?? '';
-      if (text.length > MAX_LINE_LENGTH) stream.destroy();
-      for (const line of lines) {
-        const request = readRequest(line);
-        if (request === undefined) stream.destroy();
-        else void run(request);
-      }
-    },
-  });
+  const take = (line: string | undefined) => {
+    const request = readRequest(line);
+    if (request === undefined) stream.destroy();
+    else void run(request);
+  };
+  reader.handOver(lineReader(take, MAX_LINE_LENGTH));
   // A command closes its end after its last request, and waits for the results.
   stream.once('end', () => stream.end());
 }
 
-function readRequest(line: string): ControlRequest | undefined {
-  try {
-    const request: unknown = JSON.parse(line);
-    if (!isRecord(request) || !isRecord(request.params)) return undefined;
-    const isSound = typeof request.id === 'number' && typeof request.command === 'string';
-    return isSound ? (request as unknown as ControlRequest) : undefined;
-  } catch {
-    return undefined;
-  }
+function readRequest(line = ''): ControlRequest | undefined {
+  const request = parseJson(line);
+  if (!isRecord(request) || !isRecord(request.params)) return undefined;
+  const isSound = typeof request.id === 'number' && typeof request.command === 'string';
+  return isSound ? (request as unknown as ControlRequest) : undefined;
 }

@@ -6,15 +6,7 @@ import { type SplicedMessage, splicedLength } from '../../json/splice.js';
 import { type MessageSink, notificationMessage, whole } from '../../jsonrpc/message.js';
 import type { Envelope, Rejection, RequestEnvelope } from '../../mcp/envelope.js';
 import { METHODS } from '../../mcp/methods.js';
-import {
-  type Closing,
-  FRAME,
-  FRAME_HEADER_BYTES,
-  type FrameKind,
-  frameHeader,
-  lineAfter,
-  writeFrameHeader,
-} from '../wire.js';
+import { type Closing, FRAME, FRAME_HEADER_BYTES, type FrameKind, lineAfter, writeFrameHeader } from '../wire.js';
 
 /** All of them are declared to every client of the merged lists. */
 const LIST_CHANGES = ['tools', 'prompts', 'resources'].map((list) => `notifications/${list}/list_changed`);
@@ -39,7 +31,7 @@ export class HubFraming {
   #hasHandshake = false;
   #hasEnded = false;
   /** Memory for headers, and how much of it is used. What was sent may wait, so nothing is used twice. */
-  #headers = NOTHING;
+  #headers = Buffer.alloc(0);
   #headersEnd = 0;
 
   constructor(sink: MessageSink, resumed: number) {
@@ -133,7 +125,7 @@ export class HubFraming {
 
   #send(message: SplicedMessage, source: string | undefined, line: number): void {
     if (this.#headersEnd === this.#headers.length) {
-      this.#headers = new Uint8Array(HEADERS_BYTES);
+      this.#headers = Buffer.allocUnsafeSlow(HEADERS_BYTES);
       this.#headersEnd = 0;
     }
     const text = this.#headers;
@@ -153,7 +145,8 @@ export class HubFraming {
   /** A newline follows the payload, as every message; it is part of the payload. */
   #control(kind: FrameKind, line: number, payload: string): void {
     const text = Buffer.from(payload);
-    const header = frameHeader(kind, line, text.length + NEWLINE_BYTES);
+    const header = Buffer.alloc(FRAME_HEADER_BYTES);
+    writeFrameHeader(header, 0, kind, line, text.length + NEWLINE_BYTES);
     this.#sink.send({ bytes: text, span: { start: 0, end: text.length }, edits: [{ span: START, text: header }] });
   }
 

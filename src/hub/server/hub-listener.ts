@@ -4,10 +4,10 @@ import { createServer, type Server } from 'node:net';
 import { dirname, join } from 'node:path';
 import type { Duplex } from 'node:stream';
 import { readConnectionInto } from '../../io/streams/read-into.js';
+import { isRecord, parseJson } from '../../json/json-value.js';
 import { exists } from '../claim.js';
 import { hubFiles, hubNumbers, numberOf } from '../hub-folder.js';
-import type { Hello, Refusal, Welcome } from '../wire.js';
-import { HelloReader } from './hello-reader.js';
+import { FirstLineReader, type Hello, type Refusal, type Welcome, WIRE } from '../wire.js';
 
 export interface HubListenerOptions {
   /** The folder of this hub: the folder of the hubs of one configuration, and the number. */
@@ -23,7 +23,7 @@ export interface HubListenerOptions {
 export interface HubPeer {
   readonly stream: Duplex;
   /** Reads what follows the hello. */
-  readonly reader: Pick<HelloReader, 'handOver'>;
+  readonly reader: Pick<FirstLineReader, 'handOver'>;
   /** Answers the hello. Nothing may be written to the stream before. */
   welcome(): void;
 }
@@ -65,9 +65,10 @@ export class HubListener {
   }
 
   #connected(socket: Duplex): void {
-    const reader = new HelloReader((hello) => {
+    const reader = new FirstLineReader((line) => {
       clearTimeout(timer);
       this.#silent.delete(stream);
+      const hello = readHello(line);
       const refusal = this.#refusalOf(hello) ?? this.#options.onHello(hello as Hello, peer);
       if (refusal !== undefined) stream.end(welcomeLine({ ok: false, because: refusal }), () => stream.destroy());
     });
@@ -93,6 +94,24 @@ export class HubListener {
     if (token.length !== this.#token.length || !timingSafeEqual(token, this.#token)) return 'token';
     return this.#isEnding ? 'ending' : undefined;
   }
+}
+
+/** The hello in the first line of a connection; `undefined` if the line is none. */
+export function readHello(line: string | undefined): Hello | undefined {
+  const hello = parseJson(line ?? '');
+  if (!isRecord(hello) || hello.wire !== WIRE) return undefined;
+  const { token, role, version, pid, folder, environment, path, view, resumed } = hello;
+  const isSound =
+    typeof token === 'string' &&
+    (role === 'client' || role === 'control') &&
+    typeof version === 'string' &&
+    typeof pid === 'number' &&
+    typeof folder === 'string' &&
+    typeof resumed === 'number' &&
+    [path, view].every((optional) => optional === undefined || typeof optional === 'string') &&
+    isRecord(environment) &&
+    Object.values(environment).every((value) => typeof value === 'string');
+  return isSound ? (hello as unknown as Hello) : undefined;
 }
 
 function welcomeLine(answer: Welcome): string {

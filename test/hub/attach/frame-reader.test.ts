@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { FrameReader } from '../../../src/hub/attach/frame-reader.js';
-import { FRAME, type FrameKind, frameHeader } from '../../../src/hub/wire.js';
+import { FRAME, type FrameKind, writeFrameHeader } from '../../../src/hub/wire.js';
 import { repetitions } from '../../support/repetitions.js';
 
 interface Frame {
@@ -11,7 +11,13 @@ interface Frame {
 }
 
 function encoded(frames: readonly Frame[]): Buffer {
-  return Buffer.concat(frames.flatMap(({ kind, line, payload }) => [frameHeader(kind, line, payload.length), payload]));
+  return Buffer.concat(
+    frames.flatMap(({ kind, line, payload }) => {
+      const header = Buffer.alloc(8);
+      writeFrameHeader(header, 0, kind, line, payload.length);
+      return [header, payload];
+    }),
+  );
 }
 
 /** Reads the stream in pieces of these sizes, in turn. Frames of even lines below 100 are dropped. */

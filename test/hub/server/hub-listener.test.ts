@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { HelloReader } from '../../../src/hub/server/hello-reader.js';
-import { type Hello, MAX_HELLO_BYTES, WIRE } from '../../../src/hub/wire.js';
+import { readHello } from '../../../src/hub/server/hub-listener.js';
+import { FirstLineReader, type Hello, MAX_HELLO_BYTES, WIRE } from '../../../src/hub/wire.js';
 import { copyInto } from '../../../src/io/byte-reader.js';
 
 const HELLO: Hello = {
@@ -20,7 +20,8 @@ function read(stream: Buffer, pieces: readonly number[]) {
       rest.push(Buffer.from(space.subarray(0, byteLength)));
     },
   };
-  const reader = new HelloReader((hello) => {
+  const reader = new FirstLineReader((line) => {
+    const hello = readHello(line);
     hellos.push(hello);
     if (hello !== undefined) reader.handOver(next);
   });
