@@ -2,7 +2,7 @@ import { parseArgs } from 'node:util';
 import { endProcess } from '../app/end-process.js';
 import type { GlobalOptions } from '../app/global-options.js';
 import { attach } from '../hub/attach/attach.js';
-import { LISTENER_DESCRIPTOR } from '../hub/attach/start-hub.js';
+import { LISTENER_DESCRIPTOR } from '../hub/hub-folder.js';
 import { codeCacheFolder } from '../state/user-files.js';
 import { VERSION } from '../version.js';
 import { cacheCompiledCode } from './code-cache.js';

@@ -161,6 +161,14 @@ export function hubFiles(folder: string, number: number) {
   };
 }
 
+/** The log of the hubs of this folder. */
+export function hubLog(folder: string): string {
+  return join(folder, 'hub.log');
+}
+
+/** The descriptor on which a hub finds its listening socket. */
+export const LISTENER_DESCRIPTOR = 3;
+
 /** Windows has no sockets in folders; a named pipe has a name of its own. */
 export function socketPath(folder: string): string {
   if (process.platform !== 'win32') return join(folder, 's');

@@ -1,7 +1,6 @@
-import { FRAME } from '../wire.js';
-import { type ClientLine, ClientLines, UnsettledLines } from './client-lines.js';
+import { FRAME, lineAfter } from '../wire.js';
+import { type ClientLine, ClientLines, fateOf } from './client-lines.js';
 import { FrameReader } from './frame-reader.js';
-import { fateOf } from './lost-lines.js';
 
 export interface AttachSessionOptions {
   /**
@@ -25,7 +24,9 @@ export class AttachSession {
   readonly #options: AttachSessionOptions;
   readonly #lines: ClientLines;
   #frames: FrameReader;
-  #unsettled = new UnsettledLines();
+  /** Lines that were sent to this hub and that it has not settled, by their numbers. */
+  readonly #unsettled = new Map<number, ClientLine>();
+  #lastLine = 0;
   /** Lines that restore the session at the next hub: handshake, log level, subscriptions. By slot, in the order of first sending. */
   readonly #kept = new Map<string, ClientLine>();
   /** Lines for the next hub. */
@@ -38,11 +39,10 @@ export class AttachSession {
   constructor(options: AttachSessionOptions) {
     this.#options = options;
     this.#frames = this.#openFrames();
-    this.#lines = new ClientLines((line, isCut) => {
-      const pieces = Array.isArray(line) ? line : [line as Uint8Array];
-      const entry = { pieces, isCut, isReplay: false };
-      if (this.#isAttached) this.#unsettled.add(entry);
-      else this.#waiting.push(entry);
+    this.#lines = new ClientLines((pieces, isCut) => {
+      const line = { pieces, isCut, isReplay: false };
+      if (this.#isAttached) this.#sent(line);
+      else this.#waiting.push(line);
     });
   }
 
@@ -81,7 +81,7 @@ export class AttachSession {
 
   /** The hub is gone. Answers what may not be sent to another one. */
   detached(): void {
-    const lost = this.#unsettled.all.filter(({ isReplay }) => !isReplay);
+    const lost = [...this.#unsettled.values()].filter(({ isReplay }) => !isReplay);
     if (this.#frames.isWithinMessage) {
       // The client skips the line, which is no message.
       this.#options.toClient(NEWLINE, KEPT);
@@ -96,7 +96,8 @@ export class AttachSession {
       if (fate.kind === 'answered') this.#options.toClient(Buffer.from(`${fate.answer}\n`), KEPT);
     }
     this.#waiting = [...again, ...this.#waiting];
-    this.#unsettled = new UnsettledLines();
+    this.#unsettled.clear();
+    this.#lastLine = 0;
     this.#frames = this.#openFrames();
     this.#answering = undefined;
     this.#isAttached = false;
@@ -107,8 +108,13 @@ export class AttachSession {
     return [...this.#kept.values()].some(({ pieces }) => pieces === line.pieces);
   }
 
+  #sent(line: ClientLine): void {
+    this.#lastLine = lineAfter(this.#lastLine);
+    this.#unsettled.set(this.#lastLine, line);
+  }
+
   #send(line: ClientLine): void {
-    this.#unsettled.add(line);
+    this.#sent(line);
     for (const piece of line.pieces) this.#options.toHub(piece);
     this.#options.toHub(NEWLINE);
   }
@@ -120,7 +126,7 @@ export class AttachSession {
         const line = number === 0 ? undefined : this.#unsettled.get(number);
         this.#answering = line;
         if (line === undefined) return false;
-        this.#unsettled.settle(number);
+        this.#unsettled.delete(number);
         return line.isReplay;
       },
       control: (kind, number, payload) => this.#control(kind, number, payload),

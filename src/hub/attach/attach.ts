@@ -1,3 +1,7 @@
+import { accessSync, closeSync, constants, openSync, writeFileSync } from 'node:fs';
+import type { Server } from 'node:net';
+import { homedir } from 'node:os';
+import { join } from 'node:path';
 import type { Duplex } from 'node:stream';
 import { ConfigPlace, readConfigText } from '../../config/file/find-config.js';
 import { EXIT } from '../../errors/usage-error.js';
@@ -6,12 +10,11 @@ import { FAMILY_PREFIX, isInherited } from '../../process/environment.js';
 import { userDataFolder, userHubsFolder } from '../../state/user-files.js';
 import { VERSION } from '../../version.js';
 import type { Claim } from '../claim.js';
-import { hubFolder } from '../hub-folder.js';
+import { hubFiles, hubFolder, hubLog } from '../hub-folder.js';
 import { memoryPair } from '../memory-pair.js';
 import type { Hello } from '../wire.js';
 import { attachClient, type HubEnd } from './attach-client.js';
 import { findHub } from './find-hub.js';
-import { startHub } from './start-hub.js';
 
 /** The options of the command line that concern a hub. */
 export interface AttachOptions {
@@ -83,18 +86,88 @@ export function folderOfHub(configFile: string): string {
   return hubFolder({ configFile, dataFolder: userDataFolder(), hubsFolder: userHubsFolder() });
 }
 
+/** The configuration of a hub, and its folder. */
+interface HubSite {
+  readonly configFile: string;
+  readonly folder: string;
+}
+
 /** Returns what starts the process of a hub. */
-export function hubStarter(
-  options: AttachOptions,
-  { configFile, folder }: { readonly configFile: string; readonly folder: string },
-): (claim: Claim) => void {
-  return (claim) =>
-    startHub(claim, {
-      folder,
-      program: [process.execPath, ...process.execArgv, process.argv[1] ?? ''],
-      args: ['--config', configFile, ...loggingArgs(options)],
-      environment: hubEnvironment(namesIn(configFile)),
+export function hubStarter(options: AttachOptions, site: HubSite): (claim: Claim) => void {
+  return (claim) => startHub(claim, options, site);
+}
+
+/**
+ * Starts a hub that outlives this process, and hands it the listening socket. Clients can connect at once: they wait in the
+ * queue of the socket until the hub accepts them. Throws if no process can be started, as when Node itself was updated since
+ * this process began. The message is a phrase.
+ */
+function startHub({ number, listener }: Claim, options: AttachOptions, { configFile, folder }: HubSite): void {
+  const program = [...process.execArgv, process.argv[1] ?? ''];
+  const place = ['--place', join(folder, String(number))];
+  const log = openLog(hubLog(folder));
+  // Most attach processes find a hub, and the module takes longer to load than all of ours.
+  const { spawn } = process.getBuiltinModule('node:child_process');
+  const { pid, ended } = hubFiles(folder, number);
+  let isStarted = false;
+  try {
+    const args = [...program, 'hub', 'serve', ...place, '--config', configFile, ...loggingArgs(options)];
+    const child = spawn(process.execPath, args, {
+      cwd: homeOr(folder),
+      env: hubEnvironment(namesIn(configFile)),
+      detached: true,
+      windowsHide: true,
+      stdio: ['ignore', 'ignore', log ?? 'ignore', descriptorOf(listener)],
     });
+    // Without a process, there is no id; the error comes later.
+    child.on('error', () => {});
+    if (child.pid === undefined) throw new Error(`${process.execPath} cannot be run`);
+    isStarted = true;
+    // So that a person can find a hub that does not answer.
+    note(pid, String(child.pid));
+    child.unref();
+  } finally {
+    // The socket is closed, so that the next client looks for another hub. No hub has failed: that client may start one.
+    if (!isStarted) note(ended, '');
+    listener.close();
+    if (log !== undefined) closeSync(log);
+  }
+}
+
+/** A process cannot be started in a folder that does not exist, such as the home folder of a user without one. */
+function homeOr(folder: string): string {
+  const home = homedir();
+  try {
+    accessSync(home, constants.X_OK);
+    return home;
+  } catch {
+    return folder;
+  }
+}
+
+function note(file: string, text: string): void {
+  try {
+    writeFileSync(file, text, { mode: 0o600 });
+  } catch {
+    // The disk is full.
+  }
+}
+
+const { O_WRONLY, O_APPEND, O_CREAT, O_NONBLOCK = 0, O_NOFOLLOW = 0 } = constants;
+
+/** A hub runs without a log, too: the disk may be full. */
+function openLog(file: string): number | undefined {
+  try {
+    return openSync(file, O_WRONLY | O_APPEND | O_CREAT | O_NONBLOCK | O_NOFOLLOW, 0o600);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Node documents no way to pass a listening socket on to a program, but `spawn` takes any descriptor. */
+function descriptorOf(listener: Server): number {
+  const { _handle: handle } = listener as unknown as { _handle: { readonly fd: number } };
+  return handle.fd;
 }
 
 /** Whether clients of this configuration share a hub. Throws if the file cannot be read. */

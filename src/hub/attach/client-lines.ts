@@ -1,4 +1,6 @@
-import { lineAfter } from '../wire.js';
+import type { Code } from '../../errors/codes.js';
+import { readText, valuesAt } from '../../json/json-text.js';
+import { isRecord, parseJson } from '../../json/json-value.js';
 
 const NEWLINE = 0x0a;
 const [TAB, CARRIAGE_RETURN, SPACE] = [0x09, 0x0d, 0x20];
@@ -21,14 +23,14 @@ export interface ClientLine {
  * The bytes are not copied.
  */
 export class ClientLines {
-  readonly #onLine: (line: Uint8Array | readonly Uint8Array[], isCut: boolean) => void;
+  readonly #onLine: (pieces: readonly Uint8Array[], isCut: boolean) => void;
   /** The unfinished line. */
   #pieces: Uint8Array[] = [];
   #bytes = 0;
   #isBlank = true;
 
-  /** `onLine` gets the line in one piece or in several; never a blank one. */
-  constructor(onLine: (line: Uint8Array | readonly Uint8Array[], isCut: boolean) => void) {
+  /** `onLine` gets every line that is not blank. */
+  constructor(onLine: (pieces: readonly Uint8Array[], isCut: boolean) => void) {
     this.#onLine = onLine;
   }
 
@@ -40,71 +42,114 @@ export class ClientLines {
   /** Takes what the client has written next. Keeps views of `bytes`. */
   add(bytes: Uint8Array): void {
     let start = 0;
-    for (;;) {
-      const end = bytes.indexOf(NEWLINE, start);
-      if (end === -1) break;
-      this.#end(bytes, start, end);
+    for (let end = bytes.indexOf(NEWLINE); end !== -1; end = bytes.indexOf(NEWLINE, start)) {
+      this.#continue(bytes.subarray(start, end));
       start = end + 1;
+      const [pieces, bytesOfLine, isBlankLine] = [this.#pieces, this.#bytes, this.#isBlank];
+      this.#pieces = [];
+      this.#bytes = 0;
+      this.#isBlank = true;
+      if (!isBlankLine) this.#onLine(pieces, bytesOfLine > MAX_LINE_BYTES);
     }
-    if (start < bytes.length) this.#begin(bytes.subarray(start));
+    this.#continue(bytes.subarray(start));
   }
 
-  #end(bytes: Uint8Array, start: number, end: number): void {
-    if (this.#bytes === 0) {
-      if (!isBlank(bytes, start, end)) this.#onLine(bytes.subarray(start, end), false);
-      return;
-    }
-    if (end > start) this.#begin(bytes.subarray(start, end));
-    const pieces = this.#pieces;
-    const isCut = this.#bytes > MAX_LINE_BYTES;
-    const isEmpty = this.#isBlank;
-    this.#pieces = [];
-    this.#bytes = 0;
-    this.#isBlank = true;
-    if (!isEmpty) this.#onLine(pieces, isCut);
-  }
-
-  #begin(piece: Uint8Array): void {
+  #continue(piece: Uint8Array): void {
+    if (piece.length === 0) return;
     this.#bytes += piece.length;
-    this.#isBlank &&= isBlank(piece, 0, piece.length);
+    this.#isBlank &&= piece.every(isWhiteSpace);
     if (this.#bytes <= MAX_LINE_BYTES) this.#pieces.push(piece);
     else this.#pieces = this.#pieces.slice(0, 1).map((first) => first.slice(0, HEAD_BYTES));
   }
 }
 
-function isBlank(bytes: Uint8Array, start: number, end: number): boolean {
-  for (let at = start; at < end; at += 1) {
-    const byte = bytes[at];
-    if (byte !== SPACE && byte !== TAB && byte !== CARRIAGE_RETURN) return false;
-  }
-  return true;
+function isWhiteSpace(byte: number): boolean {
+  return byte === SPACE || byte === TAB || byte === CARRIAGE_RETURN;
 }
 
-/** The lines that were sent to one hub and that it has not settled, by their numbers. */
-export class UnsettledLines {
-  readonly #lines = new Map<number, ClientLine>();
-  #last = 0;
+/** Treatment of a line whose hub died before it settled the line. */
+export type Fate =
+  /** It is sent to the next hub: it changes nothing, so that it may be served twice. */
+  | { readonly kind: 'again' }
+  /** It is answered with this. */
+  | { readonly kind: 'answered'; readonly answer: string }
+  /** It needs no answer. */
+  | { readonly kind: 'dropped' };
 
-  get size(): number {
-    return this.#lines.size;
-  }
+/** Requests that only read, or that set something to the same value again. */
+const REPEATABLE = new Set([
+  ...['initialize', 'ping', 'tools/list', 'prompts/list', 'prompts/get', 'completion/complete', 'logging/setLevel'],
+  ...['resources/list', 'resources/templates/list', 'resources/read', 'resources/subscribe', 'resources/unsubscribe'],
+  ...['tasks/get', 'tasks/list', 'server/discover', 'subscriptions/listen'],
+]);
 
-  /** The line that is sent next. */
-  add(line: ClientLine): void {
-    this.#last = lineAfter(this.#last);
-    this.#lines.set(this.#last, line);
-  }
+const AGAIN: Fate = { kind: 'again' };
+const DROPPED: Fate = { kind: 'dropped' };
 
-  get(number: number): ClientLine | undefined {
-    return this.#lines.get(number);
-  }
+/** Decides what becomes of a line. Every request in it gets exactly one answer in the end, by us or by the next hub. */
+export function fateOf({ pieces, isCut }: ClientLine): Fate {
+  if (isCut) return answered(errorText('null'));
+  const bytes = Buffer.concat(pieces);
+  const message = parseJson(bytes.toString());
+  // The next hub says what is wrong with it.
+  if (message === undefined) return AGAIN;
+  if (!Array.isArray(message)) return fateOfMessage(message, bytes);
+  const requests = message.filter(isRequest);
+  if (requests.length === 0) return DROPPED;
+  if (requests.every(({ method }) => REPEATABLE.has(method))) return AGAIN;
+  return answered(`[${requests.map((request) => failureText(request, JSON.stringify(request.id))).join()}]`);
+}
 
-  settle(number: number): void {
-    this.#lines.delete(number);
-  }
+function fateOfMessage(message: unknown, bytes: Uint8Array): Fate {
+  // The requests that a client's answer is for, and those that it cancels, ended with the hub.
+  if (!isRequest(message)) return isHandshakeEnd(message) ? AGAIN : DROPPED;
+  if (REPEATABLE.has(message.method)) return AGAIN;
+  // The text of the id, because a parser changes large numbers.
+  const id = valuesAt(bytes, { start: 0, end: bytes.length }, ['id']).at(-1);
+  return answered(failureText(message, id === undefined ? 'null' : readText(bytes, id)));
+}
 
-  /** All lines, in the order in which they were sent. */
-  get all(): readonly ClientLine[] {
-    return [...this.#lines.values()];
-  }
+function isHandshakeEnd(message: unknown): boolean {
+  return isRecord(message) && message.method === 'notifications/initialized';
+}
+
+interface Request {
+  readonly id: unknown;
+  readonly method: string;
+  readonly params?: unknown;
+}
+
+function isRequest(message: unknown): message is Request {
+  return isRecord(message) && typeof message.method === 'string' && Object.hasOwn(message, 'id');
+}
+
+/** In every request of a revision without a handshake. */
+const ERA = 'io.modelcontextprotocol/protocolVersion';
+
+const TEXT =
+  'Trunkline was restarted while this call was in flight: its shared process ended unexpectedly. Whether the call took effect is unknown: check before repeating it.';
+const FACTS = {
+  reason: 'hub_exited',
+  code: 'TL-CALL-HUB-EXITED' satisfies Code,
+  sent: true,
+  outcome: 'unknown',
+};
+
+/** `id` is JSON. */
+function failureText({ method, params }: Request, id: string): string {
+  const isTask = isRecord(params) && params.task !== undefined;
+  if (method !== 'tools/call' || isTask) return errorText(id);
+  const content = [{ type: 'text', text: TEXT }];
+  // Revisions without a handshake require the type of a result. Others do not know it.
+  const type = isRecord(params) && isRecord(params._meta) && ERA in params._meta ? { resultType: 'complete' } : {};
+  const result = { ...type, content, isError: true, _meta: { 'trunkline/failure': FACTS } };
+  return `{"jsonrpc":"2.0","id":${id},"result":${JSON.stringify(result)}}`;
+}
+
+function errorText(id: string): string {
+  return `{"jsonrpc":"2.0","id":${id},"error":${JSON.stringify({ code: -32603, message: TEXT, data: FACTS })}}`;
+}
+
+function answered(answer: string): Fate {
+  return { kind: 'answered', answer };
 }

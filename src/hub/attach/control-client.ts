@@ -4,7 +4,7 @@ import { VERSION } from '../../version.js';
 import { type Claim, claimSuccessor } from '../claim.js';
 import { type ControlReply, type ControlRequest, lineReader } from '../control.js';
 import { hubNumbers, latestHub } from '../hub-folder.js';
-import { attachTo, type HubConnection } from './hub-connection.js';
+import { attachTo, type HubConnection } from './find-hub.js';
 
 /** A connection for commands. */
 export class HubControl {

@@ -1,8 +1,9 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import { expect, it, onTestFinished } from 'vitest';
-import { openControl } from '../../../src/hub/attach/control-client.js';
+import { openControl, succeedOlder } from '../../../src/hub/attach/control-client.js';
 import { claimSuccessor } from '../../../src/hub/claim.js';
+import { latestHub } from '../../../src/hub/hub-folder.js';
 
 it('a command that is given after the end of the hub fails', async () => {
   // The path of a socket is short.
@@ -26,3 +27,20 @@ it('a command that is given after the end of the hub fails', async () => {
   await new Promise(setImmediate);
   await expect(control.request('report')).rejects.toThrow('The hub ended before it answered.');
 }, 3_000);
+
+it('an older hub serves on if its successor cannot be started', async () => {
+  // The path of a socket is short.
+  const folder = mkdtempSync('/tmp/tls-');
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const older = await claimSuccessor(folder, 0);
+  let moved = 0;
+  older?.listener.on('connection', () => {
+    moved += 1;
+  });
+  const cannot = () => {
+    throw new Error('node cannot be run');
+  };
+  await succeedOlder(folder, { number: 1, version: '0.0.1' }, cannot);
+  expect([latestHub(folder), moved]).toEqual([2, 0]);
+  await new Promise((resolve) => older?.listener.close(resolve));
+});

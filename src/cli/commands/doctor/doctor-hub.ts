@@ -1,9 +1,8 @@
 import type { HubFacts } from '../../../doctor/hub.js';
 import type { ServerReport, StatusReport } from '../../../gateway/status/status-report.js';
 import type { HubControl, NoControl } from '../../../hub/attach/control-client.js';
-import { hubLog } from '../../../hub/attach/start-hub.js';
 import type { HubDescription } from '../../../hub/control.js';
-import { inspectHubFolder } from '../../../hub/hub-folder.js';
+import { hubLog, inspectHubFolder } from '../../../hub/hub-folder.js';
 import { userDataFolder, userHubsFolder } from '../../../state/user-files.js';
 import { notedPid, openHubClient, reachHub } from '../../hub-client.js';
 import { listAllTools } from '../calls/tools.js';
