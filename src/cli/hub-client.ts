@@ -4,7 +4,7 @@ import type { GlobalOptions } from '../app/global-options.js';
 import { ConfigPlace } from '../config/file/find-config.js';
 import { errorMessage } from '../errors/error-text.js';
 import { UsageError } from '../errors/usage-error.js';
-import type { StatusReport } from '../gateway/status/status-report.js';
+import type { StatusReport } from '../gateway/status/status.js';
 import { folderOfHub, helloOf } from '../hub/attach/attach.js';
 import { type HubControl, type NoControl, openControl } from '../hub/attach/control-client.js';
 import { attachTo, type HubConnection, whyRefused } from '../hub/attach/find-hub.js';

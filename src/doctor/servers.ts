@@ -1,6 +1,6 @@
 import type { Code } from '../errors/codes.js';
 import { ERROR_SIGNS } from '../errors/error-signs.js';
-import type { ListReport, ServerReport } from '../gateway/status/status-report.js';
+import type { ListReport, ServerReport } from '../gateway/status/status.js';
 import { describeEra } from '../gateway/status/status-text.js';
 import { counted, type Finding, finding, someOf } from './finding.js';
 

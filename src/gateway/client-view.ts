@@ -1,6 +1,6 @@
 import type { DownstreamClient, Exchange } from '../downstream/port.js';
 import { internalError, type OnInternalError, withErrorBoundaryAsync } from '../errors/internal-error.js';
-import { isString, readString, toBytes } from '../json/json-text.js';
+import { isString, readString, readText, toBytes } from '../json/json-text.js';
 import { RPC_CODES, RpcError } from '../jsonrpc/rpc-error.js';
 import type { NotificationEnvelope } from '../mcp/envelope.js';
 import { SKILL_METHODS } from '../mcp/extensions.js';
@@ -27,7 +27,7 @@ import type { Subscriptions } from './reverse/subscriptions.js';
 import { completesNothing, mayChange, NO_COMPLETIONS, Router, type Target } from './routing/router.js';
 import { SkillLists } from './routing/skill-lists.js';
 import { type Candidates, tryInOrder } from './routing/try-in-order.js';
-import { calledTool, callOwnTool, type OwnTool } from './status/own-tool.js';
+import type { OwnTool } from './status/own-tool.js';
 import { askedTask, calledTask, updated } from './tasks/called-task.js';
 import type { Tasks } from './tasks/tasks.js';
 
@@ -238,14 +238,14 @@ export class ClientView {
   }
 
   #route(exchange: Exchange): void {
-    const called = calledTool(exchange.request);
-    const own = called === undefined ? undefined : this.#ownTools.get(called);
+    const { method, bytes, tokens } = exchange.request;
+    const isCall = method === METHODS.callTool && tokens.name !== undefined && isString(bytes, tokens.name);
+    const own = isCall ? this.#ownTools.get(readString(bytes, tokens.name)) : undefined;
     if (own !== undefined) {
-      if (exchange.request.tokens.task === undefined) this.#runFor(exchange, this.#callOwnTool(own, exchange));
+      if (tokens.task === undefined) this.#runFor(exchange, this.#callOwnTool(own, exchange));
       else exchange.fail(new RpcError(RPC_CODES.methodNotFound, `${own.name} cannot run as a task`));
       return;
     }
-    const { method, bytes, tokens } = exchange.request;
     const isSubscription = method === METHODS.subscribe || method === METHODS.unsubscribe;
     const uri = isSubscription && tokens.uri !== undefined && isString(bytes, tokens.uri) ? tokens.uri : undefined;
     const subscribedTo = uri === undefined ? '' : readString(bytes, uri);
@@ -298,7 +298,11 @@ export class ClientView {
   }
 
   async #callOwnTool(tool: OwnTool, exchange: Exchange): Promise<void> {
-    exchange.succeed(await callOwnTool(tool, exchange, this));
+    const { bytes, params } = exchange.request;
+    const args: unknown = params && JSON.parse(readText(bytes, params)).arguments;
+    const { backends, catalogs, shadowedSkills, named } = this;
+    const visible = { backends, catalogs, shadowedSkills, named, revision: exchange.client.revision };
+    exchange.succeed(toBytes(JSON.stringify(await tool.call(args, visible))));
   }
 }
 

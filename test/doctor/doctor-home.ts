@@ -13,7 +13,7 @@ import { checkPackages, checkTwins } from '../../src/doctor/packages.js';
 import { findRegistrations } from '../../src/doctor/registrations.js';
 import { checkEnvFiles, checkLiterals, checkVariables } from '../../src/doctor/secrets.js';
 import { checkServer, type ObservedServer } from '../../src/doctor/servers.js';
-import type { ServerReport } from '../../src/gateway/status/status-report.js';
+import type { ServerReport } from '../../src/gateway/status/status.js';
 import { ClientHome } from '../clients/files/client-home.js';
 import { loadConfig } from '../support/load-config.js';
 
@@ -166,6 +166,6 @@ export function failed(
   lines: readonly string[] = [],
   rest: Partial<ObservedServer> = {},
 ): Finding[] {
-  const report = reportOf({ state: 'parked', lastFailure, cause: lines, log: lines, protocolVersion: null });
+  const report = reportOf({ state: 'parked', lastFailure, cause: [...lines], log: [...lines], protocolVersion: null });
   return checkServer({ report, diagnosis: { reason: `it failed: ${lastFailure}`, hint: 'see its output' }, ...rest });
 }

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { Finding } from '../../src/doctor/finding.js';
 import { checkServer } from '../../src/doctor/servers.js';
 import type { Code } from '../../src/errors/codes.js';
-import type { ServerReport } from '../../src/gateway/status/status-report.js';
+import type { ServerReport } from '../../src/gateway/status/status.js';
 import { failed, NOTHING, reportOf } from './doctor-home.js';
 
 function seen(members: Partial<ServerReport>): readonly Finding[] {

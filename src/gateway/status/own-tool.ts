@@ -1,13 +1,11 @@
 import type { CallToolResult, Tool } from '@modelcontextprotocol/sdk/types.js';
-import { isString, readString, readText, toBytes } from '../../json/json-text.js';
-import { METHODS } from '../../mcp/methods.js';
-import type { RelayedRequest } from '../../mcp/relayed-request.js';
+import { toBytes } from '../../json/json-text.js';
 import type { Shadowed } from '../catalog/catalog.js';
 import type { Catalogs } from '../catalog/merged-lists.js';
 import type { Backend } from '../registry/backend.js';
 import { reportStatus } from './status.js';
 import type { StatusFacts } from './status-facts.js';
-import { overviewOf } from './status-report.js';
+import { overviewOf } from './status-overview.js';
 import { renderOneServer, renderStatus } from './status-text.js';
 
 /** A tool of the gateway itself. Its name starts with `trunkline__`, which no server may use. */
@@ -34,30 +32,6 @@ export interface VisibleBackends {
 
 export function createOwnTool(tool: Tool, call: OwnTool['call']): OwnTool {
   return { name: tool.name, entry: toBytes(JSON.stringify(tool)), call };
-}
-
-/** The name of the tool, if the request is a tool call. */
-export function calledTool({ method, bytes, tokens: { name } }: RelayedRequest): string | undefined {
-  return method === METHODS.callTool && name !== undefined && isString(bytes, name)
-    ? readString(bytes, name)
-    : undefined;
-}
-
-/** Calls the tool for a client. Returns the result as JSON. */
-export async function callOwnTool(
-  tool: OwnTool,
-  { request, client }: { readonly request: RelayedRequest; readonly client: Pick<VisibleBackends, 'revision'> },
-  { backends, catalogs, shadowedSkills, named }: VisibleBackends,
-): Promise<Uint8Array> {
-  const visible = { backends, catalogs, ...(shadowedSkills && { shadowedSkills }), named, revision: client.revision };
-  return toBytes(JSON.stringify(await tool.call(readArguments(request), visible)));
-}
-
-/** Reads the arguments of a tool call. They are unchecked client input. */
-function readArguments({ bytes, params }: RelayedRequest): unknown {
-  if (params === undefined) return undefined;
-  const value: unknown = JSON.parse(readText(bytes, params));
-  return typeof value === 'object' && value !== null && 'arguments' in value ? value.arguments : undefined;
 }
 
 interface StatusToolOptions {

@@ -1,4 +1,3 @@
-import { CODES } from '../../errors/codes.js';
 import type { FairMemory } from '../../io/fair-memory.js';
 import type { SharedLimit } from '../../io/shared-limit.js';
 import type { RefusedName } from '../../observe/events/events.js';
@@ -7,7 +6,6 @@ import type { Shadowed } from '../catalog/catalog.js';
 import type { Catalogs } from '../catalog/merged-lists.js';
 import type { ServerState } from '../dispatch/availability.js';
 import type { Backend } from '../registry/backend.js';
-import type { RefusedNameReport } from './status-report.js';
 
 /** State of a server's process, from the supervisor. Times are milliseconds on the monotonic clock. */
 export interface ProcessFacts {
@@ -136,7 +134,7 @@ export function instanceStateOf({
 }
 
 /** How often requests were refused for one header. */
-interface CountedName {
+export interface CountedName {
   readonly header: RefusedName['header'];
   readonly count: number;
   /** The name that the last refused request had. */
@@ -160,16 +158,4 @@ export class RefusedNames {
     const { count } = this.#counted.get(header) ?? { count: 0 };
     this.#counted.set(header, { header, count: count + 1, last: name, at });
   }
-}
-
-export function reportRefusedName({ header, count, last, at }: CountedName, now: number): RefusedNameReport {
-  const code = CODE_OF[header];
-  return {
-    header,
-    count,
-    last,
-    secondsAgo: Math.round((now - at) / 1_000),
-    code,
-    advice: CODES[code].remedy,
-  };
 }

@@ -1,17 +1,7 @@
 import { describeBytes } from '../../json/printable.js';
 import { isModernRevision } from '../../mcp/revisions.js';
-import {
-  type EraReport,
-  HELD_MS,
-  type InstanceReport,
-  isNearLimits,
-  type ListReport,
-  outputOf,
-  type RefusedNameReport,
-  type ServerReport,
-  type StatusReport,
-  splitByProblem,
-} from './status-report.js';
+import type { EraReport, InstanceReport, ListReport, RefusedNameReport, ServerReport, StatusReport } from './status.js';
+import { HELD_MS, isNearLimits, outputOf, splitByProblem } from './status-overview.js';
 
 /** A shorter delay of the event loop is not worth a line, in milliseconds. */
 const NOTABLE_DELAY_MS = 20;

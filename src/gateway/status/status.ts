@@ -1,3 +1,4 @@
+import { CODES } from '../../errors/codes.js';
 import type { FairMemory } from '../../io/fair-memory.js';
 import { printable, printableLines } from '../../json/printable.js';
 import type { ListKind } from '../../mcp/lists.js';
@@ -7,27 +8,29 @@ import type { Shadowed } from '../catalog/catalog.js';
 import type { Backend } from '../registry/backend.js';
 import { assess } from './status-advice.js';
 import {
+  CODE_OF,
+  type CountedName,
   type InstanceFacts,
   instanceStateOf,
   type ProcessFacts,
-  reportRefusedName,
   type ServerFacts,
   type StatusFacts,
   stateOf,
 } from './status-facts.js';
-import type {
-  ApprovalReport,
-  EraReport,
-  InstanceReport,
-  LimitReport,
-  ListReport,
-  ServerReport,
-  StatusReport,
-  UsageReport,
-} from './status-report.js';
 
-/** Reports the state of all servers, or of `server` alone with more log lines. */
-export function reportStatus(facts: StatusFacts, server?: string): StatusReport {
+export type StatusReport = ReturnType<typeof reportStatus>;
+export type ServerReport = ReturnType<typeof reportServer>;
+export type ListReport = ReturnType<typeof reportList>;
+export type InstanceReport = ReturnType<typeof reportInstance>;
+export type EraReport = ReturnType<typeof reportEra>;
+export type RefusedNameReport = ReturnType<typeof reportRefusedName>;
+
+/**
+ * Reports everything that the status tells about all servers, or about `server` alone with more log lines. The report is
+ * the structured content of `trunkline__status` for one server; for all servers the content is the shorter overview.
+ * Times are seconds, latencies are milliseconds. What is not known, or does not apply, is null.
+ */
+export function reportStatus(facts: StatusFacts, server?: string) {
   const chosen = facts.servers.filter(({ backend }) => server === undefined || backend.key === server);
   const logLines = server === undefined ? BRIEF_LOG_LINES : FULL_LOG_LINES;
   const tools = facts.catalogs.tools.size;
@@ -35,12 +38,17 @@ export function reportStatus(facts: StatusFacts, server?: string): StatusReport 
     version: facts.version,
     uptimeSeconds: seconds(facts.now - facts.startedAt),
     ...reportService(facts),
+    /** The revision of MCP that the client speaks which asks. */
     clientRevision: facts.clientRevision ?? null,
+    /** The view of the configuration that the client has. Null if it sees everything. */
     view: facts.view?.name ?? null,
+    /** Why the view shows nothing. Null if the configuration has it. */
     viewFault: facts.view?.fault ?? null,
     ...reportConfig(facts),
     tools,
+    /** Advice to a person about Trunkline as a whole. Empty if there is nothing to do. */
     advice: adviseOnToolCount(tools),
+    /** Limits that all servers and clients share. `refused`: how often the limit refused a call, or made a message or a body be dropped. */
     limits: {
       waitingCalls: { now: facts.waiting.used, max: facts.waiting.max, refused: facts.waiting.refusals },
       partialFrameBytes: reportMemory(facts.partialFrames),
@@ -53,14 +61,19 @@ export function reportStatus(facts: StatusFacts, server?: string): StatusReport 
   };
 }
 
-function reportService({ now, service, redact }: StatusFacts): Pick<StatusReport, 'hub' | 'aloneBecause'> {
-  if (service?.kind !== 'hub')
-    return { hub: null, aloneBecause: service?.kind === 'alone' ? redact(service.because) : null };
-  const { pid, since, clients } = service;
-  return { hub: { pid, uptimeSeconds: seconds(now - since), clients }, aloneBecause: null };
+function reportService({ now, service, redact }: StatusFacts) {
+  return {
+    /** The hub that serves the client. */
+    hub:
+      service?.kind === 'hub'
+        ? { pid: service.pid, uptimeSeconds: seconds(now - service.since), clients: service.clients }
+        : null,
+    /** Why the client has servers of its own although it should share them. */
+    aloneBecause: service?.kind === 'alone' ? redact(service.because) : null,
+  };
 }
 
-function reportMemory({ used, max, evictions }: FairMemory): LimitReport {
+function reportMemory({ used, max, evictions }: FairMemory) {
   return { now: used, max, refused: evictions };
 }
 
@@ -76,73 +89,95 @@ function reportConfig({ now, config: { file, fault, reloads, needsRestart } }: S
   } as const;
 }
 
+function reportRefusedName({ header, count, last, at }: CountedName, now: number) {
+  const code = CODE_OF[header];
+  return { header, count, last, secondsAgo: seconds(now - at), code, advice: CODES[code].remedy };
+}
+
 const BRIEF_LOG_LINES = 3;
 
 const FULL_LOG_LINES = 20;
 
-function reportServer(facts: StatusFacts, one: ServerFacts, logLines: number): ServerReport {
+function reportServer(facts: StatusFacts, one: ServerFacts, logLines: number) {
   const { backend, lifecycle, problem } = one;
   const sanitize = sanitizerFor(facts);
   const { counters, latencies, connection, breaker } = backend.dispatcher;
   const p50 = latencies.quantile(0.5);
   const p95 = latencies.quantile(0.95);
   const since = (at: number | undefined) => (at === undefined ? null : seconds(facts.now - at));
-  const lastExit = lifecycle?.lastExit;
+  const { lastExit, lastFailure, missing, installingSince, retryAt } = lifecycle ?? {};
+  const instructions = backend.handshake?.instructions;
   return {
     server: backend.key,
-    state: problem === undefined ? stateOf(backend, lifecycle) : 'misconfigured',
+    state: problem === undefined ? stateOf(backend, lifecycle) : ('misconfigured' as const),
     pid: lifecycle?.pid ?? null,
     uptimeSeconds: since(lifecycle?.readySince),
     generation: lifecycle?.generation ?? 0,
     restarts: lifecycle?.restarts ?? 0,
+    /** The exact version of its package; null for a command. */
     packageVersion: one.packageVersion ?? null,
     usage: reportUsage(facts, lifecycle),
+    /** Limits of its processes; null without a limit. */
     resourceLimits: { memoryBytes: one.limits?.memoryBytes ?? null, processes: one.limits?.processes ?? null },
     protocolVersion: connection?.revision ?? null,
+    /** The protocol era of this revision, and how it was found out. Null while no process is connected. */
     era: connection === undefined || one.era === undefined ? null : reportEra(connection.revision, one.era),
+    /** Whether the lists come from the cache of the last run, and no process of this run has confirmed them yet. */
     fromLastRun: backend.isFromCache,
     breaker: breaker.state,
     inFlight: connection?.inFlight ?? 0,
     queued: backend.dispatcher.queued,
     ...counters,
-    failureReasons: Object.fromEntries(backend.dispatcher.failureReasons),
+    /** Number of failures by reason. */
+    failureReasons: Object.fromEntries(backend.dispatcher.failureReasons) as Readonly<Record<string, number>>,
     latencyMs: p50 === undefined || p95 === undefined ? null : { p50: Math.round(p50), p95: Math.round(p95) },
     tools: reportList(facts, backend, 'tools'),
+    /** Tools in the configuration that the server does not have. */
     unshaped: (backend.knownListsAs('exposed').tools.unshaped ?? []).map(sanitize),
     approval: reportApproval(backend),
     prompts: reportList(facts, backend, 'prompts'),
     resources: reportList(facts, backend, 'resources'),
     resourceTemplates: reportList(facts, backend, 'templates'),
-    dropped: { ...connection?.counters },
-    pausedSeconds: Math.round((connection?.pausedMs ?? 0) / 1000),
+    /** Messages of the server that were dropped since its last start, by kind. */
+    dropped: { ...connection?.counters } as Readonly<Record<string, number>>,
+    /** How long the output of its process was not read, because too much of it answered nothing, in all. */
+    pausedSeconds: seconds(connection?.pausedMs ?? 0),
     lastExit:
       lastExit === undefined
         ? null
         : { code: lastExit.code, signal: lastExit.signal, secondsAgo: seconds(facts.now - lastExit.at) },
-    lastFailure: lifecycle?.lastFailure === undefined ? null : sanitize(lifecycle.lastFailure.reason),
-    retryInSeconds:
-      lifecycle?.retryAt === undefined ? null : Math.ceil(Math.max(0, lifecycle.retryAt - facts.now) / 1000),
+    /** Why the server failed last. Null again after the server was ready for `restart.stableAfter`. */
+    lastFailure: lastFailure === undefined ? null : sanitize(lastFailure.reason),
+    retryInSeconds: retryAt === undefined ? null : Math.ceil(Math.max(0, retryAt - facts.now) / 1000),
+    /** The package that is being installed, and for how long, including the wait for other packages. */
     installing:
-      lifecycle?.missing === undefined || lifecycle.installingSince === undefined
+      missing === undefined || installingSince === undefined
         ? null
-        : { package: sanitize(lifecycle.missing), forSeconds: seconds(facts.now - lifecycle.installingSince) },
+        : { package: sanitize(missing), forSeconds: seconds(facts.now - installingSince) },
+    /** The lines of the output that name the cause of the latest failure. Empty while the server runs. */
     cause: one.cause.slice(0, logLines).map(sanitize),
+    /** The last lines of the output. In a report of all servers, empty if there is a cause. */
     log: (logLines === BRIEF_LOG_LINES && one.cause.length > 0 ? [] : one.logLines.slice(-logLines)).map(sanitize),
+    /** Bytes of output that were dropped from the log because too many came at once. */
     droppedLogBytes: one.droppedLogBytes,
     ...assess(facts, one),
-    instructions:
-      backend.handshake?.instructions === undefined
-        ? null
-        : printableLines(facts.redact(backend.handshake.instructions)),
+    instructions: instructions === undefined ? null : printableLines(facts.redact(instructions)),
+    /** The instances of this server: one per client profile, one per client, or one for all. */
     instances: one.instances.map((instance) => reportInstance(instance, backend)),
   };
 }
 
-function reportEra(revision: string, { kind, until }: EraSource): EraReport {
-  return { name: isModernRevision(revision) ? 'modern' : 'legacy', foundBy: kind, cachedUntil: until ?? null };
+function reportEra(revision: string, { kind, until }: EraSource) {
+  return {
+    name: isModernRevision(revision) ? ('modern' as const) : ('legacy' as const),
+    foundBy: kind,
+    /** Until when this is not asked again, as an ISO date; null if it counts until it proves wrong. */
+    cachedUntil: until ?? null,
+  };
 }
 
-function reportUsage({ usageOf }: StatusFacts, lifecycle: ProcessFacts | undefined): UsageReport | null {
+/** Usage of the processes at the latest reading. `cpuPercent` is the present share of one processor. */
+function reportUsage({ usageOf }: StatusFacts, lifecycle: ProcessFacts | undefined) {
   const usage = lifecycle?.pid === undefined ? undefined : usageOf(lifecycle.pid);
   if (usage === undefined) return null;
   const { memoryBytes, processes, cpuMs, cpuShare } = usage;
@@ -150,13 +185,14 @@ function reportUsage({ usageOf }: StatusFacts, lifecycle: ProcessFacts | undefin
   return { memoryBytes, processes, cpuSeconds: seconds(cpuMs), cpuPercent };
 }
 
-function reportApproval({ approval }: Backend): ApprovalReport | null {
+/** State of the tool approvals; null if the tools need no approval. */
+function reportApproval({ approval }: Backend) {
   if (approval === undefined) return null;
   const { tools, isFirstUse, fault } = approval;
   return { approved: tools, firstUse: isFirstUse, fault: fault ?? null };
 }
 
-function reportInstance(instance: InstanceFacts, yours: Backend): InstanceReport {
+function reportInstance(instance: InstanceFacts, yours: Backend) {
   const { backend, lifecycle } = instance;
   return {
     id: backend.id,
@@ -165,6 +201,7 @@ function reportInstance(instance: InstanceFacts, yours: Backend): InstanceReport
     clients: backend.clients.size,
     inFlight: backend.dispatcher.connection?.inFlight ?? 0,
     restarts: lifecycle?.restarts ?? 0,
+    /** Whether the client that called `trunkline__status` uses this instance. */
     isYours: backend === yours,
   };
 }
@@ -174,7 +211,8 @@ function sanitizerFor({ redact }: StatusFacts): (text: string) => string {
   return (text) => printable(redact(text));
 }
 
-function reportList(facts: StatusFacts, backend: Backend, kind: ListKind): ListReport {
+/** Listed and withheld entries of a server in one of the merged lists. */
+function reportList(facts: StatusFacts, backend: Backend, kind: ListKind) {
   const { catalogs } = facts;
   const sanitize = sanitizerFor(facts);
   const { key, listFailures } = backend;
@@ -194,13 +232,15 @@ function reportList(facts: StatusFacts, backend: Backend, kind: ListKind): ListR
     ],
     denied: denied.map(sanitize),
     truncated: truncated ?? null,
+    /** Why the running server does not list these: the method and its words. The entries are the last known ones then. */
     failure: failure === undefined ? null : sanitize(failure.reason),
+    /** Listed entries with invisible characters in their texts. */
     hiding: withHiddenCharacters.map(sanitize),
   };
 }
 
 /** Skills are resources, and are listed apart. */
-function reportSkills(facts: StatusFacts, key: string): ListReport['quarantined'] {
+function reportSkills(facts: StatusFacts, key: string) {
   const own = (facts.shadowedSkills ?? []).filter((entry) => entry.key === key);
   return own.map(({ exposed, owner }) => ({
     name: sanitizerFor(facts)(exposed),
@@ -251,7 +291,7 @@ export interface ProcessReport {
   readonly server: string;
   /** Unique, also among the instances of one server. */
   readonly id: string;
-  readonly state: ServerReport['state'];
+  readonly state: ReturnType<typeof instanceStateOf>;
   readonly pid: number | null;
   /** The revision of MCP that the process speaks. Absent in answers of older versions. */
   readonly revision?: string | null;

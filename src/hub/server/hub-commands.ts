@@ -1,6 +1,6 @@
 import { listProcesses, reportStatus } from '../../gateway/status/status.js';
 import type { StatusFacts } from '../../gateway/status/status-facts.js';
-import { overviewOf } from '../../gateway/status/status-report.js';
+import { overviewOf } from '../../gateway/status/status-overview.js';
 import { renderStatus } from '../../gateway/status/status-text.js';
 import { suggest } from '../../json/suggest.js';
 import type { LineSink } from '../../record/line-queue.js';

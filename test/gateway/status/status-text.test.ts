@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { reportStatus } from '../../../src/gateway/status/status.js';
+import { reportStatus, type ServerReport, type StatusReport } from '../../../src/gateway/status/status.js';
 import { RefusedNames } from '../../../src/gateway/status/status-facts.js';
-import { overviewOf, type ServerReport, type StatusReport } from '../../../src/gateway/status/status-report.js';
+import { overviewOf } from '../../../src/gateway/status/status-overview.js';
 import { renderOneServer, renderStatus } from '../../../src/gateway/status/status-text.js';
 import { toolOf } from '../../support/scripted-gateway.js';
 import { FAULT, given, manyReady, SOUND } from './reporting.js';

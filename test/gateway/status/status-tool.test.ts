@@ -1,11 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { callOwnTool, createStatusTool, type VisibleBackends } from '../../../src/gateway/status/own-tool.js';
+import { createStatusTool, type VisibleBackends } from '../../../src/gateway/status/own-tool.js';
 import { reportStatus } from '../../../src/gateway/status/status.js';
 import type { StatusFacts } from '../../../src/gateway/status/status-facts.js';
-import { overviewOf } from '../../../src/gateway/status/status-report.js';
+import { overviewOf } from '../../../src/gateway/status/status-overview.js';
 import { renderOneServer, renderStatus } from '../../../src/gateway/status/status-text.js';
-import { EnvelopeRequest } from '../../../src/mcp/relayed-request.js';
-import { requestOf } from '../../support/wire.js';
 import { given, NOTHING_SEEN } from './reporting.js';
 
 describe('the tool trunkline__status', () => {
@@ -36,16 +34,11 @@ describe('the tool trunkline__status', () => {
     const { make } = await given();
     const facts = ({ revision }: VisibleBackends): StatusFacts => ({ ...make(), clientRevision: revision });
     const ask = createStatusTool(facts);
-    const told = async (revision: string) => {
-      const params = { name: 'trunkline__status', arguments: { server: 'a' } };
-      const request = new EnvelopeRequest(requestOf({ jsonrpc: '2.0', id: 1, method: 'tools/call', params }));
-      const call = { request, client: { revision } };
-      return JSON.parse(Buffer.from(await callOwnTool(ask, call, NOTHING_SEEN)).toString());
-    };
+    const told = (revision: string) => ask.call({ server: 'a' }, { ...NOTHING_SEEN, revision });
     const modern = await told('2026-07-28');
-    expect(modern.structuredContent.clientRevision).toBe('2026-07-28');
-    expect(modern.content[0].text).toContain('This client speaks revision 2026-07-28 (modern era).');
-    expect((await told('2025-11-25')).content[0].text).toContain('revision 2025-11-25 (legacy era).');
+    expect(modern.structuredContent).toMatchObject({ clientRevision: '2026-07-28' });
+    expect(JSON.stringify(modern.content)).toContain('This client speaks revision 2026-07-28 (modern era).');
+    expect(JSON.stringify((await told('2025-11-25')).content)).toContain('revision 2025-11-25 (legacy era).');
   });
 
   it('reads what the processes use for the report about one server, and only for that', async () => {

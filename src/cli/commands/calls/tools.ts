@@ -1,7 +1,6 @@
 import type { ListToolsResult } from '@modelcontextprotocol/sdk/types.js';
 import { EXIT } from '../../../errors/usage-error.js';
-import { reportStatus } from '../../../gateway/status/status.js';
-import type { ServerReport } from '../../../gateway/status/status-report.js';
+import { reportStatus, type ServerReport } from '../../../gateway/status/status.js';
 import { readString, readText, toBytes, visitElements, visitMembers } from '../../../json/json-text.js';
 import { printable } from '../../../json/printable.js';
 import { LISTS } from '../../../mcp/lists.js';

@@ -1,8 +1,7 @@
 import type { GlobalOptions } from '../../../app/global-options.js';
 import type { ServerConfig } from '../../../config/resolve/config.js';
 import { EXIT } from '../../../errors/usage-error.js';
-import { reportStatus } from '../../../gateway/status/status.js';
-import type { ServerReport } from '../../../gateway/status/status-report.js';
+import { reportStatus, type ServerReport } from '../../../gateway/status/status.js';
 import { installedTree } from '../../../packages/package-store.js';
 import { packageFolders } from '../../../state/user-files.js';
 import type { Invocation } from '../../command.js';

@@ -1,7 +1,7 @@
 import { formatProblem } from '../../../config/file/config-error.js';
 import type { ServerConfig } from '../../../config/resolve/config.js';
+import type { ServerReport } from '../../../gateway/status/status.js';
 import { findNetworkTrouble } from '../../../gateway/status/status-advice.js';
-import type { ServerReport } from '../../../gateway/status/status-report.js';
 import type { ChildSpec } from '../../../supervision/launcher.js';
 
 export interface Diagnosis {

@@ -1,5 +1,5 @@
 import type { HubFacts } from '../../../doctor/hub.js';
-import type { ServerReport, StatusReport } from '../../../gateway/status/status-report.js';
+import type { ServerReport, StatusReport } from '../../../gateway/status/status.js';
 import type { HubControl, NoControl } from '../../../hub/attach/control-client.js';
 import type { HubDescription } from '../../../hub/control.js';
 import { hubLog, inspectHubFolder } from '../../../hub/hub-folder.js';

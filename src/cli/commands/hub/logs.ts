@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import type { GlobalOptions } from '../../../app/global-options.js';
 import { EXIT, UsageError } from '../../../errors/usage-error.js';
 import { logLines } from '../../../files/log-lines.js';
-import type { StatusReport } from '../../../gateway/status/status-report.js';
+import type { StatusReport } from '../../../gateway/status/status.js';
 import type { HubControl } from '../../../hub/attach/control-client.js';
 import type { HubDescription } from '../../../hub/control.js';
 import { isRecord, parseJson } from '../../../json/json-value.js';

@@ -1,5 +1,5 @@
 import { EXIT } from '../../../errors/usage-error.js';
-import type { StatusReport } from '../../../gateway/status/status-report.js';
+import type { StatusReport } from '../../../gateway/status/status.js';
 import type { HubControl } from '../../../hub/attach/control-client.js';
 import type { HubDescription, StatusAnswer } from '../../../hub/control.js';
 import { printableLines } from '../../../json/printable.js';

@@ -3,7 +3,7 @@ import type { ReadStream, WriteStream } from 'node:tty';
 import cliTruncate from 'cli-truncate';
 import { errorMessage } from '../../../errors/error-text.js';
 import { EXIT } from '../../../errors/usage-error.js';
-import type { ServerReport, StatusReport } from '../../../gateway/status/status-report.js';
+import type { ServerReport, StatusReport } from '../../../gateway/status/status.js';
 import { duration, plural } from '../../../gateway/status/status-text.js';
 import type { ClientDescription, HubDescription } from '../../../hub/control.js';
 import { describeBytes, printable } from '../../../json/printable.js';

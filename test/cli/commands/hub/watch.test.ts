@@ -9,8 +9,7 @@ import {
   withFacts,
   withKey,
 } from '../../../../src/cli/commands/hub/watch.js';
-import type { ProcessReport } from '../../../../src/gateway/status/status.js';
-import type { ServerReport, StatusReport } from '../../../../src/gateway/status/status-report.js';
+import type { ProcessReport, ServerReport, StatusReport } from '../../../../src/gateway/status/status.js';
 import type { HubDescription } from '../../../../src/hub/control.js';
 import { flush } from '../../../support/wire.js';
 
