@@ -10,7 +10,7 @@ import type { PoolChange } from '../gateway/registry/backend-pool.js';
 import { createRestartTool, createStatusTool, type OwnTool, type VisibleBackends } from '../gateway/status/own-tool.js';
 import { createToolCountWarning } from '../gateway/status/status.js';
 import { RefusedNames, type ServiceFacts, type StatusFacts } from '../gateway/status/status-facts.js';
-import { HELD_MS } from '../gateway/status/status-report.js';
+import { HELD_MS } from '../gateway/status/status-overview.js';
 import { SharedLimit } from '../io/shared-limit.js';
 import type { ClientProfile } from '../mcp/client-profile.js';
 import { watchEventLoop } from '../observe/event-loop.js';

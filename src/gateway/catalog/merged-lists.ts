@@ -4,8 +4,25 @@ import { mergeCachingHints } from '../../mcp/modern-members.js';
 import type { Clock } from '../../timing/clock.js';
 import { Catalog, type OwnEntry, UiAliases } from './catalog.js';
 import { toolsInView, type ViewFilter } from './named-views.js';
-import type { ListedServer, ListNaming } from './offered-lists.js';
+import type { ListNaming, ServerLists } from './offered-lists.js';
 import type { Paging } from './paged-list.js';
+
+/** Properties of a server for the merged lists. */
+interface ListedServer {
+  readonly key: string;
+  /** Prefix of the exposed names. Empty if names are exposed without a prefix. */
+  readonly prefix: string;
+  /** False until the first start has succeeded or failed. */
+  readonly isStartSettled: boolean;
+  /** Whether the lists are known, from the process or from the cache, or will stay unknown for now. */
+  readonly hasKnownLists: boolean;
+  /** The current entries. A restarting server keeps its entries; an unavailable one has none. */
+  listsAs(naming: ListNaming): ServerLists;
+  /** The latest known entries, also while the server is unavailable. */
+  knownListsAs(naming: ListNaming): ServerLists;
+  /** A client was shown this list. */
+  listShown(kind: ListKind): void;
+}
 
 interface MergedListsOptions {
   /** In the order of the configuration. */

@@ -1,6 +1,8 @@
-import { LIST_KINDS, LISTS, type ListKind } from '../../mcp/lists.js';
+import { type OnInternalError, withErrorBoundaryAsync } from '../../errors/internal-error.js';
+import { LISTS, type ListKind } from '../../mcp/lists.js';
 import { isModernRevision } from '../../mcp/revisions.js';
 import type { Cancel, Clock } from '../../timing/clock.js';
+import { Debounce } from '../../timing/debounce.js';
 import type { RequestTimeouts, UpstreamConnection } from '../../upstream/port.js';
 import { EMPTY_LIST, type ExposedList, type ExposureRules, exposeList, UNOFFERED_LIST } from './exposed-list.js';
 import { listAllPages, type RawEntry, type ReceivedList } from './list-pages.js';
@@ -9,32 +11,8 @@ import { describeRefusal } from './tool-approval.js';
 /** Entries of one server for each of the merged lists. */
 export type ServerLists = Readonly<Record<ListKind, ExposedList>>;
 
-export const NO_LISTS: ServerLists = {
-  tools: EMPTY_LIST,
-  prompts: EMPTY_LIST,
-  resources: EMPTY_LIST,
-  templates: EMPTY_LIST,
-};
-
 /** The kind of names that a client sees: exposed names or, for a client of one server alone, original names. */
 export type ListNaming = 'exposed' | 'original';
-
-/** Properties of a server for the merged lists. */
-export interface ListedServer {
-  readonly key: string;
-  /** Prefix of the exposed names. Empty if names are exposed without a prefix. */
-  readonly prefix: string;
-  /** False until the first start has succeeded or failed. */
-  readonly isStartSettled: boolean;
-  /** Whether the lists are known, from the process or from the cache, or will stay unknown for now. */
-  readonly hasKnownLists: boolean;
-  /** The current entries. A restarting server keeps its entries; an unavailable one has none. */
-  listsAs(naming: ListNaming): ServerLists;
-  /** The latest known entries, also while the server is unavailable. */
-  knownListsAs(naming: ListNaming): ServerLists;
-  /** A client was shown this list. */
-  listShown(kind: ListKind): void;
-}
 
 /** Where the lists of a server are read from: its connection or its cached catalogue. */
 type ListSource = Pick<UpstreamConnection, 'offers' | 'request' | 'revision'>;
@@ -49,154 +27,205 @@ export interface ListFailure {
   readonly isBroken: boolean;
 }
 
-export interface OfferedListsOptions extends ExposureRules {
+interface OfferedListsOptions extends ExposureRules {
   readonly clock: Clock;
+  readonly onInternalError?: OnInternalError | undefined;
+  /** The current connection; `undefined` while there is none. */
+  readonly connection: () => UpstreamConnection | undefined;
+  readonly timeouts: () => RequestTimeouts;
+  /** Whether the gateway needs the lists even if all clients read them from the server. */
+  readonly areRequired: () => boolean;
+  /** Called when lists were read that were left unread before. */
+  readonly onCaughtUp: () => void;
+  /** Called when a list of the current connection was read. `announced` has it if the server announced the change. */
+  readonly onRead: (announced: readonly ListKind[]) => void;
 }
 
 /** Longest wait for the lists other than tools, after the tools, before the server counts as started. */
 const OTHER_LISTS_WAIT_MS = 1_000;
 
 /**
- * All lists of one server, as far as they were read. A list that cannot be read stays as it was: as an earlier process or
- * an earlier run listed it, or empty.
+ * All lists of one server, as far as they were read: all of them from a new process, and one of them again after the
+ * server announced a change (`notifications/…/list_changed`) or the read failed. A list that cannot be read stays as an
+ * earlier process or an earlier run listed it, or empty, and does not concern the others.
+ *
+ * While all clients read the lists from the server itself, the lists stay unread here: the server gets the requests of
+ * its clients and no others. They are read when the gateway needs them.
  */
 export class OfferedLists {
-  #rules: ExposureRules;
-  #lists: Readonly<Record<ListKind, ShownList>> = NO_SHOWN_LISTS;
-  /** Entries as the server sent them. Absent for a list that it does not offer. */
-  readonly #entries = new Map<ListKind, readonly RawEntry[]>();
-  /** Where each list was last read from. */
-  readonly #sources = new Map<ListKind, ListSource>();
-  /** The latest reads that failed. */
-  readonly #failures = new Map<ListKind, ListFailure & { readonly source: ListSource }>();
-  readonly #clock: Clock;
+  readonly #options: OfferedListsOptions;
+  readonly #lists: Readonly<Record<ListKind, OfferedList>>;
+  /** Whether clients read the lists from the server, or see them merged. `unknown` before the first client. */
+  #use: 'unknown' | 'relayed' | 'merged' = 'unknown';
+  /** The latest connection, if its lists were left unread. */
+  #unread: UpstreamConnection | undefined;
+  #isCatchingUp = false;
 
   constructor(options: OfferedListsOptions) {
-    this.#rules = options;
-    this.#clock = options.clock;
+    this.#options = options;
+    this.#lists = mapKinds((kind) => new OfferedList(kind, options));
   }
 
   /** Returns the lists under exposed or original names. */
   as(naming: ListNaming): ServerLists {
-    const { tools, prompts, resources, templates } = this.#lists;
-    return {
-      tools: tools[naming],
-      prompts: prompts[naming],
-      resources: resources[naming],
-      templates: templates[naming],
-    };
+    return mapKinds((kind) => this.#lists[kind].as(naming));
   }
 
-  /** Whether the server lists this tool with `execution.taskSupport: required`. */
-  isTaskOnly(originalName: string): boolean {
-    return this.#lists.tools.exposed.taskOnly.has(originalName);
+  /** Whether the lists of the latest connection were left unread. */
+  get areUnread(): boolean {
+    return this.#unread !== undefined;
+  }
+
+  /** Whether lists are being read that were left unread before. */
+  get isCatchingUp(): boolean {
+    return this.#isCatchingUp;
+  }
+
+  /** The lists of the current connection whose latest read failed. */
+  get failures(): readonly ListFailure[] {
+    return this.#all.flatMap(({ failure }) => failure ?? []);
+  }
+
+  /** The offered lists as the current connection sent them; `undefined` if one of them was not read from it. */
+  get raw(): ReadonlyMap<ListKind, readonly RawEntry[]> | undefined {
+    const connection = this.#options.connection();
+    if (this.#all.some(({ source }) => source !== connection)) return undefined;
+    return new Map(this.#all.flatMap(({ kind, entries }) => (entries === undefined ? [] : [[kind, entries] as const])));
   }
 
   /**
    * Why this tool must not be called now. `undefined` if it is approved, needs no approval, or no tool list was read yet.
    *
-   * Definitions of another process or run say nothing about this one, so no tool of a `connection` may be called before
+   * Definitions of another process or run say nothing about this one, so no tool of a connection may be called before
    * its tools were read.
    */
-  approvalRefusal(originalName: string, connection: ListSource | undefined): string | undefined {
-    const { approvals } = this.#rules;
+  approvalRefusal(originalName: string): string | undefined {
+    const { tools } = this.#lists;
+    const { approvals } = tools.rules;
     if (approvals === undefined) return undefined;
-    if (connection !== undefined && this.#sources.get('tools') !== connection) {
-      return describeRefusal('unread', approvals.facts);
-    }
-    if (this.#lists.tools === NO_SHOWN_LISTS.tools) return undefined;
-    const verdict = this.#lists.tools.exposed.verdicts?.get(originalName) ?? 'unlisted';
+    const connection = this.#options.connection();
+    if (connection !== undefined && tools.source !== connection) return describeRefusal('unread', approvals.facts);
+    if (!tools.isKnown) return undefined;
+    const verdict = tools.as('exposed').verdicts?.get(originalName) ?? 'unlisted';
     return verdict === 'approved' ? undefined : describeRefusal(verdict, approvals.facts);
+  }
+
+  /** Whether the server lists this tool with `execution.taskSupport: required`. */
+  isTaskOnly(originalName: string): boolean {
+    return this.#lists.tools.as('exposed').taskOnly.has(originalName);
   }
 
   /** Whether the annotations of this tool say that a call may be repeated. */
   isRepeatable(originalName: string): boolean {
-    return this.#lists.tools.exposed.repeatable.has(originalName);
+    return this.#lists.tools.as('exposed').repeatable.has(originalName);
   }
 
-  /** Shows the lists of another instance under these rules, unless lists were read already. */
-  copyFrom(other: OfferedLists, rules: ExposureRules): void {
-    if (this.#lists === NO_SHOWN_LISTS) this.#lists = mapKinds((kind) => other.#lists[kind].withRules(rules));
+  /** Shows the lists of another instance under the rules of this one, unless lists were read already. */
+  copyFrom(other: OfferedLists): void {
+    if (this.#all.some(({ isKnown }) => isKnown)) return;
+    for (const list of this.#all) list.copyFrom(other.#lists[list.kind]);
   }
 
   /** Applies other rules to the lists. */
   configure(rules: ExposureRules): void {
-    this.#rules = rules;
-    this.#lists = mapKinds((kind) => this.#lists[kind].withRules(rules));
+    for (const list of this.#all) list.configure(rules);
   }
 
-  /** All lists as this source sent them; `undefined` if one of them was not read from it. */
-  rawFrom(source: ListSource): ReadonlyMap<ListKind, readonly RawEntry[]> | undefined {
-    return LIST_KINDS.every((kind) => this.#sources.get(kind) === source) ? this.#entries : undefined;
-  }
-
-  /** The lists whose latest read was from this source and failed. */
-  failuresFrom(source: ListSource | undefined): readonly ListFailure[] {
-    return [...this.#failures.values()].filter((failure) => failure.source === source);
-  }
-
-  /** Reads one list. Resolves with the reason if that fails; the list stays as it was then. */
-  async load(source: ListSource, kind: ListKind, timeouts: RequestTimeouts): Promise<string | undefined> {
-    const { capability, method } = LISTS[kind];
-    const isOffered = source.offers(capability);
-    const list = isOffered ? await listAllPages(source, LISTS[kind], timeouts) : undefined;
-    // Some servers offer resources but do not implement `resources/templates/list`.
-    const isMissing = list?.kind === 'failed' && list.isUnknown === true && kind !== 'tools';
-    if (list?.kind === 'failed' && !isMissing) {
-      const { reason, isBroken = false } = list;
-      this.#failures.set(kind, { kind, source, method, reason, isBroken });
-      return reason;
-    }
-    this.#failures.delete(kind);
-    this.#sources.set(kind, source);
-    const listed = list?.kind === 'listed' ? { ...list, isModern: isModernRevision(source.revision) } : undefined;
-    const served = listed && new ServedList(kind, listed, this.#rules);
-    this.#set(kind, served ?? fixedList(UNOFFERED_LIST));
-    if (isOffered) this.#entries.set(kind, listed?.entries ?? []);
-    else this.#entries.delete(kind);
-    return undefined;
+  /** A client uses the server from now on. With `readsLists`, the client reads the lists from the server. */
+  joined(readsLists: boolean): void {
+    if (!readsLists) this.#use = 'merged';
+    else if (this.#use === 'unknown') this.#use = 'relayed';
+    this.catchUp();
   }
 
   /**
-   * Reads all lists at once. Resolves when each was read, or could not be read, or takes too long: a slow list does not
-   * delay the server. `onLate` is called with each list whose read ends later.
+   * Reads all lists of a process before `connected`, if they are needed. Resolves when each was read, or could not be read,
+   * or takes too long, because a slow list does not delay the server.
    */
-  async loadAll(source: ListSource, timeouts: RequestTimeouts, onLate: (kind: ListKind) => void): Promise<void> {
+  async loadAll(connection: UpstreamConnection): Promise<void> {
+    this.#unread = this.#areNeeded ? undefined : connection;
+    if (this.areUnread) return;
+    const timeouts = this.#options.timeouts();
     let isOver = false;
-    const read = async (kind: ListKind) => {
-      await this.load(source, kind, timeouts);
-      if (isOver) onLate(kind);
+    const read = async (list: OfferedList) => {
+      await list.load(connection, timeouts);
+      if (!isOver || connection !== this.#options.connection()) return;
+      list.settled();
+      this.#options.onRead([]);
     };
-    const tools = read('tools');
-    const all = Promise.all([tools, ...LIST_KINDS.filter((kind) => kind !== 'tools').map(read)]);
+    const { tools, ...others } = this.#lists;
+    const ofTools = read(tools);
+    const all = Promise.all([ofTools, ...Object.values(others).map(read)]);
     // A list may have many pages, each of which may take as long as the timeout.
-    await this.#within(timeouts.maxMs, tools);
+    await this.#within(timeouts.maxMs, ofTools);
     await this.#within(OTHER_LISTS_WAIT_MS, all);
     isOver = true;
   }
 
   /** Reads all lists from the cache. Resolves with the reason if one of them fails; no list is shown then. */
-  async loadCached(source: ListSource, timeouts: RequestTimeouts): Promise<string | undefined> {
-    const faults = await Promise.all(LIST_KINDS.map((kind) => this.load(source, kind, timeouts)));
+  async loadCached(source: ListSource): Promise<string | undefined> {
+    const faults = await Promise.all(this.#all.map((list) => list.load(source, this.#options.timeouts())));
     const fault = faults.find((each) => each !== undefined);
-    if (fault === undefined) return undefined;
-    this.#lists = NO_SHOWN_LISTS;
-    this.#entries.clear();
-    this.#sources.clear();
+    if (fault !== undefined) for (const list of this.#all) list.forget();
     return fault;
+  }
+
+  /** Call this when the lists may be needed from now on. Reads those that were left unread. */
+  catchUp(): void {
+    const connection = this.#options.connection();
+    if (connection === undefined || connection !== this.#unread || !this.#areNeeded) return;
+    void withErrorBoundaryAsync(this.#catchUp(connection), this.#options.onInternalError);
+  }
+
+  /** Call this when the server announced that these lists changed. Unread lists stay unread. */
+  changed(kinds: readonly ListKind[]): void {
+    if (!this.areUnread) for (const kind of kinds) this.#lists[kind].changed();
+  }
+
+  /** Call this when the connection whose lists were read is in use. */
+  connected(): void {
+    for (const list of this.#all) list.connected();
+    this.catchUp();
+  }
+
+  /** Call this when a client uses the server: a list that failed may be there by now. */
+  used(): void {
+    for (const list of this.#all) list.used();
+  }
+
+  /** Call this when a client was shown a list: one that the server does not let be cached any longer is read again. */
+  shown(kind: ListKind): void {
+    if (!this.areUnread) this.#lists[kind].shown();
+  }
+
+  close(): void {
+    for (const list of this.#all) list.close();
+  }
+
+  get #all(): readonly OfferedList[] {
+    return Object.values(this.#lists);
+  }
+
+  get #areNeeded(): boolean {
+    return this.#use !== 'relayed' || this.#options.areRequired();
+  }
+
+  async #catchUp(connection: UpstreamConnection): Promise<void> {
+    this.#isCatchingUp = true;
+    await this.loadAll(connection).finally(() => {
+      this.#isCatchingUp = false;
+    });
+    if (connection === this.#options.connection()) this.connected();
+    this.#options.onCaughtUp();
   }
 
   /** Resolves with the work, or after this time. */
   async #within(waitMs: number, work: Promise<unknown>): Promise<void> {
     let cancel: Cancel = () => {};
     const isOver = new Promise<void>((resolve) => {
-      cancel = this.#clock.schedule(waitMs, resolve);
+      cancel = this.#options.clock.schedule(waitMs, resolve);
     });
     await Promise.race([work, isOver]).finally(cancel);
-  }
-
-  #set(kind: ListKind, list: ShownList): void {
-    this.#lists = { ...this.#lists, [kind]: list };
   }
 }
 
@@ -204,36 +233,190 @@ function mapKinds<T>(make: (kind: ListKind) => T): Record<ListKind, T> {
   return { tools: make('tools'), prompts: make('prompts'), resources: make('resources'), templates: make('templates') };
 }
 
-const NO_SHOWN_LISTS: Readonly<Record<ListKind, ShownList>> = mapKinds(() => fixedList(EMPTY_LIST));
+export const NO_LISTS: ServerLists = mapKinds(() => EMPTY_LIST);
 
-/** One list of a server, under exposed and under original names. */
-interface ShownList extends Readonly<Record<ListNaming, ExposedList>> {
-  /** Returns the same list under other rules. */
-  withRules(rules: ExposureRules): ShownList;
-}
+/** Shortest time between two reads of a list. It bounds the load from a server that announces changes all the time. */
+const REFRESH_EVERY_MS = 250;
 
-/** A list that a server sent. */
-class ServedList implements ShownList {
-  readonly exposed: ExposedList;
-  readonly withRules: (rules: ExposureRules) => ServedList;
-  readonly #makeOriginal: () => ExposedList;
-  #original: ExposedList | undefined;
+/** Shortest time from a read to the next one that only the use of the server asks for. */
+const USED_EVERY_MS = 5_000;
 
-  constructor(kind: ListKind, list: ReceivedList, rules: ExposureRules) {
-    this.exposed = exposeList(kind, list, rules);
-    this.withRules = (others) => new ServedList(kind, list, others);
-    this.#makeOriginal = () => exposeList(kind, list, { ...rules, prefix: undefined });
+/** The pause after a failed read. It doubles with each further failure. */
+const FIRST_PAUSE_MS = 1_000;
+const MAX_PAUSE_MS = 300_000;
+
+/** The least pause after a broken answer. Three of them within a minute would restart the server. */
+const BROKEN_PAUSE_MS = 60_000;
+
+/** Some servers offer resources but do not implement `resources/templates/list`. */
+const NOT_IMPLEMENTED: ReceivedList = { entries: [], truncated: undefined, hint: UNOFFERED_LIST.hint };
+
+/** One list of a server: its entries as they were received and as clients see them, and when to read it again. */
+class OfferedList {
+  readonly kind: ListKind;
+  rules: ExposureRules;
+  /** Where the list was last read from. */
+  source: ListSource | undefined;
+  readonly #options: OfferedListsOptions;
+  /** `undefined` before the first list was read. */
+  #received: ReceivedList | 'not-offered' | undefined;
+  #exposed: Partial<Record<ListNaming, ExposedList>> = {};
+  /** The latest read, if it failed. */
+  #failed: { readonly from: ListSource; readonly failure: ListFailure } | undefined;
+  readonly #debounce: Debounce;
+  /** The server announced a change. Without a connection, the next one reads the list. */
+  #isStale = false;
+  #isReading = false;
+  /** Failed reads in a row. */
+  #failures = 0;
+  /** When the latest read ended. */
+  #settledAt = Number.NEGATIVE_INFINITY;
+  #cancelRetry: Cancel = () => {};
+
+  constructor(kind: ListKind, options: OfferedListsOptions) {
+    const { clock, onInternalError } = options;
+    this.kind = kind;
+    this.rules = options;
+    this.#options = options;
+    this.#debounce = new Debounce({
+      clock,
+      everyMs: REFRESH_EVERY_MS,
+      run: () => withErrorBoundaryAsync(this.#read(), onInternalError),
+    });
   }
 
-  /** Built on first use, because few clients use one server alone. */
-  get original(): ExposedList {
-    this.#original ??= this.#makeOriginal();
-    return this.#original;
+  get isKnown(): boolean {
+    return this.#received !== undefined;
+  }
+
+  /** As the server sent them. Absent for a list that it does not offer. */
+  get entries(): readonly RawEntry[] | undefined {
+    return this.#received === 'not-offered' ? undefined : this.#received?.entries;
+  }
+
+  /** Why the latest read from the current connection failed. */
+  get failure(): ListFailure | undefined {
+    return this.#failed?.from === this.#options.connection() ? this.#failed?.failure : undefined;
+  }
+
+  /** Original names are built on first use, because few clients use one server alone. */
+  as(naming: ListNaming): ExposedList {
+    this.#exposed[naming] ??= this.#expose(naming);
+    return this.#exposed[naming];
+  }
+
+  configure(rules: ExposureRules): void {
+    this.rules = rules;
+    this.#show(this.#received);
+  }
+
+  copyFrom(other: OfferedList): void {
+    this.#show(other.#received);
+  }
+
+  forget(): void {
+    this.source = undefined;
+    this.#show(undefined);
+  }
+
+  /** Reads the list. Resolves with the reason if that fails; the list stays as it was then. */
+  async load(source: ListSource, timeouts: RequestTimeouts): Promise<string | undefined> {
+    const { kind } = this;
+    const { capability, method } = LISTS[kind];
+    const list = source.offers(capability) ? await listAllPages(source, LISTS[kind], timeouts) : undefined;
+    if (list?.kind === 'failed' && (list.isUnknown !== true || kind === 'tools')) {
+      const { reason, isBroken = false } = list;
+      this.#failed = { from: source, failure: { kind, method, reason, isBroken } };
+      return reason;
+    }
+    this.#failed = undefined;
+    this.source = source;
+    if (list === undefined) this.#show('not-offered');
+    else if (list.kind === 'failed') this.#show(NOT_IMPLEMENTED);
+    else this.#show({ ...list, isModern: isModernRevision(source.revision) });
+    return undefined;
+  }
+
+  changed(): void {
+    this.#isStale = true;
+    this.#request();
+  }
+
+  connected(): void {
+    this.#failures = 0;
+    this.settled();
+    if (this.#isStale) this.#request();
+  }
+
+  /** A read has ended. Plans the next one if it failed. */
+  settled(): void {
+    const { clock } = this.#options;
+    this.#cancelRetry();
+    this.#settledAt = clock.now();
+    const { failure } = this;
+    if (failure === undefined) {
+      this.#failures = 0;
+      return;
+    }
+    const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** this.#failures, MAX_PAUSE_MS);
+    this.#failures += 1;
+    this.#cancelRetry = clock.schedule(atLeast(pauseMs, failure), () => this.#request());
+  }
+
+  used(): void {
+    const { failure } = this;
+    if (failure === undefined || this.#isReading) return;
+    if (this.#options.clock.now() - this.#settledAt >= atLeast(USED_EVERY_MS, failure)) this.#request();
+  }
+
+  shown(): void {
+    const { freshUntil = Number.POSITIVE_INFINITY } = this.as('exposed').hint ?? {};
+    const now = this.#options.clock.now();
+    if (now < freshUntil || now - this.#settledAt < USED_EVERY_MS || this.#isReading) return;
+    // A list that could not be read is read again on its own.
+    if (this.failure === undefined) this.#request();
+  }
+
+  close(): void {
+    this.#cancelRetry();
+    this.#debounce.close();
+  }
+
+  /** Checks the tools at once, because calls need the verdicts on them. */
+  #show(received: ReceivedList | 'not-offered' | undefined): void {
+    this.#received = received;
+    this.#exposed = {};
+    this.as('exposed');
+  }
+
+  #expose(naming: ListNaming): ExposedList {
+    if (this.#received === undefined) return EMPTY_LIST;
+    if (this.#received === 'not-offered') return UNOFFERED_LIST;
+    const rules = naming === 'exposed' ? this.rules : { ...this.rules, prefix: undefined };
+    return exposeList(this.kind, this.#received, rules);
+  }
+
+  #request(): void {
+    if (this.#options.connection() !== undefined) this.#debounce.request();
+  }
+
+  async #read(): Promise<void> {
+    const { connection: current, timeouts, onRead } = this.#options;
+    const connection = current();
+    if (connection === undefined) return;
+    const announced = this.#isStale ? [this.kind] : [];
+    this.#isStale = false;
+    this.#isReading = true;
+    const fault = await this.load(connection, timeouts()).finally(() => {
+      this.#isReading = false;
+    });
+    // The start of the next connection has read the list.
+    if (connection !== current()) return;
+    this.settled();
+    if (fault === undefined) onRead(announced);
   }
 }
 
-/** Makes a list that is the same under both namings and all rules. */
-function fixedList(list: ExposedList): ShownList {
-  const shown: ShownList = { exposed: list, original: list, withRules: () => shown };
-  return shown;
+function atLeast(pauseMs: number, { isBroken }: ListFailure): number {
+  return isBroken ? Math.max(pauseMs, BROKEN_PAUSE_MS) : pauseMs;
 }

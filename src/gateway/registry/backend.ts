@@ -6,7 +6,6 @@ import type { Cancel, Clock } from '../../timing/clock.js';
 import type { ServerRequest, UpstreamConnection } from '../../upstream/port.js';
 import type { CachedCatalogue, CatalogueContent } from '../catalog/cached-catalogue.js';
 import type { ExposureRules } from '../catalog/exposed-list.js';
-import { ListReader } from '../catalog/list-reader.js';
 import {
   type ListFailure,
   type ListNaming,
@@ -37,10 +36,9 @@ export class Backend {
   #options: BackendOptions;
   readonly #listener: BackendListener | undefined;
   readonly #lists: OfferedLists;
-  readonly #reader: ListReader;
   readonly #idleTimer: IdleTimer;
   readonly #open = new OpenConnection();
-  readonly listShown = (kind: ListKind) => this.#reader.shown(kind);
+  readonly listShown = (kind: ListKind) => this.#lists.shown(kind);
 
   constructor(options: BackendOptions & { readonly listenerFor?: ListenerFor | undefined }) {
     this.#options = options;
@@ -49,7 +47,6 @@ export class Backend {
     this.dispatcher = new Dispatcher(options);
     this.firstStart = new FirstStart(options);
     this.#listener = options.listenerFor?.(this);
-    this.#lists = new OfferedLists(options);
     this.#idleTimer = new IdleTimer({
       clock: options.clock,
       idleMs: options.idleStopMs ?? 0,
@@ -59,9 +56,8 @@ export class Backend {
         options.idleStop?.();
       },
     });
-    this.#reader = new ListReader({
+    this.#lists = new OfferedLists({
       ...options,
-      lists: this.#lists,
       connection: () => this.dispatcher.connection,
       timeouts: () => this.dispatcher.listTimeouts,
       areRequired: () => needsLists(this.rules),
@@ -83,7 +79,7 @@ export class Backend {
    * merged before may lack this server's entries.
    */
   get isStartSettled(): boolean {
-    return this.dispatcher.availability.isStartSettled && !this.#reader.isCatchingUp;
+    return this.dispatcher.availability.isStartSettled && !this.#lists.isCatchingUp;
   }
 
   /** Whether no process will come, so that calls fail at once. False before the first start. */
@@ -118,7 +114,7 @@ export class Backend {
 
   /** Shows the lists of another instance of this server until this instance has read its own lists. */
   copyListsFrom(other: Backend): void {
-    if (!this.isStartSettled && !this.dispatcher.hasBeenUp) this.#lists.copyFrom(other.#lists, this.#options);
+    if (!this.isStartSettled && !this.dispatcher.hasBeenUp) this.#lists.copyFrom(other.#lists);
   }
 
   /** Applies other rules to the running process. */
@@ -128,14 +124,14 @@ export class Backend {
     this.#lists.configure(this.#options);
     this.#idleTimer.configure(rules.idleStopMs ?? 0);
     this.#listener?.listsChanged();
-    if (this.#reader.areUnread) this.#listener?.unreadListsChanged();
-    this.#reader.catchUp();
+    if (this.#lists.areUnread) this.#listener?.unreadListsChanged();
+    this.#lists.catchUp();
   }
 
   /** A client uses this server from now on. With `readsLists`, the client reads the lists from the server itself. */
   join(client: DownstreamClient, readsLists: boolean): void {
     this.clients.add(client);
-    this.#reader.joined(readsLists);
+    this.#lists.joined(readsLists);
   }
 
   /**
@@ -165,7 +161,7 @@ export class Backend {
 
   /** Why this tool must not be called: its current definition is not approved. Call this before each send. */
   approvalRefusal(originalName: string): string | undefined {
-    return this.#lists.approvalRefusal(originalName, this.dispatcher.connection);
+    return this.#lists.approvalRefusal(originalName);
   }
 
   /** State of the tool approvals; absent if the tools need no approval. */
@@ -188,7 +184,7 @@ export class Backend {
    * catalogue cannot be used.
    */
   async loadCached(catalogue: CachedCatalogue): Promise<string | undefined> {
-    const fault = await this.#lists.loadCached(catalogue, this.dispatcher.listTimeouts);
+    const fault = await this.#lists.loadCached(catalogue);
     if (fault !== undefined) return fault;
     this.firstStart.catalogue = catalogue;
     this.#listener?.listsChanged();
@@ -209,21 +205,21 @@ export class Backend {
 
   /** Reads the lists of a process before `attach`, if needed. A list that cannot be read is read again later. */
   async loadLists(connection: UpstreamConnection): Promise<void> {
-    await this.#reader.loadAll(connection);
+    await this.#lists.loadAll(connection);
   }
 
   /** The lists that the process offers and that could not be read. */
   get listFailures(): readonly ListFailure[] {
-    return this.#lists.failuresFrom(this.dispatcher.connection);
+    return this.#lists.failures;
   }
 
   /** Sends calls over this connection from now on. Its handshake is done and its lists were requested. */
   attach(connection: UpstreamConnection): void {
     const isRestart = this.dispatcher.hasBeenUp;
     this.dispatcher.connect(connection);
-    this.#reader.connected();
+    this.#lists.connected();
     this.#listener?.attached();
-    if (isRestart && this.#reader.areUnread) this.#listener?.unreadListsChanged();
+    if (isRestart && this.#lists.areUnread) this.#listener?.unreadListsChanged();
   }
 
   /** Takes over a new state from the supervisor. */
@@ -248,7 +244,7 @@ export class Backend {
 
   /** Serves a client request, unless it must not be sent. A refused request starts no process. */
   serve(exchange: Exchange, handling: Handling): void {
-    this.#reader.used();
+    this.#lists.used();
     const refusal = handling.refusal?.();
     if (refusal !== undefined) {
       this.dispatcher.refuse(exchange, 'not_approved', refusal);
@@ -277,12 +273,12 @@ export class Backend {
       return;
     }
     this.#listener?.listsAnnounced(changed, notification);
-    this.#reader.changed(changed);
+    this.#lists.changed(changed);
   }
 
   close(): void {
     this.firstStart.close();
-    this.#reader.close();
+    this.#lists.close();
     this.#idleTimer.stop();
     this.dispatcher.close();
   }
@@ -295,7 +291,7 @@ export class Backend {
   #announceLists(announced: readonly ListKind[] = []): void {
     this.#listener?.listsChanged(announced);
     const { connection } = this.dispatcher;
-    const lists = connection && this.#lists.rawFrom(connection);
+    const lists = connection && this.#lists.raw;
     if (connection !== undefined && lists !== undefined)
       this.#options.onListsRead?.({ initializeResult: connection.initializeResult, lists });
   }
