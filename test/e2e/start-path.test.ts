@@ -30,21 +30,9 @@ const INITIALIZE = [
   ...['src/downstream/era-sessions.ts', 'src/gateway/pending-gateway.ts', 'src/gateway/instructions.ts'],
   // What both eras use: the first message tells which one the client speaks.
   ...['src/downstream/modern/', 'src/downstream/wire-exchange.ts'],
-  ...[
-    'src/downstream/list-changes.ts',
-    'src/downstream/declared-capabilities.ts',
-    'src/downstream/declared-capabilities.ts',
-    'src/downstream/input-requests.ts',
-    'src/downstream/input-requests.ts',
-    'src/downstream/linked-list.ts',
-  ],
+  ...['src/downstream/list-changes.ts', 'src/downstream/declared-capabilities.ts', 'src/downstream/input-requests.ts'],
   // One small file of the cache has the servers' instructions for this configuration file.
-  ...[
-    'src/config/file/find-config.ts',
-    'src/state/known-instructions.ts',
-    'src/state/user-files.ts',
-    'src/state/known-instructions.ts',
-  ],
+  ...['src/config/file/find-config.ts', 'src/state/known-instructions.ts', 'src/state/user-files.ts'],
   ...['src/files/regular-file.ts', 'src/config/file/find-config.ts', 'src/config/file/config-error.ts'],
 ];
 

@@ -9,19 +9,11 @@ import { MODERN_REVISIONS } from '../../mcp/revisions.js';
 import type { Clock } from '../../timing/clock.js';
 import type { ServerInfo } from '../declared-capabilities.js';
 import { MAX_UNANSWERED, TOO_MANY_UNANSWERED } from '../input-requests.js';
-import { type Linked, LinkedList } from '../linked-list.js';
 import type { DownstreamClient, GatewayPort, GatewaySession, InputRequest, WithdrawInput } from '../port.js';
 import type { TransportSession } from '../transport.js';
 import { ClientListens } from './listen/client-listens.js';
 import { ModernForm } from './modern-form.js';
-import {
-  copyFacts,
-  factsKey,
-  readProfile,
-  type StatedFacts,
-  type StatingMessage,
-  statesSame,
-} from './request-facts.js';
+import { factsKey, readProfile, type StatingMessage } from './request-facts.js';
 
 /** Time that a request for roots waits for a request of the client. */
 const PARKED_MS = 10_000;
@@ -29,7 +21,7 @@ const PARKED_MS = 10_000;
 export const NOT_ASKING = new RpcError(RPC_CODES.internalError, 'No request is in flight that could ask the client');
 
 /** A request of the client. */
-export interface ClientExchange extends Linked<ClientExchange> {
+export interface ClientExchange {
   /** Whether a server may ask the client because of this request. */
   readonly isInteractive: boolean;
   requireInput(input: InputRequest): WithdrawInput;
@@ -37,7 +29,7 @@ export interface ClientExchange extends Linked<ClientExchange> {
 
 /** A request for input that waits for a request of the client. */
 interface ParkedInput {
-  ask(): void;
+  ask(exchange: ClientExchange): void;
   refuse(): void;
 }
 
@@ -66,9 +58,9 @@ export class ModernClient implements DownstreamClient {
   readonly #onGone: () => void;
   #session: GatewaySession;
   /** Requests that were not settled yet, suspended ones included. */
-  readonly #inFlight = new LinkedList<ClientExchange>();
+  readonly #inFlight = new Set<ClientExchange>();
   /** Requests for roots that no request of the client caused, until one of its requests can ask. */
-  readonly #parked = new Map<InputRequest, ParkedInput>();
+  readonly #parked = new Set<ParkedInput>();
 
   constructor({ clock, gateway, transport, profile, serverInfo, onInternalError }: ModernClientOptions) {
     const { principal, server, view, origin } = transport;
@@ -116,43 +108,41 @@ export class ModernClient implements DownstreamClient {
       input.fail(NOT_ASKING);
       return () => {};
     }
-    let able = this.#inFlight.last;
-    while (able !== undefined && !able.isInteractive) able = able.previous;
+    const able = [...this.#inFlight].findLast(({ isInteractive }) => isInteractive);
     if (able !== undefined) return able.requireInput(input);
     if (this.#parked.size >= MAX_UNANSWERED) {
       input.fail(TOO_MANY_UNANSWERED);
       return () => {};
     }
-    let withdraw: WithdrawInput = () => this.#parked.delete(input);
-    const refuse = () => {
-      cancel();
-      this.#parked.delete(input);
-      input.fail(NOT_ASKING);
+    const parked: ParkedInput = {
+      ask: (exchange) => {
+        forget();
+        withdraw = exchange.requireInput(input);
+      },
+      refuse: () => {
+        forget();
+        input.fail(NOT_ASKING);
+      },
     };
-    const cancel = this.#clock.schedule(PARKED_MS, refuse);
-    const ask = () => {
+    const cancel = this.#clock.schedule(PARKED_MS, parked.refuse);
+    const forget = () => {
       cancel();
-      withdraw = this.#inFlight.last?.requireInput(input) ?? withdraw;
+      this.#parked.delete(parked);
     };
-    this.#parked.set(input, { ask, refuse });
-    return (...cancellation) => {
-      cancel();
-      withdraw(...cancellation);
-    };
+    let withdraw: WithdrawInput = forget;
+    this.#parked.add(parked);
+    return (...cancellation) => withdraw(...cancellation);
   }
 
   /** Whether this is the only request of the client that was not settled yet. */
   isOnly(exchange: ClientExchange): boolean {
-    return this.#inFlight.size === 1 && this.#inFlight.last === exchange;
+    return this.#inFlight.size === 1 && this.#inFlight.has(exchange);
   }
 
   /** A request of the client is about to be served. */
   began(exchange: ClientExchange): void {
     this.#inFlight.add(exchange);
-    if (this.#parked.size === 0 || !exchange.isInteractive) return;
-    const parked = [...this.#parked.values()];
-    this.#parked.clear();
-    for (const { ask } of parked) ask();
+    if (exchange.isInteractive) for (const { ask } of [...this.#parked]) ask(exchange);
   }
 
   ended(exchange: ClientExchange): void {
@@ -173,7 +163,7 @@ export class ModernClient implements DownstreamClient {
   }
 
   close(): void {
-    for (const { refuse } of [...this.#parked.values()]) refuse();
+    for (const { refuse } of [...this.#parked]) refuse();
     this.listens.close();
     this.#session.close();
   }
@@ -187,8 +177,6 @@ export class StatedClients {
   readonly #create: (profile: ClientProfile) => ModernClient;
   /** The least recently used first. */
   readonly #clients = new Map<string, ModernClient>();
-  /** Clients rarely change what they state. */
-  #lastFacts: StatedFacts | undefined;
   #lastClient: ModernClient | undefined;
 
   constructor(create: (profile: ClientProfile) => ModernClient) {
@@ -204,19 +192,12 @@ export class StatedClients {
     return this.#clients.values();
   }
 
-  /** Returns the client of the latest message if this one states the same, so that it need not be checked again. */
-  known(request: StatingMessage): ModernClient | undefined {
-    const facts = this.#lastFacts;
-    return facts !== undefined && statesSame(request, facts) ? this.#lastClient : undefined;
-  }
-
   /** Returns the client with the facts of this message, which were checked. */
   of(request: StatingMessage): ModernClient {
     const key = factsKey(request);
     const client = this.#clients.get(key) ?? this.#create(readProfile(request));
     this.#clients.delete(key);
     this.#clients.set(key, client);
-    this.#lastFacts = copyFacts(request);
     this.#lastClient = client;
     this.#forgetIdle();
     return client;

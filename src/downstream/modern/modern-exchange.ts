@@ -8,16 +8,16 @@ import type { Clock } from '../../timing/clock.js';
 import { refusedInput, requiredCapabilities } from '../input-requests.js';
 import type { Exchange, GatewaySeals, InputRequest, WithdrawInput } from '../port.js';
 import { WireExchange, type WireExchangeOptions } from '../wire-exchange.js';
-import {
-  InputRounds,
-  instanceName,
-  requestDigest,
-  type StateContext,
-  type SuspendedCalls,
-  type VisitState,
-  wrapServerState,
-} from './input/input-rounds.js';
+import { InputRounds, type SuspendedCalls } from './input/input-rounds.js';
 import { lackingCapability, withCapabilities } from './input/missing-capability.js';
+import {
+  instanceName,
+  SERVER_STATE,
+  type StateContext,
+  sealState,
+  stateContext,
+  type VisitState,
+} from './input/request-state.js';
 import { UrlVisits, wantsVisits } from './input/url-visits.js';
 import { type ClientExchange, type ModernClient, NOT_ASKING } from './modern-client.js';
 import { requestedLogLevel } from './request-facts.js';
@@ -50,8 +50,6 @@ const TOO_MANY = new RpcError(RPC_CODES.internalError, 'Too many calls wait for 
 /** A request of a client that speaks a revision without a handshake. */
 export class ModernExchange extends WireExchange implements ClientExchange {
   declare readonly client: ModernClient;
-  previous: ClientExchange | undefined;
-  next: ClientExchange | undefined;
   logLevel: Exchange['logLevel'];
   readonly takesInputRequests = true;
   protected readonly form: ModernClient['form'];
@@ -104,12 +102,9 @@ export class ModernExchange extends WireExchange implements ClientExchange {
       super.answer(response, edits, server);
       return;
     }
-    const wrapped = wrapServerState(
-      readString(bytes, resultState),
-      this.#context,
-      this.#options.shared.seals().lasting,
-    );
-    super.answer(response, [...edits, { span: resultState, text: toBytes(JSON.stringify(wrapped)) }], server);
+    const { lasting } = this.#options.shared.seals();
+    const sealed = sealState(SERVER_STATE, readString(bytes, resultState), this.#context, lasting);
+    super.answer(response, [...edits, { span: resultState, text: toBytes(JSON.stringify(sealed)) }], server);
   }
 
   requireInput(input: InputRequest): WithdrawInput {
@@ -145,7 +140,7 @@ export class ModernExchange extends WireExchange implements ClientExchange {
   }
 
   get #context(): StateContext {
-    return { principal: this.client.principal, request: requestDigest(this.request) };
+    return stateContext(this.client.principal, this.request);
   }
 
   #beginRounds(): InputRounds {

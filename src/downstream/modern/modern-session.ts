@@ -4,7 +4,7 @@ import {
   reportInternalError,
   withErrorBoundary,
 } from '../../errors/internal-error.js';
-import { isString, readString } from '../../json/json-text.js';
+import { isString, readString, type Span } from '../../json/json-text.js';
 import { RequestsById } from '../../jsonrpc/correlation-table.js';
 import { type IdKey, idKey, rawId } from '../../jsonrpc/envelope-scanner.js';
 import { errorMessage, NULL_ID } from '../../jsonrpc/message.js';
@@ -12,7 +12,6 @@ import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
 import type { ClientProfile } from '../../mcp/client-profile.js';
 import type { Envelope, NotificationEnvelope, RequestEnvelope, ScanEnvelope } from '../../mcp/envelope.js';
 import { isDefinedNotification, isRemovedRequest, METHODS } from '../../mcp/methods.js';
-import { EnvelopeRequest } from '../../mcp/relayed-request.js';
 import { MODERN_REVISIONS } from '../../mcp/revisions.js';
 import type { Clock } from '../../timing/clock.js';
 import type { ServerInfo } from '../declared-capabilities.js';
@@ -20,21 +19,9 @@ import type { GatewayPort, GatewaySeals, MirroredParam } from '../port.js';
 import type { Era, EraSession, ReceivedBatch, ReplyChannel, TransportSession } from '../transport.js';
 import type { ExchangeOwner } from '../wire-exchange.js';
 import { answerDiscover } from './discover.js';
-import {
-  type InputRounds,
-  instanceName,
-  isOwnState,
-  isVisitState,
-  openState,
-  openVisit,
-  RetriedRequest,
-  requestDigest,
-  STALE,
-  SuspendedCalls,
-  unwrapServerState,
-  type VisitState,
-} from './input/input-rounds.js';
+import { type InputRounds, STALE, SuspendedCalls } from './input/input-rounds.js';
 import { needsTasks, refusedTasks } from './input/missing-capability.js';
+import { openState } from './input/request-state.js';
 import { visited, withoutInput } from './input/url-visits.js';
 import { type Listen, type ListenFilter, readFilter } from './listen/listen.js';
 import { ModernClient, StatedClients } from './modern-client.js';
@@ -52,7 +39,7 @@ interface ModernEraOptions {
 
 /** The revisions without a handshake, from 2026-07-28 on. Each request states the facts about its client. */
 export function modernEra(options: ModernEraOptions): Era {
-  const calls = new SuspendedCalls(options.clock);
+  const calls = new SuspendedCalls();
   return {
     beginsSession: () => false,
     needsSession: false,
@@ -112,7 +99,7 @@ class ModernSession implements EraSession {
     const { bytes, tokens } = call;
     if (this.#isClosed || tokens.name === undefined || !isString(bytes, tokens.name)) return [];
     if (refusedFacts(call) !== undefined) return [];
-    return (this.#clients.known(call) ?? this.#clients.of(call)).session.mirroredParams(readString(bytes, tokens.name));
+    return this.#clients.of(call).session.mirroredParams(readString(bytes, tokens.name));
   }
 
   receive(message: Envelope, reply: ReplyChannel): boolean {
@@ -138,64 +125,44 @@ class ModernSession implements EraSession {
   }
 
   #request(request: RequestEnvelope, reply: ReplyChannel): void {
-    const { onInternalError } = this.#options;
-    const known = this.#clients.known(request);
-    const refusal = known === undefined ? refusedFacts(request) : undefined;
-    if (refusal !== undefined) {
-      reply.answer(errorMessage(rawId(request), refusal));
-      return;
-    }
-    try {
-      this.#accepted(request, reply, known);
-    } catch (error) {
-      reportInternalError(error, onInternalError);
-      reply.answer(errorMessage(rawId(request), internalError()));
-    }
+    withErrorBoundary(
+      () => {
+        const refusal = this.#accept(request, reply);
+        if (refusal !== undefined) reply.answer(errorMessage(rawId(request), refusal));
+      },
+      this.#options.onInternalError,
+      () => reply.answer(errorMessage(rawId(request), internalError())),
+    );
   }
 
-  #accepted(request: RequestEnvelope, reply: ReplyChannel, known: ModernClient | undefined): void {
+  /** Serves a request, or returns the error that refuses it. */
+  #accept(request: RequestEnvelope, reply: ReplyChannel): RpcError | undefined {
     const { method } = request;
+    const refusal = refusedFacts(request) ?? (needsTasks(method) ? refusedTasks(request) : undefined);
+    if (refusal !== undefined) return refusal;
     if (method === METHODS.discover) {
       const isAlone = this.#transport.server !== undefined;
       const handshake = isAlone ? this.#clients.of(request).session.handshake() : undefined;
       const isClosed = () => this.#isClosed;
       answerDiscover(request, reply, { ...this.#options, transport: this.#transport, handshake, isClosed });
-      return;
+      return undefined;
     }
-    if (isRemovedRequest(method)) {
-      reply.answer(errorMessage(rawId(request), methodNotFound(method)));
-      return;
-    }
-    const refusal = needsTasks(method) ? refusedTasks(request) : undefined;
-    if (refusal !== undefined) {
-      reply.answer(errorMessage(rawId(request), refusal));
-      return;
-    }
+    if (isRemovedRequest(method)) return new RpcError(RPC_CODES.methodNotFound, `Method not found: ${method}`);
     const key = idKey(request.bytes, request.id);
     if (reply.isShared && (this.#inFlight.has(key) || this.#listens.has(key))) {
-      const error = new RpcError(RPC_CODES.invalidRequest, 'A request with this id is in flight already');
-      reply.answer(errorMessage(rawId(request), error));
-      return;
+      return new RpcError(RPC_CODES.invalidRequest, 'A request with this id is in flight already');
     }
-    if (method === METHODS.listen) {
-      this.#listen(request, key, reply);
-      return;
-    }
-    const client = known ?? this.#clients.of(request);
+    if (method === METHODS.listen) return this.#listen(request, key, reply);
+    const client = this.#clients.of(request);
     const { requestState } = request.tokens;
-    if (requestState === undefined) this.#serve(request, key, reply, client);
-    else {
-      const state = isString(request.bytes, requestState) ? readString(request.bytes, requestState) : '';
-      this.#resume(request, key, reply, client, state);
-    }
+    if (requestState !== undefined) return this.#resume(request, key, reply, client, requestState);
+    this.#serve(request, key, reply, client);
+    return undefined;
   }
 
-  #listen(request: RequestEnvelope, key: IdKey, reply: ReplyChannel): void {
+  #listen(request: RequestEnvelope, key: IdKey, reply: ReplyChannel): RpcError | undefined {
     const filter = this.#readFilter(request);
-    if (filter instanceof RpcError) {
-      reply.answer(errorMessage(rawId(request), filter));
-      return;
-    }
+    if (filter instanceof RpcError) return filter;
     const client = this.#clients.of(request);
     // The memory of the request has another use later.
     const id = rawId(request).slice();
@@ -204,6 +171,7 @@ class ModernSession implements EraSession {
     const listen = client.listens.open({ id, key, filter, reply, form: client.form, isResumed, onEnded });
     this.#listens.add(key, listen);
     reply.onAbandoned(() => listen.cancel());
+    return undefined;
   }
 
   #readFilter(request: RequestEnvelope): ListenFilter | RpcError {
@@ -214,24 +182,36 @@ class ModernSession implements EraSession {
     return bytes > MAX_FILTER_BYTES ? filtersTooLarge(bytes) : filter;
   }
 
-  /** Serves a request with input for a suspended call, or for the server whose state it brings. */
-  #resume(envelope: RequestEnvelope, key: IdKey, reply: ReplyChannel, client: ModernClient, state: string): void {
-    const { gateway } = this.#options;
-    const found = findState(state, { envelope, principal: client.principal, seals: gateway.seals, calls: this.#calls });
-    if (found instanceof RpcError) {
-      reply.answer(errorMessage(rawId(envelope), found));
-    } else if ('serverState' in found) {
+  /** Serves a request that brings back a state: of a suspended call, of a server, or of visits. */
+  #resume(
+    envelope: RequestEnvelope,
+    key: IdKey,
+    reply: ReplyChannel,
+    client: ModernClient,
+    token: Span,
+  ): RpcError | undefined {
+    const state = isString(envelope.bytes, token) ? readString(envelope.bytes, token) : '';
+    const opened = openState(state, { envelope, principal: client.principal }, this.#options.gateway.seals);
+    const found = 'visit' in opened ? visited(opened.visit, envelope) : opened;
+    if (found instanceof RpcError) return found;
+    if ('serverState' in found) {
       this.#serve(envelope, key, reply, client, found);
     } else if ('visit' in found) {
       this.#serve(withoutInput(envelope, this.#options.scan), key, reply, client, found);
     } else {
-      const onOver = (over: RetriedRequest) => this.#inFlight.delete(key, over);
-      const retried = new RetriedRequest({ envelope, reply, key, rounds: found.rounds, onOver });
+      const rounds = this.#calls.find(found.call);
+      if (rounds === undefined) return STALE;
+      const retried: RetriedRequest = {
+        envelope,
+        reply,
+        onOver: () => this.#inFlight.delete(key, retried),
+        cancel: (notification) => rounds.cancel(retried, notification),
+      };
       this.#inFlight.add(key, retried);
       reply.onAbandoned(() => retried.cancel());
-      const refusal = found.rounds.resume(retried, found.round);
-      if (refusal !== undefined) retried.answer(errorMessage(rawId(envelope), refusal));
+      rounds.resume(retried, found.round);
     }
+    return undefined;
   }
 
   #serve(envelope: RequestEnvelope, key: IdKey, reply: ReplyChannel, client: ModernClient, back?: Brought): void {
@@ -293,6 +273,9 @@ class ModernSession implements EraSession {
   }
 }
 
+/** A request with which a client comes back to a suspended call. It is open until the call needs more or is answered. */
+type RetriedRequest = Parameters<InputRounds['resume']>[0] & Pick<ModernExchange, 'cancel'>;
+
 /** State that a request brings back. */
 type Brought = Pick<ModernExchangeOptions, 'serverState' | 'visit'>;
 
@@ -313,50 +296,3 @@ function filtersTooLarge(bytes: number): RpcError {
     `The filters of all open subscriptions would have ${bytes} bytes, ${limit}`,
   );
 }
-
-function methodNotFound(method: string): RpcError {
-  return new RpcError(RPC_CODES.methodNotFound, `Method not found: ${method}`);
-}
-
-interface StateHolder {
-  readonly envelope: RequestEnvelope;
-  readonly principal: string;
-  /** Absent until the gateway has its servers. */
-  readonly seals: GatewaySeals | undefined;
-  readonly calls: Pick<SuspendedCalls, 'find'>;
-}
-
-/** Owner of a `requestState`: a suspended call in one of its rounds, a server with its own state, or a visit of URLs. */
-type Found =
-  | { readonly rounds: InputRounds; readonly round: number }
-  | { readonly serverState: string }
-  | { readonly visit: VisitState };
-
-/** Finds the owner of a `requestState`, or the error that refuses its request. No server learns of a refused request. */
-function findState(state: string, { envelope, principal, seals, calls }: StateHolder): Found | RpcError {
-  if (seals === undefined) return STARTING;
-  const context = { principal, request: requestDigest(new EnvelopeRequest(envelope)) };
-  if (isVisitState(state)) {
-    const visit = openVisit(state, context, seals.lasting);
-    return visit === undefined ? UNKNOWN_STATE : visited(visit, envelope);
-  }
-  if (!isOwnState(state)) {
-    const serverState = unwrapServerState(state, context, seals.lasting);
-    return serverState === undefined ? UNKNOWN_STATE : { serverState };
-  }
-  const opened = openState(state, context, seals.lasting);
-  if (opened === undefined) return UNKNOWN_STATE;
-  if (opened.instance !== instanceName(seals.run)) return OTHER_INSTANCE;
-  const rounds = calls.find(opened.call);
-  return rounds === undefined ? STALE : { rounds, round: opened.round };
-}
-
-const STARTING = new RpcError(RPC_CODES.internalError, 'Trunkline is still starting. Try again');
-const UNKNOWN_STATE = new RpcError(
-  RPC_CODES.invalidParams,
-  'This requestState was not made for this request. Begin again without it',
-);
-const OTHER_INSTANCE = new RpcError(
-  RPC_CODES.invalidParams,
-  'Another process of Trunkline keeps this call, or kept it until it ended. Begin again without requestState',
-);

@@ -1,14 +1,5 @@
 import { editMembers } from '../../json/edit-members.js';
-import {
-  equalsAt,
-  isObject,
-  isString,
-  readString,
-  readText,
-  type Span,
-  toBytes,
-  valuesAt,
-} from '../../json/json-text.js';
+import { isObject, isString, readString, readText, type Span, toBytes, valuesAt } from '../../json/json-text.js';
 import { splice } from '../../json/splice.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
 import type { ClientProfile } from '../../mcp/client-profile.js';
@@ -38,35 +29,6 @@ export function refusedFacts({ bytes, tokens }: StatingMessage): RpcError | unde
 
 function missing(name: string, kind: string): RpcError {
   return new RpcError(RPC_CODES.invalidParams, `_meta["io.modelcontextprotocol/${name}"] must be ${kind}`);
-}
-
-/** Facts that a client states in its requests, byte for byte. */
-export interface StatedFacts {
-  readonly version: Uint8Array | undefined;
-  readonly capabilities: Uint8Array | undefined;
-  readonly clientInfo: Uint8Array | undefined;
-}
-
-export function copyFacts({ bytes, tokens }: StatingMessage): StatedFacts {
-  return {
-    version: bytesAt(bytes, tokens.eraVersion),
-    capabilities: bytesAt(bytes, tokens.eraCapabilities),
-    clientInfo: bytesAt(bytes, tokens.eraClientInfo),
-  };
-}
-
-/** Whether the request states these facts. Compares bytes, because most requests state the same as the one before. */
-export function statesSame({ bytes, tokens }: StatingMessage, facts: StatedFacts): boolean {
-  return (
-    isSame(bytes, tokens.eraVersion, facts.version) &&
-    isSame(bytes, tokens.eraCapabilities, facts.capabilities) &&
-    isSame(bytes, tokens.eraClientInfo, facts.clientInfo)
-  );
-}
-
-function isSame(bytes: Uint8Array, span: Span | undefined, expected: Uint8Array | undefined): boolean {
-  if (span === undefined || expected === undefined) return span === expected;
-  return span.end - span.start === expected.length && equalsAt(bytes, span.start, expected);
 }
 
 /** Returns the same text for requests whose clients state the same about themselves. */

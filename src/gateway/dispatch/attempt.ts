@@ -1,5 +1,4 @@
 import type { Failure, FailureReason } from '../../downstream/failure.js';
-import { type Linked, LinkedList } from '../../downstream/linked-list.js';
 import type { DownstreamClient, Exchange, InputRequest, WithdrawInput } from '../../downstream/port.js';
 import {
   internalError,
@@ -18,6 +17,7 @@ import type { Clock } from '../../timing/clock.js';
 import type { CircuitBreaker } from '../../upstream/health/circuit-breaker.js';
 import type { Outcome, RequestHandler, RequestTimeouts, SentRequest, UpstreamConnection } from '../../upstream/port.js';
 import { type Call, type CallCounters, type CallLimits, callTimeouts, type Latencies, taskTimeouts } from './call.js';
+import { type Linked, LinkedList } from './linked-list.js';
 
 /** Details of a failure besides its reason. */
 export type FailureWords = Pick<Failure, 'detail' | 'because'>;

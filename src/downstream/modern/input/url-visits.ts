@@ -18,8 +18,8 @@ import { EnvelopeRequest } from '../../../mcp/relayed-request.js';
 import type { Hmac } from '../../../mcp/task-id.js';
 import type { Cancel, Clock } from '../../../timing/clock.js';
 import { inputRequestMembers, refusedInput, requiredCapabilities } from '../../input-requests.js';
-import { type StateContext, sealVisit, type VisitState } from './input-rounds.js';
 import { lackingCapability } from './missing-capability.js';
+import { type StateContext, sealState, VISIT_STATE, type VisitState } from './request-state.js';
 
 /** The most times that one request asks its client for visits, or to come back later. */
 const MAX_ROUNDS = 10;
@@ -103,7 +103,8 @@ export class UrlVisits {
       });
       parts.push(CLOSE);
     }
-    parts.push(toBytes(`,"requestState":${JSON.stringify(sealVisit(state, context, seal))}}}`));
+    const sealed = sealState(VISIT_STATE, JSON.stringify(state), context, seal);
+    parts.push(toBytes(`,"requestState":${JSON.stringify(sealed)}}}`));
     const response = scan(join(parts));
     if (response.kind !== 'response') throw new Error('Not a response');
     return response;

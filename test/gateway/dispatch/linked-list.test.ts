@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { type Linked, LinkedList } from '../../src/downstream/linked-list.js';
+import { type Linked, LinkedList } from '../../../src/gateway/dispatch/linked-list.js';
 
 interface Node extends Linked<Node> {
   readonly name: number;

@@ -1,0 +1,97 @@
+import { canonicalObject } from '../../../json/canonical-json.js';
+import { RPC_CODES, RpcError } from '../../../jsonrpc/rpc-error.js';
+import type { RequestEnvelope } from '../../../mcp/envelope.js';
+import { EnvelopeRequest, type RelayedRequest } from '../../../mcp/relayed-request.js';
+import { type Hmac, isSameSeal } from '../../../mcp/task-id.js';
+import type { GatewaySeals } from '../../port.js';
+
+/*
+ * `requestState`, a text that a client keeps for the gateway and brings back with the input. It is signed, so that it counts
+ * only for the principal and the request that it was made for.
+ */
+
+/** Kinds of state: of a suspended call in this process, of visits of URLs, and of a server, wrapped. */
+export const CALL_STATE = 'S';
+export const VISIT_STATE = 'U';
+export const SERVER_STATE = 'P';
+
+/** The only context in which a state is valid: one principal, and one request with the same params. */
+export interface StateContext {
+  readonly principal: string;
+  readonly request: string;
+}
+
+export function stateContext(principal: string, request: RelayedRequest): StateContext {
+  return { principal, request: requestDigest(request) };
+}
+
+/** The state of a suspended call. */
+interface CallState {
+  /** The suspended call, by its unguessable id. */
+  readonly call: string;
+  /** Counts the times that the client was asked, from 1. */
+  readonly round: number;
+  /** The gateway process that keeps the call. */
+  readonly instance: string;
+}
+
+/** The state of a request that needs visits of URLs. No call is suspended meanwhile. */
+export interface VisitState {
+  /** Counts the times that the client was asked, from 1. */
+  readonly round: number;
+  /** Names the pages, so that the same ones are not shown twice, and their number. */
+  readonly pages: string;
+  readonly count: number;
+  /** Whether the user has agreed to visit these pages already. */
+  readonly isAccepted: boolean;
+}
+
+/** Signs a text for one context. A server gets its own text back byte for byte. */
+export function sealState(kind: string, text: string, context: StateContext, seal: Hmac): string {
+  return `${kind}.${signature(kind, text, context, seal)}.${text}`;
+}
+
+function signature(kind: string, text: string, { principal, request }: StateContext, seal: Hmac): string {
+  return seal(JSON.stringify([kind, text, principal, request]));
+}
+
+/** What a state was made for. */
+type OpenedState = CallState | { readonly visit: VisitState } | { readonly serverState: string };
+
+/** Reads a state; an error if no gateway made it for this principal and request, or another process keeps its call. */
+export function openState(
+  state: string,
+  { envelope, principal }: { readonly envelope: RequestEnvelope; readonly principal: string },
+  seals: GatewaySeals | undefined,
+): OpenedState | RpcError {
+  if (seals === undefined) return STARTING;
+  const [, kind = '', sent, text = ''] = /^([A-Z])\.([^.]*)\.(.*)$/s.exec(state) ?? [];
+  const context = stateContext(principal, new EnvelopeRequest(envelope));
+  if (sent === undefined || !isSameSeal(sent, signature(kind, text, context, seals.lasting))) return UNKNOWN_STATE;
+  if (kind === SERVER_STATE) return { serverState: text };
+  if (kind === VISIT_STATE) return { visit: JSON.parse(text) as VisitState };
+  const opened = JSON.parse(text) as CallState;
+  return opened.instance === instanceName(seals.run) ? opened : OTHER_INSTANCE;
+}
+
+/** The name of this process in the states of its calls. */
+export function instanceName(run: Hmac): string {
+  return run('instance').slice(0, 22);
+}
+
+/** Names a request by its method and params, without the members that differ each time that the client sends it. */
+function requestDigest({ method, bytes, params }: RelayedRequest): string {
+  return `${method} ${params === undefined ? '' : canonicalObject(bytes, params, (name) => !CHANGING.has(name))}`;
+}
+
+const CHANGING: ReadonlySet<string> = new Set(['_meta', 'inputResponses', 'requestState']);
+
+const STARTING = new RpcError(RPC_CODES.internalError, 'Trunkline is still starting. Try again');
+const UNKNOWN_STATE = new RpcError(
+  RPC_CODES.invalidParams,
+  'This requestState was not made for this request. Begin again without it',
+);
+const OTHER_INSTANCE = new RpcError(
+  RPC_CODES.invalidParams,
+  'Another process of Trunkline keeps this call, or kept it until it ended. Begin again without requestState',
+);
