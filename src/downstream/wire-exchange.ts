@@ -47,6 +47,14 @@ export interface AnswerForm {
   result(result: Uint8Array, method: string): Uint8Array;
 }
 
+/** Leaves answers as the server wrote them. */
+export const UNCHANGED: AnswerForm = {
+  edits: () => NO_EDITS,
+  result: (result) => result,
+};
+
+const NO_EDITS: readonly Edit[] = [];
+
 /** One request of a client, as it came on the wire. Each protocol era has a subclass. */
 export abstract class WireExchange implements Exchange {
   abstract readonly logLevel: Exchange['logLevel'];

@@ -36,7 +36,7 @@ import type {
   WithdrawInput,
 } from '../port.js';
 import type { Era, EraSession, ReceivedBatch, ReplyChannel, TransportSession } from '../transport.js';
-import { type AnswerForm, type ExchangeOwner, WireExchange, type WireExchangeOptions } from '../wire-exchange.js';
+import { type ExchangeOwner, UNCHANGED, WireExchange, type WireExchangeOptions } from '../wire-exchange.js';
 import {
   type HandshakeProfile,
   ownResult,
@@ -321,7 +321,7 @@ export class LegacyExchange extends WireExchange {
   readonly logLevel = undefined;
   readonly takesInputRequests = false;
   readonly isSuspended = false;
-  protected readonly form: AnswerForm = LEGACY_FORM;
+  protected readonly form = UNCHANGED;
   readonly #requireInput: LegacyExchangeOptions['requireInput'];
 
   constructor(options: LegacyExchangeOptions) {
@@ -337,14 +337,6 @@ export class LegacyExchange extends WireExchange {
     return this.#requireInput(input, this);
   }
 }
-
-/** Leaves answers as the server wrote them. */
-const LEGACY_FORM: AnswerForm = {
-  edits: () => NO_EDITS,
-  result: (result) => result,
-};
-
-const NO_EDITS: readonly Edit[] = [];
 
 interface AcceptBatchOptions {
   readonly batch: Rejection;

@@ -2,7 +2,7 @@ import type { OnInternalError } from '../../errors/internal-error.js';
 import type { Edit } from '../../json/splice.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
 import type { ClientProfile } from '../../mcp/client-profile.js';
-import type { NotificationEnvelope } from '../../mcp/envelope.js';
+import type { NotificationEnvelope, ScanEnvelope } from '../../mcp/envelope.js';
 import type { ListKind } from '../../mcp/lists.js';
 import { METHODS } from '../../mcp/methods.js';
 import { MODERN_REVISIONS } from '../../mcp/revisions.js';
@@ -35,6 +35,7 @@ interface ParkedInput {
 
 interface ModernClientOptions {
   readonly clock: Clock;
+  readonly scan: ScanEnvelope;
   readonly gateway: GatewayPort;
   readonly transport: TransportSession;
   readonly profile: ClientProfile;
@@ -62,13 +63,13 @@ export class ModernClient implements DownstreamClient {
   /** Requests for roots that no request of the client caused, until one of its requests can ask. */
   readonly #parked = new Set<ParkedInput>();
 
-  constructor({ clock, gateway, transport, profile, serverInfo, onInternalError }: ModernClientOptions) {
+  constructor({ clock, scan, gateway, transport, profile, serverInfo, onInternalError }: ModernClientOptions) {
     const { principal, server, view, origin } = transport;
     this.principal = principal;
     this.#clock = clock;
     this.profile = profile;
     this.#onGone = () => transport.gone();
-    this.listens = new ClientListens({ clock, client: this, session: () => this.#session, onInternalError });
+    this.listens = new ClientListens({ clock, scan, client: this, session: () => this.#session, onInternalError });
     this.#session = gateway.open(this, { profile, server, view, origin });
     this.form = new ModernForm({ serverInfo, caching: (kind) => this.#session.caching(kind) });
   }

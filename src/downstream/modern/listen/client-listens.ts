@@ -1,41 +1,44 @@
-import type { OnInternalError } from '../../../errors/internal-error.js';
+import { type OnInternalError, withErrorBoundary } from '../../../errors/internal-error.js';
 import { isString, readString, valuesAt } from '../../../json/json-text.js';
 import { type Edit, type SplicedMessage, splice } from '../../../json/splice.js';
 import { whole } from '../../../jsonrpc/message.js';
-import type { NotificationEnvelope } from '../../../mcp/envelope.js';
+import type { NotificationEnvelope, ScanEnvelope } from '../../../mcp/envelope.js';
 import { LIST_KINDS, LISTS, type ListKind } from '../../../mcp/lists.js';
 import { METHODS } from '../../../mcp/methods.js';
 import type { Clock } from '../../../timing/clock.js';
 import { ListChanges } from '../../list-changes.js';
 import type { DownstreamClient, GatewaySession } from '../../port.js';
-import { Listen, type ListenOptions } from './listen.js';
+import { Listen, type ListenOptions, RESOURCE, TASK } from './listen.js';
 import { ResourceSubscriptions } from './resource-subscriptions.js';
-import { SharedSubscriptions } from './shared-subscriptions.js';
 
 export interface ClientListensOptions {
   readonly clock: Clock;
+  readonly scan: ScanEnvelope;
   readonly client: DownstreamClient;
   /** The client's present session with the gateway. */
   readonly session: () => GatewaySession;
   readonly onInternalError?: OnInternalError | undefined;
 }
 
+/** A resource or a task that the client is subscribed to. The last subscription that leaves ends that. */
+interface SharedSubject {
+  readonly listens: Set<Listen>;
+  isAgreed: boolean;
+  end: () => void;
+}
+
 /** The subscriptions of one client. Sends each of them the notifications that it asked for. */
 export class ClientListens {
-  readonly #clock: Clock;
+  readonly #options: ClientListensOptions;
   readonly #open = new Set<Listen>();
   readonly #listChanges: ListChanges;
   readonly #resources: ResourceSubscriptions;
-  readonly #uris: SharedSubscriptions;
-  readonly #tasks: SharedSubscriptions;
+  readonly #subjects = new Map<string, SharedSubject>();
 
-  constructor({ clock, ...options }: ClientListensOptions) {
-    this.#clock = clock;
-    this.#listChanges = new ListChanges(clock, (message) => this.#announce(message));
-    const { session, onInternalError } = options;
+  constructor(options: ClientListensOptions) {
+    this.#options = options;
+    this.#listChanges = new ListChanges(options.clock, (message) => this.#announce(message));
     this.#resources = new ResourceSubscriptions(options);
-    this.#uris = new SharedSubscriptions((uri, settled) => this.#resources.subscribe(uri, settled), onInternalError);
-    this.#tasks = new SharedSubscriptions((task, settled) => session().watchTask(task, settled), onInternalError);
   }
 
   get size(): number {
@@ -48,12 +51,11 @@ export class ClientListens {
   }
 
   /** Opens a subscription. */
-  open(options: Omit<ListenOptions, 'clock' | 'uris' | 'tasks'>): Listen {
+  open(options: Omit<ListenOptions, 'clock' | 'subjects'>): Listen {
     const listen = new Listen({
       ...options,
-      clock: this.#clock,
-      uris: this.#uris,
-      tasks: this.#tasks,
+      clock: this.#options.clock,
+      subjects: this,
       onEnded: () => {
         this.#open.delete(listen);
         options.onEnded(listen);
@@ -64,6 +66,35 @@ export class ClientListens {
     for (const kind of LIST_KINDS) if (listen.filter.changes.has(LISTS[kind].changed)) this.#listChanges.listed(kind);
     listen.open();
     return listen;
+  }
+
+  join(subject: string, listen: Listen): void {
+    const known = this.#subjects.get(subject);
+    if (known !== undefined) {
+      known.listens.add(listen);
+      if (known.isAgreed) listen.decided(subject, true);
+      return;
+    }
+    const shared: SharedSubject = { listens: new Set([listen]), isAgreed: false, end: () => {} };
+    this.#subjects.set(subject, shared);
+    const decided = (isAgreed: boolean) => this.#decided(subject, shared, isAgreed);
+    withErrorBoundary(
+      () => {
+        const end = this.#subscribe(subject, decided);
+        // The server may agree at once and the last subscription leave because of that.
+        if (this.#subjects.get(subject) === shared) shared.end = end;
+        else end();
+      },
+      this.#options.onInternalError,
+      () => decided(false),
+    );
+  }
+
+  leave(subject: string, listen: Listen): void {
+    const shared = this.#subjects.get(subject);
+    if (shared?.listens.delete(listen) !== true || shared.listens.size > 0) return;
+    this.#subjects.delete(subject);
+    shared.end();
   }
 
   /** A merged list has changed. */
@@ -82,14 +113,14 @@ export class ClientListens {
    * that a subscription names. Nothing else reaches a client without a session.
    */
   notify({ method, bytes, span }: NotificationEnvelope, edits: readonly Edit[]): void {
-    if (this.#open.size === 0) return;
-    if (method === METHODS.taskState) this.#taskState(splice({ bytes, span, edits }));
-    if (method !== METHODS.resourceUpdated) return;
+    const isTask = method === METHODS.taskState;
+    if (this.#open.size === 0 || (!isTask && method !== METHODS.resourceUpdated)) return;
     const message = splice({ bytes, span, edits });
-    const uri = textAt(message, 'uri');
-    const all = [...this.#open].filter(({ uris }) => uris.size > 0);
-    const concerned = all.filter(({ uris }) => uris.has(uri));
-    for (const listen of concerned.length > 0 ? concerned : all) listen.deliver(uri, message);
+    const subject = isTask ? `${TASK}${textAt(message, 'taskId')}` : `${RESOURCE}${textAt(message, 'uri')}`;
+    const named = [...this.#open].filter((listen) => listen.has(subject));
+    const isPart = named.length === 0 && !isTask;
+    const concerned = isPart ? [...this.#open].filter(({ hasResources }) => hasResources) : named;
+    for (const listen of concerned) listen.deliver(subject, message);
   }
 
   /** Ends all subscriptions with an answer, because the gateway ends. */
@@ -101,15 +132,24 @@ export class ClientListens {
   close(): void {
     this.#listChanges.close();
     this.#resources.close();
-    this.#uris.close();
-    this.#tasks.close();
+    const subjects = [...this.#subjects.values()];
+    this.#subjects.clear();
+    for (const { end } of subjects) end();
     for (const listen of [...this.#open]) listen.cancel();
   }
 
-  /** Delivers the state of a task to the subscriptions that name it. A later state replaces one that waits. */
-  #taskState(message: Uint8Array): void {
-    const task = textAt(message, 'taskId');
-    for (const listen of this.#open) if (listen.tasks.has(task)) listen.deliver(`task ${task}`, message);
+  /** Subscribes at the server. `decided` is also called with `false` when a task that was agreed on ends with its server. */
+  #subscribe(subject: string, decided: (isAgreed: boolean) => void): () => void {
+    return subject.startsWith(TASK)
+      ? this.#options.session().watchTask(subject.slice(TASK.length), decided)
+      : this.#resources.subscribe(subject.slice(RESOURCE.length), decided);
+  }
+
+  #decided(subject: string, shared: SharedSubject, isAgreed: boolean): void {
+    if (this.#subjects.get(subject) !== shared) return;
+    shared.isAgreed = isAgreed;
+    if (!isAgreed) this.#subjects.delete(subject);
+    for (const listen of [...shared.listens]) listen.decided(subject, isAgreed);
   }
 
   #wantsChanges(kind: ListKind): boolean {

@@ -21,12 +21,18 @@ export interface ListenOptions {
   readonly reply: ReplyChannel;
   readonly clock: Clock;
   readonly form: AnswerForm;
-  readonly uris: SubjectSource;
-  readonly tasks: SubjectSource;
+  readonly subjects: Subjects;
   /** Whether another process served the client before, so that the client may have lists of that process. */
   readonly isResumed: boolean;
   /** Called once. */
   readonly onEnded: (listen: Listen) => void;
+}
+
+/** Resources and tasks that one client subscribes to, each once for all of its subscriptions. */
+interface Subjects {
+  /** Calls `Listen.decided` when the server has answered. */
+  join(subject: string, listen: Listen): void;
+  leave(subject: string, listen: Listen): void;
 }
 
 /** Time until a subscription is acknowledged without the resources and tasks whose servers have not answered. */
@@ -49,8 +55,9 @@ export class Listen {
   readonly key: IdKey;
   readonly filter: ListenFilter;
   readonly #options: ListenOptions;
-  readonly #resources: ListenTopic;
-  readonly #tasks: ListenTopic;
+  /** Subjects whose servers have not answered yet, and subjects that were subscribed to. */
+  readonly #undecided: Set<string>;
+  readonly #agreed = new Set<string>();
   /** Notifications that wait, by their subjects. */
   readonly #waiting = new Map<string, Uint8Array>();
   #waitingBytes = 0;
@@ -61,28 +68,32 @@ export class Listen {
     this.#options = options;
     this.key = options.key;
     this.filter = options.filter;
-    const onDecided = () => this.#acknowledgeDecided();
-    this.#resources = new ListenTopic(options.uris, options.filter.uris, onDecided);
-    this.#tasks = new ListenTopic(options.tasks, options.filter.tasks, onDecided);
+    this.#undecided = new Set(options.filter.subjects);
   }
 
-  /** The resources whose updates the client gets. */
-  get uris(): ReadonlySet<string> {
-    return this.#resources.subscriptions;
+  /** Whether the client gets the updates of this resource, or the state of this task. */
+  has(subject: string): boolean {
+    return this.#agreed.has(subject);
   }
 
-  /** The tasks whose state the client gets, by the names that it knows. */
-  get tasks(): ReadonlySet<string> {
-    return this.#tasks.subscriptions;
+  /** Whether the client gets the updates of any resource. */
+  get hasResources(): boolean {
+    return [...this.#agreed].some((subject) => subject.startsWith(RESOURCE));
   }
 
   /** Subscribes to what the filter names, and acknowledges the subscription when the servers have answered. */
   open(): void {
-    const { clock } = this.#options;
-    if (!this.#isDecided) this.#cancelTimer = clock.schedule(OPEN_WITHIN_MS, () => this.#acknowledge());
-    this.#resources.join();
-    this.#tasks.join();
-    this.#acknowledgeDecided();
+    const { clock, filter, subjects } = this.#options;
+    if (this.#undecided.size > 0) this.#cancelTimer = clock.schedule(OPEN_WITHIN_MS, () => this.#acknowledge());
+    for (const subject of filter.subjects) subjects.join(subject, this);
+    if (this.#undecided.size === 0) this.#acknowledge();
+  }
+
+  /** The server of a subject has answered. */
+  decided(subject: string, isAgreed: boolean): void {
+    this.#undecided.delete(subject);
+    if (isAgreed) this.#agreed.add(subject);
+    if (this.#undecided.size === 0) this.#acknowledge();
   }
 
   /**
@@ -128,24 +139,18 @@ export class Listen {
     return this.#options.reply.unwrittenBytes > MAX_UNWRITTEN_BYTES;
   }
 
-  #acknowledgeDecided(): void {
-    if (this.#isDecided) this.#acknowledge();
-  }
-
-  get #isDecided(): boolean {
-    return this.#resources.isDecided && this.#tasks.isDecided;
-  }
-
   /** Opens the subscription without the resources and tasks that are undecided. */
   #acknowledge(): void {
     if (this.#state !== 'opening') return;
     this.#state = 'open';
     this.#stopTimer();
-    this.#resources.decide();
-    this.#tasks.decide();
-    const { changes } = this.filter;
-    const honored = { changes, uris: this.#resources.honored, tasks: this.#tasks.honored };
-    this.#send(notificationMessage(METHODS.acknowledged, { notifications: shownFilter(honored) }).bytes);
+    this.#leave(this.#undecided);
+    const { changes, subjects } = this.filter;
+    const notifications = shownFilter(
+      changes,
+      [...subjects].filter((subject) => this.has(subject)),
+    );
+    this.#send(notificationMessage(METHODS.acknowledged, { notifications }).bytes);
     if (this.#options.isResumed) for (const method of changes) this.deliver(method, notificationMessage(method).bytes);
     this.#retry();
   }
@@ -174,9 +179,15 @@ export class Listen {
     this.#state = 'ended';
     this.#stopTimer();
     this.#waiting.clear();
-    this.#resources.leave();
-    this.#tasks.leave();
+    this.#leave(this.#undecided);
+    this.#leave(this.#agreed);
     this.#options.onEnded(this);
+  }
+
+  #leave(subjects: Set<string>): void {
+    const leaving = [...subjects];
+    subjects.clear();
+    for (const subject of leaving) this.#options.subjects.leave(subject, this);
   }
 
   #stopTimer(): void {
@@ -193,91 +204,21 @@ const CANCELLED = toBytes(`{"jsonrpc":"2.0","method":"${METHODS.cancelled}","par
 
 const CANCELLED_END = toBytes(',"reason":"The subscription has ended"}}');
 
-/** Subjects that may be subscribed to by name, each of them once for all subscribers. */
-export interface SubjectSource {
-  join(subject: string, subscriber: Subscriber): void;
-  leave(subject: string, subscriber: Subscriber): void;
-}
-
-/** Waits for the outcome of a subscription to one subject. Called at most once for each subject that was joined. */
-export interface Subscriber {
-  subscribed(subject: string): void;
-  refused(subject: string): void;
-}
-
-/** The subjects of one kind that one subscription asks for, from its request to its end. */
-class ListenTopic implements Subscriber {
-  readonly #source: SubjectSource;
-  readonly #wanted: ReadonlySet<string>;
-  /** Subjects whose servers have not answered yet, and subjects that were subscribed to. */
-  readonly #undecided: Set<string>;
-  readonly #subscribed = new Set<string>();
-  readonly #onDecided: () => void;
-
-  /** `onDecided` is called each time that a server has answered. */
-  constructor(source: SubjectSource, wanted: ReadonlySet<string>, onDecided: () => void) {
-    this.#source = source;
-    this.#wanted = wanted;
-    this.#undecided = new Set(wanted);
-    this.#onDecided = onDecided;
-  }
-
-  get isDecided(): boolean {
-    return this.#undecided.size === 0;
-  }
-
-  get subscriptions(): ReadonlySet<string> {
-    return this.#subscribed;
-  }
-
-  /** Subjects that were subscribed to, in the order of the request. */
-  get honored(): ReadonlySet<string> {
-    return new Set([...this.#wanted].filter((subject) => this.#subscribed.has(subject)));
-  }
-
-  join(): void {
-    for (const subject of this.#wanted) this.#source.join(subject, this);
-  }
-
-  subscribed(subject: string): void {
-    this.#undecided.delete(subject);
-    this.#subscribed.add(subject);
-    this.#onDecided();
-  }
-
-  refused(subject: string): void {
-    this.#undecided.delete(subject);
-    this.#onDecided();
-  }
-
-  /** Does without the subjects that are undecided. */
-  decide(): void {
-    this.#leave(this.#undecided);
-  }
-
-  leave(): void {
-    this.#leave(this.#undecided);
-    this.#leave(this.#subscribed);
-  }
-
-  #leave(subjects: Set<string>): void {
-    const leaving = [...subjects];
-    subjects.clear();
-    for (const subject of leaving) this.#source.leave(subject, this);
-  }
-}
-
 /** The notifications that a client wants. See the page basic/patterns/subscriptions of revision 2026-07-28. */
 export interface ListenFilter {
   /** The methods of the list changes. */
   readonly changes: ReadonlySet<string>;
-  /** The URIs of the resources whose updates the client wants. */
-  readonly uris: ReadonlySet<string>;
-  /** The tasks of the extension whose state the client wants, by the names that it knows. */
-  readonly tasks: ReadonlySet<string>;
+  /**
+   * `RESOURCE` and a URI for each resource whose updates the client wants, then `TASK` and a name that the client knows for
+   * each task of the extension whose state it wants.
+   */
+  readonly subjects: ReadonlySet<string>;
   /** Size of the filter as JSON. */
   readonly bytes: number;
 }
+
+export const RESOURCE = 'resource ';
+export const TASK = 'task ';
 
 /** Limit of resources in one filter, and of tasks. Each may need a subscription at a server. */
 const MAX_SUBJECTS = 1_024;
@@ -300,15 +241,23 @@ export function readFilter(request: RequestEnvelope): ListenFilter | RpcError {
     if (wanted !== undefined && typeof wanted !== 'boolean') return malformed(`.${member}`, 'must be a boolean');
     if (wanted === true) changes.add(method);
   }
-  const uris = subjects(filter, 'resourceSubscriptions', 'resources');
-  const tasks = subjects(filter, 'taskIds', 'tasks');
-  if (uris instanceof RpcError) return uris;
-  if (tasks instanceof RpcError) return tasks;
-  const refusal = tasks.size > 0 ? refusedTasks(request) : undefined;
-  return refusal ?? { changes, uris, tasks, bytes: notifications.end - notifications.start };
+  const subjects = new Set<string>();
+  for (const [member, { prefix, kind }] of Object.entries(SUBJECTS)) {
+    const named = namesIn(filter, member, kind);
+    if (named instanceof RpcError) return named;
+    const refusal = prefix === TASK && named.size > 0 ? refusedTasks(request) : undefined;
+    if (refusal !== undefined) return refusal;
+    for (const name of named) subjects.add(`${prefix}${name}`);
+  }
+  return { changes, subjects, bytes: notifications.end - notifications.start };
 }
 
-function subjects(
+const SUBJECTS = {
+  resourceSubscriptions: { prefix: RESOURCE, kind: 'resources' },
+  taskIds: { prefix: TASK, kind: 'tasks' },
+} as const;
+
+function namesIn(
   filter: Readonly<Record<string, unknown>>,
   member: string,
   kind: string,
@@ -328,13 +277,15 @@ function malformed(member: string, problem: string): RpcError {
 }
 
 /** The filter as the acknowledgment shows it. */
-function shownFilter({ changes, uris, tasks }: Omit<ListenFilter, 'bytes'>): Readonly<Record<string, unknown>> {
-  const members = Object.entries(CHANGES).flatMap(([member, method]) => (changes.has(method) ? [[member, true]] : []));
-  return {
-    ...Object.fromEntries(members),
-    ...(uris.size > 0 && { resourceSubscriptions: [...uris] }),
-    ...(tasks.size > 0 && { taskIds: [...tasks] }),
-  };
+function shownFilter(changes: ReadonlySet<string>, subjects: readonly string[]): Readonly<Record<string, unknown>> {
+  const flags = Object.entries(CHANGES).flatMap(([member, method]) => (changes.has(method) ? [[member, true]] : []));
+  const lists = Object.entries(SUBJECTS).flatMap(([member, { prefix }]) => {
+    const named = subjects
+      .filter((subject) => subject.startsWith(prefix))
+      .map((subject) => subject.slice(prefix.length));
+    return named.length > 0 ? [[member, named]] : [];
+  });
+  return Object.fromEntries([...flags, ...lists]);
 }
 
 /** A `_meta` member with the id of a subscription, as JSON. `id` is the raw id of the `subscriptions/listen` request. */

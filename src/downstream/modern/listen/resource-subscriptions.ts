@@ -1,16 +1,18 @@
 import { type OnInternalError, withErrorBoundary } from '../../../errors/internal-error.js';
-import { type Span, toBytes } from '../../../json/json-text.js';
-import type { Edit, SplicedMessage, TokenText } from '../../../json/splice.js';
+import { toBytes } from '../../../json/json-text.js';
 import { RPC_CODES, RpcError } from '../../../jsonrpc/rpc-error.js';
-import type { NotificationEnvelope, ResponseEnvelope } from '../../../mcp/envelope.js';
+import type { RequestEnvelope, ResponseEnvelope, ScanEnvelope } from '../../../mcp/envelope.js';
 import { METHODS } from '../../../mcp/methods.js';
-import type { ParamTokens, RelayedRequest } from '../../../mcp/relayed-request.js';
-import type { DownstreamClient, Exchange, GatewaySession, InputRequest, WithdrawInput } from '../../port.js';
+import type { Clock } from '../../../timing/clock.js';
+import type { DownstreamClient, GatewaySession, InputRequest, WithdrawInput } from '../../port.js';
+import { UNCHANGED, WireExchange } from '../../wire-exchange.js';
 
 /** Most requests of one client that are in flight at once, so that calls find a free slot at the server. */
 const MAX_IN_FLIGHT = 16;
 
 export interface ResourceSubscriptionsOptions {
+  readonly clock: Clock;
+  readonly scan: ScanEnvelope;
   readonly client: DownstreamClient;
   readonly session: () => GatewaySession;
   readonly onInternalError?: OnInternalError | undefined;
@@ -20,8 +22,8 @@ export interface ResourceSubscriptionsOptions {
 export class ResourceSubscriptions {
   readonly #options: ResourceSubscriptionsOptions;
   /** Requests that wait until fewer are in flight. */
-  #queue: UriExchange[] = [];
-  #inFlight = 0;
+  #queue: ResourceRequest[] = [];
+  readonly #inFlight = new Set<ResourceRequest>();
   #isStarting = false;
   #isClosed = false;
 
@@ -34,21 +36,14 @@ export class ResourceSubscriptions {
    * request or unsubscribes.
    */
   subscribe(uri: string, settled: (agreed: boolean) => void): () => void {
-    const { client } = this.#options;
     let isAgreed = false;
-    const request = new UriExchange({
-      client,
-      method: METHODS.subscribe,
-      uri,
-      onEnd: (agreed) => {
-        isAgreed = agreed;
-        settled(agreed);
-      },
+    const request = this.#request(METHODS.subscribe, uri, (agreed) => {
+      isAgreed = agreed;
+      settled(agreed);
     });
-    this.#enqueue(request);
     return () => {
       request.cancel();
-      if (isAgreed) this.#enqueue(new UriExchange({ client, method: METHODS.unsubscribe, uri, onEnd: () => {} }));
+      if (isAgreed) this.#request(METHODS.unsubscribe, uri, () => {});
     };
   }
 
@@ -58,146 +53,76 @@ export class ResourceSubscriptions {
     this.#queue = [];
   }
 
-  #enqueue(request: UriExchange): void {
-    if (this.#isClosed) return;
-    this.#queue.push(request);
+  #request(method: string, uri: string, onEnd: (agreed: boolean) => void): ResourceRequest {
+    const { scan, clock, client } = this.#options;
+    const end = (agreed: boolean) => {
+      onEnd(agreed);
+      this.#inFlight.delete(request);
+      this.#next();
+    };
+    const request: ResourceRequest = new ResourceRequest({
+      envelope: resourceRequest(method, uri, scan),
+      ...{ client, clock, key: 0 },
+      owner: { sendUnsolicited: () => {}, settled: () => {} },
+      reply: {
+        ...{ isShared: false, isUnheard: true, unwrittenBytes: 0, send: () => {}, onAbandoned: () => {} },
+        answer: ({ errorCode }) => end(errorCode === undefined),
+        withdraw: () => end(false),
+      },
+    });
+    if (!this.#isClosed) this.#queue.push(request);
     this.#next();
+    return request;
   }
 
   /** Sends what may be sent. A request may end before its call returns, and then the loop goes on here. */
   #next(): void {
     if (this.#isStarting) return;
     this.#isStarting = true;
-    while (this.#inFlight < MAX_IN_FLIGHT && this.#queue.length > 0) this.#send(this.#queue.shift());
+    while (this.#inFlight.size < MAX_IN_FLIGHT && this.#queue.length > 0) this.#send(this.#queue.shift());
     this.#isStarting = false;
   }
 
-  #send(request: UriExchange | undefined): void {
+  #send(request: ResourceRequest | undefined): void {
     if (request === undefined || request.isSettled) return;
     const { session, onInternalError } = this.#options;
-    this.#inFlight += 1;
-    request.onSettled = () => {
-      this.#inFlight -= 1;
-      this.#next();
-    };
+    this.#inFlight.add(request);
     withErrorBoundary(
       () => session().serve(request),
       onInternalError,
-      () => request.fail(),
+      () => request.fail(REFUSED),
     );
   }
 }
 
-interface UriExchangeOptions {
-  readonly client: DownstreamClient;
-  readonly method: typeof METHODS.subscribe | typeof METHODS.unsubscribe;
-  readonly uri: string;
-  /** Called once, with whether the server agreed. */
-  readonly onEnd: (agreed: boolean) => void;
-}
-
 /** A request of the gateway's own that subscribes a client to a resource or unsubscribes it. Only its outcome counts. */
-class UriExchange implements Exchange {
-  readonly request: RelayedRequest;
-  readonly requestId = '"subscriptions/listen"';
-  readonly client: DownstreamClient;
-  readonly wantsProgress = false;
+class ResourceRequest extends WireExchange {
   readonly logLevel = 'off';
   readonly takesInputRequests = false;
   readonly isSuspended = false;
-  /** Called once, after `onEnd`. */
-  onSettled: () => void = () => {};
-  readonly #onEnd: UriExchangeOptions['onEnd'];
-  #isSettled = false;
-  #onCancel: ((notification?: NotificationEnvelope) => void) | undefined;
-
-  constructor({ client, method, uri, onEnd }: UriExchangeOptions) {
-    this.request = new UriRequest(method, uri);
-    this.client = client;
-    this.#onEnd = onEnd;
-  }
+  protected readonly form = UNCHANGED;
 
   get conversation(): object {
     return this.client;
   }
 
-  get isSettled(): boolean {
-    return this.#isSettled;
-  }
-
-  answer({ error }: ResponseEnvelope): void {
-    this.#end(error === undefined);
-  }
-
-  succeed(): void {
-    this.#end(true);
-  }
-
-  fail(): void {
-    this.#end(false);
-  }
-
-  /** Withdraws the request. */
-  cancel(): void {
-    if (this.#isSettled) return;
-    this.#end(false);
-    this.#onCancel?.();
-  }
-
-  onCancel(listener: (notification?: NotificationEnvelope) => void): void {
-    this.#onCancel = listener;
+  override answer(response: ResponseEnvelope): void {
+    if (response.error === undefined) super.answer(response);
+    else this.fail(REFUSED);
   }
 
   requireInput(input: InputRequest): WithdrawInput {
     input.fail(new RpcError(RPC_CODES.internalError, 'A subscription cannot ask the client'));
     return () => {};
   }
-
-  leaseRequest(): undefined {
-    return undefined;
-  }
-
-  keepProgress(): () => void {
-    return () => {};
-  }
-
-  route(): void {}
-
-  progress(): void {}
-
-  send(): void {}
-
-  #end(agreed: boolean): void {
-    if (this.#isSettled) return;
-    this.#isSettled = true;
-    this.#onEnd(agreed);
-    this.onSettled();
-  }
 }
 
-const HEAD = '{"jsonrpc":"2.0","id":';
-const PARAMS = ',"params":';
-const URI = '{"uri":';
+const REFUSED = new RpcError(RPC_CODES.internalError, 'The subscription was refused');
 
-/** A request whose only parameter is a URI. */
-class UriRequest implements RelayedRequest {
-  readonly method: string;
-  readonly bytes: Uint8Array;
-  readonly params: Span;
-  readonly tokens: ParamTokens;
-
-  constructor(method: string, uri: string) {
-    const beforeParams = `${HEAD}0,"method":${JSON.stringify(method)}${PARAMS}`;
-    this.method = method;
-    this.bytes = toBytes(`${beforeParams}${URI}${JSON.stringify(uri)}}}`);
-    const end = this.bytes.length - 1;
-    this.params = { start: beforeParams.length, end };
-    // All other members are absent.
-    this.tokens = { uri: { start: beforeParams.length + URI.length, end: end - 1 } } as ParamTokens;
-  }
-
-  message({ text, part }: TokenText, edits: readonly Edit[]): SplicedMessage {
-    const id = { span: { start: HEAD.length, end: HEAD.length + 1 }, text, part };
-    return { bytes: this.bytes, span: { start: 0, end: this.bytes.length }, edits: [id, ...edits] };
-  }
+function resourceRequest(method: string, uri: string, scan: ScanEnvelope): RequestEnvelope {
+  const request = scan(
+    toBytes(JSON.stringify({ jsonrpc: '2.0', id: 'subscriptions/listen', method, params: { uri } })),
+  );
+  if (request.kind !== 'request') throw new Error('Not a request');
+  return request;
 }
