@@ -2,7 +2,7 @@ import type { SplicedMessage } from '../json/splice.js';
 import type { Answer, MessageSink } from '../jsonrpc/message.js';
 import type { RpcError } from '../jsonrpc/rpc-error.js';
 import type { ClientProfile } from '../mcp/client-profile.js';
-import type { Envelope, Rejection, RequestEnvelope } from '../mcp/envelope.js';
+import { type Envelope, type Rejection, type RequestEnvelope, rejectionReply } from '../mcp/envelope.js';
 import type { ClientFacts, MirroredParam } from './port.js';
 
 /*
@@ -56,16 +56,16 @@ export interface EraSession {
   readonly inFlight: number;
   /** Parameters that a call repeats in headers. Absent in revisions without such headers. */
   mirroredParams?(call: RequestEnvelope): readonly MirroredParam[];
-  /** Takes one message. Returns whether `reply` gets an answer; `reply` may be used before this returns. */
-  receive(message: Envelope, reply: ReplyChannel): boolean;
-  /** Takes a JSON-RPC batch. `openReply` is called with the number of answers, unless the batch is refused. */
-  receiveBatch(batch: Rejection, openReply: (answers: number) => ReplyChannel): ReceivedBatch;
+  /** Takes one message. A request is answered or withdrawn on `reply`, perhaps before this returns. */
+  receive(message: Envelope, reply: ReplyChannel): void;
+  /**
+   * Takes a batch, and opens the channel for its answers, each of which may be withdrawn. Returns the error that refuses the
+   * whole batch.
+   */
+  receiveBatch(batch: Rejection, openReply: (answers: number) => ReplyChannel): Answer | undefined;
   /** Cancels all requests, because the client has left. May be called twice. */
   close(): void;
 }
-
-/** Number of answers that a batch gets, each of which may be withdrawn, or the error that refuses the whole batch. */
-export type ReceivedBatch = { readonly answers: number; readonly isBatch: true } | { readonly refused: SplicedMessage };
 
 /** A group of protocol revisions that share one session model. */
 export interface Era {
@@ -81,3 +81,80 @@ export interface Era {
 
 /** Chooses the era of one message. One client may use several eras; `isUsed` tells whether the client has used one before. */
 export type ChooseEra = (message: Envelope | Rejection, isUsed: (era: Era) => boolean) => Era;
+
+/** Opens the channel for a number of answers. The answers to a batch, even a single one, are an array in one JSON text. */
+export type OpenReply = (answers: number, isBatch: boolean) => ReplyChannel;
+
+/** One client's sessions, one for each era that it uses. A session opens with the first message of its era. */
+export class EraSessions {
+  readonly #chooseEra: ChooseEra;
+  readonly #transport: TransportSession;
+  readonly #sessions = new Map<Era, EraSession>();
+  /** The era of the last message. Clients rarely change it. */
+  #lastEra: Era | undefined;
+  #lastSession: EraSession | undefined;
+  #isClosed = false;
+  readonly #isUsed = (era: Era) => this.#sessions.has(era);
+
+  constructor(chooseEra: ChooseEra, transport: TransportSession) {
+    this.#chooseEra = chooseEra;
+    this.#transport = transport;
+  }
+
+  /** Negotiated revision; `undefined` before the handshake ends. */
+  get revision(): string | undefined {
+    for (const { revision } of this.#sessions.values()) if (revision !== undefined) return revision;
+    return undefined;
+  }
+
+  /** Name, version and capabilities of the client; `undefined` before the client stated them. */
+  get profile(): ClientProfile | undefined {
+    for (const { profile } of this.#sessions.values()) if (profile !== undefined) return profile;
+    return undefined;
+  }
+
+  /** Number of requests that were not answered yet. */
+  get inFlight(): number {
+    let inFlight = 0;
+    for (const session of this.#sessions.values()) inFlight += session.inFlight;
+    return inFlight;
+  }
+
+  /**
+   * Hands a message or a batch to the session of its era. `openReply` opens the channel for the answers; without one, the
+   * channel is withdrawn in the end. Returns the error for a message that cannot be read, or for a refused batch.
+   */
+  receive(message: Envelope | Rejection, openReply: OpenReply): Answer | undefined {
+    if (message.kind === 'rejected') {
+      if (message.reason !== 'batch') return rejectionReply(message);
+      return this.of(message).receiveBatch(message, (answers) => openReply(answers, true));
+    }
+    const isRequest = message.kind === 'request';
+    const reply = openReply(isRequest ? 1 : 0, false);
+    this.of(message).receive(message, reply);
+    if (!isRequest) reply.withdraw();
+    return undefined;
+  }
+
+  /** The session that this message belongs to. */
+  of(message: Envelope | Rejection): EraSession {
+    const era = this.#chooseEra(message, this.#isUsed);
+    if (era === this.#lastEra && this.#lastSession !== undefined) return this.#lastSession;
+    const session = this.#sessions.get(era) ?? era.open(this.#transport);
+    this.#sessions.set(era, session);
+    this.#lastEra = era;
+    this.#lastSession = session;
+    return session;
+  }
+
+  get isClosed(): boolean {
+    return this.#isClosed;
+  }
+
+  /** Closes all sessions, because the client has left. */
+  close(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    for (const session of this.#sessions.values()) session.close();
+  }
+}

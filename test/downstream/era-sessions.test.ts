@@ -30,11 +30,10 @@ class NamedEra implements Era {
       revision: this.name === 'new' ? undefined : this.name,
       profile: undefined,
       inFlight: 2,
-      receive: (message, reply) => {
+      receive: (_, reply) => {
         reply.answer(whole(bytesOf(JSON.stringify({ by: this.name }))));
-        return message.kind === 'request';
       },
-      receiveBatch: () => ({ refused: whole(bytesOf(JSON.stringify({ refusedBy: this.name }))) }),
+      receiveBatch: () => whole(bytesOf(JSON.stringify({ refusedBy: this.name }))),
       close: () => {
         this.closed += 1;
       },

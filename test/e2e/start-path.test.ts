@@ -27,9 +27,9 @@ const INITIALIZE = [
   ...['src/app/platform.ts', 'src/observe/system-clock.ts', 'src/observe/events/event-bus.ts'],
   ...['src/errors/', 'src/timing/', 'src/json/', 'src/jsonrpc/', 'src/io/', 'src/mcp/'],
   ...['src/downstream/legacy/', 'src/downstream/stdio/', 'src/downstream/failure.ts', 'src/app/platform.ts'],
-  ...['src/downstream/era-sessions.ts', 'src/gateway/pending-gateway.ts', 'src/gateway/instructions.ts'],
+  ...['src/gateway/pending-gateway.ts', 'src/gateway/instructions.ts'],
   // What both eras use: the first message tells which one the client speaks.
-  ...['src/downstream/modern/', 'src/downstream/wire-exchange.ts'],
+  ...['src/downstream/modern/', 'src/downstream/wire-exchange.ts', 'src/downstream/transport.ts'],
   ...['src/downstream/list-changes.ts', 'src/downstream/declared-capabilities.ts', 'src/downstream/input-requests.ts'],
   // One small file of the cache has the servers' instructions for this configuration file.
   ...['src/config/file/find-config.ts', 'src/state/known-instructions.ts', 'src/state/user-files.ts'],

@@ -17,13 +17,13 @@ import type { RequestRates } from './rate-limit.js';
 import {
   BATCH_WITHOUT_SESSION,
   FULL,
+  type HttpRefusal,
   LISTENING_ALREADY,
   MISSING_SESSION,
   NO_SUCH_METHOD,
   NOTHING_TO_RESUME,
   ONLY_POST,
   OVERLOADED,
-  type Refusal,
   refusalBody,
   UNKNOWN_SESSION,
   unknownEndpoint,
@@ -110,7 +110,7 @@ export class Endpoint {
     }
   };
 
-  refuse(request: FastifyRequest, reply: FastifyReply, refusal: Refusal): FastifyReply {
+  refuse(request: FastifyRequest, reply: FastifyReply, refusal: HttpRefusal): FastifyReply {
     const { status, message, headers = {}, named } = refusal;
     const { method, raw } = request;
     const address = addressOf(raw.socket);
@@ -159,7 +159,7 @@ export class Endpoint {
   }
 
   /** Refuses an unknown method with "Method not found", which tells a client of a later revision to fall back. */
-  #unknownMethod(opening: RequestEnvelope): Refusal | undefined {
+  #unknownMethod(opening: RequestEnvelope): HttpRefusal | undefined {
     const error = this.#options.core.refusalWithoutSession(opening);
     return error?.code === RPC_CODES.methodNotFound ? refusedBy(error, opening) : undefined;
   }
@@ -221,7 +221,7 @@ export class Endpoint {
   }
 
   /** Returns the session that the request names, or the refusal. */
-  #session(request: FastifyRequest, whenMissing: Refusal): Session | Refusal {
+  #session(request: FastifyRequest, whenMissing: HttpRefusal): Session | HttpRefusal {
     const revision = header(request, 'mcp-protocol-version');
     // Requests of these revisions never belong to a session.
     if (guards.namesModernRevision(revision)) return whenMissing;
@@ -252,7 +252,11 @@ export class Endpoint {
   }
 }
 
-function refuseHeaders(method: string, headers: FastifyRequest['headers'], maxBodyBytes: number): Refusal | undefined {
+function refuseHeaders(
+  method: string,
+  headers: FastifyRequest['headers'],
+  maxBodyBytes: number,
+): HttpRefusal | undefined {
   if (method === 'GET') return guards.refuseAccept(headers.accept, [EVENTS_TYPE]);
   if (method !== 'POST') return undefined;
   return (

@@ -5,17 +5,17 @@ import type { Clock } from '../../timing/clock.js';
 import type { Deadlines, Due } from '../../timing/deadlines.js';
 
 /**
- * One event stream of a session. The stream outlives its connections: events that are sent while there is no connection
- * can be replayed on the next one.
+ * One event stream. With a ring, it outlives its connections: events that are sent while there is no connection can be
+ * replayed on the next one.
  */
 export class EventStream implements MessageSink {
   readonly number: number;
-  readonly #ring: ReplayRing;
+  readonly #ring: ReplayRing | undefined;
   readonly #onDisconnected: () => void;
   #seq = 0;
   #connection: EventConnection | undefined;
 
-  constructor(number: number, ring: ReplayRing, onDisconnected: () => void = () => {}) {
+  constructor(number = 0, ring?: ReplayRing, onDisconnected: () => void = () => {}) {
     this.number = number;
     this.#ring = ring;
     this.#onDisconnected = onDisconnected;
@@ -30,10 +30,10 @@ export class EventStream implements MessageSink {
   }
 
   send(message: SplicedMessage): void {
-    const id = this.#nextId();
+    const id = this.#ring && this.#nextId();
     const frame = messageFrame(id, message);
     message.lease?.release();
-    this.#ring.add(id, frame);
+    if (id !== undefined) this.#ring?.add(id, frame);
     this.#connection?.write(frame);
   }
 
@@ -48,7 +48,8 @@ export class EventStream implements MessageSink {
   resume(connection: EventConnection, lastSeq: number): void {
     this.#connectTo(connection);
     connection.flush();
-    for (const frame of this.#ring.after({ stream: this.number, seq: lastSeq })) connection.write(frame);
+    const missed = this.#ring?.after({ stream: this.number, seq: lastSeq }) ?? [];
+    for (const frame of missed) connection.write(frame);
   }
 
   end(): void {
@@ -74,44 +75,20 @@ export class EventStream implements MessageSink {
   }
 }
 
-/** The event stream of one response that nothing can resume. */
-export class ResponseEvents implements MessageSink {
-  readonly #connection: EventConnection;
-
-  constructor(connection: EventConnection) {
-    this.#connection = connection;
-    connection.flush();
-  }
-
-  get unwrittenBytes(): number {
-    return this.#connection.unwrittenBytes;
-  }
-
-  send(message: SplicedMessage): void {
-    const frame = messageFrame(undefined, message);
-    message.lease?.release();
-    this.#connection.write(frame);
-  }
-
-  end(): void {
-    this.#connection.end();
-  }
-}
-
 /**
  * Copies the message, because frames stay in the replay ring and must not hold the buffer of the message. Without an id,
  * a client cannot resume from the event.
  */
-export function messageFrame(id: EventId | undefined, message: SplicedMessage): Frame {
+export function messageFrame(id: EventId | undefined, message: SplicedMessage): Uint8Array {
   const pieces: Uint8Array[] = [Buffer.from(id === undefined ? 'data: ' : `id: ${id.stream}:${id.seq}\ndata: `)];
   visitPieces(message, (piece) => pieces.push(onOneLine(piece)));
   pieces.push(END);
-  return [Buffer.concat(pieces)];
+  return Buffer.concat(pieces);
 }
 
 /** An event without a message: the id to resume from if the connection breaks before the first message, and the retry delay. */
-function primingFrame(id: EventId): Frame {
-  return [Buffer.from(`id: ${id.stream}:${id.seq}\nretry: ${RETRY_MS}\ndata: \n\n`)];
+function primingFrame(id: EventId): Uint8Array {
+  return Buffer.from(`id: ${id.stream}:${id.seq}\nretry: ${RETRY_MS}\ndata: \n\n`);
 }
 
 /** How soon a client should reconnect after a connection broke, in milliseconds. */
@@ -120,7 +97,7 @@ const RETRY_MS = 1_000;
 const END = Buffer.from('\n\n');
 
 /** A comment, which clients ignore. It keeps an idle connection open. */
-const KEEP_ALIVE: Frame = [Buffer.from(': keep-alive\n\n')];
+const KEEP_ALIVE = Buffer.from(': keep-alive\n\n');
 
 export function parseEventId(text: string): EventId | undefined {
   const [, stream, seq] = /^(\d{1,15}):(\d{1,15})$/.exec(text) ?? [];
@@ -133,13 +110,10 @@ export interface EventId {
   readonly seq: number;
 }
 
-/** One event as written on the wire, in pieces. */
-export type Frame = readonly Uint8Array[];
-
 interface StoredEvent {
   readonly id: EventId;
-  readonly frame: Frame;
-  readonly bytes: number;
+  /** The event as written on the wire. */
+  readonly frame: Uint8Array;
 }
 
 /** The last events of a session over all its streams, for a client that lost its connection. */
@@ -154,13 +128,11 @@ export class ReplayRing {
     this.#maxBytes = maxBytes;
   }
 
-  add(id: EventId, frame: Frame): void {
-    let bytes = 0;
-    for (const piece of frame) bytes += piece.length;
-    this.#events.push({ id, frame, bytes });
-    this.#bytes += bytes;
+  add(id: EventId, frame: Uint8Array): void {
+    this.#events.push({ id, frame });
+    this.#bytes += frame.length;
     while (this.#events.length > this.#maxEvents || this.#bytes > this.#maxBytes) {
-      this.#bytes -= this.#events.shift()?.bytes ?? 0;
+      this.#bytes -= this.#events.shift()?.frame.length ?? 0;
     }
   }
 
@@ -170,7 +142,7 @@ export class ReplayRing {
   }
 
   /** The events of the same stream after the given one, as far as the ring still holds them. */
-  after({ stream, seq }: EventId): readonly Frame[] {
+  after({ stream, seq }: EventId): readonly Uint8Array[] {
     return this.#events.filter(({ id }) => id.stream === stream && id.seq > seq).map(({ frame }) => frame);
   }
 
@@ -232,14 +204,14 @@ export class EventConnection implements Timed {
     this.#response.flushHeaders();
   }
 
-  write(frame: Frame): void {
+  write(frame: Uint8Array): void {
     this.#options.open.makeRoom();
     if (!this.#isOpen) return;
     this.dueAt = this.#options.clock.now() + this.#options.keepAliveMs;
-    const response = this.#response;
-    response.cork();
-    for (const piece of frame) response.write(piece);
-    response.uncork();
+    // Otherwise Node corks the socket until the next tick, and the bytes count as unread.
+    this.#response.cork();
+    this.#response.write(frame);
+    this.#response.uncork();
   }
 
   onDue(): void {

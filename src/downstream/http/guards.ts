@@ -3,7 +3,7 @@ import { RPC_CODES } from '../../jsonrpc/rpc-error.js';
 import { isLegacyRevision, isModernRevision, LEGACY_REVISIONS } from '../../mcp/revisions.js';
 import { isHostHeader } from './bind.js';
 import { FailureWindow } from './rate-limit.js';
-import { type Refusal, retryAfter } from './refusal.js';
+import { type HttpRefusal, retryAfter } from './refusal.js';
 
 /** A header value from Node. Requests that repeat such a header were refused before. */
 type Header = string | undefined;
@@ -21,7 +21,7 @@ const SINGLE_HEADERS: ReadonlySet<string> = new Set([
 export function refuseRepeatedHeader(
   headers: Readonly<Record<string, unknown>>,
   rawHeaders: readonly string[],
-): Refusal | undefined {
+): HttpRefusal | undefined {
   // Names and values alternate in the raw headers. Ordinary requests repeat no header, so one comparison decides.
   if (Object.keys(headers).length * 2 === rawHeaders.length) return undefined;
   const names = rawHeaders.filter((_, index) => index % 2 === 0).map((name) => name.toLowerCase());
@@ -35,7 +35,7 @@ export function refuseRepeatedHeader(
  * Refuses a request of another version (RFC 9110, section 15.6.6). Node accepts such a version in the request line,
  * although the message then has the syntax of HTTP/1.1. So the connection is closed.
  */
-export function refuseHttpVersion(httpVersion: string): Refusal | undefined {
+export function refuseHttpVersion(httpVersion: string): HttpRefusal | undefined {
   if (httpVersion === '1.1' || httpVersion === '1.0') return undefined;
   const message = 'The version of HTTP must be 1.1 or 1.0';
   return { status: 505, code: RPC_CODES.invalidRequest, message, headers: CLOSE };
@@ -45,7 +45,7 @@ export function refuseHttpVersion(httpVersion: string): Refusal | undefined {
  * Refuses every transfer coding but `chunked` (RFC 9112, section 6.1). Nothing here decodes another one, and two programs
  * that disagree about the end of a body can be made to see different requests. So the connection is closed.
  */
-export function refuseTransferEncoding(encoding: Header, httpVersion: string): Refusal | undefined {
+export function refuseTransferEncoding(encoding: Header, httpVersion: string): HttpRefusal | undefined {
   if (encoding === undefined) return undefined;
   if (httpVersion !== '1.1') {
     return { status: 400, message: 'Transfer-Encoding needs HTTP/1.1', headers: CLOSE };
@@ -62,7 +62,7 @@ const CLOSE = { connection: 'close' };
  *
  * Names are compared whole and with the port. Comparing a prefix would accept `127.0.0.1.evil.example`.
  */
-export function refuseHost(host: Header, allowed: ReadonlySet<string>): Refusal | undefined {
+export function refuseHost(host: Header, allowed: ReadonlySet<string>): HttpRefusal | undefined {
   if (host !== undefined && allowed.has(host.toLowerCase())) return undefined;
   return {
     status: 403,
@@ -75,14 +75,14 @@ export function refuseHost(host: Header, allowed: ReadonlySet<string>): Refusal 
  * Refuses an absolute target, such as `http://evil.example/mcp`, of a host that is not allowed. The host of the target
  * counts instead of `Host` (RFC 9112, section 3.2.2). A proxy may have checked either of them, so both must be allowed.
  */
-export function refuseTarget(target: string, allowed: ReadonlySet<string>): Refusal | undefined {
+export function refuseTarget(target: string, allowed: ReadonlySet<string>): HttpRefusal | undefined {
   if (target.startsWith('/')) return undefined;
   const [, host] = /^[a-z][a-z0-9+.-]*:\/\/([^/?#]*)/i.exec(target) ?? [];
   return refuseHost(host, allowed);
 }
 
 /** Browsers send `Origin`, other programs do not. Sandboxed pages and files send `null`. */
-export function refuseOrigin(origin: Header, allowed: ReadonlySet<string>): Refusal | undefined {
+export function refuseOrigin(origin: Header, allowed: ReadonlySet<string>): HttpRefusal | undefined {
   if (origin === undefined || allowed.has(origin.toLowerCase())) return undefined;
   return {
     status: 403,
@@ -106,13 +106,13 @@ function isOriginHeader(value: string): boolean {
 }
 
 /** A few compressed bytes can unpack to more than the body limit. */
-export function refuseContentEncoding(encoding: Header): Refusal | undefined {
+export function refuseContentEncoding(encoding: Header): HttpRefusal | undefined {
   if (encoding === undefined || encoding.trim().toLowerCase() === 'identity') return undefined;
   return { status: 415, message: 'The body must not be compressed', headers: { 'accept-encoding': 'identity' } };
 }
 
 /** An HTML form can send other content types across sites, but not JSON. */
-export function refuseContentType(contentType: Header): Refusal | undefined {
+export function refuseContentType(contentType: Header): HttpRefusal | undefined {
   const [type = '', ...parameters] = (contentType ?? '').toLowerCase().split(';');
   const isUtf8 = parameters.every((parameter) => {
     const [name = '', value = ''] = parameter.split('=');
@@ -122,7 +122,7 @@ export function refuseContentType(contentType: Header): Refusal | undefined {
   return { status: 415, message: 'The body must be application/json in UTF-8' };
 }
 
-export function refuseAccept(accept: Header, needed: readonly string[]): Refusal | undefined {
+export function refuseAccept(accept: Header, needed: readonly string[]): HttpRefusal | undefined {
   const ranges = acceptedRanges(accept ?? '');
   if (needed.every((type) => ranges.has(type) || ranges.has(`${type.split('/')[0]}/*`) || ranges.has('*/*'))) {
     return undefined;
@@ -131,11 +131,11 @@ export function refuseAccept(accept: Header, needed: readonly string[]): Refusal
 }
 
 /** Refuses a body that is too large according to its `Content-Length`. */
-export function refuseLength(contentLength: Header, maxBytes: number): Refusal | undefined {
+export function refuseLength(contentLength: Header, maxBytes: number): HttpRefusal | undefined {
   return contentLength !== undefined && Number(contentLength) > maxBytes ? tooLarge(maxBytes) : undefined;
 }
 
-export function tooLarge(maxBytes: number): Refusal {
+export function tooLarge(maxBytes: number): HttpRefusal {
   return { status: 413, message: `The body is larger than the limit of ${maxBytes} bytes` };
 }
 
@@ -145,7 +145,7 @@ export function namesModernRevision(revision: Header): boolean {
 }
 
 /** Clients of revisions before this header do not send it. */
-export function refuseRevision(revision: Header): Refusal | undefined {
+export function refuseRevision(revision: Header): HttpRefusal | undefined {
   if (revision === undefined || isLegacyRevision(revision)) return undefined;
   return { status: 400, message: `MCP-Protocol-Version must be one of ${LEGACY_REVISIONS.join(', ')}` };
 }
@@ -166,12 +166,12 @@ interface BearerCheckOptions {
 }
 
 /** The principal, which is the hash of its token, or the refusal. */
-type Admission = { readonly principal: string } | { readonly refusal: Refusal };
+type Admission = { readonly principal: string } | { readonly refusal: HttpRefusal };
 
 const MINUTE_MS = 60_000;
 
 /** The same for a missing and for a wrong token, so that it reveals nothing. */
-const UNAUTHORIZED: Refusal = {
+const UNAUTHORIZED: HttpRefusal = {
   status: 401,
   message: 'A bearer token is required',
   headers: { 'www-authenticate': 'Bearer realm="trunkline"' },

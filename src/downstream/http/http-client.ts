@@ -2,20 +2,13 @@ import type { FeedConnection, MessageFeed } from '../../io/message-feed.js';
 import type { Backpressure, ClientBackpressure } from '../../io/streams/backpressure.js';
 import { readText } from '../../json/json-text.js';
 import { type SplicedMessage, splice } from '../../json/splice.js';
-import { type MessageSink, whole } from '../../jsonrpc/message.js';
+import { type Answer, type MessageSink, whole } from '../../jsonrpc/message.js';
 import type { RpcError } from '../../jsonrpc/rpc-error.js';
-import {
-  type Envelope,
-  type Rejection,
-  type RequestEnvelope,
-  rejectionReply,
-  type ScanEnvelope,
-} from '../../mcp/envelope.js';
+import type { Envelope, Rejection, RequestEnvelope, ScanEnvelope } from '../../mcp/envelope.js';
 import { LISTS } from '../../mcp/lists.js';
 import { METHODS } from '../../mcp/methods.js';
-import { EraSessions } from '../era-sessions.js';
 import type { MirroredParam } from '../port.js';
-import type { ChooseEra, ReplyChannel, TransportSession } from '../transport.js';
+import { type ChooseEra, EraSessions, type OpenReply, type TransportSession } from '../transport.js';
 
 /** Opens the sessions behind the HTTP endpoints. Implemented by `createHttpClients`. */
 export interface HttpSessionPort {
@@ -37,12 +30,12 @@ export interface HttpSessionPort {
 /** A client's session as the HTTP streams see it. */
 export interface HttpClientSession {
   /**
-   * Takes the message or the batch of one body. The reply channel may be used before this returns.
-   *
-   * Returns how many answers the channel will get; with none, the body is accepted without a response body. A body that
-   * is not JSON-RPC is refused with an error to send instead.
+   * Takes the message or the batch of one body. Returns the error to send instead of answers if the body is not JSON-RPC or
+   * its batch is refused.
    */
-  receive(message: Envelope | Rejection, reply: ReplyChannel): Received;
+  receive(message: Envelope | Rejection, openReply: OpenReply): Answer | undefined;
+  /** Shows recordings a message that goes to the client on the channel of a POST. */
+  passing(message: SplicedMessage): void;
   /** Parameters that this call must repeat in its headers. */
   mirroredParams(call: RequestEnvelope): readonly MirroredParam[];
   /** Sets the stream for unsolicited messages; `undefined` when the client closed it. */
@@ -52,9 +45,6 @@ export interface HttpClientSession {
   /** Cancels all requests, because the client has left. Called once. */
   close(): void;
 }
-
-/** The answers to a batch, even a single one, are an array where they are sent as one JSON text. */
-export type Received = { readonly answers: number; readonly isBatch?: boolean } | { readonly refused: SplicedMessage };
 
 interface HttpClientsOptions {
   readonly scan: ScanEnvelope;
@@ -137,17 +127,21 @@ class HttpClient implements HttpClientSession, TransportSession {
     return this.#stream !== undefined;
   }
 
-  receive(message: Envelope | Rejection, channel: ReplyChannel): Received {
+  receive(message: Envelope | Rejection, openReply: OpenReply): Answer | undefined {
     const { messages } = this.#options;
-    const reply = messages.isObserved ? new ObservedReply(channel, messages, this.#connection) : channel;
     if (messages.isObserved) messages.passed('c>g', whole(message.bytes), this.#connection);
-    if (message.kind !== 'rejected') {
+    const waitsForTask = message.kind === 'request' && message.method === METHODS.taskResult;
+    return this.#sessions.receive(message, (answers, isBatch) => {
+      const reply = openReply(answers, isBatch);
       // A client without a GET stream gets the server requests of its tasks when it waits for a task's result.
-      if (message.kind === 'request' && message.method === METHODS.taskResult) this.#unsolicited.flushTo(reply);
-      return { answers: this.#sessions.of(message).receive(message, reply) ? 1 : 0 };
-    }
-    if (message.reason !== 'batch') return { refused: rejectionReply(message) };
-    return this.#sessions.of(message).receiveBatch(message, () => reply);
+      if (waitsForTask) this.#unsolicited.flushTo(reply);
+      return reply;
+    });
+  }
+
+  passing(message: SplicedMessage): void {
+    const { messages } = this.#options;
+    if (messages.isObserved) messages.passed('g>c', message, this.#connection);
   }
 
   mirroredParams(call: RequestEnvelope): readonly MirroredParam[] {
@@ -160,8 +154,7 @@ class HttpClient implements HttpClientSession, TransportSession {
   }
 
   send(message: SplicedMessage): void {
-    const { messages } = this.#options;
-    if (messages.isObserved) messages.passed('g>c', message, this.#connection);
+    this.passing(message);
     if (this.#stream === undefined) this.#unsolicited.add(message);
     else this.#stream.send(message);
   }
@@ -173,47 +166,6 @@ class HttpClient implements HttpClientSession, TransportSession {
   close(): void {
     this.#sessions.close();
     this.#backpressure.close();
-  }
-}
-
-/** Shows the messages on the channel of one POST to recordings. Exists only while a recording runs. */
-class ObservedReply implements ReplyChannel {
-  readonly isShared: boolean;
-  readonly #reply: ReplyChannel;
-  readonly #messages: MessageFeed;
-  readonly #connection: FeedConnection;
-
-  constructor(reply: ReplyChannel, messages: MessageFeed, connection: FeedConnection) {
-    this.isShared = reply.isShared;
-    this.#reply = reply;
-    this.#messages = messages;
-    this.#connection = connection;
-  }
-
-  get isUnheard(): boolean {
-    return this.#reply.isUnheard;
-  }
-
-  get unwrittenBytes(): number {
-    return this.#reply.unwrittenBytes;
-  }
-
-  send(message: SplicedMessage, source?: string): void {
-    this.#messages.passed('g>c', message, this.#connection);
-    this.#reply.send(message, source);
-  }
-
-  answer(message: SplicedMessage, source?: string): void {
-    this.#messages.passed('g>c', message, this.#connection);
-    this.#reply.answer(message, source);
-  }
-
-  withdraw(): void {
-    this.#reply.withdraw();
-  }
-
-  onAbandoned(listener: () => void): void {
-    this.#reply.onAbandoned(listener);
   }
 }
 

@@ -1,16 +1,18 @@
 import type { ServerResponse } from 'node:http';
 import { type SplicedMessage, splicedLength, visitPieces } from '../../json/splice.js';
 import { batchMessage } from '../../jsonrpc/batch.js';
-import type { Answer, MessageSink } from '../../jsonrpc/message.js';
+import { type Answer, type MessageSink, whole } from '../../jsonrpc/message.js';
 import type { Clock } from '../../timing/clock.js';
 import type { Deadlines } from '../../timing/deadlines.js';
 import type { ReplyChannel } from '../transport.js';
 import type { Timed } from './event-stream.js';
-import type { Received } from './http-client.js';
-import { type Refusal, refusalBody } from './refusal.js';
+import { type HttpRefusal, refusalBody } from './refusal.js';
 
 export interface PostStreamOptions {
   readonly response: ServerResponse;
+  /** Number of answers, each of which may be withdrawn. */
+  readonly answers: number;
+  readonly isBatch: boolean;
   readonly clock: Clock;
   readonly timers: Deadlines<Timed>;
   /** Milliseconds without an answer after which an event stream begins, which can be kept alive. */
@@ -25,6 +27,8 @@ export interface PostStreamOptions {
    * requests may have effects, and the client can cancel them, or resume the stream.
    */
   readonly isAbandonedByClosing?: boolean;
+  /** Shows recordings a message for the client. */
+  readonly passing: (message: SplicedMessage) => void;
   /** All answers were sent or withdrawn. Called once. */
   readonly onOver: () => void;
 }
@@ -38,8 +42,6 @@ interface ReplyStream extends MessageSink {
 type Step = { readonly kind: 'sent' | 'answered'; readonly message: Answer } | { readonly kind: 'withdrawn' };
 
 type State =
-  /** The session takes the body. The number of answers is not known yet. */
-  | { readonly kind: 'receiving'; readonly steps: Step[] }
   /** Nothing was sent yet, so the answers may still be sent as plain JSON. They are collected until the last one. */
   | { readonly kind: 'waiting'; readonly collected: Answer[] }
   | { readonly kind: 'streaming'; readonly stream: ReplyStream }
@@ -56,14 +58,16 @@ export class PostStream implements ReplyChannel, Timed {
   readonly isShared = false;
   dueAt: number;
   readonly #options: PostStreamOptions;
-  #state: State = { kind: 'receiving', steps: [] };
-  #left = 0;
-  #isBatch = false;
+  #state: State = { kind: 'unheard' };
+  #left: number;
   #onAbandoned: () => void = () => {};
 
   constructor(options: PostStreamOptions) {
     this.#options = options;
+    this.#left = options.answers;
     this.dueAt = options.clock.now() + options.streamAfterMs;
+    if (!options.response.destroyed) this.#become({ kind: 'waiting', collected: [] });
+    options.response.once('close', () => this.closed());
   }
 
   get unwrittenBytes(): number {
@@ -75,10 +79,12 @@ export class PostStream implements ReplyChannel, Timed {
   }
 
   send(message: SplicedMessage): void {
+    this.#options.passing(message);
     this.#take({ kind: 'sent', message });
   }
 
   answer(message: Answer): void {
+    this.#options.passing(message);
     this.#take({ kind: 'answered', message });
   }
 
@@ -95,37 +101,20 @@ export class PostStream implements ReplyChannel, Timed {
     this.#onAbandoned = listener;
   }
 
-  /** The session has taken the body. From now on the response is written here. */
-  begin(received: Received): void {
-    if (this.#state.kind !== 'receiving') return;
-    const { steps } = this.#state;
-    const { response } = this.#options;
-    if ('refused' in received) {
-      this.#respond(400, received.refused);
-    } else if (received.answers === 0) {
-      this.#respond(202);
-    } else {
-      this.#left = received.answers;
-      this.#isBatch = received.isBatch === true;
-      this.#become(response.destroyed ? { kind: 'unheard' } : { kind: 'waiting', collected: [] });
-      response.once('close', () => this.#closed());
-      for (const step of steps) this.#take(step);
-      if (response.destroyed) this.#closed();
-    }
+  /** The client has closed the response. */
+  closed(): void {
+    const { kind } = this.#state;
+    const { isAbandonedByClosing = false } = this.#options;
+    if (kind === 'waiting' || (kind === 'streaming' && isAbandonedByClosing)) this.#become({ kind: 'unheard' });
+    if (isAbandonedByClosing && this.#state.kind === 'unheard') this.#onAbandoned();
   }
 
   /** The session has ended, and its requests with it. */
-  endEarly(refusal: Refusal): void {
+  endEarly(refusal: HttpRefusal): void {
     const { kind } = this.#state;
     if (kind === 'over') return;
     if (kind === 'streaming') this.#state.stream.end();
-    if (kind === 'waiting' || kind === 'receiving') {
-      const { response, headers } = this.#options;
-      if (!response.headersSent) {
-        response.writeHead(refusal.status, { ...headers, ...refusal.headers, ...JSON_HEADERS });
-        response.end(refusalBody(refusal));
-      }
-    }
+    if (kind === 'waiting') refuse(this.#options.response, refusal, this.#options.headers);
     this.#over();
   }
 
@@ -136,10 +125,6 @@ export class PostStream implements ReplyChannel, Timed {
   #take(step: Step): void {
     const { kind } = this.#state;
     if (kind === 'over') return;
-    if (kind === 'receiving') {
-      this.#state.steps.push(step);
-      return;
-    }
     if (step.kind !== 'sent') this.#left -= 1;
     if (kind === 'waiting' && step.kind !== 'sent') {
       if (step.kind === 'answered') this.#state.collected.push(step.message);
@@ -160,7 +145,7 @@ export class PostStream implements ReplyChannel, Timed {
     }
     const [first] = collected;
     if (first === undefined) this.#respond(202);
-    else if (this.#isBatch) this.#respond(200, batchMessage(collected));
+    else if (this.#options.isBatch) this.#respond(200, batchMessage(collected));
     else this.#respond(this.#options.statusOf?.(first) ?? 200, first);
   }
 
@@ -174,17 +159,7 @@ export class PostStream implements ReplyChannel, Timed {
   }
 
   #respond(status: number, message?: SplicedMessage): void {
-    const { response, headers } = this.#options;
-    if (message === undefined) {
-      response.writeHead(status, { ...headers, 'content-length': 0 }).end();
-    } else {
-      response.writeHead(status, { ...headers, ...JSON_HEADERS, 'content-length': splicedLength(message) });
-      response.cork();
-      const { lease } = message;
-      visitPieces(message, (piece) => response.write(piece));
-      response.end(lease && (() => lease.release()));
-      response.uncork();
-    }
+    respond(this.#options.response, status, this.#options.headers, message);
     this.#over();
   }
 
@@ -193,18 +168,33 @@ export class PostStream implements ReplyChannel, Timed {
     this.#options.onOver();
   }
 
-  #closed(): void {
-    const { kind } = this.#state;
-    const { isAbandonedByClosing = false } = this.#options;
-    if (kind === 'waiting' || (kind === 'streaming' && isAbandonedByClosing)) this.#become({ kind: 'unheard' });
-    if (isAbandonedByClosing && this.#state.kind === 'unheard') this.#onAbandoned();
-  }
-
   #become(state: State): void {
     this.#state = state;
     if (state.kind === 'waiting') this.#options.timers.watch(this);
     else this.#options.timers.unwatch(this);
   }
 }
+
+/** Writes the whole response: a message, or nothing but the status. */
+export function respond(response: ServerResponse, status: number, headers: Headers, message?: SplicedMessage): void {
+  if (message === undefined) {
+    response.writeHead(status, { ...headers, 'content-length': 0 }).end();
+    return;
+  }
+  response.writeHead(status, { ...headers, ...JSON_HEADERS, 'content-length': splicedLength(message) });
+  response.cork();
+  const { lease } = message;
+  visitPieces(message, (piece) => response.write(piece));
+  response.end(lease && (() => lease.release()));
+  response.uncork();
+}
+
+/** Writes a refusal, unless a response was begun. */
+export function refuse(response: ServerResponse, refusal: HttpRefusal, headers: Headers): void {
+  if (response.headersSent) return;
+  respond(response, refusal.status, { ...headers, ...refusal.headers }, whole(refusalBody(refusal)));
+}
+
+type Headers = Readonly<Record<string, string>>;
 
 const JSON_HEADERS = { 'content-type': 'application/json', 'cache-control': 'no-store, no-transform' };

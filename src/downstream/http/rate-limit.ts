@@ -1,4 +1,4 @@
-import { type Refusal, retryAfter } from './refusal.js';
+import { type HttpRefusal, retryAfter } from './refusal.js';
 
 export interface RequestRate {
   readonly requestsPerSecond: number;
@@ -16,7 +16,7 @@ export class RequestRates {
   }
 
   /** Counts a request. `sender` is the id of the session, or a name for all requests without one. */
-  refuse(principal: string, sender: string, now: number): Refusal | undefined {
+  refuse(principal: string, sender: string, now: number): HttpRefusal | undefined {
     let bucket = this.#buckets.get(principal);
     if (bucket === undefined) {
       const { requestBurst: burst, requestsPerSecond: perSecond } = this.#rate;

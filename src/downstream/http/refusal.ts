@@ -5,7 +5,7 @@ import type { RefusedName } from '../../observe/events/events.js';
 import { viewAt } from './http-client.js';
 
 /** An HTTP error answer. The message never repeats what the client sent. */
-export interface Refusal {
+export interface HttpRefusal {
   readonly status: number;
   readonly message: string;
   readonly headers?: Readonly<Record<string, string>>;
@@ -20,7 +20,7 @@ export interface Refusal {
 }
 
 /** The body of a refusal: a JSON-RPC error. */
-export function refusalBody({ status, message, data, id = NULL_ID, code = codeOf(status) }: Refusal): Buffer {
+export function refusalBody({ status, message, data, id = NULL_ID, code = codeOf(status) }: HttpRefusal): Buffer {
   return Buffer.from(splice(errorMessage(id, new RpcError(code, message, data))));
 }
 
@@ -33,46 +33,46 @@ export function retryAfter(waitMs: number): Readonly<Record<string, string>> {
   return { 'retry-after': String(Math.max(1, Math.ceil(waitMs / 1_000))) };
 }
 
-export const MISSING_SESSION: Refusal = { status: 400, message: 'Mcp-Session-Id is missing' };
-export const BATCH_WITHOUT_SESSION: Refusal = {
+export const MISSING_SESSION: HttpRefusal = { status: 400, message: 'Mcp-Session-Id is missing' };
+export const BATCH_WITHOUT_SESSION: HttpRefusal = {
   status: 400,
   message: 'A batch needs Mcp-Session-Id; initialize comes alone',
 };
-export const UNKNOWN_SESSION: Refusal = {
+export const UNKNOWN_SESSION: HttpRefusal = {
   status: 404,
   message: 'There is no such session; start a new one with initialize',
 };
-const UNKNOWN_SERVER: Refusal = { status: 404, message: 'There is no such server' };
-const UNKNOWN_VIEW: Refusal = {
+const UNKNOWN_SERVER: HttpRefusal = { status: 404, message: 'There is no such server' };
+const UNKNOWN_VIEW: HttpRefusal = {
   status: 404,
   message: 'There is no such view; the configuration names the views below `views:`',
 };
-export const FULL: Refusal = { status: 503, message: 'Too many sessions', headers: retryAfter(30_000) };
-export const OVERLOADED: Refusal = {
+export const FULL: HttpRefusal = { status: 503, message: 'Too many sessions', headers: retryAfter(30_000) };
+export const OVERLOADED: HttpRefusal = {
   status: 503,
   message: 'The gateway receives too much data at once',
   headers: retryAfter(1_000),
 };
-export const LISTENING_ALREADY: Refusal = {
+export const LISTENING_ALREADY: HttpRefusal = {
   status: 409,
   message: 'Another connection already listens to this session',
 };
-export const NOTHING_TO_RESUME: Refusal = { status: 400, message: 'Last-Event-ID names no event to resume from' };
-export const ONLY_POST: Refusal = {
+export const NOTHING_TO_RESUME: HttpRefusal = { status: 400, message: 'Last-Event-ID names no event to resume from' };
+export const ONLY_POST: HttpRefusal = {
   status: 405,
   message: 'Only POST is allowed without Mcp-Session-Id',
   headers: { allow: 'POST' },
 };
-export const NO_SUCH_METHOD: Refusal = {
+export const NO_SUCH_METHOD: HttpRefusal = {
   status: 405,
   message: 'Method not allowed',
   headers: { allow: 'POST, GET, DELETE' },
 };
 /** The answer to requests in flight when their session ends. Clients begin a new session after a 404. */
-export const GONE: Refusal = { status: 404, message: 'The session has ended' };
-export const SHUTTING_DOWN: Refusal = { status: 503, message: 'Shutting down', headers: { 'retry-after': '5' } };
+export const GONE: HttpRefusal = { status: 404, message: 'The session has ended' };
+export const SHUTTING_DOWN: HttpRefusal = { status: 503, message: 'Shutting down', headers: { 'retry-after': '5' } };
 
 /** The refusal of an endpoint that the configuration does not have. */
-export function unknownEndpoint(endpoint: string | undefined): Refusal {
+export function unknownEndpoint(endpoint: string | undefined): HttpRefusal {
   return viewAt(endpoint) === undefined ? UNKNOWN_SERVER : UNKNOWN_VIEW;
 }

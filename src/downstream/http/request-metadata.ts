@@ -5,7 +5,7 @@ import type { Envelope, NotificationEnvelope, Rejection, RequestEnvelope } from 
 import { isDefinedNotification, METHODS } from '../../mcp/methods.js';
 import { MODERN_CODES } from '../../mcp/revisions.js';
 import type { MirroredParam } from '../port.js';
-import type { Refusal } from './refusal.js';
+import type { HttpRefusal } from './refusal.js';
 
 /*
  * From revision 2026-07-28 on, headers repeat parts of the body, so that a proxy can route a request without reading it. A
@@ -23,7 +23,7 @@ export function refuseMetadata(
   message: Envelope | Rejection,
   headers: IncomingHttpHeaders,
   refusalOf: (request: RequestEnvelope) => RpcError | undefined,
-): Refusal | undefined {
+): HttpRefusal | undefined {
   if (message.kind === 'rejected') return refuseUnreadable(message) ?? NO_MESSAGE;
   if (message.kind === 'response') return NO_MESSAGE;
   const refusal = refuseRevision(message, headers);
@@ -33,7 +33,7 @@ export function refuseMetadata(
 }
 
 /** Refuses a body without a session that is no message; `undefined` for a batch, which contains messages. */
-export function refuseUnreadable(rejection: Rejection): Refusal | undefined {
+export function refuseUnreadable(rejection: Rejection): HttpRefusal | undefined {
   return rejection.reason === 'batch' ? undefined : { ...NO_JSON_RPC, ...codeOf(rejection) };
 }
 
@@ -51,7 +51,7 @@ export function refuseParams(
   call: RequestEnvelope,
   headers: IncomingHttpHeaders,
   params: readonly MirroredParam[],
-): Refusal | undefined {
+): HttpRefusal | undefined {
   for (const { header, path } of params) {
     const name = `Mcp-Param-${header}`;
     const values = call.params === undefined ? [] : valuesAt(call.bytes, call.params, ['arguments', ...path]);
@@ -66,16 +66,16 @@ export function refuseParams(
 }
 
 /** The refusal of a request for this error. */
-export function refusedBy({ code, message, data }: RpcError, request: Message): Refusal {
+export function refusedBy({ code, message, data }: RpcError, request: Message): HttpRefusal {
   return { status: 400, code, message, data, ...idOf(request) };
 }
 
-const NO_JSON_RPC: Refusal = { status: 400, message: 'The body is not a JSON-RPC message' };
-const NO_MESSAGE: Refusal = {
+const NO_JSON_RPC: HttpRefusal = { status: 400, message: 'The body is not a JSON-RPC message' };
+const NO_MESSAGE: HttpRefusal = {
   status: 400,
   message: 'From revision 2026-07-28 on, a POST brings one JSON-RPC request or notification',
 };
-const NO_REVISION: Refusal = {
+const NO_REVISION: HttpRefusal = {
   status: 400,
   code: RPC_CODES.invalidParams,
   message: '_meta["io.modelcontextprotocol/protocolVersion"] must be the revision that MCP-Protocol-Version names',
@@ -86,7 +86,7 @@ function codeOf({ reason }: Rejection): { readonly code: number } {
 }
 
 /** Refuses a request that names no revision in `_meta`, or another one in its header. */
-function refuseRevision(message: Message, headers: IncomingHttpHeaders): Refusal | undefined {
+function refuseRevision(message: Message, headers: IncomingHttpHeaders): HttpRefusal | undefined {
   const { kind, bytes, tokens } = message;
   if (tokens.eraVersion !== undefined && isString(bytes, tokens.eraVersion)) {
     return refuseHeader(message, headers, 'MCP-Protocol-Version', readString(bytes, tokens.eraVersion));
@@ -95,7 +95,7 @@ function refuseRevision(message: Message, headers: IncomingHttpHeaders): Refusal
 }
 
 /** Refuses headers that name another method, or another tool, prompt, resource or task, than the body. */
-function refuseNames(message: Message, headers: IncomingHttpHeaders): Refusal | undefined {
+function refuseNames(message: Message, headers: IncomingHttpHeaders): HttpRefusal | undefined {
   const { method, bytes, tokens } = message;
   const token = NAME_TOKENS.get(method);
   const named = token === undefined ? undefined : tokens[token];
@@ -122,7 +122,7 @@ function refuseHeader(
   headers: IncomingHttpHeaders,
   name: 'MCP-Protocol-Version' | 'Mcp-Method' | 'Mcp-Name',
   value: string | undefined,
-): Refusal | undefined {
+): HttpRefusal | undefined {
   const header = headers[name.toLowerCase()];
   if (header === undefined)
     return value === undefined || message.kind === 'notification' ? undefined : mismatch(message, name);
@@ -130,7 +130,7 @@ function refuseHeader(
   return claimed !== undefined && claimed === value ? undefined : mismatch(message, name);
 }
 
-function mismatch(message: Message, header: string): Refusal {
+function mismatch(message: Message, header: string): HttpRefusal {
   const text = `The header ${header} must say the same as the body`;
   return { status: 400, code: MODERN_CODES.headerMismatch, message: text, ...idOf(message) };
 }

@@ -9,7 +9,7 @@ import { readText, toBytes } from '../../json/json-text.js';
 import type { Edit, SplicedMessage } from '../../json/splice.js';
 import { RequestsById } from '../../jsonrpc/correlation-table.js';
 import { type IdKey, idKey, rawId } from '../../jsonrpc/envelope-scanner.js';
-import { errorMessage, NULL_ID, resultMessage, whole } from '../../jsonrpc/message.js';
+import { type Answer, errorMessage, NULL_ID, resultMessage, whole } from '../../jsonrpc/message.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
 import {
   type Envelope,
@@ -35,7 +35,7 @@ import type {
   ServerHandshake,
   WithdrawInput,
 } from '../port.js';
-import type { Era, EraSession, ReceivedBatch, ReplyChannel, TransportSession } from '../transport.js';
+import type { Era, EraSession, ReplyChannel, TransportSession } from '../transport.js';
 import { type ExchangeOwner, UNCHANGED, WireExchange, type WireExchangeOptions } from '../wire-exchange.js';
 import {
   type HandshakeProfile,
@@ -118,15 +118,14 @@ class LegacySession implements DownstreamClient, EraSession {
     return this.#inFlight.size;
   }
 
-  receive(message: Envelope, reply: ReplyChannel): boolean {
+  receive(message: Envelope, reply: ReplyChannel): void {
     const { onInternalError } = this.#options;
     if (message.kind === 'request') this.#request(message, reply);
     else if (message.kind === 'notification') withErrorBoundary(() => this.#notification(message), onInternalError);
     else withErrorBoundary(() => this.#serverRequests.answered(message), onInternalError);
-    return message.kind === 'request';
   }
 
-  receiveBatch(batch: Rejection, openReply: (answers: number) => ReplyChannel): ReceivedBatch {
+  receiveBatch(batch: Rejection, openReply: (answers: number) => ReplyChannel): Answer | undefined {
     const { scan } = this.#options;
     return acceptBatch({ batch, scan, session: this, openReply });
   }
@@ -354,7 +353,7 @@ const BATCHING: LegacyRevision = '2025-03-26';
  * Hands each message of a client's batch to its session as if it had come alone. A message that cannot be read gets an
  * error, and so does a request whose id an earlier request of the batch has.
  */
-function acceptBatch({ batch, scan, session, openReply }: AcceptBatchOptions): ReceivedBatch {
+function acceptBatch({ batch, scan, session, openReply }: AcceptBatchOptions): Answer | undefined {
   const { revision } = session;
   if (revision === undefined)
     return refuseBatch('The session has to begin with initialize, which cannot be in a batch');
@@ -373,7 +372,8 @@ function acceptBatch({ batch, scan, session, openReply }: AcceptBatchOptions): R
     else session.receive(message, reply);
     if (id !== undefined) ids.add(id);
   }
-  return { answers, isBatch: true };
+  if (answers === 0) reply.withdraw();
+  return undefined;
 }
 
 function isInitialize(message: Envelope | Rejection): boolean {
@@ -384,6 +384,6 @@ function repeatedId(): RpcError {
   return new RpcError(RPC_CODES.invalidRequest, 'Another request of this batch has the same id');
 }
 
-function refuseBatch(message: string): ReceivedBatch {
-  return { refused: errorMessage(NULL_ID, new RpcError(RPC_CODES.invalidRequest, message)) };
+function refuseBatch(message: string): Answer {
+  return errorMessage(NULL_ID, new RpcError(RPC_CODES.invalidRequest, message));
 }

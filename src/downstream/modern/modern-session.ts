@@ -7,7 +7,7 @@ import {
 import { isString, readString, type Span } from '../../json/json-text.js';
 import { RequestsById } from '../../jsonrpc/correlation-table.js';
 import { type IdKey, idKey, rawId } from '../../jsonrpc/envelope-scanner.js';
-import { errorMessage, NULL_ID } from '../../jsonrpc/message.js';
+import { type Answer, errorMessage, NULL_ID } from '../../jsonrpc/message.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
 import type { ClientProfile } from '../../mcp/client-profile.js';
 import type { Envelope, NotificationEnvelope, RequestEnvelope, ScanEnvelope } from '../../mcp/envelope.js';
@@ -16,7 +16,7 @@ import { MODERN_REVISIONS } from '../../mcp/revisions.js';
 import type { Clock } from '../../timing/clock.js';
 import type { ServerInfo } from '../declared-capabilities.js';
 import type { GatewayPort, GatewaySeals, MirroredParam } from '../port.js';
-import type { Era, EraSession, ReceivedBatch, ReplyChannel, TransportSession } from '../transport.js';
+import type { Era, EraSession, ReplyChannel, TransportSession } from '../transport.js';
 import type { ExchangeOwner } from '../wire-exchange.js';
 import { answerDiscover } from './discover.js';
 import { type InputRounds, STALE, SuspendedCalls } from './input/input-rounds.js';
@@ -102,19 +102,19 @@ class ModernSession implements EraSession {
     return this.#clients.of(call).session.mirroredParams(readString(bytes, tokens.name));
   }
 
-  receive(message: Envelope, reply: ReplyChannel): boolean {
-    if (this.#isClosed) return false;
-    if (message.kind === 'request') this.#request(message, reply);
-    else if (message.kind === 'notification') {
+  /** Ignores responses, because requests to the client are results in these revisions. */
+  receive(message: Envelope, reply: ReplyChannel): void {
+    if (message.kind === 'request') {
+      if (this.#isClosed) reply.withdraw();
+      else this.#request(message, reply);
+    } else if (message.kind === 'notification' && !this.#isClosed) {
       withErrorBoundary(() => this.#notification(message), this.#options.onInternalError);
     }
-    // Responses are ignored, because requests to the client are results in these revisions.
-    return message.kind === 'request';
   }
 
-  receiveBatch(): ReceivedBatch {
-    const error = new RpcError(RPC_CODES.invalidRequest, `Revision ${MODERN_REVISIONS[0]} has no batches`);
-    return { refused: errorMessage(NULL_ID, error) };
+  receiveBatch(): Answer {
+    const message = `Revision ${MODERN_REVISIONS[0]} has no batches`;
+    return errorMessage(NULL_ID, new RpcError(RPC_CODES.invalidRequest, message));
   }
 
   close(): void {

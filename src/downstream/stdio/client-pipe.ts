@@ -6,10 +6,9 @@ import { errorMessage, type MessageSink, NULL_ID } from '../../jsonrpc/message.j
 import { type MessageEnds, readMessageEnds } from '../../jsonrpc/message-ends.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
 import type { ClientProfile } from '../../mcp/client-profile.js';
-import { type Envelope, type Rejection, rejectionReply, type ScanEnvelope } from '../../mcp/envelope.js';
-import { EraSessions } from '../era-sessions.js';
+import type { Envelope, Rejection, ScanEnvelope } from '../../mcp/envelope.js';
 import type { ClientOrigin } from '../port.js';
-import type { ChooseEra, ReplyChannel, TransportSession } from '../transport.js';
+import { type ChooseEra, EraSessions, type ReplyChannel, type TransportSession } from '../transport.js';
 
 export interface ClientPipeOptions {
   readonly scan: ScanEnvelope;
@@ -100,16 +99,11 @@ export class ClientPipe implements TransportSession, PipeReply {
       if (this.#messages?.isObserved)
         this.#messages.passed('c>g', { bytes, span: { start, end }, edits: [] }, this.#connection);
       const message = this.#options.scan(bytes, start, end);
-      const reply = this.#openReply?.(this, message) ?? this;
-      if (message.kind !== 'rejected') {
-        if (!this.#sessions.of(message).receive(message, reply)) reply.withdraw();
-      } else if (message.reason === 'batch') {
-        const received = this.#sessions.of(message).receiveBatch(message, (answers) => new BatchReply(reply, answers));
-        if ('refused' in received) reply.answer(received.refused);
-        else if (received.answers === 0) reply.withdraw();
-      } else if (message.reason !== 'blank') {
-        reply.answer(rejectionReply(message));
-      }
+      const line = this.#openReply?.(this, message) ?? this;
+      if (message.kind === 'rejected' && message.reason === 'blank') return;
+      const openReply = (answers: number, isBatch: boolean) => (isBatch ? new BatchReply(line, answers) : line);
+      const refusal = this.#sessions.receive(message, openReply);
+      if (refusal !== undefined) line.answer(refusal);
     } catch (error) {
       reportInternalError(error, this.#options.onInternalError);
     }
@@ -228,6 +222,6 @@ export class BatchReply implements ReplyChannel {
     this.#collected = [];
     this.#collectedBytes = 0;
     if (collected.length > 0) this.#reply.answer(batchMessage(collected));
-    else if (this.#missing === 0) this.#reply.withdraw();
+    else if (this.#missing <= 0) this.#reply.withdraw();
   }
 }

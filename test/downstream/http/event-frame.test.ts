@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { type Frame, messageFrame, parseEventId, ReplayRing } from '../../../src/downstream/http/event-stream.js';
+import { messageFrame, parseEventId, ReplayRing } from '../../../src/downstream/http/event-stream.js';
 import { whole } from '../../../src/jsonrpc/message.js';
 import { bytesOf } from '../../support/wire.js';
 
-const textOf = (frame: Frame) => Buffer.concat(frame).toString();
+const textOf = (frame: Uint8Array) => Buffer.from(frame).toString();
 
 describe('an event', () => {
   it('has its id and the message on one line', () => {
@@ -43,7 +43,7 @@ describe('an event', () => {
 });
 
 describe('a replay ring', () => {
-  const frame = (text: string) => [bytesOf(text)];
+  const frame = bytesOf;
 
   it('has what came after an event on its stream only', () => {
     const ring = new ReplayRing({ maxEvents: 10, maxBytes: 100 });

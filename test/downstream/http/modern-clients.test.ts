@@ -1,6 +1,7 @@
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { describe, expect, it } from 'vitest';
 import { NamedViews } from '../../../src/gateway/catalog/named-views.js';
+import { splice } from '../../../src/json/splice.js';
 import { until } from '../../support/processes.js';
 import { toolOf } from '../../support/scripted-gateway.js';
 import type { Message } from '../../support/wire.js';
@@ -147,6 +148,19 @@ describe('over HTTP, revision 2026-07-28', () => {
     const { status, answer } = await post(front, 'tools/list', params, { 'mcp-protocol-version': version });
     expect([status, answer.error.code]).toEqual([400, -32022]);
     expect(answer.error.data).toEqual({ supported: ['2026-07-28'], requested: version });
+  });
+
+  it('shows recordings each message once, in both directions', async () => {
+    const front = await serveGateway({ servers: SERVERS });
+    const seen: unknown[] = [];
+    front.messages.observe(({ direction, message }) => {
+      if (direction.includes('c')) seen.push([direction, JSON.parse(Buffer.from(splice(message)).toString())]);
+    });
+    const { answer } = await post(front, 'tools/list', {});
+    expect(seen).toEqual([
+      ['c>g', expect.objectContaining({ method: 'tools/list' })],
+      ['g>c', answer],
+    ]);
   });
 
   it('answers an unknown tool with 200, since that is no fault of the message', async () => {

@@ -1,8 +1,8 @@
-import type { HttpClientSession, HttpSessionPort, Received } from '../../../src/downstream/http/http-client.js';
+import type { HttpClientSession, HttpSessionPort } from '../../../src/downstream/http/http-client.js';
 import type { MirroredParam } from '../../../src/downstream/port.js';
-import type { ReplyChannel } from '../../../src/downstream/transport.js';
+import type { OpenReply, ReplyChannel } from '../../../src/downstream/transport.js';
 import type { SplicedMessage } from '../../../src/json/splice.js';
-import { errorMessage, type MessageSink, NULL_ID, whole } from '../../../src/jsonrpc/message.js';
+import { type Answer, errorMessage, type MessageSink, NULL_ID, whole } from '../../../src/jsonrpc/message.js';
 import { RPC_CODES, RpcError } from '../../../src/jsonrpc/rpc-error.js';
 import type { Envelope, Rejection, RequestEnvelope } from '../../../src/mcp/envelope.js';
 import type { Message } from '../../support/wire.js';
@@ -81,21 +81,25 @@ export class ScriptedSession implements HttpClientSession {
     return this.attached.at(-1);
   }
 
-  receive(envelope: Envelope | Rejection, reply: ReplyChannel): Received {
+  passing(): void {}
+
+  receive(envelope: Envelope | Rejection, openReply: OpenReply): Answer | undefined {
     const text = Buffer.from(envelope.bytes).toString();
     this.bodies.push(text);
     let parsed: Message | Message[];
     try {
       parsed = JSON.parse(text);
     } catch {
-      return { refused: errorMessage(NULL_ID, new RpcError(RPC_CODES.parseError, 'Not JSON')) };
+      return errorMessage(NULL_ID, new RpcError(RPC_CODES.parseError, 'Not JSON'));
     }
     const requests = [parsed].flat().filter((message) => message.method !== undefined && message.id !== undefined);
+    const reply = openReply(requests.length, Array.isArray(parsed));
     for (const message of requests) {
       if (message.method === 'initialize') this.#core.onInitialize(() => this.#initialize(message, reply), reply);
       else this.#core.onRequest(message, reply, this);
     }
-    return { answers: requests.length, isBatch: Array.isArray(parsed) };
+    if (requests.length === 0) reply.withdraw();
+    return undefined;
   }
 
   attach(stream: MessageSink | undefined): void {

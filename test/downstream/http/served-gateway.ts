@@ -2,12 +2,14 @@
 import { createEraChooser, createPlatform } from '../../../src/app/platform.js';
 import { createHttpClients } from '../../../src/downstream/http/http-client.js';
 import { openHttpTransport } from '../../../src/downstream/http/server.js';
+import type { MessageFeed } from '../../../src/io/message-feed.js';
 import type { EventBus } from '../../../src/observe/events/event-bus.js';
 import { type GatewayScript, scriptGateway } from '../../support/scripted-gateway.js';
 import { DEFAULT_LIMITS, onTestEnd, TOKEN } from './serving.js';
 
 export interface ServedGateway extends Omit<ReturnType<typeof scriptGateway>, 'events'> {
   readonly events: EventBus;
+  readonly messages: MessageFeed;
   /** Such as `http://127.0.0.1:8080`. */
   readonly url: string;
 }
@@ -36,5 +38,5 @@ export async function serveGateway(script: GatewayScript): Promise<ServedGateway
   onTestEnd(() => transport.close());
   gateway.start();
   await scripted.startAll();
-  return { ...scripted, url: transport.url };
+  return { ...scripted, messages: platform.messages, url: transport.url };
 }

@@ -184,7 +184,7 @@ describe('a session', () => {
     const openSession = http.core.openSession.bind(http.core);
     http.core.openSession = (endpoint) => {
       const session = openSession(endpoint);
-      if (session !== undefined) session.receive = () => ({ refused: json('{"jsonrpc":"2.0","id":null,"error":{}}') });
+      if (session !== undefined) session.receive = () => json('{"jsonrpc":"2.0","id":null,"error":{}}');
       return session;
     };
     expect((await http.post(initializeRequest('2025-11-25'))).status).toBe(400);
