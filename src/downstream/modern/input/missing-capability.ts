@@ -1,4 +1,4 @@
-import { toBytes } from '../../../json/json-text.js';
+import { readText, toBytes } from '../../../json/json-text.js';
 import { isRecord } from '../../../json/json-value.js';
 import { type Edit, splice } from '../../../json/splice.js';
 import { RpcError } from '../../../jsonrpc/rpc-error.js';
@@ -57,7 +57,8 @@ export function lackingCapability(
 ): ResponseEnvelope {
   const span = error ?? result ?? { start: 0, end: 0 };
   const own = edits.filter((edit) => edit.span.start >= span.start && edit.span.end <= span.end);
-  const said = JSON.parse(Buffer.from(splice({ bytes, span, edits: own })).toString()) as Said;
+  const json = splice({ bytes, span, edits: own });
+  const said = JSON.parse(readText(json, { start: 0, end: json.length })) as Said;
   const words = error === undefined ? textOf(said) : said.message;
   const isShort = typeof words === 'string' && words !== '' && words.length <= MAX_QUOTED;
   const message = isShort ? `${because}. The server said: ${words}` : because;
