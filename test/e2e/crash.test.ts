@@ -4,12 +4,10 @@ import { fileURLToPath } from 'node:url';
 import { afterEach, describe, expect, it } from 'vitest';
 import { GatewayProcess } from '../support/gateway-process.js';
 import { until } from '../support/processes.js';
-import { repetitions } from '../support/repetitions.js';
 
 let gateway: GatewayProcess;
 afterEach(() => gateway.dispose());
 
-const _KILLS = repetitions({ full: 50, short: 10 });
 const QUICK_RESTARTS = { restart: { firstDelay: '20ms', maxDelay: '50ms', budget: 1000 } };
 
 describe('a server killed with SIGKILL', () => {

@@ -57,16 +57,6 @@ describe('a server that closes a pipe and lives on', () => {
     await gateway.connect();
     expect((await gateway.untilState('f', 'backoff')).lastFailure).toBe(STDOUT);
   });
-
-  it('is shown with its exit code, if it exits then', async () => {
-    const { gateway, client } = await start();
-    const result = await client.call('f__close_and_exit', { code: 3 });
-    expect(failureOf(result)).toMatchObject({ reason: 'child_exited', sent: true, outcome: 'unknown' });
-    expect(failureOf(result)).not.toHaveProperty('because');
-    expect(textOf(result)).toContain('exited during this call');
-    await until('it is restarted', () => gateway.status('f').generation === 2);
-    expect(gateway.status('f')).toMatchObject({ lastFailure: 'exited', lastExit: { code: 3, signal: null } });
-  });
 });
 
 describe('a server that answers nothing and goes on printing', () => {

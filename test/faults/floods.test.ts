@@ -95,18 +95,6 @@ describe('a server that writes without end and answers nothing', () => {
   });
 });
 
-describe('a server that floods from its first byte on', () => {
-  it('is ended when its start takes too long, and its log tells of the flood', async () => {
-    const flooder = { command: 'yes', args: [''], era: 'legacy', startTimeout: '30s' };
-    const gateway = new InProcessGateway({ servers: { f: flooder }, clock: hurryingClock(20) });
-    end = () => gateway.end();
-    const client = await gateway.connect();
-    await until('it failed', () => gateway.changes.some(({ snapshot }) => snapshot.lastFailure !== undefined));
-    const { result } = await client.request('tools/call', { name: 'trunkline__status', arguments: { server: 'f' } });
-    expect(result.content[0].text).toMatch(/Trunkline did not read its output for \d+ s in all, because it answers/);
-  });
-});
-
 /** Servers whose messages may have 1 MiB. */
 async function sharing(keys: readonly string[]) {
   const unfinishedLines = createLineMemory(64 * MIB);
@@ -144,65 +132,6 @@ describe('a server that does not read its stdin any more', () => {
     expect(told('child_exited').every(({ sent, outcome }) => sent && outcome === 'unknown')).toBe(true);
     await gateway.untilState('f', 'ready');
     expect(textOf(await client.call('f__answer', { nonce: 'again' }))).toBe('again');
-  });
-});
-
-describe('more tools than some clients take', () => {
-  it('are all listed, and one line of the log and the status advise what to do', async () => {
-    const gateway = new InProcessGateway({ servers: { a: { args: ['list=many:50'] }, b: { args: ['list=many:50'] } } });
-    end = () => gateway.end();
-    const client = await gateway.connect();
-    await Promise.all([gateway.untilState('a', 'ready'), gateway.untilState('b', 'ready')]);
-    expect(await client.listTools()).toHaveLength(101);
-    const { result } = await client.request('tools/call', { name: 'trunkline__status' });
-    expect(result.content[0].text).toMatch(/^100 tools are listed.* no more than 80, .*`tools\.allow`/m);
-    const warnings = gateway.log.filter((line) => line.includes('tools are listed'));
-    expect(warnings.at(-1)).toContain('100 tools are listed');
-    // One, or two when the list of one server was merged before that of the other.
-    expect(warnings.length).toBeLessThanOrEqual(2);
-  });
-});
-
-describe('messages that nest deeper than 512 levels', () => {
-  it('are refused in both directions, and the next message is read', async () => {
-    const gateway = new InProcessGateway({ servers: { f: {} } });
-    end = () => gateway.end();
-    const client = await gateway.connect();
-    await gateway.untilState('f', 'ready');
-    const deep = (levels: number) => `${'['.repeat(levels)}${']'.repeat(levels)}`;
-    for (const levels of [512, 200_000]) {
-      client.say(
-        `{"jsonrpc":"2.0","id":"d${levels}","method":"tools/call","params":{"name":"f__answer","x":${deep(levels)}}}`,
-      );
-      expect(client.received.messages.at(-1)).toMatchObject({ error: { code: -32600 } });
-    }
-    expect(failureOf(await client.call('f__deep', { levels: 200_000 }))).toMatchObject({
-      reason: 'response_malformed',
-    });
-    expect(failureOf(await client.call('f__deep', { levels: 511 }))).toMatchObject({ reason: 'response_malformed' });
-    expect((await client.call('f__deep', { levels: 500 })).content).toEqual([]);
-    expect(textOf(await client.call('f__answer', { nonce: 'n' }))).toBe('n');
-  });
-});
-
-describe('clients that send more calls than the whole gateway may queue', () => {
-  it("get an error that names Trunkline's own limit, and so does the status", async () => {
-    const servers = { a: { concurrency: 1 }, b: { concurrency: 1 } };
-    const gateway = new InProcessGateway({ servers, gateway: { maxQueued: 2 } });
-    end = () => gateway.end();
-    const client = await gateway.connect();
-    await Promise.all([gateway.untilState('a', 'ready'), gateway.untilState('b', 'ready')]);
-    const busy = ['a', 'b'].map((key) => client.call(`${key}__answer`, { afterMs: 300 }));
-    const waiting = ['a', 'b'].map((key) => client.call(`${key}__answer`));
-    const refused = await client.call('a__answer');
-    expect(failureOf(refused)).toMatchObject({ reason: 'queue_full', sent: false });
-    expect(textOf(refused)).toMatch(/Trunkline as a whole has too many calls waiting/);
-    const { result } = await client.request('tools/call', { name: 'trunkline__status' });
-    expect(result.structuredContent.limits.waitingCalls).toEqual({ now: 2, max: 2, refused: 1 });
-    expect(result.content[0].text).toContain(
-      'Calls refused: 1, because 2 calls were waiting already (limit `gateway.maxQueued`).',
-    );
-    for (const answer of await Promise.all([...busy, ...waiting])) expect(answer.isError).toBeUndefined();
   });
 });
 

@@ -1,13 +1,10 @@
 import { rmSync, writeFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { checkEntry } from '../../src/mcp/entry-check.js';
-import { listPage } from '../fixtures/servers/faulty/lists.mjs';
-import { FakeClock } from '../support/fake-clock.js';
 import { InProcessGateway, textOf } from '../support/in-process-gateway.js';
 import { until } from '../support/processes.js';
 
 async function listing(list: string, entry: Record<string, unknown> = {}) {
-  const gateway = InProcessGateway.start({ servers: { f: { args: [`list=${list}`, 'heard=RUN/heard'], ...entry } } });
+  const gateway = InProcessGateway.start({ servers: { f: { args: [`list=${list}`], ...entry } } });
   const client = await gateway.connect();
   await gateway.untilState('f', 'ready');
   return { gateway, client };
@@ -31,15 +28,6 @@ describe('the tools of a server', () => {
     expect(({} as Record<string, unknown>).polluted).toBeUndefined();
   });
 
-  it('F39: are shown without the one of fifty that has no schema, and the status says why', async () => {
-    const { gateway, client } = await listing('bad-among-50');
-    const names = (await client.listTools()).filter((name) => name.startsWith('f__'));
-    expect(names).toHaveLength(49);
-    expect(gateway.status('f').tools.quarantined).toEqual([
-      { name: 'unsound', reason: 'inputSchema is not a schema of type "object"' },
-    ]);
-  });
-
   it('F40: have names that differ, have at most 48 characters and are the same after a restart', async () => {
     const { gateway, client } = await listing('names');
     const names = (await client.listTools()).filter((name) => name.startsWith('f__'));
@@ -50,36 +38,6 @@ describe('the tools of a server', () => {
     await until('it is another process', () => gateway.status('f').generation === 2);
     await gateway.untilState('f', 'ready');
     expect((await client.listTools()).filter((name) => name.startsWith('f__'))).toEqual(names);
-  });
-
-  it.each([
-    ['hostile', 1, 'f__answer', null],
-    ['cursor-loop', 2, 'f__answer', 'the server sent the same cursor twice'],
-    ['endless-pages', 100, 'f__tool_99', 'more than 100 pages'],
-  ])('F41: are shown when their list is %s, and it is requested %i times at most', async (list, asked, tool, cut) => {
-    const { gateway, client } = await listing(list);
-    expect(await client.listTools()).toContain(tool);
-    expect(gateway.status('f').tools.truncated).toBe(cut);
-    expect(gateway.lines('heard').filter((method) => method === 'tools/list')).toHaveLength(asked);
-  });
-
-  it('F41: with hostile schemas cost less than 50 ms each; the status reports what is too large or too deep', async () => {
-    const { gateway } = await listing('hostile');
-    expect(gateway.status('f').tools.quarantined).toEqual([
-      { name: 'self', reason: 'inputSchema refers to itself without end' },
-      { name: 'deep', reason: 'inputSchema nests deeper than 32' },
-      { name: 'large', reason: 'is larger than 1048576 bytes' },
-    ]);
-    const { tools } = JSON.parse(listPage({ name: 'hostile' }));
-    for (const tool of tools) {
-      const costs = [1, 2, 3].map(() => {
-        const before = process.cpuUsage();
-        checkEntry('tools', tool);
-        const { user, system } = process.cpuUsage(before);
-        return (user + system) / 1_000;
-      });
-      expect(Math.min(...costs)).toBeLessThan(50);
-    }
   });
 });
 
@@ -106,19 +64,5 @@ describe('a server that answers initialize and not tools/list', () => {
     await until('the client is told', isTold);
     expect(await client.listTools()).toContain('f__answer');
     expect(gateway.status('f')).toMatchObject({ state: 'ready', generation: 1, tools: { failure: null } });
-  });
-
-  it('F59: is up when the time for the list is over, even if the time for the start is shorter', async () => {
-    const clock = new FakeClock();
-    const entry = { args: ['ignore=tools/list', 'heard=RUN/heard'], startTimeout: '1s' };
-    const gateway = InProcessGateway.start({ servers: { f: entry }, clock });
-    const client = await gateway.connect();
-    await until('it is asked for its tools', () => gateway.lines('heard').includes('tools/list'));
-    clock.advance(29_999);
-    expect(gateway.status('f').state).toBe('starting');
-    clock.advance(1);
-    await gateway.untilState('f', 'ready');
-    expect(gateway.status('f')).toMatchObject({ generation: 1, tools: { failure: 'tools/list: timeout' } });
-    expect(textOf(await client.call('f__answer', { nonce: 'n' }))).toBe('n');
   });
 });

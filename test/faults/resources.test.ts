@@ -53,22 +53,6 @@ describe.runIf(process.platform === 'linux')('a server that uses more than it ma
     expect(report).toMatchObject({ generation: 2, lastFailure: expect.stringContaining('of memory, limit 1 MiB') });
     expect(report.problem).toContain('It is parked, because it failed 2 times in a row');
   });
-
-  it('runs on if it uses less at the next check', async () => {
-    const gateway = InProcessGateway.start({
-      servers: { f: { ...SOON, limits: { processes: 2 } } },
-      clock: clock(),
-    });
-    const client = await gateway.connect();
-    const { pid } = await gateway.untilState('f', 'ready');
-    await client.call('f__fork', { count: 2 });
-    await until('it was checked', () => gateway.status('f').usage?.processes === 3);
-    for (const { pid: member } of liveMembers([pid ?? 0])) if (member !== pid) process.kill(member, 'SIGKILL');
-    await until('it was checked again', () => gateway.status('f').usage?.processes === 1);
-    await client.call('f__fork', { count: 2 });
-    await until('it was checked again', () => gateway.status('f').usage?.processes === 3);
-    expect(gateway.status('f')).toMatchObject({ pid, generation: 1, state: 'ready' });
-  });
 });
 
 describe('work that holds the event loop', () => {

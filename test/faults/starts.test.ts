@@ -14,18 +14,6 @@ describe('a server that cannot start', () => {
     await gateway.connect();
     await gateway.untilState('good', 'ready');
   });
-
-  it('F5: is spawned five times when it ends during the handshake each time, and then parked', async () => {
-    const restart = { firstDelay: '5ms', maxDelay: '10ms' };
-    const args = ['exit-at-initialize=1', 'spawns=RUN/spawns'];
-    const gateway = InProcessGateway.start({ servers: { f: { args, restart, era: 'legacy' } } });
-    await gateway.connect();
-    const parked = await gateway.untilState('f', 'parked');
-    expect(gateway.lines('spawns')).toHaveLength(5);
-    expect(parked).toMatchObject({ generation: 5, lastExit: { code: 1 } });
-    // Five minutes, without the time that has passed since it was parked.
-    expect(parked.retryInSeconds).toBeGreaterThan(200);
-  });
 });
 
 describe('a server that does not answer initialize', () => {

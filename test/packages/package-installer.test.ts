@@ -97,7 +97,7 @@ describe('the package installer', () => {
     expect((await Promise.all(rest)).map(({ isNew }) => isNew)).toEqual([true, true, true]);
   });
 
-  it('installs a package once that two servers want at the same time', async () => {
+  it('F10: installs a package once that two servers want at the same time', async () => {
     const { npm, obtain, begun } = place();
     const both = [obtain('a'), obtain('a')];
     await begun('a');

@@ -338,7 +338,7 @@ describe.each(ALL)('%s', (_, Peer, { revision, requestedRevision, meta }) => {
       expect(listener.told).toHaveLength(1);
     });
 
-    it('start again with progress, up to the maximum', async () => {
+    it('F46: start again with progress, up to the maximum', async () => {
       const { send, say, read, advance } = await open();
       const { listener } = send(CALL, { idleMs: 1_000, maxMs: 2_500 });
       const [call] = await read();

@@ -106,7 +106,7 @@ describe('members that are null and must not be', () => {
 });
 
 describe('a tool that some client would choke on', () => {
-  it('is withheld with the reason, hides no other, and can be called all the same', () => {
+  it('F39: is withheld with the reason, hides no other, and can be called all the same', () => {
     const { tools, entries, withheld } = expose([
       `{"name":"a",${SCHEMA}}`,
       '{"name":"bad"}',

@@ -99,7 +99,7 @@ describe('listing all pages', () => {
     expect(asked).toHaveLength(cursors.length);
   });
 
-  it('uses what it has when there are too many pages, entries or bytes, and says so', async () => {
+  it('F41: uses what it has when there are too many pages, entries or bytes, and says so', async () => {
     const pages = () =>
       child(...Array.from({ length: 9 }, (_, page) => ({ tools: ['xx', 'yy'], nextCursor: `${page}` })));
     const limits = { maxEntries: 100, maxPages: 100, maxBytes: 1_000 };

@@ -421,7 +421,7 @@ describe('a child that lives but does not serve', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it('is not what a server is that answers with errors, or dies', async () => {
+  it('F47: is not what a server is that answers with errors, or dies', async () => {
     const { dispatcher, start, serve } = dispatching();
     let child = await start();
     for (let count = 0; count < 100; count += 1) {

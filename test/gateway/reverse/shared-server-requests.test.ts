@@ -15,7 +15,7 @@ async function shared(capabilities: readonly object[] = [{ elicitation: {} }, { 
 }
 
 describe('a server that asks while calls of two clients are in flight', () => {
-  it('is refused, and has calls of one client at a time from then on', async () => {
+  it('F36: is refused, and has calls of one client at a time from then on', async () => {
     const { one, other, child, answerAll } = await shared();
     one.call(1, 'a__x');
     other.call(1, 'a__x');

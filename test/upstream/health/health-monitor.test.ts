@@ -29,7 +29,7 @@ describe('protocol violations', () => {
     expect(violations.brokenFrame()).toBe(TOO_MANY);
   });
 
-  it('are no matter of how often something is printed, but of how much within a minute', () => {
+  it('F23: are no matter of how often something is printed, but of how much within a minute', () => {
     const clock = new FakeClock();
     const violations = new ProtocolViolations(clock);
     for (let second = 0; second < 1_000; second += 1) {
@@ -78,7 +78,7 @@ describe('a child', () => {
     expect(health).toEqual([]);
   });
 
-  it('whose line never ends is given up for what is beyond the limit, in whatever pieces it comes', () => {
+  it('F23: whose line never ends is given up for what is beyond the limit, in whatever pieces it comes', () => {
     const { bridge, health } = bridging({ maxFrameBytes: MIB });
     const piece = Buffer.alloc(64 * 1024, 'x');
     let bytes = piece.length;
