@@ -9,15 +9,6 @@ export function cpuMsOf(work: () => void): number {
 }
 
 /**
- * Milliseconds of processor time that each of two pieces of work takes. Each is measured five times in turn, and the
- * smallest cost counts, since garbage collection and compilation only add to it.
- */
-export function leastCpuMsOf(one: () => void, other: () => void): [one: number, other: number] {
-  const costs = Array.from({ length: 5 }, () => [cpuMsOf(one), cpuMsOf(other)] as const);
-  return [Math.min(...costs.map(([cost]) => cost)), Math.min(...costs.map(([, cost]) => cost))];
-}
-
-/**
  * How the cost of `work` grows when its input becomes 16 times as large: about 1 when the cost is proportional to the
  * size of the input, about 16 when it is proportional to the square. Each size is measured five times, and the smallest
  * cost counts, since garbage collection and compilation only add to it.

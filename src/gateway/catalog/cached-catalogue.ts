@@ -23,10 +23,7 @@ export function serializeCatalogue({ initializeResult, lists }: CatalogueContent
   const kinds = LIST_KINDS.filter((kind) => lists.has(kind));
   const head = toBytes(`${JSON.stringify({ format: FORMAT, lists: kinds })}\n`);
   const answers = kinds.map((kind) => {
-    const entries = (lists.get(kind) ?? []).flatMap(({ bytes, span }, index) => [
-      toBytes(index === 0 ? '' : ','),
-      bytes.subarray(span.start, span.end),
-    ]);
+    const entries = (lists.get(kind) ?? []).flatMap(({ bytes }, index) => [toBytes(index === 0 ? '' : ','), bytes]);
     return answer([toBytes(`{"${LISTS[kind].member}":[`), ...entries, toBytes(']}')]);
   });
   return join([head, answer([initializeResult]), ...answers]);

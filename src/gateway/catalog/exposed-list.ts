@@ -1,15 +1,7 @@
-import {
-  isString,
-  readString,
-  readText,
-  type Span,
-  toBytes,
-  valuesAt,
-  visitElements,
-  visitMembers,
-} from '../../json/json-text.js';
+import { REMOVED, rewriteObject } from '../../json/edit-members.js';
+import { isString, readString, readText, type Span, toBytes, valuesAt, visitElements } from '../../json/json-text.js';
 import { isRecord } from '../../json/json-value.js';
-import { copySpliced, type Edit, type SplicedMessage, splice, splicedLength } from '../../json/splice.js';
+import { type Edit, splice } from '../../json/splice.js';
 import { join } from '../../jsonrpc/message.js';
 import { checkEntry, type EntryVerdict, isOrdinary } from '../../mcp/entry-check.js';
 import type { ResponseEnvelope } from '../../mcp/envelope.js';
@@ -22,7 +14,7 @@ import type { CachingHint } from '../../mcp/modern-members.js';
 import { MAX_ENTRY_BYTES, type RawEntry, type ReceivedList } from './list-pages.js';
 import { type ApprovalVerdict, type ToolApprovals, WITHHELD_BECAUSE } from './tool-approval.js';
 import type { ToolPolicy } from './tool-policy.js';
-import type { ListShaping, ToolShaping } from './tool-shaping.js';
+import type { ToolShaping } from './tool-shaping.js';
 
 /** A `ui://` URI in an entry: the URI of a resource, or one that a tool refers to. */
 interface UiReference {
@@ -112,9 +104,11 @@ export interface ExposureRules {
 /** Checks the entries of a list one by one and inserts the exposed names. A bad entry does not affect the others. */
 export function exposeList(kind: ListKind, list: ReceivedList, rules: ExposureRules): ExposedList {
   const { key, prefix, policy, approvals, sha256 } = rules;
-  const shaping = kind === 'tools' ? beginShaping(list.entries, rules) : undefined;
-  const verdicts = kind === 'tools' ? approvals?.judge(definitionsOf(list.entries, policy)) : undefined;
-  const drafts: Draft[] = [];
+  const isTools = kind === 'tools';
+  const listed = list.entries.map(readEntry);
+  const shaping = isTools ? rules.shaping?.begin(listed.flatMap(nameOf), policy) : undefined;
+  const verdicts = isTools ? approvals?.judge(definitionsOf(listed, policy)) : undefined;
+  const entries: ExposedEntry[] = [];
   const withheld: WithheldEntry[] = [];
   const denied: string[] = [];
   const withHiddenCharacters: string[] = [];
@@ -123,17 +117,16 @@ export function exposeList(kind: ListKind, list: ReceivedList, rules: ExposureRu
   const otherOutputs = new Set<string>();
   const seen = new Set<string>();
 
-  list.entries.forEach((raw, index) => {
-    const text = readText(raw.bytes, raw.span);
-    const value: unknown = JSON.parse(text);
+  listed.forEach(({ bytes, isTooLarge, text, value }, index) => {
     const ordinaryText = isOrdinary(text) ? text : undefined;
-    const verdict = verdictOn(kind, raw, value, ordinaryText, list.isModern);
+    const checked = checkEntry(kind, value, ordinaryText, list.isModern);
+    const verdict = isTooLarge === true ? { kind: 'unsound' as const, name: checked.name, reason: TOO_LARGE } : checked;
     const { name } = verdict;
     if (name === undefined) {
       withheld.push({ name: `#${index + 1}`, reason: verdict.kind === 'unsound' ? verdict.reason : '' });
       return;
     }
-    if (kind === 'tools' && !policy(name)) {
+    if (isTools && !policy(name)) {
       denied.push(name);
       return;
     }
@@ -143,27 +136,39 @@ export function exposeList(kind: ListKind, list: ReceivedList, rules: ExposureRu
     }
     seen.add(name);
     const shown = shaping?.names.get(name) ?? name;
-    const isRenamed = (isNamed(kind) && prefix !== undefined) || shown !== name;
     const exposed = isNamed(kind) && prefix !== undefined ? exposedName(key, prefix, shown, sha256) : shown;
+    const add = (entry: Uint8Array | undefined) => {
+      // Few entries have such a URI, and most texts show at once that they have none.
+      const ui = ordinaryText?.includes('ui://') === false ? [] : findUiReferences(kind, name, entry, rules);
+      entries.push({ exposed, original: name, entry, ...(ui.length === 0 ? {} : { ui }) });
+    };
     const approval = verdicts?.get(name) ?? 'approved';
     if (approval !== 'approved') {
       withheld.push({ name, reason: WITHHELD_BECAUSE[approval] });
-      drafts.push({ exposed, original: name, message: undefined, hasUi: true });
+      add(undefined);
       return;
     }
-    if (kind === 'tools' && isTaskOnly(value)) taskOnly.add(name);
-    if (kind === 'tools' && isRepeatable(value)) repeatable.add(name);
-    if (kind === 'tools' && list.isModern === true && hasOtherOutput(value)) otherOutputs.add(name);
-    if (verdict.kind === 'unsound') withheld.push({ name, reason: verdict.reason });
-    else if (ordinaryText === undefined && hidesCharactersWithin(value)) withHiddenCharacters.push(exposed);
-    const newName = isRenamed ? exposed : undefined;
-    const shaped = verdict.kind === 'sound' ? shaping?.shape(name, raw) : undefined;
-    const before = shaped === undefined ? ordinaryText : undefined;
-    const message = verdict.kind === 'sound' ? renamed(shaped ?? raw, newName, verdict, before) : undefined;
-    drafts.push({ exposed, original: name, message, hasUi: ordinaryText?.includes('ui://') !== false });
+    if (isTools && isTaskOnly(value)) taskOnly.add(name);
+    if (isTools && isRepeatable(value)) repeatable.add(name);
+    if (isTools && list.isModern === true && hasOtherOutput(value)) otherOutputs.add(name);
+    if (verdict.kind === 'unsound') {
+      withheld.push({ name, reason: verdict.reason });
+      add(undefined);
+      return;
+    }
+    if (ordinaryText === undefined && hidesCharactersWithin(value)) withHiddenCharacters.push(exposed);
+    const isRenamed = (isNamed(kind) && prefix !== undefined) || shown !== name;
+    const shaped = shaping?.shape(name, bytes);
+    add(
+      rename(
+        shaped ?? bytes,
+        isRenamed ? exposed : undefined,
+        verdict,
+        shaped === undefined ? ordinaryText : undefined,
+      ),
+    );
   });
   const { truncated, hint } = list;
-  const entries = toEntries(kind, drafts, rules);
   return {
     ...{ entries, withheld, denied, truncated, hint, withHiddenCharacters, verdicts },
     ...{ taskOnly, repeatable, otherOutputs },
@@ -171,59 +176,36 @@ export function exposeList(kind: ListKind, list: ReceivedList, rules: ExposureRu
   };
 }
 
-function beginShaping(entries: readonly RawEntry[], { shaping, policy }: ExposureRules): ListShaping | undefined {
-  return shaping?.begin(namesOf(entries), policy);
+const TOO_LARGE = `is larger than ${MAX_ENTRY_BYTES} bytes`;
+
+/** An entry, its text and its value. */
+interface ReadEntry extends RawEntry {
+  readonly text: string;
+  readonly value: unknown;
 }
 
-function namesOf(entries: readonly RawEntry[]): string[] {
-  return entries.flatMap(({ bytes, span }): string[] => {
-    const { name } = JSON.parse(readText(bytes, span)) ?? {};
-    return typeof name === 'string' ? [name] : [];
-  });
+function readEntry(raw: RawEntry): ReadEntry {
+  const text = readText(raw.bytes, wholeOf(raw.bytes));
+  return { ...raw, text, value: JSON.parse(text) };
 }
 
-/** An entry with its exposed name, before its bytes are written. */
-interface Draft extends Pick<ExposedEntry, 'exposed' | 'original'> {
-  readonly message: SplicedMessage | undefined;
-  /** Whether it can have a `ui://` URI. */
-  readonly hasUi: boolean;
+function wholeOf({ length }: Uint8Array): Span {
+  return { start: 0, end: length };
 }
 
-/** Writes all entries to one block of memory. Thousands of blocks would keep the garbage collector busy. */
-function toEntries(kind: ListKind, drafts: readonly Draft[], rules: ExposureRules): ExposedEntry[] {
-  const lengths = drafts.map(({ message }) => (message === undefined ? 0 : splicedLength(message)));
-  const block = new Uint8Array(lengths.reduce((total, length) => total + length, 0));
-  let end = 0;
-  return drafts.map(({ exposed, original, message, hasUi }) => {
-    const start = end;
-    if (message !== undefined) end = copySpliced(message, block, start);
-    const entry = message === undefined ? undefined : block.subarray(start, end);
-    const ui = hasUi ? findUiReferences(kind, original, entry, rules) : [];
-    return { exposed, original, entry, ...(ui.length === 0 ? {} : { ui }) };
-  });
+function nameOf({ value }: ReadEntry): string[] {
+  return isRecord(value) && typeof value.name === 'string' ? [value.name] : [];
 }
 
 /** Returns the definitions of the allowed tools by name. If a name is listed twice, the first entry counts. */
-function definitionsOf(entries: readonly RawEntry[], policy: ToolPolicy): ReadonlyMap<string, string> {
+function definitionsOf(entries: readonly ReadEntry[], policy: ToolPolicy): ReadonlyMap<string, string> {
   const definitions = new Map<string, string>();
-  for (const { bytes, span } of entries) {
-    const { name } = JSON.parse(readText(bytes, span)) ?? {};
-    if (typeof name !== 'string' || name === '' || definitions.has(name) || !policy(name)) continue;
-    definitions.set(name, toolDefinition(bytes, span));
+  for (const entry of entries) {
+    const [name = ''] = nameOf(entry);
+    if (name === '' || definitions.has(name) || !policy(name)) continue;
+    definitions.set(name, toolDefinition(entry.bytes, wholeOf(entry.bytes)));
   }
   return definitions;
-}
-
-function verdictOn(
-  kind: ListKind,
-  { isTooLarge }: RawEntry,
-  value: unknown,
-  ordinaryText: string | undefined,
-  isModern?: boolean,
-): EntryVerdict {
-  const verdict = checkEntry(kind, value, ordinaryText, isModern);
-  if (isTooLarge !== true) return verdict;
-  return { kind: 'unsound', name: verdict.name, reason: `is larger than ${MAX_ENTRY_BYTES} bytes` };
 }
 
 function isTaskOnly(tool: unknown): boolean {
@@ -243,61 +225,43 @@ function findUiReferences(
   entry: Uint8Array | undefined,
   { key, sha256 }: ExposureRules,
 ): UiReference[] {
-  const whole = { start: 0, end: entry?.length ?? 0 };
   const toReference = (uri: string, span: Span | undefined) => ({ uri, alias: uiAlias(key, uri, sha256), span });
   if (kind === 'tools' && entry !== undefined) {
-    return uiPointers(entry, whole).map(({ uri, span }) => toReference(uri, span));
+    return uiPointers(entry, wholeOf(entry)).map(({ uri, span }) => toReference(uri, span));
   }
   if (kind !== 'resources' || !isUiUri(name)) return [];
-  const spans = entry === undefined ? [undefined] : valuesAt(entry, whole, ['uri']);
+  const spans = entry === undefined ? [undefined] : valuesAt(entry, wholeOf(entry), ['uri']);
   return spans.map((span) => toReference(name, span));
 }
 
-/** Returns a sound entry with its exposed name, if it needs one. */
-function renamed(
-  raw: RawEntry,
+/**
+ * Returns a sound entry with the exposed name, if it needs one, and without the members that must not be null. Most servers
+ * write the name first, so that the rest of an ordinary text need not be scanned.
+ */
+function rename(
+  bytes: Uint8Array,
   exposed: string | undefined,
   { name, nullMembers }: Extract<EntryVerdict, { kind: 'sound' }>,
   ordinaryText: string | undefined,
-): SplicedMessage {
-  const hasNameFirst =
-    nullMembers.length === 0 &&
-    ordinaryText?.startsWith(`${BEFORE_NAME}"${name}"`) &&
-    !ordinaryText.includes('"name"', BEFORE_NAME.length);
-  if (!hasNameFirst || exposed === undefined) return rename(raw, exposed, nullMembers);
-  const { bytes, span } = raw;
-  const start = span.start + BEFORE_NAME.length;
-  const value = { start, end: start + name.length + 2 };
-  return { bytes, span, edits: exposed === name ? [] : [{ span: value, text: toBytes(`"${exposed}"`) }] };
+): Uint8Array {
+  if (nullMembers.length === 0) {
+    if (exposed === undefined) return bytes;
+    const old = `"${name}"`;
+    const isFirst = ordinaryText?.startsWith(BEFORE_NAME + old) && !ordinaryText.includes('"name"', BEFORE_NAME.length);
+    const edit = { span: { start: BEFORE_NAME.length, end: BEFORE_NAME.length + old.length }, text: quoted(exposed) };
+    if (isFirst) return exposed === name ? bytes : splice({ bytes, span: wholeOf(bytes), edits: [edit] });
+  }
+  const change = (member: string, value: Span) => {
+    if (nullMembers.includes(member)) return REMOVED;
+    return member === 'name' && exposed !== undefined && !readsAs(bytes, value, exposed) ? quoted(exposed) : undefined;
+  };
+  return rewriteObject(bytes, wholeOf(bytes), { change });
 }
 
-/** Most servers write an entry like this. */
 const BEFORE_NAME = '{"name":';
 
-/** Returns the entry with the exposed name and without the members of `nullMembers`. */
-function rename(
-  { bytes, span }: RawEntry,
-  exposed: string | undefined,
-  nullMembers: readonly string[],
-): SplicedMessage {
-  if (exposed === undefined && nullMembers.length === 0) return { bytes, span, edits: [] };
-  const members: { name: string; key: Span; value: Span }[] = [];
-  visitMembers(bytes, span.start, Number.POSITIVE_INFINITY, (key, value) => {
-    members.push({ name: readString(bytes, key), key, value });
-  });
-  const edits = members
-    .filter(({ name, value }) => exposed !== undefined && name === 'name' && !readsAs(bytes, value, exposed))
-    .map(({ value }) => ({ span: value, text: toBytes(JSON.stringify(exposed)) }));
-  if (nullMembers.length === 0) return { bytes, span, edits };
-
-  const remaining = members.filter((member) => !nullMembers.includes(member.name));
-  const parts = remaining.flatMap(({ key, value }, index) => {
-    const member = { bytes, span: { start: key.start, end: value.end } };
-    const ownEdits = edits.filter((edit) => edit.span === value);
-    return [toBytes(index === 0 ? '' : ','), splice({ ...member, edits: ownEdits })];
-  });
-  const whole = join([toBytes('{'), ...parts, toBytes('}')]);
-  return { bytes: whole, span: { start: 0, end: whole.length }, edits: [] };
+function quoted(text: string): Uint8Array {
+  return toBytes(JSON.stringify(text));
 }
 
 /** Whether the JSON string `token` has the value `text`. Then the server's own escapes stay as they are. */
@@ -318,35 +282,22 @@ export function editToolPage(
   isTranslated = false,
 ): readonly Edit[] {
   if (resultTools === undefined) return [];
-  const entries: Span[] = [];
-  visitElements(bytes, resultTools.start, Number.POSITIVE_INFINITY, (entry) => entries.push(entry));
-  const raw = entries.map((span) => ({ bytes, span }));
-  const verdicts = approvals?.judge(definitionsOf(raw, policy));
-  const shown = entries.filter((entry) => {
-    const name = nameOf(bytes, entry);
-    if (name === undefined) return approvals === undefined;
-    return policy(name) && (verdicts === undefined || verdicts.get(name) === 'approved');
+  const entries: ReadEntry[] = [];
+  visitElements(bytes, resultTools.start, Number.POSITIVE_INFINITY, ({ start, end }) => {
+    entries.push(readEntry({ bytes: bytes.subarray(start, end) }));
   });
-  const texts = shown.map((span) => {
-    const name = shaping === undefined ? undefined : nameOf(bytes, span);
-    const text = name === undefined ? undefined : shaping?.shapeWhole(name, { bytes, span }, known.renamed);
-    return isTranslated ? (translated(text ?? bytes.subarray(span.start, span.end)) ?? text) : text;
+  const verdicts = approvals?.judge(definitionsOf(entries, policy));
+  let isSame = true;
+  const parts = entries.flatMap((entry) => {
+    const [name] = nameOf(entry);
+    const isApproved = verdicts === undefined || (name !== undefined && verdicts.get(name) === 'approved');
+    const isShown = isApproved && (name === undefined || policy(name));
+    const shaped = name === undefined ? undefined : shaping?.shapeWhole(name, entry.bytes, known.renamed);
+    const text = shaped ?? entry.bytes;
+    const isOther = isTranslated && hasOtherOutput(readEntry({ bytes: text }).value);
+    const shown = isOther ? asLegacyTool(text, wholeOf(text)) : text;
+    isSame &&= isShown && shown === entry.bytes;
+    return isShown ? [toBytes(','), shown] : [];
   });
-  if (shown.length === entries.length && texts.every((text) => text === undefined)) return [];
-  const parts = shown.flatMap(({ start, end }, at) => [
-    toBytes(at === 0 ? '' : ','),
-    texts[at] ?? bytes.subarray(start, end),
-  ]);
-  return [{ span: resultTools, text: join([toBytes('['), ...parts, toBytes(']')]) }];
-}
-
-/** The entry for a client with a handshake; `undefined` if it stays as it is. */
-function translated(entry: Uint8Array): Uint8Array | undefined {
-  const span = { start: 0, end: entry.length };
-  return hasOtherOutput(JSON.parse(readText(entry, span))) ? asLegacyTool(entry, span) : undefined;
-}
-
-function nameOf(bytes: Uint8Array, entry: Span): string | undefined {
-  const value: unknown = JSON.parse(readText(bytes, entry));
-  return isRecord(value) && typeof value.name === 'string' ? value.name : undefined;
+  return isSame ? [] : [{ span: resultTools, text: join([toBytes('['), ...parts.slice(1), toBytes(']')]) }];
 }

@@ -8,7 +8,6 @@ import type { RequestFailure, RequestTimeouts, UpstreamConnection } from '../../
 /** One entry of a list, as bytes of the server. */
 export interface RawEntry {
   readonly bytes: Uint8Array;
-  readonly span: Span;
   /** Whether the entry exceeds the size limit. Then the bytes hold only its name and URI. */
   readonly isTooLarge?: boolean;
 }
@@ -32,23 +31,13 @@ export type ListOutcome =
    */
   | { readonly kind: 'failed'; readonly reason: string; readonly isUnknown?: boolean; readonly isBroken?: boolean };
 
-/** Limits of one list, over all pages. */
-export interface ListLimits {
-  readonly maxEntries: number;
-  readonly maxPages: number;
-  readonly maxBytes: number;
-  /** Limit of one entry. A larger entry is withheld and does not count toward `maxBytes`. */
-  readonly maxEntryBytes?: number;
-}
-
-/** Limit of one entry, including its schemas, description, and icons. */
+/** Limit of one entry, including its schemas, description, and icons. A larger entry is withheld. */
 export const MAX_ENTRY_BYTES = 1024 * 1024;
 
-const DEFAULT_LIST_LIMITS: ListLimits = {
-  maxEntries: 1000,
-  maxPages: 100,
-  maxBytes: 4 * 1024 * 1024,
-};
+/** Limits of one list, over all pages. Entries that are too large do not count toward the bytes. */
+const MAX_ENTRIES = 1000;
+const MAX_PAGES = 100;
+const MAX_BYTES = 4 * 1024 * 1024;
 
 /** A list method, and the token of the array in its result. */
 export interface PagedMethod {
@@ -75,13 +64,11 @@ export async function listAllPages(
   source: Pick<UpstreamConnection, 'request'>,
   { method, token }: PagedMethod,
   timeouts: RequestTimeouts,
-  limits: ListLimits = DEFAULT_LIST_LIMITS,
 ): Promise<ListOutcome> {
   const entries: RawEntry[] = [];
   const hints: (CachingHint | undefined)[] = [];
   const seenCursors = new Set<string>();
   let cursor: string | undefined;
-  const { maxEntryBytes = MAX_ENTRY_BYTES } = limits;
   let byteLength = 0;
   for (let page = 1; ; page += 1) {
     const outcome = await source.request(method, cursor === undefined ? undefined : { cursor }, timeouts);
@@ -100,38 +87,29 @@ export async function listAllPages(
       return { kind: 'failed', reason: `${method}: the result contains no list` };
     }
     hints.push(readCachingHint(response, outcome.at));
-    // Entries live long. The copy lets the rest of the response be freed.
-    const bytes = response.bytes.slice(list.start, list.end);
-    const before = entries.length;
-    let hasTooLarge = false;
+    const { bytes } = response;
     let excess: string | undefined;
-    visitElements(bytes, 0, Number.POSITIVE_INFINITY, (span) => {
-      const isTooLarge = span.end - span.start > maxEntryBytes;
-      if (isTooLarge) byteLength -= span.end - span.start;
-      hasTooLarge ||= isTooLarge;
-      excess ??= excessOf(limits, entries.length + 1, byteLength + span.end);
-      if (excess === undefined) entries.push(isTooLarge ? stubOf(bytes, span) : { bytes, span });
+    visitElements(bytes, list.start, Number.POSITIVE_INFINITY, ({ start, end }) => {
+      const isTooLarge = end - start > MAX_ENTRY_BYTES;
+      if (isTooLarge) byteLength -= end - start;
+      excess ??= excessOf(entries.length + 1, byteLength + end - list.start);
+      // Entries live long. Each has memory of its own, so that the rest of the response can be freed.
+      if (excess === undefined)
+        entries.push(isTooLarge ? stubOf(bytes, { start, end }) : { bytes: bytes.slice(start, end) });
     });
     cursor = readCursor(response);
     // All cursors are kept until the list ends.
-    byteLength += bytes.length + (cursor?.length ?? 0);
-    excess ??= excessOf(limits, entries.length, byteLength);
-    // Copies the entries, because withheld or cut-off ones would stay in memory with their neighbors.
-    if (hasTooLarge || excess !== undefined) entries.push(...entries.splice(before).map(alone));
+    byteLength += list.end - list.start + (cursor?.length ?? 0);
+    excess ??= excessOf(entries.length, byteLength);
     const listed = (truncated?: string): ListOutcome => {
       return { kind: 'listed', entries, truncated, hint: mergeCachingHints(hints) };
     };
     if (excess !== undefined) return listed(excess);
     if (cursor === undefined) return listed();
     if (seenCursors.has(cursor)) return listed('the server sent the same cursor twice');
-    if (page >= limits.maxPages) return listed(`more than ${limits.maxPages} pages`);
+    if (page >= MAX_PAGES) return listed(`more than ${MAX_PAGES} pages`);
     seenCursors.add(cursor);
   }
-}
-
-/** The entry in memory of its own. */
-function alone({ bytes, span, ...rest }: RawEntry): RawEntry {
-  return { bytes: bytes.slice(span.start, span.end), span: { start: 0, end: span.end - span.start }, ...rest };
 }
 
 /** Reduces an entry that is too large to its name and URI, which saves memory. */
@@ -141,17 +119,16 @@ function stubOf(bytes: Uint8Array, span: Span): RawEntry {
     const isShort = value !== undefined && isString(bytes, value) && value.end - value.start <= MAX_IDENTITY_BYTES;
     return isShort ? [`"${member}":${readText(bytes, value)}`] : [];
   });
-  const stub = toBytes(`{${members.join(',')}}`);
-  return { bytes: stub, span: { start: 0, end: stub.length }, isTooLarge: true };
+  return { bytes: toBytes(`{${members.join(',')}}`), isTooLarge: true };
 }
 
 const IDENTITIES = ['name', 'uri', 'uriTemplate'];
 const MAX_IDENTITY_BYTES = 4 * 1024;
 
 /** Returns which limit a list of this size exceeds, or `undefined`. */
-function excessOf({ maxEntries, maxBytes }: ListLimits, entryCount: number, byteLength: number): string | undefined {
-  if (entryCount > maxEntries) return `more than ${maxEntries} entries`;
-  return byteLength > maxBytes ? `larger than ${maxBytes} bytes` : undefined;
+function excessOf(entryCount: number, byteLength: number): string | undefined {
+  if (entryCount > MAX_ENTRIES) return `more than ${MAX_ENTRIES} entries`;
+  return byteLength > MAX_BYTES ? `larger than ${MAX_BYTES} bytes` : undefined;
 }
 
 function isList(response: ResponseEnvelope, span: Span): boolean {

@@ -67,26 +67,25 @@ export class ToolShaping {
   }
 
   /** The entry as clients see it, except for its name; `undefined` if it stays as it is. */
-  shape(name: string, { bytes, span }: EntryBytes, onUnknown: OnUnknown = () => {}): EntryBytes | undefined {
+  shape(name: string, entry: Uint8Array, onUnknown: OnUnknown = () => {}): Uint8Array | undefined {
     const describe = this.#describe.get(name);
     const params = this.#params.get(name);
     if (describe === undefined && params === undefined) return undefined;
-    const shaped = shapeEntry(bytes, span, describe, params, onUnknown);
-    return { bytes: shaped, span: { start: 0, end: shaped.length } };
+    return shapeEntry(entry, describe, params, onUnknown);
   }
 
   /** The same with its name, which is that of `renamed` if the list was read. */
   shapeWhole(
     name: string,
-    entry: EntryBytes,
+    entry: Uint8Array,
     renamed: ReadonlyMap<string, string> = this.#rename,
   ): Uint8Array | undefined {
     const shown = renamed.get(name);
     const shaped = this.shape(name, entry);
-    if (shown === undefined) return shaped?.bytes;
-    const { bytes, span } = shaped ?? entry;
+    if (shown === undefined) return shaped;
+    const bytes = shaped ?? entry;
     const change = (member: string) => (member === 'name' ? toBytes(quoted(shown)) : undefined);
-    return rewriteObject(bytes, span, { change });
+    return rewriteObject(bytes, { start: 0, end: bytes.length }, { change });
   }
 
   /** The edits that put the values of the configuration into a call, or why the call cannot be made. */
@@ -128,14 +127,9 @@ export interface ListShaping {
   /** Shown names by original names, for those that differ. */
   readonly names: ReadonlyMap<string, string>;
   /** As `ToolShaping.shape`. */
-  readonly shape: (name: string, entry: EntryBytes) => EntryBytes | undefined;
+  readonly shape: (name: string, entry: Uint8Array) => Uint8Array | undefined;
   /** All entries have been shaped. Returns sentences about what names nothing. */
   readonly end: () => readonly string[];
-}
-
-interface EntryBytes {
-  readonly bytes: Uint8Array;
-  readonly span: Span;
 }
 
 /** A tool that must not be renamed, and the tool that has its new name. */
@@ -155,23 +149,26 @@ type OnUnknown = (warnings: readonly string[]) => void;
 /** The entry of a tool with another description and other parameters. */
 function shapeEntry(
   bytes: Uint8Array,
-  span: Span,
   describe: Description | undefined,
   params: ToolParams | undefined,
   onUnknown: OnUnknown,
 ): Uint8Array {
   let hasSchema = false;
-  const shaped = rewriteObject(bytes, span, {
-    change: (name, value) => {
-      if (name === 'description' && describe !== undefined) return describedAs(describe, bytes, value);
-      if (name !== 'inputSchema' || params === undefined || !isObject(bytes, value)) return undefined;
-      hasSchema = true;
-      const { text, unknown } = params.shapeSchema(bytes, value);
-      onUnknown(unknown);
-      return text;
+  const shaped = rewriteObject(
+    bytes,
+    { start: 0, end: bytes.length },
+    {
+      change: (name, value) => {
+        if (name === 'description' && describe !== undefined) return describedAs(describe, bytes, value);
+        if (name !== 'inputSchema' || params === undefined || !isObject(bytes, value)) return undefined;
+        hasSchema = true;
+        const { text, unknown } = params.shapeSchema(bytes, value);
+        onUnknown(unknown);
+        return text;
+      },
+      insert: (names) => (describe === undefined || names.has('description') ? [] : [newDescription(describe)]),
     },
-    insert: (names) => (describe === undefined || names.has('description') ? [] : [newDescription(describe)]),
-  });
+  );
   if (params !== undefined && !hasSchema) onUnknown(params.unknownAmong([]));
   return shaped;
 }

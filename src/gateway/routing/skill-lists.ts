@@ -83,10 +83,10 @@ interface SkillsOfServer {
   readonly skills: readonly { readonly uri: string; readonly entry: Uint8Array }[];
 }
 
-function toSkill({ bytes, span, isTooLarge }: RawEntry): SkillsOfServer['skills'] {
-  const [uri] = valuesAt(bytes, span, ['uri']);
+function toSkill({ bytes, isTooLarge }: RawEntry): SkillsOfServer['skills'] {
+  const [uri] = valuesAt(bytes, { start: 0, end: bytes.length }, ['uri']);
   if (isTooLarge === true || uri === undefined || !isString(bytes, uri)) return [];
-  return [{ uri: readString(bytes, uri), entry: bytes.subarray(span.start, span.end) }];
+  return [{ uri: readString(bytes, uri), entry: bytes }];
 }
 
 const SKILL_LIST = { method: SKILL_METHODS.list, token: 'resultSkills' } as const;

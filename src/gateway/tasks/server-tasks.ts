@@ -165,7 +165,8 @@ export class ServerTasks {
     if (connection?.offers('tasks.list') !== true) return [];
     const list = await listAllPages(connection, TASK_LIST, listTimeouts);
     if (list.kind === 'failed') return [];
-    return list.entries.flatMap(({ bytes, span }) => {
+    return list.entries.flatMap(({ bytes }) => {
+      const span = { start: 0, end: bytes.length };
       const ids = valuesAt(bytes, span, ['taskId']).filter((id) => isString(bytes, id));
       const isOwn = ids.length > 0 && ids.every((id) => this.isOf(client, backend, readString(bytes, id)));
       const edits = ids.flatMap((id) => replaceId(id, this.nameFor(client, backend, readString(bytes, id))));

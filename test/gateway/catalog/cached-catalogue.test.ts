@@ -10,10 +10,7 @@ const INITIALIZE_RESULT =
 const TOOL = '{ "name" : "x" , "inputSchema" : {"type":"object"}, "n":9007199254740993, "e":1e400, "t":"\\u00e9" }';
 
 function entries(...texts: string[]) {
-  return texts.map((text) => {
-    const bytes = bytesOf(`[${text}]`);
-    return { bytes, span: { start: 1, end: bytes.length - 1 } };
-  });
+  return texts.map((text) => ({ bytes: bytesOf(text) }));
 }
 
 const lists = new Map<ListKind, ReturnType<typeof entries>>([
@@ -37,7 +34,7 @@ describe('a cached catalogue', () => {
     const child = read(serialized());
     const list = await listAllPages(child, LISTS.tools, TIMEOUTS);
     if (list.kind === 'failed') throw new Error(list.reason);
-    const texts = list.entries.map(({ bytes, span }) => Buffer.from(bytes.subarray(span.start, span.end)).toString());
+    const texts = list.entries.map(({ bytes }) => Buffer.from(bytes).toString());
     expect(texts).toEqual([TOOL, '{"name":"y"}']);
     expect(await listAllPages(child, LISTS.resources, TIMEOUTS)).toMatchObject({ kind: 'listed', entries: [] });
   });

@@ -1,21 +1,15 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { Catalog, type CatalogPart, type OwnEntry } from '../../../src/gateway/catalog/catalog.js';
-import { exposeList } from '../../../src/gateway/catalog/exposed-list.js';
-import { createToolPolicy } from '../../../src/gateway/catalog/tool-policy.js';
+import { exposing } from '../../support/exposing.js';
 import { hmac } from '../../support/hmac.js';
 import { toolOf } from '../../support/scripted-gateway.js';
-import { sha256 } from '../../support/sha256.js';
 import { bytesOf } from '../../support/wire.js';
 
-/** What a server contributes; a name with a leading `!` is of an unsound tool. */
+/** Part of a server; a name with a leading `!` is of an unsound tool. */
 function part(key: string, names: readonly string[], { prefix = key, deny = [] as string[] } = {}): CatalogPart {
-  const entries = names.map((name) => {
-    const bytes = bytesOf(name.startsWith('!') ? `{"name":"${name.slice(1)}"}` : toolOf(name));
-    return { bytes, span: { start: 0, end: bytes.length } };
-  });
-  const rules = { key, prefix, policy: createToolPolicy({ deny }), sha256 };
-  return { key, prefix, list: exposeList('tools', { entries, truncated: undefined }, rules) };
+  const texts = names.map((name) => (name.startsWith('!') ? `{"name":"${name.slice(1)}"}` : toolOf(name)));
+  return { key, prefix, list: exposing(texts, { key, prefix, deny }) };
 }
 
 const OWN = [{ name: 'trunkline__status', entry: bytesOf('{"name":"trunkline__status"}') }];

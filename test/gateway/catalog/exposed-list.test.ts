@@ -2,25 +2,14 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { exposeList } from '../../../src/gateway/catalog/exposed-list.js';
 import { createToolPolicy } from '../../../src/gateway/catalog/tool-policy.js';
-import type { ListKind } from '../../../src/mcp/lists.js';
+import { exposing } from '../../support/exposing.js';
 import { sha256 } from '../../support/sha256.js';
 import { bytesOf } from '../../support/wire.js';
 
-function expose(
-  entries: readonly string[],
-  { kind = 'tools' as ListKind, prefix = 'k', policy = createToolPolicy({ deny: [] }) } = {},
-) {
-  const list = {
-    // Entries are views into a larger line, as they are in truth.
-    entries: entries.map((entry) => {
-      const bytes = bytesOf(`[ ${entry} ]`);
-      return { bytes, span: { start: 2, end: bytes.length - 2 } };
-    }),
-    truncated: undefined,
-  };
-  const { entries: tools, ...rest } = exposeList(kind, list, { key: 'k', prefix, policy, sha256 });
-  const entriesOf = tools.map(({ entry }) => (entry === undefined ? undefined : Buffer.from(entry).toString()));
-  return { tools, entries: entriesOf, ...rest };
+function expose(texts: readonly string[], rules?: Parameters<typeof exposing>[1]) {
+  const { entries: tools, ...rest } = exposing(texts, rules);
+  const entries = tools.map(({ entry }) => (entry === undefined ? undefined : Buffer.from(entry).toString()));
+  return { tools, entries, ...rest };
 }
 
 const SCHEMA = '"inputSchema":{"type":"object"}';
@@ -94,7 +83,7 @@ describe('members that are null and must not be', () => {
     [`{"name":"r","title":null,${SCHEMA}}`, `{"name":"k__r",${SCHEMA}}`],
     [`{"title":null,"name":"r",${SCHEMA}}`, `{"name":"k__r",${SCHEMA}}`],
     [`{"name":"r",${SCHEMA},"_meta":null}`, `{"name":"k__r",${SCHEMA}}`],
-    [`{ "title" : null , "x" : 1.0 , "name" : "r" , ${SCHEMA} }`, `{"x" : 1.0,"name" : "k__r",${SCHEMA}}`],
+    [`{ "title" : null , "x" : 1.0 , "name" : "r" , ${SCHEMA} }`, `{ "x" : 1.0 , "name" : "k__r" , ${SCHEMA} }`],
     [
       `{"icons":null,"name":"r","execution":null,"annotations":null,"outputSchema":null,"description":null,${SCHEMA},"x":null}`,
       `{"name":"k__r",${SCHEMA},"x":null}`,
@@ -147,11 +136,7 @@ describe('a tool that hides characters in what it says about itself', () => {
 
 describe('an entry that is too large', () => {
   it('is withheld with the reason, and can be called all the same', () => {
-    const bytes = bytesOf('{"name":"large"}');
-    const list = {
-      entries: [{ bytes, span: { start: 0, end: bytes.length }, isTooLarge: true }],
-      truncated: undefined,
-    };
+    const list = { entries: [{ bytes: bytesOf('{"name":"large"}'), isTooLarge: true }], truncated: undefined };
     const policy = createToolPolicy({ deny: [] });
     const { entries, withheld } = exposeList('tools', list, { key: 'k', prefix: 'k', policy, sha256 });
     expect(withheld).toEqual([{ name: 'large', reason: 'is larger than 1048576 bytes' }]);
@@ -217,7 +202,7 @@ describe.each([
 
   it('loses only members that must not be null', () => {
     const entry = `{"title":null,"${member}":"x:1", "name":"n","x":null,"mimeType":null}`;
-    expect(expose([entry], { kind }).entries).toEqual([`{"${member}":"x:1","name":"n","x":null}`]);
+    expect(expose([entry], { kind }).entries).toEqual([`{"${member}":"x:1", "name":"n","x":null}`]);
   });
 
   it('is listed once, however many names it has', () => {

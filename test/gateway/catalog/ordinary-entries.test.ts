@@ -1,29 +1,15 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { exposeList } from '../../../src/gateway/catalog/exposed-list.js';
-import { createToolPolicy } from '../../../src/gateway/catalog/tool-policy.js';
 import { LIST_KINDS, type ListKind } from '../../../src/mcp/lists.js';
-import { leastCpuMsOf } from '../../support/cpu-time.js';
+import { exposing } from '../../support/exposing.js';
 import { repetitions } from '../../support/repetitions.js';
-import { sha256 } from '../../support/sha256.js';
-import { bytesOf } from '../../support/wire.js';
-
-const RULES = { key: 'k', prefix: 'k', policy: createToolPolicy({ deny: ['denied'] }), sha256 };
-
-function expose(kind: ListKind, texts: readonly string[]) {
-  const entries = texts.map((text) => {
-    const bytes = bytesOf(`[${text}]`);
-    return { bytes, span: { start: 1, end: bytes.length - 1 } };
-  });
-  return exposeList(kind, { entries, truncated: undefined }, RULES);
-}
 
 /** The same entry with one letter of its last key escaped, so that the text is not ordinary. */
 const unusual = (text: string) => text.replace(/"x-last":1\}$/, '"x-l\\u0061st":1}');
 
 /** What became of the entries, without how they are written. */
 function meaning(kind: ListKind, texts: readonly string[]) {
-  const { entries, ...rest } = expose(kind, texts);
+  const { entries, ...rest } = exposing(texts, { kind, deny: ['denied'] });
   const read = entries.map(({ entry, ui, ...names }) => ({
     ...names,
     entry: entry && JSON.parse(Buffer.from(entry).toString().replace('\\u0061', 'a')),
@@ -102,26 +88,5 @@ describe('an ordinary entry', () => {
       }),
       { numRuns },
     );
-  });
-
-  it('takes less than two thirds of the work on it', () => {
-    const properties = { path: { type: 'string', description: 'What to read' }, limit: { type: 'integer' } };
-    const texts = Array.from({ length: 1_000 }, (_, at) =>
-      JSON.stringify({
-        name: `t${at}`,
-        description: 'x '.repeat(100),
-        inputSchema: { type: 'object', properties },
-        'x-last': 1,
-      }),
-    );
-    const others = texts.map(unusual);
-    const rounds = (list: readonly string[]) => {
-      for (let round = 0; round < 10; round += 1) expose('tools', list);
-    };
-    const [ordinary, unordinary] = leastCpuMsOf(
-      () => rounds(texts),
-      () => rounds(others),
-    );
-    expect(ordinary).toBeLessThan((unordinary * 2) / 3);
   });
 });

@@ -1,17 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import { exposeList } from '../../../src/gateway/catalog/exposed-list.js';
 import type { ApprovalVerdict } from '../../../src/gateway/catalog/tool-approval.js';
-import { createToolPolicy } from '../../../src/gateway/catalog/tool-policy.js';
+import { exposing } from '../../support/exposing.js';
 import { toolOf } from '../../support/scripted-gateway.js';
-import { sha256 } from '../../support/sha256.js';
-import { bytesOf } from '../../support/wire.js';
 
 function expose(tools: readonly string[], verdicts: Readonly<Record<string, ApprovalVerdict>>, deny: string[] = []) {
   const judged: string[] = [];
-  const entries = tools.map((tool) => {
-    const bytes = bytesOf(tool);
-    return { bytes, span: { start: 0, end: bytes.length } };
-  });
   const approvals = {
     judge: (definitions: ReadonlyMap<string, string>) => {
       judged.push(...definitions.values());
@@ -19,8 +12,7 @@ function expose(tools: readonly string[], verdicts: Readonly<Record<string, Appr
     },
     facts: { tools: 0, isFirstUse: false, fault: undefined, advice: '' },
   };
-  const rules = { key: 'k', prefix: 'k', policy: createToolPolicy({ deny }), sha256, approvals };
-  return { judged, list: exposeList('tools', { entries, truncated: undefined }, rules) };
+  return { judged, list: exposing(tools, { deny, approvals }) };
 }
 
 describe('a list of tools that have to be approved', () => {

@@ -1,24 +1,17 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { exposeList } from '../../../src/gateway/catalog/exposed-list.js';
-import { createToolPolicy } from '../../../src/gateway/catalog/tool-policy.js';
 import { type ParamShapes, type ToolShapes, ToolShaping } from '../../../src/gateway/catalog/tool-shaping.js';
 import { splice } from '../../../src/json/splice.js';
 import { RpcError } from '../../../src/jsonrpc/rpc-error.js';
 import { EnvelopeRequest } from '../../../src/mcp/relayed-request.js';
-import { sha256 } from '../../support/sha256.js';
+import { exposing } from '../../support/exposing.js';
 import { bytesOf, type Message, scan } from '../../support/wire.js';
 
 /** The list of a server `k` as clients see it. */
 function shaped(tools: readonly string[], shapes: ToolShapes, deny: readonly string[] = []) {
   const logged: string[] = [];
   const shaping = new ToolShaping({ shapes, onWarnings: (warnings) => logged.push(...warnings) });
-  const entries = tools.map((tool) => {
-    const bytes = bytesOf(`[ ${tool} ]`);
-    return { bytes, span: { start: 2, end: bytes.length - 2 } };
-  });
-  const rules = { key: 'k', prefix: 'k', policy: createToolPolicy({ deny }), sha256, shaping };
-  const list = exposeList('tools', { entries, truncated: undefined }, rules);
+  const list = exposing(tools, { deny, shaping });
   const texts = list.entries.map(({ entry }) => Buffer.from(entry ?? []).toString());
   return {
     texts,

@@ -1,12 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { UiAliases, type UiServer } from '../../../src/gateway/catalog/catalog.js';
-import { type ExposedList, exposeList } from '../../../src/gateway/catalog/exposed-list.js';
-import { createToolPolicy } from '../../../src/gateway/catalog/tool-policy.js';
+import type { ExposedList } from '../../../src/gateway/catalog/exposed-list.js';
 import { uiAlias } from '../../../src/mcp/extensions.js';
 import type { ListKind } from '../../../src/mcp/lists.js';
+import { exposing } from '../../support/exposing.js';
 import { sha256 } from '../../support/sha256.js';
-import { bytesOf } from '../../support/wire.js';
 
 const MAIN = 'ui://app/main.html';
 const OTHER = 'ui://app/other.html';
@@ -14,9 +13,7 @@ const SCHEMA = '"inputSchema":{"type":"object"}';
 const alias = (key: string, uri = MAIN) => uiAlias(key, uri, sha256);
 
 function exposed(kind: ListKind, key: string, entries: readonly string[]): ExposedList {
-  const raw = entries.map((entry) => ({ bytes: bytesOf(entry), span: { start: 0, end: bytesOf(entry).length } }));
-  const rules = { key, prefix: key, policy: createToolPolicy({ deny: ['denied*'] }), sha256 };
-  return exposeList(kind, { entries: raw, truncated: undefined }, rules);
+  return exposing(entries, { kind, key, deny: ['denied*'] });
 }
 
 /** A server by the URIs that it lists and those that its tools point to; what begins with `{` is an entry as it is. */
