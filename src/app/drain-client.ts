@@ -74,7 +74,9 @@ export function limitDrain(
 function isStarting({ isReady, pool }: DrainOptions['gateway']): boolean {
   if (!isReady) return true;
   const backends = [...pool.keys].flatMap((key) => pool.of(key));
-  return backends.some(({ dispatcher }) => dispatcher.isAwaited && dispatcher.availability.state === 'starting');
+  return backends.some(
+    ({ dispatcher }) => dispatcher.admission.isAwaited && dispatcher.availability.state === 'starting',
+  );
 }
 
 function probeRepeatedly(client: StdioClient, clock: Clock, delayMs: number): Cancel {

@@ -18,8 +18,7 @@ import { type Catalogs, changedLists, MergedLists } from './catalog/merged-lists
 import type { NamedView } from './catalog/named-views.js';
 import type { ListNaming } from './catalog/offered-lists.js';
 import { answerList } from './catalog/paged-list.js';
-import { FAILURE_REASONS } from './dispatch/attempt.js';
-import type { EditAnswer, Handling } from './dispatch/call.js';
+import { type EditAnswer, FAILURE_REASONS, type Handling } from './dispatch/call.js';
 import type { Dispatcher } from './dispatch/dispatcher.js';
 import type { Backend } from './registry/backend.js';
 import type { LogLevelRouter } from './reverse/log-level-router.js';

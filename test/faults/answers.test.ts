@@ -81,9 +81,11 @@ describe('an answer', () => {
     }
     expect(silent).toBe(648);
     expect(new Set(child.calls.map(({ id }) => id)).size).toBe(1_000);
-    expect([client.session.inFlight, child.connection.inFlight, server('a').backend.dispatcher.queued]).toEqual([
-      0, 0, 0,
-    ]);
+    expect([
+      client.session.inFlight,
+      child.connection.inFlight,
+      server('a').backend.dispatcher.admission.queued,
+    ]).toEqual([0, 0, 0]);
   });
 });
 

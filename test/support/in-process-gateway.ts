@@ -160,7 +160,7 @@ export class InProcessGateway {
       const backends = [...gateway.pool.keys].flatMap((key) => gateway.pool.of(key));
       for (const { id, dispatcher } of backends) {
         this.#left.count(`${id}: in flight`, () => dispatcher.connection?.inFlight ?? 0);
-        this.#left.count(`${id}: waiting`, () => dispatcher.queued);
+        this.#left.count(`${id}: waiting`, () => dispatcher.admission.queued);
         this.#left.count(`${id}: in flight`, () => dispatcher.inFlightCalls.size);
       }
       for (const { session } of this.#clients) this.#left.count('requests of a client', () => session.inFlight);

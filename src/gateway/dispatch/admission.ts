@@ -1,28 +1,23 @@
+import PQueue from 'p-queue';
 import type { FailureReason } from '../../downstream/failure.js';
-import type { DownstreamClient, Exchange } from '../../downstream/port.js';
-import type { SharedLimit } from '../../io/shared-limit.js';
+import type { Exchange } from '../../downstream/port.js';
+import { SharedLimit } from '../../io/shared-limit.js';
 import type { Clock } from '../../timing/clock.js';
-import { Deadlines } from '../../timing/deadlines.js';
+import { Deadlines, type Due } from '../../timing/deadlines.js';
 import type { UpstreamConnection } from '../../upstream/port.js';
-import { type AttemptContext, isInteractive, needsNoSlot } from './attempt.js';
 import { type Availability, connectionOf, waitReason } from './availability.js';
-import type { Call, CallLimits, Stage } from './call.js';
-import { ConcurrencyLimit } from './concurrency-limit.js';
+import { Call, type CallHost, isInteractive, needsNoSlot, type Stage } from './call.js';
 
-interface AdmissionOptions {
-  readonly clock: Clock;
-  readonly limits: CallLimits;
-  /** Counts the waiting calls of all servers together. */
-  readonly allWaiting?: SharedLimit | undefined;
-  readonly availability: () => Availability;
+/** The dispatcher that the calls are admitted for. */
+interface AdmissionHost extends Pick<CallHost, 'fail' | 'limits'> {
+  readonly options: {
+    readonly clock: Clock;
+    /** Counts the waiting calls of all servers together. */
+    readonly waiting?: SharedLimit | undefined;
+  };
+  readonly availability: Availability;
   /** Why no call may be sent now, such as an open circuit breaker. */
-  readonly refusal: () => FailureReason | undefined;
-  /** Sends an admitted call. The call holds its slot until `leave`. */
-  readonly start: (call: Call, connection: UpstreamConnection) => void;
-  /** Answers a call that will not be sent now. `sent` is whether an earlier process may have seen it. */
-  readonly fail: AttemptContext['fail'];
-  /** A client cancelled a call that waited. */
-  readonly onCancelled: () => void;
+  readonly refusal: FailureReason | undefined;
 }
 
 /** How long a call waits for a restart. For the first start of a server, a call waits as long as for an answer. */
@@ -34,329 +29,66 @@ const RESTART_WAIT_MS = 5_000;
  */
 const MAX_WITHOUT_SLOT = 256;
 
+/** Limits of the notifications that wait for a connection. Beyond them, new ones are dropped. */
+const MAX_NOTIFICATIONS = 256;
+const MAX_NOTIFICATION_BYTES = 1024 * 1024;
+
 /**
  * Decides when a call may be sent to its server.
  *
  * A call takes a slot of the concurrency limit. Then, if the server needs that, it waits until no call of another
  * client is in flight. Then it waits for a connection. Each wait ends with admission, a timeout, the client's
- * cancellation, or the server becoming unavailable.
+ * cancellation, or the server becoming unavailable. Notifications and readers of lists wait for a connection only.
  */
 export class Admission {
-  readonly #options: AdmissionOptions;
-  readonly #limit: ConcurrencyLimit;
-  readonly #deadlines: Deadlines<Call>;
-  /** Waiting calls of every stage, in order of arrival. */
-  readonly #waiting = new Set<Call>();
-  readonly #connectionWaits: ConnectionWaits;
-  readonly #held = new HeldNotifications();
-  #limits: CallLimits;
-  #exclusive: ExclusiveClient<Call> | undefined;
+  readonly #host: AdmissionHost;
+  readonly #limit: ConcurrencyLimit<Call>;
+  readonly #deadlines: Deadlines<Call | ConnectionWait>;
+  /** At every stage, in the order in which they came to it. */
+  readonly #waiting = new Set<Call | ConnectionWait>();
+  #exclusive: ExclusiveClient | undefined;
   #withoutSlot = 0;
 
-  constructor(options: AdmissionOptions) {
-    const { clock, limits, allWaiting, availability } = options;
-    this.#options = options;
-    this.#limits = limits;
-    this.#limit = new ConcurrencyLimit({ ...limits, allWaiting });
-    this.#connectionWaits = new ConnectionWaits(clock, availability);
-    this.#deadlines = new Deadlines(clock, (call) => this.#giveUp(call, undefined));
+  constructor(host: AdmissionHost) {
+    const { clock, waiting } = host.options;
+    this.#host = host;
+    this.#limit = new ConcurrencyLimit({
+      ...host.limits,
+      allWaiting: waiting,
+      onSlot: (call, release) => this.#slotGranted(call, release),
+    });
+    this.#deadlines = new Deadlines(clock, (each) => this.#giveUp(each, undefined));
   }
 
   /** Number of waiting calls. */
   get queued(): number {
-    return this.#waiting.size;
+    return [...this.#waiting].filter((each) => each instanceof Call).length;
   }
 
-  /** Whether a call waits at any stage, or `untilConnected` waits for a connection. */
+  /** Whether a call waits at any stage, or a reader of lists waits for a connection. */
   get isAwaited(): boolean {
-    return this.#waiting.size > 0 || this.#connectionWaits.size > 0;
+    return [...this.#waiting].some((each) => each instanceof Call || each.byteLength === undefined);
   }
 
   /** Whether calls or notifications wait for the next connection. */
   get hasBacklog(): boolean {
-    return connectionOf(this.#options.availability()) === undefined && this.#waiting.size + this.#held.size > 0;
+    const isConnected = connectionOf(this.#host.availability) !== undefined;
+    return !isConnected && [...this.#waiting].some((each) => each instanceof Call || each.byteLength !== undefined);
   }
 
-  /** Sends a notification over the next connection, in its place among the calls that wait for it, and as long. */
-  hold(notification: HeldNotification): void {
-    if (this.#options.availability().reach.kind !== 'expected') return;
-    const dueAt = this.#options.clock.now() + this.#connectionWaitMs(false);
-    this.#held.add(notification, dueAt);
-  }
-
-  /** Sets other limits. Calls that wait keep the deadlines they have. */
-  configure(limits: CallLimits): void {
-    this.#limits = limits;
-    this.#limit.configure(limits);
-  }
-
-  /** From now on, calls that may make the server send a request come from one client at a time. */
-  serveOneClientAtATime(): void {
-    this.#exclusive ??= new ExclusiveClient((call) => this.#exclusiveGranted(call));
-  }
-
-  /** Sends the call as soon as it is admitted, which may be at once. */
-  enter(call: Call): void {
-    if (needsNoSlot(call.exchange)) {
-      this.#enterWithoutSlot(call);
-    } else if (this.#limit.takeDirect()) {
-      call.slot = 'direct';
-      this.#slotGranted(call);
-    } else {
-      this.#queue(call);
-    }
-  }
-
-  /** Sends a call again after its connection ended. The call still holds its slot. */
-  retry(call: Call): void {
-    this.#connect(call);
-  }
-
-  /** Releases the slot and the exclusive access of the call. Calling it again does nothing. */
-  leave(call: Call): void {
-    const { slot } = call;
-    call.slot = undefined;
-    if (call.stage === 'exclusive-client') this.#exclusive?.withdraw(call);
-    call.stage = 'none';
-    if (call.isExclusive) {
-      call.isExclusive = false;
-      this.#exclusive?.leave();
-    }
-    if (slot === 'direct') this.#limit.releaseDirect();
-    else slot?.release();
-    if (call.isWithoutSlot) {
-      call.isWithoutSlot = false;
-      this.#withoutSlot -= 1;
-    }
-  }
-
-  /** Call this after each change of the server's availability. Sends or fails the calls that waited for it. */
-  availabilityChanged(): void {
-    const { reach } = this.#options.availability();
-    if (reach.kind === 'connected') {
-      for (const call of [...this.#waiting]) {
-        if (call.stage !== 'connection') continue;
-        this.#held.sendBefore(call.arrival, reach.connection, this.#options.clock.now());
-        this.#endWait(call);
-        this.#connect(call);
-      }
-      this.#held.sendBefore(Number.POSITIVE_INFINITY, reach.connection, this.#options.clock.now());
-    } else if (reach.kind === 'unavailable') {
-      this.#held.clear();
-      for (const call of [...this.#waiting]) this.#giveUp(call, reach.reason);
-    }
-    if (reach.kind === 'connected' || reach.kind === 'unavailable') this.#connectionWaits.settle();
-  }
-
-  /** Like `ConnectionWaits.untilConnected`. */
-  untilConnected(waitMs: number): Promise<FailureReason | undefined> {
-    return this.#connectionWaits.untilConnected(waitMs);
-  }
-
-  /** Removes all waiting calls. Returns the exchanges of those that no process has seen; the other calls fail. */
-  takeUnsent(): Exchange[] {
-    const unsent: Exchange[] = [];
-    this.#held.clear();
-    // The latest call first: none that leaves lets one behind it in.
-    for (const call of [...this.#waiting].reverse()) {
-      if (call.earlier !== undefined) {
-        this.#giveUp(call, undefined);
-        continue;
-      }
-      this.#stopWaiting(call);
-      this.leave(call);
-      unsent.push(call.exchange);
-    }
-    return unsent.reverse();
-  }
-
-  close(): void {
-    this.#deadlines.close();
-  }
-
-  #enterWithoutSlot(call: Call): void {
-    if (this.#withoutSlot >= MAX_WITHOUT_SLOT) {
-      this.#options.fail(call.exchange, 'queue_full', false);
-      return;
-    }
-    this.#withoutSlot += 1;
-    call.isWithoutSlot = true;
-    this.#connect(call);
-  }
-
-  #queue(call: Call): void {
-    const slot = this.#limit.enter((granted) => {
-      if (call.stage === 'slot') this.#endWait(call);
-      call.slot = granted;
-      this.#slotGranted(call);
-    });
-    if (typeof slot === 'string') {
-      this.#options.fail(call.exchange, slot, false);
-    } else if (slot.isWaiting) {
-      call.slot = slot;
-      this.#wait(call, 'slot', this.#limits.maxWaitMs);
-    }
-  }
-
-  #slotGranted(call: Call): void {
-    const { exchange } = call;
-    const refusal = exchange.isSettled ? undefined : this.#options.refusal();
-    if (refusal !== undefined) this.#options.fail(exchange, refusal, false);
-    if (exchange.isSettled) {
-      this.leave(call);
-      return;
-    }
-    const exclusive = this.#exclusive;
-    if (exclusive === undefined || !isInteractive(exchange)) {
-      this.#connect(call);
-    } else if (exclusive.enter(call)) {
-      call.isExclusive = true;
-      this.#connect(call);
-    } else {
-      this.#wait(call, 'exclusive-client', this.#limits.maxWaitMs);
-    }
-  }
-
-  #exclusiveGranted(call: Call): void {
-    this.#endWait(call);
-    call.isExclusive = true;
-    if (call.exchange.isSettled) this.leave(call);
-    else this.#connect(call);
-  }
-
-  #connect(call: Call): void {
-    const { reach } = this.#options.availability();
-    if (reach.kind === 'connected') {
-      this.#options.start(call, reach.connection);
-      return;
-    }
-    if (reach.kind === 'unavailable') {
-      call.stage = 'connection';
-      this.#fail(call, reach.reason);
-      this.leave(call);
-      return;
-    }
-    this.#wait(call, 'connection', this.#connectionWaitMs(call.earlier !== undefined));
-  }
-
-  #connectionWaitMs(isRepeated: boolean): number {
-    const { reach } = this.#options.availability();
-    const isFirstStart = reach.kind === 'expected' && reach.reason !== 'restarting' && !isRepeated;
-    return isFirstStart ? this.#limits.timeoutMs : RESTART_WAIT_MS;
-  }
-
-  #wait(call: Call, stage: Stage, forMs: number): void {
-    call.stage = stage;
-    call.arrival = this.#held.nextArrival();
-    call.dueAt = this.#options.clock.now() + forMs;
-    this.#waiting.add(call);
-    this.#deadlines.watch(call);
-    call.exchange.onCancel(() => {
-      if (!this.#waiting.has(call)) return;
-      this.#stopWaiting(call);
-      this.#options.onCancelled();
-      this.leave(call);
-    });
-  }
-
-  /** The call goes on, because it got what it waited for. */
-  #endWait(call: Call): void {
-    this.#stopWaiting(call);
-    call.stage = 'none';
-  }
-
-  /** The call keeps its stage, from which `leave` learns what to release. */
-  #stopWaiting(call: Call): void {
-    this.#waiting.delete(call);
-    this.#deadlines.unwatch(call);
-  }
-
-  /** Ends the wait of the call with a failure: for this reason or, without a reason, because the wait was too long. */
-  #giveUp(call: Call, reason: FailureReason | undefined): void {
-    this.#stopWaiting(call);
-    this.#fail(call, reason);
-    this.leave(call);
-  }
-
-  #fail({ exchange, stage, earlier }: Call, reason: FailureReason | undefined): void {
-    const { fail, availability } = this.#options;
-    if (stage !== 'connection') fail(exchange, reason ?? 'queue_timeout', false);
-    else if (earlier !== undefined) fail(exchange, 'child_exited', true, earlier);
-    else fail(exchange, reason ?? waitReason(availability()), false);
-  }
-}
-
-/**
- * Admits the calls of one client at a time, for a server that sends requests to its callers. With calls of two clients
- * in flight, the gateway could not tell which client a server request is for.
- *
- * The admitted client keeps the server until its last call is done. While any call waits, new calls queue behind it.
- */
-export class ExclusiveClient<WaitingCall extends ExclusiveCall> {
-  readonly #waiting = new Set<WaitingCall>();
-  readonly #onAdmitted: (call: WaitingCall) => void;
-  #client: DownstreamClient | undefined;
-  #calls = 0;
-
-  /** `onAdmitted` is called for a call that had to wait. */
-  constructor(onAdmitted: (call: WaitingCall) => void) {
-    this.#onAdmitted = onAdmitted;
-  }
-
-  /** Admits the call now if possible, and queues it otherwise. Returns whether it was admitted. */
-  enter(call: WaitingCall): boolean {
-    const isFree = this.#calls === 0 || (this.#client === call.client && this.#waiting.size === 0);
-    if (isFree) this.#admit(call);
-    else this.#waiting.add(call);
-    return isFree;
-  }
-
-  /** Removes a waiting call. This may admit the calls behind it, if they belong to the admitted client. */
-  withdraw(call: WaitingCall): void {
-    if (this.#waiting.delete(call)) this.#admitNext();
-  }
-
-  /** Ends an admitted call. */
-  leave(): void {
-    this.#calls -= 1;
-    this.#admitNext();
-  }
-
-  #admitNext(): void {
-    for (const call of this.#waiting) {
-      if (this.#calls > 0 && call.client !== this.#client) return;
-      this.#waiting.delete(call);
-      this.#admit(call);
-      this.#onAdmitted(call);
-    }
-  }
-
-  #admit({ client }: WaitingCall): void {
-    this.#client = client;
-    this.#calls += 1;
-  }
-}
-
-/** A client's notification that waits for a process. No process has seen it. */
-export interface HeldNotification {
-  readonly byteLength: number;
-  /** Sends the notification, if its client is still there. */
-  readonly send: (connection: UpstreamConnection) => void;
-}
-
-/** Waits for a connection to a server without a call, such as those of the gateway's own list requests. */
-class ConnectionWaits {
-  readonly #clock: Clock;
-  readonly #availability: () => Availability;
-  readonly #waits = new Set<() => void>();
-
-  constructor(clock: Clock, availability: () => Availability) {
-    this.#clock = clock;
-    this.#availability = availability;
-  }
-
-  get size(): number {
-    return this.#waits.size;
+  /**
+   * Sends a client's notification over the next connection, in its place among the calls that wait for it. Drops it if none
+   * comes in the time that a call would wait. `send` sends it, if its client is still there.
+   */
+  hold(byteLength: number, send: (connection: UpstreamConnection) => void): void {
+    if (this.#host.availability.reach.kind !== 'expected') return;
+    const held = [...this.#waiting].flatMap((each) => (each instanceof Call ? [] : (each.byteLength ?? [])));
+    const bytes = held.reduce((sum, each) => sum + each, byteLength);
+    if (held.length >= MAX_NOTIFICATIONS || bytes > MAX_NOTIFICATION_BYTES) return;
+    const end = (connection: UpstreamConnection | FailureReason) => {
+      if (typeof connection !== 'string') send(connection);
+    };
+    this.#wait({ stage: 'none', dueAt: 0, byteLength, end }, 'connection', this.#connectionWaitMs(false));
   }
 
   /**
@@ -365,72 +97,304 @@ class ConnectionWaits {
    */
   untilConnected(waitMs: number): Promise<FailureReason | undefined> {
     return new Promise((resolve) => {
-      const settle = () => {
-        cancel();
-        this.#waits.delete(settle);
-        const now = this.#availability();
-        resolve(connectionOf(now) === undefined ? waitReason(now) : undefined);
-      };
-      const cancel = this.#clock.schedule(waitMs, settle);
-      this.#waits.add(settle);
+      const end = (reason: UpstreamConnection | FailureReason) =>
+        resolve(typeof reason === 'string' ? reason : undefined);
+      this.#wait({ stage: 'none', dueAt: 0, end }, 'connection', waitMs);
     });
   }
 
-  /** Ends all waits. Call this when there is a connection, or when none will come. */
-  settle(): void {
-    for (const settle of this.#waits) settle();
-  }
-}
-
-/** A call that may wait until the calls of another client are done. */
-interface ExclusiveCall {
-  readonly client: DownstreamClient;
-}
-
-interface Queued extends HeldNotification {
-  readonly arrival: number;
-  readonly dueAt: number;
-}
-
-const MAX_NOTIFICATIONS = 256;
-
-const MAX_BYTES = 1024 * 1024;
-
-/** Notifications that came while no process ran, in their order. Beyond the limits, new ones are dropped. */
-class HeldNotifications {
-  #queued: Queued[] = [];
-  #bytes = 0;
-  #arrivals = 0;
-
-  get size(): number {
-    return this.#queued.length;
+  /** Uses the present limits of the host. Calls that wait keep the deadlines they have. */
+  configure(): void {
+    this.#limit.configure(this.#host.limits);
   }
 
-  /** The place of what arrives now, among notifications and calls. */
-  nextArrival(): number {
-    this.#arrivals += 1;
-    return this.#arrivals;
+  /** From now on, calls that may make the server send a request come from one client at a time. */
+  serveOneClientAtATime(): void {
+    this.#exclusive ??= new ExclusiveClient();
   }
 
-  /** Queues a notification. It is too old to be sent from `dueAt` on, in milliseconds on the clock. */
-  add(notification: HeldNotification, dueAt: number): void {
-    const bytes = this.#bytes + notification.byteLength;
-    if (this.#queued.length >= MAX_NOTIFICATIONS || bytes > MAX_BYTES) return;
-    this.#bytes = bytes;
-    this.#queued.push({ ...notification, dueAt, arrival: this.nextArrival() });
-  }
-
-  /** Sends those that arrived before `arrival`, except those that are too old. */
-  sendBefore(arrival: number, connection: UpstreamConnection, now: number): void {
-    const count = this.#queued.findIndex((each) => each.arrival >= arrival);
-    for (const { send, byteLength, dueAt } of this.#queued.splice(0, count < 0 ? this.#queued.length : count)) {
-      this.#bytes -= byteLength;
-      if (now < dueAt) send(connection);
+  /** Sends the call as soon as it is admitted, which may be at once. */
+  enter(call: Call): void {
+    if (!needsNoSlot(call.exchange)) {
+      const verdict = this.#limit.enter(call);
+      if (verdict === 'waits') this.#wait(call, 'slot', this.#host.limits.maxWaitMs);
+      else if (verdict !== 'granted') this.#host.fail(call.exchange, verdict, false);
+    } else if (this.#withoutSlot >= MAX_WITHOUT_SLOT) {
+      this.#host.fail(call.exchange, 'queue_full', false);
+    } else {
+      this.#withoutSlot += 1;
+      call.release = this.#releaseWithoutSlot;
+      this.connect(call);
     }
   }
 
-  clear(): void {
-    this.#queued = [];
-    this.#bytes = 0;
+  /** Sends a call that holds its slot over the present connection or the next one. */
+  connect(call: Call): void {
+    const { reach } = this.#host.availability;
+    call.stage = 'none';
+    if (reach.kind === 'connected') call.sendOver(reach.connection);
+    else if (reach.kind === 'expected' || reach.kind === 'suspended')
+      this.#wait(call, 'connection', this.#connectionWaitMs(call.earlier !== undefined));
+    else {
+      call.stage = 'connection';
+      this.#fail(call, reach.reason);
+    }
   }
+
+  /** Releases the slot and the exclusive access of the call. Calling it again does nothing. */
+  leave(call: Call): void {
+    const { stage, release } = call;
+    call.stage = 'none';
+    call.release = undefined;
+    if (stage === 'slot') this.#limit.withdraw(call);
+    for (const next of this.#exclusive?.leave(call) ?? []) this.#exclusiveGranted(next);
+    release?.();
+  }
+
+  /** Ends the wait of the call, if it waits. Returns whether it did. */
+  withdraw(call: Call): boolean {
+    if (!this.#waiting.has(call)) return false;
+    this.#endWait(call);
+    this.leave(call);
+    return true;
+  }
+
+  /** Call this after each change of the server's availability. Sends or fails what waited for it. */
+  availabilityChanged(): void {
+    for (const each of [...this.#waiting]) {
+      const { reach } = this.#host.availability;
+      if (!this.#waiting.has(each)) continue;
+      if (reach.kind === 'unavailable') this.#giveUp(each, reach.reason);
+      else if (reach.kind === 'connected' && each.stage === 'connection') {
+        this.#endWait(each);
+        if (each instanceof Call) this.connect(each);
+        else each.end(reach.connection);
+      }
+    }
+  }
+
+  /** Removes everything that waits. Returns the exchanges of calls that no process has seen; the other calls fail. */
+  takeUnsent(): Exchange[] {
+    const unsent: Exchange[] = [];
+    // The latest call first: none that leaves lets one behind it in.
+    for (const each of [...this.#waiting].reverse()) {
+      if (each instanceof Call && each.earlier === undefined) {
+        this.withdraw(each);
+        unsent.push(each.exchange);
+      } else if (each instanceof Call || each.byteLength !== undefined) this.#giveUp(each, undefined);
+    }
+    return unsent.reverse();
+  }
+
+  close(): void {
+    this.#deadlines.close();
+  }
+
+  readonly #releaseWithoutSlot = (): void => {
+    this.#withoutSlot -= 1;
+  };
+
+  #slotGranted(call: Call, release: () => void): void {
+    const { exchange } = call;
+    this.#endWait(call);
+    call.stage = 'none';
+    call.release = release;
+    const refusal = exchange.isSettled ? undefined : this.#host.refusal;
+    if (refusal !== undefined) this.#host.fail(exchange, refusal, false);
+    if (exchange.isSettled) this.leave(call);
+    else if (!isInteractive(exchange) || this.#exclusive?.enter(call) !== false) this.connect(call);
+    else this.#wait(call, 'exclusive-client', this.#host.limits.maxWaitMs);
+  }
+
+  #exclusiveGranted(call: Call): void {
+    this.#endWait(call);
+    if (call.exchange.isSettled) this.leave(call);
+    else this.connect(call);
+  }
+
+  #connectionWaitMs(isRepeated: boolean): number {
+    const { reach } = this.#host.availability;
+    const isFirstStart = reach.kind === 'expected' && reach.reason !== 'restarting' && !isRepeated;
+    return isFirstStart ? this.#host.limits.timeoutMs : RESTART_WAIT_MS;
+  }
+
+  #wait(each: Call | ConnectionWait, stage: Stage, forMs: number): void {
+    each.stage = stage;
+    each.dueAt = this.#host.options.clock.now() + forMs;
+    this.#waiting.add(each);
+    this.#deadlines.watch(each);
+  }
+
+  /** A call keeps its stage, from which `leave` learns what to release. */
+  #endWait(each: Call | ConnectionWait): void {
+    this.#waiting.delete(each);
+    this.#deadlines.unwatch(each);
+  }
+
+  /** Ends the wait with a failure: for this reason or, without a reason, because the wait was too long. */
+  #giveUp(each: Call | ConnectionWait, reason: FailureReason | undefined): void {
+    this.#endWait(each);
+    if (each instanceof Call) this.#fail(each, reason);
+    else each.end(reason ?? waitReason(this.#host.availability));
+  }
+
+  #fail(call: Call, reason: FailureReason | undefined): void {
+    const { exchange, stage, earlier } = call;
+    if (stage !== 'connection') this.#host.fail(exchange, reason ?? 'queue_timeout', false);
+    else if (earlier !== undefined) this.#host.fail(exchange, 'child_exited', true, earlier);
+    else this.#host.fail(exchange, reason ?? waitReason(this.#host.availability), false);
+    this.leave(call);
+  }
+}
+
+/** A notification of a client or a reader of lists, which needs no slot to go on. */
+interface ConnectionWait extends Due {
+  stage: Stage;
+  /** Length of a notification in bytes; `undefined` for a reader. */
+  readonly byteLength?: number;
+  /** Called with the connection, or with the reason why there is none. */
+  readonly end: (end: UpstreamConnection | FailureReason) => void;
+}
+
+/**
+ * Admits the calls of one client at a time, for a server that sends requests to its callers. With calls of two clients
+ * in flight, the gateway could not tell which client a server request is for.
+ *
+ * The admitted client keeps the server until its last call is done. While any call waits, new calls queue behind it.
+ */
+class ExclusiveClient {
+  readonly #admitted = new Set<Call>();
+  readonly #waiting = new Set<Call>();
+
+  /** Admits the call now if possible, and queues it otherwise. Returns whether it was admitted. */
+  enter(call: Call): boolean {
+    const isFree = this.#waiting.size === 0 && this.#suits(call);
+    (isFree ? this.#admitted : this.#waiting).add(call);
+    return isFree;
+  }
+
+  /** Removes a call, admitted or not. Returns the waiting calls that are admitted by that. */
+  leave(call: Call): readonly Call[] {
+    this.#admitted.delete(call);
+    this.#waiting.delete(call);
+    const next: Call[] = [];
+    for (const each of this.#waiting) {
+      if (!this.#suits(each)) break;
+      this.#waiting.delete(each);
+      this.#admitted.add(each);
+      next.push(each);
+    }
+    return next;
+  }
+
+  #suits({ client }: Call): boolean {
+    const [admitted] = this.#admitted;
+    return admitted === undefined || admitted.client === client;
+  }
+}
+
+interface ConcurrencyLimitOptions<Item> {
+  /** Calls that may hold a slot at the same time. */
+  readonly concurrency: number;
+  /** Calls that may wait for a slot. */
+  readonly maxQueued: number;
+  /** Counts the waiting calls of all servers together. */
+  readonly allWaiting?: SharedLimit | undefined;
+  /** Called when a call gets its slot, which it must release once. */
+  readonly onSlot: (call: Item, release: () => void) => void;
+}
+
+/** Withdrawn calls that may stay in p-queue, beyond as many as wait. */
+const MAX_WITHDRAWN = 256;
+
+/**
+ * Limits the calls that are in flight to one server, and queues a bounded number of others in order of arrival.
+ *
+ * p-queue does that: each call is a task, which ends when the call releases its slot. p-queue accepts any number of
+ * tasks, so this class bounds the queue. As long as no call has to wait, calls are only counted, because a task would
+ * cost more than the rest of the way through the gateway. The first call that has to wait makes them tasks.
+ */
+export class ConcurrencyLimit<Item> {
+  readonly #queue: PQueue;
+  readonly #allWaiting: SharedLimit;
+  readonly #onSlot: ConcurrencyLimitOptions<Item>['onSlot'];
+  #maxQueued: number;
+  /** Calls in flight that are no tasks of p-queue. */
+  #direct = 0;
+  /** Each ends the task of a call that began as a direct one. */
+  readonly #ends: (() => void)[] = [];
+  /** In order of arrival, without the withdrawn ones that p-queue still has. */
+  readonly #waiting = new Set<Item>();
+
+  constructor({ concurrency, maxQueued, allWaiting, onSlot }: ConcurrencyLimitOptions<Item>) {
+    this.#queue = new PQueue({ concurrency });
+    this.#maxQueued = maxQueued;
+    this.#allWaiting = allWaiting ?? new SharedLimit(Number.POSITIVE_INFINITY);
+    this.#onSlot = onSlot;
+  }
+
+  /** Number of calls that hold a slot. p-queue gives a released slot out in a later microtask; it counts until then. */
+  get running(): number {
+    return this.#direct + this.#queue.pending;
+  }
+
+  get queued(): number {
+    return this.#waiting.size;
+  }
+
+  /** Sets other limits. Calls that hold a slot or wait beyond the new limits stay. */
+  configure({ concurrency, maxQueued }: Pick<ConcurrencyLimitOptions<Item>, 'concurrency' | 'maxQueued'>): void {
+    this.#maxQueued = maxQueued;
+    this.#queue.concurrency = concurrency;
+  }
+
+  /** Gives the call a slot before it returns, if one is free. Otherwise the call waits, unless too many wait already. */
+  enter(call: Item): 'granted' | 'waits' | 'queue_full' | 'all_queues_full' {
+    const queue = this.#queue;
+    if (this.#direct < queue.concurrency && queue.pending + queue.size === 0) {
+      this.#direct += 1;
+      this.#onSlot(call, this.#releaseDirect);
+      return 'granted';
+    }
+    for (; this.#direct > 0; this.#direct -= 1) this.#add((release) => this.#ends.push(release));
+    if (queue.size === 0 && queue.pending < queue.concurrency) {
+      this.#add((release) => this.#onSlot(call, release));
+      return 'granted';
+    }
+    if (this.#waiting.size >= this.#maxQueued) return 'queue_full';
+    if (!this.#allWaiting.tryAcquire(1)) return 'all_queues_full';
+    this.#waiting.add(call);
+    this.#addWaiting(call);
+    return 'waits';
+  }
+
+  /** The call does not wait any more. */
+  withdraw(call: Item): void {
+    if (!this.#waiting.delete(call)) return;
+    this.#allWaiting.release(1);
+    if (this.#queue.size <= 2 * this.#waiting.size + MAX_WITHDRAWN) return;
+    // A server that hangs frees no slot, so withdrawn calls would pile up.
+    this.#queue.clear();
+    for (const each of this.#waiting) this.#addWaiting(each);
+  }
+
+  #addWaiting(call: Item): void {
+    this.#add((release) => {
+      const isWaiting = this.#waiting.has(call);
+      this.withdraw(call);
+      if (isWaiting) this.#onSlot(call, release);
+      else release();
+    });
+  }
+
+  /** Adds a task that ends when `release` is called. */
+  #add(begin: (release: () => void) => void): void {
+    void this.#queue.add(() => new Promise<void>(begin));
+  }
+
+  readonly #releaseDirect = (): void => {
+    const end = this.#ends.pop();
+    if (end === undefined) this.#direct -= 1;
+    else end();
+  };
 }

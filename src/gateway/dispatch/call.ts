@@ -1,35 +1,298 @@
-import type { DownstreamClient, Exchange } from '../../downstream/port.js';
-import type { Edit } from '../../json/splice.js';
-import type { NotificationEnvelope, ResponseEnvelope } from '../../mcp/envelope.js';
+import type { Failure, FailureReason } from '../../downstream/failure.js';
+import type { DownstreamClient, Exchange, InputRequest, WithdrawInput } from '../../downstream/port.js';
+import {
+  internalError,
+  type OnInternalError,
+  reportInternalError,
+  withErrorBoundaryAsync,
+} from '../../errors/internal-error.js';
+import { concatEdits, type Edit, type SplicedMessage } from '../../json/splice.js';
+import { isErrorResponse, type NotificationEnvelope, type ResponseEnvelope } from '../../mcp/envelope.js';
+import { requestedList } from '../../mcp/lists.js';
+import { METHODS, TASK_METHODS } from '../../mcp/methods.js';
+import { asOlderInput } from '../../mcp/older-content.js';
+import type { EventSink } from '../../observe/events/event-bus.js';
+import type { Clock } from '../../timing/clock.js';
 import type { Due } from '../../timing/deadlines.js';
-import type { EndedBecause, Outcome, RequestTimeouts, UpstreamConnection } from '../../upstream/port.js';
-import type { Slot } from './concurrency-limit.js';
+import type { CircuitBreaker } from '../../upstream/health/circuit-breaker.js';
+import type {
+  EndedBecause,
+  Outcome,
+  RequestHandler,
+  RequestTimeouts,
+  SentRequest,
+  UpstreamConnection,
+} from '../../upstream/port.js';
 
-/** One client request on its way to a server: its handling, and what it holds of the server's admission. */
-export class Call implements Due {
+/** Details of a failure besides its reason. */
+export type FailureWords = Pick<Failure, 'detail' | 'because'>;
+
+/** The dispatcher of one server, as its calls see it. */
+export interface CallHost {
+  readonly options: CallHostOptions;
+  readonly limits: CallLimits;
+  readonly counters: CallCounters;
+  readonly latencies: Latencies;
+  readonly inFlightCalls: InFlightCalls;
+  /** Circuit breaker of the current process. */
+  readonly breaker: Pick<CircuitBreaker, 'failed' | 'succeeded'>;
+  /** Answers a call that no process will answer. `sent` is whether a process may have seen it. */
+  fail(exchange: Exchange, reason: FailureReason, sent: boolean, words?: FailureWords): void;
+  /** Releases what the call holds of the server's admission. */
+  leave(call: Call): void;
+  /** Ends the wait of a call that its client has cancelled. Does nothing if the call does not wait. */
+  withdraw(call: Call): void;
+  /** Sends the call over the next connection, because this one has ended. */
+  retry(call: Call, ended: UpstreamConnection): void;
+}
+
+export interface CallHostOptions {
+  /** The server's key. */
+  readonly key: string;
+  /** Unique among the instances of all servers. */
+  readonly id: string;
+  readonly clock: Clock;
+  readonly events?: EventSink | undefined;
+  /** Called with each internal error. An internal error fails one call. */
+  readonly onInternalError?: OnInternalError | undefined;
+}
+
+/**
+ * One client request on its way to a server. Each connection that it is sent over is an attempt. The last one ends when the call
+ * is answered, failed or cancelled.
+ */
+export class Call implements Due, RequestHandler {
   readonly exchange: Exchange;
-  readonly handling: Handling;
-  /** Present when a process ended while it worked on the call and the call is repeated. */
-  earlier: EarlierAttempt | undefined;
 
   // `Admission` owns the members below.
   stage: Stage = 'none';
-  /** `'direct'` when the call took a free slot without waiting. */
-  slot: Slot | 'direct' | undefined;
+  /** Releases the slot of the call. */
+  release: (() => void) | undefined;
   isExclusive = false;
-  isWithoutSlot = false;
-  /** Its place among what waits, of calls and notifications. */
-  arrival = 0;
   dueAt = 0;
   index: number | undefined;
 
-  constructor(exchange: Exchange, handling: Handling) {
+  /** The latest progress value that the client received. */
+  progressed: number | undefined;
+  lease: SplicedMessage['lease'];
+  /** Present when a process ended while it worked on the call and the call is repeated. */
+  #earlier: EarlierAttempt | undefined;
+  /** Of the latest attempt. */
+  #connection: UpstreamConnection | undefined;
+  /** Absent while the call waits. */
+  #sent: SentRequest | undefined;
+  #lastProgressAt: number | undefined;
+  readonly #handling: Handling;
+  readonly #host: CallHost;
+
+  constructor(host: CallHost, exchange: Exchange, handling: Handling) {
+    this.#host = host;
     this.exchange = exchange;
-    this.handling = handling;
+    this.#handling = handling;
+    exchange.onCancel((notification) => this.#cancel(notification));
   }
 
   get client(): DownstreamClient {
     return this.exchange.client;
+  }
+
+  /** How far an earlier process got with the call, if the call is repeated. */
+  get earlier(): EarlierAttempt | undefined {
+    return this.#earlier;
+  }
+
+  get takesInputRequests(): boolean {
+    return this.exchange.takesInputRequests;
+  }
+
+  // Both methods catch their own errors, because a closure for an error boundary would slow down every call.
+
+  /** Sends the call over a connection. */
+  sendOver(connection: UpstreamConnection): void {
+    try {
+      this.#begin(connection);
+    } catch (error) {
+      this.#recover(error);
+    }
+  }
+
+  settle(outcome: Outcome): void {
+    try {
+      this.#settle(outcome);
+    } catch (error) {
+      this.#recover(error);
+    }
+  }
+
+  progress(notification: NotificationEnvelope, value: number): void {
+    const { exchange } = this;
+    this.#lastProgressAt = this.#host.options.clock.now();
+    this.progressed = value;
+    if (!exchange.wantsProgress) return;
+    const via = exchange.isSettled ? this.#host.inFlightCalls.taskResultWaitOf(exchange.client) : undefined;
+    exchange.progress(notification, this.#handling.translation?.progress(notification), via);
+  }
+
+  requireInput(input: InputRequest): WithdrawInput {
+    const edits = asOlderInput(input.request, this.client.revision);
+    return this.exchange.requireInput(edits.length === 0 ? input : { ...input, edits: [...input.edits, ...edits] });
+  }
+
+  send(message: SplicedMessage): void {
+    this.exchange.send(message);
+  }
+
+  #begin(connection: UpstreamConnection): void {
+    const { exchange } = this;
+    const { edits, refusal, translation } = this.#handling;
+    this.#connection = connection;
+    // The process and its tools may have changed since the call arrived.
+    const detail = refusal?.();
+    if (detail !== undefined) {
+      this.#host.leave(this);
+      this.#host.fail(exchange, 'not_approved', this.#earlier !== undefined, { detail });
+      return;
+    }
+    this.#host.inFlightCalls.add(this);
+    const timeouts = this.#timeouts();
+    if (this.#earlier !== undefined) {
+      if (Math.min(timeouts.firstMs ?? timeouts.idleMs, timeouts.maxMs) <= 0) {
+        this.#settle({ kind: 'failed', reason: 'timeout', sent: true });
+        return;
+      }
+      this.#host.counters.repeated += 1;
+    }
+    const all = concatEdits(edits, translation?.request?.(connection));
+    if (translation === undefined) this.lease = exchange.leaseRequest();
+    this.#sent = connection.send(exchange.request, all, timeouts, this);
+    if (this.#sent === undefined) this.lease?.release();
+    else this.#reportStart(connection);
+  }
+
+  #cancel(notification?: NotificationEnvelope): void {
+    if (this.#sent === undefined) this.#host.withdraw(this);
+    else this.#sent.cancel(notification, notification && this.#handling.translation?.cancel(notification));
+  }
+
+  #settle(outcome: Outcome): void {
+    const connection = this.#connection;
+    if (connection === undefined) return;
+    if (this.#mayRetry(outcome)) {
+      this.#reportEnd(outcome);
+      this.#host.inFlightCalls.delete(this);
+      this.#sent = undefined;
+      this.#lastProgressAt = undefined;
+      this.#host.retry(this, connection);
+      return;
+    }
+    const { translation } = this.#handling;
+    const response = outcome.kind === 'answered' ? outcome.response : undefined;
+    const rest = response && translation?.goOn?.(response, connection, () => this.#keepProgress());
+    if (rest === undefined) this.#end(outcome);
+    else
+      void withErrorBoundaryAsync(
+        rest.then((end) => this.#end(end)),
+        this.#host.options.onInternalError,
+        () => this.#failInternally(),
+      );
+  }
+
+  /** Timeouts of this attempt. The time that an earlier process spent on the call counts. */
+  #timeouts(): RequestTimeouts {
+    const { limits, options } = this.#host;
+    if (isTaskResultWait(this.exchange)) return taskTimeouts(limits);
+    const { timeoutMs: idleMs, maxTimeoutMs: maxMs } = limits;
+    if (this.#earlier === undefined) return { idleMs, maxMs };
+    const { startedAt, lastSignAt } = this.#earlier;
+    const now = options.clock.now();
+    return { firstMs: lastSignAt + idleMs - now, idleMs, maxMs: startedAt + maxMs - now };
+  }
+
+  /**
+   * Whether the next process gets the call: nothing of the call was sent to the process that ended, or the call is
+   * repeatable and was not repeated before. A repeatable call records how far this attempt got.
+   */
+  #mayRetry(outcome: Outcome): boolean {
+    if (outcome.kind !== 'failed' || this.exchange.isSettled) return false;
+    if (outcome.reason !== 'exited' && outcome.reason !== 'stopped') return false;
+    if (!outcome.sent) return true;
+    if (this.#handling.isRepeatable !== true || this.#earlier !== undefined || this.#sent === undefined) return false;
+    const { sentAt } = this.#sent;
+    this.#earlier = { startedAt: sentAt, lastSignAt: this.#lastProgressAt ?? sentAt, because: outcome.because };
+    return true;
+  }
+
+  #end(outcome: Outcome): void {
+    const { inFlightCalls, counters, breaker } = this.#host;
+    inFlightCalls.delete(this);
+    this.#reportEnd(outcome);
+    if (outcome.kind === 'answered') {
+      this.#host.leave(this);
+      this.#answer(outcome);
+    } else if (outcome.reason === 'cancelled') {
+      this.#host.leave(this);
+      counters.cancelled += 1;
+    } else {
+      const sent = outcome.sent || this.#earlier !== undefined;
+      this.#host.fail(this.exchange, FAILURE_REASONS[outcome.reason], sent, outcome);
+      // Counts before the call leaves: the next call must not start if this failure opens the breaker.
+      if (isFailureOfServer(outcome.reason, this.exchange)) breaker.failed();
+      this.#host.leave(this);
+    }
+  }
+
+  #answer({ response, at, edits }: Extract<Outcome, { readonly kind: 'answered' }>): void {
+    const { exchange } = this;
+    const connection = this.#connection;
+    const { editAnswer, translation, onAnswered } = this.#handling;
+    const { counters, latencies, breaker } = this.#host;
+    const ofTask = translation?.answer(response, () => this.#keepProgress());
+    const ofRouting = connection && editAnswer?.(response, connection);
+    exchange.answer(response, concatEdits(concatEdits(ofRouting, ofTask), edits), connection?.nameInResults);
+    if (!isTaskResultWait(exchange)) latencies.add(at - (this.#earlier?.startedAt ?? this.#sent?.sentAt ?? at));
+    if (isErrorResponse(response)) counters.errors += 1;
+    breaker.succeeded(at);
+    // A microtask that is queued already writes the answer, so `onAnswered` runs after the write.
+    if (onAnswered !== undefined) void SETTLED.then(() => onAnswered(response));
+  }
+
+  #reportStart({ generation }: UpstreamConnection): void {
+    const { events, key: server, id: instance } = this.#host.options;
+    if (events?.wants('attempt.started') !== true) return;
+    const { method } = this.exchange.request;
+    const isRepeated = this.#earlier !== undefined;
+    events.emit({ kind: 'attempt.started', server, instance, generation, method, isRepeated });
+  }
+
+  /** An attempt that could not be sent has not started, and so does not end. */
+  #reportEnd(outcome: Outcome): void {
+    const { events, key: server, id: instance, clock } = this.#host.options;
+    if (this.#sent === undefined || this.#connection === undefined || events?.wants('attempt.ended') !== true) return;
+    const { generation } = this.#connection;
+    const { method } = this.exchange.request;
+    const durationMs = (outcome.kind === 'answered' ? outcome.at : clock.now()) - this.#sent.sentAt;
+    const result = resultOf(outcome);
+    events.emit({ kind: 'attempt.ended', server, instance, generation, method, outcome: result, durationMs });
+  }
+
+  #recover(error: unknown): void {
+    reportInternalError(error, this.#host.options.onInternalError);
+    this.#failInternally();
+  }
+
+  /** Fails the call with an internal error, and releases what it holds. */
+  #failInternally(): void {
+    this.#host.inFlightCalls.delete(this);
+    this.#host.leave(this);
+    this.exchange.fail(internalError());
+  }
+
+  /** Passes on progress after the answer, until the returned function is called. */
+  #keepProgress(): () => void {
+    const ends = [this.exchange.keepProgress(), this.#sent?.keepProgress()];
+    return () => {
+      for (const end of ends) end?.();
+    };
   }
 }
 
@@ -38,14 +301,160 @@ interface EarlierAttempt {
   readonly startedAt: number;
   /** When the call was sent or, if later, when its latest progress arrived. */
   readonly lastSignAt: number;
-  /** The latest progress value that the client received. Later progress must exceed it. */
-  readonly progressed: number;
   /** Reason for which the gateway ended the earlier process, if it did. */
   readonly because?: EndedBecause | undefined;
 }
 
 /** The event that a call waits for. */
 export type Stage = 'none' | 'slot' | 'exclusive-client' | 'connection';
+
+function resultOf(outcome: Outcome): 'answered' | 'error' | 'failed' | 'cancelled' {
+  if (outcome.kind === 'answered') return isErrorResponse(outcome.response) ? 'error' : 'answered';
+  return outcome.reason === 'cancelled' ? 'cancelled' : 'failed';
+}
+
+const SETTLED = Promise.resolve();
+
+type SendFailure = Exclude<Extract<Outcome, { kind: 'failed' }>['reason'], 'cancelled'>;
+
+/**
+ * Whether the breaker counts the failure: those of a process that runs and does not answer. The end of a process is the
+ * supervisor's concern. A task that outlasts the wait for its result is no failure. Nor is a call that was refused because
+ * too much waits to be written: one client can cause that with large calls, and a process that reads nothing does not
+ * answer the calls before it either. Nor is a result of the wrong shape: the server answers, and its other tools may be fine.
+ */
+function isFailureOfServer(reason: SendFailure, exchange: Exchange): boolean {
+  if (HARMLESS.has(reason)) return false;
+  return reason !== 'timeout' || !isTaskResultWait(exchange);
+}
+
+const HARMLESS: ReadonlySet<SendFailure> = new Set(['exited', 'stopped', 'overloaded', 'result_malformed']);
+
+/** Failure that the client gets for each failure of sending. */
+export const FAILURE_REASONS: Readonly<Record<SendFailure, FailureReason>> = {
+  timeout: 'timeout',
+  exited: 'child_exited',
+  stopped: 'stopped',
+  overloaded: 'overloaded',
+  response_too_large: 'response_too_large',
+  response_dropped: 'response_dropped',
+  response_malformed: 'response_malformed',
+  result_malformed: 'response_malformed',
+};
+
+/** A call that was sent. */
+type InFlightCall = Pick<Call, 'exchange'>;
+
+/**
+ * The calls in flight on one process, in the order in which they were sent or resumed. They decide which client a
+ * notification or a server request is for. A settled call cannot carry messages to its client any more.
+ */
+export class InFlightCalls {
+  readonly #calls = new Set<InFlightCall>();
+  #onIdle = () => {};
+
+  get size(): number {
+    return this.#calls.size;
+  }
+
+  add(call: InFlightCall): void {
+    this.#calls.add(call);
+  }
+
+  /** Removes a call. Calling it again does nothing. */
+  delete(call: InFlightCall): void {
+    if (this.#calls.delete(call) && this.#calls.size === 0) this.#onIdle();
+  }
+
+  /** The server goes on with a call for which its client came back, as if the call had been sent just now. */
+  resumed(exchange: Pick<Exchange, 'requireInput'>): void {
+    const call = [...this.#calls].find((each) => each.exchange === exchange);
+    if (call === undefined) return;
+    this.#calls.delete(call);
+    this.#calls.add(call);
+  }
+
+  /** Calls `onIdle` each time the last call ends, and at once if no call is in flight now. */
+  whenIdle(onIdle: () => void): void {
+    this.#onIdle = onIdle;
+    if (this.#calls.size === 0) onIdle();
+  }
+
+  /**
+   * The call that caused a notification or a server request: the latest candidate, if all candidates belong to one
+   * conversation. `undefined` without a candidate, or with candidates of several conversations. Client capabilities do not help to
+   * decide, because a process that serves all clients knows none of them.
+   *
+   * Messages about a task name that task, so task requests are candidates only if no other call is in flight. Calls
+   * that are not interactive are candidates only if no interactive call is in flight, and those that wait for their client
+   * only if no other one is. A call of another user that waits counts all the same: no user may get another's question.
+   */
+  get cause(): Exchange | undefined {
+    const all = this.#all.filter(({ isSettled }) => !isSettled);
+    const possible = preferring(preferring(all, isNotTaskRequest), isInteractive);
+    const candidates = preferring(possible, isActive);
+    const latest = candidates.at(-1);
+    const isCertain = candidates.every(({ conversation }) => conversation === latest?.conversation);
+    const isOfOneUser = possible.every(({ client }) => client.principal === latest?.client.principal);
+    return isCertain && isOfOneUser ? latest : undefined;
+  }
+
+  /**
+   * The call of this client that carries a message about a task: the latest that waits for a task result, else the
+   * latest that is not a task request. A request that reads or cancels a task carries only its own answer.
+   */
+  latestOf(client: DownstreamClient): Exchange | undefined {
+    let latest: Exchange | undefined;
+    for (const exchange of this.#all) {
+      const isOutranked = latest !== undefined && isTaskResultWait(latest);
+      const isCandidate = isTaskResultWait(exchange) || (isNotTaskRequest(exchange) && !isOutranked);
+      if (exchange.client === client && !exchange.isSettled && isCandidate) latest = exchange;
+    }
+    return latest;
+  }
+
+  /** The call that carries progress of a task: only a task-result wait, so that progress keeps its order. */
+  taskResultWaitOf(client: DownstreamClient): Exchange | undefined {
+    const latest = this.latestOf(client);
+    return latest !== undefined && isTaskResultWait(latest) ? latest : undefined;
+  }
+
+  get #all(): Exchange[] {
+    return [...this.#calls].map(({ exchange }) => exchange);
+  }
+}
+
+/** Whether the request waits for a task result (`tasks/result`), which costs the server no work. */
+function isTaskResultWait({ request }: Exchange): boolean {
+  return request.method === METHODS.taskResult;
+}
+
+/** Whether the request does not count toward the concurrency limit of the server. */
+export function needsNoSlot(exchange: Exchange): boolean {
+  return isTaskResultWait(exchange) || requestedList(exchange.request.method) !== undefined;
+}
+
+/** Whether the server may send a request to the client before it answers this request. */
+export function isInteractive({ request }: Exchange): boolean {
+  return INTERACTIVE.has(request.method);
+}
+
+const INTERACTIVE: ReadonlySet<string> = new Set([METHODS.callTool, METHODS.getPrompt, METHODS.readResource]);
+
+function isNotTaskRequest({ request }: Exchange): boolean {
+  return !TASK_METHODS.has(request.method);
+}
+
+/** Returns the calls of this kind, or all calls if none is of this kind. */
+function preferring(calls: readonly Exchange[], isOfKind: (call: Exchange) => boolean): readonly Exchange[] {
+  const some = calls.filter(isOfKind);
+  return some.length > 0 ? some : calls;
+}
+
+/** Whether the server works on the request, and does not wait for input of its client. */
+function isActive({ isSuspended }: Exchange): boolean {
+  return !isSuspended;
+}
 
 /** How one request is sent to its server and how the response is treated. */
 export interface Handling {
@@ -108,11 +517,6 @@ export interface CallLimits {
 /** Timeouts of a request that waits for a task result. No message comes until the task is done. */
 export function taskTimeouts({ maxTimeoutMs }: CallLimits): RequestTimeouts {
   return { idleMs: maxTimeoutMs, maxMs: maxTimeoutMs };
-}
-
-/** Timeouts of every other request. */
-export function callTimeouts({ timeoutMs, maxTimeoutMs }: CallLimits): RequestTimeouts {
-  return { idleMs: timeoutMs, maxMs: maxTimeoutMs };
 }
 
 /** Counters of the calls to one server. They only grow. */

@@ -142,7 +142,7 @@ export class Backend {
     const reason = unavailableBecause(this.dispatcher.availability);
     if (this.openConnection !== undefined || reason !== undefined) return Promise.resolve(reason);
     this.#demand();
-    return this.#open.untilNext(this.dispatcher.untilConnected(waitMs));
+    return this.#open.untilNext(this.dispatcher.admission.untilConnected(waitMs));
   }
 
   /** The connection, also before its lists are read. */
@@ -233,7 +233,7 @@ export class Backend {
     if (state === 'ready') this.#announceLists();
     else if (wasUnavailable !== this.isUnavailable) this.#listener?.listsChanged();
     // Requests that came before the server could be started wait for it.
-    if ((state === 'idle' || state === 'starting') && this.dispatcher.isAwaited) this.#demand();
+    if ((state === 'idle' || state === 'starting') && this.dispatcher.admission.isAwaited) this.#demand();
     if (!wasStartSettled && this.isStartSettled) this.#listener?.startSettled();
   }
 

@@ -34,7 +34,7 @@ export class Draining {
       settle = resolve;
     });
     const redirectUnsent = () => {
-      for (const exchange of dispatcher.takeUnsent()) redirect(exchange);
+      for (const exchange of dispatcher.admission.takeUnsent()) redirect(exchange);
     };
     let isEnding = false;
     const finish = () => {

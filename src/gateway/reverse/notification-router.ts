@@ -58,7 +58,7 @@ export class NotificationRouter {
       if (isAmbiguous || !backend.clients.has(client)) continue;
       const { openConnection, dispatcher } = backend;
       // A task ends with its process, so no other process knows the task that the edits name.
-      const waits = mayWait && edits.length === 0 && (openConnection === undefined || dispatcher.hasBacklog);
+      const waits = mayWait && edits.length === 0 && (openConnection === undefined || dispatcher.admission.hasBacklog);
       if (waits) hold(client, backend, sent);
       else openConnection?.notify(sent, edits);
     }
@@ -155,7 +155,7 @@ function hold(client: DownstreamClient, { clients, dispatcher }: Backend, notifi
   const send = (connection: UpstreamConnection) => {
     if (clients.has(client)) connection.notify(held);
   };
-  dispatcher.hold({ byteLength: held.bytes.length, send });
+  dispatcher.admission.hold(held.bytes.length, send);
 }
 
 /** A client without a handshake says in its own notifications, too, what legacy servers learn from `initialize`. */

@@ -161,7 +161,7 @@ export class ServerRequests {
     if (client === undefined) {
       // The owner of a task and the owner of roots do not depend on the calls in flight.
       const isOfCall = owner === undefined && request.method !== METHODS.listRoots;
-      if (isOfCall) dispatcher.serveOneClientAtATime();
+      if (isOfCall) dispatcher.admission.serveOneClientAtATime();
       return new RpcError(
         RPC_CODES.internalError,
         'Several clients use this server, and it is unknown which one this is for',

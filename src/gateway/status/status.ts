@@ -126,7 +126,7 @@ function reportServer(facts: StatusFacts, one: ServerFacts, logLines: number) {
     fromLastRun: backend.isFromCache,
     breaker: breaker.state,
     inFlight: connection?.inFlight ?? 0,
-    queued: backend.dispatcher.queued,
+    queued: backend.dispatcher.admission.queued,
     ...counters,
     /** Number of failures by reason. */
     failureReasons: Object.fromEntries(backend.dispatcher.failureReasons) as Readonly<Record<string, number>>,

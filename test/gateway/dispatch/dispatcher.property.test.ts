@@ -68,7 +68,7 @@ describe('whatever happens, in any order', () => {
         const answered = exchanges.filter(({ answers, failure }) => answers.length > 0 && failure === undefined);
         expect(calls).toBe(exchanges.length);
         expect(failures + cancelled + answered.length).toBe(calls);
-        expect(dispatcher.queued).toBe(0);
+        expect(dispatcher.admission.queued).toBe(0);
         expect(clock.pending).toBe(0);
         dispatcher.close();
       }),

@@ -157,13 +157,13 @@ describe('a call that waits for its turn', () => {
     const { dispatcher, start, serve } = dispatching({ concurrency: 1 });
     const child = await start();
     for (const n of [0, 1, 2]) serve({ arguments: { n } });
-    expect(dispatcher.queued).toBe(2);
+    expect(dispatcher.admission.queued).toBe(2);
     for (const n of [0, 1, 2]) {
       expect(child.calls.at(-1)?.params.arguments.n).toBe(n);
       child.answer(n);
       await flush();
     }
-    expect(dispatcher.queued).toBe(0);
+    expect(dispatcher.admission.queued).toBe(0);
   });
 
   it('is refused when too many wait already', async () => {
@@ -186,7 +186,7 @@ describe('a call that waits for its turn', () => {
     child.answer(0);
     await flush();
     expect(child.calls).toHaveLength(1);
-    expect(dispatcher.queued).toBe(0);
+    expect(dispatcher.admission.queued).toBe(0);
   });
 
   it('goes to the next process when this one ends before it was sent, without a word', async () => {
@@ -211,7 +211,7 @@ describe('a call that waits for its turn', () => {
     child.connection.close('exited');
     await flush();
     expect(exchanges.map(({ failure }) => failure?.reason)).toEqual(['child_exited', 'parked', 'parked']);
-    expect(dispatcher.queued).toBe(0);
+    expect(dispatcher.admission.queued).toBe(0);
     clock.advance(60_000);
     expect(clock.pending).toBe(0);
   });
@@ -221,11 +221,11 @@ describe('a call while there is no process', () => {
   it('waits, and is handed over to the next one exactly once', async () => {
     const { clock, dispatcher, start, serve } = dispatching();
     const exchanges = [serve(), serve()];
-    expect(dispatcher.queued).toBe(2);
+    expect(dispatcher.admission.queued).toBe(2);
     clock.advance(4_999);
     const child = await start();
     expect(child.calls).toHaveLength(2);
-    expect(dispatcher.queued).toBe(0);
+    expect(dispatcher.admission.queued).toBe(0);
     const again = await start();
     expect(again.calls).toEqual([]);
     child.answer(0);
@@ -244,7 +244,7 @@ describe('a call while there is no process', () => {
     expect(exchange.isSettled).toBe(false);
     clock.advance(1);
     expect(exchange.failure).toMatchObject({ reason: absence, sent: false, retryAfterMs: 1_500 });
-    expect(dispatcher.queued).toBe(0);
+    expect(dispatcher.admission.queued).toBe(0);
     expect(clock.pending).toBe(0);
   });
 
@@ -309,7 +309,7 @@ describe('a cancelled call', () => {
     serve();
     serve().cancel();
     await flush();
-    expect(dispatcher.queued).toBe(0);
+    expect(dispatcher.admission.queued).toBe(0);
     child.answer(0);
     await flush();
     expect(child.calls).toHaveLength(1);

@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest';
+import { InMemoryClient, InMemoryExchange } from '../../support/in-memory-client.js';
 import { startGateway } from '../../support/scripted-gateway.js';
 import { flush } from '../../support/wire.js';
+import { dispatching } from './dispatching.js';
 
 const ELICIT = { jsonrpc: '2.0', id: 'q', method: 'elicitation/create', params: { message: '?', requestedSchema: {} } };
 
@@ -21,6 +23,29 @@ async function oneAtATime() {
 }
 
 describe('calls that wait for the calls of another client', () => {
+  it('are sent in their order when those are done, behind none that was cancelled', async () => {
+    const { dispatcher, start } = dispatching();
+    const child = await start();
+    dispatcher.admission.serveOneClientAtATime();
+    const clients = [new InMemoryClient(), new InMemoryClient()];
+    const [a, b, c, d] = [0, 0, 1, 0].map((client) => {
+      const exchange = new InMemoryExchange('tools/call', { name: 'x' }, clients[client]);
+      dispatcher.serve(exchange, { edits: [] });
+      return exchange;
+    });
+    expect(child.calls).toHaveLength(2);
+    c?.cancel();
+    expect(child.calls).toHaveLength(3);
+    child.answer(0);
+    const last = new InMemoryExchange('tools/call', { name: 'x' }, clients[1]);
+    dispatcher.serve(last, { edits: [] });
+    child.answer(1);
+    expect(child.calls).toHaveLength(3);
+    child.answer(2);
+    child.answer(3);
+    expect([a, b, c, d, last].map((exchange) => exchange?.answers.length)).toEqual([1, 1, 0, 1, 1]);
+  });
+
   it('F204: are sent or answered, and never both, when the wait of several ends at the same moment', async () => {
     const { one, other, child, clock } = await oneAtATime();
     one.call(2, 'a__x');
