@@ -1,6 +1,6 @@
 import { readdir, rm, stat, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
-import { privateFile, readRegularFileSync } from '../files/regular-file.js';
+import { privateFile, readRegularFile, readRegularFileSync } from '../files/regular-file.js';
 import { DRAFT_SUFFIX, replaceFile } from '../files/whole-file.js';
 import type { Cancel, Clock } from '../timing/clock.js';
 
@@ -13,16 +13,14 @@ export interface CacheFolderOptions {
   readonly onIgnored: (file: string, reason: string) => void;
   /** Called once, for the first file that cannot be written. */
   readonly onFault: (error: unknown) => void;
-  /** With a clock, writes wait until there is none for a while: a client that is starting needs the processor more. */
+  /** With a clock, writes wait for a second: a client that is starting needs the processor more. */
   readonly clock?: Clock;
 }
 
-/** A function is called when the file is written or read. With `undefined`, the file stays as it is. */
-export type CacheContent = Uint8Array | (() => Uint8Array | undefined);
+/** A function is called once, when the file is written or read. */
+export type CacheContent = Uint8Array | (() => Uint8Array);
 
-/** With a clock, writes begin when the last one was scheduled this long ago, and this long after the first one at the latest. */
-const QUIET_MS = 200;
-const WRITE_WITHIN_MS = 1_000;
+const WRITE_AFTER_MS = 1_000;
 
 /** The time of last use is updated at most this often. */
 const MARK_EVERY_MS = 24 * 60 * 60 * 1_000;
@@ -38,7 +36,7 @@ const TORN_AFTER_MS = 60_000;
 export class CacheFolder {
   readonly #options: CacheFolderOptions;
   readonly #waiting = new Map<string, CacheContent>();
-  #beginning: { readonly by: number; readonly cancel: Cancel } | undefined;
+  #cancel: Cancel | undefined;
   #writing: Promise<void> | undefined;
   #isFaultReported = false;
 
@@ -49,8 +47,8 @@ export class CacheFolder {
   /** The content of a file, if it exists and can be used. */
   read(name: string): Uint8Array | undefined {
     const waiting = this.#waiting.get(name);
-    const content = typeof waiting === 'function' ? waiting() : waiting;
-    if (content !== undefined) {
+    if (waiting !== undefined) {
+      const content = bytesOf(waiting);
       this.#waiting.set(name, content);
       return content;
     }
@@ -66,34 +64,27 @@ export class CacheFolder {
     return found.bytes;
   }
 
-  /** Schedules a write. Content above `maxFileBytes` is not written and leaves the previous file in place. */
+  /**
+   * Schedules a write. A file that has this content already stays as it is; content above `maxFileBytes` leaves the previous
+   * file in place.
+   */
   write(name: string, content: CacheContent): void {
     this.#waiting.set(name, content);
-    if (this.#writing === undefined) this.#beginLater();
+    if (this.#writing !== undefined || this.#cancel !== undefined) return;
+    const { clock } = this.#options;
+    if (clock === undefined) this.#begin();
+    else this.#cancel = clock.schedule(WRITE_AFTER_MS, () => this.#begin());
   }
 
   /** Writes what is scheduled. Resolves when all writes have ended. Never rejects. */
   async settled(): Promise<void> {
-    if (this.#beginning !== undefined) this.#begin();
+    if (this.#cancel !== undefined) this.#begin();
     await this.#writing;
   }
 
-  #beginLater(): void {
-    const { clock } = this.#options;
-    if (clock === undefined) {
-      this.#begin();
-      return;
-    }
-    const now = clock.now();
-    const by = this.#beginning?.by ?? now + WRITE_WITHIN_MS;
-    this.#beginning?.cancel();
-    const cancel = clock.schedule(Math.max(0, Math.min(QUIET_MS, by - now)), () => this.#begin());
-    this.#beginning = { by, cancel };
-  }
-
   #begin(): void {
-    this.#beginning?.cancel();
-    this.#beginning = undefined;
+    this.#cancel?.();
+    this.#cancel = undefined;
     this.#writing = this.#writeAll();
   }
 
@@ -102,7 +93,7 @@ export class CacheFolder {
       const [name, content] = next;
       this.#waiting.delete(name);
       try {
-        await this.#writeFile(name, typeof content === 'function' ? content() : content);
+        await this.#writeFile(name, bytesOf(content));
         if (this.#waiting.size === 0) await this.#trim();
       } catch (error) {
         if (!this.#isFaultReported) this.#options.onFault(error);
@@ -112,12 +103,15 @@ export class CacheFolder {
     this.#writing = undefined;
   }
 
-  async #writeFile(name: string, bytes: Uint8Array | undefined): Promise<void> {
+  async #writeFile(name: string, bytes: Uint8Array): Promise<void> {
     const { folder, maxFileBytes, onIgnored } = this.#options;
-    if (bytes === undefined) return;
     const file = join(folder, name);
-    if (bytes.length > maxFileBytes) onIgnored(file, 'the content is too large');
-    else await replaceFile(file, bytes);
+    if (bytes.length > maxFileBytes) {
+      onIgnored(file, 'the content is too large');
+      return;
+    }
+    const before = await readRegularFile(file, privateFile(maxFileBytes));
+    if (before.kind !== 'read' || !before.bytes.equals(bytes)) await replaceFile(file, bytes);
   }
 
   async #trim(): Promise<void> {
@@ -137,6 +131,10 @@ export class CacheFolder {
     const whole = found.filter(({ isDraft }) => !isDraft).sort((a, b) => b.usedAt - a.usedAt);
     await Promise.all([...torn, ...whole.slice(maxFiles)].map(({ file }) => rm(file, { force: true })));
   }
+}
+
+function bytesOf(content: CacheContent): Uint8Array {
+  return typeof content === 'function' ? content() : content;
 }
 
 async function markUsed(file: string): Promise<void> {

@@ -1,4 +1,4 @@
-import { createHash, createHmac } from 'node:crypto';
+import { createHmac } from 'node:crypto';
 import { readdirSync, statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import type { ServerConfig } from '../config/resolve/config.js';
@@ -33,8 +33,6 @@ export interface CatalogueCacheEntry {
 /** Caches the catalogues of the servers on disk, so that the next run lists their tools before the servers are ready. */
 export class CatalogueCache {
   readonly #options: CatalogueCacheOptions;
-  /** Hash of each file's content by name; an unchanged catalogue is not written again. */
-  readonly #hashes = new Map<string, string>();
 
   constructor(options: CatalogueCacheOptions) {
     this.#options = options;
@@ -71,38 +69,19 @@ export class CatalogueCache {
     const { folder, scan, onIgnored } = this.#options;
     const bytes = folder.read(name);
     if (bytes === undefined) return undefined;
-    if (MISSED.equals(bytes)) {
-      this.#remember(name, hashOf(bytes));
-      return 'missed';
-    }
+    if (MISSED.equals(bytes)) return 'missed';
     const catalogue = CachedCatalogue.read(bytes, scan);
-    if (typeof catalogue === 'string') {
-      onIgnored(name, catalogue);
-      return undefined;
-    }
-    this.#remember(name, hashOf(bytes));
-    return catalogue;
+    if (typeof catalogue !== 'string') return catalogue;
+    onIgnored(name, catalogue);
+    return undefined;
   }
 
   #put(name: string, serialize: () => Uint8Array): void {
     const { folder, onCached } = this.#options;
     folder.write(name, () => {
-      const bytes = serialize();
-      const hash = hashOf(bytes);
-      if (this.#hashes.get(name) === hash) return undefined;
-      this.#remember(name, hash);
       onCached();
-      return bytes;
+      return serialize();
     });
-  }
-
-  #remember(name: string, hash: string): void {
-    this.#hashes.delete(name);
-    this.#hashes.set(name, hash);
-    for (const oldest of this.#hashes.keys()) {
-      if (this.#hashes.size <= MAX_HASHES) return;
-      this.#hashes.delete(oldest);
-    }
   }
 
   /**
@@ -119,13 +98,6 @@ export class CatalogueCache {
 
 /** The file of a server without a catalogue. */
 const MISSED = Buffer.from('{"missed":true}\n');
-
-/** When a hash is forgotten, its file may be written once without need. */
-const MAX_HASHES = 1_024;
-
-function hashOf(bytes: Uint8Array): string {
-  return createHash('sha256').update(bytes).digest('base64');
-}
 
 /** Identifies the program of a server and its version. */
 function programOf(server: ServerConfig, { command, args, cwd, env, missing }: ChildSpec): readonly unknown[] {

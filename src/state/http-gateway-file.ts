@@ -6,7 +6,8 @@ import { replaceFile } from '../files/whole-file.js';
 import { isRecord, parseJson } from '../json/json-value.js';
 import { hostIdentity, identify, isRunning } from '../process/processes.js';
 import { isRunProcess, type RunProcess } from '../process/run-file.js';
-import type { Cancel, Clock } from '../timing/clock.js';
+import type { Clock } from '../timing/clock.js';
+import { Debounce } from '../timing/debounce.js';
 
 /** Report of an HTTP gateway for the doctor, which cannot connect because it is not an allowed client. */
 export interface HttpGatewayFacts {
@@ -47,51 +48,41 @@ const MAX_FILE_BYTES = 64 * 1024;
 export class HttpGatewayFile {
   readonly #options: HttpGatewayFileOptions;
   readonly #file: string;
+  readonly #debounce: Debounce;
   #writing: Promise<void> = Promise.resolve();
-  #cancel: Cancel | undefined;
-  /** Report that waits to be written. */
-  #next: HttpGatewayFacts | undefined;
+  #facts: HttpGatewayFacts | undefined;
   #isFaultReported = false;
 
   constructor(options: HttpGatewayFileOptions) {
     this.#options = options;
+    this.#debounce = new Debounce({ clock: options.clock, everyMs: WRITE_EVERY_MS, run: () => this.#write() });
     // Unique, even when a gateway in another pid namespace has the same pid.
     this.#file = join(options.folder, `${process.pid}-${randomBytes(6).toString('hex')}.json`);
   }
 
   /** Writes the facts in the background: at once, or after a pause since the last write. The latest ones count. */
   set(facts: HttpGatewayFacts): void {
-    this.#next = facts;
-    if (this.#cancel === undefined) this.#write();
-  }
-
-  /** Resolves when the latest write has ended. Never rejects. */
-  async settled(): Promise<void> {
-    await this.#writing;
+    this.#facts = facts;
+    this.#debounce.request();
   }
 
   /** Removes the file. Never rejects. */
   async close(): Promise<void> {
-    this.#cancel?.();
-    this.#next = undefined;
+    this.#debounce.close();
     await this.#writing;
     await rm(this.#file, { force: true }).catch(() => {});
   }
 
-  #write(): void {
-    const facts = this.#next;
-    this.#next = undefined;
-    this.#cancel = undefined;
-    if (facts === undefined) return;
-    this.#cancel = this.#options.clock.schedule(WRITE_EVERY_MS, () => this.#write());
-    this.#writing = this.#writing.then(() => this.#writeOnce(facts)).catch((error: unknown) => this.#report(error));
+  async #write(): Promise<void> {
+    this.#writing = this.#writeOnce().catch((error: unknown) => this.#report(error));
+    await this.#writing;
   }
 
-  async #writeOnce(facts: HttpGatewayFacts): Promise<void> {
+  async #writeOnce(): Promise<void> {
     const identity = await identify(process.pid);
     if (identity === undefined) return;
     const gateway: RunProcess = { pid: process.pid, startTime: identity.startTime };
-    await replaceFile(this.#file, `${JSON.stringify({ host: hostIdentity(), gateway, ...facts })}\n`);
+    await replaceFile(this.#file, `${JSON.stringify({ host: hostIdentity(), gateway, ...this.#facts })}\n`);
   }
 
   #report(error: unknown): void {

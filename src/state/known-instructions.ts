@@ -134,13 +134,8 @@ export function readInstructions(folder: string, key: InstructionsKey): CachedIn
   const found = readRegularFileSync(join(folder, nameOf(facts)), privateFile(MAX_INSTRUCTIONS_FILE_BYTES));
   if (found.kind !== 'read') return undefined;
   try {
-    const {
-      text,
-      offered = [],
-      state,
-      seal,
-      ...others
-    } = JSON.parse(new TextDecoder().decode(found.bytes)) as Record<string, unknown>;
+    const content: Record<string, unknown> = JSON.parse(new TextDecoder().decode(found.bytes));
+    const { text, offered = [], state, seal, ...others } = content;
     const isValid = typeof text === 'string' && typeof state === 'string' && typeof seal === 'number';
     const areValid = Array.isArray(offered) && offered.every((each) => isRecord(each));
     const isOurs = isValid && areValid && JSON.stringify(others) === JSON.stringify(facts);
@@ -151,13 +146,10 @@ export function readInstructions(folder: string, key: InstructionsKey): CachedIn
   }
 }
 
-/** Writes them for the next run, unless the file has the same content already. */
+/** Writes them for the next run. */
 export function writeInstructions(folder: CacheFolder, key: InstructionsKey, cached: CachedInstructions): void {
   const facts = factsOf(key);
-  const name = nameOf(facts);
-  const bytes = Buffer.from(JSON.stringify({ ...facts, ...cached }));
-  const before = folder.read(name);
-  if (before === undefined || !bytes.equals(before)) folder.write(name, bytes);
+  folder.write(nameOf(facts), Buffer.from(JSON.stringify({ ...facts, ...cached })));
 }
 
 interface Facts {

@@ -10,7 +10,7 @@ import { sealFile } from './user-files.js';
 interface SealOptions {
   /** A random key of this process when absent. */
   readonly secret?: string | undefined;
-  /** Called when the seal is first used. */
+  /** Called at each use of the seal. */
   readonly onSealed?: () => void;
 }
 
@@ -20,10 +20,8 @@ const SEAL_LENGTH = 22;
 /** Returns a function that signs texts with the key (HMAC-SHA256, shortened). */
 export function createSeal({ secret, onSealed = () => {} }: SealOptions = {}): Hmac {
   const key = secret ?? randomBytes(32);
-  let isUsed = false;
   return (text) => {
-    if (!isUsed) onSealed();
-    isUsed = true;
+    onSealed();
     return createHmac('sha256', key).update(text).digest('base64url').slice(0, SEAL_LENGTH);
   };
 }
@@ -33,7 +31,7 @@ export interface SealSecret {
   readonly secret: string;
   /** False when the file cannot be read, so that the next run will have another key. */
   readonly isLasting: boolean;
-  /** Must be called when the key is first used for something that outlives the process. It stores a new key in its file. */
+  /** Must be called when the key is used for something that outlives the process. The first call stores a new key in its file. */
   readonly onSealed: () => void;
 }
 

@@ -3,77 +3,55 @@ import { join, posix, win32 } from 'node:path';
 import type { ApprovalPlaces } from './approvals.js';
 
 /** File of the bearer token for HTTP clients. */
-export function tokenFile(): string {
-  return inDataFolder('token');
-}
+export const tokenFile = inDataFolder('token');
 
 /** File of the secrets that `trunkline secret set` has stored. */
-export function secretFile(): string {
-  return inDataFolder('secrets');
-}
+export const secretFile = inDataFolder('secrets');
 
 /** File of the key that signs task ids and protects the caches. */
-export function sealFile(): string {
-  return inDataFolder('seal');
-}
+export const sealFile = inDataFolder('seal');
 
 /** Folder where each gateway of this user lists its processes. */
-export function runFolder(): string {
-  return inDataFolder('run');
-}
+export const runFolder = inDataFolder('run');
 
 /** Folder where each gateway of this user that serves HTTP tells where, and what it has refused. */
-export function httpGatewayFolder(): string {
-  return inDataFolder('http');
-}
+export const httpGatewayFolder = inDataFolder('http');
 
 /** Folder of installed packages, and folder of lock files for configurations in read-only folders. */
 export function packageFolders(): { storeFolder: string; locksFolder: string } {
-  return { storeFolder: inDataFolder('store'), locksFolder: inDataFolder('locks') };
+  return { storeFolder: join(userDataFolder(), 'store'), locksFolder: join(userDataFolder(), 'locks') };
 }
 
 /** Folder of cached catalogues. */
-export function catalogueFolder(): string {
-  return inDataFolder('catalogue');
-}
+export const catalogueFolder = inDataFolder('catalogue');
 
 /** File of the call log. */
-export function callLogFile(): string {
-  return inDataFolder('calls.jsonl');
-}
+export const callLogFile = inDataFolder('calls.jsonl');
 
 /** Folder of cached instructions. */
-export function instructionsFolder(): string {
-  return inDataFolder('instructions');
-}
+export const instructionsFolder = inDataFolder('instructions');
 
 /** Folders of approved tools and of tools that wait for approval. */
 export function approvalPlaces(purpose: ApprovalPlaces['purpose']): ApprovalPlaces {
-  return { approvalsFolder: inDataFolder('approvals'), withheldFolder: inDataFolder('withheld'), purpose };
+  const folder = userDataFolder();
+  return { approvalsFolder: join(folder, 'approvals'), withheldFolder: join(folder, 'withheld'), purpose };
 }
 
 /** File that lists the changes of clients' files, for `trunkline undo`. */
-export function clientChangesFile(): string {
-  return inDataFolder('client-changes.json');
-}
+export const clientChangesFile = inDataFolder('client-changes.json');
 
 /** Folder of the lock that a command holds while it changes files of this user. */
-export function changeLockFolder(): string {
-  return inDataFolder('changes');
-}
+export const changeLockFolder = inDataFolder('changes');
 
 /** Folder of cached checked configurations. */
-export function checkedFolder(): string {
-  return inDataFolder('checked');
-}
+export const checkedFolder = inDataFolder('checked');
 
 /** Folder of compiled code. */
-export function codeCacheFolder(): string {
-  return inDataFolder('code');
-}
+export const codeCacheFolder = inDataFolder('code');
 
-function inDataFolder(name: string): string {
-  return join(userDataFolder(), name);
+/** A function, since the environment may change. */
+function inDataFolder(name: string): () => string {
+  return () => join(userDataFolder(), name);
 }
 
 /** The folder for Trunkline's data of the user of this process. */

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, statSync, utimesSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
@@ -151,23 +151,6 @@ describe('what a server offered in the last run', () => {
     writeFileSync(join(folder, name), '{"format":0}\n');
     expect(catalogues.of(server, child, PROFILE).find()).toBeUndefined();
     expect(ignored).toEqual(['the file has another format']);
-  });
-
-  it('is not written again as long as it is the same', async () => {
-    const { folder, catalogues } = keeping();
-    const { server, child } = own();
-    const cache = catalogues.of(server, child, PROFILE);
-    cache.put(OFFERED);
-    await catalogues.settled();
-    const file = join(folder, readdirSync(folder)[0] ?? '');
-    const then = new Date(Date.now() - 60_000);
-    utimesSync(file, then, then);
-    cache.put(OFFERED);
-    const next = keeping('secret', folder).catalogues.of(server, child, PROFILE);
-    next.find();
-    next.put(OFFERED);
-    await catalogues.settled();
-    expect(statSync(file).mtimeMs).toBeCloseTo(then.getTime(), -1);
   });
 });
 
