@@ -1,16 +1,4 @@
-import { QUOTE } from './json-string.js';
-import {
-  CLOSE_BRACE,
-  COLON,
-  COMMA,
-  equalsAt,
-  OPEN_BRACE,
-  readString,
-  type Span,
-  skipWhitespace,
-  toBytes,
-  visitMembers,
-} from './json-text.js';
+import { CLOSE_BRACE, COMMA, readString, type Span, skipWhitespace, toBytes, visitMembers } from './json-text.js';
 import { type Edit, splice } from './splice.js';
 
 /** Changes to an object. */
@@ -36,56 +24,6 @@ export function editMembers(bytes: Uint8Array, object: Span, { removes, add }: M
   const isAlone = members.every(({ isRemoved }) => isRemoved);
   edits.push({ span: { start: at, end: at }, text: isAlone ? add : afterComma(add) });
   return edits;
-}
-
-/**
- * The edits of `editMembers` that remove members whose values were found before, without a look at any other member.
- * `keys` are with their quotes. Returns `undefined` if the members are not in the order of the keys, or if they are not
- * written as `JSON.stringify` does.
- */
-export function removeFound(
-  bytes: Uint8Array,
-  keys: readonly Uint8Array[],
-  values: readonly (Span | undefined)[],
-): Edit[] | undefined {
-  const edits: Edit[] = [];
-  let start = -1;
-  let end = -1;
-  for (let index = 0; index < keys.length; index += 1) {
-    const quotedKey = keys[index];
-    const value = values[index];
-    if (quotedKey === undefined || value === undefined) continue;
-    const key = value.start - 1 - quotedKey.length;
-    if (key < end || bytes[value.start - 1] !== COLON || !equalsAt(bytes, key, quotedKey)) return undefined;
-    if (start < 0) {
-      start = key;
-    } else if (key !== end + 1) {
-      const edit = removal(bytes, start, end);
-      if (edit === undefined) return undefined;
-      edits.push(edit);
-      start = key;
-    }
-    end = value.end;
-  }
-  if (start < 0) return edits;
-  const edit = removal(bytes, start, end);
-  if (edit === undefined) return undefined;
-  edits.push(edit);
-  return edits;
-}
-
-/** Removes the members from `start` to `end` with the comma behind them, or before them if they are the last ones. */
-function removal(bytes: Uint8Array, start: number, end: number): Edit | undefined {
-  const before = bytes[start - 1];
-  const isFirst = before === OPEN_BRACE;
-  if (!isFirst && (before !== COMMA || isWhitespace(bytes[start - 2]))) return undefined;
-  if (bytes[end] === CLOSE_BRACE) return { span: { start: isFirst ? start : start - 1, end }, text: NOTHING };
-  const isBetween = bytes[end] === COMMA && bytes[end + 1] === QUOTE;
-  return isBetween ? { span: { start, end: end + 1 }, text: NOTHING } : undefined;
-}
-
-function isWhitespace(byte: number | undefined): boolean {
-  return byte === undefined || byte <= 0x20;
 }
 
 /** A member from its key to the end of its value. */

@@ -1,5 +1,5 @@
-import { editMembers, removeFound } from '../json/edit-members.js';
-import { isObject, isString, readString, readText, type Span, toBytes, visitMembers } from '../json/json-text.js';
+import { editMembers } from '../json/edit-members.js';
+import { isObject, isString, readString, readText, type Span, visitMembers } from '../json/json-text.js';
 import type { Edit } from '../json/splice.js';
 import type { ResponseEnvelope } from './envelope.js';
 import type { RelayedRequest } from './relayed-request.js';
@@ -7,14 +7,8 @@ import type { RelayedRequest } from './relayed-request.js';
 /** The member of a notification's `_meta` that names the `subscriptions/listen` request it belongs to. */
 export const SUBSCRIPTION_ID = 'io.modelcontextprotocol/subscriptionId';
 
-/** Names of members, and in the same order as keys with their quotes. */
-interface Names {
-  readonly all: ReadonlySet<string>;
-  readonly keys: readonly Uint8Array[];
-}
-
 /** The members of `_meta` that a modern client puts into each request; a legacy server knows none of them. */
-const OF_META = namesOf(
+const OF_META: ReadonlySet<string> = new Set(
   ['protocolVersion', 'clientInfo', 'clientCapabilities', 'logLevel'].map((name) => `io.modelcontextprotocol/${name}`),
 );
 /** The members of `params` with which a modern client sends a request again. */
@@ -27,38 +21,32 @@ export function withoutEraMembers({
   tokens,
 }: Pick<RelayedRequest, 'bytes' | 'params' | 'tokens'>): readonly Edit[] {
   const { requestMeta, inputResponses, requestState } = tokens;
-  const { eraVersion, eraClientInfo, eraCapabilities, eraLogLevel } = tokens;
-  const ofMeta =
-    requestMeta !== undefined && isObject(bytes, requestMeta)
-      ? without(OF_META, bytes, requestMeta, [eraVersion, eraClientInfo, eraCapabilities, eraLogLevel])
-      : [];
+  const ofMeta = requestMeta !== undefined && isObject(bytes, requestMeta) ? without(OF_META, bytes, requestMeta) : [];
   if (params === undefined || (inputResponses === undefined && requestState === undefined)) return ofMeta;
-  return [...ofMeta, ...editMembers(bytes, params, { removes: (name) => OF_PARAMS.has(name) })];
+  return [...ofMeta, ...without(OF_PARAMS, bytes, params)];
 }
 
 /** Member of a result's `_meta` that names the server. A legacy client learned the name from `initialize`. */
 const SERVER_INFO = 'io.modelcontextprotocol/serverInfo';
-const OF_RESULT_META = namesOf([SERVER_INFO]);
 /** Members of a modern server's result that a legacy client does not know. */
-const OF_RESULT = namesOf(['resultType', 'ttlMs', 'cacheScope']);
-const OF_RESULT_AND_META = namesOf(['resultType', 'ttlMs', 'cacheScope', '_meta']);
+const OF_RESULT = ['resultType', 'ttlMs', 'cacheScope'] as const;
 
 /** Removes from a modern server's result what a legacy client must not get. A `_meta` without other members goes, too. */
 export function withoutResultMembers({ bytes, result, tokens }: ResponseEnvelope): readonly Edit[] {
-  const { resultType, ttlMs, cacheScope, resultMeta, resultServerInfo } = tokens;
+  const { resultMeta, resultServerInfo } = tokens;
   if (result === undefined) return [];
-  const values = [resultType, ttlMs, cacheScope];
   const isNamed = resultMeta !== undefined && resultServerInfo !== undefined;
-  if (isNamed && hasOnly(SERVER_INFO, bytes, resultMeta)) {
-    return without(OF_RESULT_AND_META, bytes, result, [...values, resultMeta]);
-  }
+  const isOnlyNamed = isNamed && hasOnly(SERVER_INFO, bytes, resultMeta);
+  const names = OF_RESULT.filter((name) => tokens[name] !== undefined);
+  const all = new Set<string>(isOnlyNamed ? [...names, '_meta'] : names);
   return [
-    ...(isNamed ? without(OF_RESULT_META, bytes, resultMeta, [resultServerInfo]) : []),
-    ...(values.some((value) => value !== undefined) ? without(OF_RESULT, bytes, result, values) : []),
+    ...(isNamed && !isOnlyNamed ? without(new Set([SERVER_INFO]), bytes, resultMeta) : []),
+    ...(all.size > 0 ? without(all, bytes, result) : []),
   ];
 }
 
-function hasOnly(name: string, bytes: Uint8Array, object: Span): boolean {
+/** Whether an object has no member of another name. */
+export function hasOnly(name: string, bytes: Uint8Array, object: Span): boolean {
   let isAlone = true;
   visitMembers(bytes, object.start, Number.POSITIVE_INFINITY, (key) => {
     isAlone &&= readString(bytes, key) === name;
@@ -66,13 +54,8 @@ function hasOnly(name: string, bytes: Uint8Array, object: Span): boolean {
   return isAlone;
 }
 
-/** The scan of the message has found the values of these members. Others, such as the content of a result, may be large. */
-function without({ all, keys }: Names, bytes: Uint8Array, object: Span, values: readonly (Span | undefined)[]): Edit[] {
-  return removeFound(bytes, keys, values) ?? editMembers(bytes, object, { removes: (name) => all.has(name) });
-}
-
-function namesOf(names: readonly string[]): Names {
-  return { all: new Set(names), keys: names.map((name) => toBytes(JSON.stringify(name))) };
+function without(names: ReadonlySet<string>, bytes: Uint8Array, object: Span): Edit[] {
+  return editMembers(bytes, object, { removes: (name) => names.has(name) });
 }
 
 /** A server's statement on how its result may be cached: `ttlMs` and `cacheScope` of revision 2026-07-28. */

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { editMembers, type MemberChanges, REMOVED, removeFound, rewriteObject } from '../../src/json/edit-members.js';
-import { readText, toBytes, valuesAt } from '../../src/json/json-text.js';
+import { editMembers, type MemberChanges, REMOVED, rewriteObject } from '../../src/json/edit-members.js';
+import { readText, toBytes } from '../../src/json/json-text.js';
 import { splice } from '../../src/json/splice.js';
 import { bytesOf } from '../support/wire.js';
 
@@ -46,69 +46,6 @@ describe('edits of the members of an object', () => {
         const all: readonly (readonly [string, string])[] = adds ? [...stay, ['new', '1']] : stay;
         const result = edited(text(members), { removes, add: adds ? toBytes('"new":1') : undefined });
         expect(result).toBe(text(all));
-      }),
-    );
-  });
-});
-
-describe('edits that remove members which were found before', () => {
-  const NAMES = ['x', 'xy', 'xyz'];
-  const keys = NAMES.map((name) => toBytes(JSON.stringify(name)));
-
-  function removed(object: string): string | undefined {
-    const bytes = toBytes(` ${object} `);
-    const span = { start: 1, end: bytes.length - 1 };
-    const values = NAMES.map((name) => valuesAt(bytes, span, [name])[0]);
-    const edits = removeFound(bytes, keys, values);
-    const out = edits && splice({ bytes, span, edits });
-    return out && readText(out, { start: 0, end: out.length });
-  }
-
-  it.each([
-    ['{"x":1}', '{}'],
-    ['{"x":1,"xy":{},"xyz":[2]}', '{}'],
-    ['{"a":1,"x":2}', '{"a":1}'],
-    ['{"a":1,"x":2,"xy":3}', '{"a":1}'],
-    ['{"x":1,"xyz":2,"a":3}', '{"a":3}'],
-    ['{"x":1,"a":2,"xyz":3}', '{"a":2}'],
-    ['{"a":1}', '{"a":1}'],
-  ])('remove members from %s', (before, after) => {
-    expect(removed(before)).toBe(after);
-  });
-
-  it.each([
-    '{"xy":1,"x":2}',
-    '{ "x":1}',
-    '{"x" :1}',
-    '{"x": 1}',
-    '{"x":1 }',
-    '{"a":1, "x":2}',
-    '{"a":1 ,"x":2}',
-    '{"x":1, "a":2}',
-    '{"\\u0078":1}',
-  ])('leave %s to those who read it', (object) => {
-    expect(removed(object)).toBeUndefined();
-  });
-
-  it('read no other member', () => {
-    const bytes = toBytes('{"a":???,"x":1}');
-    const edits = removeFound(bytes, keys, [{ start: 13, end: 14 }]);
-    const out = splice({ bytes, span: { start: 0, end: bytes.length }, edits: edits ?? [] });
-    expect(readText(out, { start: 0, end: out.length })).toBe('{"a":???}');
-  });
-
-  it('are those of the others, byte for byte', () => {
-    const name = fc.constantFrom('a', 'b', 'x', 'xy', 'xyz');
-    const member = fc.tuple(name, fc.json());
-    const members = fc.uniqueArray(member, { selector: ([key]) => key });
-    const space = fc.constantFrom('', '', ' ');
-    fc.assert(
-      fc.property(members, fc.infiniteStream(space), (list, spaces) => {
-        const gap = () => String(spaces.next().value);
-        const texts = list.map(([key, value]) => `${gap()}${JSON.stringify(key)}${gap()}:${gap()}${value}${gap()}`);
-        const object = `{${texts.join()}}`;
-        const result = removed(object);
-        if (result !== undefined) expect(result).toBe(edited(object, { removes }));
       }),
     );
   });

@@ -6,7 +6,7 @@ import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
 import type { NotificationEnvelope, ScanEnvelope } from '../../mcp/envelope.js';
 import { LISTS } from '../../mcp/lists.js';
 import { METHODS } from '../../mcp/methods.js';
-import { SUBSCRIPTION_ID } from '../../mcp/modern-members.js';
+import { hasOnly, SUBSCRIPTION_ID } from '../../mcp/modern-members.js';
 import { idAt, isTerminal } from '../../mcp/task-id.js';
 import type { Cancel, Clock } from '../../timing/clock.js';
 import type { Channel } from '../dialect.js';
@@ -282,15 +282,9 @@ function withoutSubscription(notification: NotificationEnvelope, scan: ScanEnvel
   const { bytes, span, params, tokens } = notification;
   const { requestMeta } = tokens;
   if (requestMeta === undefined || params === undefined || !isObject(bytes, requestMeta)) return notification;
-  const names: string[] = [];
-  const ofMeta = editMembers(bytes, requestMeta, {
-    removes: (name) => {
-      names.push(name);
-      return name === SUBSCRIPTION_ID;
-    },
-  });
-  const isAlone = names.every((name) => name === SUBSCRIPTION_ID);
-  const edits = isAlone ? editMembers(bytes, params, { removes: (name) => name === '_meta' }) : ofMeta;
+  const isAlone = hasOnly(SUBSCRIPTION_ID, bytes, requestMeta);
+  const [object, member] = isAlone ? [params, '_meta'] : [requestMeta, SUBSCRIPTION_ID];
+  const edits = editMembers(bytes, object, { removes: (name) => name === member });
   const without = scan(splice({ bytes, span, edits }));
   return without.kind === 'notification' ? without : notification;
 }
