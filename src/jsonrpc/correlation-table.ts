@@ -13,7 +13,7 @@ type StrayKind = 'late' | 'duplicate' | 'unknown';
  * Ids count up from 1, or from another first id, and are never reused, so a late answer cannot match another request.
  */
 export class CorrelationTable<Request> {
-  readonly #pending = new RequestsById<Request>();
+  readonly #pending = new Map<number, Request>();
   /** The ids abandoned before their answer came, and when; the oldest is forgotten first. */
   readonly #abandoned = new Map<number, number>();
   readonly #firstId: number;
@@ -31,7 +31,7 @@ export class CorrelationTable<Request> {
   /** Adds a request and returns its id. */
   add(request: Request): number {
     this.#lastId += 1;
-    this.#pending.add(this.#lastId, request);
+    this.#pending.set(this.#lastId, request);
     return this.#lastId;
   }
 
@@ -42,13 +42,13 @@ export class CorrelationTable<Request> {
   /** Removes a request that was answered. */
   settle(id: number): Request | undefined {
     const request = this.#pending.get(id);
-    if (request !== undefined) this.#pending.delete(id, request);
+    this.#pending.delete(id);
     return request;
   }
 
   /** All requests, oldest first. */
-  all(): readonly Request[] {
-    return this.#pending.all();
+  all(): Iterable<Request> {
+    return this.#pending.values();
   }
 
   /**
@@ -72,7 +72,7 @@ export class CorrelationTable<Request> {
 
   /** Removes all requests and returns them, oldest first. */
   drain(): Request[] {
-    const requests = this.#pending.all();
+    const requests = [...this.#pending.values()];
     this.#pending.clear();
     this.#abandoned.clear();
     return requests;
@@ -112,22 +112,9 @@ export class AnsweredRequests<Request> {
   }
 }
 
-/** A power of two, and more requests than are usually in flight at once. */
-const RECENT = 256;
-
-/**
- * Requests that wait for an answer, by their ids. Over HTTP, several requests of one client may have the same id.
- *
- * Most peers count their requests, so the last bits of an id are a free index of an array, which holds the latest requests.
- * Earlier requests and requests with other ids are in a map. A map of all requests would reallocate its table every few
- * requests, and an old table keeps its requests alive for a garbage collection or two.
- */
+/** Requests that wait for an answer, by their ids. Over HTTP, several requests of one client may have the same id. */
 export class RequestsById<Request> {
-  /** Grows with the ids, because most peers send few requests. */
-  readonly #recent: (Request | undefined)[] = [];
-  /** The id of the last request at each index of `#recent`. */
-  readonly #recentIds: number[] = [];
-  readonly #others = new Map<IdKey, Request[]>();
+  readonly #requests = new Map<IdKey, Request[]>();
   #size = 0;
 
   get size(): number {
@@ -135,70 +122,31 @@ export class RequestsById<Request> {
   }
 
   has(id: IdKey): boolean {
-    return this.#recentWith(id) !== undefined || this.#others.has(id);
+    return this.#requests.has(id);
   }
 
   add(id: IdKey, request: Request): void {
     this.#size += 1;
-    if (typeof id !== 'number') {
-      this.#addOther(id, request);
-      return;
-    }
-    const index = id % RECENT;
-    const earlier = this.#recent[index];
-    if (earlier !== undefined) this.#addOther(this.#recentIds[index] ?? 0, earlier);
-    this.#recent[index] = request;
-    this.#recentIds[index] = id;
-  }
-
-  /** The latest request with this id. */
-  get(id: IdKey): Request | undefined {
-    return this.#recentWith(id) ?? this.#others.get(id)?.at(-1);
+    const others = this.#requests.get(id);
+    if (others === undefined) this.#requests.set(id, [request]);
+    else others.push(request);
   }
 
   /** All requests with this id, oldest first. */
   withId(id: IdKey): readonly Request[] {
-    const recent = this.#recentWith(id);
-    const others = this.#others.get(id) ?? [];
-    return recent === undefined ? others : [...others, recent];
+    return this.#requests.get(id) ?? [];
   }
 
   /** Removes a request that was added under this id. */
   delete(id: IdKey, request: Request): void {
-    if (typeof id === 'number' && this.#recentWith(id) === request) {
-      this.#recent[id % RECENT] = undefined;
-      this.#size -= 1;
-      return;
-    }
-    const others = this.#others.get(id);
-    if (others?.includes(request) !== true) return;
+    const requests = this.#requests.get(id);
+    if (requests?.includes(request) !== true) return;
     this.#size -= 1;
-    if (others.length === 1) this.#others.delete(id);
-    else others.splice(others.indexOf(request), 1);
+    if (requests.length === 1) this.#requests.delete(id);
+    else requests.splice(requests.indexOf(request), 1);
   }
 
-  /** All requests: oldest first, if the peer counts its ids up. */
   all(): Request[] {
-    const recent = this.#recent.flatMap((request, index) => (request === undefined ? [] : [{ request, index }]));
-    recent.sort((one, other) => (this.#recentIds[one.index] ?? 0) - (this.#recentIds[other.index] ?? 0));
-    return [...[...this.#others.values()].flat(), ...recent.map(({ request }) => request)];
-  }
-
-  clear(): void {
-    this.#recent.length = 0;
-    this.#others.clear();
-    this.#size = 0;
-  }
-
-  #recentWith(id: IdKey): Request | undefined {
-    if (typeof id !== 'number') return undefined;
-    const index = id % RECENT;
-    return this.#recentIds[index] === id ? this.#recent[index] : undefined;
-  }
-
-  #addOther(id: IdKey, request: Request): void {
-    const others = this.#others.get(id);
-    if (others === undefined) this.#others.set(id, [request]);
-    else others.push(request);
+    return [...this.#requests.values()].flat();
   }
 }

@@ -4,8 +4,6 @@ import type { Cancel, Clock } from './clock.js';
 export interface Due {
   /** Milliseconds on the clock. */
   dueAt: number;
-  /** Its index among the watched items. Only `Deadlines` changes it. */
-  index?: number | undefined;
 }
 
 /**
@@ -17,8 +15,7 @@ export interface Due {
 export class Deadlines<Item extends Due> {
   readonly #clock: Clock;
   readonly #onDue: (item: Item) => void;
-  /** In no order. A set would reallocate its table as calls come and go, which keeps the garbage collector busy. */
-  #items: Item[] = [];
+  readonly #items = new Set<Item>();
   #cancel: Cancel | undefined;
   #armedFor = 0;
 
@@ -29,26 +26,16 @@ export class Deadlines<Item extends Due> {
   }
 
   watch(item: Item): void {
-    if (item.index === undefined) {
-      item.index = this.#items.length;
-      this.#items.push(item);
-    }
+    this.#items.add(item);
     if (this.#cancel === undefined || item.dueAt < this.#armedFor) this.#arm(item.dueAt);
   }
 
   unwatch(item: Item): void {
-    const { index } = item;
-    const last = this.#items.at(-1);
-    if (index === undefined || last === undefined) return;
-    this.#items[index] = last;
-    last.index = index;
-    this.#items.pop();
-    item.index = undefined;
+    this.#items.delete(item);
   }
 
   close(): void {
-    for (const item of this.#items) item.index = undefined;
-    this.#items = [];
+    this.#items.clear();
     this.#cancel?.();
     this.#cancel = undefined;
   }
@@ -76,7 +63,7 @@ export class Deadlines<Item extends Due> {
 
   /** The items before this one may have unwatched it, or given it more time. */
   #expire(item: Item, now: number): void {
-    if (item.index === undefined) return;
+    if (!this.#items.has(item)) return;
     if (item.dueAt > now) {
       this.watch(item);
       return;

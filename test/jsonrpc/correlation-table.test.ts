@@ -64,27 +64,10 @@ describe('the correlation table', () => {
     const pending = new CorrelationTable<string>();
     for (const request of ['a', 'b', 'c']) pending.add(request);
     pending.settle(2);
-    expect(pending.all()).toEqual(['a', 'c']);
+    expect([...pending.all()]).toEqual(['a', 'c']);
     expect(pending.drain()).toEqual(['a', 'c']);
     expect(pending.size).toBe(0);
     expect(pending.drain()).toEqual([]);
-  });
-
-  it('keeps what waits while a thousand others come and go', () => {
-    const pending = new CorrelationTable<number>();
-    const early = [pending.add(1), pending.add(2)];
-    for (let count = 0; count < 1_000; count += 1) {
-      const id = pending.add(count);
-      expect(pending.settle(id)).toBe(count);
-      expect(pending.settle(id)).toBeUndefined();
-    }
-    const late = pending.add(3);
-    expect(pending.size).toBe(3);
-    expect([...early, late].map((id) => pending.get(id))).toEqual([1, 2, 3]);
-    expect(pending.settle(early[0] ?? 0)).toBe(1);
-    expect(pending.drain()).toEqual([2, 3]);
-    expect(pending.size).toBe(0);
-    expect(pending.get(late)).toBeUndefined();
   });
 });
 

@@ -213,7 +213,6 @@ interface PendingRequestOptions {
 export class PendingRequest implements Due, SentRequest {
   id = 0;
   dueAt: number;
-  index: number | undefined = undefined;
   hasProgressed = false;
   readonly sentAt: number;
   readonly position: number;
