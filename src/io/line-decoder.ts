@@ -1,3 +1,4 @@
+import { join } from '../jsonrpc/message.js';
 import { BufferPool, type Lease } from './buffer-pool.js';
 import type { ByteReader } from './byte-reader.js';
 import { FairMemory, type Holder } from './fair-memory.js';
@@ -81,10 +82,7 @@ export class LineDecoder implements ByteReader {
   readonly #holder: Holder;
   #skipped: SkippedLine | undefined;
   #onMoved: () => void = () => {};
-  #droppedLines = 0;
-  #droppedBytes = 0;
   #blankLines = 0;
-  #blankBytes = 0;
   #excessBytes = 0;
   #isReading = false;
   #hasEnded = false;
@@ -101,23 +99,9 @@ export class LineDecoder implements ByteReader {
     this.#holder = this.#memory.join({ evict: () => this.#evictBetweenReads() });
   }
 
-  /** Lines dropped because they passed a limit or because the stream ended before their newline. */
-  get droppedLines(): number {
-    return this.#droppedLines;
-  }
-
-  get droppedBytes(): number {
-    return this.#droppedBytes;
-  }
-
   /** Lines of nothing but white space, which are skipped. */
   get blankLines(): number {
     return this.#blankLines;
-  }
-
-  /** Bytes of white space before lines and of blank lines. They are skipped, and not stored. */
-  get blankBytes(): number {
-    return this.#blankBytes;
   }
 
   /** Bytes of all lines beyond what a line may have, including a line that has not ended. Large text may have none. */
@@ -128,11 +112,6 @@ export class LineDecoder implements ByteReader {
   /** Bytes of the unfinished line in memory. */
   get unfinishedBytes(): number {
     return this.#buffer.length;
-  }
-
-  /** Bytes of the unfinished line if it was dropped. */
-  get skippedBytes(): number {
-    return this.#skipped?.byteLength ?? 0;
   }
 
   get freeSpace(): Uint8Array {
@@ -161,18 +140,15 @@ export class LineDecoder implements ByteReader {
   }
 
   /**
-   * Ends reading: the stream ended, or its owner is done with it. Drops an unfinished line, because half a message is
-   * no message. Returns its length.
+   * Ends reading, because the stream ended or its owner is done with it. Drops an unfinished line: half a message is no
+   * message.
    */
-  end(): number {
+  end(): void {
     this.#hasEnded = true;
-    const lost = this.#skipped?.byteLength ?? this.#buffer.length;
-    if (lost > 0) this.#countDropped(lost);
     this.#skipped = undefined;
     this.#memory.leave(this.#holder);
     if (this.#isReading) this.#buffer.drop();
     else this.#dropBetweenReads();
-    return lost;
   }
 
   #search(byteLength: number): void {
@@ -217,12 +193,8 @@ export class LineDecoder implements ByteReader {
   #skipBlank(bytes: Uint8Array, start: number): number {
     for (let position = start; ; position += 1) {
       const byte = bytes[position];
-      if (byte === NEWLINE) {
-        this.#blankLines += 1;
-      } else if (byte !== SPACE && byte !== TAB && byte !== CARRIAGE_RETURN) {
-        this.#blankBytes += position - start;
-        return position;
-      }
+      if (byte === NEWLINE) this.#blankLines += 1;
+      else if (byte !== SPACE && byte !== TAB && byte !== CARRIAGE_RETURN) return position;
     }
   }
 
@@ -234,7 +206,6 @@ export class LineDecoder implements ByteReader {
     }
     const skipped = this.#skip(bytes, start, end);
     this.#skipped = undefined;
-    this.#countDropped(skipped.byteLength);
     this.#excessBytes += this.#excessOf(skipped);
     this.#dropped.oversized(skipped);
   }
@@ -291,11 +262,6 @@ export class LineDecoder implements ByteReader {
     if (skipped === undefined) return 0;
     return Math.max(0, skipped.byteLength - (skipped.isText ? 0 : this.#maxLineBytes));
   }
-
-  #countDropped(byteLength: number): void {
-    this.#droppedLines += 1;
-    this.#droppedBytes += byteLength;
-  }
 }
 
 const NOBODY: DroppedLineSink = { oversized: () => {}, evicted: () => {} };
@@ -311,40 +277,20 @@ export function createLineMemory(maxBytes: number): FairMemory {
 class SkippedLine implements OversizedLine {
   isEvicted = false;
   isText = false;
-  #head = NOTHING;
-  #tail = NOTHING;
-  #byteLength = 0;
-
-  get head(): Uint8Array {
-    return this.#head;
-  }
-
-  get tail(): Uint8Array {
-    return this.#tail;
-  }
-
-  get byteLength(): number {
-    return this.#byteLength;
-  }
+  head = NOTHING;
+  tail = NOTHING;
+  byteLength = 0;
 
   /** The line goes on with these bytes. */
   add(bytes: Uint8Array, start: number, end: number): void {
-    this.#byteLength += end - start;
-    const missing = FRAGMENT_BYTES - this.#head.length;
-    if (missing > 0) this.#head = joined(this.#head, bytes.slice(start, Math.min(end, start + missing)));
-    this.#tail = joined(this.#tail, bytes.slice(Math.max(start, end - FRAGMENT_BYTES), end)).slice(-FRAGMENT_BYTES);
+    this.byteLength += end - start;
+    const missing = FRAGMENT_BYTES - this.head.length;
+    if (missing > 0) this.head = join([this.head, bytes.subarray(start, Math.min(end, start + missing))]);
+    this.tail = join([this.tail, bytes.subarray(Math.max(start, end - FRAGMENT_BYTES), end)]).slice(-FRAGMENT_BYTES);
   }
 }
 
 const NOTHING: Uint8Array = new Uint8Array(0);
-
-function joined(first: Uint8Array, second: Uint8Array): Uint8Array {
-  if (first.length === 0) return second;
-  const both = new Uint8Array(first.length + second.length);
-  both.set(first);
-  both.set(second, first.length);
-  return both;
-}
 
 /** An unfinished line of more than this gets a buffer of its own. */
 export const LARGE_FROM_BYTES = 16 * 1024;

@@ -70,7 +70,6 @@ export class Call implements Due, RequestHandler {
   release: (() => void) | undefined;
   isExclusive = false;
   dueAt = 0;
-  index: number | undefined;
 
   /** The latest progress value that the client received. */
   progressed: number | undefined;

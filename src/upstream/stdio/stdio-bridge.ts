@@ -8,8 +8,9 @@ import {
   type OversizedLine,
 } from '../../io/line-decoder.js';
 import type { FloodBound } from '../../io/streams/flood-bound.js';
-import { isObject, OPEN_BRACE, OPEN_BRACKET, readText, type Span } from '../../json/json-text.js';
+import { isObject, OPEN_BRACE, OPEN_BRACKET, readText } from '../../json/json-text.js';
 import { type Edit, NumberWriter, type SplicedMessage } from '../../json/splice.js';
+import { rawId } from '../../jsonrpc/envelope-scanner.js';
 import {
   errorMessage,
   notificationMessage,
@@ -32,7 +33,6 @@ import type { Channel, ChannelReceiver } from '../dialect.js';
 import { type HealthEvents, HealthMonitor } from '../health/health-monitor.js';
 import {
   type CloseReason,
-  type DropCounters,
   type EndedBecause,
   newDropCounters,
   type Outcome,
@@ -51,7 +51,7 @@ import { OutgoingRequests, type PendingRequest } from './outgoing-requests.js';
  * the answer, a timeout, a cancellation, or the end of the process. A new process gets a new bridge, so nothing that
  * belongs to the old process can reach the new one.
  */
-export class StdioBridge implements Channel, ByteReader, LineSink {
+export class StdioBridge implements Channel, ByteReader, LineSink, DroppedLineSink {
   readonly counters = newDropCounters();
   readonly #scan: ScanEnvelope;
   readonly #output: TrackedSink;
@@ -59,12 +59,14 @@ export class StdioBridge implements Channel, ByteReader, LineSink {
   readonly #maxUnwrittenBytes: number;
   readonly #decoder: LineDecoder;
   readonly #outgoing: OutgoingRequests;
-  readonly #incoming: IncomingRequests;
+  /** The ids of the server's requests that are not answered yet, as JSON tokens. Without pings, because no person answers those. */
+  readonly #unanswered = new Set<string>();
   readonly #numbers = new NumberWriter();
   readonly #health: HealthMonitor;
   readonly #clock: Clock;
   readonly #tap: MessageTap | undefined;
   readonly #flood: Pick<FloodBound, 'pausedMs'> | undefined;
+  readonly #isPaused: () => boolean;
   /** Arrival of the bytes that are being scanned, in milliseconds on the clock, which is read once for all of them. */
   #readAt = 0;
   #isUseful = false;
@@ -83,34 +85,22 @@ export class StdioBridge implements Channel, ByteReader, LineSink {
     this.#events = events;
     this.#receiver = events;
     this.#maxUnwrittenBytes = maxUnwrittenBytes;
+    this.#isPaused = isPaused;
     this.#health = new HealthMonitor(clock, events);
-    this.#incoming = new IncomingRequests({
-      counters: this.counters,
-      canReply: () => this.#closed === undefined && output.unwrittenBytes <= maxUnwrittenBytes,
-      reply: (message) => this.#write(message),
-      notify: (notification, edits) => this.notify(notification, edits),
-    });
     this.#outgoing = new OutgoingRequests({
       clock,
       counters: this.counters,
       // The server waits for a client's answer, and a person may take long to give it.
-      isServerWaiting: () => this.#incoming.unanswered > 0,
+      isServerWaiting: () => this.#unanswered.size > 0,
       onCancelled: (request, notice, edits) => this.#cancelled(request, notice, edits),
       onTimeout: (request) => this.#timedOut(request),
       onSignOfLife: () => this.#health.signOfLife(),
       events,
     });
-    const dropped = new DroppedLines({
-      counters: this.counters,
-      outgoing: this.#outgoing,
-      health: this.#health,
-      log: (head, reason) => withErrorBoundary(() => events.junk(head, reason), events.fault),
-      isPaused,
-    });
     this.#decoder = new LineDecoder({
       ...options,
       sink: this,
-      dropped,
+      dropped: this,
       maxLineBytes: options.maxFrameBytes,
       canBegin: (byte) => byte === OPEN_BRACE || byte === OPEN_BRACKET,
     });
@@ -220,6 +210,37 @@ export class StdioBridge implements Channel, ByteReader, LineSink {
     }
   }
 
+  evicted(head: Uint8Array): void {
+    this.counters.evicted += 1;
+    this.#logDropped(head, 'memory-limit');
+    this.#outgoing.dropped({ head, tail: NOTHING }, 'response_dropped');
+    // A server that Trunkline does not read cannot finish its line.
+    if (!this.#isPaused()) this.#health.brokenFrame();
+  }
+
+  text(head: Uint8Array): void {
+    this.counters.junk += 1;
+    this.#logDropped(head, 'not-json');
+  }
+
+  /** Fails the request that a dropped line answers, and counts a protocol violation. */
+  oversized(line: OversizedLine): void {
+    if (line.isText) return;
+    if (line.isEvicted) {
+      // It is counted already, but perhaps only its end shows the id.
+      this.#outgoing.dropped(line, 'response_dropped');
+      return;
+    }
+    this.counters.oversized += 1;
+    this.#logDropped(line.head, 'too-large');
+    this.#outgoing.dropped(line, 'response_too_large');
+    this.#health.brokenFrame();
+  }
+
+  #logDropped(head: Uint8Array, reason: JunkReason): void {
+    withErrorBoundary(() => this.#events.junk(head, reason), this.#events.fault);
+  }
+
   #write(message: SplicedMessage): void {
     if (this.#tap?.isOn()) this.#tap.relayed('to-server', message);
     this.#output.send(message);
@@ -246,7 +267,7 @@ export class StdioBridge implements Channel, ByteReader, LineSink {
         this.#notification(message);
         return false;
       case 'request':
-        this.#receiver.request(this.#incoming.add(message));
+        this.#receiver.request(this.#toServerRequest(message));
         return false;
       case 'rejected':
         return this.#reject(message);
@@ -261,9 +282,38 @@ export class StdioBridge implements Channel, ByteReader, LineSink {
     }
     // The server cancels its own request, so it no longer waits for the answer.
     if (notification.method === METHODS.cancelled && requestId !== undefined) {
-      this.#incoming.cancelled(notification.bytes, requestId);
+      this.#unanswered.delete(readText(notification.bytes, requestId));
     }
     this.#receiver.notification(notification);
+  }
+
+  /** A request of the server, in the form in which the gateway answers it. */
+  #toServerRequest(request: RequestEnvelope): ServerRequest {
+    const { bytes, tokens } = request;
+    if (request.method !== METHODS.ping) this.#unanswered.add(readText(bytes, request.id));
+    const id = () => rawId(request);
+    return {
+      request,
+      answer: (response, edits) => {
+        const own: Edit = { span: response.id, text: id() };
+        this.#reply(request, () => ({ bytes: response.bytes, span: response.span, edits: [own, ...edits] }));
+      },
+      succeed: (result) => this.#reply(request, () => resultMessage(id(), result)),
+      fail: (error) => this.#reply(request, () => errorMessage(id(), error)),
+      progress: (notification, edits) => {
+        const { requestProgressToken: token } = tokens;
+        const span = notification.tokens.progressToken;
+        if (token !== undefined && span !== undefined)
+          this.notify(notification, [{ span, text: bytes, part: token }, ...edits]);
+      },
+    };
+  }
+
+  #reply({ bytes, id }: RequestEnvelope, message: () => SplicedMessage): void {
+    this.#unanswered.delete(readText(bytes, id));
+    const canReply = this.#closed === undefined && this.#output.unwrittenBytes <= this.#maxUnwrittenBytes;
+    if (canReply) this.#write(message());
+    else this.counters.unsentReplies += 1;
   }
 
   #cancelled({ id }: PendingRequest, notice?: NotificationEnvelope, edits: readonly Edit[] = []): void {
@@ -341,111 +391,4 @@ interface MessageTap {
   relayed(direction: 'to-server' | 'from-server', message: SplicedMessage): void;
 }
 
-interface DroppedLinesOptions {
-  readonly counters: DropCounters;
-  readonly outgoing: OutgoingRequests;
-  readonly health: HealthMonitor;
-  /** Receives the beginning of each dropped line, for the log of the server. */
-  readonly log: (head: Uint8Array, reason: 'too-large' | 'not-json' | 'memory-limit') => void;
-  /** Whether Trunkline reads nothing from the server at the moment. */
-  readonly isPaused: () => boolean;
-}
-
-/** Handles the dropped lines of a server: fails the request that the line answers, and counts a protocol violation. */
-class DroppedLines implements DroppedLineSink {
-  readonly #options: DroppedLinesOptions;
-
-  constructor(options: DroppedLinesOptions) {
-    this.#options = options;
-  }
-
-  evicted(head: Uint8Array): void {
-    const { counters, outgoing, health, log, isPaused } = this.#options;
-    counters.evicted += 1;
-    log(head, 'memory-limit');
-    outgoing.dropped({ head, tail: NOTHING }, 'response_dropped');
-    // A server that Trunkline does not read cannot finish its line.
-    if (!isPaused()) health.brokenFrame();
-  }
-
-  text(head: Uint8Array): void {
-    const { counters, log } = this.#options;
-    counters.junk += 1;
-    log(head, 'not-json');
-  }
-
-  oversized(line: OversizedLine): void {
-    const { counters, outgoing, health, log } = this.#options;
-    if (line.isText) return;
-    if (line.isEvicted) {
-      // It is counted already, but perhaps only its end shows the id.
-      outgoing.dropped(line, 'response_dropped');
-      return;
-    }
-    counters.oversized += 1;
-    log(line.head, 'too-large');
-    outgoing.dropped(line, 'response_too_large');
-    health.brokenFrame();
-  }
-}
-
 const NOTHING = new Uint8Array(0);
-
-interface IncomingRequestsOptions {
-  /** Counts the answers that could not be sent. */
-  readonly counters: DropCounters;
-  /** Whether the server can receive an answer now. Otherwise the answer is dropped. */
-  readonly canReply: () => boolean;
-  readonly reply: (message: SplicedMessage) => void;
-  readonly notify: (notification: NotificationEnvelope, edits: readonly Edit[]) => void;
-}
-
-/** The requests that the server sends, until each is answered or the server cancels it. */
-class IncomingRequests {
-  readonly #options: IncomingRequestsOptions;
-  /** The ids of the requests that are not answered yet, except pings, as JSON tokens. */
-  readonly #unanswered = new Set<string>();
-
-  constructor(options: IncomingRequestsOptions) {
-    this.#options = options;
-  }
-
-  /** Number of the server's requests without an answer. Pings do not count, because no person has to answer them. */
-  get unanswered(): number {
-    return this.#unanswered.size;
-  }
-
-  /** Adds a request, and returns it in the form in which the gateway answers it. */
-  add(request: RequestEnvelope): ServerRequest {
-    const { bytes, tokens } = request;
-    if (request.method !== METHODS.ping) this.#unanswered.add(readText(bytes, request.id));
-    const id = () => bytes.subarray(request.id.start, request.id.end);
-    return {
-      request,
-      answer: (response, edits) => {
-        const own: Edit = { span: response.id, text: id() };
-        this.#reply(request, () => ({ bytes: response.bytes, span: response.span, edits: [own, ...edits] }));
-      },
-      succeed: (result) => this.#reply(request, () => resultMessage(id(), result)),
-      fail: (error) => this.#reply(request, () => errorMessage(id(), error)),
-      progress: (notification, edits) => {
-        const { requestProgressToken: token } = tokens;
-        const span = notification.tokens.progressToken;
-        if (token !== undefined && span !== undefined)
-          this.#options.notify(notification, [{ span, text: bytes, part: token }, ...edits]);
-      },
-    };
-  }
-
-  /** The server cancels its request with the id at `id`. */
-  cancelled(bytes: Uint8Array, id: Span): void {
-    this.#unanswered.delete(readText(bytes, id));
-  }
-
-  #reply({ bytes, id }: RequestEnvelope, message: () => SplicedMessage): void {
-    this.#unanswered.delete(readText(bytes, id));
-    const { counters, canReply, reply } = this.#options;
-    if (canReply()) reply(message());
-    else counters.unsentReplies += 1;
-  }
-}
