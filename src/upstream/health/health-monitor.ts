@@ -9,6 +9,17 @@ export interface HealthEvents {
 
 /** The number of requests that time out in a row before a server counts as silent. */
 const SILENT_AFTER = 3;
+/** Time for which a protocol violation counts toward the limits, in milliseconds. */
+const WINDOW_MS = 60_000;
+/** Broken frames within the window. */
+const MAX_BROKEN_FRAMES = 3;
+/** Bytes of stray output within the window. */
+const MAX_STRAY_BYTES = 16 * 1024 * 1024;
+/** Stray output is added up in slots of this length, in milliseconds. */
+const SLOT_MS = 1_000;
+
+const TOO_MANY_BROKEN = `it sent ${MAX_BROKEN_FRAMES} broken, oversized or unfinished frames within a minute`;
+const TOO_MUCH_STRAY = 'it wrote more than 16 MiB that is no message to stdout within a minute';
 
 /**
  * Watches one server: whether the server is silent, and how often it violates the protocol.
@@ -16,19 +27,25 @@ const SILENT_AFTER = 3;
  * A sign of life is an answer to a request of Trunkline's, in time or late, and progress of such a request. Everything
  * else that a server prints proves nothing: logs and notifications can come from a thread that works, while the one that
  * answers requests does not.
+ *
+ * A broken frame is a line that was meant as a message and cannot be read as one, one beyond the frame limit, or one that
+ * was dropped before it was finished. Stray output is every other line that is no message: many servers log to stdout.
  */
 export class HealthMonitor {
+  readonly #clock: Clock;
   readonly #events: HealthEvents;
-  readonly #violations: ProtocolViolations;
   /** Requests that timed out since the last sign of life. */
   #timeouts = 0;
+  /** Times of the last broken frames, the oldest first. */
+  #brokenFrames: number[] = [];
+  #stray: { readonly from: number; bytes: number }[] = [];
   /** The part of oversized lines beyond the frame limit that is counted already, in bytes. */
   #excessBytes = 0;
   #hasEnded = false;
 
   constructor(clock: Clock, events: HealthEvents) {
+    this.#clock = clock;
     this.#events = events;
-    this.#violations = new ProtocolViolations(clock);
   }
 
   /** Whether several requests in a row timed out, and there was no sign of life since. */
@@ -47,14 +64,20 @@ export class HealthMonitor {
     if (this.#timeouts === SILENT_AFTER) this.#events.silent();
   }
 
-  /** The server wrote a broken message, one beyond the frame limit, or one that was dropped unfinished. */
   brokenFrame(): void {
-    this.#report(this.#violations.brokenFrame());
+    const now = this.#clock.now();
+    this.#brokenFrames = [...this.#brokenFrames.filter((at) => now - at < WINDOW_MS), now];
+    if (this.#brokenFrames.length >= MAX_BROKEN_FRAMES) this.#violated(TOO_MANY_BROKEN);
   }
 
-  /** The server wrote bytes that are no message. */
   strayOutput(byteLength: number): void {
-    this.#report(this.#violations.strayOutput(byteLength));
+    const now = this.#clock.now();
+    this.#stray = this.#stray.filter(({ from }) => now - from < WINDOW_MS);
+    const last = this.#stray.at(-1);
+    if (last !== undefined && now - last.from < SLOT_MS) last.bytes += byteLength;
+    else this.#stray.push({ from: now, bytes: byteLength });
+    const sum = this.#stray.reduce((bytes, slot) => bytes + slot.bytes, 0);
+    if (sum > MAX_STRAY_BYTES) this.#violated(TOO_MUCH_STRAY);
   }
 
   /**
@@ -63,9 +86,8 @@ export class HealthMonitor {
    */
   exceeded(excessBytes: number): void {
     if (excessBytes === this.#excessBytes) return;
-    const more = excessBytes - this.#excessBytes;
+    this.strayOutput(excessBytes - this.#excessBytes);
     this.#excessBytes = excessBytes;
-    this.strayOutput(more);
   }
 
   /** The connection is closed; violations are no longer reported. */
@@ -73,56 +95,9 @@ export class HealthMonitor {
     this.#hasEnded = true;
   }
 
-  #report(reason: string | undefined): void {
-    if (reason === undefined || this.#hasEnded) return;
+  #violated(reason: string): void {
+    if (this.#hasEnded) return;
     this.#hasEnded = true;
     this.#events.violated(reason);
-  }
-}
-
-/** Time for which a protocol violation counts toward the limits, in milliseconds. */
-const WINDOW_MS = 60_000;
-/** Broken frames within the window. */
-const MAX_BROKEN_FRAMES = 3;
-/** Bytes of stray output within the window. */
-const MAX_STRAY_BYTES = 16 * 1024 * 1024;
-/** Stray output is added up in slots of this length, in milliseconds. */
-const SLOT_MS = 1_000;
-
-/**
- * Counts a server's violations of the protocol.
- *
- * A broken frame is a line that was meant as a message and cannot be read as one, one beyond the frame limit, or one that
- * was dropped before it was finished. Stray
- * output is every other line that is no message: many servers log to stdout. Three broken frames within a minute, or more
- * than 16 MiB of stray output within a minute, are too much.
- */
-export class ProtocolViolations {
-  readonly #clock: Clock;
-  /** Times of the last broken frames, the oldest first. */
-  #brokenFrames: number[] = [];
-  #slots: { readonly from: number; bytes: number }[] = [];
-
-  constructor(clock: Clock) {
-    this.#clock = clock;
-  }
-
-  /** Counts a broken frame. Returns why the server must be restarted, if this was one too many. */
-  brokenFrame(): string | undefined {
-    const now = this.#clock.now();
-    this.#brokenFrames = [...this.#brokenFrames.filter((at) => now - at < WINDOW_MS), now];
-    if (this.#brokenFrames.length < MAX_BROKEN_FRAMES) return undefined;
-    return `it sent ${MAX_BROKEN_FRAMES} broken, oversized or unfinished frames within a minute`;
-  }
-
-  /** Counts stray output. Returns why the server must be restarted, if this was too much. */
-  strayOutput(byteLength: number): string | undefined {
-    const now = this.#clock.now();
-    this.#slots = this.#slots.filter(({ from }) => now - from < WINDOW_MS);
-    const last = this.#slots.at(-1);
-    if (last !== undefined && now - last.from < SLOT_MS) last.bytes += byteLength;
-    else this.#slots.push({ from: now, bytes: byteLength });
-    const sum = this.#slots.reduce((bytes, slot) => bytes + slot.bytes, 0);
-    return sum > MAX_STRAY_BYTES ? 'it wrote more than 16 MiB that is no message to stdout within a minute' : undefined;
   }
 }

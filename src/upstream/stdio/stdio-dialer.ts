@@ -90,7 +90,7 @@ export class StdioDialer implements Dialer {
       bridge.close('exited', because);
       listener.unfit(because);
     };
-    const closedPipes = new ClosedPipes({ clock, onUseless: giveUp });
+    const closedPipes = watchPipes(clock, giveUp);
     const spawned = spawn({
       onSpawnError: ({ message, isHostFault }) => {
         bridge.close('exited');
@@ -111,7 +111,7 @@ export class StdioDialer implements Dialer {
     const { child, bridge, flood, drain } = this.#join(spawned, target, listener, {
       silent: () => livenessProbe.start(),
       violated: giveUp,
-      pipeClosed: (pipe) => closedPipes.closed(pipe),
+      pipeClosed: closedPipes.closed,
     });
     let opened: UpstreamConnection | undefined;
     const livenessProbe = new LivenessProbe({
@@ -238,12 +238,6 @@ function describeFlood(pausedMs: number): string {
   return `Trunkline did not read its output for ${Math.round(pausedMs / 1_000)} s in all, because it answers nothing`;
 }
 
-interface ClosedPipesOptions {
-  readonly clock: Clock;
-  /** The server has closed a pipe and runs on. Called once. */
-  readonly onUseless: (because: EndedBecause) => void;
-}
-
 /**
  * The exit of a process is reported some milliseconds after its pipes are closed. This is half of the wait for it. In
  * two halves, because a timer that is late says nothing: the exit can be read between the two.
@@ -257,33 +251,20 @@ const USELESS = {
 
 /**
  * Finds a server that closes its stdin or its stdout and goes on running: it can serve nothing anymore. A server that
- * exits closes its pipes, too, and then the exit says more.
+ * exits closes its pipes, too, and then the exit says more. Reports the first pipe, once, and none after `end`.
  */
-export class ClosedPipes {
-  readonly #options: ClosedPipesOptions;
-  #cancel: Cancel | undefined;
-  #hasEnded = false;
-
-  constructor(options: ClosedPipesOptions) {
-    this.#options = options;
-  }
-
-  /** The server has closed this pipe. */
-  closed(pipe: 'stdin' | 'stdout'): void {
-    if (this.#hasEnded || this.#cancel !== undefined) return;
-    const { clock, onUseless } = this.#options;
-    const report = () => {
-      this.end();
-      onUseless(USELESS[pipe]);
-    };
-    this.#cancel = clock.schedule(HALF_WAIT_MS, () => {
-      this.#cancel = clock.schedule(HALF_WAIT_MS, report);
-    });
-  }
-
-  /** The process has exited, or is being ended. */
-  end(): void {
-    this.#hasEnded = true;
-    this.#cancel?.();
-  }
+export function watchPipes(clock: Clock, onUseless: (because: EndedBecause) => void) {
+  let cancel: Cancel | undefined;
+  return {
+    closed: (pipe: keyof typeof USELESS): void => {
+      cancel ??= clock.schedule(HALF_WAIT_MS, () => {
+        cancel = clock.schedule(HALF_WAIT_MS, () => onUseless(USELESS[pipe]));
+      });
+    },
+    /** The process has exited, or is being ended. */
+    end: (): void => {
+      cancel?.();
+      cancel = () => {};
+    },
+  };
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { copyInto } from '../../../src/io/byte-reader.js';
-import { ProtocolViolations } from '../../../src/upstream/health/health-monitor.js';
+import { HealthMonitor } from '../../../src/upstream/health/health-monitor.js';
 import { FakeClock } from '../../support/fake-clock.js';
 import { bridging, sendCall } from '../stdio/bridging.js';
 
@@ -8,35 +8,42 @@ const MIB = 1024 * 1024;
 const TOO_MANY = 'it sent 3 broken, oversized or unfinished frames within a minute';
 
 describe('protocol violations', () => {
-  it('are forgiven twice a minute', () => {
+  function watching() {
     const clock = new FakeClock();
-    const violations = new ProtocolViolations(clock);
-    const reasons = Array.from({ length: 6 }, () => {
-      const reason = violations.brokenFrame();
+    const reasons: string[] = [];
+    const health = new HealthMonitor(clock, { silent: () => {}, violated: (reason) => void reasons.push(reason) });
+    return { clock, reasons, health };
+  }
+
+  it('are forgiven twice a minute', () => {
+    const { clock, reasons, health } = watching();
+    for (let count = 0; count < 6; count += 1) {
+      health.brokenFrame();
       clock.advance(30_000);
-      return reason;
-    });
-    expect(reasons).toEqual([undefined, undefined, undefined, undefined, undefined, undefined]);
+    }
+    expect(reasons).toEqual([]);
   });
 
   it('are one too many when the third comes within a minute of the first', () => {
-    const clock = new FakeClock();
-    const violations = new ProtocolViolations(clock);
-    violations.brokenFrame();
+    const { clock, reasons, health } = watching();
+    health.brokenFrame();
     clock.advance(59_998);
-    violations.brokenFrame();
+    health.brokenFrame();
     clock.advance(1);
-    expect(violations.brokenFrame()).toBe(TOO_MANY);
+    expect(reasons).toEqual([]);
+    health.brokenFrame();
+    expect(reasons).toEqual([TOO_MANY]);
   });
 
   it('F23: are no matter of how often something is printed, but of how much within a minute', () => {
-    const clock = new FakeClock();
-    const violations = new ProtocolViolations(clock);
+    const { clock, reasons, health } = watching();
     for (let second = 0; second < 1_000; second += 1) {
-      expect(violations.strayOutput(MIB / 4)).toBeUndefined();
+      health.strayOutput(MIB / 4);
       clock.advance(1_000);
     }
-    expect(violations.strayOutput(2 * MIB)).toMatch('more than 16 MiB');
+    expect(reasons).toEqual([]);
+    health.strayOutput(2 * MIB);
+    expect(reasons).toEqual([expect.stringContaining('more than 16 MiB')]);
   });
 });
 

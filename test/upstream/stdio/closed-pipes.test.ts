@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { ClosedPipes } from '../../../src/upstream/stdio/stdio-dialer.js';
+import { watchPipes } from '../../../src/upstream/stdio/stdio-dialer.js';
 import { FakeClock } from '../../support/fake-clock.js';
 
 function watching() {
   const clock = new FakeClock();
   const reasons: string[] = [];
-  const pipes = new ClosedPipes({ clock, onUseless: (because) => reasons.push(because) });
+  const pipes = watchPipes(clock, (because) => void reasons.push(because));
   return { clock, reasons, pipes };
 }
 
