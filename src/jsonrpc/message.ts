@@ -32,18 +32,19 @@ export function whole(bytes: Uint8Array): SplicedMessage {
   return { bytes, span: { start: 0, end: bytes.length }, edits: [] };
 }
 
-/**
- * Makes a request of the gateway's own. `params` must be serializable, or bytes that are JSON; `undefined` omits the
- * member.
- */
+/** Makes a request of the gateway's own. `params` must be serializable, or bytes of JSON; `undefined` omits the member. */
 export function requestMessage(id: number, method: string, params?: unknown): SplicedMessage {
-  if (!(params instanceof Uint8Array)) return whole(toBytes(JSON.stringify({ jsonrpc: '2.0', id, method, params })));
-  const head = JSON.stringify({ jsonrpc: '2.0', id, method }).slice(0, -1);
-  return whole(join([toBytes(`${head},"params":`), params, TAIL]));
+  return withParams({ jsonrpc: '2.0', id, method }, params);
 }
 
+/** Makes a notification of the gateway's own, with `params` as in `requestMessage`. */
 export function notificationMessage(method: string, params?: unknown): SplicedMessage {
-  return whole(toBytes(JSON.stringify({ jsonrpc: '2.0', method, params })));
+  return withParams({ jsonrpc: '2.0', method }, params);
+}
+
+function withParams(members: object, params: unknown): SplicedMessage {
+  if (!(params instanceof Uint8Array)) return whole(toBytes(JSON.stringify({ ...members, params })));
+  return whole(join([toBytes(`${JSON.stringify(members).slice(0, -1)},"params":`), params, TAIL]));
 }
 
 /** Makes an answer whose result is JSON. `id` is the raw id of the request. */

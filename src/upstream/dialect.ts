@@ -1,5 +1,6 @@
 import type { ClientProfile } from '../mcp/client-profile.js';
 import type { NotificationEnvelope } from '../mcp/envelope.js';
+import { declares, type InitializeResult } from '../mcp/initialize-result.js';
 import type {
   CloseReason,
   DialOutcome,
@@ -48,4 +49,51 @@ export interface OpenOptions {
 /** Opens connections of one protocol era over a channel. */
 export interface Dialect {
   open(channel: Channel, options: OpenOptions): Promise<DialOutcome>;
+}
+
+/** The part of a connection that is the same in all eras. */
+export abstract class EraConnection implements Omit<UpstreamConnection, 'send' | 'notify' | 'request'> {
+  readonly generation: number;
+  readonly requestedRevision: string;
+  revision: string;
+  readonly initializeResult: Uint8Array;
+  readonly capabilities: InitializeResult['capabilities'];
+  readonly instructions: string | undefined;
+  readonly serverInfo: InitializeResult['serverInfo'];
+  protected readonly channel: Channel;
+
+  constructor(channel: Channel, generation: number, requestedRevision: string, result: InitializeResult) {
+    this.channel = channel;
+    this.generation = generation;
+    this.requestedRevision = requestedRevision;
+    this.revision = result.protocolVersion;
+    this.initializeResult = result.raw;
+    this.capabilities = result.capabilities;
+    this.instructions = result.instructions;
+    this.serverInfo = result.serverInfo;
+  }
+
+  get counters(): UpstreamConnection['counters'] {
+    return this.channel.counters;
+  }
+
+  get inFlight(): number {
+    return this.channel.inFlight;
+  }
+
+  get pausedMs(): number {
+    return this.channel.pausedMs;
+  }
+
+  get isClosed(): boolean {
+    return this.channel.isClosed;
+  }
+
+  offers(capability: string): boolean {
+    return declares(this.capabilities, capability);
+  }
+
+  close(reason: CloseReason, because?: EndedBecause): void {
+    this.channel.close(reason, because);
+  }
 }

@@ -2,14 +2,15 @@ import { toBytes } from '../../json/json-text.js';
 import { concatEdits, type Edit } from '../../json/splice.js';
 import { join } from '../../jsonrpc/message.js';
 import type { ClientProfile } from '../../mcp/client-profile.js';
-import { declares, type InitializeResult, readInitializeResult } from '../../mcp/initialize-result.js';
+import { readInitializeResult } from '../../mcp/initialize-result.js';
 import { METHODS } from '../../mcp/methods.js';
 import { withoutEraMembers } from '../../mcp/modern-members.js';
 import type { RelayedRequest } from '../../mcp/relayed-request.js';
 import { isLegacyRevision, LATEST_LEGACY_REVISION } from '../../mcp/revisions.js';
-import type { Channel, Dialect, OpenOptions } from '../dialect.js';
+import { type Channel, type Dialect, EraConnection, type OpenOptions } from '../dialect.js';
 import type {
   DialOutcome,
+  Outcome,
   RequestHandler,
   RequestTimeouts,
   SentNotification,
@@ -43,7 +44,7 @@ export const legacyDialect = {
     }
     // Sent before anything else: some servers exit if another message comes first.
     channel.sendNotification(METHODS.initialized);
-    const connection = new LegacyConnection(channel, generation, result, requestedRevision);
+    const connection = new LegacyConnection(channel, generation, requestedRevision, result);
     return { kind: 'open', connection, version: result.version };
   },
 } satisfies Dialect;
@@ -54,52 +55,7 @@ function toParams({ protocolVersion, clientInfo, capabilities, raw }: ClientProf
   return join([head, raw.capabilities, toBytes(',"clientInfo":'), raw.clientInfo, toBytes('}')]);
 }
 
-class LegacyConnection implements UpstreamConnection {
-  readonly generation: number;
-  readonly revision: string;
-  readonly requestedRevision: string;
-  readonly instructions: string | undefined;
-  readonly serverInfo: UpstreamConnection['serverInfo'];
-  readonly initializeResult: Uint8Array;
-  readonly capabilities: Readonly<Record<string, unknown>>;
-  readonly request: UpstreamConnection['request'];
-  readonly close: UpstreamConnection['close'];
-  readonly #channel: Channel;
-
-  constructor(
-    channel: Channel,
-    generation: number,
-    { raw, protocolVersion, instructions, serverInfo, capabilities }: InitializeResult,
-    requestedRevision: string,
-  ) {
-    this.#channel = channel;
-    this.generation = generation;
-    this.revision = protocolVersion;
-    this.requestedRevision = requestedRevision;
-    this.instructions = instructions;
-    this.serverInfo = serverInfo;
-    this.initializeResult = raw;
-    this.capabilities = capabilities;
-    this.request = channel.request.bind(channel);
-    this.close = channel.close.bind(channel);
-  }
-
-  get counters(): UpstreamConnection['counters'] {
-    return this.#channel.counters;
-  }
-
-  get inFlight(): number {
-    return this.#channel.inFlight;
-  }
-
-  get pausedMs(): number {
-    return this.#channel.pausedMs;
-  }
-
-  get isClosed(): boolean {
-    return this.#channel.isClosed;
-  }
-
+class LegacyConnection extends EraConnection implements UpstreamConnection {
   /** A client without a handshake says in each request what these servers learn from `initialize`. */
   send(
     request: RelayedRequest,
@@ -108,14 +64,14 @@ class LegacyConnection implements UpstreamConnection {
     handler: RequestHandler,
   ): SentRequest | undefined {
     const all = request.tokens.eraVersion === undefined ? edits : concatEdits(edits, withoutEraMembers(request));
-    return this.#channel.send(request, all, timeouts, handler);
+    return this.channel.send(request, all, timeouts, handler);
   }
 
   notify(notification: SentNotification, edits?: readonly Edit[]): void {
-    this.#channel.notify(notification, concatEdits(edits, notification.legacyEdits));
+    this.channel.notify(notification, concatEdits(edits, notification.legacyEdits));
   }
 
-  offers(capability: string): boolean {
-    return declares(this.capabilities, capability);
+  request(...request: Parameters<UpstreamConnection['request']>): Promise<Outcome> {
+    return this.channel.request(...request);
   }
 }

@@ -3,16 +3,13 @@ import type { Edit } from '../../json/splice.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
 import { type DiscoverResult, offeredRevision } from '../../mcp/discover-result.js';
 import type { ResponseEnvelope, ScanEnvelope } from '../../mcp/envelope.js';
-import { declares, type InitializeResult } from '../../mcp/initialize-result.js';
 import { isLogLevel } from '../../mcp/log-levels.js';
 import { METHODS } from '../../mcp/methods.js';
 import type { RelayedRequest } from '../../mcp/relayed-request.js';
 import type { ModernRevision } from '../../mcp/revisions.js';
 import type { Clock } from '../../timing/clock.js';
-import type { Channel, OpenOptions } from '../dialect.js';
+import { type Channel, EraConnection, type OpenOptions } from '../dialect.js';
 import type {
-  CloseReason,
-  EndedBecause,
   Outcome,
   RequestHandler,
   RequestTimeouts,
@@ -47,24 +44,17 @@ interface ModernConnectionOptions
  * The gateway sees a connection as of the other era. What these revisions do not have, this answers itself: `ping`,
  * `logging/setLevel`, and subscriptions to resources.
  */
-export class ModernConnection implements UpstreamConnection {
-  readonly generation: number;
-  readonly requestedRevision: string;
+export class ModernConnection extends EraConnection implements UpstreamConnection {
   readonly nameInResults: Uint8Array | undefined;
   readonly #options: ModernConnectionOptions;
-  readonly #result: InitializeResult;
   readonly #meta: RequestMeta;
   readonly #listen: UpstreamListen;
   readonly #context: RequestContext;
-  #revision: ModernRevision;
 
   constructor(options: ModernConnectionOptions) {
     const { channel, clock, scan, mintId, generation, profile, revision, discovered, listener } = options;
+    super(channel, generation, revision, discovered.asInitialize);
     this.#options = options;
-    this.generation = generation;
-    this.requestedRevision = revision;
-    this.#revision = revision;
-    this.#result = discovered.asInitialize;
     this.nameInResults = discovered.serverInfo;
     this.#meta = new RequestMeta(profile, revision);
     const meta = this.#meta;
@@ -86,44 +76,8 @@ export class ModernConnection implements UpstreamConnection {
     this.#listen.open();
   }
 
-  get revision(): string {
-    return this.#revision;
-  }
-
-  get initializeResult(): Uint8Array {
-    return this.#result.raw;
-  }
-
-  get capabilities(): UpstreamConnection['capabilities'] {
-    return this.#result.capabilities;
-  }
-
-  get instructions(): string | undefined {
-    return this.#result.instructions;
-  }
-
-  get serverInfo(): UpstreamConnection['serverInfo'] {
-    return this.#result.serverInfo;
-  }
-
-  get counters(): UpstreamConnection['counters'] {
-    return this.#options.channel.counters;
-  }
-
-  get inFlight(): number {
-    return this.#options.channel.inFlight + this.#context.suspended.size;
-  }
-
-  get pausedMs(): number {
-    return this.#options.channel.pausedMs;
-  }
-
-  get isClosed(): boolean {
-    return this.#options.channel.isClosed;
-  }
-
-  offers(capability: string): boolean {
-    return declares(this.capabilities, capability);
+  override get inFlight(): number {
+    return super.inFlight + this.#context.suspended.size;
   }
 
   send(
@@ -137,18 +91,18 @@ export class ModernConnection implements UpstreamConnection {
   }
 
   request(method: string, params: unknown, timeouts: RequestTimeouts): Promise<Outcome> {
-    const { channel, scan } = this.#options;
+    const { channel } = this;
     // There is no ping. A request that every server answers shows as well that the server lives.
     if (method === METHODS.ping) return channel.request(METHODS.discover, this.#meta.ownParams(undefined), timeouts);
     if (!OWN_METHODS.has(method)) return channel.request(method, this.#meta.ownParams(params), timeouts);
     const text = params instanceof Uint8Array ? params : toBytes(JSON.stringify(params ?? {}));
     return new Promise((settle) => {
-      this.send(ownRequest(scan, method, text), [], timeouts, { settle });
+      this.send(ownRequest(this.#options.scan, method, text), [], timeouts, { settle });
     });
   }
 
   notify(notification: SentNotification, edits?: readonly Edit[]): void {
-    if (!UNKNOWN_NOTIFICATIONS.has(notification.method)) this.#options.channel.notify(notification, edits);
+    if (!UNKNOWN_NOTIFICATIONS.has(notification.method)) this.channel.notify(notification, edits);
   }
 
   watchTask(taskId: string, settled: (agreed: boolean) => void): () => void {
@@ -157,13 +111,9 @@ export class ModernConnection implements UpstreamConnection {
     return () => this.#listen.unsubscribe(subject);
   }
 
-  close(reason: CloseReason, because?: EndedBecause): void {
-    this.#options.channel.close(reason, because);
-  }
-
   /** These revisions have no server requests: a server asks by its results. */
   #refuse(request: ServerRequest): void {
-    request.fail(new RpcError(RPC_CODES.methodNotFound, `Protocol revision ${this.#revision} has no server requests`));
+    request.fail(new RpcError(RPC_CODES.methodNotFound, `Protocol revision ${this.revision} has no server requests`));
   }
 
   #answerItself(request: RelayedRequest, edits: readonly Edit[], handler: RequestHandler): SentRequest | undefined {
@@ -206,7 +156,7 @@ export class ModernConnection implements UpstreamConnection {
       this.#options.listener.unfit('it no longer supports a protocol revision that Trunkline speaks');
       return false;
     }
-    this.#revision = offered;
+    this.revision = offered;
     this.#meta.revision = offered;
     return true;
   }

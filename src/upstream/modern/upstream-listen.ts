@@ -11,7 +11,7 @@ import { idAt, isTerminal } from '../../mcp/task-id.js';
 import type { Cancel, Clock } from '../../timing/clock.js';
 import type { Channel } from '../dialect.js';
 import type { Outcome, SentRequest, UpstreamListener } from '../port.js';
-import { notificationWith, ownNotification, ownRequest } from './own-messages.js';
+import { ownNotification, ownRequest } from './own-messages.js';
 import { OutgoingMessage, type RequestMeta } from './request-meta.js';
 
 interface UpstreamListenOptions {
@@ -182,7 +182,10 @@ export class UpstreamListen {
   #reportMissed(stream: Stream, lists: Readonly<Record<string, unknown>>, agreed: ListenSubjects): void {
     const { scan, listener } = this.#options;
     this.#hasMissed = false;
-    const tell = (method: string, params?: object) => listener.notification(ownNotification(scan, method, params));
+    const tell = (method: string, params?: object) => {
+      const notification = ownNotification(scan, method, params);
+      if (notification !== undefined) listener.notification(notification);
+    };
     for (const { wish, method } of this.#lists) if (lists[wish] === true) tell(method);
     const kind = 'resourceSubscriptions';
     for (const uri of stream.subjects.namesOf(kind))
@@ -204,7 +207,7 @@ export class UpstreamListen {
     if (isForgotten || isTerminal(bytes, tokens.resultStatus)) this.#subjects.delete({ kind: 'taskIds', name: taskId });
     if (result === undefined || !isObject(bytes, result)) return;
     const change = (name: string) => (name === 'resultType' || name === '_meta' ? REMOVED : undefined);
-    const state = notificationWith(scan, METHODS.taskState, rewriteObject(bytes, result, { change }));
+    const state = ownNotification(scan, METHODS.taskState, rewriteObject(bytes, result, { change }));
     if (state !== undefined) listener.notification(state);
   }
 
