@@ -39,21 +39,44 @@ export function endGroup(child: SpawnedChild, ladder: StopLadder, clock: Clock):
   return ending.result;
 }
 
-class GroupEnding {
+/** The end of processes, step by step, with pauses between them. */
+export abstract class Ending {
+  protected readonly clock: Clock;
+  #wake: () => void = () => {};
+
+  constructor(clock: Clock) {
+    this.clock = clock;
+  }
+
+  /** Ends the pause early. */
+  protected wake(): void {
+    this.#wake();
+  }
+
+  protected pause(delayMs: number): Promise<void> {
+    return new Promise((resolve) => {
+      const cancel = this.clock.schedule(delayMs, resolve);
+      this.#wake = () => {
+        cancel();
+        resolve();
+      };
+    });
+  }
+}
+
+class GroupEnding extends Ending {
   readonly result: Promise<GroupEnd>;
   readonly #child: SpawnedChild;
-  readonly #clock: Clock;
   readonly #startedAt: number;
   #termAt: number;
   #killAt: number;
   #lastSignal: GroupSignal | undefined;
   #leaderExited = false;
   #pauseMs = FIRST_PAUSE_MS;
-  #wake: () => void = () => {};
 
   constructor(child: SpawnedChild, { termAfterMs, killAfterMs }: StopLadder, clock: Clock) {
+    super(clock);
     this.#child = child;
-    this.#clock = clock;
     this.#startedAt = clock.now();
     this.#termAt = this.#startedAt + termAfterMs;
     this.#killAt = this.#startedAt + killAfterMs;
@@ -63,17 +86,17 @@ class GroupEnding {
   hasten({ termAfterMs, killAfterMs }: StopLadder): void {
     this.#termAt = Math.min(this.#termAt, this.#startedAt + termAfterMs);
     this.#killAt = Math.min(this.#killAt, this.#startedAt + killAfterMs);
-    this.#wake();
+    this.wake();
   }
 
   async #run(): Promise<GroupEnd> {
     this.#child.stdin.end();
     void this.#child.exit.then(() => {
       this.#leaderExited = true;
-      this.#wake();
+      this.wake();
     });
     while (!this.#isGone()) {
-      const now = this.#clock.now();
+      const now = this.clock.now();
       if (now >= this.#killAt + CONFIRM_MS) {
         endings.delete(this.#child);
         this.#destroyPipes();
@@ -81,7 +104,7 @@ class GroupEnding {
       }
       if (now >= this.#killAt) this.#signal('SIGKILL');
       else if (now >= this.#termAt) this.#signal('SIGTERM');
-      await this.#pause(this.#nextPauseMs(now));
+      await this.pause(this.#nextPauseMs(now));
     }
     await this.#drain();
     this.#destroyPipes();
@@ -110,23 +133,12 @@ class GroupEnding {
     return Math.min(pauseMs, untilStepMs);
   }
 
-  /** Waits; ends early when the leader exits or the ladder gets shorter. */
-  #pause(delayMs: number): Promise<void> {
-    return new Promise((resolve) => {
-      const cancel = this.#clock.schedule(delayMs, resolve);
-      this.#wake = () => {
-        cancel();
-        resolve();
-      };
-    });
-  }
-
   /** Waits until the output is read. A process that left the group can keep the pipes open, so the wait is limited. */
   async #drain(): Promise<void> {
     const { stdout, stderr } = this.#child;
     let cancel: Cancel = () => {};
     const overdue = new Promise<void>((resolve) => {
-      cancel = this.#clock.schedule(DRAIN_MS, resolve);
+      cancel = this.clock.schedule(DRAIN_MS, resolve);
     });
     await Promise.race([overdue, Promise.all([whenClosed(stdout), whenClosed(stderr)])]);
     cancel();

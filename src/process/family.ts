@@ -1,8 +1,9 @@
 import { closeSync, openSync, readSync } from 'node:fs';
 import { errorCode } from '../errors/error-text.js';
 import type { Clock } from '../timing/clock.js';
+import { Ending } from './end-group.js';
 import { FAMILY_PREFIX } from './environment.js';
-import { identify, listPids } from './processes.js';
+import { hasEnded, identify, listPids, runPs } from './processes.js';
 import type { RunProcess } from './run-file.js';
 
 export interface FamilyEnd {
@@ -40,25 +41,23 @@ export function endFamily(mark: string, killAfterMs: number, clock: Clock): Prom
   return ending.result;
 }
 
-class FamilyEnding {
+class FamilyEnding extends Ending {
   readonly result: Promise<FamilyEnd>;
   readonly #mark: string;
-  readonly #clock: Clock;
   #killAt: number;
   #firstKillAt: number | undefined;
   readonly #signaled = new Map<number, RunProcess>();
-  #wake: () => void = () => {};
 
   constructor(mark: string, killAfterMs: number, clock: Clock) {
+    super(clock);
     this.#mark = mark;
-    this.#clock = clock;
     this.#killAt = clock.now() + killAfterMs;
     this.result = this.#run();
   }
 
   hasten(killAfterMs: number): void {
-    this.#killAt = Math.min(this.#killAt, this.#clock.now() + killAfterMs);
-    this.#wake();
+    this.#killAt = Math.min(this.#killAt, this.clock.now() + killAfterMs);
+    this.wake();
   }
 
   async #run(): Promise<FamilyEnd> {
@@ -68,12 +67,12 @@ class FamilyEnding {
       const signaled = () => [...this.#signaled.keys()];
       if (members === undefined) return { signaled: signaled(), gone: false };
       if (members.length === 0) return { signaled: signaled(), gone: true };
-      const now = this.#clock.now();
+      const now = this.clock.now();
       const isKilling = now >= this.#killAt;
       if (isKilling) this.#firstKillAt ??= now;
       if (now >= (this.#firstKillAt ?? now) + CONFIRM_MS) return { signaled: signaled(), gone: false };
       for (const member of members) await this.#signal(member, isKilling ? 'SIGKILL' : 'SIGTERM');
-      await this.#pause(isKilling ? FIRST_PAUSE_MS : Math.min(pauseMs, this.#killAt - now));
+      await this.pause(isKilling ? FIRST_PAUSE_MS : Math.min(pauseMs, this.#killAt - now));
       pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS);
     }
   }
@@ -83,7 +82,7 @@ class FamilyEnding {
     for (let failures = 0; failures < MAX_FAILURES; failures += 1) {
       const found = await findFamily(this.#mark).catch(() => undefined);
       if (found !== undefined) return found;
-      await this.#pause(FIRST_PAUSE_MS * 2 ** failures);
+      await this.pause(FIRST_PAUSE_MS * 2 ** failures);
     }
     return undefined;
   }
@@ -98,17 +97,6 @@ class FamilyEnding {
     } catch {
       // ESRCH: it has ended. EPERM: it belongs to another user now. The next search tells.
     }
-  }
-
-  /** Waits; ends early when the ladder gets shorter. */
-  #pause(delayMs: number): Promise<void> {
-    return new Promise((resolve) => {
-      const cancel = this.#clock.schedule(delayMs, resolve);
-      this.#wake = () => {
-        cancel();
-        resolve();
-      };
-    });
   }
 }
 
@@ -240,10 +228,6 @@ function openEnvironment(pid: string): number | 'hidden' | 'ended' {
   }
 }
 
-function hasEnded(error: unknown): boolean {
-  return ['ENOENT', 'ESRCH'].includes(errorCode(error) ?? '');
-}
-
 /** Adds the marks whose variables begin in these bytes, at the start of the environment or after a null byte. */
 function collectMarks(bytes: Buffer, isStart: boolean, marks: string[]): void {
   for (let at = bytes.indexOf(FAMILY_PREFIX); at >= 0; at = bytes.indexOf(FAMILY_PREFIX, at + 1)) {
@@ -259,13 +243,7 @@ function collectMarks(bytes: Buffer, isStart: boolean, marks: string[]): void {
  * with the text of a mark in its arguments counts as a bearer. Untested on macOS.
  */
 async function searchByPs(families: Families): Promise<void> {
-  const { execa } = await import('execa');
-  const args = ['-A', '-E', '-ww', '-o', 'pid=', '-o', 'command='];
-  const { stdout } = await execa('ps', args, {
-    env: { LC_ALL: 'C' },
-    stderr: 'ignore',
-    maxBuffer: Number.MAX_SAFE_INTEGER,
-  });
+  const stdout = await runPs('-A', '-E', '-ww', '-o', 'pid=', '-o', 'command=');
   for (const line of stdout.split('\n')) {
     if (!line.includes(FAMILY_PREFIX)) continue;
     const pid = Number.parseInt(line, 10);

@@ -22,8 +22,6 @@ const LONGEST_PAUSE_MS = 60_000;
 const STABLE_AFTER_MS = 10_000;
 /** Far more than a working guardian process leaves unread. */
 const MAX_UNREAD_BYTES = 64 * 1024;
-/** A removal waits so long for others: the write wakes the guardian process, on the processor of the gateway. */
-const REMOVAL_MS = 10;
 /** How long `close` waits for a guardian process that has nothing left to do. */
 const FAREWELL_MS = 300;
 
@@ -42,9 +40,6 @@ export class Guardian {
   #process: ChildProcess | undefined;
   #startedAt = 0;
   #troubles = 0;
-  /** Removals that the guardian process was not told yet. */
-  #removals = '';
-  #cancelRemovals: Cancel | undefined;
   /** Cancels the planned restart of the guardian process. */
   #cancelStart: Cancel | undefined;
   #isClosed = false;
@@ -72,7 +67,7 @@ export class Guardian {
   /** Must be called when no process with this mark is left, or when they may outlive the gateway. */
   removeFamily(mark: string): void {
     this.#marks.delete(mark);
-    this.#tellSoon(`-f${mark}\n`);
+    this.#tell(`-f${mark}\n`);
   }
 
   /** Must be called as soon as the group exists. */
@@ -85,14 +80,13 @@ export class Guardian {
   /** Must be called when the group has ended: the system can reuse its id from then on. */
   remove(pgid: number): void {
     this.#groups.delete(pgid);
-    this.#tellSoon(`-${pgid}\n`);
+    this.#tell(`-${pgid}\n`);
   }
 
   /** Ends the guardian process, which first ends what is still registered. Resolves within 300 ms. */
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#cancelStart?.();
-    this.#tell('');
     const guardian = this.#process;
     if (guardian === undefined) return;
     guardian.stdin?.end();
@@ -116,20 +110,10 @@ export class Guardian {
     if (this.#process === undefined && this.#cancelStart === undefined && !this.#isClosed) this.#start();
   }
 
-  #tellSoon(lines: string): void {
-    this.#removals += lines;
-    this.#cancelRemovals ??= this.#options.clock.schedule(REMOVAL_MS, () => this.#tell(''));
-  }
-
-  /** Tells the removals first, because their ids can be in use again. */
-  #tell(additions: string): void {
-    const lines = this.#removals + additions;
-    this.#removals = '';
-    this.#cancelRemovals?.();
-    this.#cancelRemovals = undefined;
+  #tell(line: string): void {
     const { stdin } = this.#process ?? {};
-    if (!stdin?.writable || lines === '') return;
-    stdin.write(lines);
+    if (!stdin?.writable) return;
+    stdin.write(line);
     // A guardian process that does not read is useless; it is killed and restarted.
     if (stdin.writableLength > MAX_UNREAD_BYTES) this.#process?.kill('SIGKILL');
   }

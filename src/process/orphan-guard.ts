@@ -1,11 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import type { Clock } from '../timing/clock.js';
-import { isGroupAlive, signalGroup } from './end-group.js';
+import { endGroup } from './end-group.js';
 import { familyVariable } from './environment.js';
 import { endFamily, findFamily } from './family.js';
 import { Guardian } from './guardian.js';
 import { hostIdentity, identify, isRunning } from './processes.js';
 import { findRuns, type Run, RunFile, type RunProcess, removeRun } from './run-file.js';
+import { closedStreams } from './spawn-child.js';
 
 /** Registers the process groups and families that must not outlive the gateway. */
 export interface GroupGuard {
@@ -132,8 +133,9 @@ export class OrphanGuard implements GroupGuard {
     if (pgids.length + pids.length > 0) {
       logger.warn({ pgids, pids, gateway: gateway.pid }, 'ending what a killed Trunkline left behind');
     }
-    await endOrphans(pgids, clock);
-    await Promise.all(marks.map((mark) => endFamily(mark, ORPHAN_KILL_AFTER_MS, clock)));
+    const exit = Promise.resolve({ code: null, signal: null });
+    await Promise.all(pgids.map((pid) => endGroup({ ...closedStreams(), pid, exit }, ORPHAN_LADDER, clock)));
+    await Promise.all(marks.map((mark) => endFamily(mark, ORPHAN_LADDER.killAfterMs, clock)));
   }
 
   /** Resolves when the guardian and the run file are gone, or at once if groups are left. */
@@ -152,18 +154,5 @@ function bears(mark: string): boolean {
   return Object.keys(familyVariable(mark)).some((name) => name in process.env);
 }
 
-/** From SIGTERM to SIGKILL for what a killed gateway left behind, the same as in the guardian. */
-const ORPHAN_KILL_AFTER_MS = 2_000;
-/** How often the groups are polled. */
-const PAUSE_MS = 100;
-
-/** Ends process groups of a gateway that was killed: SIGTERM, SIGKILL after two seconds. Resolves when all have ended or SIGKILL was sent. */
-async function endOrphans(pgids: readonly number[], clock: Clock): Promise<void> {
-  const alive = () => pgids.filter((pgid) => isGroupAlive(pgid));
-  const killAt = clock.now() + ORPHAN_KILL_AFTER_MS;
-  for (const pgid of pgids) signalGroup(pgid, 'SIGTERM');
-  while (alive().length > 0 && clock.now() < killAt) {
-    await new Promise<void>((resolve) => clock.schedule(PAUSE_MS, resolve));
-  }
-  for (const pgid of alive()) signalGroup(pgid, 'SIGKILL');
-}
+/** For what a killed gateway left behind, as in the guardian. */
+const ORPHAN_LADDER = { termAfterMs: 0, killAfterMs: 2_000 };

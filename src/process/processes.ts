@@ -53,26 +53,33 @@ export function listPids(): string[] {
  * Empty when the process has ended.
  */
 export function statFields(pid: string): readonly string[] {
-  const stat = readStat(pid);
-  return stat === '' ? [] : stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-}
-
-function readStat(pid: string): string {
   try {
-    return readFileSync(`/proc/${pid}/stat`, 'utf8');
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+    return stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   } catch (error) {
-    if (errorCode(error) === 'ENOENT' || errorCode(error) === 'ESRCH') return '';
+    if (hasEnded(error)) return [];
     throw error;
   }
 }
 
+/** Whether a file of /proc could not be read because its process has ended. */
+export function hasEnded(error: unknown): boolean {
+  return ['ENOENT', 'ESRCH'].includes(errorCode(error) ?? '');
+}
+
 async function askPs(pid: number): Promise<ProcessIdentity | undefined> {
-  const args = ['-o', 'stat=,lstart=', '-p', String(pid)];
-  const { execa } = await import('execa');
-  const { stdout } = await execa('ps', args, { reject: false, env: { LC_ALL: 'C' }, stderr: 'ignore' });
+  const stdout = await runPs('-o', 'stat=,lstart=', '-p', String(pid)).catch(() => '');
   const [, state, startTime] = /^\s*(\S+)\s+(\S.*?)\s*$/.exec(stdout) ?? [];
   if (state === undefined || startTime === undefined) return undefined;
   return { startTime, isZombie: state.startsWith('Z') };
+}
+
+/** Returns the output of `ps`. Rejects if it finds no process, or cannot run. */
+export async function runPs(...args: readonly string[]): Promise<string> {
+  const { execa } = await import('execa');
+  const options = { env: { LC_ALL: 'C' }, stderr: 'ignore', maxBuffer: Number.MAX_SAFE_INTEGER } as const;
+  const { stdout } = await execa('ps', args, options);
+  return stdout;
 }
 
 /** A process with its command line, which can hold secrets: compare it, never show it. */
@@ -90,7 +97,9 @@ export interface CommandLine {
  */
 export async function readCommandLines(): Promise<readonly CommandLine[] | undefined> {
   if (process.platform === 'win32') return undefined;
-  return process.platform === 'linux' ? listPids().flatMap(readProc) : parseCommandLines(await runPs());
+  return process.platform === 'linux'
+    ? listPids().flatMap(readProc)
+    : parseCommandLines(await runPs('-x', '-ww', '-o', 'pid=,ppid=,command='));
 }
 
 function readProc(pid: string): CommandLine[] {
@@ -110,16 +119,6 @@ function wordsIn(cmdline: string): string[] {
   const words = cmdline.split('\0').filter((word) => word !== '');
   const [only = ''] = words;
   return words.length === 1 ? split(only) : words;
-}
-
-async function runPs(): Promise<string> {
-  const { execa } = await import('execa');
-  const { stdout } = await execa('ps', ['-x', '-ww', '-o', 'pid=,ppid=,command='], {
-    env: { LC_ALL: 'C' },
-    stderr: 'ignore',
-    maxBuffer: Number.MAX_SAFE_INTEGER,
-  });
-  return stdout;
 }
 
 /** Reads what `ps -x -ww -o pid=,ppid=,command=` prints. */

@@ -1,15 +1,19 @@
 import { readFile } from 'node:fs/promises';
 import { setImmediate } from 'node:timers/promises';
 import { describeBytes } from '../json/printable.js';
-import {
-  exceeded,
-  type GroupUsage,
-  membersOf,
-  type ProcessRow,
-  type ResourceLimits,
-} from '../supervision/resource-limits.js';
+import type { ResourceLimits } from '../supervision/launcher.js';
 import type { Cancel, Clock } from '../timing/clock.js';
-import { listPids, statFields } from './processes.js';
+import { listPids, runPs, statFields } from './processes.js';
+
+/** Usage of all processes of one server together. */
+export interface GroupUsage {
+  /** Resident memory; where it was looked at closely, memory that several of the processes share counts once. */
+  readonly memoryBytes: number;
+  /** Processes that run. */
+  readonly processes: number;
+  /** Processor time of the processes that run, in milliseconds. */
+  readonly cpuMs: number;
+}
 
 /** A process group of a server. */
 interface WatchedGroup {
@@ -72,10 +76,8 @@ export class ResourceWatch {
 
   /** Watches a group until the returned function is called. */
   add(group: WatchedGroup): () => void {
-    const watched: Watched = {
-      ...{ group, reading: undefined, readAt: Number.NEGATIVE_INFINITY },
-      ...{ excesses: 0, refreshing: undefined },
-    };
+    const never = Number.NEGATIVE_INFINITY;
+    const watched: Watched = { group, reading: undefined, readAt: never, excesses: 0, refreshing: undefined };
     this.#watched.set(group.pid, watched);
     this.#plan();
     return () => {
@@ -109,12 +111,12 @@ export class ResourceWatch {
     const age = clock.now() - watched.readAt;
     if (age < FRESH_MS) return;
     if (age > STALE_MS) {
-      await this.#read([watched], () => 0);
+      await this.#read([watched], true);
       await new Promise<void>((resolve) => {
         clock.schedule(PAIR_MS, resolve);
       });
     }
-    await this.#read([watched], () => 0);
+    await this.#read([watched], true);
   }
 
   get #limited(): Watched[] {
@@ -136,24 +138,20 @@ export class ResourceWatch {
   async #check(): Promise<void> {
     this.#cancel = undefined;
     this.#isChecking = true;
-    const limited = this.#limited;
-    const readBefore = new Map(limited.map((watched) => [watched, watched.readAt]));
     try {
-      await this.#read(limited, ({ memoryBytes = Number.POSITIVE_INFINITY }) => memoryBytes);
-      for (const watched of limited) {
-        const isRead = watched.readAt !== readBefore.get(watched);
-        if (isRead && this.#watched.get(watched.group.pid) === watched) judge(watched);
-      }
+      for (const watched of await this.#read(this.#limited, false))
+        if (this.#watched.get(watched.group.pid) === watched) judge(watched);
     } finally {
       this.#isChecking = false;
       this.#plan();
     }
   }
 
-  async #read(all: readonly Watched[], lookCloselyAbove: (limits: ResourceLimits) => number): Promise<void> {
+  /** Reads groups, closely or only above their limits. Returns those that could be read. */
+  async #read(all: readonly Watched[], isClose: boolean): Promise<readonly Watched[]> {
     const { clock, readUsage, onUnreadable } = this.#options;
     const requests = all.map(({ group: { pid, limits } }) => {
-      return { pid, lookCloselyAboveBytes: lookCloselyAbove(limits()) };
+      return { pid, lookCloselyAboveBytes: isClose ? 0 : (limits().memoryBytes ?? Number.POSITIVE_INFINITY) };
     });
     let unreadable: unknown;
     const usages = await readUsage(requests).catch((error: unknown) => {
@@ -165,10 +163,11 @@ export class ResourceWatch {
       onUnreadable(unreadable);
     }
     const now = clock.now();
-    for (const watched of all) {
+    return all.filter((watched) => {
       const usage = usages?.get(watched.group.pid);
       if (usage !== undefined) note(watched, usage, now);
-    }
+      return usage !== undefined;
+    });
   }
 }
 
@@ -187,18 +186,20 @@ function note(watched: Watched, usage: GroupUsage, now: number): void {
 
 function judge(watched: Watched): void {
   const { group, reading } = watched;
-  const limits = group.limits();
-  const over = reading === undefined ? [] : exceeded(reading, limits);
-  watched.excesses = over.length === 0 ? 0 : watched.excesses + 1;
-  if (reading === undefined || watched.excesses < READINGS_TO_EXCEED) return;
+  const excesses = reading === undefined ? [] : excessesOf(reading, group.limits());
+  watched.excesses = excesses.length === 0 ? 0 : watched.excesses + 1;
+  if (watched.excesses < READINGS_TO_EXCEED) return;
   watched.excesses = 0;
-  group.onExceeded(over.map((limit) => describeExcess(limit, reading, limits)).join('; '));
+  group.onExceeded(excesses.join('; '));
 }
 
-function describeExcess(limit: keyof ResourceLimits, usage: GroupUsage, limits: ResourceLimits): string {
-  return limit === 'memoryBytes'
-    ? `it used ${describeBytes(usage.memoryBytes)} of memory, limit ${describeBytes(limits.memoryBytes ?? 0)}`
-    : `it ran ${usage.processes} processes, limit ${limits.processes}`;
+function excessesOf({ memoryBytes, processes }: GroupUsage, limits: ResourceLimits): string[] {
+  const { memoryBytes: maxBytes = Number.POSITIVE_INFINITY, processes: max = Number.POSITIVE_INFINITY } = limits;
+  const memory = `it used ${describeBytes(memoryBytes)} of memory, limit ${describeBytes(maxBytes)}`;
+  return [
+    ...(memoryBytes > maxBytes ? [memory] : []),
+    ...(processes > max ? [`it ran ${processes} processes, limit ${max}`] : []),
+  ];
 }
 
 /** A process group whose usage is wanted. */
@@ -245,9 +246,39 @@ async function memoryOfAll(members: readonly TableRow[], kind: MemoryKind): Prom
   return sum;
 }
 
-/** A process with its resident memory, where the table of processes has it. */
-interface TableRow extends ProcessRow {
+/** One process of the machine. */
+interface TableRow {
+  readonly pid: number;
+  readonly ppid: number;
+  readonly pgid: number;
+  readonly cpuMs: number;
+  /** Resident memory, where the table of processes has it. */
   readonly residentBytes?: number;
+}
+
+/**
+ * Finds the processes of each group: its members, and their descendants that have left the group. A process that has
+ * left the group belongs to nobody once its parent has ended.
+ */
+export function membersOf(
+  pgids: ReadonlySet<number>,
+  rows: readonly TableRow[],
+): ReadonlyMap<number, readonly TableRow[]> {
+  const byPid = new Map(rows.map((row) => [row.pid, row]));
+  const groups = new Map<number, TableRow[]>([...pgids].map((pgid) => [pgid, []]));
+  for (const row of rows) groups.get(groupOf(row, pgids, byPid) ?? -1)?.push(row);
+  return groups;
+}
+
+/** The innermost of the groups that the process or one of its ancestors is in. */
+function groupOf(row: TableRow, pgids: ReadonlySet<number>, byPid: ReadonlyMap<number, TableRow>): number | undefined {
+  const seen = new Set<number>();
+  // The table is not read at one instant, so a reused pid can close a circle.
+  for (let each: TableRow | undefined = row; each !== undefined && !seen.has(each.pid); each = byPid.get(each.ppid)) {
+    if (pgids.has(each.pgid)) return each.pgid;
+    seen.add(each.pid);
+  }
+  return undefined;
 }
 
 /** How the memory of one process is counted. `proportional`: a page that several processes share counts in parts. */
@@ -265,7 +296,9 @@ const SLICE = 32;
  */
 export async function readProcessTable(): Promise<readonly TableRow[] | undefined> {
   if (process.platform === 'win32') return undefined;
-  return process.platform === 'linux' ? await readProc() : parsePs(await runPs());
+  return process.platform === 'linux'
+    ? await readProc()
+    : parsePs(await runPs('-A', '-o', 'pid=,ppid=,pgid=,rss=,stat=,time='));
 }
 
 /**
@@ -293,8 +326,8 @@ function parseMemory(text: string, pattern: RegExp): number | undefined {
   return kib === undefined ? undefined : Number(kib) * 1024;
 }
 
-async function readProc(): Promise<readonly ProcessRow[]> {
-  const rows: ProcessRow[] = [];
+async function readProc(): Promise<readonly TableRow[]> {
+  const rows: TableRow[] = [];
   for (const [index, pid] of listPids().entries()) {
     if (index % SLICE === SLICE - 1) await setImmediate();
     const row = toRow(pid, statFields(pid));
@@ -304,20 +337,12 @@ async function readProc(): Promise<readonly ProcessRow[]> {
 }
 
 /** Reads the fields of /proc/PID/stat after the name. `undefined` for a process that has ended. */
-export function toRow(pid: string, fields: readonly string[]): ProcessRow | undefined {
+export function toRow(pid: string, fields: readonly string[]): TableRow | undefined {
   const [state, ppid, pgid] = fields;
   if (state === undefined || state === 'Z' || state === 'X') return undefined;
   // Fields 14 to 17: time in user mode and in the kernel, of the process and of its children that have ended.
   const ticks = fields.slice(11, 15).reduce((sum, field) => sum + Number(field), 0);
   return { pid: Number(pid), ppid: Number(ppid), pgid: Number(pgid), cpuMs: ticks * TICK_MS };
-}
-
-const PS_ARGS = ['-A', '-o', 'pid=,ppid=,pgid=,rss=,stat=,time='];
-
-async function runPs(): Promise<string> {
-  const { execa } = await import('execa');
-  const { stdout } = await execa('ps', PS_ARGS, { env: { LC_ALL: 'C' }, stderr: 'ignore' });
-  return stdout;
 }
 
 /** Reads what `ps -A -o pid=,ppid=,pgid=,rss=,stat=,time=` prints: memory in KiB, times as `[[days-]hours:]minutes:seconds`. */

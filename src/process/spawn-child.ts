@@ -77,7 +77,8 @@ function spawnProcess({ command, args, cwd, env }: SpawnRequest): Spawning {
   }
 }
 
-function closedStreams(): Omit<SpawnedChild, 'exit'> {
+/** The pipes of a process that has none. */
+export function closedStreams(): Omit<SpawnedChild, 'exit'> {
   const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()];
   for (const stream of [stdin, stdout, stderr]) stream.destroy();
   return { pid: undefined, stdin, stdout, stderr };
@@ -100,40 +101,25 @@ export class SpawnError extends Error {
   }
 }
 
-interface Attempt {
-  readonly command: string;
-  readonly label?: string;
-  readonly cwd: string;
-}
-
 /** Explains why a process could not be started. The system reports a missing working folder as a missing command. */
-function toSpawnError(cause: unknown, { command, label = command, cwd }: Attempt): SpawnError {
+function toSpawnError(cause: unknown, { command, label = command, cwd }: SpawnRequest): SpawnError {
   const code = errorCode(cause) ?? 'UNKNOWN';
   const prefix = `Cannot start "${label}"`;
-  if (!isDirectory(cwd))
-    return new SpawnError(code, `${prefix}: the folder to run it in does not exist (${code})`, cause);
-  return new SpawnError(code, `${prefix}: ${explain(code, cause)} (${code})`, cause);
+  const known = isDirectory(cwd) ? EXPLAINED[code] : 'the folder to run it in does not exist';
+  const reason = known ?? (cause instanceof Error ? cause.message : 'the system refused');
+  return new SpawnError(code, `${prefix}: ${reason} (${code})`, cause);
 }
 
-function explain(code: string, cause: unknown): string {
-  switch (code) {
-    case 'ENOENT':
-      // The system reports the same error for a script whose interpreter is missing.
-      return 'the command, or the interpreter it needs, was not found';
-    case 'EACCES':
-    case 'EPERM':
-      return 'it may not be executed';
-    case 'EMFILE':
-    case 'ENFILE':
-      return 'too many files are open';
-    case 'EAGAIN':
-      return 'too many processes are running';
-    case 'ENOMEM':
-      return 'the system is out of memory';
-    default:
-      return cause instanceof Error ? cause.message : 'the system refused';
-  }
-}
+const EXPLAINED: Readonly<Record<string, string>> = {
+  // The system reports the same error for a script whose interpreter is missing.
+  ENOENT: 'the command, or the interpreter it needs, was not found',
+  EACCES: 'it may not be executed',
+  EPERM: 'it may not be executed',
+  EMFILE: 'too many files are open',
+  ENFILE: 'too many files are open',
+  EAGAIN: 'too many processes are running',
+  ENOMEM: 'the system is out of memory',
+};
 
 function isDirectory(path: string): boolean {
   try {

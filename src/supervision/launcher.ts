@@ -124,6 +124,12 @@ interface RestartPolicy {
   readonly demandEveryMs: number;
 }
 
+/** Limits of all processes of one server together. Absent members have no limit. */
+export interface ResourceLimits {
+  readonly memoryBytes?: number;
+  readonly processes?: number;
+}
+
 /** An npm package that a child runs. */
 export interface PackageRequest {
   /** The name as the configuration writes it, with variables not expanded. Messages show this text. */

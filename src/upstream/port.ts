@@ -5,8 +5,7 @@ import type { ClientProfile } from '../mcp/client-profile.js';
 import type { NotificationEnvelope, RequestEnvelope, ResponseEnvelope } from '../mcp/envelope.js';
 import type { ServerDescription } from '../mcp/initialize-result.js';
 import type { InputRequest, RelayedRequest, WithdrawInput } from '../mcp/relayed-request.js';
-import type { ChildExit, ChildSpec, Launched } from '../supervision/launcher.js';
-import type { ResourceLimits } from '../supervision/resource-limits.js';
+import type { ChildExit, ChildSpec, Launched, ResourceLimits } from '../supervision/launcher.js';
 import type { ServerEra } from './server-era.js';
 
 /*

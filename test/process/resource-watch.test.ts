@@ -2,6 +2,8 @@ import { execFileSync } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
 import { statFields } from '../../src/process/processes.js';
 import {
+  type GroupUsage,
+  membersOf,
   memoryOf,
   parsePs,
   ResourceWatch,
@@ -10,7 +12,7 @@ import {
   toRow,
   type UsageRequest,
 } from '../../src/process/resource-watch.js';
-import type { GroupUsage, ResourceLimits } from '../../src/supervision/resource-limits.js';
+import type { ResourceLimits } from '../../src/supervision/launcher.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { until } from '../support/processes.js';
 import { flush } from '../support/wire.js';
@@ -186,6 +188,40 @@ describe('a group with limits', () => {
     await pass(5_000);
     expect(unreadable).toEqual([refused]);
     expect(told).toEqual([]);
+  });
+});
+
+function row(pid: number, ppid: number, pgid: number) {
+  return { pid, ppid, pgid, cpuMs: 0 };
+}
+
+function pidsOf(pgids: number[], rows: ReturnType<typeof row>[]) {
+  return [...membersOf(new Set(pgids), rows)].map(([pgid, members]) => [pgid, members.map(({ pid }) => pid)]);
+}
+
+describe('the processes of a group', () => {
+  it('are its members, also those whose parent has ended', () => {
+    expect(pidsOf([10], [row(1, 0, 1), row(10, 1, 10), row(11, 10, 10), row(12, 1, 10)])).toEqual([[10, [10, 11, 12]]]);
+  });
+
+  it('are descendants that have left the group, too', () => {
+    const rows = [row(10, 1, 10), row(11, 10, 11), row(12, 11, 12), row(20, 1, 20)];
+    expect(pidsOf([10], rows)).toEqual([[10, [10, 11, 12]]]);
+  });
+
+  it('count for the innermost group', () => {
+    expect(pidsOf([10, 11], [row(10, 1, 10), row(11, 10, 11), row(12, 11, 11)])).toEqual([
+      [10, [10]],
+      [11, [11, 12]],
+    ]);
+  });
+
+  it('are none if it has ended', () => {
+    expect(pidsOf([10], [row(20, 1, 20)])).toEqual([[10, []]]);
+  });
+
+  it('are found although reused pids make a circle', () => {
+    expect(pidsOf([10], [row(20, 21, 20), row(21, 20, 21)])).toEqual([[10, []]]);
   });
 });
 

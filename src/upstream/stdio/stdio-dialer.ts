@@ -9,7 +9,6 @@ import type { Logger } from '../../observe/logger.js';
 import { environmentOf } from '../../process/environment.js';
 import type { ResourceWatch } from '../../process/resource-watch.js';
 import { type SpawnedChild, type SpawnListeners, spawnChild } from '../../process/spawn-child.js';
-import { NO_LIMITS } from '../../supervision/resource-limits.js';
 import type { Cancel, Clock } from '../../timing/clock.js';
 import type { Dialect } from '../dialect.js';
 import { LivenessProbe } from '../health/liveness-probe.js';
@@ -79,7 +78,7 @@ export class StdioDialer implements Dialer {
 
   #connect(target: DialTarget, listener: UpstreamListener, family: LaunchedFamily, spawn: Spawn): Dialed {
     const { clock, logger, resources } = this.#options;
-    const { spec, generation, log, limits = () => NO_LIMITS } = target;
+    const { spec, generation, log, limits = () => ({}) } = target;
     let hasExited = false;
     let reportSpawnFailure: (failure: DialOutcome) => void = () => {};
     const spawnFailure = new Promise<DialOutcome>((resolve) => {
