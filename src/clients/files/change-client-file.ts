@@ -60,51 +60,40 @@ export async function planConnect(
   if (!isInstalled(client, system) && !(client.isCreatedByUsers === true && isNamed)) {
     return [{ kind: 'refused', client, because: `${client.title} is not installed here` }];
   }
-  let target: string | undefined;
-  const plan = await planned(
-    client,
-    () => target,
-    async () => {
-      target = targetFile(client, system);
-      const known = await readClientFile(target, system.home);
-      if (known.bytes === undefined && client.needsFile === true) {
-        throw new FileRefusal(`${client.title} has no ${target} yet; start ${client.title} once`);
-      }
-      const text = textOf(known);
-      const place = targetLocation(client, target, text);
-      const existing = ownIn(text, place, cliPath);
-      const fresh = ownEntry(client.shape, own);
-      if (existing !== undefined && isSame(existing, place, fresh)) {
-        return { kind: 'unchanged', client, file: target, because: 'Trunkline is already registered there' };
-      }
-      const entry = existing === undefined ? fresh : { ...enabled(existing), ...fresh };
-      const content = withEntry(text, place, OWN_NAME, entry);
-      const kind = existing === undefined ? 'add' : 'replace';
-      return { kind, client, place, known, content, entry, entries: [{ path: place.path, name: OWN_NAME }] };
-    },
-  );
+  let file: string;
+  try {
+    file = targetFile(client, system);
+  } catch (error) {
+    return [refused(client, error)];
+  }
+  const plan = await planFile(client, file, system, (text, isThere) => {
+    if (!isThere && client.needsFile === true) {
+      throw new FileRefusal(`${client.title} has no ${file} yet; start ${client.title} once`);
+    }
+    const place = targetLocation(client, file, text);
+    const existing = ownIn(text, place, cliPath);
+    const fresh = ownEntry(client.shape, own);
+    if (existing !== undefined && isSame(existing, place, fresh)) return 'Trunkline is already registered there';
+    const entry = existing === undefined ? fresh : { ...enabled(existing), ...fresh };
+    const content = withEntry(text, place, OWN_NAME, entry);
+    const entries = [{ path: place.path, name: OWN_NAME }];
+    return { kind: existing === undefined ? 'add' : 'replace', place, content, entry, entries };
+  });
   // An entry in a file that the client ignores only misleads.
   const stale = plan.kind === 'refused' ? [] : await planDisconnect(client, { system, cliPath });
-  return [plan, ...stale.filter((each) => each.kind === 'remove' && each.place.file !== target)];
+  return [plan, ...stale.filter((each) => each.kind === 'remove' && each.place.file !== file)];
 }
 
 /** Plans to remove Trunkline from all files of the user that a client has. */
 export async function planDisconnect(client: Client, { system, cliPath }: PlanOptions): Promise<Plan[]> {
   const plans: Plan[] = [];
   for (const file of userFiles(client, system, 'written')) {
-    const plan = await planned(
-      client,
-      () => file,
-      async () => {
-        const known = await readClientFile(file, system.home);
-        if (known.bytes === undefined) return undefined;
-        const text = textOf(known);
-        const place = targetLocation(client, file, text);
-        if (ownIn(text, place, cliPath) === undefined) return undefined;
-        const content = withoutEntry(text, place, OWN_NAME);
-        return { kind: 'remove', client, place, known, content, entries: [{ path: place.path, name: OWN_NAME }] };
-      },
-    );
+    const plan = await planFile(client, file, system, (text) => {
+      const place = targetLocation(client, file, text);
+      if (ownIn(text, place, cliPath) === undefined) return NOTHING;
+      const content = withoutEntry(text, place, OWN_NAME);
+      return { kind: 'remove', place, content, entries: [{ path: place.path, name: OWN_NAME }] };
+    });
     if (plan.kind !== 'unchanged') plans.push(plan);
   }
   return plans.length > 0 ? plans : [{ kind: 'unchanged', client, because: 'Trunkline is not registered there' }];
@@ -113,7 +102,7 @@ export async function planDisconnect(client: Client, { system, cliPath }: PlanOp
 /** Plans to remove servers that Trunkline has taken over: all those of one file in one change. */
 export async function planTakeOut(
   taken: readonly Pick<FoundServer, 'place' | 'name'>[],
-  { home }: Pick<ClientSystem, 'home'>,
+  system: Pick<ClientSystem, 'home'>,
 ): Promise<Plan[]> {
   const plans: Plan[] = [];
   for (const file of new Set(taken.map(({ place }) => place.file))) {
@@ -121,54 +110,51 @@ export async function planTakeOut(
     const [place] = ofFile.map((each) => each.place);
     const client = place && clientNamed(place.client);
     if (place === undefined || client === undefined) continue;
-    const plan = await planned(
-      client,
-      () => file,
-      async () => {
-        const known = await readClientFile(file, home);
-        const text = textOf(known);
-        const there = ofFile.filter((each) => entryIn(text, each.place, each.name) !== undefined);
-        if (there.length === 0) return undefined;
-        const content = there.reduce((shorter, each) => withoutEntry(shorter, each.place, each.name), text);
-        const entries = there.map((each) => ({ path: each.place.path, name: each.name }));
-        return { kind: 'remove', client, place, known, content, entries };
-      },
-    );
+    const plan = await planFile(client, file, system, (text) => {
+      const there = ofFile.filter((each) => entryIn(text, each.place, each.name) !== undefined);
+      if (there.length === 0) return NOTHING;
+      const content = there.reduce((shorter, each) => withoutEntry(shorter, each.place, each.name), text);
+      return { kind: 'remove', place, content, entries: there.map(({ place: { path }, name }) => ({ path, name })) };
+    });
     plans.push(plan);
   }
   return plans;
 }
 
-/** A place of a client in a file, by the members that lead to the servers. */
-function locationAt(client: Client, file: string, path: readonly string[]): ClientLocation {
-  return { ...locationIn(client, 'user', file), path };
+const NOTHING = 'there is nothing to change';
+
+/** Reads a file and plans its change, or gives the reason for none. A `FileRefusal` becomes a refused plan. */
+async function planFile(
+  client: Client,
+  file: string,
+  { home }: Pick<ClientSystem, 'home'>,
+  decide: (text: string, isThere: boolean) => Omit<PlannedChange, 'client' | 'known'> | string,
+): Promise<Plan> {
+  try {
+    const known = await readClientFile(file, home);
+    const decision = decide(textOf(known), known.bytes !== undefined);
+    if (typeof decision === 'string') return { kind: 'unchanged', client, file, because: decision };
+    return { ...decision, client, known };
+  } catch (error) {
+    return { ...refused(client, error), file };
+  }
+}
+
+function refused(client: Client, error: unknown): NoChange {
+  if (error instanceof FileRefusal) return { kind: 'refused', client, because: error.message };
+  throw error;
 }
 
 /** Trunkline's entry; `undefined` if there is none. Throws a `FileRefusal` if the entry of this name is another server. */
 function ownIn(text: string, place: ClientLocation, cliPath: string): Entry | undefined {
   const entry = entryIn(text, place, OWN_NAME);
-  if (entry === undefined) return undefined;
-  const found = readEntry(place, OWN_NAME, entry);
-  if (found !== undefined && isOurselves(found.run, cliPath)) return entry;
+  if (entry === undefined || isOwn(entry, place, cliPath)) return entry;
   throw new FileRefusal(`its entry \`${OWN_NAME}\` is another server; rename or remove that entry first`);
 }
 
-/** Runs `plan`, and turns its `FileRefusal` into a refused plan. The file may become known while planning. */
-async function planned(
-  client: Client,
-  file: () => string | undefined,
-  plan: () => Promise<Plan | undefined>,
-): Promise<Plan> {
-  const without = (kind: NoChange['kind'], because: string): Plan => {
-    const known = file();
-    return known === undefined ? { kind, client, because } : { kind, client, file: known, because };
-  };
-  try {
-    return (await plan()) ?? without('unchanged', 'there is nothing to change');
-  } catch (error) {
-    if (error instanceof FileRefusal) return without('refused', error.message);
-    throw error;
-  }
+function isOwn(entry: Entry, place: ClientLocation, cliPath: string): boolean {
+  const found = readEntry(place, OWN_NAME, entry);
+  return found !== undefined && isOurselves(found.run, cliPath);
 }
 
 /** Whether an entry starts the same program with the same arguments. The user may have added other members. */
@@ -307,79 +293,60 @@ export async function changesToUndo(journal: ChangeJournal, clients: readonly st
 
 /** Takes one change back. Throws a `FileRefusal` if that is impossible. */
 export async function undoChange(change: Change, options: UndoOptions): Promise<Undone> {
+  const { backup, file, written } = change;
   const client = clientNamed(change.client);
   if (client === undefined) throw new FileRefusal(`this version of Trunkline does not know ${change.client}`);
-  const undone = (await restore(change, options)) ?? (await putEntriesBack(client, change, options));
+  const known = await readClientFile(file, options.system.home);
+  const found = backup === undefined ? undefined : await readRegularFile(backup, { maxBytes: MAX_FILE_BYTES });
+  const before = found?.kind === 'read' ? found.bytes : undefined;
+  let undone: Undone = 'nothing';
+  if (known.bytes !== undefined) {
+    const isOurs = hashOf(known.bytes) === written && (backup === undefined) === (before === undefined);
+    undone = isOurs
+      ? await restore(known, backup, before)
+      : await putEntriesBack(client, change, known, before, options);
+  }
   await options.journal.remove(change);
   return undone;
 }
 
-/** Restores the file if it still has the content that Trunkline wrote; otherwise, or without a backup, `undefined`. */
-async function restore({ file, backup, written }: Change, { system }: UndoOptions): Promise<Undone | undefined> {
-  const known = await readClientFile(file, system.home);
-  if (known.bytes === undefined) return 'nothing';
-  if (hashOf(known.bytes) !== written) return undefined;
-  if (backup === undefined) {
+/** Gives a file that still has the content that Trunkline wrote its earlier content. */
+async function restore(known: ClientFile, backup: string | undefined, before: Buffer | undefined): Promise<Undone> {
+  if (backup === undefined || before === undefined) {
     await removeClientFile(known);
     return 'deleted';
   }
-  const before = await readRegularFile(backup, { maxBytes: MAX_FILE_BYTES });
-  if (before.kind !== 'read') return undefined;
-  await writeClientFile(known, before.bytes);
+  await writeClientFile(known, before);
   dropBackup(backup);
   return 'restored';
 }
 
 /** Restores each entry from the backup, except for entries that were changed since. */
-async function putEntriesBack(client: Client, change: Change, options: UndoOptions): Promise<Undone> {
-  const known = await readClientFile(change.file, options.system.home);
-  const before = await backupText(change);
+async function putEntriesBack(
+  client: Client,
+  { file, backup, entries }: Change,
+  known: ClientFile,
+  bytesBefore: Buffer | undefined,
+  options: UndoOptions,
+): Promise<Undone> {
+  const before = bytesBefore?.toString();
   const text = textOf(known);
-  const content = change.entries.reduce((edited, entry) => {
-    return putBack(edited, before, { client, change, entry, cliPath: options.cliPath });
+  const at = (path: readonly string[]): ClientLocation => ({ ...locationIn(client, 'user', file), path });
+  const wasIn = ({ path, name }: TouchedEntry) => (before === undefined ? undefined : entryIn(before, at(path), name));
+  const content = entries.reduce((edited, touched) => {
+    const { path, name } = touched;
+    const place = at(path);
+    const is = entryIn(edited, place, name);
+    const was = wasIn(touched);
+    const isOwnNow = is !== undefined && name === OWN_NAME && isOwn(is, place, options.cliPath);
+    if (was !== undefined) return is === undefined || isOwnNow ? withEntry(edited, place, name, was) : edited;
+    if (isOwnNow) return withoutEntry(edited, place, name);
+    if (before === undefined && backup !== undefined) throw new FileRefusal(`its backup ${backup} is gone`);
+    return edited;
   }, text);
   if (content === text) return 'nothing';
-  const place = locationAt(client, change.file, client.path);
   // Only a removal can be left to the client's own program.
-  const kind =
-    before !== undefined && change.entries.some((each) => hasEntry(before, client, change, each))
-      ? 'replace'
-      : 'remove';
-  await makeChange({ kind, client, place, known, content, entries: change.entries }, options);
+  const kind = entries.some((entry) => wasIn(entry) !== undefined) ? 'replace' : 'remove';
+  await makeChange({ kind, client, place: at(client.path), known, content, entries }, options);
   return 'entries';
-}
-
-interface EntryToPutBack {
-  readonly client: Client;
-  readonly change: Change;
-  readonly entry: TouchedEntry;
-  readonly cliPath: string;
-}
-
-function putBack(text: string, before: string | undefined, { client, change, entry, cliPath }: EntryToPutBack): string {
-  const { path, name } = entry;
-  const place = locationAt(client, change.file, path);
-  const is = entryIn(text, place, name);
-  const was = before === undefined ? undefined : entryIn(before, place, name);
-  const isOwn = is !== undefined && name === OWN_NAME && isOwnEntry();
-  if (was !== undefined) return is === undefined || isOwn ? withEntry(text, place, name, was) : text;
-  if (before === undefined && change.backup !== undefined && !isOwn) {
-    throw new FileRefusal(`its backup ${change.backup} is gone`);
-  }
-  return isOwn ? withoutEntry(text, place, name) : text;
-
-  function isOwnEntry(): boolean {
-    const found = is && readEntry(place, name, is);
-    return found !== undefined && isOurselves(found.run, cliPath);
-  }
-}
-
-function hasEntry(text: string, client: Client, { file }: Change, { path, name }: TouchedEntry): boolean {
-  return entryIn(text, locationAt(client, file, path), name) !== undefined;
-}
-
-async function backupText({ backup }: Change): Promise<string | undefined> {
-  if (backup === undefined) return undefined;
-  const found = await readRegularFile(backup, { maxBytes: MAX_FILE_BYTES });
-  return found.kind === 'read' ? found.bytes.toString() : undefined;
 }
