@@ -1,12 +1,16 @@
-/** A mistake in the command line. The message is one line; the hint is the next step for the user. */
-export class UsageError extends Error {
-  override readonly name = 'UsageError';
+/** An error with the next step for the user. The message is one line. */
+export class HintedError extends Error {
   readonly hint: string;
 
   constructor(message: string, hint: string, options?: ErrorOptions) {
     super(message, options);
     this.hint = hint;
   }
+}
+
+/** A mistake in the command line. */
+export class UsageError extends HintedError {
+  override readonly name = 'UsageError';
 }
 
 /** Exit codes of all commands. Documented in `--help` and in the README. */

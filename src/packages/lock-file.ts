@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { dirname, join } from 'node:path';
 import { errorCode } from '../errors/error-text.js';
+import { HintedError } from '../errors/usage-error.js';
 import { readRegularFileSync, realPath } from '../files/regular-file.js';
 import { replaceFileSync } from '../files/whole-file.js';
 import { isRecord } from '../json/json-value.js';
@@ -15,14 +16,8 @@ export interface LockedPackage {
 }
 
 /** A lock file that exists and cannot be used. It must not be ignored: it says which packages may run. */
-export class LockFileError extends Error {
+export class LockFileError extends HintedError {
   override readonly name = 'LockFileError';
-  readonly hint: string;
-
-  constructor(message: string, hint: string, options?: ErrorOptions) {
-    super(message, options);
-    this.hint = hint;
-  }
 }
 
 export interface LockFileOptions {

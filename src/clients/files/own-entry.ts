@@ -110,9 +110,9 @@ function warningFor(command: string, isStable: boolean, program: string): string
  */
 export function identityOf(run: FoundServer['run']): string {
   if (run.kind === 'remote') return addressIdentity(run.url);
-  const [program = '', ...args] = wordsOf(run);
+  const { command: program, args } = withoutShell(run.command, run.args);
   const { launched, rest } = launchedPackage(program, args);
-  if (launched === undefined) return ['command', nameOf(program), ...args].join(' ');
+  if (launched === undefined) return ['command', programName(program), ...args].join(' ');
   if (launched === 'mcp-remote' && rest[0] !== undefined) return addressIdentity(rest[0]);
   return ['package', launched, ...rest].join(' ');
 }
@@ -120,26 +120,27 @@ export function identityOf(run: FoundServer['run']): string {
 /** Whether an entry starts Trunkline: this installation, whose program is `cliPath`, or another one. */
 export function isOurselves(run: FoundServer['run'], cliPath: string): boolean {
   if (run.kind === 'remote') return false;
-  const [program = '', ...args] = wordsOf(run);
-  if (nameOf(program) === 'trunkline') return true;
+  const { command: program, args } = withoutShell(run.command, run.args);
+  if (programName(program) === 'trunkline') return true;
   const { launched } = launchedPackage(program, args);
   return launched === 'trunkline' || [program, ...args].some((word) => isOurProgram(word, cliPath));
 }
 
-/** Command and arguments without the shell of Windows, which clients need there to start scripts. */
-function wordsOf({ command, args }: FoundCommand): string[] {
-  const isShell = nameOf(command) === 'cmd' && args[0]?.toLowerCase() === '/c';
-  return isShell ? args.slice(1) : [command, ...args];
+/** Removes `cmd /c` from a command line: clients on Windows need it to start scripts, Trunkline does not. */
+export function withoutShell(command: string, args: readonly string[]): { command: string; args: readonly string[] } {
+  const [flag = '', program, ...rest] = args;
+  const isShell = programName(command) === 'cmd' && flag.toLowerCase() === '/c';
+  return isShell && program !== undefined ? { command: program, args: rest } : { command, args };
 }
 
-function nameOf(program: string): string {
-  const name = program.split(/[\\/]/).at(-1) ?? program;
-  return name.replace(/\.(?:exe|cmd|bat|ps1)$/i, '');
+/** The name of a program without its folder and its ending on Windows. */
+export function programName(command: string): string {
+  return (command.split(/[\\/]/).at(-1) ?? '').replace(/\.(?:exe|cmd|bat|ps1)$/i, '').toLowerCase();
 }
 
 /** The npm package that a launcher such as `npx` runs, without its version. */
 function launchedPackage(program: string, args: readonly string[]): { launched?: string; rest: readonly string[] } {
-  const name = nameOf(program);
+  const name = programName(program);
   const words = /^(?:exec|x|dlx)$/.test(args[0] ?? '') ? args.slice(1) : args;
   const isLauncher = /^(?:npx|pnpx|bunx)$/.test(name) || (/^(?:npm|pnpm|yarn|bun)$/.test(name) && words !== args);
   if (!isLauncher) return { rest: args };

@@ -1,4 +1,5 @@
-import { programName, type Run } from './run.js';
+import { programName } from '../files/own-entry.js';
+import type { Run } from './run.js';
 
 /** Other programs that stand for several servers, by package or program. Their servers are taken from their own files. */
 const GATEWAYS: ReadonlyMap<string, string> = new Map([

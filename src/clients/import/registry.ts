@@ -1,5 +1,6 @@
 import { usableServerKey } from '../../config/schema/server-key.js';
 import { errorCode, errorMessage } from '../../errors/error-text.js';
+import { HintedError } from '../../errors/usage-error.js';
 import { isRecord } from '../../json/json-value.js';
 import { CannotImport, literal, type Run, remoteRun, variableName } from './run.js';
 
@@ -11,14 +12,8 @@ const TIMEOUT_MS = 15_000;
 const MAX_HITS = 20;
 
 /** The reason why the registry gave no server, with the next step. */
-export class RegistryError extends Error {
+export class RegistryError extends HintedError {
   override readonly name = 'RegistryError';
-  readonly hint: string;
-
-  constructor(message: string, hint: string, options?: ErrorOptions) {
-    super(message, options);
-    this.hint = hint;
-  }
 }
 
 /** The name of a server in the registry, such as `io.github.user/server`, and not of a package. */

@@ -3,6 +3,7 @@ import { ServerFault } from '../../config/file/config-error.js';
 import { expand, namesIn, type Variables } from '../../config/resolve/references.js';
 import { isRecord } from '../../json/json-value.js';
 import type { ClientSystem, FoundCommand, FoundRemote, FoundServer } from '../files/found-server.js';
+import { programName, withoutShell } from '../files/own-entry.js';
 
 /** The program of a server with its arguments and variables. All texts are in the notation of the configuration: `${NAME}` refers to a variable. */
 export interface Run {
@@ -110,13 +111,6 @@ export function runOf(entry: unknown): Run | undefined {
   return typeof command === 'string' ? { ...rest, program: { command } } : undefined;
 }
 
-/** Removes `cmd /c` from a command line: clients on Windows need it to start scripts, Trunkline does not. */
-export function withoutShell(command: string, args: readonly string[]): { command: string; args: readonly string[] } {
-  const [flag = '', program, ...rest] = args;
-  const isShell = programName(command) === 'cmd' && flag.toLowerCase() === '/c';
-  return isShell && program !== undefined ? { command: program, args: rest } : { command, args };
-}
-
 /**
  * The package that `npx` would run, if Trunkline can run it itself: it starts faster then, and without a network. The
  * version is kept if it is exact; a tag stays a tag.
@@ -141,11 +135,6 @@ const PLAIN_OPTION = /^(?:-y|--yes|-q|--quiet|--prefer-online|--prefer-offline|-
 const SPEC = /^((?:@[a-z0-9~][\w.~-]*\/)?[a-z0-9~][\w.~-]*)(?:@([^/:]*))?$/i;
 const EXACT = /^\d+\.\d+\.\d+(?:[-+][\w.+-]+)?$/;
 const TAG = /^[a-z][\w.-]*$/i;
-
-/** The name of a program without its folder and its ending on Windows. */
-export function programName(command: string): string {
-  return (command.split(/[\\/]/).at(-1) ?? '').replace(/\.(?:exe|cmd|bat|ps1)$/i, '').toLowerCase();
-}
 
 /** The known values of client variables, such as the project folder. */
 export interface Surroundings {

@@ -1,12 +1,6 @@
 import { describe, expect, it, test } from 'vitest';
-import {
-  CannotImport,
-  packageOf,
-  programName,
-  translate,
-  variableName,
-  withoutShell,
-} from '../../../src/clients/import/run.js';
+import { programName, withoutShell } from '../../../src/clients/files/own-entry.js';
+import { CannotImport, packageOf, translate, variableName } from '../../../src/clients/import/run.js';
 import { expand } from '../../../src/config/resolve/references.js';
 
 const $ = '$';
