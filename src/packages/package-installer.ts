@@ -1,3 +1,4 @@
+import { EventEmitter, once } from 'node:events';
 import { availableParallelism } from 'node:os';
 import { ServerFault } from '../config/file/config-error.js';
 import { isExact, programIn } from '../config/resolve/package-bin.js';
@@ -196,13 +197,8 @@ const EXTRA_INSTALLS = 2;
 const MAX_INSTALLS = 8;
 
 /** Creates the package installer. This file is loaded only when there is something to install. */
-export function openInstaller({
-  places,
-  clock,
-  logger,
-  environment,
-  orphanGuard,
-}: OpenInstallerOptions): OpenedInstaller {
+export function openInstaller(options: OpenInstallerOptions): OpenedInstaller {
+  const { places, clock, logger, environment, orphanGuard } = options;
   const npm = new NpmClient({ clock, environment, orphanGuard, folder: places.storeFolder });
   const storeLock = openProcessLock(places.storeFolder, (file, reason) =>
     logger.warn({ file, reason }, 'a lock of the package store is torn, so nobody can hold it: it is passed over'),
@@ -242,15 +238,14 @@ interface Lease {
 }
 
 /**
- * Limits how many installations of this process run at once, first come, first served, all under one lease of the store
- * lock. Two installations of the same package never run at once: the second one finds what the first one has installed.
+ * Limits how many installations of this process run at once, all under one lease of the store lock. Two installations of
+ * the same package never run at once: the second one finds what the first one has installed.
  */
 class InstallSlots {
   readonly #options: InstallSlotsOptions;
   /** Names of packages. */
   readonly #running = new Set<string>();
-  /** In order of arrival. */
-  readonly #waiting = new Set<{ readonly name: string; readonly begin: () => void }>();
+  readonly #events = new EventEmitter().setMaxListeners(0);
   #lease: Lease | undefined;
 
   constructor(options: InstallSlotsOptions) {
@@ -259,7 +254,10 @@ class InstallSlots {
 
   /** Waits for a slot and for the store lock; resolves with the function that returns the slot. Rejects when `signal` is aborted. */
   async enter(name: string, signal: AbortSignal): Promise<() => Promise<void>> {
-    await this.#slot(name, signal);
+    while (this.#running.size >= this.#options.limit || this.#running.has(name)) {
+      await once(this.#events, 'left', { signal });
+    }
+    this.#running.add(name);
     const lease = this.#lease ?? this.#newLease();
     try {
       await untilAborted(lease.held, signal);
@@ -270,33 +268,6 @@ class InstallSlots {
     return () => this.#leave(name);
   }
 
-  async #slot(name: string, signal: AbortSignal): Promise<void> {
-    let begin = () => {};
-    const begun = new Promise<void>((resolve) => {
-      begin = resolve;
-    });
-    const waiting = { name, begin };
-    this.#waiting.add(waiting);
-    this.#fill();
-    try {
-      await untilAborted(begun, signal);
-    } catch (error) {
-      // The slot may have come in the same turn as the end of the wait.
-      if (!this.#waiting.delete(waiting)) await this.#leave(name);
-      throw error;
-    }
-  }
-
-  #fill(): void {
-    for (const waiting of this.#waiting) {
-      if (this.#running.size >= this.#options.limit) return;
-      if (this.#running.has(waiting.name)) continue;
-      this.#waiting.delete(waiting);
-      this.#running.add(waiting.name);
-      waiting.begin();
-    }
-  }
-
   #newLease(): Lease {
     const abort = new AbortController();
     this.#lease = { held: this.#options.acquire(abort.signal), abort };
@@ -305,7 +276,7 @@ class InstallSlots {
 
   async #leave(name: string): Promise<void> {
     this.#running.delete(name);
-    this.#fill();
+    this.#events.emit('left');
     if (this.#running.size > 0) return;
     const lease = this.#lease;
     this.#lease = undefined;

@@ -4,7 +4,7 @@ import { realPath } from '../../files/regular-file.js';
 import { readJsonFile } from '../../files/whole-file.js';
 import { isRecord } from '../../json/json-value.js';
 import type { Shape } from './client-table.js';
-import type { Entry, FoundCommand, FoundServer } from './found-server.js';
+import type { Entry, FoundServer } from './found-server.js';
 
 /** The name under which Trunkline is registered. */
 export const OWN_NAME = 'trunkline';
