@@ -98,22 +98,24 @@ function folderNamed(name: string, { platform, home, env }: ClientSystem): strin
       return platform === 'linux' ? xdg() : (set('APPDATA') ?? join(home, 'AppData', 'Roaming'));
     case 'local':
       return set('LOCALAPPDATA') ?? join(home, 'AppData', 'Local');
-    case 'claude':
-      return set('CLAUDE_CONFIG_DIR') ?? home;
-    case 'codex':
-      return set('CODEX_HOME') ?? join(home, '.codex');
-    case 'cline':
-      return set('CLINE_DIR') ?? join(home, '.cline');
-    case 'copilot':
-      return set('COPILOT_HOME') ?? join(home, '.copilot');
-    case 'kimi':
-      return set('KIMI_CODE_HOME') ?? join(home, '.kimi-code');
-    case 'grok':
-      return set('GROK_HOME') ?? join(home, '.grok');
-    default:
-      throw new Error(`the table of clients names no folder {${name}}`);
+    default: {
+      const [variable, usual] = OWN_FOLDERS.get(name) ?? [];
+      if (variable === undefined || usual === undefined)
+        throw new Error(`the table of clients names no folder {${name}}`);
+      return set(variable) ?? join(home, usual);
+    }
   }
 }
+
+/** Folders of clients, each with the variable that names it and its usual place in the home folder. */
+const OWN_FOLDERS: ReadonlyMap<string, readonly [variable: string, usual: string]> = new Map([
+  ['claude', ['CLAUDE_CONFIG_DIR', '']],
+  ['codex', ['CODEX_HOME', '.codex']],
+  ['cline', ['CLINE_DIR', '.cline']],
+  ['copilot', ['COPILOT_HOME', '.copilot']],
+  ['kimi', ['KIMI_CODE_HOME', '.kimi-code']],
+  ['grok', ['GROK_HOME', '.grok']],
+]);
 
 /** Entries of a folder whose names match, sorted. None if the folder cannot be read. */
 function matching(folder: string, part: string): string[] {

@@ -42,23 +42,33 @@ type NotPlain = 'opencode' | 'copilot' | 'goose' | 'continue' | 'kimi';
 type OnSystems = readonly string[] | Readonly<Record<ClientSystem['platform'], readonly string[]>>;
 
 const SERVERS = ['mcpServers'];
-const JSON_SERVERS = { format: 'json', path: SERVERS, shape: 'plain' } as const;
-const VS_CODE = {
-  format: 'jsonc',
-  path: ['servers'],
-  shape: 'vscode',
-  variables: 'vscode',
-} as const;
 const CLINE_FILE = 'saoudrizwan.claude-dev/settings/cline_mcp_settings.json';
+
+const OPENCODE_FILES = ['{xdg}/opencode/opencode.jsonc', '{xdg}/opencode/opencode.json'];
+
+type Facts = Partial<Omit<Client, 'client' | 'title' | 'user'>>;
+
+/** A client with the usual file of JSON, apart from these facts. */
+function client(name: string, title: string, user: OnSystems, facts: Facts = {}): Client {
+  return { client: name, title, user, format: 'json', path: SERVERS, shape: 'plain', variables: 'none', ...facts };
+}
+
+function onUnix(paths: readonly string[], win32: readonly string[]): OnSystems {
+  return { darwin: paths, linux: paths, win32 };
+}
+
+function vsCode(name: string, title: string, folder: string, facts: Facts = {}): Client {
+  const alsoRead = [`${folder}/profiles/*/mcp.json`];
+  const shape = { format: 'jsonc', path: ['servers'], shape: 'vscode', variables: 'vscode' } as const;
+  return client(name, title, [`${folder}/mcp.json`], { ...shape, alsoRead, ...facts });
+}
 
 /** All clients that Trunkline knows. `docs/clients.md` lists the same. */
 export const CLIENTS: readonly Client[] = [
-  {
-    ...JSON_SERVERS,
-    client: 'claude-desktop',
-    title: 'Claude Desktop',
-    variables: 'none',
-    user: {
+  client(
+    'claude-desktop',
+    'Claude Desktop',
+    {
       darwin: ['{config}/Claude/claude_desktop_config.json'],
       linux: ['{config}/Claude/claude_desktop_config.json', '{config}/claude/claude_desktop_config.json'],
       // An MSIX package reads its own copy of the folder and ignores the other: anthropics/claude-code#26073.
@@ -67,224 +77,100 @@ export const CLIENTS: readonly Client[] = [
         '{config}/Claude/claude_desktop_config.json',
       ],
     },
-    signs: ['{local}/Packages/Claude_*'],
-    isCreatedByUsers: true,
-  },
-  {
-    ...JSON_SERVERS,
-    client: 'claude-code',
-    title: 'Claude Code',
+    { signs: ['{local}/Packages/Claude_*'], isCreatedByUsers: true },
+  ),
+  client('claude-code', 'Claude Code', ['{claude}/.claude.json'], {
     shape: 'claude-code',
     variables: 'claude-code',
-    user: ['{claude}/.claude.json'],
     project: ['.mcp.json'],
     signs: ['{home}/.claude'],
     program: 'claude',
-  },
-  {
-    ...JSON_SERVERS,
-    client: 'cursor',
-    title: 'Cursor',
+  }),
+  client('cursor', 'Cursor', ['{home}/.cursor/mcp.json'], {
     variables: 'cursor',
-    user: ['{home}/.cursor/mcp.json'],
     project: ['.cursor/mcp.json'],
     isCreatedByUsers: true,
-  },
-  {
-    ...VS_CODE,
-    client: 'vscode',
-    title: 'VS Code',
-    user: ['{config}/Code/User/mcp.json'],
-    alsoRead: ['{config}/Code/User/profiles/*/mcp.json'],
-    project: ['.vscode/mcp.json'],
-  },
-  {
-    ...VS_CODE,
-    client: 'vscode-insiders',
-    title: 'VS Code Insiders',
-    user: ['{config}/Code - Insiders/User/mcp.json'],
-    alsoRead: ['{config}/Code - Insiders/User/profiles/*/mcp.json'],
-  },
-  {
-    ...JSON_SERVERS,
-    client: 'windsurf',
-    title: 'Windsurf',
-    variables: 'cursor',
-    user: ['{home}/.codeium/windsurf/mcp_config.json'],
-  },
-  {
-    ...JSON_SERVERS,
-    client: 'windsurf-jetbrains',
-    title: 'Windsurf for JetBrains',
-    variables: 'cursor',
-    user: ['{home}/.codeium/mcp_config.json'],
-  },
-  {
-    client: 'codex',
-    title: 'Codex',
+  }),
+  vsCode('vscode', 'VS Code', '{config}/Code/User', { project: ['.vscode/mcp.json'] }),
+  vsCode('vscode-insiders', 'VS Code Insiders', '{config}/Code - Insiders/User'),
+  client('windsurf', 'Windsurf', ['{home}/.codeium/windsurf/mcp_config.json'], { variables: 'cursor' }),
+  client('windsurf-jetbrains', 'Windsurf for JetBrains', ['{home}/.codeium/mcp_config.json'], { variables: 'cursor' }),
+  client('codex', 'Codex', ['{codex}/config.toml'], {
     format: 'toml',
     path: ['mcp_servers'],
     shape: 'codex',
-    variables: 'none',
-    user: ['{codex}/config.toml'],
     project: ['.codex/config.toml'],
     program: 'codex',
-  },
-  {
-    client: 'gemini',
-    title: 'Gemini CLI',
+  }),
+  client('gemini', 'Gemini CLI', ['{home}/.gemini/settings.json'], {
     format: 'jsonc',
-    path: SERVERS,
     shape: 'gemini',
     variables: 'gemini',
-    user: ['{home}/.gemini/settings.json'],
     project: ['.gemini/settings.json'],
-  },
-  {
-    ...JSON_SERVERS,
-    client: 'antigravity',
-    title: 'Antigravity',
-    variables: 'none',
-    user: ['{home}/.gemini/config/mcp_config.json', '{home}/.gemini/antigravity/mcp_config.json'],
-  },
-  {
-    client: 'zed',
-    title: 'Zed',
+  }),
+  client('antigravity', 'Antigravity', [
+    '{home}/.gemini/config/mcp_config.json',
+    '{home}/.gemini/antigravity/mcp_config.json',
+  ]),
+  // Its folder on macOS is not the configuration folder of macOS.
+  client('zed', 'Zed', onUnix(['{xdg}/zed/settings.json'], ['{config}/Zed/settings.json']), {
     format: 'jsonc',
     path: ['context_servers'],
     shape: 'zed',
-    variables: 'none',
-    user: {
-      // Not the configuration folder of macOS.
-      darwin: ['{xdg}/zed/settings.json'],
-      linux: ['{xdg}/zed/settings.json'],
-      win32: ['{config}/Zed/settings.json'],
-    },
     project: ['.zed/settings.json'],
-  },
-  {
-    ...JSON_SERVERS,
-    client: 'cline',
-    title: 'Cline for VS Code',
+  }),
+  client('cline', 'Cline for VS Code', [`{config}/Code/User/globalStorage/${CLINE_FILE}`], { shape: 'cline' }),
+  client('cline-cursor', 'Cline for Cursor', [`{config}/Cursor/User/globalStorage/${CLINE_FILE}`], { shape: 'cline' }),
+  client('cline-cli', 'Cline CLI', ['{cline}/data/settings/cline_mcp_settings.json'], {
     shape: 'cline',
-    variables: 'none',
-    user: [`{config}/Code/User/globalStorage/${CLINE_FILE}`],
-  },
-  {
-    ...JSON_SERVERS,
-    client: 'cline-cursor',
-    title: 'Cline for Cursor',
-    shape: 'cline',
-    variables: 'none',
-    user: [`{config}/Cursor/User/globalStorage/${CLINE_FILE}`],
-  },
-  {
-    ...JSON_SERVERS,
-    client: 'cline-cli',
-    title: 'Cline CLI',
-    shape: 'cline',
-    variables: 'none',
-    user: ['{cline}/data/settings/cline_mcp_settings.json'],
     signs: ['{cline}'],
-  },
-  {
-    client: 'opencode',
-    title: 'OpenCode',
-    format: 'jsonc',
-    path: ['mcp'],
-    otherPath: ['mcp', 'servers'],
-    shape: 'opencode',
-    variables: 'claude-code',
-    user: {
-      darwin: ['{xdg}/opencode/opencode.jsonc', '{xdg}/opencode/opencode.json'],
-      linux: ['{xdg}/opencode/opencode.jsonc', '{xdg}/opencode/opencode.json'],
-      win32: [
-        '{xdg}/opencode/opencode.jsonc',
-        '{xdg}/opencode/opencode.json',
-        '{local}/opencode/opencode.jsonc',
-        '{local}/opencode/opencode.json',
-      ],
+  }),
+  client(
+    'opencode',
+    'OpenCode',
+    onUnix(OPENCODE_FILES, [...OPENCODE_FILES, '{local}/opencode/opencode.jsonc', '{local}/opencode/opencode.json']),
+    {
+      format: 'jsonc',
+      path: ['mcp'],
+      otherPath: ['mcp', 'servers'],
+      shape: 'opencode',
+      variables: 'claude-code',
+      project: ['opencode.jsonc', 'opencode.json', '.opencode/opencode.jsonc', '.opencode/opencode.json'],
     },
-    project: ['opencode.jsonc', 'opencode.json', '.opencode/opencode.jsonc', '.opencode/opencode.json'],
-  },
-  {
-    ...JSON_SERVERS,
-    client: 'copilot',
-    title: 'GitHub Copilot CLI',
+  ),
+  client('copilot', 'GitHub Copilot CLI', ['{copilot}/mcp-config.json'], {
     shape: 'copilot',
     variables: 'claude-code',
-    user: ['{copilot}/mcp-config.json'],
     // Earlier versions read it there if the variable XDG_CONFIG_HOME was set.
     alsoRead: ['{xdg}/copilot/mcp-config.json', '{xdg}/mcp-config.json'],
     project: ['.github/mcp.json'],
-  },
-  {
-    client: 'goose',
-    title: 'Goose',
+  }),
+  client('goose', 'Goose', onUnix(['{xdg}/goose/config.yaml'], ['{config}/Block/goose/config/config.yaml']), {
     format: 'yaml',
     path: ['extensions'],
     shape: 'goose',
     needsFile: true,
     variables: 'claude-code',
-    user: {
-      darwin: ['{xdg}/goose/config.yaml'],
-      linux: ['{xdg}/goose/config.yaml'],
-      win32: ['{config}/Block/goose/config/config.yaml'],
-    },
-  },
-  {
-    ...JSON_SERVERS,
-    client: 'kiro',
-    title: 'Kiro',
+  }),
+  client('kiro', 'Kiro', ['{home}/.kiro/settings/mcp.json'], {
     variables: 'claude-code',
-    user: ['{home}/.kiro/settings/mcp.json'],
     project: ['.kiro/settings/mcp.json'],
     signs: ['{home}/.kiro'],
-  },
-  {
-    ...JSON_SERVERS,
-    client: 'lm-studio',
-    title: 'LM Studio',
-    variables: 'none',
-    user: ['{home}/.lmstudio/mcp.json'],
-  },
-  {
-    client: 'continue',
-    title: 'Continue',
+  }),
+  client('lm-studio', 'LM Studio', ['{home}/.lmstudio/mcp.json']),
+  client('continue', 'Continue', ['{home}/.continue/config.yaml'], {
     format: 'yaml',
-    path: SERVERS,
     isList: true,
     shape: 'continue',
     needsFile: true,
-    variables: 'none',
-    user: ['{home}/.continue/config.yaml'],
-  },
-  {
-    client: 'amp',
-    title: 'Amp',
+  }),
+  client('amp', 'Amp', ['{dot-config}/amp/settings.json'], {
     format: 'jsonc',
     path: ['amp.mcpServers'],
-    shape: 'plain',
     variables: 'claude-code',
-    user: ['{dot-config}/amp/settings.json'],
-  },
-  {
-    ...JSON_SERVERS,
-    client: 'kimi',
-    title: 'Kimi Code',
-    shape: 'kimi',
-    variables: 'none',
-    user: ['{kimi}/mcp.json'],
-  },
-  {
-    client: 'grok',
-    title: 'Grok Build',
-    format: 'toml',
-    path: ['mcp_servers'],
-    shape: 'codex',
-    variables: 'none',
-    user: ['{grok}/config.toml'],
-  },
+  }),
+  client('kimi', 'Kimi Code', ['{kimi}/mcp.json'], { shape: 'kimi' }),
+  client('grok', 'Grok Build', ['{grok}/config.toml'], { format: 'toml', path: ['mcp_servers'], shape: 'codex' }),
 ];
 
 export function clientNamed(name: string): Client | undefined {

@@ -145,23 +145,10 @@ class UserConfig {
 
   #known(name: string): string | undefined {
     const { home, platform } = this.#system;
-    switch (name) {
-      case '__dirname':
-        return this.#folder;
-      case 'HOME':
-        return home;
-      case 'DESKTOP':
-        return join(home, 'Desktop');
-      case 'DOCUMENTS':
-        return join(home, 'Documents');
-      case 'DOWNLOADS':
-        return join(home, 'Downloads');
-      case '/':
-      case 'pathSeparator':
-        return platform === 'win32' ? '\\' : '/';
-      default:
-        return undefined;
-    }
+    const separator = platform === 'win32' ? '\\' : '/';
+    const folders = { DESKTOP: 'Desktop', DOCUMENTS: 'Documents', DOWNLOADS: 'Downloads', HOME: '' };
+    const known = new Map(Object.entries(folders).map(([each, folder]) => [each, join(home, folder)]));
+    return known.set('__dirname', this.#folder).set('/', separator).set('pathSeparator', separator).get(name);
   }
 }
 

@@ -1,4 +1,4 @@
-import { basename } from 'node:path';
+import { extname } from 'node:path';
 import { valueAt, withoutValue, withValue } from '../../files/edit/edit-text.js';
 import { FileRefusal, type Format, parseText } from '../../files/edit/parse-text.js';
 import { isRecord } from '../../json/json-value.js';
@@ -66,8 +66,8 @@ const USUAL_PATHS = [
 const USUAL_NAMES = '`mcpServers`, `servers`, `mcp_servers`, `context_servers`, `mcp` or `extensions`';
 
 function parseGuessed({ file, format }: ClientLocation, text: string): { format: Format; data: unknown } {
-  const [, ending = ''] = /\.(json|jsonc|toml|ya?ml)$/i.exec(basename(file)) ?? [];
-  const named = FORMAT_OF.get(ending.toLowerCase());
+  const ending = extname(file).slice(1).toLowerCase().replace('yml', 'yaml');
+  const named = (['json', 'jsonc', 'toml', 'yaml'] as const).find((each) => each === ending);
   if (named !== undefined) return { format: named, data: parseText(named, text) };
   // YAML comes last, because almost every text is YAML.
   for (const each of new Set<Format>([format, 'jsonc', 'toml', 'yaml'])) {
@@ -80,14 +80,6 @@ function parseGuessed({ file, format }: ClientLocation, text: string): { format:
   }
   throw new FileRefusal('it is neither JSON, TOML nor YAML');
 }
-
-const FORMAT_OF: ReadonlyMap<string, Format> = new Map([
-  ['json', 'json'],
-  ['jsonc', 'jsonc'],
-  ['toml', 'toml'],
-  ['yaml', 'yaml'],
-  ['yml', 'yaml'],
-]);
 
 function namedEntries({ isList }: ClientLocation, value: unknown): [string, unknown][] {
   if (isList === true && Array.isArray(value)) {
