@@ -1,18 +1,19 @@
 // Which clients share a process of a server, with real processes. `test/gateway/registry` has the rules.
-import { fileURLToPath } from 'node:url';
 import { afterEach, expect, it } from 'vitest';
 import type { Message } from '../support/gateway-process.js';
+import { Place, type RawHttpClient, type Running } from '../support/http-place.js';
 import { until } from '../support/processes.js';
-import { HttpGateway, type RawHttpClient } from '../support/raw-http-client.js';
 
-const LAB = fileURLToPath(new URL('../fixtures/servers/lab.mjs', import.meta.url));
-
-let gateway: HttpGateway;
-afterEach(() => gateway.dispose());
+let place: Place;
+let running: Running;
+afterEach(() => place.dispose());
 
 async function serve(sharing: string): Promise<void> {
-  gateway = await HttpGateway.start({ servers: { lab: { program: LAB, sharing } }, gateway: { idleStop: '2s' } });
+  place = new Place();
+  running = await place.serve({ servers: { lab: { ...place.lab(), sharing } }, gateway: { idleStop: '2s' } });
 }
+
+const processes = () => place.leftovers().filter(({ args }) => args.includes('lab.mjs'));
 
 /** What the client's own process was told of its client. */
 async function told(client: RawHttpClient): Promise<Message> {
@@ -32,9 +33,9 @@ async function ownPid(client: RawHttpClient): Promise<number> {
 
 it('clients with the same profile share a process, which is told of them, has its own lists, and serves the next one for a while', async () => {
   await serve('profile');
-  const [one, same] = await Promise.all([gateway.handshake(), gateway.handshake()]);
+  const [one, same] = await Promise.all([place.handshake(running), place.handshake(running)]);
   const hello = { name: 'other', revision: '2025-06-18', capabilities: { sampling: {}, experimental: { 'x/y': [1] } } };
-  const other = await gateway.handshake(hello);
+  const other = await place.handshake(running, hello);
   expect(await told(other)).toEqual({
     protocolVersion: '2025-06-18',
     capabilities: hello.capabilities,
@@ -46,7 +47,7 @@ it('clients with the same profile share a process, which is told of them, has it
     { id: 'lab', state: 'ready', clients: 2, isYours: true },
     { id: 'lab~2', state: 'ready', clients: 1, isYours: false },
   ]);
-  expect(gateway.processes('lab.mjs')).toHaveLength(2);
+  expect(processes()).toHaveLength(2);
 
   for (const client of [one, other]) await client.request('tools/list');
   await one.call('lab__change');
@@ -54,21 +55,21 @@ it('clients with the same profile share a process, which is told of them, has it
   expect(other.received).toEqual([]);
 
   for (const client of [one, same, other]) await client.end();
-  const next = await gateway.handshake();
+  const next = await place.handshake(running);
   expect(await ownPid(next)).toBe(pid);
   await next.end();
-  await until('the processes are gone', () => gateway.processes('lab.mjs').length === 0);
+  await until('the processes are gone', () => processes().length === 0);
 });
 
 it('all clients share a process, which is told what Trunkline provides to each of them', async () => {
   await serve('all');
-  const one = await gateway.handshake({ name: 'one', revision: '2025-06-18', capabilities: { roots: {} } });
-  const other = await gateway.handshake({ name: 'other', capabilities: { sampling: {} } });
+  const one = await place.handshake(running, { name: 'one', revision: '2025-06-18', capabilities: { roots: {} } });
+  const other = await place.handshake(running, { name: 'other', capabilities: { sampling: {} } });
   expect(await ownPid(one)).toBe(await ownPid(other));
   expect(await told(one)).toEqual({
     protocolVersion: '2025-11-25',
     capabilities: { sampling: { context: {}, tools: {} }, elicitation: { form: {}, url: {} } },
     clientInfo: { name: 'trunkline', version: expect.any(String) },
   });
-  expect(gateway.processes('lab.mjs')).toHaveLength(1);
+  expect(processes()).toHaveLength(1);
 });

@@ -14,7 +14,7 @@ import {
 } from '@modelcontextprotocol/sdk/types.js';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { CLI } from '../support/gateway-process.js';
-import { HttpGateway } from '../support/raw-http-client.js';
+import { Place } from '../support/http-place.js';
 
 const SERVER = fileURLToPath(new URL('../fixtures/servers/tasks-sdk.mjs', import.meta.url));
 
@@ -39,19 +39,17 @@ const WAYS = {
     });
     return { prefix: 'sdk__', transport };
   },
-  'through Trunkline over HTTP': async () => {
-    const gateway = await HttpGateway.start({ servers: { sdk: { program: SERVER } } });
-    running.push(() => gateway.dispose());
-    const requestInit = { headers: { authorization: `Bearer ${gateway.token}` } };
-    return { prefix: 'sdk__', transport: new StreamableHTTPClientTransport(new URL(gateway.url), { requestInit }) };
-  },
-  'through Trunkline over HTTP, to the server alone': async () => {
-    const gateway = await HttpGateway.start({ servers: { sdk: { program: SERVER } } });
-    running.push(() => gateway.dispose());
-    const requestInit = { headers: { authorization: `Bearer ${gateway.token}` } };
-    return { prefix: '', transport: new StreamableHTTPClientTransport(new URL(`${gateway.url}/sdk`), { requestInit }) };
-  },
+  'through Trunkline over HTTP': async () => ({ prefix: 'sdk__', transport: await overHttp('') }),
+  'through Trunkline over HTTP, to the server alone': async () => ({ prefix: '', transport: await overHttp('/sdk') }),
 };
+
+async function overHttp(path: string): Promise<StreamableHTTPClientTransport> {
+  const place = new Place();
+  running.push(() => place.dispose());
+  const { url } = await place.serve({ servers: { sdk: place.server(SERVER) } });
+  const requestInit = { headers: { authorization: `Bearer ${place.token}` } };
+  return new StreamableHTTPClientTransport(new URL(`${url}${path}`), { requestInit });
+}
 
 describe.each(Object.keys(WAYS) as (keyof typeof WAYS)[])('the official client, %s', (way) => {
   /** One connection for all tests of this way. */

@@ -5,7 +5,7 @@ import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { killAll, type ProcessEntry, processesWith, until } from './processes.js';
+import { endRun, type ProcessEntry, processesWith } from './processes.js';
 
 export const CLI = fileURLToPath(new URL('../../dist/cli.js', import.meta.url));
 const LAB = fileURLToPath(new URL('../fixtures/servers/lab.mjs', import.meta.url));
@@ -222,12 +222,8 @@ export class GatewayProcess {
 
   /** To be called at the end of each test, whatever became of it. */
   async dispose(): Promise<void> {
-    await this.close();
-    try {
-      await until('every process of the run is gone', () => this.leftovers().length === 0);
-    } finally {
-      killAll(this.folder);
-    }
+    await this.end();
+    await endRun(this.folder);
   }
 
   async #once(

@@ -1,9 +1,9 @@
-// The built CLI over HTTP, in a folder of its own, with the official client and raw requests. Use it for tests of tokens,
-// hosts, origins and limits; `raw-http-client.ts` is for tests of messages.
+// The built CLI over HTTP, in a folder of its own, with the official client, with a client that records every message, and
+// with raw requests.
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import * as http from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -12,13 +12,11 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { expect } from 'vitest';
 import { dataFolder } from '../../src/state/user-files.js';
+import { HttpWire } from './differential/http-wire.js';
 import { CLI, type Message } from './gateway-process.js';
-import { killAll, type ProcessEntry, processesWith, until } from './processes.js';
+import { endRun, type ProcessEntry, processesWith, until } from './processes.js';
 
 const LAB = fileURLToPath(new URL('../fixtures/servers/lab.mjs', import.meta.url));
-
-/** How long to wait until every process has ended: the gateway takes 3 seconds at most, a busy machine longer. */
-const END_WITHIN_MS = 10_000;
 
 /** Headers of a request; one that is `undefined` is left out. */
 export type Headers = Readonly<Record<string, string | undefined>>;
@@ -36,6 +34,8 @@ export interface ServeOptions {
   readonly gateway?: object;
   readonly address?: readonly string[];
   readonly args?: readonly string[];
+  /** In place of `servers` and `gateway`: the configuration file. */
+  readonly config?: string;
 }
 
 /** Without a method it is a POST, without a path to all servers. */
@@ -65,26 +65,26 @@ export const INITIALIZE = {
  */
 export class Place {
   /** Part of every command line, so that what is left of a run can be found. */
-  readonly #folder = mkdtempSync(join(tmpdir(), `trunkline-${randomUUID()}-`));
-  readonly #environment = { ...process.env, HOME: this.#folder, XDG_DATA_HOME: this.file('data') };
+  readonly folder = mkdtempSync(join(tmpdir(), `trunkline-${randomUUID()}-`));
+  readonly environment = { ...process.env, HOME: this.folder, XDG_DATA_HOME: this.file('data') };
   readonly #clients: Client[] = [];
   readonly #running: Running[] = [];
 
   file(name: string): string {
-    return join(this.#folder, name);
+    return join(this.folder, name);
   }
 
   get tokenFile(): string {
     const { platform } = process;
-    return join(dataFolder({ env: this.#environment, home: this.#folder, platform }), 'token');
+    return join(dataFolder({ env: this.environment, home: this.folder, platform }), 'token');
   }
 
   get token(): string {
     return readFileSync(this.tokenFile, 'utf8').trim();
   }
 
-  server(program: string, ...args: string[]): object {
-    return { command: 'node', args: [program, ...args, `run=${this.#folder}`] };
+  server(program: string, ...args: string[]): { readonly command: string; readonly args: string[] } {
+    return { command: 'node', args: [program, ...args, `run=${this.folder}`] };
   }
 
   lab(...args: string[]): object {
@@ -105,8 +105,10 @@ export class Place {
     gateway = {},
     address = ['--http', '127.0.0.1:0'],
     args = [],
+    config,
   }: ServeOptions = {}): Promise<Running> {
-    const running = this.#start([...this.configure(servers, gateway), ...address, ...args], program);
+    const configured = config === undefined ? this.configure(servers, gateway) : ['--config', config];
+    const running = this.#start([...configured, ...address, ...args], program);
     await running.untilListening();
     return running;
   }
@@ -125,6 +127,13 @@ export class Place {
     const transport = new StreamableHTTPClientTransport(new URL(running.url), { requestInit: { headers } });
     // Its `sessionId` lacks the `undefined` that our strictness asks for.
     await client.connect(transport as Parameters<Client['connect']>[0]);
+    return client;
+  }
+
+  /** Begins a session whose messages are all recorded. */
+  async handshake(running: Running, hello: Hello = {}): Promise<RawHttpClient> {
+    const client = new RawHttpClient(running.url, this.token);
+    await client.initialize(hello);
     return client;
   }
 
@@ -178,7 +187,7 @@ export class Place {
 
   /** The running processes of this place. */
   leftovers(): ProcessEntry[] {
-    return processesWith(this.#folder);
+    return processesWith(this.folder);
   }
 
   /** Ends everything, and fails when something did not end in an orderly way. */
@@ -186,16 +195,14 @@ export class Place {
     try {
       await Promise.all(this.#clients.map((client) => client.close()));
       for (const { process: running } of this.#running) running.kill('SIGTERM');
-      await until('every process is gone', () => this.leftovers().length === 0, END_WITHIN_MS);
     } finally {
-      killAll(this.#folder);
-      await Promise.all(this.#running.map(({ finished }) => finished));
-      rmSync(this.#folder, { recursive: true, force: true });
+      await endRun(this.folder);
     }
+    await Promise.all(this.#running.map(({ finished }) => finished));
   }
 
   #start(args: readonly string[], program = CLI): Running {
-    const running = new Running(spawn(process.execPath, [program, ...args], { env: this.#environment }));
+    const running = new Running(spawn(process.execPath, [program, ...args], { env: this.environment }));
     this.#running.push(running);
     return running;
   }
@@ -259,5 +266,66 @@ export class Running {
       return answer !== undefined;
     });
     return answer ?? {};
+  }
+}
+
+/** What a client sends in `initialize`. */
+export interface Hello {
+  readonly name?: string;
+  readonly revision?: string;
+  readonly capabilities?: object;
+}
+
+/** One session over HTTP. Server requests and notifications are recorded as they come, from every stream. */
+export class RawHttpClient {
+  /** Everything but answers, in order. */
+  readonly received: Message[] = [];
+  readonly #wire: HttpWire;
+  readonly #answers = new Map<unknown, Message>();
+  #lastId = 0;
+
+  constructor(url: string, token: string) {
+    const take = (text: string) => {
+      const message = JSON.parse(text) as Message;
+      if (message.method === undefined) this.#answers.set(message.id, message);
+      else this.received.push(message);
+    };
+    this.#wire = new HttpWire(url, take, token);
+  }
+
+  /** Shakes hands, and opens the GET stream. */
+  async initialize({ name = 'test', revision = '2025-11-25', capabilities = {} }: Hello = {}): Promise<void> {
+    const clientInfo = { name, version: '1' };
+    await this.request('initialize', { protocolVersion: revision, capabilities, clientInfo });
+    await this.#wire.send('{"jsonrpc":"2.0","method":"notifications/initialized"}');
+    await this.#wire.listen();
+  }
+
+  /** Sends a request; resolves with its answer. */
+  async request(method: string, params: object = {}): Promise<Message> {
+    this.#lastId += 1;
+    await this.#wire.send(JSON.stringify({ jsonrpc: '2.0', id: this.#lastId, method, params }));
+    const answer = this.#answers.get(this.#lastId);
+    if (answer === undefined) throw new Error(`No answer to ${method}`);
+    return answer;
+  }
+
+  /** The text of a tool's result. */
+  async call(name: string, args: object = {}): Promise<string> {
+    const { result, error } = await this.request('tools/call', { name, arguments: args });
+    if (error !== undefined) throw new Error(JSON.stringify(error));
+    return result.content[0].text;
+  }
+
+  /** Ends the session. */
+  async end(): Promise<void> {
+    await this.#wire.close();
+  }
+
+  /** Resolves with the first message of this method that came and was not taken yet. */
+  async next(method: string): Promise<Message> {
+    await until(`${method} comes`, () => this.received.some((message) => message.method === method));
+    const at = this.received.findIndex((message) => message.method === method);
+    return this.received.splice(at, 1)[0] ?? {};
   }
 }

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { GatewayProcess, type StartOptions } from './gateway-process.js';
-import { killAll, processesWith, programsWith, until } from './processes.js';
+import { endRun, processesWith, programsWith, until } from './processes.js';
 
 export class HubPlace {
   /** The configuration, and what the clients share. */
@@ -62,10 +62,9 @@ export class HubPlace {
       process.kill(pid, 'SIGTERM');
     }
     try {
-      await until('all processes end', () => this.hubPids.length === 0 && processesWith(this.folder).length === 0);
+      await until('all hubs end', () => this.hubPids.length === 0);
     } finally {
-      killAll(this.folder);
-      rmSync(this.folder, { recursive: true, force: true });
+      await endRun(this.folder);
       rmSync(this.hubs, { recursive: true, force: true });
     }
   }

@@ -1,7 +1,6 @@
 // Proves that a test has left nothing behind.
 import { readdirSync, readlinkSync } from 'node:fs';
 import { guardiansOf, processesOf, until } from './processes.js';
-import { WatchedTimers } from './watched-timers.js';
 
 /** How long processes and handles may take to disappear after they were ended, on a busy machine. */
 const WITHIN_MS = 10_000;
@@ -105,5 +104,42 @@ function targetOf(link: string): string[] {
   } catch {
     // This is the descriptor with which the folder was read; it is closed by now.
     return [];
+  }
+}
+
+/**
+ * Counts the timers that were made since the construction and have neither fired nor been cleared. Timers of the test
+ * runner are not counted, since it holds the original functions.
+ */
+class WatchedTimers {
+  readonly #pending = new Set<unknown>();
+  readonly #setTimeout = globalThis.setTimeout;
+  readonly #clearTimeout = globalThis.clearTimeout;
+
+  constructor() {
+    const watched = (task: (...args: unknown[]) => void, delayMs?: number, ...args: unknown[]) => {
+      const timer = this.#setTimeout(() => {
+        this.#pending.delete(timer);
+        task(...args);
+      }, delayMs);
+      this.#pending.add(timer);
+      return timer;
+    };
+    // The copy has the properties of the original, such as its promisified form.
+    globalThis.setTimeout = Object.assign(watched, this.#setTimeout) as typeof setTimeout;
+    globalThis.clearTimeout = (timer) => {
+      this.#pending.delete(timer);
+      this.#clearTimeout(timer);
+    };
+  }
+
+  get pending(): number {
+    return this.#pending.size;
+  }
+
+  /** Restores the original functions. Timers that were counted may still fire. */
+  stop(): void {
+    globalThis.setTimeout = this.#setTimeout;
+    globalThis.clearTimeout = this.#clearTimeout;
   }
 }

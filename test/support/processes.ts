@@ -1,18 +1,11 @@
 // Processes of this machine as the operating system reports them, fixture programs, and `until`, which waits for a
 // condition. Tests use these instead of the code under test to find out which processes run.
 import { execFileSync } from 'node:child_process';
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync, rmSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import type { Clock } from '../../src/timing/clock.js';
 
 /** Real time, for tests with real processes. */
-export const realClock: Clock = {
-  now: () => performance.now(),
-  schedule: (delayMs, task) => {
-    const timer = setTimeout(task, delayMs);
-    return () => clearTimeout(timer);
-  },
-};
+export { systemClock as realClock } from '../../src/observe/system-clock.js';
 
 /** The path of a program under `test/fixtures/processes`. */
 export function fixture(name: string): string {
@@ -89,6 +82,19 @@ export function killAll(mark: string): void {
     } catch {
       // It has ended since it was listed.
     }
+  }
+}
+
+/**
+ * Waits until the processes of a run have ended, whose folder is in the command line of each, and removes the folder. Fails
+ * if a process is left, and kills it.
+ */
+export async function endRun(folder: string): Promise<void> {
+  try {
+    await until('every process of the run is gone', () => processesWith(folder).length === 0);
+  } finally {
+    killAll(folder);
+    rmSync(folder, { recursive: true, force: true });
   }
 }
 

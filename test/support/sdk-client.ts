@@ -1,13 +1,8 @@
 // Clients of the official SDK that speak the revisions of either era, and the built CLI for them to speak to.
-import { type ChildProcess, spawn } from 'node:child_process';
-import { randomUUID } from 'node:crypto';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { Client, StreamableHTTPClientTransport, type Transport } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import { CLI, type Message } from './gateway-process.js';
-import { killAll, processesWith, until } from './processes.js';
+import { Place, type Running } from './http-place.js';
 
 /** An `auto` client tries the modern era first, and falls back to `initialize`. */
 export type ClientEra = 'legacy' | 'modern' | 'auto';
@@ -145,76 +140,54 @@ export interface PlacedServer {
 
 /** The built CLI in a folder of its own. Over stdio, each client starts one; over HTTP, all clients share one. */
 export class SdkPlace {
-  /** Part of every command line, so that what is left of a run can be found. */
-  readonly #folder = mkdtempSync(join(tmpdir(), `trunkline-${randomUUID()}-`));
-  readonly #config = join(this.#folder, 'trunkline.yaml');
-  readonly #environment = { ...process.env, XDG_DATA_HOME: join(this.#folder, 'data') } as Record<string, string>;
+  readonly #place = new Place();
+  readonly #configured: readonly string[];
   readonly #clients: Client[] = [];
-  #serving: ChildProcess | undefined;
-  #url: Promise<URL> | undefined;
+  #serving: Promise<Running> | undefined;
 
   constructor(servers: Readonly<Record<string, PlacedServer>>) {
     const entries = Object.entries(servers).map(([key, { program, args = [], ...settings }]) => {
-      return [key, { ...settings, command: 'node', args: [program, ...args, `run=${this.#folder}`] }];
+      return [key, { ...settings, ...this.#place.server(program, ...args) }];
     });
-    writeFileSync(this.#config, JSON.stringify({ servers: Object.fromEntries(entries) }));
+    this.#configured = this.#place.configure(Object.fromEntries(entries));
   }
 
   /** Resolves when the client and Trunkline have agreed on a revision. */
   async connect(era: ClientEra, transport: TransportName, prefix?: string): Promise<SdkClient> {
-    const peer = new SdkClient(era, prefix);
-    this.#clients.push(peer.client);
-    await peer.connect(transport === 'stdio' ? this.#stdio() : await this.#http());
-    return peer;
+    const open = () => (transport === 'HTTP' ? this.#http() : this.#stdio([CLI, ...this.#configured]));
+    return await this.#connect(new SdkClient(era, prefix), await open());
   }
 
   /** The same without Trunkline: the client starts the server itself. */
   async connectDirectly(era: ClientEra, { program, args = [] }: PlacedServer): Promise<SdkClient> {
-    const peer = new SdkClient(era);
-    this.#clients.push(peer.client);
-    const command = { command: process.execPath, args: [program, ...args, `run=${this.#folder}`] };
-    await peer.connect(new StdioClientTransport({ ...command, env: this.#environment, stderr: 'ignore' }));
-    return peer;
+    return await this.#connect(new SdkClient(era), this.#stdio(this.#place.server(program, ...args).args));
   }
 
   /** To be called at the end of each test, whatever became of it. */
   async dispose(): Promise<void> {
     try {
       await Promise.all(this.#clients.map((client) => client.close()));
-      this.#serving?.kill('SIGTERM');
-      await until('every process of the run is gone', () => processesWith(this.#folder).length === 0);
     } finally {
-      killAll(this.#folder);
-      rmSync(this.#folder, { recursive: true, force: true });
+      await this.#place.dispose();
     }
   }
 
-  #stdio(): Transport {
-    const args = [CLI, '--config', this.#config];
-    return new StdioClientTransport({ command: process.execPath, args, env: this.#environment, stderr: 'ignore' });
+  async #connect(peer: SdkClient, transport: Transport): Promise<SdkClient> {
+    this.#clients.push(peer.client);
+    await peer.connect(transport);
+    return peer;
+  }
+
+  #stdio(args: readonly string[]): Transport {
+    const env = this.#place.environment as Record<string, string>;
+    return new StdioClientTransport({ command: process.execPath, args: [...args], env, stderr: 'ignore' });
   }
 
   async #http(): Promise<Transport> {
-    this.#url ??= this.#serve();
-    const url = await this.#url;
-    const token = readFileSync(join(this.#folder, 'data', 'trunkline', 'token'), 'utf8').trim();
-    return new StreamableHTTPClientTransport(url, { requestInit: { headers: { authorization: `Bearer ${token}` } } });
-  }
-
-  /** Resolves with the address that the gateway prints when it listens. */
-  async #serve(): Promise<URL> {
-    const args = [CLI, '--config', this.#config, '--http', '127.0.0.1:0'];
-    const serving = spawn(process.execPath, args, { env: this.#environment, stdio: ['ignore', 'ignore', 'pipe'] });
-    this.#serving = serving;
-    let said = '';
-    let url: string | undefined;
-    serving.stderr.setEncoding('utf8').on('data', (text: string) => {
-      said += text;
-      url ??= /^Trunkline serves (http:\/\/\S+\/mcp)\b/m.exec(said)?.[1];
-    });
-    await until('it listens', () => url !== undefined || serving.exitCode !== null);
-    if (url === undefined) throw new Error(`It ended with ${serving.exitCode}:\n${said}`);
-    return new URL(url);
+    this.#serving ??= this.#place.serve({ config: this.#configured[1] ?? '' });
+    const { url } = await this.#serving;
+    const headers = { authorization: `Bearer ${this.#place.token}` };
+    return new StreamableHTTPClientTransport(new URL(url), { requestInit: { headers } });
   }
 }
 

@@ -1,13 +1,9 @@
 // Runs the same client script against the odd server directly and through Trunkline in several ways, and returns what
 // each side received, so that a test can compare the transcripts.
-import { randomUUID } from 'node:crypto';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { CLI } from '../gateway-process.js';
-import { killAll, processesOf, until } from '../processes.js';
-import { type HttpGateway, openHttpGateway } from './http-gateway.js';
+import { Place } from '../http-place.js';
 import { HttpWire } from './http-wire.js';
 import { Peer } from './peer.js';
 import { Recording } from './recording.js';
@@ -52,9 +48,7 @@ export interface Played {
 
 /** One client on each of the ways, each with a server of its own. */
 export class Fleet {
-  /** Part of every command line, so that what is left of a run can be found. */
-  readonly #folder = mkdtempSync(join(tmpdir(), `trunkline-${randomUUID()}-`));
-  readonly #gateways: HttpGateway[] = [];
+  readonly #place = new Place();
   #ways: readonly Way[] = [];
 
   /** Every client says `initialize` in these words. */
@@ -97,19 +91,16 @@ export class Fleet {
   async close(): Promise<void> {
     try {
       await Promise.all(this.#ways.map(({ peer }) => peer.close()));
-      await Promise.all(this.#gateways.map((gateway) => gateway.close()));
-      await until('every process is gone', () => processesOf(this.#folder).length === 0);
     } finally {
-      killAll(this.#folder);
-      rmSync(this.#folder, { recursive: true, force: true });
+      await this.#place.dispose();
     }
   }
 
   async #openWay(name: WayName, index: number, initialize: string): Promise<Way> {
-    const recording = new Recording(join(this.#folder, `${index}.jsonl`));
+    const recording = new Recording(this.#place.file(`${index}.jsonl`));
     const server = [ODD, `record=${recording.file}`];
     const hasPrefix = name === 'over stdio with prefixes';
-    const config = join(this.#folder, `${index}.yaml`);
+    const config = this.#place.file(`${index}.yaml`);
     // The server alone is not asked for its era.
     const entry = { command: 'node', args: server, era: 'legacy', ...(hasPrefix ? {} : { prefix: '' }) };
     // All scripts at once ask more often than a person does.
@@ -127,13 +118,12 @@ export class Fleet {
   async #opener(name: WayName, server: readonly string[], config: string): Promise<(onMessage: OnMessage) => Wire> {
     if (name === 'directly') return (onMessage) => new StdioWire(server, onMessage);
     if (name === 'over stdio through a hub') {
-      const env = { TRUNKLINE_HUB: 'auto', TRUNKLINE_HUB_DIR: join(this.#folder, 'hubs') };
+      const env = { TRUNKLINE_HUB: 'auto', TRUNKLINE_HUB_DIR: this.#place.file('hubs') };
       return (onMessage) => new StdioWire([CLI, '--config', config], onMessage, env);
     }
     if (!name.startsWith('over HTTP')) return (onMessage) => new StdioWire([CLI, '--config', config], onMessage);
-    const gateway = await openHttpGateway(config);
-    this.#gateways.push(gateway);
-    const url = name === 'over HTTP' ? gateway.url : `${gateway.url}/odd`;
+    const { url: all } = await this.#place.serve({ config, args: ['--no-auth'] });
+    const url = name === 'over HTTP' ? all : `${all}/odd`;
     return (onMessage) => new HttpWire(url, onMessage);
   }
 }

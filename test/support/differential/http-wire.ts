@@ -8,11 +8,13 @@ import type { Channel, OnMessage, Wire } from './wire.js';
 export class HttpWire implements Wire {
   readonly #url: URL;
   readonly #onMessage: OnMessage;
+  readonly #authorization: http.OutgoingHttpHeaders;
   readonly #agent = new http.Agent({ keepAlive: true });
   #session: string | undefined;
 
-  constructor(url: string, onMessage: OnMessage) {
+  constructor(url: string, onMessage: OnMessage, token?: string) {
     this.#url = new URL(url);
+    this.#authorization = token === undefined ? {} : { authorization: `Bearer ${token}` };
     this.#onMessage = onMessage;
   }
 
@@ -51,6 +53,7 @@ export class HttpWire implements Wire {
       agent: this.#agent,
       headers: {
         accept: method === 'GET' ? 'text/event-stream' : 'application/json, text/event-stream',
+        ...this.#authorization,
         ...(body === undefined ? {} : { 'content-type': 'application/json' }),
         ...(this.#session === undefined ? {} : { 'mcp-session-id': this.#session }),
       },
