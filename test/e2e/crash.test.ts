@@ -69,25 +69,6 @@ describe('a server killed with SIGKILL', () => {
   });
 });
 
-describe('a server that ends by itself', () => {
-  it('is parked with the cause that its output names: in the status, the log, and the answers to calls', async () => {
-    const program = fileURLToPath(new URL('../fixtures/cli/no-key.mjs', import.meta.url));
-    gateway = await GatewayProcess.start({
-      servers: { bad: { command: 'node', args: [program], restart: { firstDelay: '5ms', budget: 2 } } },
-      args: ['-v'],
-    });
-    const cause = ['Error: ACME_KEY is not set'];
-    const parked = await gateway.untilState('bad', 'parked');
-    await until('the cause is logged', () => gateway.stderr.includes('"msg":"server parked"'));
-    expect(await gateway.status('bad')).toMatchObject({ cause });
-    expect(parked.log).toContain(`Node.js ${process.version}`);
-    const records = gateway.stderr.split('\n').filter((line) => /server (?:backoff|parked)/.test(line));
-    expect(records.map((line) => JSON.parse(line).cause)).toEqual([cause, cause]);
-    const { result } = (await gateway.call('bad__anything', {})).message;
-    expect(result.content[0].text).toContain('Its output says: "Error: ACME_KEY is not set". The call was not sent');
-  });
-});
-
 function effects(file: string): string[] {
   try {
     return readFileSync(file, 'utf8').trim().split('\n');

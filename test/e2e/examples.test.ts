@@ -1,13 +1,10 @@
-import { type ChildProcessWithoutNullStreams, execFileSync, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { CLI, type Message } from '../support/gateway-process.js';
+import { type Finished, Place, type Running } from '../support/http-place.js';
 import { linkOwnPackages } from '../support/own-packages.js';
-import { killAll, type ProcessEntry, processesWith, until } from '../support/processes.js';
+import { until } from '../support/processes.js';
 import { RecordingProxy } from '../support/recording-proxy.js';
 
 const CLI_CLIENT = fileURLToPath(new URL('../../docs/examples/cli-client.mjs', import.meta.url));
@@ -16,18 +13,42 @@ const HTTP_BOT = fileURLToPath(new URL('../../docs/examples/http-bot.mjs', impor
 const LONG = 'everything__trigger-long-running-operation';
 const FORM = 'everything__trigger-elicitation-request';
 
-/** How long to wait until every process has ended: Trunkline takes 3 seconds at most, a busy machine longer. */
-const END_WITHIN_MS = 10_000;
+/** Entries of real servers. Each has the folder in its command line, so that what is left of it can be found. */
+function realServers(place: Place): Record<'everything' | 'memory' | 'files', object> {
+  linkOwnPackages(place.file('.'));
+  const folder = place.file('.');
+  const env = { MEMORY_FILE_PATH: place.file('memory.jsonl') };
+  return {
+    // The first two take no notice of an argument that only names the run.
+    everything: { package: '@modelcontextprotocol/server-everything', args: ['stdio', folder] },
+    memory: { package: '@modelcontextprotocol/server-memory', args: [folder], env },
+    files: { package: '@modelcontextprotocol/server-filesystem', args: [folder] },
+  };
+}
 
 describe('the command-line client', () => {
   let place: Place;
+  let config: string[];
+  /** Configures one server alone, or all of them. */
+  const configure = (only?: keyof ReturnType<typeof realServers>) => {
+    const servers = realServers(place);
+    config = place.configure(only === undefined ? servers : { [only]: servers[only] });
+  };
   beforeEach(() => {
     place = new Place();
   });
   afterEach(() => place.dispose());
 
+  /** Runs it to its end. */
+  async function cliClient(args: readonly string[] = [], input = ''): Promise<Finished> {
+    const running = place.start([...config, ...args], CLI_CLIENT);
+    running.process.stdin.end(input);
+    return await running.finished;
+  }
+
   it('lists what all servers offer, and leaves no process behind', async () => {
-    const { code, stdout } = await place.cliClient();
+    configure();
+    const { code, stdout } = await cliClient();
     expect(code).toBe(0);
     expect(place.leftovers()).toEqual([]);
     const [tools = '', prompts = '', resources = ''] = stdout.split(/^\w+:\n/m).slice(1);
@@ -38,63 +59,42 @@ describe('the command-line client', () => {
     expect(resources).toContain('  demo://resource/static/document/');
   });
 
-  it('calls a tool with arguments in JSON, and writes nothing but the answer to stdout', async () => {
-    place.configure('files');
-    const note = place.write('note.txt', 'a note');
-    const { code, stdout, stderr } = await place.cliClient(['files__read_text_file', JSON.stringify({ path: note })]);
-    expect({ code, stdout, stderr }).toEqual({ code: 0, stdout: 'a note\n', stderr: '' });
-    expect(place.leftovers()).toEqual([]);
+  it('calls a tool, writes nothing but the answer to stdout, and exits with 1 when that is an error', async () => {
+    configure('files');
+    const note = place.file('note.txt');
+    writeFileSync(note, 'a note');
+    const called = await cliClient(['files__read_text_file', JSON.stringify({ path: note })]);
+    expect(called).toEqual({ code: 0, stdout: 'a note\n', stderr: '' });
+    const { code, stdout } = await cliClient(['files__read_text_file', '{"path":"/etc/passwd"}']);
+    expect({ code, stdout }).toEqual({ code: 1, stdout: expect.stringContaining('Access denied') });
   });
 
   it('shows progress while the call is in flight', async () => {
-    place.configure('everything');
-    const { code, stdout, stderr } = await place.cliClient([LONG, '{"duration":1,"steps":4}']);
+    configure('everything');
+    const { code, stdout, stderr } = await cliClient([LONG, '{"duration":1,"steps":4}']);
     expect(code).toBe(0);
     expect(stdout).toContain('Long running operation completed');
     // The SDK drops a report that it reads together with the answer.
     expect(stderr).toMatch(/^1 of 4\n2 of 4\n3 of 4\n/);
   });
 
-  it('exits with 1 when a tool answers with an error', async () => {
-    place.configure('files');
-    const { code, stdout } = await place.cliClient(['files__read_text_file', '{"path":"/etc/passwd"}']);
-    expect(code).toBe(1);
-    expect(stdout).toContain('Access denied');
-  });
-
   it.each([
-    [[], 'wrong usage'],
     [['--config', 'x', 'tool', '{}', 'more'], 'wrong usage'],
     [['--config', 'x', 'tool', '{not json'], 'JSON'],
     [['--confg', 'x'], '--confg'],
   ])('refuses %j with exit code 2 and its usage', async (args, reason) => {
-    const { code, stdout, stderr } = await place.start(CLI_CLIENT, args).finished;
+    const { code, stdout, stderr } = await place.start(args, CLI_CLIENT).finished;
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
     expect(stderr).toContain(reason);
     expect(stderr).toContain('Usage: cli-client.mjs --config FILE');
   });
 
   it('lets the person at the terminal fill in a form of a server, and asks again for invalid values', async () => {
-    place.configure('everything');
+    configure('everything');
     // Stdin stays open: the client has to end by itself.
-    const running = place.start(CLI_CLIENT, ['--config', place.config, FORM]);
-    const typed = [
-      'yes',
-      '',
-      'Ada',
-      'y',
-      '',
-      'ada@site.example',
-      '',
-      '',
-      'seven',
-      '7',
-      '',
-      'Joe',
-      'Joey',
-      'Drums, Bass',
-    ];
-    running.process.stdin.write(`${typed.join('\n')}\n\n\n\n\n`);
+    const running = place.start([...config, FORM], CLI_CLIENT);
+    const typed = 'yes,,Ada,y,,ada@site.example,,,seven,7,,Joe,Joey'.split(',');
+    running.process.stdin.write(`${[...typed, 'Drums, Bass'].join('\n')}\n\n\n\n\n`);
     const { code, stdout } = await running.finished;
     expect(code).toBe(0);
     expect(JSON.parse(stdout.slice(stdout.indexOf('{')))).toEqual({
@@ -113,37 +113,36 @@ describe('the command-line client', () => {
         legacyTitledEnum: 'pet-1',
       },
     });
-    expect(place.leftovers()).toEqual([]);
   });
 
   it.each([
     ['declines when the person does not want to answer', 'n\n', 'decline'],
-    ['cancels when nobody is there', '', 'cancel'],
     ['cancels when the person leaves in the middle', 'y\nAda\n', 'cancel'],
   ])('%s', async (_, input, action) => {
-    place.configure('everything');
-    const { code, stdout } = await place.cliClient([FORM], input);
+    configure('everything');
+    const { code, stdout } = await cliClient([FORM], input);
     expect(code).toBe(0);
     expect(stdout).toContain(`"action": "${action}"`);
   });
 
   it('tells servers the folders that they may work in, if it was given any', async () => {
-    place.configure('everything');
-    const folder = place.folderFor('project');
-    const roots = await place.cliClient(['--root', folder, 'everything__get-roots-list']);
+    configure('everything');
+    const folder = place.file('project');
+    mkdirSync(folder);
+    const roots = await cliClient(['--root', folder, 'everything__get-roots-list']);
     expect(roots).toMatchObject({ code: 0, stderr: '' });
     expect(roots.stdout).toContain(`1. project\n   URI: ${pathToFileURL(folder)}\n`);
     // The server offers this to clients with roots only.
-    expect((await place.cliClient(['everything__get-roots-list'])).code).toBe(1);
+    expect((await cliClient(['everything__get-roots-list'])).code).toBe(1);
   });
 
-  it.each(['SIGINT', 'SIGTERM'] as const)('ends everything on %s in the middle of a call', async (signal) => {
-    place.configure('everything');
-    const running = place.start(CLI_CLIENT, ['--config', place.config, LONG, '{"duration":60,"steps":600}']);
+  it('ends everything at a signal in the middle of a call', async () => {
+    configure('everything');
+    const running = place.start([...config, LONG, '{"duration":60,"steps":600}'], CLI_CLIENT);
     await until('the call has begun', () => running.stderr.includes('1 of 600'));
     // The client, the gateway and the server.
     expect(place.leftovers()).toHaveLength(3);
-    running.process.kill(signal);
+    running.process.kill('SIGINT');
     const { code, stdout, stderr } = await running.finished;
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
     expect(stderr).toContain('Connection closed');
@@ -155,106 +154,121 @@ describe('the bot', () => {
   const NAMES = ['ada', 'bob', 'cyd'];
   /** One gateway for all tests: the sessions of each bot end with it. */
   const place = new Place();
+  const proxy = new RecordingProxy();
+  let gateway: Running | undefined;
+  /** Starts Trunkline; ends the one that runs first. */
+  const restart = async () => {
+    gateway?.process.kill('SIGTERM');
+    await gateway?.finished;
+    gateway = await place.serve({ servers: { everything } });
+    proxy.target = new URL(gateway.url);
+  };
+  const { everything } = realServers(place);
   beforeAll(async () => {
-    place.configure('everything');
-    await place.restart();
-    await place.proxy.listen();
+    await restart();
+    await proxy.listen();
   });
   beforeEach(() => {
-    place.proxy.seen.length = 0;
+    proxy.seen.length = 0;
   });
-  afterAll(() => place.dispose());
+  afterAll(async () => {
+    await place.dispose();
+    await proxy.close();
+  });
 
-  it('answers each of its users, and none with the answer to another one', async () => {
-    const bot = place.bot();
-    const serverRequests = NAMES.map((name) =>
-      Array.from({ length: 10 }, (_, call) => `${name}, ${call}, ${randomUUID()}`),
-    );
-    for (const call of serverRequests[0]?.keys() ?? []) {
-      for (const [index, name] of NAMES.entries())
-        bot.say(name, 'everything__echo', { message: serverRequests[index]?.[call] });
-    }
-    const { code, stdout, stderr } = await bot.finish();
+  /** A bot with a proxy between it and Trunkline that records what they send. */
+  function startBot(env: Record<string, string> = {}) {
+    const running = place.start([proxy.url], HTTP_BOT, env);
+    /** A line in the chat. */
+    const say = (name: string, tool: string, args: object) =>
+      running.process.stdin.write(`${name} ${tool} ${JSON.stringify(args)}\n`);
+    const echo = (name: string, message: string) => say(name, 'everything__echo', { message });
+    /** The chat is over. */
+    const finish = async (): Promise<Finished> => {
+      running.process.stdin.end();
+      return await running.finished;
+    };
+    return { running, say, echo, finish };
+  }
+
+  const deletions = () => proxy.seen.filter(({ method }) => method === 'DELETE');
+  const statuses = (method: string) =>
+    proxy.seen
+      .filter(({ body }) => body?.method === method)
+      .map(({ status }) => status)
+      .sort();
+
+  it('answers each of its users in a session of their own, and ends each with DELETE', async () => {
+    const { echo, finish } = startBot();
+    const asked = NAMES.map((name) => Array.from({ length: 10 }, (_, call) => `${name}, ${call}, ${randomUUID()}`));
+    for (let call = 0; call < 10; call += 1)
+      for (const [index, name] of NAMES.entries()) echo(name, asked[index]?.[call] ?? '');
+    const { code, stdout, stderr } = await finish();
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     const lines = stdout.trimEnd().split('\n');
+    expect(lines).toHaveLength(30);
     for (const [index, name] of NAMES.entries()) {
       const received = lines.filter((line) => line.startsWith(`${name}: `));
-      expect(received).toEqual(serverRequests[index]?.map((input) => `${name}: Echo: ${input}`));
+      expect(received).toEqual(asked[index]?.map((input) => `${name}: Echo: ${input}`));
     }
-    expect(lines).toHaveLength(30);
-  });
-
-  it('has a session for each user, with the token, and ends each with DELETE', async () => {
-    const bot = place.bot();
-    for (const message of ['one', 'two']) {
-      for (const name of NAMES) bot.say(name, 'everything__echo', { message: `${name} ${message}` });
-    }
-    await bot.finish();
-    const calls = place.proxy.seen.filter(({ body }) => body?.method === 'tools/call');
+    const calls = proxy.seen.filter(({ body }) => body?.method === 'tools/call');
     const sessions = NAMES.map((name) => {
       const own = calls.filter(({ body }) => body?.params.arguments.message.startsWith(name));
-      expect(own).toHaveLength(2);
       const [id, ...others] = new Set(own.map(({ session }) => session));
-      expect(others).toEqual([]);
+      expect([own.length, others]).toEqual([10, []]);
       return id;
     });
     expect(new Set(sessions).size).toBe(3);
-    const ended = place.proxy.seen.filter(({ method }) => method === 'DELETE');
-    expect(ended.map(({ session, status }) => [session, status]).sort()).toEqual(
-      sessions.map((id) => [id, 204]).sort(),
-    );
-    expect(new Set(place.proxy.seen.map(({ authorization }) => authorization))).toEqual(
-      new Set([`Bearer ${place.token()}`]),
-    );
+    const ended = deletions().map(({ session, status }) => [session, status]);
+    expect(ended.sort()).toEqual(sessions.map((id) => [id, 204]).sort());
+    const tokens = new Set(proxy.seen.map(({ authorization }) => authorization));
+    expect(tokens).toEqual(new Set([`Bearer ${place.token}`]));
   });
 
   it("lets no user wait for another user's call", async () => {
-    const bot = place.bot();
-    bot.say('ada', LONG, { duration: 60, steps: 600 });
-    await until('the call has begun', () => bot.stdout.includes('ada: 1 of 600 …'));
-    bot.say('bob', 'everything__get-sum', { a: 20, b: 22 });
-    await until("bob's answer", () => bot.stdout.includes('bob: The sum of 20 and 22 is 42.'));
-    // What ada is still waiting for is cancelled.
-    bot.process.kill('SIGINT');
-    const { code, stdout } = await bot.finished;
+    const { running, say } = startBot();
+    say('ada', LONG, { duration: 60, steps: 600 });
+    await until('the call has begun', () => running.stdout.includes('ada: 1 of 600 …'));
+    say('bob', 'everything__get-sum', { a: 20, b: 22 });
+    await until("bob's answer", () => running.stdout.includes('bob: The sum of 20 and 22 is 42.'));
+    // The call of ada is canceled.
+    running.process.kill('SIGINT');
+    const { code, stdout } = await running.finished;
     expect(code).toBe(0);
     expect(stdout).toMatch(/^ada: that did not work: .*stopped by SIGINT$/m);
-    const deleted = place.proxy.seen.filter(({ method }) => method === 'DELETE');
-    expect(deleted.map(({ status }) => status)).toEqual([204, 204]);
+    expect(deletions().map(({ status }) => status)).toEqual([204, 204]);
   });
 
   it('begins a new session when Trunkline does not know the old one, and repeats the call', async () => {
-    const bot = place.bot();
-    for (const name of NAMES) bot.say(name, 'everything__echo', { message: 'before' });
-    await until('all answers', () => bot.stdout.split('\n').length > 3);
-    await place.restart();
-    bot.say('ada', 'everything__echo', { message: 'after' });
-    bot.say('ada', 'everything__echo', { message: 'and after that' });
-    bot.say('bob', 'everything__echo', { message: 'after' });
-    const { code, stdout, stderr } = await bot.finish();
+    const { running, echo, finish } = startBot();
+    for (const name of NAMES) echo(name, 'before');
+    await until('all answers', () => running.stdout.split('\n').length > 3);
+    await restart();
+    echo('ada', 'after');
+    echo('ada', 'and after that');
+    echo('bob', 'after');
+    const { code, stdout, stderr } = await finish();
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(stdout.split('\n').slice(3).sort()).toEqual(
       ['', 'ada: Echo: after', 'ada: Echo: and after that', 'bob: Echo: after'].sort(),
     );
-    const statuses = (method: string) =>
-      place.proxy.seen
-        .filter(({ body }) => body?.method === method)
-        .map(({ status }) => status)
-        .sort();
     // Once for each of the two who asked again.
     expect(statuses('tools/call')).toEqual([200, 200, 200, 200, 200, 200, 404, 404]);
     expect(statuses('initialize')).toEqual([200, 200, 200, 200, 200]);
     // Two new ones, and the one of cyd, who has not asked since.
-    const deleted = place.proxy.seen.filter(({ method }) => method === 'DELETE');
-    expect(deleted.map(({ status }) => status).sort()).toEqual([204, 204, 404]);
+    expect(
+      deletions()
+        .map(({ status }) => status)
+        .sort(),
+    ).toEqual([204, 204, 404]);
   });
 
   it('tells a user what did not work, and goes on', async () => {
-    const bot = place.bot();
-    bot.say('ada', 'everything__nothing', {});
-    bot.process.stdin.write('ada everything__echo {bad\n\nada\n');
-    bot.say('ada', 'everything__echo', { message: 'fine' });
-    const { code, stdout } = await bot.finish();
+    const { running, say, echo, finish } = startBot();
+    say('ada', 'everything__nothing', {});
+    running.process.stdin.write('ada everything__echo {bad\n\nada\n');
+    echo('ada', 'fine');
+    const { code, stdout } = await finish();
     expect(code).toBe(0);
     expect(stdout.trimEnd().split('\n')).toEqual([
       expect.stringMatching(/^ada: .*nothing not found/),
@@ -263,193 +277,15 @@ describe('the bot', () => {
     ]);
   });
 
-  it('does not repeat a call that a server answers with error 404', async () => {
-    const calls = place.addServerThatAnswers404();
-    await place.restart();
-    const bot = place.bot();
-    bot.say('ada', 'lost__find', {});
-    expect((await bot.finish()).stdout).toMatch(/^ada: that did not work: .*no such page\n$/);
-    expect(readFileSync(calls, 'utf8')).toBe('called\n');
-  });
-
   it('takes its token from a variable if that is set', async () => {
     // Of another user, whose `trunkline token` would print another one.
-    const elsewhere = { XDG_DATA_HOME: place.folderFor('elsewhere') };
-    const refused = place.bot(elsewhere);
-    refused.say('ada', 'everything__echo', { message: 'hi' });
+    const elsewhere = { XDG_DATA_HOME: place.file('elsewhere') };
+    const refused = startBot(elsewhere);
+    refused.echo('ada', 'hi');
     expect((await refused.finish()).stdout).toMatch(/^ada: that did not work: .*A bearer token is required/);
 
-    const bot = place.bot({ ...elsewhere, TRUNKLINE_TOKEN: place.token() });
-    bot.say('ada', 'everything__echo', { message: 'hi' });
-    expect((await bot.finish()).stdout).toBe('ada: Echo: hi\n');
+    const admitted = startBot({ ...elsewhere, TRUNKLINE_TOKEN: place.token });
+    admitted.echo('ada', 'hi');
+    expect((await admitted.finish()).stdout).toBe('ada: Echo: hi\n');
   });
 });
-
-interface Finished {
-  readonly code: number | null;
-  readonly stdout: string;
-  readonly stderr: string;
-}
-
-type Environment = Readonly<Record<string, string>>;
-
-/** A folder with a configuration of up to three real servers, and everything that runs in it. */
-class Place {
-  readonly proxy = new RecordingProxy();
-  /** Part of every command line, so that what is left of a run can be found. */
-  readonly #folder = mkdtempSync(join(tmpdir(), `trunkline-${randomUUID()}-`));
-  readonly config: string;
-  #servers: Record<string, object>;
-  readonly #environment: Environment;
-  readonly #running: Running[] = [];
-  #gateway: Running | undefined;
-
-  constructor() {
-    const { TRUNKLINE_TOKEN: _, ...inherited } = process.env;
-    this.#environment = { ...inherited, HOME: this.#folder, XDG_DATA_HOME: this.folderFor('data') } as Environment;
-    this.#servers = {
-      // The first two take no notice of an argument that only names the run.
-      everything: { package: '@modelcontextprotocol/server-everything', args: ['stdio', this.#folder] },
-      memory: {
-        package: '@modelcontextprotocol/server-memory',
-        args: [this.#folder],
-        env: { MEMORY_FILE_PATH: join(this.#folder, 'memory.jsonl') },
-      },
-      files: { package: '@modelcontextprotocol/server-filesystem', args: [this.#folder] },
-    };
-    linkOwnPackages(this.#folder);
-    this.config = this.#configure();
-  }
-
-  /** Configures one server alone, for tests that need no other. */
-  configure(only: string): void {
-    this.#servers = { [only]: this.#servers[only] ?? {} };
-    this.#configure();
-  }
-
-  write(name: string, text: string): string {
-    const file = join(this.#folder, name);
-    writeFileSync(file, text);
-    return file;
-  }
-
-  folderFor(name: string): string {
-    const folder = join(this.#folder, name);
-    mkdirSync(folder);
-    return folder;
-  }
-
-  /** Returns the file in which the server notes each call. */
-  addServerThatAnswers404(): string {
-    const calls = join(this.#folder, 'calls');
-    const program = `import { appendFileSync } from 'node:fs';
-import { createInterface } from 'node:readline';
-for await (const line of createInterface({ input: process.stdin })) {
-  const { id, method, params } = JSON.parse(line);
-  const answer = (members) => process.stdout.write(JSON.stringify({ jsonrpc: '2.0', id, ...members }) + '\\n');
-  if (method === 'initialize') {
-    const { protocolVersion } = params;
-    answer({ result: { protocolVersion, capabilities: { tools: {} }, serverInfo: { name: 'lost', version: '1' } } });
-  } else if (method === 'tools/list') {
-    answer({ result: { tools: [{ name: 'find', inputSchema: { type: 'object' } }] } });
-  } else if (method === 'tools/call') {
-    appendFileSync(${JSON.stringify(calls)}, 'called\\n');
-    answer({ error: { code: 404, message: 'no such page' } });
-  } else if (id !== undefined) answer({ error: { code: -32601, message: 'no' } });
-}
-`;
-    this.#servers.lost = { command: 'node', args: [this.write('lost.mjs', program)] };
-    this.#configure();
-    return calls;
-  }
-
-  /** Runs the command-line client to its end. */
-  async cliClient(args: readonly string[] = [], input = ''): Promise<Finished> {
-    const running = this.start(CLI_CLIENT, ['--config', this.config, ...args]);
-    running.process.stdin.end(input);
-    return await running.finished;
-  }
-
-  /** Starts the bot, with a proxy between it and Trunkline that records what they send. */
-  bot(environment: Environment = {}): Running {
-    return this.start(HTTP_BOT, [this.proxy.url], environment);
-  }
-
-  /** Starts Trunkline; ends the one that runs first. */
-  async restart(): Promise<void> {
-    this.#gateway?.process.kill('SIGTERM');
-    await this.#gateway?.finished;
-    const running = this.start(CLI, ['--config', this.config, '--http', '127.0.0.1:0']);
-    this.#gateway = running;
-    const url = () => /^Trunkline serves (\S+);/m.exec(running.stderr)?.[1];
-    await until('Trunkline listens', () => url() !== undefined);
-    this.proxy.target = new URL(url() ?? '');
-  }
-
-  token(): string {
-    return execFileSync(process.execPath, [CLI, 'token'], { env: this.#environment, encoding: 'utf8' }).trim();
-  }
-
-  start(program: string, args: readonly string[], environment: Environment = {}): Running {
-    const env = { ...this.#environment, ...environment };
-    const running = new Running(spawn(process.execPath, [program, ...args], { env }));
-    this.#running.push(running);
-    return running;
-  }
-
-  #configure(): string {
-    return this.write('trunkline.yaml', JSON.stringify({ servers: this.#servers }));
-  }
-
-  /** The running processes of this place. */
-  leftovers(): ProcessEntry[] {
-    return processesWith(this.#folder);
-  }
-
-  /** Ends everything, and fails when something did not end in an orderly way. */
-  async dispose(): Promise<void> {
-    try {
-      for (const { process: running } of this.#running) running.kill('SIGTERM');
-      await until('every process is gone', () => this.leftovers().length === 0, END_WITHIN_MS);
-    } finally {
-      killAll(this.#folder);
-      for (const { process: running } of this.#running) running.kill('SIGKILL');
-      await Promise.all(this.#running.map(({ finished }) => finished));
-      await this.proxy.close();
-      rmSync(this.#folder, { recursive: true, force: true });
-    }
-  }
-}
-
-/** A program while it runs. */
-class Running {
-  readonly process: ChildProcessWithoutNullStreams;
-  readonly finished: Promise<Finished>;
-  stdout = '';
-  stderr = '';
-
-  constructor(child: ChildProcessWithoutNullStreams) {
-    this.process = child;
-    child.stdout.setEncoding('utf8').on('data', (text: string) => {
-      this.stdout += text;
-    });
-    child.stderr.setEncoding('utf8').on('data', (text: string) => {
-      this.stderr += text;
-    });
-    child.stdin.on('error', () => {});
-    this.finished = new Promise((resolve) => {
-      child.once('close', (code) => resolve({ code, stdout: this.stdout, stderr: this.stderr }));
-    });
-  }
-
-  /** A line in the chat. */
-  say(name: string, tool: string, args: Message): void {
-    this.process.stdin.write(`${name} ${tool} ${JSON.stringify(args)}\n`);
-  }
-
-  /** The chat is over. */
-  async finish(): Promise<Finished> {
-    this.process.stdin.end();
-    return await this.finished;
-  }
-}

@@ -95,21 +95,12 @@ describe('a hub that fails at every start', () => {
 });
 
 describe('a hub that may not serve a client', () => {
-  it('is started with `hub: auto` and not with `hub: off` or `--no-hub`, and takes as many clients as `hubClients` says', async () => {
-    const off = sharedPlace({ ...LAB, gateway: { hub: 'off' }, env: { TRUNKLINE_HUB: '' } });
-    await (await off.client()).listTools();
-    expect(off.hubPids).toEqual([]);
-    const on = sharedPlace({ ...LAB, gateway: { hub: 'auto' }, env: { TRUNKLINE_HUB: '' } });
-    await (await on.client({ args: ['--no-hub'] })).listTools();
-    expect(on.hubPids).toEqual([]);
-    await (await on.client()).listTools();
-    expect(on.hubPids).toHaveLength(1);
-
-    const full = sharedPlace({ ...LAB, gateway: { hubClients: 1 } });
-    await (await full.client()).listTools();
-    await (await full.client()).listTools();
-    await until('two servers', () => full.serverPids('lab.mjs').length === 2);
-    expect(full.hubPids).toHaveLength(1);
+  it('is started with `hub: auto` and not with `--no-hub`', async () => {
+    const place = sharedPlace({ ...LAB, gateway: { hub: 'auto' }, env: { TRUNKLINE_HUB: '' } });
+    await (await place.client({ args: ['--no-hub'] })).listTools();
+    expect(place.hubPids).toEqual([]);
+    await (await place.client()).listTools();
+    expect(place.hubPids).toHaveLength(1);
   });
 });
 
@@ -148,11 +139,11 @@ describe('a client of a hub', () => {
   it('F104: that reads nothing delays no other, loses no answer without a word, and goes on when it reads again', async () => {
     const place = sharedPlace(LAB);
     const silent = await place.client({ mayBreak: true });
-    const others = await Promise.all(Array.from({ length: 29 }, () => place.client()));
+    const others = await Promise.all(Array.from({ length: 9 }, () => place.client()));
     await silent.listTools();
     silent.pauseReading();
-    const answers = Array.from({ length: 12 }, () => silent.call('lab__big', { bytes: 10 * 1024 * 1024 }));
-    for (let count = 0; count < 50; count += 1) {
+    const answers = Array.from({ length: 8 }, () => silent.call('lab__big', { bytes: 10 * 1024 * 1024 }));
+    for (let count = 0; count < 20; count += 1) {
       const markers = others.map((_, index) => `${index}-${count}`);
       const asked = others.map((other, index) =>
         textOf(other.call('lab__wait', { delayMs: 0, marker: markers[index] })),

@@ -13,7 +13,7 @@ type Servers = Record<string, Record<string, unknown>>;
 const SEED = 20;
 
 /** How often the file changes; a fifth of the changes breaks it. */
-const TURNS = repetitions({ full: 50, short: 15 });
+const TURNS = repetitions({ full: 50, short: 10 });
 
 /** How long these tests wait for an event: they run at the same time, on machines that do other work as well. */
 const WITHIN_MS = 15_000;

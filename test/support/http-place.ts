@@ -108,14 +108,14 @@ export class Place {
     config,
   }: ServeOptions = {}): Promise<Running> {
     const configured = config === undefined ? this.configure(servers, gateway) : ['--config', config];
-    const running = this.#start([...configured, ...address, ...args], program);
+    const running = this.start([...configured, ...address, ...args], program);
     await running.untilListening();
     return running;
   }
 
   /** Runs the CLI to its end. */
   async run(args: readonly string[]): Promise<Finished> {
-    const running = this.#start(args);
+    const running = this.start(args);
     running.process.stdin.end();
     return await running.finished;
   }
@@ -201,8 +201,9 @@ export class Place {
     await Promise.all(this.#running.map(({ finished }) => finished));
   }
 
-  #start(args: readonly string[], program = CLI): Running {
-    const running = new Running(spawn(process.execPath, [program, ...args], { env: this.environment }));
+  /** Starts the CLI, or another program, with these arguments. */
+  start(args: readonly string[], program = CLI, env: Readonly<Record<string, string>> = {}): Running {
+    const running = new Running(spawn(process.execPath, [program, ...args], { env: { ...this.environment, ...env } }));
     this.#running.push(running);
     return running;
   }
@@ -227,6 +228,10 @@ export class Running {
     this.finished = new Promise((resolve) => {
       child.once('close', (code) => resolve({ code, stdout: this.#stdout, stderr: this.#stderr }));
     });
+  }
+
+  get stdout(): string {
+    return this.#stdout;
   }
 
   get stderr(): string {
