@@ -1,4 +1,3 @@
-import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
@@ -23,27 +22,6 @@ afterEach(() => {
 });
 
 describe('the command line', () => {
-  it.each([
-    [['chekc'], "unknown command 'chekc'\n(Did you mean check?)"],
-    [['serve', 'now'], '`trunkline serve` takes no arguments; see `trunkline serve --help`'],
-  ])('%j is refused with a hint', async (args, message) => {
-    expect(await place.run(args)).toEqual({ code: 2, stdout: '', stderr: `trunkline: ${message}\n` });
-  });
-
-  it.each([[['--help']], [['-h']], [['help']]])('%j shows every command, examples and the exit codes', async (args) => {
-    const { code, stdout, stderr } = await place.run(args);
-    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-    for (const command of ['serve', 'check', 'tools', 'call']) expect(stdout).toContain(`\n  ${command} `);
-    for (const exit of ['0   all', '1   a server', '2   the command', '70  a bug']) expect(stdout).toContain(exit);
-    expect(stdout).toContain('Examples:');
-  });
-
-  it.each([[['check', '--help']], [['help', 'check']]])('%j shows the help of that command', async (args) => {
-    const { code, stdout } = await place.run(args);
-    expect(code).toBe(0);
-    expect(stdout).toMatch(/^Usage: trunkline check/);
-  });
-
   it('prints the schema of the configuration, or writes it and says which line refers to it', async () => {
     const committed = readFileSync(new URL('../../config/trunkline.schema.json', import.meta.url), 'utf8');
     expect(await place.run(['schema'])).toEqual({ code: 0, stdout: committed, stderr: '' });
@@ -52,12 +30,6 @@ describe('the command line', () => {
     expect({ code, stdout }).toEqual({ code: 0, stdout: '' });
     expect(stderr).toContain(`\n  # yaml-language-server: $schema=${file}\n`);
     expect(readFileSync(file, 'utf8')).toBe(committed);
-  });
-
-  it('says so when the schema cannot be written', async () => {
-    const { code, stderr } = await place.run(['schema', '--out', '/dev/null/x/schema.json']);
-    expect(code).toBe(2);
-    expect(stderr).toContain('the file /dev/null/x/schema.json cannot be written (ENOTDIR)');
   });
 
   it('prints its version', async () => {
@@ -94,12 +66,6 @@ describe('a configuration that cannot be used', () => {
       expect(stderr).toMatch(message);
     }
   });
-
-  it('is named when --config asks for a missing file', async () => {
-    const { code, stderr } = await place.run(['check', '--config', 'nope.yaml']);
-    expect(code).toBe(2);
-    expect(stderr).toMatch(/nope\.yaml: the file that --config names does not exist/);
-  });
 });
 
 describe('check', () => {
@@ -134,7 +100,12 @@ describe('check', () => {
         'failed',
         'put the rest of the line into `args`',
       ],
-      ['exits at once', { fixture: 'exits-at-once' }, 'failed', 'it ended with exit code 3'],
+      [
+        'exits at once, after colors and a bell',
+        { fixture: 'exits-at-once' },
+        'failed',
+        '  | Error: API_URL is not set \\u{7}\n',
+      ],
       ['speaks an unknown revision', { fixture: 'old' }, 'failed', '"1999-01-01", which is unknown here'],
       ['never answers', { fixture: 'never-answers', startTimeout: '1s' }, 'failed', 'raise `startTimeout`'],
       [
@@ -148,7 +119,11 @@ describe('check', () => {
     const shared = new Workplace();
     let checked: Finished;
     beforeAll(async () => {
-      shared.configure({ ...Object.fromEntries(FAULTS.map(([, entry], index) => [`bad${index}`, entry])), good: 'ok' });
+      shared.configure({
+        ...Object.fromEntries(FAULTS.map(([, entry], index) => [`bad${index}`, entry])),
+        good: 'ok',
+        loud: 'banner',
+      });
       // A registry that does not exist.
       shared.env.npm_config_registry = 'http://127.0.0.1:1/';
       checked = await shared.run(['check']);
@@ -161,9 +136,10 @@ describe('check', () => {
       }
     });
 
-    it('exits with 1, and shows those that start as ready', () => {
+    it('exits with 1, and shows those that start as ready, even after a banner', () => {
       expect(checked).toMatchObject({ code: 1, stderr: '' });
-      expect(checked.stdout).toMatch(/\ngood +ready /);
+      expect(checked.stdout).toMatch(/\ngood +ready .*\nloud +ready /);
+      expect(checked.stdout).toContain('skipped 1 line of its stdout');
     });
 
     it.each(FAULTS.map(([what, , state, message], index) => [what, `bad${index}`, state, message] as const))(
@@ -174,35 +150,6 @@ describe('check', () => {
         expect(explained.split('\n\n')[0]).toContain(message);
       },
     );
-  });
-
-  it('shows the output of a server without colors and with control characters escaped', async () => {
-    place.configure({ bad: 'exits-at-once' });
-    expect((await place.run(['check'])).stdout).toContain('  | Error: API_URL is not set \\u{7}\n');
-  });
-
-  it('shows the line that names the cause, without the stack frames around it', async () => {
-    place.configure({ bad: 'no-key' });
-    const { stdout } = await place.run(['check']);
-    expect(stdout.split('\n\n')[1]).toBe(
-      [
-        'bad: it ended with exit code 1 before it was ready',
-        '  | Error: ACME_KEY is not set',
-        '  its output above says why; often an argument, a variable in `env` or a file is missing',
-        '',
-      ].join('\n'),
-    );
-  });
-
-  it('names the list that a server cannot read, and its words, and exits with 1', async () => {
-    place.configure({ good: 'ok', offline: OFFLINE });
-    place.write('fault', 'tools/list: no network');
-    const { code, stdout } = await place.run(['check']);
-    expect(code).toBe(1);
-    expect(stdout).toMatch(/\noffline +ready +- +2025-11-25 +\d+ ms +- +- +-\n/);
-    const answer = 'answered {"code":-32603,"message":"tools/list: no network"}';
-    expect(stdout).toContain(`\noffline: it runs, but its tools cannot be listed: tools/list: ${answer}\n`);
-    expect(stdout).toContain('calls by name still reach it');
   });
 
   it('prints the same as JSON', async () => {
@@ -217,32 +164,12 @@ describe('check', () => {
     ]);
   });
 
-  it('accepts a banner on stdout, and mentions it', async () => {
-    place.configure({ loud: 'banner' });
-    const { code, stdout } = await place.run(['check']);
-    expect(code).toBe(0);
-    expect(stdout).toContain('skipped 1 line of its stdout');
-  });
-
-  it('starts only the servers that are named', async () => {
+  it('starts only the servers that are named, and suggests the name of one that it knows', async () => {
     place.configure({ good: 'ok', bad: 'exits-at-once' });
     const { code, stdout } = await place.run(['check', 'good']);
-    expect(code).toBe(0);
-    expect(stdout).not.toContain('bad');
-  });
-
-  it('suggests the name of a server that it knows', async () => {
-    place.configure({ good: 'ok' });
-    const { code, stderr } = await place.run(['check', 'goood']);
-    expect(code).toBe(2);
-    expect(stderr).toBe('trunkline: there is no server `goood` in the configuration; did you mean `good`?\n');
-  });
-
-  it('warns about unknown keys', async () => {
-    place.write('trunkline.yaml', JSON.stringify({ theme: 'dark', mcpServers: { a: { command: 'no-such-command' } } }));
-    const { code, stderr } = await place.run(['check']);
-    expect(code).toBe(1);
-    expect(stderr).toContain('ignored the unknown key `theme`');
+    expect([code, stdout.includes('bad')]).toEqual([0, false]);
+    const stderr = 'trunkline: there is no server `goood` in the configuration; did you mean `good`?\n';
+    expect(await place.run(['check', 'goood'])).toMatchObject({ code: 2, stderr });
   });
 
   it.each([
@@ -254,19 +181,6 @@ describe('check', () => {
     await until('both servers run', () => place.leftovers().length === 2);
     running.kill(signal);
     expect(await finished).toEqual({ code: expected, stdout: '', stderr: '' });
-  });
-
-  it('ends at once on a second signal', async () => {
-    place.configure({ stubborn: 'ignores-the-end' });
-    const { process: running, finished } = place.start(['check', '-vv']);
-    await place.says(running, 'ready to ignore signals');
-    // Two signals of the same kind that are sent together may arrive as one.
-    running.kill('SIGINT');
-    running.kill('SIGTERM');
-    const { stderr } = await finished;
-    // The server got SIGKILL without the SIGTERM that comes first otherwise.
-    expect(stderr).toContain('server stopped');
-    expect(stderr).not.toContain('SIGTERM ignored');
   });
 });
 
@@ -283,28 +197,12 @@ describe('tools', () => {
     expect(stdout).not.toContain('good__secret');
   });
 
-  it('prints the list of a client with --json', async () => {
-    place.configure({ good: 'ok' });
-    const { code, stdout } = await place.run(['tools', '--json']);
-    expect(code).toBe(0);
-    const names = JSON.parse(stdout).tools.map(({ name }: { name: string }) => name);
-    expect(names).toEqual(expect.arrayContaining(['good__echo', 'trunkline__status']));
-  });
-
   it('lists what there is and exits with 1 when a server failed', async () => {
     place.configure({ good: 'ok', bad: 'exits-at-once' });
     const { code, stdout, stderr } = await place.run(['tools']);
     expect(code).toBe(1);
     expect(stdout).toContain('good__echo');
     expect(stderr).toMatch(/^trunkline: server `bad` failed: it ended with exit code 3.*\n.*`trunkline check bad`/);
-  });
-
-  it('exits with 0 when the reader of its output closes the pipe', async () => {
-    place.configure({ good: 'ok' });
-    const { process: running, finished } = place.start(['call', 'good__big']);
-    await once(running.stdout, 'data');
-    running.stdout.destroy();
-    expect(await finished).toMatchObject({ code: 0, stderr: '' });
   });
 
   it('lists all of them, even those that a client gets on a second page', async () => {
@@ -373,14 +271,6 @@ describe('call', () => {
     expect((await finished).stdout).toHaveLength(2 * 1024 * 1024 + 1);
   });
 
-  it('exits with 2 when the arguments are no object', async () => {
-    place.configure({ good: 'ok' });
-    const { code, stdout, stderr } = await place.run(['call', 'good__echo', '[1]']);
-    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
-    expect(stderr).toContain('found an array');
-    expect(stderr).toContain('for example: trunkline call');
-  });
-
   it('exits with 1 when the tool says that it failed, with the text of the tool on stderr', async () => {
     place.configure({ good: 'ok' });
     const { code, stdout, stderr } = await place.run(['call', 'good__fail']);
@@ -399,13 +289,6 @@ describe('call', () => {
       'trunkline: Unknown tool: good_echo. Did you mean `good__echo`? (error -32602)\n  `trunkline tools` lists all tools\n',
     );
     expect((await place.run(['call', 'nobodys'])).stderr).toContain('Unknown tool: nobodys');
-  });
-
-  it('exits with 1 when the server does not start', async () => {
-    place.configure({ bad: 'exits-at-once' });
-    const { code, stderr } = await place.run(['call', 'bad__tool']);
-    expect(code).toBe(1);
-    expect(stderr).toContain('server `bad` failed: it ended with exit code 3');
   });
 
   it('is ended by SIGINT, and so is the server', async () => {

@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { GatewayProcess, type StartOptions } from '../support/gateway-process.js';
@@ -23,12 +23,8 @@ async function start(options: StartOptions): Promise<GatewayProcess> {
 async function startWithDaemons(options: Partial<StartOptions> = {}): Promise<GatewayProcess> {
   const gateway = await start({ servers: { lab: LAB }, ...options });
   await gateway.listTools();
-  await untilDaemons(gateway);
-  return gateway;
-}
-
-async function untilDaemons(gateway: GatewayProcess): Promise<void> {
   await until('the daemons run', () => daemonsOf(gateway).length === DAEMONS);
+  return gateway;
 }
 
 function daemonsOf({ folder }: GatewayProcess): number[] {
@@ -39,12 +35,6 @@ function daemonsOf({ folder }: GatewayProcess): number[] {
 
 function nothingLeft(gateway: GatewayProcess): boolean {
   return gateway.leftovers().length + guardiansOf(gateway.pid).length === 0;
-}
-
-/** The variable that marks a process. */
-function _markOf(pid: number | undefined): string {
-  const variables = readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0');
-  return variables.find((variable) => variable.startsWith('TRUNKLINE_FAMILY_')) ?? '';
 }
 
 describe.runIf(process.platform === 'linux')('processes of a server that have left its group', () => {

@@ -103,17 +103,6 @@ describe('a package that is not installed', () => {
     expect(place.staged()).toEqual([]);
   });
 
-  it('ends together with the gateway, npm and all, when the client leaves', async () => {
-    place.registry.publish('tool', { version: '1.0.0' });
-    place.registry.hold();
-    const gateway = await place.start({ a: { package: 'tool' } });
-    await until('npm downloads', () => place.registry.waiting > 0, 20_000);
-    gateway.kill('SIGTERM');
-    expect(await gateway.exited).toBe(0);
-    expect(processesOf(place.folder)).toEqual([]);
-    expect(place.stored()).toEqual([]);
-  });
-
   it('is given up when it takes longer than `installTimeout`', async () => {
     place.registry.publish('tool', { version: '1.0.0' });
     place.registry.hold();
@@ -157,21 +146,6 @@ describe('a package that is installed', () => {
     expect(gateway.stderr).not.toContain('installing');
     expect(place.registry.downloads).toEqual([]);
   });
-
-  it('is used without a registry by another configuration that asks for its version', async () => {
-    const other = await place.start({ a: { package: 'tool@1.0.0' } }, { env: OFFLINE });
-    await other.untilState('a', 'ready');
-    expect(lockOf(other)['tool@1.0.0']).toEqual(JSON.parse(lock).packages.tool);
-  });
-
-  it('is not restarted by a changed file that does not change its entry', async () => {
-    const gateway = await place.start({ a: { package: 'tool' } }, { folder: place.folderWith(lock) });
-    const { pid } = await gateway.untilState('a', 'ready');
-    gateway.configure({ a: { package: 'tool' }, lab: {} });
-    await gateway.untilStatus('the change is applied', ({ configReloads }) => configReloads === 1);
-    await gateway.untilState('lab', 'ready');
-    expect(await gateway.status('a')).toMatchObject({ state: 'ready', pid, generation: 1 });
-  });
 });
 
 describe('what is locked', () => {
@@ -201,26 +175,6 @@ describe('what is locked', () => {
     const { lastFailure } = await gateway.untilState('a', 'parked');
     expect(lastFailure).toMatch(/^tool could not be installed: EINTEGRITY: /);
     expect(place.stored()).toEqual([]);
-  });
-
-  it('is refused when its integrity is not the one of the packages that it lists', async () => {
-    const changed = JSON.parse(lock);
-    changed.packages.tool.integrity = 'sha512-AAAA';
-    rmSync(place.store, { recursive: true });
-
-    const gateway = await place.start(A, { folder: place.folderWith(JSON.stringify(changed)) });
-    const { lastFailure } = await gateway.untilState('a', 'parked');
-    expect(lastFailure).toMatch(/^tool could not be installed: EINTEGRITY: sha512-AAAA is locked/);
-    expect(place.stored()).toEqual([]);
-  });
-
-  it('is never ignored: a lock file that cannot be read stops the servers it is for, and no others', async () => {
-    const gateway = await place.start({ ...A, lab: {} }, { folder: place.folderWith('<<<<<<< HEAD') });
-    await gateway.untilState('lab', 'ready');
-    expect(await gateway.status('a')).toMatchObject({
-      state: 'misconfigured',
-      problem: expect.stringMatching(/trunkline\.lock is not a valid lock file/),
-    });
   });
 });
 
