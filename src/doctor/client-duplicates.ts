@@ -2,7 +2,7 @@ import { isAbsolute, resolve } from 'node:path';
 import type { FoundServer, FoundServers } from '../clients/files/found-server.js';
 import { identityOf } from '../clients/files/own-entry.js';
 import type { ServerConfig } from '../config/resolve/config.js';
-import { type Finding, finding, type Repair } from './finding.js';
+import { type Finding, finding } from './finding.js';
 import { optionIn, type Registration } from './registrations.js';
 
 /** The servers of Trunkline, and how `--fix` removes the same server from a client. */
@@ -34,15 +34,20 @@ export function checkDuplicates(found: FoundServers, registrations: readonly Reg
     const same = ours.get(identityOf(run));
     return same === undefined ? [] : [{ server, same, canGo: canTakeOut(server, same, active, taken) }];
   });
-  const removals = new Removals(
-    duplicates.flatMap(({ server, canGo }) => (canGo ? [server] : [])),
-    taken,
-  );
+  const removable = duplicates.flatMap(({ server, canGo }) => (canGo ? [server] : []));
+  const changes = new Map<string, Promise<void>>();
+  // One change of each file for all of its servers: the oldest backups go, and each change of a file has one.
+  const change = (file: string) => {
+    const made = changes.get(file) ?? taken.takeOut(removable.filter((each) => each.place.file === file));
+    changes.set(file, made);
+    return made;
+  };
   return duplicates.map(({ server, same, canGo }) => {
     const { place, name } = server;
+    const done = `removed \`${name}\` from ${place.file}; \`trunkline undo\` puts it back. Restart ${place.title}`;
     const text = `${place.title} runs \`${name}\` itself, which is server \`${same.key}\` of Trunkline, too`;
-    const repair = canGo ? removals.of(server) : undefined;
-    return finding('TL-CLIENT-DUPLICATE', text, { evidence: [place.file], remedy: removalOf(server), repair });
+    const repair = canGo ? { done, apply: () => change(place.file) } : undefined;
+    return finding('TL-CLIENT-DUPLICATE', text, [place.file], { remedy: removalOf(server), repair });
   });
 }
 
@@ -59,7 +64,7 @@ export function checkGateways(
     const gateway = isDisabled || !clients.has(place.client) ? undefined : gatewayOf(server);
     if (gateway === undefined) return [];
     const text = `${place.title} runs ${gateway} (\`${name}\`) besides Trunkline`;
-    return [finding('TL-CLIENT-GATEWAY', text, { evidence: [place.file] })];
+    return [finding('TL-CLIENT-GATEWAY', text, [place.file])];
   });
 }
 
@@ -89,29 +94,6 @@ function configOf({ run }: FoundServer, userConfigFile: string): string | undefi
   const named = optionIn(run, '--config', '-c') ?? run.env.TRUNKLINE_CONFIG;
   if (!named) return userConfigFile;
   return isAbsolute(named) ? resolve(named) : undefined;
-}
-
-/** One change of each file for all of its servers: the oldest backups go, and each change of a file has one. */
-class Removals {
-  readonly #servers: readonly FoundServer[];
-  readonly #takeOut: Taken['takeOut'];
-  readonly #changes = new Map<string, Promise<void>>();
-
-  constructor(servers: readonly FoundServer[], { takeOut }: Taken) {
-    this.#servers = servers;
-    this.#takeOut = takeOut;
-  }
-
-  of({ name, place: { file, title } }: FoundServer): Repair {
-    const done = `removed \`${name}\` from ${file}; \`trunkline undo\` puts it back. Restart ${title}`;
-    return { done, apply: async () => await this.#change(file) };
-  }
-
-  #change(file: string): Promise<void> {
-    const change = this.#changes.get(file) ?? this.#takeOut(this.#servers.filter(({ place }) => place.file === file));
-    this.#changes.set(file, change);
-    return change;
-  }
 }
 
 function identityOfOurs({ child, package: used }: ServerConfig): string {

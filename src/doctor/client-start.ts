@@ -1,9 +1,10 @@
 import type { FoundCommand } from '../clients/files/found-server.js';
+import { plural } from '../gateway/status/status-text.js';
 import { isRecord, parseJson } from '../json/json-value.js';
 import { systemClock } from '../observe/system-clock.js';
 import { endGroup } from '../process/end-group.js';
 import { spawnChild } from '../process/spawn-child.js';
-import { counted, type Finding, finding } from './finding.js';
+import { type Finding, finding } from './finding.js';
 import { type Machine, variableOf } from './machine.js';
 
 /** The result of running a client's command as the client runs it. */
@@ -151,18 +152,15 @@ export function checkClientStart(start: ClientStart, titles: readonly string[], 
   const asThey = `started as ${who} ${titles.length === 1 ? 'does' : 'do'} it`;
   const found: Finding[] = [];
   if (start.junk.length > 0)
-    found.push(
-      finding('TL-START-STDOUT', `the command of ${who} writes text to stdout`, { evidence: start.junk.slice(0, 3) }),
-    );
+    found.push(finding('TL-START-STDOUT', `the command of ${who} writes text to stdout`, start.junk.slice(0, 3)));
   if (start.kind === 'failed') {
     const evidence = start.output.slice(-20);
-    return [finding('TL-START-FAILED', `${asThey}, ${start.because}`, { evidence }), ...found];
+    return [finding('TL-START-FAILED', `${asThey}, ${start.because}`, evidence), ...found];
   }
   const seconds = (start.afterMs / 1_000).toFixed(1);
   const tools = start.tools.filter((name) => !name.startsWith('trunkline__'));
-  const text = `${asThey}, Trunkline listed ${counted(tools.length, 'tool')} after ${seconds} s`;
+  const text = `${asThey}, Trunkline listed ${plural(tools.length, 'tool')} after ${seconds} s`;
   if (start.afterMs > SLOW_MS) found.push(finding('TL-START-SLOW', text));
-  if (tools.length === 0 && servers > 0)
-    found.push(finding('TL-START-EMPTY', text, { evidence: start.output.slice(-5) }));
+  if (tools.length === 0 && servers > 0) found.push(finding('TL-START-EMPTY', text, start.output.slice(-5)));
   return found.length > 0 ? found : [finding('TL-START-OK', text)];
 }

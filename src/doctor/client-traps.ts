@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { parseText } from '../files/edit/parse-text.js';
 import { isRecord } from '../json/json-value.js';
-import { type Finding, finding } from './finding.js';
+import { type Finding, finding, RECENT_MS } from './finding.js';
 import { type Machine, variableOf } from './machine.js';
 import { type Registration, titleOf } from './registrations.js';
 
@@ -36,7 +36,7 @@ function checkStoreApp(registrations: readonly Registration[], machine: Machine)
   if (files.length === 0 || files.some((file) => /[\\/]Packages[\\/]Claude_/.test(file))) return [];
   const target = join(packages, names[0] ?? '', 'LocalCache', 'Roaming', 'Claude', 'claude_desktop_config.json');
   const remedy = `Register Trunkline in ${target}, and remove it from ${files[0]}.`;
-  return [finding('TL-CLIENT-MSIX', 'Claude Desktop does not read this file', { evidence: files, remedy })];
+  return [finding('TL-CLIENT-MSIX', 'Claude Desktop does not read this file', files, { remedy })];
 }
 
 /** Settings of clients that forbid Trunkline, or that keep its entry from being used. */
@@ -82,13 +82,13 @@ function checkClaudeCode(registration: Registration, machine: Machine): Finding[
   const title = titleOf(registration);
   if (denying.length > 0) {
     const evidence = [...new Set(denying.map(({ file }) => file))];
-    return [finding('TL-CLIENT-DENIED', `the settings of ${title} forbid Trunkline`, { evidence })];
+    return [finding('TL-CLIENT-DENIED', `the settings of ${title} forbid Trunkline`, evidence)];
   }
   const isDecided = [...all, ...state].some(({ values }) => {
     return values.enableAllProjectMcpServers === true || listHas(values.enabledMcpjsonServers, name);
   });
   if (place.scope !== 'project' || registration.server.isDisabled || isDecided) return [];
-  return [finding('TL-CLIENT-PENDING', `${title} waits for your approval of Trunkline`, { evidence: [place.file] })];
+  return [finding('TL-CLIENT-PENDING', `${title} waits for your approval of Trunkline`, [place.file])];
 }
 
 function managedFolder(machine: Machine): string {
@@ -125,13 +125,13 @@ function names(rules: unknown, { name, run }: Registration['server']): boolean {
 function checkVsCode(registration: Registration): Finding[] {
   const { place } = registration.server;
   const folder = dirname(place.file);
-  const denying = settingsIn(join(folder, 'settings.json')).filter(({ values }) => {
+  const [denying] = settingsIn(join(folder, 'settings.json')).filter(({ values }) => {
     return /^(?:none|registry)$/.test(String(values['chat.mcp.access'])) || values['chat.mcp.enabled'] === false;
   });
-  if (denying.length === 0) return [];
+  if (denying === undefined) return [];
   const text = `the settings of ${titleOf(registration)} forbid Trunkline`;
   const remedy = 'Set `chat.mcp.access` to `all`.';
-  return [finding('TL-CLIENT-DENIED', text, { evidence: denying.map(({ file }) => file), remedy })];
+  return [finding('TL-CLIENT-DENIED', text, [denying.file], { remedy })];
 }
 
 /** One file, or none if it does not exist or cannot be understood. */
@@ -154,8 +154,6 @@ function listHas(list: unknown, item: string): boolean {
   return Array.isArray(list) && list.includes(item);
 }
 
-/** Older logs are about another problem. */
-const RECENT_MS = 24 * 60 * 60 * 1_000;
 const MAX_LOG_BYTES = 4 * 1024 * 1024;
 const LAST_LINES = 50;
 const SHOWN_LINES = 3;
@@ -185,7 +183,7 @@ async function checkClientLogs(
     if (trouble.length === 0) continue;
     const shown = trouble.slice(-SHOWN_LINES).map((line) => line.slice(0, SHOWN_CHARACTERS));
     const text = `the log of ${titleOf(registration)} shows a failure`;
-    found.push(finding('TL-CLIENT-LOG', text, { evidence: [file.path, ...shown] }));
+    found.push(finding('TL-CLIENT-LOG', text, [file.path, ...shown]));
   }
   return found;
 }

@@ -13,9 +13,7 @@ export async function checkClients(
   machine: Machine,
 ): Promise<Finding[]> {
   const unreadable = found.unreadable.map(({ place, because }) => {
-    return finding('TL-CLIENT-FILE', `${place.title} has a file that cannot be used: ${because}`, {
-      evidence: [place.file],
-    });
+    return finding('TL-CLIENT-FILE', `${place.title} has a file that cannot be used: ${because}`, [place.file]);
   });
   if (registrations.length === 0)
     return [...unreadable, finding('TL-CLIENT-NONE', 'no client has Trunkline registered'), ...checkCleartext(found)];
@@ -27,13 +25,13 @@ async function checkRegistration(registration: Registration, machine: Machine): 
   const { server } = registration;
   const title = titleOf(registration);
   const evidence = [server.place.file];
-  if (server.isDisabled) return [finding('TL-CLIENT-DISABLED', `${title} has Trunkline disabled`, { evidence })];
+  if (server.isDisabled) return [finding('TL-CLIENT-DISABLED', `${title} has Trunkline disabled`, evidence)];
   const { run } = server;
   const found =
     run.kind === 'remote'
       ? await checkAddress(run, title, server.place.file)
       : checkCommand(run, registration, machine);
-  return found.length > 0 ? found : [finding('TL-CLIENT-OK', `${title} has Trunkline registered`, { evidence })];
+  return found.length > 0 ? found : [finding('TL-CLIENT-OK', `${title} has Trunkline registered`, evidence)];
 }
 
 function checkCommand(run: FoundCommand, registration: Registration, machine: Machine): Finding[] {
@@ -48,25 +46,23 @@ function checkCommand(run: FoundCommand, registration: Registration, machine: Ma
   );
   if (missing !== undefined) {
     const text = `${title} names a program or file that does not exist: ${missing}`;
-    found.push(finding('TL-CLIENT-COMMAND', text, { evidence: [file], remedy }));
+    found.push(finding('TL-CLIENT-COMMAND', text, [file], { remedy }));
   }
   // Claude Desktop has a Node of its own for its extensions.
   if (!isAbsolutePath(run.command) && server.place.scope !== 'extension') {
     const text = `${title} runs \`${run.command}\`, which depends on the PATH of the client`;
-    found.push(finding('TL-CLIENT-RELATIVE', text, { evidence: [file], remedy }));
+    found.push(finding('TL-CLIENT-RELATIVE', text, [file], { remedy }));
   }
   const why = whyVanishing(run.command);
   if (why !== undefined)
-    found.push(
-      finding('TL-NODE-VANISHING', `${title} runs a Node that may vanish: ${why}`, { evidence: [run.command] }),
-    );
+    found.push(finding('TL-NODE-VANISHING', `${title} runs a Node that may vanish: ${why}`, [run.command]));
   if (config !== undefined && isAbsolutePath(config) && !existsSync(config)) {
     const text = `${title} passes a configuration that does not exist`;
-    found.push(finding('TL-CLIENT-CONFIG', text, { evidence: [config, file] }));
+    found.push(finding('TL-CLIENT-CONFIG', text, [config, file]));
   }
   if (missing === undefined && version !== undefined && version !== machine.version) {
     const text = `${title} runs Trunkline ${version}; this is ${machine.version}`;
-    found.push(finding('TL-CLIENT-VERSION', text, { evidence: program === undefined ? [] : [program], remedy }));
+    found.push(finding('TL-CLIENT-VERSION', text, program === undefined ? [] : [program], { remedy }));
   }
   return found;
 }
@@ -83,7 +79,7 @@ function checkCleartext({ servers }: FoundServers): Finding[] {
     if (isDisabled || run.kind === 'command' || name !== 'trunkline') return [];
     if (!/^http:/i.test(run.url) || isLoopback(run.url)) return [];
     const text = `${place.title} uses Trunkline on another machine without TLS`;
-    return [finding('TL-CLIENT-CLEARTEXT', text, { evidence: [place.file] })];
+    return [finding('TL-CLIENT-CLEARTEXT', text, [place.file])];
   });
 }
 
@@ -97,7 +93,7 @@ function checkTwice(registrations: readonly Registration[], { cwd }: Machine): F
     const own = active.filter(({ server }) => server.place.title === title);
     if (own.length < 2) return [];
     const evidence = own.map(({ server: { place, name } }) => `${place.scope} \`${name}\` in ${place.file}`);
-    return [finding('TL-CLIENT-TWICE', `${title} has Trunkline registered ${own.length} times`, { evidence })];
+    return [finding('TL-CLIENT-TWICE', `${title} has Trunkline registered ${own.length} times`, evidence)];
   });
 }
 
@@ -110,16 +106,16 @@ async function checkAddress(run: FoundRemote, title: string, file: string): Prom
   const place = `${hostname}:${number}`;
   const evidence = [file];
   if (!(await listens(hostname.replace(/^\[|\]$/g, ''), number)))
-    return [finding('TL-CLIENT-UNREACHED', `${title} uses ${place}, where nothing listens`, { evidence })];
+    return [finding('TL-CLIENT-UNREACHED', `${title} uses ${place}, where nothing listens`, evidence)];
   switch (await whoAnswers(run)) {
     case 'trunkline':
     // A certificate that only the client trusts, for example.
     case 'unknown':
       return [];
     case 'refused':
-      return [finding('TL-CLIENT-TOKEN', `${title} uses ${place}, which refuses its token`, { evidence })];
+      return [finding('TL-CLIENT-TOKEN', `${title} uses ${place}, which refuses its token`, evidence)];
     case 'other':
-      return [finding('TL-CLIENT-FOREIGN', `${title} uses ${place}, where another program answers`, { evidence })];
+      return [finding('TL-CLIENT-FOREIGN', `${title} uses ${place}, where another program answers`, evidence)];
   }
 }
 

@@ -45,10 +45,10 @@ function checkCommand(key: string, child: ChildSpec, { desktop, shell }: SearchP
     if (inShell.kind !== 'found') continue;
     const remedy = `Write its absolute path: \`command: ${inShell.file}\`.`;
     const text = `${of} is found by your shell, and not by programs of the desktop`;
-    return [finding('TL-PATH-SHELL-ONLY', text, { evidence: [inShell.file], remedy })];
+    return [finding('TL-PATH-SHELL-ONLY', text, [inShell.file], { remedy })];
   }
   if (onDesktop.kind === 'not-executable')
-    return [finding('TL-COMMAND-NOT-EXECUTABLE', `${of} cannot be run`, { evidence: [onDesktop.file] })];
+    return [finding('TL-COMMAND-NOT-EXECUTABLE', `${of} cannot be run`, [onDesktop.file])];
   if (/\s/.test(command)) return [finding('TL-COMMAND-LINE', `${of} is a whole command line`)];
   return [finding('TL-COMMAND-NOT-FOUND', `${of} does not exist`)];
 }
@@ -61,7 +61,7 @@ function checkInterpreter(key: string, file: string, path: string, { cwd }: Chil
   if (findCommand(interpreter, whole, cwd, machine).kind === 'found') return [];
   const isWindowsText = interpreter.endsWith('\r');
   const text = `the script of server \`${key}\` needs ${isWindowsText ? `${interpreter.trim()} with a Windows line end` : interpreter}, which does not exist`;
-  return [finding('TL-COMMAND-INTERPRETER', text, { evidence: [file] })];
+  return [finding('TL-COMMAND-INTERPRETER', text, [file])];
 }
 
 function checkBorder(key: string, { command }: ChildSpec, { platform, env }: Asked): Finding[] {
@@ -81,7 +81,7 @@ function checkArguments(key: string, { args, cwd }: ChildSpec, { home }: Asked):
     const isHome = arg.startsWith('~');
     const remedy = isHome ? 'Write the whole path: `~` is not replaced in arguments.' : undefined;
     const text = `args[${index}] of server \`${key}\` looks like a path that does not exist`;
-    return [finding('TL-ARG-PATH-MISSING', text, { evidence: [path], remedy })];
+    return [finding('TL-ARG-PATH-MISSING', text, [path], { remedy })];
   });
 }
 

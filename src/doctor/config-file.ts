@@ -4,7 +4,8 @@ import { type ConfigError, type ConfigErrorCode, formatProblem } from '../config
 import { candidateFiles } from '../config/file/find-config.js';
 import type { Config } from '../config/resolve/config.js';
 import type { Code } from '../errors/codes.js';
-import { counted, type Finding, finding } from './finding.js';
+import { plural } from '../gateway/status/status-text.js';
+import { type Finding, finding, sentence } from './finding.js';
 import type { Machine } from './machine.js';
 
 const CODE_OF_ERROR: Readonly<Record<ConfigErrorCode, Code>> = {
@@ -20,7 +21,12 @@ export function checkBrokenConfig({ code, file, problems }: ConfigError): Findin
     const { hint, ...place } = problem;
     const [first = '', ...looked] = formatProblem(file, place).split('\n');
     const remedy = hint === undefined ? undefined : sentence(hint);
-    return finding(CODE_OF_ERROR[code], first, { evidence: looked.map((line) => line.trim()), remedy });
+    return finding(
+      CODE_OF_ERROR[code],
+      first,
+      looked.map((line) => line.trim()),
+      { remedy },
+    );
   });
 }
 
@@ -33,7 +39,7 @@ export function checkConfig(config: Config, source: ConfigSource, machine: Machi
   const found = [...checkShadowed(file, source, machine), ...checkModes(file, machine)];
   for (const warning of warnings) {
     const [text = '', ...hint] = warning.split('\n');
-    found.push(finding('TL-CONFIG-WARNING', text, { remedy: sentence(hint.join(' ').trim()) || undefined }));
+    found.push(finding('TL-CONFIG-WARNING', text, [], { remedy: sentence(hint.join(' ').trim()) || undefined }));
   }
   for (const { key, problem } of servers) {
     if (problem === undefined) continue;
@@ -41,16 +47,13 @@ export function checkConfig(config: Config, source: ConfigSource, machine: Machi
     const unset = /environment variable \S+ is not set$/.test(message);
     const code = unset ? 'TL-VAR-UNSET' : 'TL-SERVER-MISCONFIGURED';
     const evidence = [`${file}:${line}:${column}`];
-    found.push(finding(code, `server \`${key}\` cannot run: ${message}`, { evidence, remedy: sentence(hint) }));
+    found.push(finding(code, `server \`${key}\` cannot run: ${message}`, evidence, { remedy: sentence(hint) }));
   }
-  if (servers.length === 0)
-    found.push(finding('TL-CONFIG-EMPTY', 'the configuration has no servers', { evidence: [file] }));
+  if (servers.length === 0) found.push(finding('TL-CONFIG-EMPTY', 'the configuration has no servers', [file]));
   const ok = finding(
     'TL-CONFIG-OK',
-    `the configuration comes from ${source} and has ${counted(servers.length, 'server')}`,
-    {
-      evidence: [file],
-    },
+    `the configuration comes from ${source} and has ${plural(servers.length, 'server')}`,
+    [file],
   );
   return found.some(({ level }) => level === 'fail') ? found : [ok, ...found];
 }
@@ -61,9 +64,7 @@ function checkShadowed(file: string, source: ConfigSource, machine: Machine): Fi
   const { cwd, env, home, platform } = machine;
   const others = candidateFiles({ cwd, env, home, platform }).filter((each) => each !== file && existsSync(each));
   return others.map((other) =>
-    finding('TL-CONFIG-SHADOWED', `${other} is not used, because ${file} comes first (${source})`, {
-      evidence: [file, other],
-    }),
+    finding('TL-CONFIG-SHADOWED', `${other} is not used, because ${file} comes first (${source})`, [file, other]),
   );
 }
 
@@ -75,13 +76,6 @@ function checkModes(file: string, { uid }: Machine): Finding[] {
     const isOpen = (mode & 0o022) !== 0 && (mode & 0o1000) === 0;
     // A group of its own for each user is usual on Linux, and a group that may write is, too.
     if (!isOpen || (mode & 0o002) === 0) return [];
-    return [finding('TL-CONFIG-WRITABLE', `other users can write ${path}`, { remedy: `chmod go-w ${path}` })];
+    return [finding('TL-CONFIG-WRITABLE', `other users can write ${path}`, [], { remedy: `chmod go-w ${path}` })];
   });
-}
-
-/** Hints are phrases without a capital letter and without a period. */
-function sentence(phrase: string): string {
-  if (phrase === '') return '';
-  const text = phrase[0]?.toUpperCase() + phrase.slice(1);
-  return /[.!?]$/.test(text) ? text : `${text}.`;
 }

@@ -20,29 +20,31 @@ export interface Repair {
   readonly apply: () => Promise<void>;
 }
 
-interface Details {
-  readonly evidence?: readonly string[];
+interface Mending {
   /** Default: the remedy in the table of codes. */
   readonly remedy?: string | undefined;
   readonly repair?: Repair | undefined;
 }
 
 /** A finding with the level of its code. */
-export function finding(code: Code, sentence: string, { evidence = [], remedy, repair }: Details = {}): Finding {
+export function finding(
+  code: Code,
+  sentence: string,
+  evidence: readonly string[] = [],
+  { remedy, repair }: Mending = {},
+): Finding {
   const { level, remedy: usual } = CODES[code];
-  return {
-    level,
-    code,
-    sentence,
-    evidence,
-    remedy: level === 'ok' ? '' : (remedy ?? usual),
-    ...(repair && { repair }),
-  };
+  const found = { level, code, sentence, evidence, remedy: level === 'ok' ? '' : (remedy ?? usual) };
+  return repair === undefined ? found : { ...found, repair };
 }
 
-/** `1 tool`, `2 tools`. */
-export function counted(count: number, noun: string): string {
-  return `${count} ${noun}${count === 1 ? '' : 's'}`;
+/** What happened longer ago is about another problem. */
+export const RECENT_MS = 24 * 60 * 60 * 1_000;
+
+/** Makes a sentence of a hint, which has neither a capital letter nor a period. */
+export function sentence(phrase: string): string {
+  const text = `${phrase[0]?.toUpperCase() ?? ''}${phrase.slice(1)}`;
+  return text === '' || /[.!?]$/.test(text) ? text : `${text}.`;
 }
 
 /** `files`, or `files and 2 more`. */
@@ -65,30 +67,25 @@ export async function repair(findings: readonly Finding[]): Promise<readonly Fin
       result.push({ ...rest, level: 'ok', remedy: '' }, finding('TL-FIX-DONE', `${found.code}: ${offered.done}`));
     } catch (error) {
       const evidence = [errorMessage(error)];
-      result.push(rest, finding('TL-FIX-FAILED', `${found.code} could not be mended`, { evidence }));
+      result.push(rest, finding('TL-FIX-FAILED', `${found.code} could not be mended`, evidence));
     }
   }
   return result;
 }
 
-/** One check. Returns findings and changes nothing. */
-export interface Check {
-  /** The subject of the check, for the message when it fails or does not end in time. */
-  readonly about: string;
-  readonly run: () => Promise<readonly Finding[]> | readonly Finding[];
-  /** How long it may take. */
-  readonly limitMs?: number;
-}
+/** Checks by their subjects, which the message names when a check fails or does not end in time. They change nothing. */
+export type Checks = Readonly<Record<string, () => Promise<readonly Finding[]> | readonly Finding[]>>;
 
 /** Leaves time for the rest within the five seconds that a run without servers may take. */
 const LIMIT_MS = 4_000;
 
 /** Runs all checks at the same time. Findings come in the order of the checks. Never rejects. */
-export async function runChecks(checks: readonly Check[]): Promise<readonly Finding[]> {
-  return (await Promise.all(checks.map(runCheck))).flat();
+export async function runChecks(checks: Checks, limitMs = LIMIT_MS): Promise<readonly Finding[]> {
+  const all = Object.entries(checks).map(([about, run]) => runCheck(about, run, limitMs));
+  return (await Promise.all(all)).flat();
 }
 
-async function runCheck({ about, run, limitMs = LIMIT_MS }: Check): Promise<readonly Finding[]> {
+async function runCheck(about: string, run: Checks[string], limitMs: number): Promise<readonly Finding[]> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<readonly Finding[]>((resolve) => {
     const text = `the check of ${about} did not end within ${limitMs / 1_000} s`;
@@ -98,7 +95,7 @@ async function runCheck({ about, run, limitMs = LIMIT_MS }: Check): Promise<read
     // A check that throws at once rejects here, too.
     return await Promise.race([Promise.resolve().then(run), late]);
   } catch (error) {
-    return [finding('TL-DOCTOR-FAILED', `the check of ${about} failed`, { evidence: [errorMessage(error)] })];
+    return [finding('TL-DOCTOR-FAILED', `the check of ${about} failed`, [errorMessage(error)])];
   } finally {
     clearTimeout(timer);
   }

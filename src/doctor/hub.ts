@@ -1,32 +1,23 @@
 import { existsSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { logLines } from '../files/log-lines.js';
+import { plural } from '../gateway/status/status-text.js';
+import type { ClientDescription, HubDescription } from '../hub/control.js';
 import { hubFiles, hubNumbers, latestHub } from '../hub/hub-folder.js';
 import { isRecord, parseJson } from '../json/json-value.js';
 import { MAX_LOG_FILES } from '../observe/log-file.js';
 import { toText } from '../observe/log-text.js';
-import { counted, type Finding, finding } from './finding.js';
+import { type Finding, finding, RECENT_MS } from './finding.js';
 
-/** A client of the running hub. Members that the hub does not know are null. */
-interface HubClientFacts {
-  readonly name: string | null;
-  readonly pid: number;
-  /** The revision of MCP that the client opened with. */
-  readonly revision: string | null;
-  /** The version of Trunkline that the client has started. */
-  readonly trunkline: string | null;
-}
-
-/** The hub of a configuration: its folder, and whether a hub answers there. */
+/** The hub of a configuration, and whether it answers. */
 export interface HubFacts {
-  readonly folder: string;
+  /** Absent if no hub has ever run. */
+  readonly folder: string | undefined;
+  /** Why no hub can run, as phrases. */
+  readonly faults: readonly string[];
   readonly state:
-    | {
-        readonly kind: 'running';
-        readonly pid: number;
-        readonly version: string;
-        readonly clients: readonly HubClientFacts[];
-      }
+    | { readonly kind: 'running'; readonly hub: Pick<HubDescription, 'pid' | 'version' | 'clients'> }
+    /** Its process may still run, with its servers. */
     | { readonly kind: 'silent'; readonly pid: number | undefined }
     | { readonly kind: 'refused' }
     | { readonly kind: 'not running' };
@@ -34,23 +25,25 @@ export interface HubFacts {
   readonly isAlive: (number: number) => Promise<boolean>;
 }
 
-/** Whether a hub runs, is of this version, and whether killed ones have left their sockets. */
+/** Whether a hub can run, runs, and is of this version, and whether killed ones have left their sockets. */
 export async function checkHub(facts: HubFacts, version: string): Promise<Finding[]> {
-  return [...checkRunning(facts, version), ...(await checkStale(facts))];
+  const { folder, faults } = facts;
+  if (folder !== undefined) return [...checkRunning(facts, version), ...(await checkStale(folder, facts))];
+  return faults.length === 0 ? [] : [finding('TL-HUB-FOLDER', `no hub can run: ${faults.join(', and ')}`)];
 }
 
 function checkRunning({ state }: HubFacts, version: string): Finding[] {
   switch (state.kind) {
     case 'running': {
-      const { pid, clients } = state;
-      const text = `hub ${pid} serves ${counted(clients.length, 'client')}`;
+      const { pid, clients, version: ofHub } = state.hub;
+      const text = `hub ${pid} serves ${plural(clients.length, 'client')}`;
       const evidence = clients.map(describeClient);
-      const others = clients.filter(({ trunkline }) => trunkline !== null && trunkline !== state.version);
-      if (state.version !== version)
-        return [finding('TL-HUB-VERSION', `${text} with version ${state.version}; this is ${version}`, { evidence })];
-      if (others.length === 0) return [finding('TL-HUB-OK', text, { evidence })];
-      const differing = `${counted(others.length, 'client')} of hub ${pid} started another version than ${version}`;
-      return [finding('TL-HUB-CLIENT-VERSION', differing, { evidence: others.map(describeClient) })];
+      const others = clients.filter(({ trunkline = ofHub }) => trunkline !== ofHub);
+      if (ofHub !== version)
+        return [finding('TL-HUB-VERSION', `${text} with version ${ofHub}; this is ${version}`, evidence)];
+      if (others.length === 0) return [finding('TL-HUB-OK', text, evidence)];
+      const differing = `${plural(others.length, 'client')} of hub ${pid} started another version than ${version}`;
+      return [finding('TL-HUB-CLIENT-VERSION', differing, others.map(describeClient))];
     }
     case 'silent':
       return [finding('TL-HUB-SILENT', `the hub${state.pid === undefined ? '' : ` ${state.pid}`} does not answer`)];
@@ -61,17 +54,13 @@ function checkRunning({ state }: HubFacts, version: string): Finding[] {
   }
 }
 
-function describeClient({ name, pid, revision, trunkline }: HubClientFacts): string {
-  const opened = revision === null ? 'has not opened a session yet' : `opened with revision ${revision}`;
-  return `${name ?? 'a client'} (pid ${pid}) ${opened}${trunkline === null ? '' : `, through Trunkline ${trunkline}`}`;
+function describeClient({ name, pid, revision, trunkline }: ClientDescription): string {
+  const opened = revision ? `opened with revision ${revision}` : 'has not opened a session yet';
+  const through = trunkline === undefined ? '' : `, through Trunkline ${trunkline}`;
+  return `${name ?? 'a client'} (pid ${pid}) ${opened}${through}`;
 }
 
-/** Says why no hub can run: `faults` are phrases. */
-export function checkHubFolder(faults: readonly string[]): Finding[] {
-  return faults.length === 0 ? [] : [finding('TL-HUB-FOLDER', `no hub can run: ${faults.join(', and ')}`)];
-}
-
-async function checkStale({ folder, state, isAlive }: HubFacts): Promise<Finding[]> {
+async function checkStale(folder: string, { state, isAlive }: HubFacts): Promise<Finding[]> {
   // Windows removes the pipe of a process that has ended.
   const left = hubNumbers(folder).filter((number) => {
     const { socket, ended } = hubFiles(folder, number);
@@ -90,11 +79,10 @@ async function checkStale({ folder, state, isAlive }: HubFacts): Promise<Finding
   const apply = async () => {
     for (const socket of sockets) await rm(socket, { force: true });
   };
-  const repair = { done: `removed ${counted(sockets.length, 'socket')} of hubs that have ended`, apply };
-  return [finding('TL-HUB-STALE', 'a hub was killed and has left its socket', { evidence: sockets, repair })];
+  const repair = { done: `removed ${plural(sockets.length, 'socket')} of hubs that have ended`, apply };
+  return [finding('TL-HUB-STALE', 'a hub was killed and has left its socket', sockets, { repair })];
 }
 
-const RECENT_MS = 24 * 60 * 60 * 1_000;
 const WARNING = 40;
 const MAX_SHOWN = 5;
 
@@ -110,5 +98,5 @@ export async function checkRecentFaults(logFile: string, now: number): Promise<F
   if (faults.length === 0) return [];
   const count = faults.length === 1 ? 'one warning or error' : `${faults.length} warnings and errors`;
   const text = `the log of the hub has ${count} of the last 24 hours`;
-  return [finding('TL-RECENT-FAULTS', text, { evidence: faults.slice(-MAX_SHOWN) })];
+  return [finding('TL-RECENT-FAULTS', text, faults.slice(-MAX_SHOWN))];
 }

@@ -38,8 +38,9 @@ import { readFile, statfs } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { satisfies } from 'semver';
 import { errorCode } from '../errors/error-text.js';
+import { plural } from '../gateway/status/status-text.js';
 import { findNpm } from '../packages/npm-client.js';
-import { counted, type Finding, finding } from './finding.js';
+import { type Finding, finding } from './finding.js';
 
 /** Limits of the system for the processes of this user. `undefined`: not limited, or not known. */
 export interface Limits {
@@ -64,7 +65,7 @@ export function checkLimits({ openFiles, processes, watches }: Limits, servers: 
   const files = servers * FILES_OF_SERVER + OWN_FILES;
   if (openFiles !== undefined && openFiles < files)
     found.push(
-      finding('TL-LIMIT-FILES', `${openFiles} open files are allowed; ${counted(servers, 'server')} may need ${files}`),
+      finding('TL-LIMIT-FILES', `${openFiles} open files are allowed; ${plural(servers, 'server')} may need ${files}`),
     );
   const needed = servers * PROCESSES_OF_SERVER + OTHER_PROCESSES;
   if (processes !== undefined && processes < needed)
@@ -112,11 +113,9 @@ export async function checkFolders(
   const found = [folders.data, ...folders.others].flatMap((folder) => checkFolder(folder, machine));
   const space = await checkSpace(nearestExisting(folders.data), machine);
   const synced = machine.platform === 'win32' && /[\\/]OneDrive[^\\/]*[\\/]/i.test(folders.data);
-  if (synced) found.push(finding('TL-HOME-SYNCED', 'OneDrive copies the data folder', { evidence: [folders.data] }));
+  if (synced) found.push(finding('TL-HOME-SYNCED', 'OneDrive copies the data folder', [folders.data]));
   const all = [...found, ...space];
-  return all.length > 0
-    ? all
-    : [finding('TL-DIR-OK', 'the folders of Trunkline can be used', { evidence: [folders.data] })];
+  return all.length > 0 ? all : [finding('TL-DIR-OK', 'the folders of Trunkline can be used', [folders.data])];
 }
 
 interface FolderPlaces {
@@ -132,18 +131,18 @@ function checkFolder(folder: string, { uid }: Pick<Machine, 'uid'>): Finding[] {
   try {
     stats = statSync(existing);
     if (!stats.isDirectory())
-      return [finding('TL-DIR-UNWRITABLE', `${existing} is a file, where a folder is needed`, { evidence })];
+      return [finding('TL-DIR-UNWRITABLE', `${existing} is a file, where a folder is needed`, evidence)];
     accessSync(existing, constants.W_OK | constants.X_OK);
   } catch (error) {
     const why = errorCode(error) ?? 'unknown error';
-    return [finding('TL-DIR-UNWRITABLE', `${existing} cannot be written (${why})`, { evidence })];
+    return [finding('TL-DIR-UNWRITABLE', `${existing} cannot be written (${why})`, evidence)];
   }
   if (existing !== folder || uid === undefined) return [];
   if (stats.uid !== uid)
-    return [finding('TL-DIR-FOREIGN', `${folder} belongs to the user with the id ${stats.uid}`, { evidence })];
+    return [finding('TL-DIR-FOREIGN', `${folder} belongs to the user with the id ${stats.uid}`, evidence)];
   if ((stats.mode & 0o022) === 0) return [];
   const remedy = `chmod go-w ${folder}`;
-  return [finding('TL-DIR-EXPOSED', `other users can write into ${folder}`, { evidence, remedy })];
+  return [finding('TL-DIR-EXPOSED', `other users can write into ${folder}`, evidence, { remedy })];
 }
 
 async function checkSpace(folder: string, { platform }: Pick<Machine, 'platform'>): Promise<Finding[]> {
@@ -162,10 +161,10 @@ export function diskFindings(disk: { folder: string; freeBytes: number; type: nu
   const evidence = [folder];
   const found: Finding[] = [];
   if (freeBytes < MIN_FREE_BYTES)
-    found.push(finding('TL-DISK-LOW', `${Math.round(freeBytes / 1024 / 1024)} MB are free`, { evidence }));
+    found.push(finding('TL-DISK-LOW', `${Math.round(freeBytes / 1024 / 1024)} MB are free`, evidence));
   const network = NETWORK_FILE_SYSTEMS.get(type);
   if (network !== undefined)
-    found.push(finding('TL-HOME-NETWORK', `the data folder is on a network file system (${network})`, { evidence }));
+    found.push(finding('TL-HOME-NETWORK', `the data folder is on a network file system (${network})`, evidence));
   return found;
 }
 
@@ -189,9 +188,7 @@ export function checkNetwork(machine: Pick<Machine, 'env' | 'platform'>): Findin
     const file = variableOf(machine, name);
     const fault = file ? unreadable(file) : undefined;
     if (fault !== undefined && file !== undefined)
-      found.push(
-        finding('TL-CERT-MISSING', `${name} names a file that cannot be read (${fault})`, { evidence: [file] }),
-      );
+      found.push(finding('TL-CERT-MISSING', `${name} names a file that cannot be read (${fault})`, [file]));
   }
   return found;
 }
@@ -221,14 +218,14 @@ export function checkNode({ node }: Pick<Machine, 'node'>): Finding[] {
   const evidence = [node.path];
   const found: Finding[] = [];
   if (!satisfies(node.version, NEEDED)) {
-    found.push(finding('TL-NODE-OLD', `Node ${node.version} is too old; Trunkline needs ${NEEDED}`, { evidence }));
+    found.push(finding('TL-NODE-OLD', `Node ${node.version} is too old; Trunkline needs ${NEEDED}`, evidence));
   }
   if (node.isElectron) {
-    found.push(finding('TL-NODE-ELECTRON', `Node ${node.version} is a part of a desktop program`, { evidence }));
+    found.push(finding('TL-NODE-ELECTRON', `Node ${node.version} is a part of a desktop program`, evidence));
   }
   const why = whyVanishing(node.path);
-  if (why !== undefined) found.push(finding('TL-NODE-VANISHING', `the path of Node may vanish: ${why}`, { evidence }));
-  return found.length > 0 ? found : [finding('TL-NODE-OK', `Node ${node.version} fits`, { evidence })];
+  if (why !== undefined) found.push(finding('TL-NODE-VANISHING', `the path of Node may vanish: ${why}`, evidence));
+  return found.length > 0 ? found : [finding('TL-NODE-OK', `Node ${node.version} fits`, evidence)];
 }
 
 /** Why the program at this path may disappear; `undefined` if there is no sign of it. */
@@ -249,10 +246,10 @@ interface NpmFacts {
 export async function checkNpm(machine: Pick<Machine, 'isOffline'>, npm: NpmFacts): Promise<Finding[]> {
   if (npm.file === undefined) return [finding('TL-NPM-MISSING', 'no npm next to this Node or in PATH')];
   const evidence = [npm.file];
-  if (machine.isOffline || !npm.isNeeded) return [finding('TL-NPM-OK', 'npm is there', { evidence })];
+  if (machine.isOffline || !npm.isNeeded) return [finding('TL-NPM-OK', 'npm is there', evidence)];
   const errors = await npm.ping();
-  if (errors.length === 0) return [finding('TL-NPM-OK', 'npm is there and reaches its registry', { evidence })];
-  return [finding('TL-NPM-UNREACHABLE', 'npm does not reach its registry', { evidence: errors.slice(0, 3) })];
+  if (errors.length === 0) return [finding('TL-NPM-OK', 'npm is there and reaches its registry', evidence)];
+  return [finding('TL-NPM-UNREACHABLE', 'npm does not reach its registry', errors.slice(0, 3))];
 }
 
 /** The npm that would install packages. */

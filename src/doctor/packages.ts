@@ -21,7 +21,7 @@ export function checkPackages(servers: readonly ServerConfig[], tools: PackageTo
     locked = openLockFile(tools.places).read();
   } catch (error) {
     if (!(error instanceof LockFileError)) throw error;
-    return [finding('TL-LOCK-UNREADABLE', error.message, { remedy: error.hint })];
+    return [finding('TL-LOCK-UNREADABLE', error.message, [], { remedy: error.hint })];
   }
   const found = packaged.flatMap((server) => checkPackage(server, locked, tools));
   if (found.length > 0) return found;
@@ -43,14 +43,13 @@ function checkPackage(
     const evidence = [openStore(places).folderOf({ ...request, locked: entry })];
     const repair = { done: `installed ${request.shown} again`, apply: async () => await install([key]) };
     const remedy = `trunkline install ${key}`;
-    found.push(finding('TL-PACKAGE-DAMAGED', `${of} lacks files`, { evidence, remedy, repair }));
+    found.push(finding('TL-PACKAGE-DAMAGED', `${of} lacks files`, evidence, { remedy, repair }));
   } else if (place === undefined) {
-    found.push(finding('TL-PACKAGE-MISSING', `${of} is not installed`, { remedy: `trunkline install ${key}` }));
+    found.push(finding('TL-PACKAGE-MISSING', `${of} is not installed`, [], { remedy: `trunkline install ${key}` }));
   }
   const words = entry === undefined ? undefined : deprecationIn(entry, request.name);
-  if (words !== undefined) found.push(finding('TL-PACKAGE-DEPRECATED', `${of} is deprecated`, { evidence: [words] }));
-  for (const remark of remarksOn(server))
-    found.push(finding('TL-PACKAGE-REMARK', `${of} may not work here`, { evidence: [remark] }));
+  if (words !== undefined) found.push(finding('TL-PACKAGE-DEPRECATED', `${of} is deprecated`, [words]));
+  for (const remark of remarksOn(server)) found.push(finding('TL-PACKAGE-REMARK', `${of} may not work here`, [remark]));
   return found;
 }
 

@@ -7,7 +7,7 @@ import type { CommandLine } from '../process/processes.js';
 import { hostIdentity, identify, isRunning } from '../process/processes.js';
 import { type FoundRun, findRuns } from '../process/run-file.js';
 import type { FoundHttpGateway } from '../state/http-gateway-file.js';
-import { type Finding, finding } from './finding.js';
+import { type Finding, finding, RECENT_MS } from './finding.js';
 import type { Machine } from './machine.js';
 
 interface OtherGatewaysFacts {
@@ -109,8 +109,6 @@ interface HttpGatewaysFacts {
   readonly now: number;
 }
 
-const RECENT_MS = 24 * 60 * 60 * 1_000;
-
 /** Checks the Trunklines that serve HTTP: requests refused in the last day, and servers that two of them run. */
 export function checkHttpGateways(facts: HttpGatewaysFacts): Finding[] {
   return [...checkTwice(facts), ...facts.httpGateways.flatMap((found) => checkRefused(found, facts.now))];
@@ -123,11 +121,7 @@ function checkTwice({ httpGateways, configFile, hub }: HttpGatewaysFacts): Findi
     ...same.map(({ pid, url }) => `Trunkline ${pid} at ${url}`),
   ];
   if (configFile === undefined || names.length < 2) return [];
-  return [
-    finding('TL-RUN-TWICE', `${names.join(' and ')} run the servers of the same configuration`, {
-      evidence: [configFile],
-    }),
-  ];
+  return [finding('TL-RUN-TWICE', `${names.join(' and ')} run the servers of the same configuration`, [configFile])];
 }
 
 function checkRefused({ pid, url, refused }: FoundHttpGateway, now: number): Finding[] {
@@ -136,7 +130,7 @@ function checkRefused({ pid, url, refused }: FoundHttpGateway, now: number): Fin
     .map(({ header, count, last, at }) => {
       const requests = count === 1 ? 'one request' : `${count} requests`;
       const text = `Trunkline ${pid} at ${url} refused ${requests} for the ${header} header`;
-      return finding(CODE_OF[header], text, { evidence: [`last: ${last}, at ${new Date(at).toISOString()}`] });
+      return finding(CODE_OF[header], text, [`last: ${last}, at ${new Date(at).toISOString()}`]);
     });
 }
 
@@ -157,10 +151,10 @@ async function checkRun({ file, run }: FoundRun, sweep: () => Promise<void>): Pr
   if (pids.size === 0) {
     const repair = { done: `removed ${file}`, apply: async () => await rm(file, { force: true }) };
     const text = `Trunkline with the pid ${run.gateway.pid} was killed and has left its run file`;
-    return [finding('TL-RUN-STALE', text, { evidence: [file], repair })];
+    return [finding('TL-RUN-STALE', text, [file], { repair })];
   }
   const evidence = [`pids ${[...pids].join(', ')}`, file];
   const repair = { done: `ended what was left behind`, apply: sweep };
   const text = `processes of the killed Trunkline ${run.gateway.pid} still run`;
-  return [finding('TL-RUN-ORPHANS', text, { evidence, repair })];
+  return [finding('TL-RUN-ORPHANS', text, evidence, { repair })];
 }

@@ -16,7 +16,7 @@ export function checkLiterals(file: string, { uid }: Pick<Machine, 'uid'>): Find
   const literals = literalsIn(source);
   const found = literals.map(({ path, line, column }) => {
     const evidence = [`${file}:${line}:${column}`];
-    return finding('TL-SECRET-LITERAL', `${path.join('.')} looks like a credential`, { evidence });
+    return finding('TL-SECRET-LITERAL', `${path.join('.')} looks like a credential`, evidence);
   });
   if (literals.length > 0 && isReadableByOthers(file, uid)) found.push(exposed(file, 'TL-CONFIG-EXPOSED'));
   return found;
@@ -97,7 +97,7 @@ export async function checkSecretFiles(
     const isKnown = error.code === 'token-file-exposed' && found.length > 0;
     if (!isKnown) {
       const code = error.code === 'token-file-exposed' ? 'TL-TOKEN-EXPOSED' : 'TL-TOKEN-MALFORMED';
-      found.push(finding(code, error.message, { evidence: [tokenFile] }));
+      found.push(finding(code, error.message, [tokenFile]));
     }
   }
   return found;
@@ -111,7 +111,7 @@ function exposed(file: string, code: 'TL-CONFIG-EXPOSED' | 'TL-TOKEN-EXPOSED'): 
   const repair: Repair = { done: `closed ${file} to other users`, apply: async () => await chmod(file, 0o600) };
   const mode = (statSync(file).mode & 0o777).toString(8).padStart(4, '0');
   const evidence = [`${file} has mode ${mode}`];
-  return finding(code, `other users can read ${file}`, { evidence, remedy: `chmod 600 ${file}`, repair });
+  return finding(code, `other users can read ${file}`, evidence, { remedy: `chmod 600 ${file}`, repair });
 }
 
 /** Placeholders in examples, such as `YOUR_API_KEY`. The whole value has to match. */

@@ -1,8 +1,8 @@
 import type { Code } from '../errors/codes.js';
 import { ERROR_SIGNS } from '../errors/error-signs.js';
-import type { ListReport, ServerReport } from '../gateway/status/status.js';
-import { describeEra } from '../gateway/status/status-text.js';
-import { counted, type Finding, finding, someOf } from './finding.js';
+import type { ListReport, ServerReport } from '../gateway/status/status-report.js';
+import { describeEra, plural } from '../gateway/status/status-text.js';
+import { type Finding, finding, sentence, someOf } from './finding.js';
 
 /** A server that the doctor has started, or one of the running hub. */
 export interface ObservedServer {
@@ -36,11 +36,11 @@ export function checkServer(observed: ObservedServer): Finding[] {
   const { server, state, tools, protocolVersion, era, advice } = observed.report;
   const pending = PENDING[state];
   if (pending !== undefined)
-    return [finding(pending, `server \`${server}\` is ${state}`, { remedy: advice || undefined }), ...remarks];
+    return [finding(pending, `server \`${server}\` is ${state}`, [], { remedy: advice || undefined }), ...remarks];
   const start = observed.readyAfterMs === undefined ? state : `ready after ${Math.round(observed.readyAfterMs)} ms`;
   const how = era === null ? '' : ` (${describeEra(era)})`;
   const phases = protocolVersion === null ? [] : [`revision ${protocolVersion}${how}`];
-  const text = [`server \`${server}\`: ${start}`, ...phases, counted(tools.exposed.length, 'tool')].join(', ');
+  const text = [`server \`${server}\`: ${start}`, ...phases, plural(tools.exposed.length, 'tool')].join(', ');
   return [finding('TL-SERVER-OK', text), ...remarks];
 }
 
@@ -59,8 +59,7 @@ function failureOf({ report, diagnosis }: ObservedServer): Finding | undefined {
   const chosen = known ?? (isFirst ? usual : (code as Code));
   const evidence = [`phase: ${phase}`, ...output];
   // The table knows more about a known cause than the diagnosis of the failure does.
-  return finding(chosen, `server \`${server}\`: ${reason}`, {
-    evidence,
+  return finding(chosen, `server \`${server}\`: ${reason}`, evidence, {
     remedy: known === undefined ? remedy : undefined,
   });
 }
@@ -87,31 +86,29 @@ function remarksOn(report: ServerReport): Finding[] {
   const junk = Math.max(dropped.junk ?? 0, stray.length);
   if (junk > 0) {
     const evidence = stray.slice(0, 3);
-    const text = `${of} wrote ${counted(junk, 'line')} to stdout that ${junk === 1 ? 'is' : 'are'} no MCP message`;
-    found.push(finding('TL-SERVER-STDOUT', text, { evidence }));
+    const text = `${of} wrote ${plural(junk, 'line')} to stdout that ${junk === 1 ? 'is' : 'are'} no MCP message`;
+    found.push(finding('TL-SERVER-STDOUT', text, evidence));
   }
   const quarantined = [tools, prompts, resources, resourceTemplates].flatMap((list) => list.quarantined);
   if (quarantined.length > 0) {
     const evidence = quarantined.slice(0, 3).map(({ name, reason }) => `${name}: ${reason}`);
-    found.push(
-      finding('TL-SERVER-QUARANTINED', `entries of ${of} are not listed: ${quarantined.length}`, { evidence }),
-    );
+    found.push(finding('TL-SERVER-QUARANTINED', `entries of ${of} are not listed: ${quarantined.length}`, evidence));
   }
   // The list of tools has a finding of its own.
   const failures = [prompts, resources, resourceTemplates].flatMap(({ failure }) => failure ?? []);
   if (failures.length > 0) {
     const text = `${of} announces lists that it does not give: ${failures.length}`;
-    found.push(finding('TL-SERVER-LIST-MISSING', text, { evidence: failures }));
+    found.push(finding('TL-SERVER-LIST-MISSING', text, failures));
   }
   if (tools.hiding.length > 0)
     found.push(finding('TL-SERVER-HIDDEN-TEXT', `tools of ${of} hide text: ${someOf(tools.hiding)}`));
   const cut = [tools, prompts, resources].map(({ truncated }: ListReport) => truncated).find((why) => why !== null);
   if (cut !== undefined && cut !== null)
-    found.push(finding('TL-SERVER-TRUNCATED', `a list of ${of} is not complete`, { evidence: [cut] }));
+    found.push(finding('TL-SERVER-TRUNCATED', `a list of ${of} is not complete`, [cut]));
   const waiting = /(\d+) of its tools waits? for approval/.exec(advice)?.[1];
   if (approval !== null && waiting !== undefined)
     found.push(
-      finding('TL-SERVER-APPROVAL', `tools of ${of} wait for approval: ${waiting}`, {
+      finding('TL-SERVER-APPROVAL', `tools of ${of} wait for approval: ${waiting}`, [], {
         remedy: `trunkline approve ${server}`,
       }),
     );
@@ -134,11 +131,6 @@ function remarksOnEnd({ report: { server }, endedBy, leftProcesses = 0 }: Observ
     found.push(finding('TL-SERVER-LEFTOVERS', text));
   }
   return found;
-}
-
-function sentence(phrase: string): string {
-  const text = `${phrase[0]?.toUpperCase() ?? ''}${phrase.slice(1)}`;
-  return text === '' || /[.!?]$/.test(text) ? text : `${text}.`;
 }
 
 /** Why a server fails, as its output shows it. The first sign that matches wins, so the narrow ones come first. */
@@ -202,31 +194,31 @@ export function checkTools(tools: readonly ListedTool[]): Finding[] {
   const found: Finding[] = [];
   const long = tools.filter(({ name }) => name.length > LONGEST_NAME).map(({ name }) => name);
   if (long.length > 0) {
-    const text = `${counted(long.length, 'tool')} with names of more than ${LONGEST_NAME} characters`;
-    found.push(finding('TL-NAMES-LONG', text, { evidence: [someOf(long)] }));
+    const text = `${plural(long.length, 'tool')} with names of more than ${LONGEST_NAME} characters`;
+    found.push(finding('TL-NAMES-LONG', text, [someOf(long)]));
   }
   const count = COUNTS.findLast((limit) => tools.length > limit);
   const shares = sharesOf(tools);
   if (count !== undefined) {
     const text = `${tools.length} tools are listed; some clients accept ${count}`;
     const evidence = [someOf(shares.map(({ server, count: of }) => `${server} ${of}`))];
-    found.push(finding('TL-TOOLS-MANY', text, { evidence }));
+    found.push(finding('TL-TOOLS-MANY', text, evidence));
   }
   const tokens = shares.reduce((sum, share) => sum + share.tokens, 0);
   if (tokens > MAX_TOKENS) {
     const evidence = [someOf(shares.map((share) => `${share.server} about ${share.tokens} tokens`))];
-    found.push(finding('TL-TOOLS-HEAVY', `the list of tools takes about ${tokens} tokens`, { evidence }));
+    found.push(finding('TL-TOOLS-HEAVY', `the list of tools takes about ${tokens} tokens`, evidence));
   }
   const wordy = tools.filter(({ descriptionBytes }) => descriptionBytes > MAX_DESCRIPTION_BYTES);
   if (wordy.length > 0) {
     const evidence = [someOf(wordy.map(({ name }) => name))];
-    const text = `${counted(wordy.length, 'tool')} with descriptions of more than 2 KB`;
-    found.push(finding('TL-SERVER-LONG-TEXT', text, { evidence }));
+    const text = `${plural(wordy.length, 'tool')} with descriptions of more than 2 KB`;
+    found.push(finding('TL-SERVER-LONG-TEXT', text, evidence));
   }
   const unmarked = tools.filter(({ name, hasHints }) => !hasHints && DESTRUCTIVE.test(name));
   if (unmarked.length > 0) {
-    const text = `${counted(unmarked.length, 'tool')} that may destroy data, and ${unmarked.length === 1 ? 'does' : 'do'} not say so`;
-    found.push(finding('TL-TOOLS-UNMARKED', text, { evidence: [someOf(unmarked.map(({ name }) => name))] }));
+    const text = `${plural(unmarked.length, 'tool')} that may destroy data, and ${unmarked.length === 1 ? 'does' : 'do'} not say so`;
+    found.push(finding('TL-TOOLS-UNMARKED', text, [someOf(unmarked.map(({ name }) => name))]));
   }
   return found;
 }

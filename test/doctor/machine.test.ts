@@ -110,7 +110,7 @@ const ROWS: readonly Row[] = [
     'what was mended',
     'TL-FIX-DONE',
     /^TL-RUN-STALE: removed it$/,
-    () => repair([finding('TL-RUN-STALE', 'x', { repair: { done: 'removed it', apply: async () => {} } })]),
+    () => repair([finding('TL-RUN-STALE', 'x', [], { repair: { done: 'removed it', apply: async () => {} } })]),
   ],
   [
     'what could not be mended',
@@ -118,7 +118,9 @@ const ROWS: readonly Row[] = [
     /^TL-RUN-STALE could not be mended$/,
     () =>
       repair([
-        finding('TL-RUN-STALE', 'x', { repair: { done: 'removed it', apply: () => Promise.reject(new Error('no')) } }),
+        finding('TL-RUN-STALE', 'x', [], {
+          repair: { done: 'removed it', apply: () => Promise.reject(new Error('no')) },
+        }),
       ]),
   ],
 ];
@@ -173,16 +175,14 @@ describe('the PATH', () => {
 
 describe('checks', () => {
   it('F124: that hang or have a bug keep none of the others from being told', async () => {
-    const found = await runChecks([
-      { about: 'waiting', limitMs: 1, run: () => new Promise(() => {}) },
-      {
-        about: 'nothing',
-        run: () => {
-          throw new Error('a bug');
-        },
+    const checks = {
+      waiting: () => new Promise<never>(() => {}),
+      nothing: () => {
+        throw new Error('a bug');
       },
-      { about: 'the rest', run: () => [finding('TL-NODE-OLD', 'it is old')] },
-    ]);
+      'the rest': () => [finding('TL-NODE-OLD', 'it is old')],
+    };
+    const found = await runChecks(checks, 1);
     expect(found.map(({ code, sentence }) => [code, sentence])).toEqual([
       ['TL-DOCTOR-TIMEOUT', expect.stringContaining('the check of waiting did not end within 0.001 s')],
       ['TL-DOCTOR-FAILED', expect.stringContaining('the check of nothing failed')],

@@ -2,9 +2,10 @@ import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { repair } from '../../src/doctor/finding.js';
-import { checkHub, checkHubFolder, checkRecentFaults, type HubFacts } from '../../src/doctor/hub.js';
+import { checkHub, checkRecentFaults, type HubFacts } from '../../src/doctor/hub.js';
 import { checkRuns } from '../../src/doctor/processes.js';
 import { checkSecretFiles } from '../../src/doctor/secrets.js';
+import type { ClientDescription } from '../../src/hub/control.js';
 import { hostIdentity, identify } from '../../src/process/processes.js';
 import { DoctorHome } from './doctor-home.js';
 
@@ -16,19 +17,23 @@ afterEach(() => home.remove());
 
 function hub(state: HubFacts['state']): HubFacts {
   mkdirSync(home.path('hub'), { recursive: true });
-  return { folder: home.path('hub'), state, isAlive: async () => false };
+  return { folder: home.path('hub'), faults: [], state, isAlive: async () => false };
 }
 
-const CLAUDE = { name: 'claude', pid: 8, revision: '2025-11-25', trunkline: '2.0.0' };
+const CLAUDE: ClientDescription = {
+  ...{ name: 'claude', version: '1', pid: 8, since: '', uptimeSeconds: 1, inFlight: 0 },
+  ...{ revision: '2025-11-25', trunkline: '2.0.0' },
+};
+
+/** The state of a hub that runs. */
+function running(version: string, ...clients: ClientDescription[]): HubFacts['state'] {
+  return { kind: 'running', hub: { pid: 7, version, clients } };
+}
 
 describe('the hub', () => {
   it.each([
-    [{ kind: 'running', pid: 7, version: '2.0.0', clients: [CLAUDE] }, 'TL-HUB-OK', /^hub 7 serves 1 client$/],
-    [
-      { kind: 'running', pid: 7, version: '1.0.0', clients: [CLAUDE, CLAUDE] },
-      'TL-HUB-VERSION',
-      /with version 1\.0\.0; this is 2\.0\.0$/,
-    ],
+    [running('2.0.0', CLAUDE), 'TL-HUB-OK', /^hub 7 serves 1 client$/],
+    [running('1.0.0', CLAUDE, CLAUDE), 'TL-HUB-VERSION', /with version 1\.0\.0; this is 2\.0\.0$/],
     [{ kind: 'refused' }, 'TL-HUB-VERSION', /does not take commands/],
     [{ kind: 'silent', pid: 7 }, 'TL-HUB-SILENT', /^the hub 7 does not answer$/],
   ] as const)('that is %j has the code %s', async (state, code, says) => {
@@ -36,9 +41,8 @@ describe('the hub', () => {
   });
 
   it('F180: that runs tells which revision each client opened with, and who has started another version of Trunkline', async () => {
-    const silent = { name: null, pid: 9, revision: null, trunkline: null };
-    const running = { kind: 'running', pid: 7, version: '2.0.0', clients: [CLAUDE, silent] } as const;
-    expect(await checkHub(hub(running), '2.0.0')).toMatchObject([
+    const { trunkline: _, ...early } = { ...CLAUDE, name: null, pid: 9, revision: null };
+    expect(await checkHub(hub(running('2.0.0', CLAUDE, early)), '2.0.0')).toMatchObject([
       {
         code: 'TL-HUB-OK',
         evidence: [
@@ -48,7 +52,7 @@ describe('the hub', () => {
       },
     ]);
     const old = { ...CLAUDE, pid: 10, revision: '2026-07-28', trunkline: '1.0.0' };
-    expect(await checkHub(hub({ ...running, clients: [CLAUDE, old] }), '2.0.0')).toMatchObject([
+    expect(await checkHub(hub(running('2.0.0', CLAUDE, old)), '2.0.0')).toMatchObject([
       {
         code: 'TL-HUB-CLIENT-VERSION',
         sentence: '1 client of hub 7 started another version than 2.0.0',
@@ -57,9 +61,11 @@ describe('the hub', () => {
     ]);
   });
 
-  it('without a folder cannot run', () => {
-    expect(checkHubFolder(['x is a symbolic link'])).toMatchObject([{ code: 'TL-HUB-FOLDER' }]);
-    expect(checkHubFolder([])).toEqual([]);
+  it('without a folder cannot run', async () => {
+    const absent = { ...hub({ kind: 'not running' }), folder: undefined };
+    const faults = ['x is a symbolic link'];
+    expect(await checkHub({ ...absent, faults }, '2.0.0')).toMatchObject([{ code: 'TL-HUB-FOLDER' }]);
+    expect(await checkHub(absent, '2.0.0')).toEqual([]);
   });
 
   it('F125: that was killed leaves a socket, which `--fix` removes; one that was stopped leaves nothing to do', async () => {
@@ -75,8 +81,7 @@ describe('the hub', () => {
 
   it('that runs keeps its socket', async () => {
     home.write('hub/1/s', '');
-    const running = { kind: 'running', pid: 7, version: '2.0.0', clients: [CLAUDE] } as const;
-    expect(await checkHub(hub(running), '2.0.0')).toMatchObject([{ code: 'TL-HUB-OK' }]);
+    expect(await checkHub(hub(running('2.0.0', CLAUDE)), '2.0.0')).toMatchObject([{ code: 'TL-HUB-OK' }]);
   });
 
   it('has errors of the last day in its log', async () => {

@@ -1,14 +1,13 @@
 import type { GlobalOptions } from '../../../app/global-options.js';
 import type { ServerConfig } from '../../../config/resolve/config.js';
 import { EXIT } from '../../../errors/usage-error.js';
-import { reportStatus, type ServerReport } from '../../../gateway/status/status.js';
-import { installedTree } from '../../../packages/package-store.js';
-import { packageFolders } from '../../../state/user-files.js';
+import { reportStatus } from '../../../gateway/status/status.js';
+import type { ServerReport } from '../../../gateway/status/status-report.js';
 import type { Invocation } from '../../command.js';
 import { type EmitJson, print, printJson } from '../../output.js';
 import { type Cell, type Look, lookOf, stateCell, table } from '../../terminal.js';
 import { chooseServers, type Once, runOnce } from '../calls/run-once.js';
-import { remarksOn } from '../packages/package-remarks.js';
+import { remarksOnServer } from '../packages/package-remarks.js';
 import { type Diagnosis, diagnose, diagnoseTools, outputOf } from './diagnosis.js';
 
 /** `trunkline check`: starts every server once and reports the result. */
@@ -39,7 +38,7 @@ export async function tryServers(
       const results = once.config.servers.map((server): Result => {
         const report = reportOn(once, server.key);
         const diagnosis = diagnose(once.config.file, server, report);
-        const packageRemarks = remarksOnPackage(server, once.config.file);
+        const packageRemarks = remarksOnServer(server, once.config.file);
         const readyAfterMs = once.starts.readyAfterMs(server.key);
         return { server, report, diagnosis, unlisted: diagnoseTools(report), packageRemarks, readyAfterMs };
       });
@@ -112,11 +111,6 @@ function toRow({ server: config, report, diagnosis, readyAfterMs }: Result, look
   const isKnown = tools.failure === null;
   const counts = [tools.exposed, tools.quarantined, tools.denied].map(({ length }) => (isKnown ? String(length) : '-'));
   return [server, state, version, protocolVersion ?? '-', `${Math.round(readyAfterMs ?? 0)} ms`, ...counts];
-}
-
-function remarksOnPackage({ package: used }: ServerConfig, configFile: string): string[] {
-  if (used === undefined) return [];
-  return remarksOn(used.request, installedTree(used.request, used.found, { ...packageFolders(), configFile }));
 }
 
 /** The lines below the table. Servers that fail for the same reason share one paragraph, with the output of the first. */

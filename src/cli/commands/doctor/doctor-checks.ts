@@ -12,9 +12,9 @@ import { checkDuplicates, checkGateways, type Taken } from '../../../doctor/clie
 import { checkTraps } from '../../../doctor/client-traps.js';
 import { checkClients } from '../../../doctor/clients.js';
 import { checkCommands, desktopPath, shellPath } from '../../../doctor/commands.js';
-import { type ConfigSource, checkBrokenConfig, checkConfig } from '../../../doctor/config-file.js';
-import { type Check, type Finding, runChecks } from '../../../doctor/finding.js';
-import { checkHub, checkHubFolder, checkRecentFaults } from '../../../doctor/hub.js';
+import { checkBrokenConfig, checkConfig } from '../../../doctor/config-file.js';
+import { type Checks, type Finding, runChecks } from '../../../doctor/finding.js';
+import { checkHub, checkRecentFaults } from '../../../doctor/hub.js';
 import {
   checkFolders,
   checkLimits,
@@ -31,7 +31,6 @@ import type { Registration } from '../../../doctor/registrations.js';
 import { checkEnvFiles, checkLiterals, checkSecretFiles, checkVariables } from '../../../doctor/secrets.js';
 import { systemClock } from '../../../observe/system-clock.js';
 import { runNpm } from '../../../packages/npm-client.js';
-import { installedTree } from '../../../packages/package-store.js';
 import { npmEnvironment } from '../../../process/environment.js';
 import { OrphanGuard } from '../../../process/orphan-guard.js';
 import { readCommandLines } from '../../../process/processes.js';
@@ -46,7 +45,7 @@ import {
 } from '../../../state/user-files.js';
 import { chooseServers } from '../calls/run-once.js';
 import { takeOutOfClients } from '../clients/client-changes.js';
-import { remarksOn } from '../packages/package-remarks.js';
+import { remarksOnServer } from '../packages/package-remarks.js';
 import { allSettled, workOnPackages } from '../packages/package-work.js';
 import type { DoctorHub } from './doctor-hub.js';
 
@@ -66,42 +65,34 @@ export interface DoctorFacts {
 /** Runs all checks that start no server. */
 export async function checkMachine(facts: DoctorFacts): Promise<readonly Finding[]> {
   const { config, registrations, machine, clients } = facts;
-  const onConfig =
-    config instanceof ConfigError
-      ? [{ about: 'the configuration', run: () => checkBrokenConfig(config) }]
-      : configChecks(facts, config);
   const now = Date.now();
-  return await runChecks([
+  return await runChecks({
     ...machineChecks(facts),
-    ...onConfig,
-    { about: 'the clients', run: async () => await checkClients(clients, registrations, machine) },
-    { about: 'other gateways', run: () => checkGateways(clients, registrations, gatewayNameOf) },
-    { about: 'settings and logs of clients', run: async () => await checkTraps(registrations, machine, now) },
+    ...(config instanceof ConfigError
+      ? { 'the configuration': () => checkBrokenConfig(config) }
+      : configChecks(facts, config)),
+    'the clients': () => checkClients(clients, registrations, machine),
+    'gateways of clients': () => checkGateways(clients, registrations, gatewayNameOf),
+    'settings and logs of clients': () => checkTraps(registrations, machine, now),
     ...processChecks(facts, now),
-  ]);
+  });
 }
 
 /** Finds servers that clients run besides Trunkline. `working`: the keys of those that have run in Trunkline. */
 export async function checkTwice(facts: DoctorFacts, working: ReadonlySet<string>): Promise<readonly Finding[]> {
   const { config, registrations, clients, servers } = facts;
   if (config instanceof ConfigError) return [];
-  const taken = takenBy(config, servers, working);
-  return await runChecks([
-    { about: 'servers that exist twice', run: () => checkDuplicates(clients, registrations, taken) },
-  ]);
-}
-
-/** All removals of one `--fix` are one change for `trunkline undo`. */
-function takenBy({ file }: Config, servers: readonly ServerConfig[], working: ReadonlySet<string>): Taken {
+  // All removals of one `--fix` are one change for `trunkline undo`.
   const run = new Date().toISOString();
   const { env, platform } = process;
-  return {
+  const taken: Taken = {
     servers,
-    configFile: file,
+    configFile: config.file,
     userConfigFile: userConfigFile({ env, home: homedir(), platform }),
     works: (key) => working.has(key),
-    takeOut: async (found) => await takeOutOfClients(found, run),
+    takeOut: (found) => takeOutOfClients(found, run),
   };
+  return await runChecks({ 'servers that exist twice': () => checkDuplicates(clients, registrations, taken) });
 }
 
 function gatewayNameOf(server: FoundServer): string | undefined {
@@ -113,72 +104,55 @@ function gatewayNameOf(server: FoundServer): string | undefined {
   }
 }
 
-function machineChecks({ machine, config, servers }: DoctorFacts): Check[] {
+function machineChecks({ machine, config, servers }: DoctorFacts): Checks {
   const folders = { data: userDataFolder(), others: config instanceof ConfigError ? [] : [dirname(config.file)] };
   const isNeeded = servers.some((server) => server.package !== undefined);
-  return [
-    { about: 'Node', run: () => checkNode(machine) },
-    { about: 'npm', run: async () => await checkNpm(machine, npmFacts(machine, isNeeded)) },
-    { about: 'folders', run: async () => await checkFolders(machine, folders) },
-    { about: 'limits', run: async () => checkLimits(await readLimits(), servers.length) },
-    { about: 'proxies and certificates', run: () => checkNetwork(machine) },
-  ];
+  const npm = npmOf(machine);
+  return {
+    Node: () => checkNode(machine),
+    npm: () => checkNpm(machine, { file: npm, ping: () => pingRegistry(npm ?? '', machine), isNeeded }),
+    folders: () => checkFolders(machine, folders),
+    limits: async () => checkLimits(await readLimits(), servers.length),
+    'proxies and certificates': () => checkNetwork(machine),
+  };
 }
 
-function npmFacts(machine: Machine, isNeeded: boolean) {
-  const file = npmOf(machine);
-  const ping = async () => {
-    const options = ['--loglevel=error', '--no-update-notifier', '--fetch-retries=0', '--fetch-timeout=2500'];
-    const { code, lines } = await runNpm({
-      npm: file ?? '',
-      nodePath: machine.node.path,
-      args: ['ping', ...options],
-      cwd: machine.home,
-      env: npmEnvironment(machine.env, {}),
-      clock: systemClock,
-      signal: AbortSignal.timeout(PING_WITHIN_MS),
-      onBegun: () => {},
-      onGone: () => {},
-    });
-    if (code === 0) return [];
-    return lines.length > 0 ? lines : [`no answer within ${PING_WITHIN_MS / 1_000} s`];
-  };
-  return { file, ping, isNeeded };
+/** Resolves with the errors of npm; none if it reaches its registry. */
+async function pingRegistry(npm: string, { node, home, env }: Machine): Promise<readonly string[]> {
+  const { code, lines } = await runNpm({
+    ...{ npm, nodePath: node.path, cwd: home, env: npmEnvironment(env, {}), clock: systemClock },
+    args: ['ping', '--loglevel=error', '--no-update-notifier', '--fetch-retries=0', '--fetch-timeout=2500'],
+    signal: AbortSignal.timeout(PING_WITHIN_MS),
+    onBegun: () => {},
+    onGone: () => {},
+  });
+  if (code === 0) return [];
+  return lines.length > 0 ? lines : [`no answer within ${PING_WITHIN_MS / 1_000} s`];
 }
 
 /** Leaves time to end npm within the limit of a check. */
 const PING_WITHIN_MS = 2_500;
 
-function configChecks({ settings, machine, servers }: DoctorFacts, config: Config): Check[] {
+function configChecks({ settings, machine, servers }: DoctorFacts, config: Config): Checks {
   const { file } = config;
+  const source = settings.config ? '--config' : process.env.TRUNKLINE_CONFIG ? 'TRUNKLINE_CONFIG' : 'the usual places';
   const tools = {
     places: { ...packageFolders(), configFile: file },
-    remarksOn: ({ package: used }: ServerConfig) =>
-      used === undefined
-        ? []
-        : remarksOn(used.request, installedTree(used.request, used.found, { ...packageFolders(), configFile: file })),
-    install: async (keys: readonly string[]) => await installPackages({ ...settings, config: file }, keys),
+    remarksOn: (server: ServerConfig) => remarksOnServer(server, file),
+    install: (keys: readonly string[]) => installPackages({ ...settings, config: file }, keys),
   };
-  return [
-    { about: 'the configuration', run: () => checkConfig({ ...config, servers }, sourceOf(settings), machine) },
-    { about: 'variables', run: () => checkVariables(servers) },
-    { about: 'secrets in the configuration', run: () => checkLiterals(file, machine) },
-    { about: 'files with variables', run: () => checkEnvFiles(file, servers, machine) },
-    {
-      about: 'commands',
-      run: async () => {
-        const [desktop, shell] = await Promise.all([desktopPath(machine), shellPath(machine)]);
-        return checkCommands(servers, { desktop, shell }, machine);
-      },
+  return {
+    'the configuration': () => checkConfig({ ...config, servers }, source, machine),
+    variables: () => checkVariables(servers),
+    'secrets in the configuration': () => checkLiterals(file, machine),
+    'files with variables': () => checkEnvFiles(file, servers, machine),
+    commands: async () => {
+      const [desktop, shell] = await Promise.all([desktopPath(machine), shellPath(machine)]);
+      return checkCommands(servers, { desktop, shell }, machine);
     },
-    { about: 'packages', run: () => checkPackages(servers, tools) },
-    { about: 'servers that run the same program', run: () => checkTwins(servers) },
-  ];
-}
-
-function sourceOf({ config }: GlobalOptions): ConfigSource {
-  if (config) return '--config';
-  return process.env.TRUNKLINE_CONFIG ? 'TRUNKLINE_CONFIG' : 'the usual places';
+    packages: () => checkPackages(servers, tools),
+    'servers that run the same program': () => checkTwins(servers),
+  };
 }
 
 async function installPackages(settings: GlobalOptions, keys: readonly string[]): Promise<void> {
@@ -198,40 +172,25 @@ async function installPackages(settings: GlobalOptions, keys: readonly string[])
   if (fault !== undefined) throw fault;
 }
 
-function processChecks({ machine, config, hub, servers }: DoctorFacts, now: number): Check[] {
+function processChecks({ machine, config, hub, servers }: DoctorFacts, now: number): Checks {
   const files = { tokenFile: tokenFile(), sealFile: sealFile() };
-  const checks: Check[] = [
-    { about: 'secret files', run: async () => await checkSecretFiles(files, machine) },
-    { about: 'processes of earlier runs', run: async () => await checkRuns(runFolder(), sweepRuns) },
-    {
-      about: 'Trunkline over HTTP',
-      run: async () => {
-        const configFile = config instanceof ConfigError ? undefined : config.file;
-        const state = hub?.facts?.state;
-        const pid = state?.kind === 'running' ? state.pid : undefined;
-        return checkHttpGateways({
-          httpGateways: await findHttpGateways(httpGatewayFolder()),
-          configFile,
-          hub: pid,
-          now,
-        });
-      },
+  const logFile = hub?.logFile;
+  return {
+    'secret files': () => checkSecretFiles(files, machine),
+    'processes of earlier runs': () => checkRuns(runFolder(), sweepRuns),
+    'Trunkline over HTTP': async () => {
+      const httpGateways = await findHttpGateways(httpGatewayFolder());
+      const configFile = config instanceof ConfigError ? undefined : config.file;
+      const pid = hub?.state.kind === 'running' ? hub.state.hub.pid : undefined;
+      return checkHttpGateways({ httpGateways, configFile, hub: pid, now });
     },
-    {
-      about: 'other gateways',
-      run: async () => {
-        const processes = (await readCommandLines()) ?? [];
-        return checkOtherGateways({ processes, servers, gatewayOf: runningGateway, machine });
-      },
+    'other gateways': async () => {
+      const processes = (await readCommandLines()) ?? [];
+      return checkOtherGateways({ processes, servers, gatewayOf: runningGateway, machine });
     },
-  ];
-  if (hub === undefined) return checks;
-  const { facts, faults, logFile } = hub;
-  if (facts === undefined) checks.push({ about: 'the folder of the hub', run: () => checkHubFolder(faults) });
-  if (facts !== undefined) checks.push({ about: 'the hub', run: async () => await checkHub(facts, machine.version) });
-  if (logFile !== undefined)
-    checks.push({ about: 'the log of the hub', run: async () => await checkRecentFaults(logFile, now) });
-  return checks;
+    'the hub': () => (hub === undefined ? [] : checkHub(hub, machine.version)),
+    'the log of the hub': () => (logFile === undefined ? [] : checkRecentFaults(logFile, now)),
+  };
 }
 
 /** Ends the processes that killed gateways have left, as every start does. */

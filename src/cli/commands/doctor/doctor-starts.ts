@@ -24,7 +24,8 @@ import type { DoctorFacts } from './doctor-checks.js';
 /** Starts the servers, or asks the running hub about them; then runs what the clients would run. */
 export async function checkStarts(facts: DoctorFacts): Promise<Started> {
   // The servers of a silent hub still run, and must not run twice.
-  if (facts.hub?.state === 'silent') return NOT_STARTED;
+  const { kind } = facts.hub?.state ?? {};
+  if (kind === 'silent' || kind === 'refused') return NOT_STARTED;
   const observed = await observe(facts);
   const onServers = observed.servers.flatMap(checkServer);
   const ran = observed.servers.filter(({ report: { state } }) => state === 'ready' || state === 'idle');
@@ -78,49 +79,38 @@ async function startOnce({ settings, config, servers }: DoctorFacts): Promise<Ob
       const { servers: reports } = reportStatus(composition.status());
       const detailed = reports.map(({ server }) => reportStatus(composition.status(), server).servers[0]);
       const known = detailed.filter((report) => report !== undefined);
-      const pings = await pingAll(composition, known);
+      const pings = await Promise.all(known.map((report) => ping(composition, report)));
       // The servers that list nothing have findings of their own.
       const list = await listAllTools(client).catch(() => undefined);
-      const all = known.map((report): ObservedServer => {
+      const all = known.map((report, at): ObservedServer => {
         const server = once.servers.find(({ key }) => key === report.server) as ServerConfig;
         const diagnosis = diagnose(once.file, server, report) ?? diagnoseTools(report);
-        const ping = pings.get(report.server);
-        return { report, diagnosis, ping, readyAfterMs: starts.readyAfterMs(report.server) };
+        return { report, diagnosis, ping: pings[at], readyAfterMs: starts.readyAfterMs(report.server) };
       });
       observed = { servers: all, tools: toolsIn(list, known) };
       return EXIT.ok;
     },
     { isReview: true, isQuiet: true },
   );
-  const ended = observed.servers.map((one) => ({
-    ...one,
-    ...{ endedBy: endedBy.get(one.report.server), leftProcesses: left.get(one.report.server) },
-  }));
+  const ended = observed.servers.map((one) => {
+    const { server } = one.report;
+    return { ...one, endedBy: endedBy.get(server), leftProcesses: left.get(server) };
+  });
   return { ...observed, servers: ended };
 }
 
-type Ping = ObservedServer['ping'];
-
 /** The revisions of the modern era have no `ping`. */
-async function pingAll(composition: Composition, reports: readonly ServerReport[]): Promise<Map<string, Ping>> {
-  const asked = reports.filter(({ state, era }) => state === 'ready' && era?.name === 'legacy');
-  return new Map(
-    await Promise.all(asked.map(async ({ server }) => [server, await ping(composition, server)] as const)),
-  );
-}
-
-async function ping(composition: Composition, server: string): Promise<Ping> {
+async function ping(composition: Composition, { server, state, era }: ServerReport): Promise<ObservedServer['ping']> {
+  if (state !== 'ready' || era?.name !== 'legacy') return undefined;
   const client = await LocalClient.open(composition, undefined, server);
-  const silence = new AbortController();
   try {
     const answer = client.request(METHODS.ping, '{}').then(
       () => 'answered' as const,
       (error) => (error instanceof RpcError ? ('refused' as const) : ('silent' as const)),
     );
-    const late = setTimeout(PING_WITHIN_MS, 'silent' as const, silence);
+    const late = setTimeout(PING_WITHIN_MS, 'silent' as const, { ref: false });
     return await Promise.race([answer, late]);
   } finally {
-    silence.abort();
     client.close();
   }
 }
@@ -185,7 +175,7 @@ const ROOT = process.platform === 'win32' ? 'C:\\' : '/';
 
 /** The command may attach to the hub that runs. It must not start one, which would outlive the doctor. */
 function sharesHub(run: FoundCommand, { hub, config }: DoctorFacts): boolean {
-  if (hub?.state !== 'running' || config instanceof ConfigError) return false;
+  if (hub?.state.kind !== 'running' || config instanceof ConfigError) return false;
   const named = optionIn(run, '--config', '-c') ?? run.env.TRUNKLINE_CONFIG;
   return named !== undefined && resolve(ROOT, named) === config.file;
 }

@@ -1,3 +1,4 @@
+import type { ServerConfig } from '../../../config/resolve/config.js';
 import { type NewestVersion, NpmFault, newestOf } from '../../../packages/npm-client.js';
 import {
   fitsNode,
@@ -7,7 +8,8 @@ import {
   nodeRangeIn,
   withInstallScripts,
 } from '../../../packages/package-needs.js';
-import { lockKey } from '../../../packages/package-store.js';
+import { installedTree, lockKey } from '../../../packages/package-store.js';
+import { packageFolders } from '../../../state/user-files.js';
 import type { PackageRequest } from '../../../supervision/launcher.js';
 import type { PackageWork } from './package-work.js';
 
@@ -25,6 +27,12 @@ const THIS_NODE: RunningNode = { version: process.versions.node, path: process.e
 /** Why an installed package may not work, and what to do about it: one line each. */
 export function remarksOn(request: PackageRequest, tree: InstalledTree | undefined, node = THIS_NODE): string[] {
   return tree === undefined ? [] : [...nodeRemarks(request, tree, node), ...scriptRemarks(request, tree)];
+}
+
+/** The remarks on the package of a server of this configuration; none if it runs no package. */
+export function remarksOnServer({ package: used }: ServerConfig, configFile: string): string[] {
+  if (used === undefined) return [];
+  return remarksOn(used.request, installedTree(used.request, used.found, { ...packageFolders(), configFile }));
 }
 
 /**

@@ -4,7 +4,7 @@ import { checkStarts } from '../../../../src/cli/commands/doctor/doctor-starts.j
 import { reportOf } from '../../../doctor/doctor-home.js';
 
 const SERVER = { key: 's', child: { missing: undefined } };
-const hub = { faults: [], facts: undefined, logFile: undefined, tools: async () => undefined, close: () => {} };
+const hub = { tools: async () => undefined };
 
 /** As if the configuration had one server and no client had Trunkline. */
 function given(members: object): DoctorFacts {
@@ -15,17 +15,17 @@ function given(members: object): DoctorFacts {
 describe('servers', () => {
   it('F123: are not started while a hub runs that does not answer, since they may still run', async () => {
     const servers = () => Promise.reject(new Error('asked'));
-    expect((await checkStarts(given({ state: 'silent', servers }))).findings).toEqual([]);
+    expect((await checkStarts(given({ state: { kind: 'silent' }, servers }))).findings).toEqual([]);
   });
 
   it('F123: are not started after the end of a hub that was asked about them, since its clients start another one', async () => {
     const servers = () => Promise.reject(new Error('The hub ended before it answered.'));
-    expect((await checkStarts(given({ state: 'running', servers }))).findings).toEqual([]);
+    expect((await checkStarts(given({ state: { kind: 'running' }, servers }))).findings).toEqual([]);
   });
 
   it('are those of the hub if one runs, and only the chosen ones', async () => {
     const servers = async () => [reportOf(), reportOf({ server: 'other' })];
-    expect((await checkStarts(given({ state: 'running', servers }))).findings).toMatchObject([
+    expect((await checkStarts(given({ state: { kind: 'running' }, servers }))).findings).toMatchObject([
       { code: 'TL-SERVER-OK', sentence: expect.stringMatching(/^server `s`: ready/) },
     ]);
   });
@@ -33,7 +33,7 @@ describe('servers', () => {
   it('work if they became ready', async () => {
     const of = async (state: 'ready' | 'parked') => {
       const servers = async () => [reportOf({ state })];
-      return [...(await checkStarts(given({ state: 'running', servers }))).working];
+      return [...(await checkStarts(given({ state: { kind: 'running' }, servers }))).working];
     };
     expect([await of('ready'), await of('parked')]).toEqual([['s'], []]);
   });

@@ -8,8 +8,8 @@ describe('the text of findings', () => {
   it('has them by area, with evidence and remedy below, and a count', () => {
     const findings = [
       finding('TL-CLIENT-NONE', 'no client has Trunkline registered'),
-      finding('TL-NODE-OK', 'Node 22.4.0 fits', { evidence: ['/usr/bin/node'] }),
-      finding('TL-COMMAND-NOT-FOUND', 'x does not exist', { remedy: 'Install x.' }),
+      finding('TL-NODE-OK', 'Node 22.4.0 fits', ['/usr/bin/node']),
+      finding('TL-COMMAND-NOT-FOUND', 'x does not exist', [], { remedy: 'Install x.' }),
     ];
     expect(findingsText(findings, PLAIN).split('\n')).toEqual([
       'Machine',
