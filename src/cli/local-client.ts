@@ -3,12 +3,11 @@ import { createEraChooser } from '../app/platform.js';
 import { ClientPipe } from '../downstream/stdio/client-pipe.js';
 import { readText, toBytes } from '../json/json-text.js';
 import { splice } from '../json/splice.js';
-import type { MessageSink } from '../jsonrpc/message.js';
 import { RPC_CODES, RpcError } from '../jsonrpc/rpc-error.js';
 import type { NotificationEnvelope, RequestEnvelope, ResponseEnvelope, ScanEnvelope } from '../mcp/envelope.js';
 import { METHODS } from '../mcp/methods.js';
 import { LATEST_LEGACY_REVISION } from '../mcp/revisions.js';
-import { VERSION } from '../version.js';
+import { IDENTITY, VERSION } from '../version.js';
 
 /** Progress as the server reported it, not validated. */
 export interface Progress {
@@ -59,22 +58,9 @@ export class LocalClient {
    * A client of a gateway in this process, without a pipe. It has the view of this name, or sees everything; with `server`,
    * it sees this one server unchanged.
    */
-  static async open({ platform, gateway }: Composition, view = '', server?: string): Promise<LocalClient> {
-    const { scan, internalErrors } = platform;
-    return await LocalClient.connect(scan, (receive) => {
-      const sink: MessageSink = { send: (message) => receive(splice(message)), unwrittenBytes: 0 };
-      const session = new ClientPipe({
-        scan,
-        chooseEra: createEraChooser(platform, gateway, IDENTITY),
-        sink,
-        onInternalError: internalErrors.onInternalError,
-        principal: 'local',
-        messages: platform.messages,
-        view,
-        server,
-      });
-      return { send: (message) => session.receive(message), close: () => session.close() };
-    });
+  static async open(composition: Composition, view = '', server?: string): Promise<LocalClient> {
+    const { scan } = composition.platform;
+    return await LocalClient.connect(scan, (receive) => openPipe(composition, receive, view, server));
   }
 
   /** Shakes hands over the connection that `connect` opens. */
@@ -152,11 +138,27 @@ export class LocalClient {
   }
 }
 
+/** A session of a gateway in this process, without a pipe. */
+export function openPipe(
+  { platform, gateway }: Composition,
+  receive: (message: Uint8Array) => void,
+  view?: string,
+  server?: string,
+): ClientConnection {
+  const session = new ClientPipe({
+    ...{ scan: platform.scan, messages: platform.messages, principal: 'local', view, server },
+    chooseEra: createEraChooser(platform, gateway, IDENTITY),
+    sink: { send: (message) => receive(splice(message)), unwrittenBytes: 0 },
+    onInternalError: platform.internalErrors.onInternalError,
+  });
+  return { send: (message) => session.receive(message), close: () => session.close() };
+}
+
 /** `receive` takes a message for the client; `fail` takes the reason when no more answers can come. */
 type Connect = (receive: (message: Uint8Array) => void, fail: (error: Error) => void) => ClientConnection;
 
-const IDENTITY = { name: 'trunkline-cli', version: VERSION };
-const OWN_PROFILE: ToldProfile = { capabilities: {}, clientInfo: IDENTITY };
+const CLIENT_INFO = { name: 'trunkline-cli', version: VERSION };
+const OWN_PROFILE: ToldProfile = { capabilities: {}, clientInfo: CLIENT_INFO };
 
 function toRpcError(json: string): RpcError {
   const { code, message, data } = JSON.parse(json);

@@ -1,25 +1,20 @@
-import { constants } from 'node:os';
 import { createInterface } from 'node:readline';
-import { compose } from '../../../app/compose.js';
-import { type GlobalOptions, openLog } from '../../../app/global-options.js';
-import { createEraChooser } from '../../../app/platform.js';
+import type { GlobalOptions } from '../../../app/global-options.js';
 import { readConfig } from '../../../app/read-config.js';
-import { runToEnd } from '../../../app/run-to-end.js';
-import { ClientPipe } from '../../../downstream/stdio/client-pipe.js';
 import { EXIT, UsageError } from '../../../errors/usage-error.js';
 import { toBytes } from '../../../json/json-text.js';
-import { splice } from '../../../json/splice.js';
 import { hintFor } from '../../../json/suggest.js';
 import { type ClientReplayOptions, type ReplayResult, replayClients } from '../../../record/client-replay.js';
 import { differenceText } from '../../../record/compare-replay.js';
 import type { RecordedEntry, Recording } from '../../../record/recording-file.js';
 import { ServerScript } from '../../../record/server-script.js';
 import { StandIn } from '../../../record/stand-in.js';
-import { approvalPlaces, packageFolders, runFolder } from '../../../state/user-files.js';
-import { IDENTITY } from '../../../version.js';
+import { packageFolders } from '../../../state/user-files.js';
 import type { Invocation } from '../../command.js';
+import { openPipe } from '../../local-client.js';
 import { endWithReader, print, printJson, tell } from '../../output.js';
 import { openRecording } from './recording.js';
+import { composeOnce, openQuietLog, runCommand } from './run-once.js';
 
 interface ReplayOptions {
   asServer: string;
@@ -73,41 +68,24 @@ async function replayClient(
   const { entries } = await openRecording(file);
   // A client of `/mcp/KEY` gets other lists than a client on stdin.
   const ofAll = entries.filter(({ dir, server }) => server === undefined || dir === 'g>s' || dir === 's>g');
-  const { logger, secrets } = openLog(settings);
-  if (settings.verbosity === 0 && settings.logFile === undefined) logger.level = 'fatal';
+  const log = openQuietLog(settings);
   const read = await readConfig(settings);
   const config = { ...read, gateway: { ...read.gateway, startupWaitMs: STARTUP_WAIT_MS } };
-  const composition = compose({
-    ...{ config, logger, secrets, environment: process.env, runFolder: runFolder() },
-    ...{ approvals: approvalPlaces('once'), packages: packageFolders() },
-  });
-  const { platform, gateway } = composition;
+  const composition = composeOnce(config, log, { packages: packageFolders() });
   const connect: ClientReplayOptions['connect'] = (receive) => {
-    const pipe = new ClientPipe({
-      scan: platform.scan,
-      chooseEra: createEraChooser(platform, gateway, IDENTITY),
-      sink: { send: (message) => receive(Buffer.from(splice(message)).toString()), unwrittenBytes: 0 },
-      principal: 'local',
-      onInternalError: platform.internalErrors.onInternalError,
-    });
-    return { send: (text) => pipe.receive(toBytes(text)), close: () => pipe.close() };
+    const pipe = openPipe(composition, (message) => receive(Buffer.from(message).toString()));
+    return { send: (text) => pipe.send(toBytes(text)), close: () => pipe.close() };
   };
-  return await runToEnd({
-    composition,
-    logger,
-    isOutputAwaited: true,
-    onSignal: (signal) => 128 + constants.signals[signal],
-    work: async () => {
-      await composition.start();
-      const result = await replayClients({
-        ...{ entries: ofAll, connect, timeoutMs: TIMEOUT_MS },
-        ignored: new Set([...ALWAYS_IGNORED, ...ignored]),
-      });
-      if (ofAll.length < entries.length) tell(leftOutText(entries));
-      if (isJson) await printJson(result);
-      else await print(resultText(result));
-      return result.findings.length > 0 ? EXIT.failed : EXIT.ok;
-    },
+  return await runCommand(composition, log, async () => {
+    await composition.start();
+    const result = await replayClients({
+      ...{ entries: ofAll, connect, timeoutMs: TIMEOUT_MS },
+      ignored: new Set([...ALWAYS_IGNORED, ...ignored]),
+    });
+    if (ofAll.length < entries.length) tell(leftOutText(entries));
+    if (isJson) await printJson(result);
+    else await print(resultText(result));
+    return result.findings.length > 0 ? EXIT.failed : EXIT.ok;
   });
 }
 

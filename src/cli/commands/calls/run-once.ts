@@ -1,11 +1,11 @@
 import { constants } from 'node:os';
-import type { Composition } from '../../../app/compose.js';
-import { compose } from '../../../app/compose.js';
-import { type GlobalOptions, openLog } from '../../../app/global-options.js';
+import { type Composition, compose } from '../../../app/compose.js';
+import { type GlobalOptions, type OpenLog, openLog } from '../../../app/global-options.js';
 import { readConfig, requireView } from '../../../app/read-config.js';
-import { FINAL_LADDER, runToEnd } from '../../../app/run-to-end.js';
+import { FINAL_LADDER, type Run, runToEnd } from '../../../app/run-to-end.js';
 import type { Config, ServerConfig } from '../../../config/resolve/config.js';
 import { isInView } from '../../../config/resolve/resolve-config.js';
+import { someOf } from '../../../doctor/finding.js';
 import { UsageError } from '../../../errors/usage-error.js';
 import { hintFor } from '../../../json/suggest.js';
 import { approvalPlaces, packageFolders, runFolder } from '../../../state/user-files.js';
@@ -36,10 +36,7 @@ export async function runOnce(
   work: (once: Once) => Promise<number>,
   { isReview = false, isQuiet = false } = {},
 ): Promise<number> {
-  const { logger, secrets } = openLog(settings);
-  // Commands explain failures in plain text; log records appear only when the options ask for them.
-  const isLogWanted = settings.verbosity > 0 || settings.logFile !== undefined;
-  if (!isLogWanted) logger.level = 'fatal';
+  const log = openQuietLog(settings);
   const whole = await readConfig(settings);
   for (const warning of isQuiet ? [] : whole.warnings) tell(warning);
   requireView(whole, settings.view);
@@ -49,45 +46,58 @@ export async function runOnce(
   const progressLine = new ProgressLine(process.stderr);
   const keys = config.servers.flatMap(({ key, child }) => (child === undefined ? [] : [key]));
   const progress = new StartProgress(progressLine, keys);
-  const starts = new FirstStarts({
-    keys,
-    now: () => performance.now(),
-    onSettled: (pending) => progress.remaining(pending),
-  });
-  const composition = compose({
-    config,
-    logger,
-    secrets,
-    environment: process.env,
-    runFolder: runFolder(),
-    approvals: approvalPlaces(isReview ? 'review' : 'once'),
-    packages: packageFolders(),
-  });
+  const starts = new FirstStarts(keys, (pending) => progress.remaining(pending));
+  const composition = composeOnce(config, log, { isReview, packages: packageFolders() });
   composition.platform.events.subscribe('server.changed', ({ instance, snapshot }) => {
     starts.moved(instance, snapshot);
     progress.moved(instance, snapshot);
   });
 
-  return await runToEnd({
-    composition,
-    logger,
-    onSignal: (signal) => 128 + constants.signals[signal],
-    isOutputAwaited: true,
-    work: async (ending) => {
-      const client = await LocalClient.open(composition, settings.view);
-      ending.addEventListener('abort', () => {
-        progress.end();
-        client.close();
-      });
-      progress.remaining(keys);
-      await composition.start();
-      await starts.settled;
+  return await runCommand(composition, log, async (ending) => {
+    const client = await LocalClient.open(composition, settings.view);
+    ending.addEventListener('abort', () => {
       progress.end();
-      // Servers that are being stopped settle too.
-      ending.throwIfAborted();
-      return await work({ config, composition, client, starts, progressLine, ending });
-    },
+      client.close();
+    });
+    progress.remaining(keys);
+    await composition.start();
+    await starts.settled;
+    progress.end();
+    // Servers that are being stopped settle too.
+    ending.throwIfAborted();
+    return await work({ config, composition, client, starts, progressLine, ending });
   });
+}
+
+/** The log of a command, which explains failures in plain text. Records appear only when the options ask for them. */
+export function openQuietLog(settings: GlobalOptions): OpenLog {
+  const log = openLog(settings);
+  if (settings.verbosity === 0 && settings.logFile === undefined) log.logger.level = 'fatal';
+  return log;
+}
+
+/** A gateway for one command. Missing packages are installed into `packages`; none are installed without it. */
+export function composeOnce(
+  config: Config,
+  log: OpenLog,
+  {
+    isReview = false,
+    packages,
+  }: { readonly isReview?: boolean; readonly packages?: ReturnType<typeof packageFolders> } = {},
+): Composition {
+  const approvals = approvalPlaces(isReview ? 'review' : 'once');
+  const rest = { environment: process.env, runFolder: runFolder(), approvals, ...(packages && { packages }) };
+  return compose({ config, ...log, ...rest });
+}
+
+/** Runs the work of a command to its end, or until a signal comes, and then stops the composition. */
+export async function runCommand(
+  composition: Run['composition'],
+  { logger }: Pick<OpenLog, 'logger'>,
+  work: Run['work'],
+): Promise<number> {
+  const onSignal: Run['onSignal'] = (signal) => 128 + constants.signals[signal];
+  return await runToEnd({ composition, logger, onSignal, isOutputAwaited: true, work });
 }
 
 /** The servers with these keys; all servers when there are no names. */
@@ -139,7 +149,7 @@ export class StartProgress {
     this.#timer.unref();
   }
 
-  moved(key: string, { missing, installingSince }: ChildSnapshot): void {
+  moved(key: string, { missing, installingSince }: Pick<ChildSnapshot, 'missing' | 'installingSince'>): void {
     if (missing === undefined || installingSince === undefined) this.#installing.delete(key);
     else this.#installing.set(key, { shown: missing, since: installingSince });
     this.#show();
@@ -168,19 +178,14 @@ export class StartProgress {
     const [first] = this.#installing.values();
     const activity =
       first === undefined
-        ? `waiting for ${shortened(this.#pending)}, ${elapsed(this.#since)}`
-        : `installing ${shortened([...packages])}, ${elapsed(first.since)}`;
+        ? `waiting for ${someOf(this.#pending, MAX_NAMES)}, ${elapsed(this.#since)}`
+        : `installing ${someOf([...packages], MAX_NAMES)}, ${elapsed(first.since)}`;
     this.#line.show(`${progressBar(done, this.#total)} ${done} of ${this.#total} ${this.#done}; ${activity}`);
   }
 }
 
 /** More names than this are counted, so that the time behind them stays on the line. */
 const MAX_NAMES = 3;
-
-function shortened(names: readonly string[]): string {
-  const named = names.slice(0, MAX_NAMES).join(', ');
-  return names.length > MAX_NAMES ? `${named} and ${names.length - MAX_NAMES} more` : named;
-}
 
 const BAR_WIDTH = 20;
 
@@ -189,35 +194,20 @@ export function progressBar(done: number, total: number): string {
   return `[${'#'.repeat(filled)}${'-'.repeat(BAR_WIDTH - filled)}]`;
 }
 
-interface FirstStart {
-  spawnedAt: number | undefined;
-  readyAfterMs: number | undefined;
-  isSettled: boolean;
-}
-
-interface FirstStartsOptions {
-  readonly keys: readonly string[];
-  /** Milliseconds on a monotonic clock. */
-  readonly now: () => number;
-  /** Called when a first start has ended, with the keys of the pending ones. */
-  readonly onSettled: (pending: readonly string[]) => void;
-}
-
 /** Watches the first start of each server until it is ready or has failed, and measures the time. */
 export class FirstStarts {
   /** Resolves when every server is ready or has failed. */
   readonly settled: Promise<void>;
-  readonly #starts: ReadonlyMap<string, FirstStart>;
-  readonly #now: () => number;
-  readonly #onSettled: FirstStartsOptions['onSettled'];
+  readonly #pending: Set<string>;
+  readonly #spawnedAt = new Map<string, number>();
+  readonly #readyAfterMs = new Map<string, number>();
+  readonly #onSettled: (pending: readonly string[]) => void;
   #resolve = () => {};
 
-  constructor({ keys, now, onSettled }: FirstStartsOptions) {
-    this.#now = now;
+  /** `onSettled` is called when a first start has ended, with the keys of the pending ones. */
+  constructor(keys: readonly string[], onSettled: (pending: readonly string[]) => void = () => {}) {
+    this.#pending = new Set(keys);
     this.#onSettled = onSettled;
-    this.#starts = new Map(
-      keys.map((key) => [key, { spawnedAt: undefined, readyAfterMs: undefined, isSettled: false }]),
-    );
     this.settled = new Promise((resolve) => {
       this.#resolve = resolve;
     });
@@ -226,23 +216,20 @@ export class FirstStarts {
 
   /** From spawn to ready, in milliseconds. */
   readyAfterMs(key: string): number | undefined {
-    return this.#starts.get(key)?.readyAfterMs;
+    return this.#readyAfterMs.get(key);
   }
 
-  moved(key: string, { state, pid }: ChildSnapshot): void {
-    const start = this.#starts.get(key);
-    if (start === undefined || start.isSettled) return;
-    if (state === 'starting' && pid !== undefined) start.spawnedAt ??= this.#now();
-    if (state === 'ready' && start.spawnedAt !== undefined) start.readyAfterMs = this.#now() - start.spawnedAt;
+  moved(key: string, { state, pid }: Pick<ChildSnapshot, 'state' | 'pid'>): void {
+    if (!this.#pending.has(key)) return;
+    const now = performance.now();
+    const spawnedAt = this.#spawnedAt.get(key);
+    if (state === 'starting' && pid !== undefined && spawnedAt === undefined) this.#spawnedAt.set(key, now);
+    if (state === 'ready' && spawnedAt !== undefined) this.#readyAfterMs.set(key, now - spawnedAt);
     // While there is a pid, the last output of a failed server may not be read yet.
     const hasFailed = (state === 'parked' || state === 'backoff') && pid === undefined;
-    if (state === 'ready' || hasFailed) this.#settle(start);
-  }
-
-  #settle(start: FirstStart): void {
-    start.isSettled = true;
-    const pending = [...this.#starts].flatMap(([key, { isSettled }]) => (isSettled ? [] : [key]));
-    this.#onSettled(pending);
-    if (pending.length === 0) this.#resolve();
+    if (state !== 'ready' && !hasFailed) return;
+    this.#pending.delete(key);
+    this.#onSettled([...this.#pending]);
+    if (this.#pending.size === 0) this.#resolve();
   }
 }

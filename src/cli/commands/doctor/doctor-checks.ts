@@ -1,6 +1,6 @@
 import { homedir } from 'node:os';
 import { dirname } from 'node:path';
-import { type GlobalOptions, openLog } from '../../../app/global-options.js';
+import type { GlobalOptions } from '../../../app/global-options.js';
 import { thisSystem } from '../../../clients/files/client-locations.js';
 import type { FoundServer, FoundServers } from '../../../clients/files/found-server.js';
 import { gatewayOf, runningGateway } from '../../../clients/import/gateways.js';
@@ -43,7 +43,7 @@ import {
   tokenFile,
   userDataFolder,
 } from '../../../state/user-files.js';
-import { chooseServers } from '../calls/run-once.js';
+import { chooseServers, openQuietLog } from '../calls/run-once.js';
 import { takeOutOfClients } from '../clients/client-changes.js';
 import { remarksOnServer } from '../packages/package-remarks.js';
 import { allSettled, workOnPackages } from '../packages/package-work.js';
@@ -195,8 +195,7 @@ function processChecks({ machine, config, hub, servers }: DoctorFacts, now: numb
 
 /** Ends the processes that killed gateways have left, as every start does. */
 async function sweepRuns(): Promise<void> {
-  const { logger } = openLog({ config: undefined, verbosity: 0, logFile: undefined });
-  logger.level = 'fatal';
+  const { logger } = openQuietLog({ config: undefined, verbosity: 0, logFile: undefined });
   const guard = new OrphanGuard({ clock: systemClock, logger, runFolder: runFolder() });
   await guard.sweep();
   await guard.close();

@@ -32,10 +32,10 @@ export async function install(
 }
 
 /** Reports a failed installation on stderr, with the errors in the output of npm. */
-export function reportInstallFault({ message, lines }: InstallFault, { secrets }: Pick<PackageWork, 'secrets'>): void {
+export function reportInstallFault({ message, lines }: InstallFault, { log }: Pick<PackageWork, 'log'>): void {
   const errors = causeLines(lines, MAX_ERROR_LINES);
   for (const line of [`trunkline: ${message}`, ...errors.map((error) => `  | ${error}`)]) {
-    tell(forStream(secrets.redact(line), process.stderr));
+    tell(forStream(log.secrets.redact(line), process.stderr));
   }
 }
 

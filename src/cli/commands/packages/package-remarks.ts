@@ -1,4 +1,5 @@
 import type { ServerConfig } from '../../../config/resolve/config.js';
+import { someOf } from '../../../doctor/finding.js';
 import { type NewestVersion, NpmFault, newestOf } from '../../../packages/npm-client.js';
 import {
   fitsNode,
@@ -12,9 +13,6 @@ import { installedTree, lockKey } from '../../../packages/package-store.js';
 import { packageFolders } from '../../../state/user-files.js';
 import type { PackageRequest } from '../../../supervision/launcher.js';
 import type { PackageWork } from './package-work.js';
-
-/** More names than this are counted. */
-const MAX_NAMES = 5;
 
 /** The Node that runs Trunkline, which also runs the packages. */
 interface RunningNode {
@@ -89,7 +87,7 @@ function nodeRemarks(request: PackageRequest, tree: InstalledTree, node: Running
   const who =
     first.name === request.name
       ? `${shown} ${first.version} needs Node ${first.range}`
-      : `dependencies of ${shown} need another Node: ${shortened(needs, (one) => `${one.name} ${one.version} (Node ${one.range})`)}`;
+      : `dependencies of ${shown} need another Node: ${someOf(needs.map(({ name, version, range }) => `${name} ${version} (Node ${range})`))}`;
   return [`${who}; ${thisIs(node)}: start Trunkline with a Node that fits, or name an older version in \`package\``];
 }
 
@@ -99,13 +97,8 @@ function scriptRemarks(request: PackageRequest, tree: InstalledTree): string[] {
   const names = withInstallScripts(tree).map((name) => (name === request.name ? shown : name));
   if (names.length === 0) return [];
   return [
-    `the install scripts of ${shortened(names, (name) => name)} were not run, so what they build or download may be missing: if the server needs it, set \`installScripts: true\` in its entry, then run \`trunkline install\``,
+    `the install scripts of ${someOf(names)} were not run, so what they build or download may be missing: if the server needs it, set \`installScripts: true\` in its entry, then run \`trunkline install\``,
   ];
-}
-
-function shortened<T>(items: readonly T[], describe: (item: T) => string): string {
-  const named = items.slice(0, MAX_NAMES).map(describe).join(', ');
-  return items.length > MAX_NAMES ? `${named} and ${items.length - MAX_NAMES} more` : named;
 }
 
 function thisIs({ version, path }: RunningNode): string {

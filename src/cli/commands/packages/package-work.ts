@@ -1,13 +1,9 @@
-import { constants } from 'node:os';
 import { secretsOf } from '../../../app/configured-servers.js';
-import { type GlobalOptions, openLog } from '../../../app/global-options.js';
+import { type GlobalOptions, type OpenLog, openLog } from '../../../app/global-options.js';
 import { readConfig } from '../../../app/read-config.js';
-import { runToEnd } from '../../../app/run-to-end.js';
 import { formatProblem } from '../../../config/file/config-error.js';
 import type { Config, ServerConfig, ServerPackage } from '../../../config/resolve/config.js';
 import { EXIT } from '../../../errors/usage-error.js';
-import type { Logger } from '../../../observe/logger.js';
-import type { KnownSecrets } from '../../../observe/redact.js';
 import { systemClock } from '../../../observe/system-clock.js';
 import { type OpenedInstaller, openInstaller } from '../../../packages/package-installer.js';
 import type { PackagePlaces } from '../../../packages/package-store.js';
@@ -17,6 +13,7 @@ import { packageFolders, runFolder } from '../../../state/user-files.js';
 import type { StopLadder } from '../../../supervision/launcher.js';
 import { tell } from '../../output.js';
 import { ProgressLine } from '../../progress-line.js';
+import { runCommand } from '../calls/run-once.js';
 
 /** The tools of a command that works on packages. */
 export interface PackageWork extends OpenedInstaller {
@@ -24,8 +21,7 @@ export interface PackageWork extends OpenedInstaller {
   /** The chosen servers that run a package. */
   readonly servers: readonly PackagedServer[];
   readonly places: PackagePlaces;
-  readonly logger: Logger;
-  readonly secrets: KnownSecrets;
+  readonly log: OpenLog;
   readonly progressLine: ProgressLine;
   /** When aborted, nothing may be started or printed. */
   readonly ending: AbortSignal;
@@ -41,7 +37,8 @@ export async function workOnPackages(
   choose: (config: Config) => readonly ServerConfig[],
   work: (packages: PackageWork) => Promise<number>,
 ): Promise<number> {
-  const { logger, secrets } = openLog(settings);
+  const log = openLog(settings);
+  const { logger, secrets } = log;
   const config = await readConfig(settings);
   secrets.know([...config.servers.flatMap(secretsOf), { env: networkVariables(process.env), args: [] }]);
   for (const warning of config.warnings) tell(warning);
@@ -53,23 +50,16 @@ export async function workOnPackages(
   const progressLine = new ProgressLine(process.stderr);
   const stoppers = new Set<(ladder: StopLadder) => Promise<void>>();
   let done: Promise<unknown> = Promise.resolve();
-  return await runToEnd({
-    composition: {
-      stop: async (ladder) => {
-        await Promise.all([...stoppers].map((stop) => stop(ladder)));
-        await done;
-        await orphanGuard.close();
-      },
-    },
-    logger,
-    onSignal: (signal) => 128 + constants.signals[signal],
-    isOutputAwaited: true,
-    work: async (ending) => {
-      const working = work({ ...opened, config, servers, places, logger, secrets, progressLine, ending, stoppers });
-      done = working.catch(() => {}).finally(() => progressLine.clear());
-      const code = await working;
-      return reportProblems(config, chosen) ? EXIT.failed : code;
-    },
+  const stop = async (ladder: StopLadder) => {
+    await Promise.all([...stoppers].map((each) => each(ladder)));
+    await done;
+    await orphanGuard.close();
+  };
+  return await runCommand({ stop }, log, async (ending) => {
+    const working = work({ ...opened, config, servers, places, log, progressLine, ending, stoppers });
+    done = working.catch(() => {}).finally(() => progressLine.clear());
+    const code = await working;
+    return reportProblems(config, chosen) ? EXIT.failed : code;
   });
 }
 

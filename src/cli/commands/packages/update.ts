@@ -1,5 +1,4 @@
 import { isDeepStrictEqual } from 'node:util';
-import { compose } from '../../../app/compose.js';
 import { FINAL_LADDER } from '../../../app/run-to-end.js';
 import type { Config, ServerConfig } from '../../../config/resolve/config.js';
 import { isExact, programIn } from '../../../config/resolve/package-bin.js';
@@ -10,13 +9,12 @@ import { hintFor } from '../../../json/suggest.js';
 import type { LockedPackage } from '../../../packages/lock-file.js';
 import { InstallFault, type Obtained } from '../../../packages/package-installer.js';
 import { lockKey, openLockFile, openStore, storedTree } from '../../../packages/package-store.js';
-import { approvalPlaces, runFolder } from '../../../state/user-files.js';
 import type { StopLadder } from '../../../supervision/launcher.js';
 import type { Invocation } from '../../command.js';
 import { LocalClient } from '../../local-client.js';
 import { forStream, printJson, tell } from '../../output.js';
 import { waiting } from '../../progress-line.js';
-import { FirstStarts, triedOnce } from '../calls/run-once.js';
+import { composeOnce, FirstStarts, triedOnce } from '../calls/run-once.js';
 import { listAllTools } from '../calls/tools.js';
 import { type Diagnosis, diagnose, diagnoseTools, outputOf } from '../config/diagnosis.js';
 import { reportInstallFault } from './install.js';
@@ -214,21 +212,11 @@ function describeChanges(key: string, { added, removed, changed }: ToolChanges):
 type Probed = { readonly tools: Tools } | { readonly fault: Diagnosis; readonly output: readonly string[] };
 
 /** Starts a server once, lists its tools under their original names, and stops it. */
-async function probeTools(
-  server: ServerConfig,
-  { config, logger, secrets, ending, stoppers }: PackageWork,
-): Promise<Probed> {
+async function probeTools(server: ServerConfig, { config, log, ending, stoppers }: PackageWork): Promise<Probed> {
   const { key } = server;
   const whole = triedOnce({ ...server, prefix: '', tools: { deny: [] }, approval: 'off' });
-  const starts = new FirstStarts({ keys: [key], now: () => performance.now(), onSettled: () => {} });
-  const composition = compose({
-    config: { ...config, servers: [whole] },
-    logger,
-    secrets,
-    environment: process.env,
-    runFolder: runFolder(),
-    approvals: approvalPlaces('once'),
-  });
+  const starts = new FirstStarts([key]);
+  const composition = composeOnce({ ...config, servers: [whole] }, log);
   composition.platform.events.subscribe('server.changed', ({ instance, snapshot }) => starts.moved(instance, snapshot));
   const stop = (ladder: StopLadder) => composition.stop(ladder);
   stoppers.add(stop);

@@ -1,12 +1,6 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { progressBar, StartProgress } from '../../../../src/cli/commands/calls/run-once.js';
+import { FirstStarts, progressBar, StartProgress } from '../../../../src/cli/commands/calls/run-once.js';
 import { ProgressLine } from '../../../../src/cli/progress-line.js';
-import type { ChildSnapshot } from '../../../../src/supervision/child-state.js';
-import { Supervisor } from '../../../../src/supervision/supervisor.js';
-import { missingSpec } from '../../../supervision/sample-spec.js';
-import { ScriptedInstaller } from '../../../supervision/scripted-installer.js';
-import { ScriptedLauncher } from '../../../supervision/scripted-launcher.js';
-import { FakeClock } from '../../../support/fake-clock.js';
 
 afterEach(() => {
   vi.useRealTimers();
@@ -21,18 +15,8 @@ function setUp(isTTY: boolean) {
 }
 
 /** What a supervisor says of a child that installs. */
-function installing(): ChildSnapshot {
-  const supervisor = new Supervisor({
-    clock: new FakeClock(),
-    random: () => 0.5,
-    launcher: new ScriptedLauncher(),
-    installer: new ScriptedInstaller(),
-    startLimit: 1,
-    onChange: () => {},
-  });
-  supervisor.add(missingSpec('a'));
-  supervisor.start('a');
-  return { ...supervisor.snapshot('a'), installingSince: performance.now() };
+function installing() {
+  return { missing: 'pkg', installingSince: performance.now() };
 }
 
 describe('the progress of starts', () => {
@@ -79,5 +63,28 @@ describe('the progress of starts', () => {
     [0, 0, 20],
   ])('%i of %i fill %i of 20 columns', (done, total, filled) => {
     expect(progressBar(done, total)).toBe(`[${'#'.repeat(filled)}${'-'.repeat(20 - filled)}]`);
+  });
+});
+
+describe('the first starts', () => {
+  it('are over when every server is ready or has failed with nothing left of it', async () => {
+    vi.useFakeTimers();
+    const pending: (readonly string[])[] = [];
+    const starts = new FirstStarts(['a', 'b'], (keys) => pending.push(keys));
+    starts.moved('a', { state: 'starting', pid: undefined });
+    vi.advanceTimersByTime(10);
+    starts.moved('a', { state: 'starting', pid: 7 });
+    vi.advanceTimersByTime(25);
+    starts.moved('a', { state: 'ready', pid: 7 });
+    starts.moved('b', { state: 'parked', pid: 8 });
+    expect(pending).toEqual([['b']]);
+    starts.moved('b', { state: 'parked', pid: undefined });
+    await starts.settled;
+    expect(pending).toEqual([['b'], []]);
+    expect([starts.readyAfterMs('a'), starts.readyAfterMs('b')]).toEqual([25, undefined]);
+  });
+
+  it('are over at once when there are none', async () => {
+    await new FirstStarts([]).settled;
   });
 });
