@@ -1,9 +1,9 @@
-import { type Command, CommanderError } from 'commander';
-import { EXIT } from '../errors/usage-error.js';
+import { Argument, type Command, CommanderError } from 'commander';
+import { EXIT, UsageError } from '../errors/usage-error.js';
 import { VERSION } from '../version.js';
 import { CliCommand, EXIT_CODES, heading, indented } from './command.js';
-import { addCommands } from './commands.js';
-import { flushed, tell } from './output.js';
+import { SERVE_OPTIONS, type ServeOption } from './commands/serve/serve-options.js';
+import { flushed, isQuietWanted, print, tell } from './output.js';
 
 /** The most columns of a line that is easy to read. */
 const MAX_WIDTH = 100;
@@ -59,4 +59,496 @@ export async function runProgram(args: readonly string[]): Promise<number> {
   } finally {
     await flushed();
   }
+}
+
+/** Adds every command to the program, in the order of the overview. */
+export function addCommands(program: CliCommand): void {
+  addServing(program);
+  addTools(program);
+  addRunning(program);
+  addMessages(program);
+  addConfiguration(program);
+  addClients(program);
+  addPackages(program);
+  addSetup(program);
+}
+
+function addServing(program: CliCommand): void {
+  program.commandsGroup('Serving clients:');
+  const serve = program
+    .command('serve', { isDefault: true })
+    .allowExcessArguments()
+    .summary('serve an MCP client over stdin and stdout')
+    .description(
+      `Serves an MCP client over stdin and stdout until the client closes stdin or a signal comes. This is the command to register in an MCP client. With \`gateway: { hub: auto }\` in the configuration, its servers run in a background process (the hub), which the first client starts and all clients use; otherwise each client starts servers of its own. With --http it serves many clients over Streamable HTTP at /mcp instead: on the loopback interface and with a token by default.`,
+    )
+    .example('trunkline', 'trunkline serve --config ~/servers.yaml -v --log-file ~/trunkline.log')
+    .example('trunkline --http 7411')
+    .runs(async () => async ({ words: [word] }) => {
+      if (word !== undefined && program.args[0] !== 'serve') program.refuse(word);
+      if (word !== undefined)
+        throw new UsageError('`trunkline serve` takes no arguments', 'see `trunkline serve --help`');
+      // The log is the only output of serving for a person.
+      if (isQuietWanted())
+        throw new UsageError('`trunkline serve` takes no `--quiet`', 'without `-v` it logs warnings and errors only');
+      // `main` serves every other command line, unless `parseArgs` misses a value.
+      throw new UsageError('the value of an option begins with `-`', 'write `--OPTION=VALUE`');
+    });
+  for (const [name, { value, about }] of Object.entries<ServeOption>(SERVE_OPTIONS))
+    serve.option(`--${name}${value === undefined ? '' : ` <${value}>`}`, about);
+}
+
+function addTools(program: CliCommand): void {
+  program.commandsGroup('Servers and their tools:');
+  program
+    .command('check')
+    .argument('[SERVER...]', 'keys of servers; without them, all servers')
+    .summary('start every server once and report problems')
+    .description(
+      'Checks the configuration and starts every server, or the named servers, once. Shows the time to ready and the number of listed, quarantined and denied tools. For each server that fails, shows the cause, its last output, and what to do.',
+    )
+    .option('--json', 'print the result as JSON')
+    .example('trunkline check', 'trunkline check files memory --config ~/servers.yaml')
+    .example(`trunkline check --json | jq '.servers[] | select(.state != "ready")'`)
+    .runs(async () => (await import('./commands/config/check.js')).check);
+  program
+    .command('tools')
+    .argument('[SERVER...]', 'keys of servers; without them, all servers')
+    .summary('list the tools of all servers')
+    .description(
+      'Lists the tools of all servers, or of the named servers, as a client sees them, and the server of each tool. Also lists the quarantined tools, with the reason. Uses the hub if it runs; otherwise starts the servers for this list.',
+    )
+    .option('--json', 'print the list as a client gets it')
+    .option('--view <NAME>', 'as a client with this view sees it')
+    .option('--alone', 'start servers for this list, also if the hub runs')
+    .example('trunkline tools', 'trunkline tools files', `trunkline tools --json | jq -r '.tools[].name'`)
+    .runs(async () => (await import('./commands/calls/tools.js')).tools);
+  program
+    .command('call')
+    .argument('<TOOL>', 'the name of the tool, as `trunkline tools` lists it, or SERVER.TOOL')
+    .argument('[ARGUMENT...]', 'KEY=TEXT, KEY:=JSON, or one JSON object; - reads the object from stdin')
+    .summary('call one tool and print its result')
+    .description(
+      `Calls one tool and prints its result: text as text, everything else as JSON. The message of a failed tool goes to stderr. Uses the hub if it runs; otherwise starts the server for this call.
+
+KEY=TEXT passes text, or a number, true, false, an array or an object where the tool asks for one. The same KEY several times makes an array. KEY:=JSON passes the JSON value as it is.`,
+    )
+    .option('--json', 'print the result as the server sent it')
+    .option('--view <NAME>', 'as a client with this view sees it')
+    .option('--alone', 'start a server for this call, also if the hub runs')
+    .example('trunkline call trunkline__status')
+    .example('trunkline call files.read_text_file path=notes.txt head:=5')
+    .example(`trunkline call files__read_text_file '{"path": "notes.txt"}'`)
+    .example('trunkline call memory__create_entities - < entities.json')
+    .example(`trunkline call files__list_directory '{"path": "."}' --json`)
+    .runs(async () => (await import('./commands/calls/call.js')).call);
+  program
+    .command('approve')
+    .argument('[SERVER]', 'key of a server; without it, all servers that require approval')
+    .argument('[TOOL...]', 'names of its tools; without them, all that wait for approval')
+    .summary('review new and changed tools, and approve them')
+    .description(
+      'For servers with `approval: required`: starts them once and shows each tool that is new or has changed since its approval, as a model would see it. Removed lines are marked with -, added lines with +. Asks for each tool whether to approve it. Without a terminal it approves nothing, unless --yes is given. A running Trunkline offers approved tools at once.',
+    )
+    .option('-y, --yes', 'approve without asking')
+    .option('--json', 'print the tools as JSON, and ask nothing; with --yes, also approve')
+    .example('trunkline approve', 'trunkline approve files read_text_file', 'trunkline approve files --yes')
+    .runs(async () => (await import('./commands/config/approve.js')).approve);
+}
+
+function addRunning(program: CliCommand): void {
+  program.commandsGroup('What runs now:');
+  program
+    .command('status')
+    .summary('show what is wrong with the running servers, and what to do')
+    .description(
+      `Shows the status of the running hub: which servers have a problem, why, and what to do.
+
+With --watch, a terminal shows the servers with their state, calls per second, median latency, memory and last error, and the clients. Keys: arrows choose a server, r restarts it, l shows its last output, a says how to approve its tools, q quits. Elsewhere, --watch writes the status again at each change.`,
+    )
+    .option('--json', 'print the status as JSON')
+    .option('--watch', 'go on until q or Ctrl-C, and show what changes')
+    .example('trunkline status', 'trunkline status --watch', 'trunkline status --json | jq .servers')
+    .runs(async () => (await import('./commands/hub/status.js')).status);
+  program
+    .command('ps')
+    .summary('list the hub, its clients and the processes of its servers')
+    .description(
+      'Lists the hub of the configuration, the clients that it serves, and the processes of its servers with what they use.',
+    )
+    .option('--json', 'print the lists as JSON')
+    .example('trunkline ps', `trunkline ps --json | jq '.hub.clients[].name'`)
+    .runs(async () => (await import('./commands/hub/status.js')).ps);
+  program
+    .command('logs')
+    .argument('[SERVER]', 'key of a server: print only what concerns it')
+    .summary('print the log of the hub, or what concerns one server')
+    .description(
+      'Prints the log of the hub, the oldest records first, also when no hub runs. With SERVER: the last output of that server, and only the records about it. On a terminal the records are text; elsewhere they are JSON, one on a line.',
+    )
+    .option('-f, --follow', 'go on with what is logged from now on')
+    .option('--json', 'print records as JSON, also on a terminal')
+    .example('trunkline logs -f', 'trunkline logs files')
+    .runs(async () => (await import('./commands/hub/logs.js')).logs);
+  program
+    .command('restart')
+    .argument('<SERVER>', 'key of the server')
+    .summary('restart a running server')
+    .description(
+      'Restarts a server of the running hub. Its calls in flight fail, and what it had in memory is lost. Clients stay connected.',
+    )
+    .option('--json', 'print the result as JSON')
+    .example('trunkline restart files')
+    .runs(async () => (await import('./commands/hub/status.js')).restartServer);
+  program
+    .command('stop')
+    .summary('stop the hub and its servers')
+    .description(
+      'Stops the hub of the configuration and its servers; the same as `trunkline hub stop`. Clients stay connected: each starts a hub again when it has something to send.',
+    )
+    .option(...STOP_ALL)
+    .option('--json', 'print the result as JSON')
+    .example('trunkline stop', 'trunkline stop --all')
+    .runs(async () => (await import('./commands/hub/end-hub.js')).stop);
+  const hub = program
+    .command('hub')
+    .summary('show, stop or restart the hub itself')
+    .description('The hub is the background process that runs the servers for all clients of a configuration.')
+    .example('trunkline hub status', 'trunkline hub restart');
+  hub
+    .command('status')
+    .summary('show whether it runs, its version, and earlier hubs that still serve clients')
+    .description('Shows whether the hub runs, its version, and earlier hubs that still serve clients.')
+    .option('--json', 'print it as JSON')
+    .example('trunkline hub status')
+    .runs(async () => (await import('./commands/hub/status.js')).hubStatus);
+  hub
+    .command('stop')
+    .summary('stop it and its servers')
+    .description(
+      'Stops the hub of the configuration and its servers. Clients stay connected: each starts a hub again when it has something to send.',
+    )
+    .option(...STOP_ALL)
+    .option('--json', 'print the result as JSON')
+    .example('trunkline hub stop', 'trunkline hub stop --all')
+    .runs(async () => (await import('./commands/hub/end-hub.js')).stop);
+  hub
+    .command('restart')
+    .summary('start another hub, as after an update of Trunkline')
+    .description(
+      'Starts another hub, as after an update of Trunkline. Clients move to it as soon as nothing of theirs is in flight.',
+    )
+    .option('--json', 'print the result as JSON')
+    .example('trunkline hub restart')
+    .runs(async () => (await import('./commands/hub/end-hub.js')).restartHub);
+}
+
+function addMessages(program: CliCommand): void {
+  program.commandsGroup('Calls and messages:');
+  program
+    .command('activity')
+    .summary('show the log of calls')
+    .description(
+      'Shows the call log: one line for each call, with the client, the server, the tool, the outcome, the time and the sizes. The setting `gateway: { callLog: metadata }` turns the log on; `full` adds arguments and results, which --json shows.',
+    )
+    .option('-f, --follow', 'go on with the calls from now on')
+    .option('--server <SERVER>', 'show only the calls of this server')
+    .option('--json', 'print the log as it is')
+    .example('trunkline activity -f', 'trunkline activity --server files --json')
+    .runs(async () => (await import('./commands/hub/logs.js')).activity);
+  program
+    .command('inspect')
+    .argument('[FILE]', 'a recording; without it, the messages of the running hub as they pass')
+    .summary('show the messages of a recording, or of the hub as they pass')
+    .description(
+      'Shows the messages of a recording, one on a line; without FILE, the messages of the running hub as they pass. On a terminal, lines are cut to its width.',
+    )
+    .option('-f, --follow', 'go on with what is recorded from now on')
+    .option('--server <SERVER>', 'show only what concerns this server')
+    .option('--json', 'print the messages as they are recorded')
+    .example('trunkline inspect', 'trunkline inspect session.jsonl --server files')
+    .runs(async () => (await import('./commands/calls/inspect.js')).inspect);
+  program
+    .command('record')
+    .summary('record all messages of the hub')
+    .description(
+      'Records all messages of the running hub, between clients and Trunkline and between Trunkline and servers, until Ctrl-C. Known secrets are replaced by [redacted]. To record from the first message on, use the setting `gateway: { record: FILE }` or `trunkline serve --record FILE`.',
+    )
+    .requiredOption('-o, --out <FILE>', 'write to this file')
+    .option('--max <SIZE>', 'keep the newest messages, SIZE in all (100MiB)')
+    .option('--json', 'at the end, print the counts as JSON')
+    .example('trunkline record -o session.jsonl')
+    .runs(async () => (await import('./commands/calls/record.js')).record);
+  program
+    .command('replay')
+    .argument('<FILE>', 'a recording')
+    .summary('replay a recording as a server or as its clients')
+    .description(
+      'With --as-server: is an MCP server on stdin and stdout that answers as this server did in the recording. With --as-client: starts the configured servers, sends what the clients sent in the recording, compares the answers, and exits with 1 if any differs.',
+    )
+    .option('--as-server <SERVER>', 'stand in for this server')
+    .option('--as-client', 'send what the clients sent, and compare the answers')
+    .option('--ignore <MEMBERS>', 'with --as-client: members with these names, separated by commas, may differ')
+    .option('--json', 'with --as-client: print the differences as JSON')
+    .example('trunkline replay session.jsonl --as-server files')
+    .example('trunkline replay session.jsonl --as-client --ignore requestTime')
+    .runs(async () => (await import('./commands/calls/replay.js')).replay);
+}
+
+function addConfiguration(program: CliCommand): void {
+  program.commandsGroup('The configuration:');
+  program
+    .command('add')
+    .argument('[NAME]', 'its key in the configuration; without it, Trunkline takes one from the package')
+    .argument(
+      '[PACKAGE...]',
+      'an npm package, the address of a remote server, or a name of the official MCP registry; after `--`: the arguments of the package, or a command with its arguments',
+    )
+    .summary('add a server to the configuration')
+    .description(
+      'Adds a server to the configuration: an npm package, a command, the address of a remote server, or a server of the official MCP registry, such as io.github.user/server. Keeps the comments of the file and everything else.',
+    )
+    .option(
+      '--env <NAME=VALUE>',
+      'a variable of the server; repeatable. Secrets go into trunkline.env. NAME alone stands for the variable of your environment',
+      collect,
+    )
+    .option('--dry-run', 'print what would be added')
+    .option('--json', 'print the entry as JSON')
+    .example('trunkline add files @modelcontextprotocol/server-filesystem -- ~/notes')
+    .example('trunkline add weather -- python3 /opt/weather/server.py')
+    .example('trunkline add io.github.user/server --env API_KEY=…')
+    .runs(async () => (await import('./commands/packages/add.js')).add);
+  addChange(program, 'remove', 'remove a server from the configuration').description(
+    'Removes a server from the configuration. Everything else in the file stays as it is.',
+  );
+  addChange(program, 'enable', 'use a disabled server again').description(
+    'Makes Trunkline use a disabled server again.',
+  );
+  addChange(program, 'disable', 'ignore a server').description(
+    'Makes Trunkline ignore a server, which stays in the configuration.',
+  );
+  const secret = program
+    .command('secret')
+    .summary('store, list or remove secrets')
+    .description(
+      `Secrets of yours, to which a configuration refers with \${secret:NAME}. They are in a file of the data folder that only you can read, or in the keychain of the system.`,
+    )
+    .example('trunkline secret set GITHUB_TOKEN', 'trunkline secret list');
+  addSecret(secret, 'set', 'store a secret; asks for its value, or reads it from stdin').option(
+    '--keychain',
+    'in the keychain of the system (macOS and Linux)',
+  );
+  addSecret(secret, 'list', 'list the names of the secrets');
+  addSecret(secret, 'remove', 'remove a secret');
+}
+
+function addClients(program: CliCommand): void {
+  program.commandsGroup('Clients on this machine:');
+  program
+    .command('init')
+    .summary('set up everything: import, install, try, register')
+    .description(
+      'Sets Trunkline up in one command: finds the MCP clients on this machine and their servers, shows what it would do and asks, imports the servers, installs their packages, starts each one once, registers Trunkline with the clients, and removes from the clients the servers that work. A server that does not start stays in its client and is disabled in the configuration. `trunkline undo` takes the changes of the clients back.',
+    )
+    .option('--client <CLIENT>', 'register Trunkline with this client only; repeatable', collect)
+    .option('--dry-run', 'show what would be done, and change nothing')
+    .option('--json', 'print what each step does as JSON; needs --yes or --dry-run')
+    .option('-y, --yes', 'do it without asking, with all clients that are installed')
+    .example('trunkline init', 'trunkline init --yes --client claude-code')
+    .runs(async () => (await import('./commands/clients/init.js')).init);
+  program
+    .command('import')
+    .summary('take the servers of your other clients over')
+    .description(
+      'Takes the MCP servers of your other clients over into the configuration of Trunkline, and creates it if there is none. Lists them first and asks. The files of the clients stay as they are. Secrets go into trunkline.env beside the configuration, which only you can read.',
+    )
+    .option('--from <CLIENT|FILE|->', 'only from this client, such as claude-desktop, from this file, or from stdin')
+    .option('--server <NAME>', 'only this server, by its name in the client; repeatable', collect)
+    .option('--dry-run', 'only list them')
+    .option('--json', 'print the plan as JSON; with --yes, also write')
+    .option('-y, --yes', 'write without asking')
+    .example('trunkline import --dry-run', 'trunkline import --from claude-desktop --server github')
+    .runs(async () => (await import('./commands/clients/import.js')).importServers);
+  withChoice(
+    program
+      .command('connect')
+      .argument('[CLIENT...]', 'names of clients; without one, says which are installed')
+      .summary('register Trunkline with MCP clients on this machine')
+      .description(
+        "Registers Trunkline with clients, for all projects: adds an entry `trunkline` to the file in which a client keeps its servers, and changes nothing else in it. With --config, clients use that configuration. Makes a backup beside the file. The client's other servers stay. Restart a client afterwards.",
+      ),
+  )
+    .option('--json', 'print the changes as JSON')
+    .example('trunkline connect claude-desktop cursor', 'trunkline connect --all --dry-run')
+    .example('trunkline connect codex --config ~/servers.yaml')
+    .runs(async () => (await import('./commands/clients/connect.js')).connect);
+  withChoice(
+    program
+      .command('disconnect')
+      .argument('[CLIENT...]', 'names of clients')
+      .summary('remove Trunkline from clients')
+      .description('Removes Trunkline from clients. Makes a backup beside each file.'),
+  )
+    .option('--json', 'print the changes as JSON')
+    .example('trunkline disconnect cursor')
+    .runs(async () => (await import('./commands/clients/connect.js')).disconnect);
+  program
+    .command('undo')
+    .argument('[CLIENT...]', 'names of clients')
+    .summary("take back the last change of clients' files")
+    .description(
+      "Takes back the changes of the last command to files of clients, or the last change for each of the named clients. A file without later changes becomes byte for byte as it was; in every other file only Trunkline's changes are taken back.",
+    )
+    .option('--all', 'every client')
+    .option(...YES)
+    .option('--json', 'print the result as JSON')
+    .example('trunkline undo', 'trunkline undo cursor')
+    .runs(async () => (await import('./commands/clients/connect.js')).undo);
+}
+
+function addPackages(program: CliCommand): void {
+  program.commandsGroup('Packages:');
+  program
+    .command('install')
+    .argument('[SERVER...]', 'keys of servers; without them, all servers')
+    .summary('install missing packages')
+    .description(
+      'Installs the missing packages of all servers, or of the named servers. Installs the versions in trunkline.lock, next to the configuration; packages that are not locked are installed in the newest version that the configuration accepts, and locked. A second run changes nothing. Servers also install missing packages when they start; use this command to do it in advance, for example before going offline.',
+    )
+    .option('--json', 'print the result as JSON')
+    .example('trunkline install', 'trunkline install --config ~/servers.yaml')
+    .runs(async () => (await import('./commands/packages/install.js')).install);
+  program
+    .command('update')
+    .argument('[NAME]', 'key of a server, or name of a package; without it, all packages')
+    .summary('update packages and report which tools change')
+    .description(
+      'Installs the newest version of every package without a fixed version in the configuration, or only of the named server or package. With a range or a tag, it is the newest version that the range or the tag accepts. Starts the old and the new version once, reports which tools were added (+), removed (-) or changed (~), and locks the new version. A package that cannot be installed or started stays at its version. Restart Trunkline to use the new versions.',
+    )
+    .option('--json', 'print the result as JSON')
+    .example('trunkline update', 'trunkline update files')
+    .runs(async () => (await import('./commands/packages/update.js')).update);
+  program
+    .command('outdated')
+    .summary('list installed, accepted and newest versions of packages')
+    .description(
+      "Lists the packages of all servers: the installed version, the version that `trunkline update` would install, the newest version, and whether the package is in node_modules next to the configuration or in Trunkline's own store.",
+    )
+    .option('--json', 'print the versions as JSON')
+    .example('trunkline outdated', `trunkline outdated --json | jq '.servers[] | select(.installed != .wanted)'`)
+    .runs(async () => (await import('./commands/packages/outdated.js')).outdated);
+}
+
+function addSetup(program: CliCommand): void {
+  program.commandsGroup('Setup:');
+  program
+    .command('doctor')
+    .argument('[SERVER...]', 'keys of servers; without them, all servers')
+    .summary('find out why something does not work, and how to mend it')
+    .description(
+      `Checks everything between your clients and your servers: Node, npm, folders and limits of this machine, the configuration with its variables, commands and packages, the entries of clients, and the processes of Trunkline. Then starts every server once, or asks the running hub, and runs what each client has registered as that client runs it. Each finding has a stable code, its evidence, and what to do. Changes nothing, unless --fix is given. Shows no secrets.
+
+--fix changes the modes of secret files, removes files that killed runs have left, ends their processes, installs damaged packages again, and takes servers that Trunkline runs, too, out of the files of clients; \`trunkline undo\` puts them back. Everything else is named as a command. Exit code 1 means that there is at least one finding of the level fail.`,
+    )
+    .option('--json', 'print the findings as JSON')
+    .option('--fix', 'mend what is safe to mend')
+    .option('--no-start', 'start neither servers nor the commands of clients')
+    .option('--offline', 'do not use the network')
+    .option('--codes', 'list all codes and what they mean')
+    .example('trunkline doctor', 'trunkline doctor github --no-start', 'trunkline doctor --json > report.json')
+    .runs(async () => (await import('./commands/doctor/doctor.js')).doctor);
+  program
+    .command('schema')
+    .summary('print the JSON Schema of the configuration')
+    .description(
+      'Prints the JSON Schema of the configuration, with which editors complete keys, describe them and mark mistakes. With --out, writes the schema to a file, and says which line of the configuration refers to it.',
+    )
+    .option('-o, --out <FILE>', 'write the schema to this file')
+    .example('trunkline schema > trunkline.schema.json')
+    .example('trunkline schema --out ~/.config/trunkline/trunkline.schema.json')
+    .runs(async () => (await import('./commands/config/schema.js')).schema);
+  program
+    .command('token')
+    .summary('print the token for HTTP clients')
+    .description(
+      'Prints the bearer token for clients of `trunkline serve --http`, and creates the token if there is none. The token is stored in a file that only you can read.',
+    )
+    .option('--json', 'print the token and its file as JSON')
+    .example('trunkline token', `curl -H "Authorization: Bearer $(trunkline token)" http://localhost:7411/mcp`)
+    .runs(async () => (await import('./commands/serve/token.js')).token);
+  program
+    .command('completion')
+    .addArgument(new Argument('<SHELL>', 'bash, zsh or fish').choices(['bash', 'zsh', 'fish']))
+    .summary('print a script that completes commands in a shell')
+    .description(
+      'Prints a script for your shell. It completes commands, options, the servers of the configuration, and the tools that they listed in an earlier run.',
+    )
+    .example('source <(trunkline completion bash)      # in ~/.bashrc')
+    .example('source <(trunkline completion zsh)       # in ~/.zshrc, after compinit')
+    .example('trunkline completion fish > ~/.config/fish/completions/trunkline.fish')
+    .runs(async () => (await import('./completion.js')).printScript);
+  // The scripts run this command. It prints candidates for the last word, each with a tab and a description.
+  program
+    .command('complete', { hidden: true })
+    .argument('[WORD...]')
+    .runs(async () => (await import('./completion.js')).printCandidates.bind(undefined, program));
+  program
+    .command('help')
+    .argument('[COMMAND...]', 'the command; without it, the overview')
+    .summary('show help for a command')
+    .description('Shows the help of a command: what it does, its arguments and options, and examples.')
+    .option('--man', 'print the manual page of all commands, for `man`')
+    .example('trunkline help check', 'trunkline help hub restart')
+    .example('trunkline help --man > ~/.local/share/man/man1/trunkline.1')
+    .runs<{ man: true }>(async () => async ({ words, options }) => {
+      if (options.man === true) {
+        const { manPage } = await import('./man-page.js');
+        await print(manPage(program).trimEnd());
+        return 0;
+      }
+      let command = program;
+      for (const word of words)
+        command = (command.commands.find((each) => each.name() === word) as CliCommand) ?? command.refuse(word);
+      command.outputHelp();
+      return 0;
+    });
+}
+
+const STOP_ALL = ['--all', 'stop every hub of yours, whatever its configuration'] as const;
+
+function addChange(program: CliCommand, command: 'remove' | 'enable' | 'disable', summary: string): CliCommand {
+  return program
+    .command(command)
+    .argument('<SERVER>', 'key of a server, as `trunkline check` shows it')
+    .summary(summary)
+    .option('--json', 'print the result as JSON')
+    .example(`trunkline ${command} files`)
+    .runs(async () => (await import('./commands/config/change-server.js')).changeServer.bind(undefined, command));
+}
+
+function addSecret(parent: CliCommand, action: 'set' | 'list' | 'remove', summary: string): CliCommand {
+  const command = parent.command(action);
+  if (action !== 'list') command.argument('<NAME>', 'the name of the secret');
+  return command
+    .summary(summary)
+    .description(`${summary[0]?.toUpperCase()}${summary.slice(1)}.`)
+    .example(`trunkline secret ${action}${action === 'list' ? '' : ' GITHUB_TOKEN'}`)
+    .option('--json', 'print the result as JSON')
+    .runs(async () => (await import('./commands/config/secret.js')).secret.bind(undefined, action));
+}
+
+/** Scripts may give the option to every command that changes files. */
+const YES = ['-y, --yes', 'do not ask; this command never does'] as const;
+
+function withChoice(command: CliCommand): CliCommand {
+  return command
+    .option('--all', 'every client')
+    .option('--dry-run', 'show what would change, and change nothing')
+    .option(...YES);
+}
+
+/** For an option that may be given several times: its values in order. */
+function collect(value: string, earlier: readonly string[] = []): string[] {
+  return [...earlier, value];
 }

@@ -2,8 +2,8 @@ import { isAbsolute, resolve } from 'node:path';
 import type { FoundServer, FoundServers } from '../clients/files/found-server.js';
 import { identityOf } from '../clients/files/own-entry.js';
 import type { ServerConfig } from '../config/resolve/config.js';
+import { optionIn, type Registration } from './clients.js';
 import { type Finding, finding } from './finding.js';
-import { optionIn, type Registration } from './registrations.js';
 
 /** The servers of Trunkline, and how `--fix` removes the same server from a client. */
 export interface Taken {

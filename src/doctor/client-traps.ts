@@ -3,9 +3,9 @@ import { readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { parseText } from '../files/edit/parse-text.js';
 import { isRecord } from '../json/json-value.js';
+import { type Registration, titleOf } from './clients.js';
 import { type Finding, finding, RECENT_MS } from './finding.js';
 import { type Machine, variableOf } from './machine.js';
-import { type Registration, titleOf } from './registrations.js';
 
 /** Finds peculiarities of single clients that keep a correct entry from working. */
 export async function checkTraps(

@@ -1,6 +1,6 @@
 import type { Code } from '../errors/codes.js';
 import { ERROR_SIGNS } from '../errors/error-signs.js';
-import type { ListReport, ServerReport } from '../gateway/status/status-report.js';
+import type { ListReport, ServerReport } from '../gateway/status/status.js';
 import { describeEra, plural } from '../gateway/status/status-text.js';
 import { type Finding, finding, sentence, someOf } from './finding.js';
 

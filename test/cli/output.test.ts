@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { forStream, print } from '../../src/cli/output.js';
-import { ProgressLine } from '../../src/cli/progress-line.js';
+import { ProgressLine } from '../../src/cli/terminal.js';
 
 describe('text of a server', () => {
   const text = 'one\u001b[2J\u202e\r\n\ttwo\n';

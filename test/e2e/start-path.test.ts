@@ -84,7 +84,7 @@ const LATER = [
   ],
   ...[
     'src/cli/commands/calls/run-once.ts',
-    ...['src/cli/program.ts', 'src/cli/command.ts', 'src/cli/commands.ts'],
+    ...['src/cli/program.ts', 'src/cli/command.ts'],
     'src/cli/output.ts',
     'src/cli/local-client.ts',
   ],

@@ -3,7 +3,7 @@ import { EXIT } from '../../../errors/usage-error.js';
 import type { RecordCounts } from '../../../hub/server/hub-commands.js';
 import type { Invocation } from '../../command.js';
 import { printJson, tell } from '../../output.js';
-import { ProgressLine } from '../../progress-line.js';
+import { ProgressLine } from '../../terminal.js';
 import { withHub } from '../hub/hub-access.js';
 import { readSize } from './recording.js';
 

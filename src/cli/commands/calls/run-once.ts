@@ -12,7 +12,7 @@ import { approvalPlaces, packageFolders, runFolder } from '../../../state/user-f
 import type { ChildSnapshot } from '../../../supervision/child-state.js';
 import { LocalClient } from '../../local-client.js';
 import { tell } from '../../output.js';
-import { elapsed, ProgressLine } from '../../progress-line.js';
+import { elapsed, ProgressLine } from '../../terminal.js';
 
 /** The tools of a command that needs servers; every server is ready or has failed. */
 export interface Once {

@@ -5,13 +5,11 @@ import { readString, readText, toBytes, visitElements, visitMembers } from '../.
 import { printable } from '../../../json/printable.js';
 import { LISTS } from '../../../mcp/lists.js';
 import type { Invocation } from '../../command.js';
-import type { HubClientForCommand } from '../../hub-client.js';
 import type { LocalClient } from '../../local-client.js';
 import { forStream, print, tell } from '../../output.js';
-import { waiting } from '../../progress-line.js';
-import { lookOf, table } from '../../terminal.js';
+import { lookOf, table, waiting } from '../../terminal.js';
 import { diagnose, diagnoseTools } from '../config/diagnosis.js';
-import { runningHub } from '../hub/hub-access.js';
+import { type HubClientForCommand, runningHub } from '../hub/hub-access.js';
 import { chooseFrom, chooseServers, type Once, runOnce } from './run-once.js';
 
 /** `trunkline tools`: prints the merged list of tools, of the running hub if there is one, as JSON or as a table. */

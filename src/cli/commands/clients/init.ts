@@ -13,8 +13,7 @@ import { type EmitJson, printJson, tell } from '../../output.js';
 import { openQuestions, type Questions } from '../../questions.js';
 import { tryServers } from '../config/check.js';
 import { install } from '../packages/install.js';
-import { registerAndTakeOut } from './client-changes.js';
-import { clientsNamed } from './connect.js';
+import { clientsNamed, registerAndTakeOut } from './connect.js';
 import { type PreparedImport, prepareImport, reportPlan, toJson, writeImport } from './import.js';
 
 interface InitOptions {

@@ -1,8 +1,7 @@
 import type { GlobalOptions } from '../../../app/global-options.js';
 import type { ServerConfig } from '../../../config/resolve/config.js';
 import { EXIT } from '../../../errors/usage-error.js';
-import { reportStatus } from '../../../gateway/status/status.js';
-import type { ServerReport } from '../../../gateway/status/status-report.js';
+import { reportStatus, type ServerReport } from '../../../gateway/status/status.js';
 import type { Invocation } from '../../command.js';
 import { type EmitJson, print, printJson } from '../../output.js';
 import { type Cell, type Look, lookOf, stateCell, table } from '../../terminal.js';

@@ -5,8 +5,8 @@ import type { HubControl, NoControl } from '../../../hub/attach/control-client.j
 import type { HubDescription } from '../../../hub/control.js';
 import { hubLog, inspectHubFolder } from '../../../hub/hub-folder.js';
 import { userDataFolder, userHubsFolder } from '../../../state/user-files.js';
-import { notedPid, openHubClient, reachHub } from '../../hub-client.js';
 import { listAllTools } from '../calls/tools.js';
+import { notedPid, openHubClient, reachHub } from '../hub/hub-access.js';
 
 /** The hub of a configuration, running or not. Asking for it starts nothing and creates nothing. */
 export interface DoctorHub extends HubFacts {

@@ -8,9 +8,9 @@ import { findServers } from '../../../clients/files/find-servers.js';
 import type { FoundServers } from '../../../clients/files/found-server.js';
 import { ConfigError } from '../../../config/file/config-error.js';
 import type { Config } from '../../../config/resolve/config.js';
+import { findRegistrations } from '../../../doctor/clients.js';
 import { type Finding, repair } from '../../../doctor/finding.js';
 import type { Machine } from '../../../doctor/machine.js';
-import { findRegistrations } from '../../../doctor/registrations.js';
 import { AREAS, type Code, type Level } from '../../../errors/codes.js';
 import { EXIT } from '../../../errors/usage-error.js';
 import { plural } from '../../../gateway/status/status-text.js';
@@ -21,9 +21,8 @@ import type { Invocation } from '../../command.js';
 import { print, printJson, withoutHome } from '../../output.js';
 import { type Look, lookOf, paint, table } from '../../terminal.js';
 import { chooseServers } from '../calls/run-once.js';
-import { checkMachine, checkTwice } from './doctor-checks.js';
+import { checkMachine, checkStarts, checkTwice, NOT_STARTED } from './doctor-checks.js';
 import { openDoctorHub } from './doctor-hub.js';
-import { checkStarts, NOT_STARTED } from './doctor-starts.js';
 
 interface DoctorOptions {
   fix: true;

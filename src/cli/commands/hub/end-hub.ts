@@ -12,10 +12,9 @@ import { allHubFolders, hubNumbers } from '../../../hub/hub-folder.js';
 import { identify, isRunning } from '../../../process/processes.js';
 import { userHubsFolder } from '../../../state/user-files.js';
 import type { Invocation } from '../../command.js';
-import { findHubSite, type HubSite, notedPid, reachHub } from '../../hub-client.js';
 import { note, printJson, tell } from '../../output.js';
-import { waiting } from '../../progress-line.js';
-import { REFUSED, silentText, withHub } from './hub-access.js';
+import { waiting } from '../../terminal.js';
+import { findHubSite, type HubSite, notedPid, REFUSED, reachHub, silentText, withHub } from './hub-access.js';
 
 /** `trunkline stop`: ends the hub of the configuration and the earlier ones that drain, or every hub of this user. */
 export async function stop({ settings, options, isJson }: Invocation<{ all: true }>): Promise<number> {

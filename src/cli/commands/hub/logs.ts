@@ -13,10 +13,9 @@ import { toText } from '../../../observe/log-text.js';
 import { type LoggedCall, MAX_CALL_FILES } from '../../../record/call-log.js';
 import { callLogFile } from '../../../state/user-files.js';
 import type { Invocation } from '../../command.js';
-import { findHubSite, reachHub } from '../../hub-client.js';
 import { endWithReader, print, tell } from '../../output.js';
 import { colorOf, fitted, type Look, lookOf, paint } from '../../terminal.js';
-import { isHubOn } from './hub-access.js';
+import { findHubSite, isHubOn, reachHub } from './hub-access.js';
 
 /** `trunkline logs`: prints the log of the hub, which outlives it, and the last output of a server. */
 export async function logs({ settings, words, options, isJson }: Invocation<{ follow: true }>): Promise<number> {

@@ -12,7 +12,7 @@ import { OrphanGuard } from '../../../process/orphan-guard.js';
 import { packageFolders, runFolder } from '../../../state/user-files.js';
 import type { StopLadder } from '../../../supervision/launcher.js';
 import { tell } from '../../output.js';
-import { ProgressLine } from '../../progress-line.js';
+import { ProgressLine } from '../../terminal.js';
 import { runCommand } from '../calls/run-once.js';
 
 /** The tools of a command that works on packages. */

@@ -13,7 +13,7 @@ import type { StopLadder } from '../../../supervision/launcher.js';
 import type { Invocation } from '../../command.js';
 import { LocalClient } from '../../local-client.js';
 import { forStream, printJson, tell } from '../../output.js';
-import { waiting } from '../../progress-line.js';
+import { waiting } from '../../terminal.js';
 import { composeOnce, FirstStarts, triedOnce } from '../calls/run-once.js';
 import { listAllTools } from '../calls/tools.js';
 import { type Diagnosis, diagnose, diagnoseTools, outputOf } from '../config/diagnosis.js';

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { FirstStarts, progressBar, StartProgress } from '../../../../src/cli/commands/calls/run-once.js';
-import { ProgressLine } from '../../../../src/cli/progress-line.js';
+import { ProgressLine } from '../../../../src/cli/terminal.js';
 
 afterEach(() => {
   vi.useRealTimers();

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { DoctorFacts } from '../../../../src/cli/commands/doctor/doctor-checks.js';
-import { checkStarts } from '../../../../src/cli/commands/doctor/doctor-starts.js';
+import { checkStarts, type DoctorFacts } from '../../../../src/cli/commands/doctor/doctor-checks.js';
 import { reportOf } from '../../../doctor/doctor-home.js';
 
 const SERVER = { key: 's', child: { missing: undefined } };
