@@ -139,6 +139,11 @@ export function isString(bytes: Uint8Array, span: Span): boolean {
   return bytes[span.start] === QUOTE;
 }
 
+/** The string at the span; `undefined` if there is no span or another value. */
+export function stringAt(bytes: Uint8Array, span: Span | undefined): string | undefined {
+  return span !== undefined && isString(bytes, span) ? readString(bytes, span) : undefined;
+}
+
 /** Whether a number starts at `span`. */
 export function isNumber(bytes: Uint8Array, span: Span): boolean {
   const byte = bytes[span.start] ?? 0;

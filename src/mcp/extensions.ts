@@ -1,4 +1,4 @@
-import { isString, readString, type Span, valuesAt } from '../json/json-text.js';
+import { isString, readString, type Span, stringAt, valuesAt } from '../json/json-text.js';
 import { isRecord } from '../json/json-value.js';
 import type { ResponseEnvelope } from './envelope.js';
 import { HASH_LENGTH, type Sha256 } from './exposed-name.js';
@@ -46,7 +46,7 @@ export function declaresTasks({
 
 /** Whether a server answered with a task of the extension. */
 export function isTaskResult({ bytes, tokens: { resultType } }: ResponseEnvelope): boolean {
-  return resultType !== undefined && isString(bytes, resultType) && readString(bytes, resultType) === 'task';
+  return stringAt(bytes, resultType) === 'task';
 }
 
 /** Whether a URI names a user interface of MCP Apps: HTML that a host shows for the results of a tool. */

@@ -1,4 +1,4 @@
-import { isString, readString, type Span, toBytes } from '../json/json-text.js';
+import { type Span, stringAt, toBytes } from '../json/json-text.js';
 import type { Edit } from '../json/splice.js';
 
 /** Returns the HMAC-SHA-256 of a text, or a prefix of it, in characters that are allowed in names. */
@@ -41,19 +41,14 @@ export function isSameSeal(a: string, b: string): boolean {
   return difference === 0;
 }
 
-/** The task id at a span; `undefined` if there is no span or no string. */
-export function idAt(bytes: Uint8Array, span: Span | undefined): string | undefined {
-  return span !== undefined && isString(bytes, span) ? readString(bytes, span) : undefined;
-}
-
 /** Replaces the id at the span; no edit if either is missing. */
 export function replaceId(span: Span | undefined, id: string | undefined): Edit[] {
   return span === undefined || id === undefined ? [] : [{ span, text: toBytes(JSON.stringify(id)) }];
 }
 
-const TERMINAL = new Set(['completed', 'failed', 'cancelled']);
+const TERMINAL: ReadonlySet<string> = new Set(['completed', 'failed', 'cancelled']);
 
 /** Whether this status is final. */
 export function isTerminal(bytes: Uint8Array, status: Span | undefined): boolean {
-  return status !== undefined && isString(bytes, status) && TERMINAL.has(readString(bytes, status));
+  return TERMINAL.has(stringAt(bytes, status) ?? '');
 }

@@ -1,4 +1,4 @@
-import { isString, readString, type Span, valuesAt, visitElements } from '../../json/json-text.js';
+import { stringAt, valuesAt, visitElements } from '../../json/json-text.js';
 import type { ResponseEnvelope } from '../../mcp/envelope.js';
 import { isUiUri, skillRoot } from '../../mcp/extensions.js';
 import type { UriOwner } from '../catalog/catalog.js';
@@ -159,7 +159,7 @@ export class KnownUris {
 
   /** Notes which server has a URI. Ignores `ui://` URIs, because a server could name the user interface of another one. */
   note(uri: string, key: string): void {
-    if (!isUiUri(uri)) setLatest(this.#owners, uri, key);
+    if (uri !== '' && !isUiUri(uri)) setLatest(this.#owners, uri, key);
   }
 
   /** Notes the resources and resource links in the result of a tool call, a prompt or a read. */
@@ -168,14 +168,10 @@ export class KnownUris {
     for (const [list, ...path] of PLACES) {
       for (const entries of valuesAt(bytes, result, [list])) {
         visitElements(bytes, entries.start, Number.POSITIVE_INFINITY, (entry) => {
-          for (const uri of valuesAt(bytes, entry, path)) this.#noteAt(bytes, uri, key);
+          for (const span of valuesAt(bytes, entry, path)) this.note(stringAt(bytes, span) ?? '', key);
         });
       }
     }
-  }
-
-  #noteAt(bytes: Uint8Array, span: Span, key: string): void {
-    if (isString(bytes, span)) this.note(readString(bytes, span), key);
   }
 }
 
@@ -184,9 +180,6 @@ function setLatest(owners: Map<string, string>, uri: string, key: string): void 
   if (uri.length > MAX_URI_LENGTH) return;
   owners.delete(uri);
   owners.set(uri, key);
-  if (owners.size <= MAX_KNOWN) return;
-  for (const oldest of owners.keys()) {
-    owners.delete(oldest);
-    break;
-  }
+  const [oldest = ''] = owners.keys();
+  if (owners.size > MAX_KNOWN) owners.delete(oldest);
 }

@@ -1,4 +1,4 @@
-import { isString, readString, readText, type Span, toBytes, valuesAt, visitElements } from '../../json/json-text.js';
+import { readText, type Span, stringAt, toBytes, valuesAt, visitElements } from '../../json/json-text.js';
 import type { Edit } from '../../json/splice.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
 import type { ResponseEnvelope } from '../../mcp/envelope.js';
@@ -110,10 +110,10 @@ export class Router {
     catalogs: Catalogs,
     kind: NamedKind,
   ): NamedTarget | RpcError {
-    if (token === undefined || !isString(bytes, token)) {
+    const name = stringAt(bytes, token);
+    if (token === undefined || name === undefined) {
       return new RpcError(RPC_CODES.invalidParams, `${method} needs the name of a ${NOUNS[kind]}, a string`);
     }
-    const name = readString(bytes, token);
     const route = catalogs[kind].resolve(name) ?? this.#unlisted(name, kind);
     const backend = route === undefined ? undefined : this.#backends.get(route.key);
     if (route === undefined || backend === undefined) {
@@ -147,10 +147,8 @@ export class Router {
     revision: string | undefined,
     candidates: () => readonly Backend[] = () => [],
   ): Target | Candidates | RpcError {
-    if (token === undefined || !isString(bytes, token)) {
-      return new RpcError(RPC_CODES.invalidParams, `${method} needs a URI, a string`);
-    }
-    const uri = readString(bytes, token);
+    const uri = stringAt(bytes, token);
+    if (token === undefined || uri === undefined) return needsUri(method);
     const owner = ownerOfUri(uri, catalogs, this.#backends, this.#uris);
     const backend = owner === undefined ? undefined : this.#backends.get(owner.key);
     const { original = uri, isGuess = backend === undefined } = owner ?? {};
@@ -176,7 +174,7 @@ export class Router {
     const { bytes, method, tokens } = request;
     const only = this.#onlyBackend();
     if (only !== undefined) return only;
-    const uri = tokens.uri !== undefined && isString(bytes, tokens.uri) ? readString(bytes, tokens.uri) : undefined;
+    const uri = stringAt(bytes, tokens.uri);
     const owner = uri === undefined ? undefined : ownerOfUri(uri, catalogs, this.#backends, this.#uris)?.key;
     const configured = [...this.#backends.values()].find((backend) => backend.rules.answers?.(method) === true)?.key;
     const backend = this.#backends.get(owner ?? configured ?? this.#methods.get(method) ?? '');
@@ -207,10 +205,8 @@ export class Router {
       return offer !== undefined && (!isDirectory || offer.readsDirectories);
     });
     if (candidates.length === 0) return this.#byMethod(request, catalogs);
-    if (tokens.uri === undefined || !isString(bytes, tokens.uri)) {
-      return new RpcError(RPC_CODES.invalidParams, `${method} needs a URI, a string`);
-    }
-    const uri = readString(bytes, tokens.uri);
+    const uri = stringAt(bytes, tokens.uri);
+    if (uri === undefined) return needsUri(method);
     // A template does not tell: several servers may have one that fits all skills.
     const key = catalogs.resources.owner(uri)?.key ?? this.#uris.ofSkill(uri) ?? this.#uris.owner(uri);
     const backend =
@@ -268,8 +264,8 @@ function unchanged(request: RelayedRequest, backend: Backend, revision: string |
     return { backend, edits: [], editAnswer };
   }
   const { name } = tokens;
-  if (method !== METHODS.callTool || name === undefined || !isString(bytes, name)) return { backend, edits: [] };
-  const shown = readString(bytes, name);
+  const shown = method === METHODS.callTool ? stringAt(bytes, name) : undefined;
+  if (name === undefined || shown === undefined) return { backend, edits: [] };
   const { shaping, policy } = backend.rules;
   const tool = shaping === undefined ? shown : shaping.originalOf(shown, toolsOf(backend).renamed);
   if (!policy(tool)) return new NotListed(RPC_CODES.invalidParams, plainUnknownName('tool', shown));
@@ -296,6 +292,10 @@ export function mayChange(target: Target | Candidates | RpcError): boolean {
   return 'candidates' in target || target.isGuess === true;
 }
 
+function needsUri(method: string): RpcError {
+  return new RpcError(RPC_CODES.invalidParams, `${method} needs a URI, a string`);
+}
+
 type NamedKind = 'tools' | 'prompts';
 
 type NamedTarget = Required<Pick<Target, 'original' | 'isGuess'>> & Target & Pick<Route, 'isListed'> & { name: string };
@@ -317,12 +317,8 @@ function codeOf(bytes: Uint8Array, code: Span | undefined): number | undefined {
 function editReadResult(original: string, alias: string): EditAnswer {
   return ({ bytes, result }) => {
     if (result === undefined) return [];
-    const contents: Span[] = [];
-    for (const list of valuesAt(bytes, result, ['contents'])) {
-      visitElements(bytes, list.start, Number.POSITIVE_INFINITY, (content) => contents.push(content));
-    }
-    const uris = contents.flatMap((content) => valuesAt(bytes, content, ['uri']));
-    const own = uris.filter((span) => isString(bytes, span) && readString(bytes, span) === original);
+    const uris = contentsOf(bytes, result).flatMap((content) => valuesAt(bytes, content, ['uri']));
+    const own = uris.filter((span) => stringAt(bytes, span) === original);
     return own.map((span) => replace(span, alias));
   };
 }
@@ -362,14 +358,14 @@ const CODES_OF_OWNERS: ReadonlySet<string> = new Set(['-32042', String(MODERN_CO
  */
 function lacksResource({ bytes, result, tokens: { resultType, errorCode } }: ResponseEnvelope): boolean {
   if (result === undefined) return errorCode === undefined || !CODES_OF_OWNERS.has(readText(bytes, errorCode));
-  if (resultType !== undefined && isString(bytes, resultType) && readString(bytes, resultType) === 'input_required') {
-    return false;
-  }
-  let count = 0;
+  if (stringAt(bytes, resultType) === 'input_required') return false;
+  return contentsOf(bytes, result).length === 0;
+}
+
+function contentsOf(bytes: Uint8Array, result: Span): readonly Span[] {
+  const contents: Span[] = [];
   for (const list of valuesAt(bytes, result, ['contents'])) {
-    visitElements(bytes, list.start, Number.POSITIVE_INFINITY, () => {
-      count += 1;
-    });
+    visitElements(bytes, list.start, Number.POSITIVE_INFINITY, (content) => contents.push(content));
   }
-  return count === 0;
+  return contents;
 }

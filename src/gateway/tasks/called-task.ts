@@ -1,13 +1,11 @@
 import type { Exchange } from '../../downstream/port.js';
 import { internalError, withErrorBoundaryAsync } from '../../errors/internal-error.js';
-import { type Span, toBytes } from '../../json/json-text.js';
-import type { Edit } from '../../json/splice.js';
+import { stringAt, toBytes } from '../../json/json-text.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
-import type { NotificationEnvelope, ResponseEnvelope } from '../../mcp/envelope.js';
 import { declaresTasks, isTaskResult } from '../../mcp/extensions.js';
 import { METHODS } from '../../mcp/methods.js';
 import { isModernRevision, knowsTasks } from '../../mcp/revisions.js';
-import { idAt } from '../../mcp/task-id.js';
+
 import type { Outcome, UpstreamConnection } from '../../upstream/port.js';
 import type { Translation } from '../dispatch/call.js';
 import type { Backend } from '../registry/backend.js';
@@ -38,90 +36,42 @@ export function calledTask(exchange: Exchange, { backend, tool }: Target, tasks:
     connection === undefined ||
     isModernRevision(connection.revision) ||
     (!knowsTasks(client.revision) && backend.isTaskOnly(tool));
-  return isPossible ? new CalledTask({ exchange, backend, tool, params, tasks }) : undefined;
-}
-
-interface CalledTaskOptions {
-  readonly exchange: Exchange;
-  readonly backend: Backend;
-  readonly tool: string;
-  readonly params: Span;
-  readonly tasks: Tasks;
-}
-
-class CalledTask implements Translation {
-  readonly #options: CalledTaskOptions;
-  /** Few calls become a task. */
-  #translation: Translation | undefined;
+  if (!isPossible) return undefined;
+  const { dispatcher } = backend;
   /** Whether the call was made a task. */
-  #isMade = false;
-
-  constructor(options: CalledTaskOptions) {
-    this.#options = options;
-  }
-
-  request(connection: UpstreamConnection): readonly Edit[] {
-    const { exchange, backend, tool, params } = this.#options;
-    const isMissing = !knowsTasks(exchange.client.revision) && backend.isTaskOnly(tool);
-    this.#isMade = isMissing && connection.offers('tasks.requests.tools.call');
-    const end = params.end - 1;
-    return this.#isMade ? [{ span: { start: end, end }, text: AS_TASK }] : NO_EDITS;
-  }
-
-  answer(response: ResponseEnvelope, keepProgress: () => () => void): readonly Edit[] {
-    const { createdTask, resultTaskId, resultRelatedTask } = response.tokens;
-    const isOfTask = createdTask !== undefined || resultTaskId !== undefined || resultRelatedTask !== undefined;
-    return isOfTask ? this.#ofTask.answer(response, keepProgress) : NO_EDITS;
-  }
-
-  progress(notification: NotificationEnvelope): readonly Edit[] {
-    return this.#ofTask.progress(notification);
-  }
-
-  cancel(notification: NotificationEnvelope): readonly Edit[] {
-    return this.#ofTask.cancel(notification);
-  }
-
-  get #ofTask(): Translation {
-    const { exchange, backend, tasks } = this.#options;
-    this.#translation ??= tasks.translationOf(exchange, backend);
-    return this.#translation;
-  }
-
-  goOn(
-    response: ResponseEnvelope,
-    connection: UpstreamConnection,
-    keepProgress: () => () => void,
-  ): Promise<Outcome> | undefined {
-    const { bytes, tokens } = response;
-    const isOfExtension = isModernRevision(connection.revision) && isTaskResult(response);
-    const made = this.#isMade ? tokens.createdTask : undefined;
-    const id = idAt(bytes, isOfExtension ? tokens.resultTaskId : made);
-    if (id === undefined) return undefined;
-    const { exchange, backend, tasks } = this.#options;
-    const { client, request } = exchange;
-    if (declaresTasks(request)) {
-      tasks.ofServers.created(id, client, backend, () => {});
-      if (isOfExtension) return undefined;
-      tasks.inputsOf(exchange, backend, id);
-      const at = tasks.clock.now();
-      return Promise.resolve({ kind: 'answered', response: toTaskResult(response), at });
-    }
-    const { clock } = tasks;
-    const { dispatcher } = backend;
-    const polled = isOfExtension ? new PolledTask({ clock, taskId: id, exchange, connection, dispatcher }) : undefined;
-    const endProgress = keepProgress();
-    const end = () => {
-      endProgress();
-      polled?.hurry();
-    };
-    tasks.ofServers.created(id, client, backend, end, exchange);
-    const outcome = polled?.outcome(response) ?? resultOf(id, exchange, connection, backend);
-    return outcome.finally(() => tasks.ofServers.finished(id, backend));
-  }
+  let isMade = false;
+  return {
+    ...tasks.translationOf(exchange, backend),
+    request: (to) => {
+      const isMissing = !knowsTasks(client.revision) && backend.isTaskOnly(tool);
+      isMade = isMissing && to.offers('tasks.requests.tools.call');
+      const end = params.end - 1;
+      return isMade ? [{ span: { start: end, end }, text: AS_TASK }] : [];
+    },
+    goOn: (response, from, keepProgress) => {
+      const { bytes, tokens } = response;
+      const isOfExtension = isModernRevision(from.revision) && isTaskResult(response);
+      const made = isMade ? tokens.createdTask : undefined;
+      const taskId = stringAt(bytes, isOfExtension ? tokens.resultTaskId : made);
+      if (taskId === undefined) return undefined;
+      if (declaresTasks(request)) {
+        tasks.ofServers.created(taskId, client, backend, () => {});
+        if (isOfExtension) return undefined;
+        tasks.inputsOf(exchange, backend, taskId);
+        return Promise.resolve(madeOutcome(toTaskResult(response), dispatcher));
+      }
+      const polled = isOfExtension ? new PolledTask({ taskId, exchange, connection: from, dispatcher }) : undefined;
+      const endProgress = keepProgress();
+      const end = () => {
+        endProgress();
+        polled?.hurry();
+      };
+      tasks.ofServers.created(taskId, client, backend, end, exchange);
+      const outcome = polled?.outcome(response) ?? resultOf(taskId, exchange, from, backend);
+      return outcome.finally(() => tasks.ofServers.finished(taskId, backend));
+    },
+  };
 }
-
-const NO_EDITS: readonly Edit[] = [];
 
 async function resultOf(
   taskId: string,
@@ -151,20 +101,18 @@ export function askedTask(exchange: Exchange, backend: Backend, tasks: Tasks): T
   const translation = tasks.translationOf(exchange, backend);
   const { client, request } = exchange;
   if (client.revision === undefined || !isModernRevision(client.revision)) return translation;
-  const { clock } = tasks;
+  const { dispatcher } = backend;
   return {
     ...translation,
     goOn: (response, connection) => {
       if (isModernRevision(connection.revision)) return undefined;
       // The server has no such request: its process is another one than the one that had the task.
-      if (request.method === METHODS.updateTask) return Promise.resolve(madeOutcome(UNKNOWN_TASK, clock.now()));
+      if (request.method === METHODS.updateTask) return Promise.resolve(madeOutcome(UNKNOWN_TASK, dispatcher));
       const taskId = tasks.taskOf(exchange, backend);
       if (taskId === undefined) return undefined;
-      const { dispatcher } = backend;
-      if (request.method === METHODS.cancelTask)
-        return toAcknowledgment(response, taskId, { clock, connection, dispatcher });
+      if (request.method === METHODS.cancelTask) return toAcknowledgment(response, taskId, { connection, dispatcher });
       const inputs = tasks.inputsOf(exchange, backend, taskId);
-      return toTaskState(response, { clock, connection, dispatcher, inputs });
+      return toTaskState(response, { connection, dispatcher, inputs });
     },
   };
 }

@@ -1,16 +1,12 @@
 import type { DownstreamClient } from '../../downstream/port.js';
-import { isString, readString, type Span, toBytes, valuesAt, visitElements } from '../../json/json-text.js';
-import { type Edit, splice } from '../../json/splice.js';
-import { join } from '../../jsonrpc/message.js';
+import { type Span, stringAt, visitElements } from '../../json/json-text.js';
+import type { Edit } from '../../json/splice.js';
 import type { NotificationEnvelope, RequestEnvelope, ResponseEnvelope } from '../../mcp/envelope.js';
 import { METHODS } from '../../mcp/methods.js';
-import type { Hmac } from '../../mcp/task-id.js';
-import { idAt, isTerminal, replaceId, unwrapTaskId, wrapTaskId } from '../../mcp/task-id.js';
+import { type Hmac, isTerminal, replaceId, unwrapTaskId, wrapTaskId } from '../../mcp/task-id.js';
 import type { Backend } from '../registry/backend.js';
-
-/** Limits of known tasks of one client: the oldest is forgotten first, and one with a longer id at once. */
-const MAX_KNOWN = 1_024;
-const MAX_ID_LENGTH = 1_024;
+import type { Target } from '../routing/router.js';
+import { remember, renamedEntry, taskList } from './server-tasks.js';
 
 /** The tasks of one client. */
 interface TasksOfClient {
@@ -34,7 +30,6 @@ interface ClientTask {
 export class ClientTasks {
   readonly #seal: Hmac;
   readonly #byClient = new Map<DownstreamClient, TasksOfClient>();
-  readonly #byMaker = new Map<string, DownstreamClient>();
   #count = 0;
 
   constructor(seal: Hmac) {
@@ -51,7 +46,7 @@ export class ClientTasks {
   /** The client and its own id for a task that a server names. */
   find(backend: Backend, name: string): FoundTask | undefined {
     const origin = unwrapTaskId(name, backend.id, this.#seal);
-    const client = origin && this.#byMaker.get(origin.maker);
+    const [client] = [...this.#byClient].find(([, { maker }]) => maker === origin?.maker) ?? [];
     // A server may still use a name of an earlier run, in which the same maker was another client.
     const isKnown = origin && client && this.nameFor(client, backend, origin.original) === name;
     return isKnown ? { client, original: origin.original } : undefined;
@@ -62,7 +57,7 @@ export class ClientTasks {
     { bytes, tokens }: RequestEnvelope,
     backend: Backend,
   ): { client: DownstreamClient; edits: Edit[] } | undefined {
-    const name = idAt(bytes, tokens.taskId);
+    const name = stringAt(bytes, tokens.taskId);
     const found = name === undefined ? undefined : this.find(backend, name);
     return found && { client: found.client, edits: replaceId(tokens.taskId, found.original) };
   }
@@ -79,7 +74,7 @@ export class ClientTasks {
     keepProgress: () => () => void,
   ): Edit[] {
     const edit = (span: Span | undefined) => {
-      const id = idAt(bytes, span);
+      const id = stringAt(bytes, span);
       return replaceId(span, id === undefined ? undefined : this.nameFor(client, backend, id));
     };
     switch (request.method) {
@@ -93,7 +88,7 @@ export class ClientTasks {
         if (isTerminal(bytes, tokens.resultStatus)) this.#finish(client, this.#taskOf(request, backend));
         return edit(tokens.resultTaskId);
       default: {
-        const created = request.tokens.task === undefined ? undefined : idAt(bytes, tokens.createdTask);
+        const created = request.tokens.task === undefined ? undefined : stringAt(bytes, tokens.createdTask);
         if (created === undefined) return [];
         this.#note(client, created, { backend, end: keepProgress() });
         return edit(tokens.createdTask);
@@ -102,8 +97,11 @@ export class ClientTasks {
   }
 
   /** The server that a client's task status notification is for; `undefined` if no server waits for it. */
-  holderOf(client: DownstreamClient, { bytes, tokens }: NotificationEnvelope): Holder | undefined {
-    const id = idAt(bytes, tokens.taskId);
+  holderOf(
+    client: DownstreamClient,
+    { bytes, tokens }: NotificationEnvelope,
+  ): Pick<Target, 'backend' | 'edits'> | undefined {
+    const id = stringAt(bytes, tokens.taskId);
     const task = id === undefined ? undefined : this.#byClient.get(client)?.tasks.get(id);
     if (id === undefined || task === undefined) return undefined;
     if (isTerminal(bytes, tokens.status)) task.end();
@@ -112,10 +110,7 @@ export class ClientTasks {
 
   /** The client has left, and its tasks ended with it. */
   left(client: DownstreamClient): void {
-    const known = this.#byClient.get(client);
-    if (known === undefined) return;
     this.#byClient.delete(client);
-    this.#byMaker.delete(known.maker);
   }
 
   /** The process has exited. The next one does not know the tasks that were created for it. */
@@ -130,7 +125,7 @@ export class ClientTasks {
   }
 
   #taskOf(request: RequestEnvelope, backend: Backend): string | undefined {
-    const name = idAt(request.bytes, request.tokens.taskId);
+    const name = stringAt(request.bytes, request.tokens.taskId);
     return name === undefined ? undefined : this.find(backend, name)?.original;
   }
 
@@ -141,13 +136,7 @@ export class ClientTasks {
   #note(client: DownstreamClient, original: string, task: ClientTask): void {
     const { tasks } = this.#of(client);
     tasks.get(original)?.end();
-    if (original.length <= MAX_ID_LENGTH) tasks.set(original, task);
-    else task.end();
-    for (const [oldest, { end }] of tasks) {
-      if (tasks.size <= MAX_KNOWN) break;
-      end();
-      tasks.delete(oldest);
-    }
+    remember(tasks, original, task, ({ end }) => end());
   }
 
   #of(client: DownstreamClient): TasksOfClient {
@@ -157,21 +146,17 @@ export class ClientTasks {
     // No server's key contains this character.
     const added = { maker: `~${this.#count}`, tasks: new Map<string, ClientTask>() };
     this.#byClient.set(client, added);
-    this.#byMaker.set(added.maker, client);
     return added;
   }
 
   /** Removes the tasks that were created for other servers from a client's list. */
   #ownEntries(bytes: Uint8Array, list: Span | undefined, client: DownstreamClient, backend: Backend): Edit[] {
     if (list === undefined) return [];
-    const parts: Uint8Array[] = [];
-    visitElements(bytes, list.start, Number.POSITIVE_INFINITY, (span) => {
-      const ids = valuesAt(bytes, span, ['taskId']).filter((id) => isString(bytes, id));
-      const edits = ids.flatMap((id) => replaceId(id, this.nameFor(client, backend, readString(bytes, id))));
-      const isOwn = ids.length > 0 && edits.length === ids.length;
-      if (isOwn) parts.push(...(parts.length === 0 ? [] : [COMMA]), splice({ bytes, span, edits }));
+    const entries: Uint8Array[] = [];
+    visitElements(bytes, list.start, Number.POSITIVE_INFINITY, ({ start, end }) => {
+      entries.push(...renamedEntry(bytes.subarray(start, end), (id) => this.nameFor(client, backend, id)));
     });
-    return [{ span: list, text: join([OPEN, ...parts, CLOSE]) }];
+    return [{ span: list, text: taskList(entries) }];
   }
 }
 
@@ -180,12 +165,3 @@ interface FoundTask {
   /** The client's own id for the task. */
   readonly original: string;
 }
-
-interface Holder {
-  readonly backend: Backend;
-  readonly edits: readonly Edit[];
-}
-
-const OPEN = toBytes('[');
-const CLOSE = toBytes(']');
-const COMMA = toBytes(',');

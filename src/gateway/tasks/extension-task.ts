@@ -1,12 +1,11 @@
 import { editMembers, REMOVED, rewriteObject } from '../../json/edit-members.js';
-import { isObject, readText, toBytes, valuesAt } from '../../json/json-text.js';
+import { isObject, readText, stringAt, toBytes, valuesAt } from '../../json/json-text.js';
 import { type Edit, splice } from '../../json/splice.js';
 import { join } from '../../jsonrpc/message.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
 import { RELATED_TASK, type ResponseEnvelope } from '../../mcp/envelope.js';
 import { METHODS } from '../../mcp/methods.js';
-import { idAt } from '../../mcp/task-id.js';
-import type { Clock } from '../../timing/clock.js';
+
 import type { Outcome, UpstreamConnection } from '../../upstream/port.js';
 import type { Dispatcher } from '../dispatch/dispatcher.js';
 import { madeCopy, madeOutcome, madeResponse } from './made-response.js';
@@ -25,24 +24,23 @@ export function toTaskResult({ bytes, result }: ResponseEnvelope): ResponseEnvel
 }
 
 export interface TaskStateOptions {
-  readonly clock: Clock;
   readonly connection: UpstreamConnection;
-  readonly dispatcher: Pick<Dispatcher, 'listTimeouts' | 'taskTimeouts'>;
+  readonly dispatcher: Dispatcher;
   readonly inputs: TaskInputs;
 }
 
 /** The answer of a server to `tasks/get`, completed by what the extension has in it. */
 export async function toTaskState(response: ResponseEnvelope, options: TaskStateOptions): Promise<Outcome> {
-  const { clock, connection, dispatcher, inputs } = options;
+  const { connection, dispatcher, inputs } = options;
   const { bytes, result, tokens } = response;
-  const taskId = idAt(bytes, tokens.resultTaskId);
-  if (result === undefined || taskId === undefined) return { kind: 'answered', response, at: clock.now() };
+  const taskId = stringAt(bytes, tokens.resultTaskId);
+  if (result === undefined || taskId === undefined) return madeOutcome(response, dispatcher);
   // The memory of the response has another use soon.
   const task = bytes.slice(result.start, result.end);
-  const status = idAt(bytes, tokens.resultStatus);
+  const status = stringAt(bytes, tokens.resultStatus);
   const stated = (becomes: string, ...members: Uint8Array[]) => {
     const changed = renamed(task, { status: becomes, first: '"resultType":"complete"' });
-    return madeOutcome(join([changed.subarray(0, -1), ...members, CLOSE]), clock.now());
+    return madeOutcome(join([changed.subarray(0, -1), ...members, CLOSE]), dispatcher);
   };
   if (status === 'completed' || status === 'failed') {
     const outcome = await connection.request(METHODS.taskResult, { taskId }, dispatcher.listTimeouts);
@@ -71,13 +69,13 @@ export async function toTaskState(response: ResponseEnvelope, options: TaskState
 export async function toAcknowledgment(
   response: ResponseEnvelope,
   taskId: string,
-  { clock, connection, dispatcher }: Omit<TaskStateOptions, 'inputs'>,
+  { connection, dispatcher }: Omit<TaskStateOptions, 'inputs'>,
 ): Promise<Outcome> {
-  if (response.result !== undefined) return madeOutcome(NOTHING, clock.now());
-  const refused: Outcome = { kind: 'answered', response: madeCopy(response), at: clock.now() };
+  if (response.result !== undefined) return madeOutcome(NOTHING, dispatcher);
+  const refused = madeOutcome(madeCopy(response), dispatcher);
   const state = await connection.request(METHODS.getTask, { taskId }, dispatcher.listTimeouts);
   const isKnown = state.kind === 'answered' && state.response.result !== undefined;
-  return isKnown ? madeOutcome(NOTHING, clock.now()) : refused;
+  return isKnown ? madeOutcome(NOTHING, dispatcher) : refused;
 }
 
 /** Removes the server's own name of the task, which the result does not need within the state of the task. */

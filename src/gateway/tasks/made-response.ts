@@ -3,6 +3,7 @@ import { errorMessage, resultMessage } from '../../jsonrpc/message.js';
 import { RpcError } from '../../jsonrpc/rpc-error.js';
 import { createScan, type ResponseEnvelope } from '../../mcp/envelope.js';
 import type { Outcome } from '../../upstream/port.js';
+import type { Dispatcher } from '../dispatch/dispatcher.js';
 
 /** Scans messages of the gateway's own. What they contain of other messages was checked when those were read. */
 export const scanOwn = createScan(() => true);
@@ -24,9 +25,10 @@ export function madeCopy({ bytes, span }: ResponseEnvelope): ResponseEnvelope {
   return toResponse(bytes.slice(span.start, span.end));
 }
 
-/** The outcome of a request that is answered with this in the end. `at` is when, in milliseconds on the clock. */
-export function madeOutcome(content: Uint8Array | RpcError, at: number): Outcome {
-  return { kind: 'answered', response: madeResponse(content), at };
+/** The outcome of a request that is answered with this now: with a result as JSON, an error, or a response. */
+export function madeOutcome(content: Uint8Array | RpcError | ResponseEnvelope, { options }: Dispatcher): Outcome {
+  const isResponse = !(content instanceof Uint8Array || content instanceof RpcError);
+  return { kind: 'answered', response: isResponse ? content : madeResponse(content), at: options.clock.now() };
 }
 
 const ANY_ID = new Uint8Array([0x30]);

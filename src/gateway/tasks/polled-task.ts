@@ -1,11 +1,12 @@
+import { isLiftable } from '../../downstream/input-requests.js';
 import type { Exchange, WithdrawInput } from '../../downstream/port.js';
 import {
   isNumber,
   isObject,
-  isString,
   readString,
   readText,
   type Span,
+  stringAt,
   toBytes,
   valuesAt,
   visitMembers,
@@ -18,7 +19,7 @@ import { withoutResultMembers } from '../../mcp/modern-members.js';
 import { asOlderInput } from '../../mcp/older-content.js';
 import { EnvelopeRequest } from '../../mcp/relayed-request.js';
 import { isTerminal } from '../../mcp/task-id.js';
-import type { Cancel, Clock } from '../../timing/clock.js';
+import type { Cancel } from '../../timing/clock.js';
 import type { Outcome, UpstreamConnection } from '../../upstream/port.js';
 import type { Dispatcher } from '../dispatch/dispatcher.js';
 import { madeOutcome, scanOwn } from './made-response.js';
@@ -31,11 +32,10 @@ const MAX_POLL_MS = 30_000;
 const MAX_ASKED = 256;
 
 export interface PolledTaskOptions {
-  readonly clock: Clock;
   readonly taskId: string;
   readonly exchange: Exchange;
   readonly connection: UpstreamConnection;
-  readonly dispatcher: Pick<Dispatcher, 'listTimeouts' | 'taskTimeouts'>;
+  readonly dispatcher: Dispatcher;
 }
 
 /**
@@ -58,8 +58,8 @@ export class PolledTask {
 
   constructor(options: PolledTaskOptions) {
     this.#options = options;
-    const { clock, dispatcher } = options;
-    this.#endsAt = clock.now() + dispatcher.taskTimeouts.maxMs;
+    const { dispatcher } = options;
+    this.#endsAt = dispatcher.options.clock.now() + dispatcher.taskTimeouts.maxMs;
   }
 
   /** `created` is the answer of the call, which names the task. */
@@ -79,7 +79,7 @@ export class PolledTask {
   }
 
   #wait(state: ResponseEnvelope | undefined): void {
-    const { clock } = this.#options;
+    const { clock } = this.#options.dispatcher.options;
     const leftMs = this.#endsAt - clock.now();
     if (leftMs <= 0) this.#stop('timeout');
     else this.#cancelTimer = clock.schedule(Math.min(pollMs(state), leftMs), () => void this.#poll());
@@ -108,18 +108,19 @@ export class PolledTask {
 
   #final(response: ResponseEnvelope): Outcome {
     const { bytes, result = { start: 0, end: 0 } } = response;
-    const at = this.#options.clock.now();
+    const { dispatcher } = this.#options;
     const [inner] = valuesAt(bytes, result, ['result']);
-    if (inner !== undefined && isObject(bytes, inner)) return madeOutcome(bytes.slice(inner.start, inner.end), at);
+    if (inner !== undefined && isObject(bytes, inner))
+      return madeOutcome(bytes.slice(inner.start, inner.end), dispatcher);
     const [code] = valuesAt(bytes, result, ['error', 'code']);
     const [message] = valuesAt(bytes, result, ['error', 'message']);
     if (code !== undefined && isNumber(bytes, code)) {
-      const text = message !== undefined && isString(bytes, message) ? readString(bytes, message) : 'The task failed';
+      const text = stringAt(bytes, message) ?? 'The task failed';
       const [data] = valuesAt(bytes, result, ['error', 'data']);
       const more: unknown = data === undefined ? undefined : JSON.parse(readText(bytes, data));
-      return madeOutcome(new RpcError(Number(readText(bytes, code)), text, more), at);
+      return madeOutcome(new RpcError(Number(readText(bytes, code)), text, more), dispatcher);
     }
-    return madeOutcome(CANCELED_BY_SERVER, at);
+    return madeOutcome(CANCELED_BY_SERVER, dispatcher);
   }
 
   #askFor({ bytes, result = { start: 0, end: 0 } }: ResponseEnvelope): void {
@@ -168,10 +169,10 @@ export class PolledTask {
   #requestOf(key: string, entry: Uint8Array): EnvelopeRequest | undefined {
     const whole = { start: 0, end: entry.length };
     const [method] = valuesAt(entry, whole, ['method']);
-    if (method === undefined || !isString(entry, method) || !ALLOWED.has(readString(entry, method))) return undefined;
+    if (method === undefined || !isLiftable(stringAt(entry, method) ?? '')) return undefined;
     const [params] = valuesAt(entry, whole, ['params']);
     const [mode] = valuesAt(entry, whole, ['params', 'mode']);
-    const isUrl = mode !== undefined && isString(entry, mode) && readString(entry, mode) === 'url';
+    const isUrl = stringAt(entry, mode) === 'url';
     const name = toBytes(`,"elicitationId":${JSON.stringify(`${this.#options.taskId} ${key}`)}}`);
     const parts = params === undefined ? [toBytes('{}')] : [entry.subarray(params.start, params.end)];
     if (isUrl && params !== undefined) parts.splice(0, 1, entry.subarray(params.start, params.end - 1), name);
@@ -200,7 +201,7 @@ export class PolledTask {
     this.#cancelTask();
     const text = `The tool needs ${method} from the client, but: ${message}`;
     const result = toBytes(JSON.stringify({ content: [{ type: 'text', text }], isError: true }));
-    this.#end(madeOutcome(result, this.#options.clock.now()));
+    this.#end(madeOutcome(result, this.#options.dispatcher));
   }
 
   #stop(reason: 'cancelled' | 'timeout'): void {
@@ -233,10 +234,9 @@ function pollMs(state: ResponseEnvelope | undefined): number {
 
 function messageAt(bytes: Uint8Array, error: Span): string {
   const [message] = error.end === 0 ? [] : valuesAt(bytes, error, ['message']);
-  return message !== undefined && isString(bytes, message) ? readString(bytes, message) : 'the client refused';
+  return stringAt(bytes, message) ?? 'the client refused';
 }
 
-const ALLOWED: ReadonlySet<string> = new Set([METHODS.elicit, METHODS.createMessage, METHODS.listRoots]);
 const CANCELED = toBytes('{"action":"cancel"}');
 const CANCELED_BY_SERVER = toBytes(
   JSON.stringify({ content: [{ type: 'text', text: 'The server canceled the task of this call' }], isError: true }),

@@ -1,13 +1,12 @@
 import type { DownstreamClient } from '../../downstream/port.js';
 import { type OnInternalError, withErrorBoundaryAsync } from '../../errors/internal-error.js';
 import { REMOVED, rewriteObject } from '../../json/edit-members.js';
-import { type Span, toBytes } from '../../json/json-text.js';
+import { type Span, stringAt, toBytes } from '../../json/json-text.js';
 import { join } from '../../jsonrpc/message.js';
 import type { NotificationEnvelope } from '../../mcp/envelope.js';
 import { METHODS } from '../../mcp/methods.js';
 import { isModernRevision } from '../../mcp/revisions.js';
-import { idAt, isTerminal, replaceId } from '../../mcp/task-id.js';
-import type { Clock } from '../../timing/clock.js';
+import { isTerminal, replaceId } from '../../mcp/task-id.js';
 import type { UpstreamConnection } from '../../upstream/port.js';
 import type { Backend } from '../registry/backend.js';
 import { toTaskState } from './extension-task.js';
@@ -34,29 +33,26 @@ interface WatchedTask {
   states: number;
 }
 
-interface TaskWatchesOptions {
-  readonly clock: Clock;
-  readonly ofServers: ServerTasks;
-  readonly onInternalError?: OnInternalError | undefined;
-}
-
 /**
  * Sends `notifications/tasks` of the tasks extension to the clients that watch the task. A client names a task by the id that
  * was sealed for its user, so it cannot watch a task of another user.
  */
 export class TaskWatches {
-  readonly #options: TaskWatchesOptions;
+  readonly #tasks: ServerTasks;
+  readonly #onInternalError: OnInternalError | undefined;
   readonly #byBackend = new WeakMap<Backend, Map<string, WatchedTask>>();
 
-  constructor(options: TaskWatchesOptions) {
-    this.#options = options;
+  constructor(tasks: ServerTasks, onInternalError: OnInternalError | undefined) {
+    this.#tasks = tasks;
+    this.#onInternalError = onInternalError;
   }
 
   /** Watches a task of one of these servers for a client. Returns what ends it. A server is asked once while a task works. */
   watch(watch: Watch, backends: ReadonlyMap<string, Backend>): () => void {
-    const found = this.#options.ofServers.owned(watch.name, watch.client, backends);
+    const found = this.#tasks.named(watch.name, watch.client, backends);
     const connection = found?.backend.dispatcher.connection;
-    if (found === undefined || connection === undefined || connection.isClosed) {
+    const isOwn = found !== undefined && this.#tasks.isOf(watch.client, found.backend, found.original);
+    if (!isOwn || connection === undefined || connection.isClosed) {
       watch.settled(false);
       return () => {};
     }
@@ -89,7 +85,7 @@ export class TaskWatches {
   /** A server has told the state of a task. Only those get it that watch the task, and may. */
   notified(backend: Backend, notification: NotificationEnvelope): void {
     const { bytes, tokens, params } = notification;
-    const original = idAt(bytes, tokens.taskId);
+    const original = stringAt(bytes, tokens.taskId);
     if (original === undefined || params === undefined) return;
     if (notification.method !== METHODS.taskState) {
       this.#stated(backend, original, bytes, params);
@@ -125,9 +121,9 @@ export class TaskWatches {
       if (response?.result === undefined) return;
       const { bytes, result, tokens } = response;
       // The server told of this before anybody watched the task, and may have nothing more to tell.
-      if (idAt(bytes, tokens.resultStatus) !== 'working') this.#stated(backend, taskId, bytes, result);
+      if (stringAt(bytes, tokens.resultStatus) !== 'working') this.#stated(backend, taskId, bytes, result);
     });
-    void withErrorBoundaryAsync(known, this.#options.onInternalError);
+    void withErrorBoundaryAsync(known, this.#onInternalError);
     return () => {};
   }
 
@@ -138,7 +134,7 @@ export class TaskWatches {
     watched.states += 1;
     // The memory of the message has another use soon.
     const told = this.#tellLegacy(backend, original, bytes.slice(start, end), watched, watched.states);
-    void withErrorBoundaryAsync(told, this.#options.onInternalError);
+    void withErrorBoundaryAsync(told, this.#onInternalError);
   }
 
   /** The state of a task of revision 2025-11-25, as `tasks/get` would answer it. A newer state takes its place. */
@@ -149,15 +145,14 @@ export class TaskWatches {
     watched: WatchedTask,
     number: number,
   ): Promise<void> {
-    const { clock, ofServers } = this.#options;
-    const { connection } = backend.dispatcher;
+    const { dispatcher } = backend;
+    const { connection } = dispatcher;
     const [watch] = watched.watches;
     if (connection === undefined || isModernRevision(connection.revision) || watch === undefined) return;
-    const carrier = ofServers.carrierOf(original, backend);
-    const inputs = carrier instanceof TaskInputs ? carrier : new TaskInputs(clock, watch.client);
+    const carrier = this.#tasks.carrierOf(original, backend);
+    const inputs = carrier instanceof TaskInputs ? carrier : new TaskInputs(dispatcher.options.clock, watch.client);
     const task = rewriteObject(state, { start: 0, end: state.length }, { change: withoutMeta });
-    const options = { clock, connection, dispatcher: backend.dispatcher, inputs };
-    const outcome = await toTaskState(madeResponse(task), options);
+    const outcome = await toTaskState(madeResponse(task), { connection, dispatcher, inputs });
     if (outcome.kind === 'failed' || watched.states !== number) return;
     const { bytes, result } = outcome.response;
     if (result === undefined) return;
@@ -169,7 +164,7 @@ export class TaskWatches {
   #tell(backend: Backend, original: string, notification: NotificationEnvelope): void {
     const { watches = [] } = this.#byBackend.get(backend)?.get(original) ?? {};
     for (const { client, name } of watches) {
-      const isOwn = this.#options.ofServers.isOf(client, backend, original);
+      const isOwn = this.#tasks.isOf(client, backend, original);
       if (isOwn) client.notify(notification, replaceId(notification.tokens.taskId, name));
     }
   }

@@ -1,11 +1,10 @@
 import type { DownstreamClient, Exchange } from '../../downstream/port.js';
 import type { OnInternalError } from '../../errors/internal-error.js';
-import type { Span } from '../../json/json-text.js';
+import { type Span, stringAt } from '../../json/json-text.js';
 import type { Edit } from '../../json/splice.js';
 import type { NotificationEnvelope, RequestEnvelope, ResponseEnvelope } from '../../mcp/envelope.js';
 import type { RelayedRequest } from '../../mcp/relayed-request.js';
-import { type Hmac, idAt, replaceId } from '../../mcp/task-id.js';
-import type { Clock } from '../../timing/clock.js';
+import { type Hmac, replaceId } from '../../mcp/task-id.js';
 import type { Translation } from '../dispatch/call.js';
 import type { Backend } from '../registry/backend.js';
 import { ClientTasks } from './client-tasks.js';
@@ -14,7 +13,6 @@ import { TaskInputs } from './task-inputs.js';
 import { TaskWatches } from './task-watches.js';
 
 export interface TasksOptions {
-  readonly clock: Clock;
   /** Its key outlives this process, because clients may keep the ids of servers' tasks. */
   readonly seal: Hmac;
   /** Its key belongs to this process, because a client's tasks end with it. */
@@ -31,24 +29,22 @@ type Message = RelayedRequest | RequestEnvelope | NotificationEnvelope | Respons
  * task ids in every message are replaced.
  */
 export class Tasks {
-  readonly clock: Clock;
   readonly ofServers: ServerTasks;
   readonly ofClients: ClientTasks;
   readonly watches: TaskWatches;
   readonly onInternalError: OnInternalError | undefined;
 
-  constructor({ clock, seal, runSeal, isPersonal, onInternalError }: TasksOptions) {
-    this.clock = clock;
+  constructor({ seal, runSeal, isPersonal, onInternalError }: TasksOptions) {
     this.onInternalError = onInternalError;
-    this.ofServers = new ServerTasks({ seal, isPersonal });
+    this.ofServers = new ServerTasks(seal, isPersonal);
     this.ofClients = new ClientTasks(runSeal);
-    this.watches = new TaskWatches({ clock, ofServers: this.ofServers, onInternalError });
+    this.watches = new TaskWatches(this.ofServers, onInternalError);
   }
 
   /** Edits that give a client's message the server's task id. An id that is not the gateway's stays as it is. */
   towardServer(message: Message, client: DownstreamClient, backend: Backend): Edit[] {
     const span = relatedTask(message);
-    const name = idAt(message.bytes, span);
+    const name = stringAt(message.bytes, span);
     if (name === undefined) return [];
     const original = this.ofServers.originalOf(client, backend, name);
     return replaceId(span, original ?? this.ofClients.nameFor(client, backend, name));
@@ -57,7 +53,7 @@ export class Tasks {
   /** Edits that give a server's message the client's task id. */
   towardClient(message: Message, client: DownstreamClient, backend: Backend): Edit[] {
     const span = relatedTask(message);
-    const name = idAt(message.bytes, span);
+    const name = stringAt(message.bytes, span);
     if (name === undefined) return [];
     const found = this.ofClients.find(backend, name);
     const own = found?.client === client ? found.original : undefined;
@@ -66,21 +62,21 @@ export class Tasks {
 
   /** The owner of the task that a server's message names; `undefined` when it names none. */
   ownerOf(backend: Backend, message: RequestEnvelope | NotificationEnvelope): ReturnType<ServerTasks['ownerOf']> {
-    const name = idAt(message.bytes, message.tokens.relatedTask);
+    const name = stringAt(message.bytes, message.tokens.relatedTask);
     const found = name === undefined ? undefined : this.ofClients.find(backend, name);
     return found ?? this.ofServers.ownerOf(backend, message);
   }
 
   /** The server's own id of the task that a client's request names. */
   taskOf({ client, request: { bytes, tokens } }: Exchange, backend: Backend): string | undefined {
-    const name = idAt(bytes, tokens.taskId);
+    const name = stringAt(bytes, tokens.taskId);
     return name === undefined ? undefined : this.ofServers.originalOf(client, backend, name);
   }
 
   /** Input requests of a task of revision 2025-11-25 for a client of the extension. */
   inputsOf({ client, request }: Exchange, backend: Backend, original: string): TaskInputs {
     const carrier = this.ofServers.carrierOf(original, backend);
-    const inputs = carrier instanceof TaskInputs ? carrier : new TaskInputs(this.clock, client);
+    const inputs = carrier instanceof TaskInputs ? carrier : new TaskInputs(backend.dispatcher.options.clock, client);
     inputs.usedBy(client, request);
     this.ofServers.carry(original, client, backend, inputs);
     return inputs;
@@ -92,7 +88,7 @@ export class Tasks {
     return {
       answer: (response, keepProgress) => {
         const { createdTask } = response.tokens;
-        const created = request.tokens.task === undefined ? undefined : idAt(response.bytes, createdTask);
+        const created = request.tokens.task === undefined ? undefined : stringAt(response.bytes, createdTask);
         if (created !== undefined) this.ofServers.created(created, client, backend, keepProgress());
         return [
           ...(created === undefined ? [] : replaceId(createdTask, this.ofServers.nameFor(client, backend, created))),

@@ -1,5 +1,5 @@
 import { editMembers, REMOVED, rewriteObject } from '../../json/edit-members.js';
-import { isObject, readText, toBytes } from '../../json/json-text.js';
+import { isObject, readText, stringAt, toBytes } from '../../json/json-text.js';
 import { isRecord, parseJson } from '../../json/json-value.js';
 import { splice } from '../../json/splice.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
@@ -7,7 +7,7 @@ import type { NotificationEnvelope, ScanEnvelope } from '../../mcp/envelope.js';
 import { LISTS } from '../../mcp/lists.js';
 import { METHODS } from '../../mcp/methods.js';
 import { hasOnly, SUBSCRIPTION_ID } from '../../mcp/modern-members.js';
-import { idAt, isTerminal } from '../../mcp/task-id.js';
+import { isTerminal } from '../../mcp/task-id.js';
 import type { Cancel, Clock } from '../../timing/clock.js';
 import type { Channel } from '../dialect.js';
 import type { Outcome, SentRequest, UpstreamListener } from '../port.js';
@@ -109,7 +109,7 @@ export class UpstreamListen {
     }
     if (method === METHODS.taskState && isTerminal(bytes, tokens.status)) {
       // The server may forget the task now, and refuse a later stream that names it.
-      this.#subjects.delete({ kind: 'taskIds', name: idAt(bytes, tokens.taskId) ?? '' });
+      this.#subjects.delete({ kind: 'taskIds', name: stringAt(bytes, tokens.taskId) ?? '' });
     }
     if (subscriptionId === undefined) return notification;
     // A message after the end of a stream may be a repetition, and is late in any case.

@@ -162,17 +162,6 @@ describe('a task of 2025-11-25 for a client of the extension', () => {
     expect(refused.map(({ id, error }) => [id, error.code])).toEqual([['q256', -32603]]);
   });
 
-  it('asks nobody any more once 1,024 other tasks were made since', async () => {
-    const { client, child, elicit } = await calling();
-    elicit('q');
-    for (let count = 1; count <= 1_024; count += 1) {
-      ask(client, `call ${count}`, 'tools/call', { name: 'a__only' });
-      child.answer(count, { task: taskOf(`t${count}`) });
-      if (count % 8 === 0) await flush();
-    }
-    expect(child.received.messages.find(({ id }) => id === 'q')?.error.code).toBe(-32603);
-  });
-
   it('asks nobody any more once it has ended', async () => {
     const { child, get, elicit } = await calling();
     elicit('q');
