@@ -2,29 +2,76 @@ import type { Code } from '../errors/codes.js';
 import { toBytes } from '../json/json-text.js';
 import { RPC_CODES, RpcError } from '../jsonrpc/rpc-error.js';
 
-/** Why the gateway answers a call itself. The values are stable, because programs may act on them. */
-export type FailureReason =
-  | 'installing'
-  | 'not_installed'
-  | 'starting'
-  | 'restarting'
-  | 'parked'
-  | 'stopped'
-  | 'misconfigured'
-  /** The current definition of the tool is not approved. */
-  | 'not_approved'
-  | 'unresponsive'
-  | 'breaker_open'
-  | 'queue_full'
+const RESTARTS = 'Trunkline restarts it, unless it has failed too often.';
+
+/**
+ * Reasons for which the gateway answers a call itself. The names are stable, because programs may act on them. Each has its code,
+ * whose meaning is in `src/errors`, and the sentence that follows the server's name. `isLost` means that the server answered, and
+ * that no client can have the answer.
+ */
+export const REASONS = {
+  installing: { code: 'TL-SERVER-INSTALLING', sentence: 'is being installed.' },
+  not_installed: {
+    code: 'TL-SERVER-NOT-INSTALLED',
+    sentence: 'cannot run because its package could not be installed.',
+  },
+  starting: { code: 'TL-SERVER-STARTING', sentence: 'is still starting.' },
+  restarting: { code: 'TL-SERVER-RESTARTING', sentence: 'stopped unexpectedly and is being restarted.' },
+  parked: {
+    code: 'TL-SERVER-PARKED',
+    sentence: 'failed too often in a row and is parked: Trunkline now restarts it less often.',
+  },
+  stopped: { code: 'TL-SERVER-STOPPED', sentence: 'is stopped.' },
+  misconfigured: { code: 'TL-SERVER-MISCONFIGURED', sentence: 'cannot run because its configuration is wrong.' },
+  /** The current definition of the tool is not approved. The sentence is `Failure.detail`. */
+  not_approved: { code: 'TL-CALL-NOT-APPROVED', sentence: '' },
+  unresponsive: {
+    code: 'TL-SERVER-UNRESPONSIVE',
+    sentence: 'has stopped answering. Trunkline probes it, and restarts it if it stays silent.',
+  },
+  breaker_open: {
+    code: 'TL-SERVER-BREAKER-OPEN',
+    sentence:
+      'runs, but too many of its recent calls failed. Trunkline refuses calls to it until it answers a test request.',
+  },
+  queue_full: { code: 'TL-CALL-QUEUE-FULL', sentence: 'has too many calls waiting.' },
   /** The limit of waiting calls over all servers is reached. Clients get `queue_full`. */
-  | 'all_queues_full'
-  | 'queue_timeout'
-  | 'overloaded'
-  | 'timeout'
-  | 'child_exited'
-  | 'response_too_large'
-  | 'response_dropped'
-  | 'response_malformed';
+  all_queues_full: {
+    code: 'TL-CALL-QUEUE-FULL',
+    sentence: 'cannot take this call: Trunkline as a whole has too many calls waiting.',
+  },
+  queue_timeout: { code: 'TL-CALL-QUEUE-TIMEOUT', sentence: 'was busy with other calls for too long.' },
+  overloaded: {
+    code: 'TL-CALL-OVERLOADED',
+    sentence: 'does not read its input, so no more messages can be sent to it.',
+  },
+  timeout: { code: 'TL-CALL-TIMEOUT', sentence: 'did not answer in time, so Trunkline cancelled the call.' },
+  child_exited: { code: 'TL-CALL-EXITED', sentence: `exited during this call. ${RESTARTS}` },
+  response_too_large: {
+    code: 'TL-CALL-TOO-LARGE',
+    sentence: 'sent an answer larger than its setting `maxFrame` allows, so Trunkline dropped the answer.',
+    isLost: true,
+  },
+  response_dropped: {
+    code: 'TL-CALL-DROPPED',
+    sentence:
+      'was sending the largest of the unfinished messages that Trunkline held, and their limit `gateway.maxPartial` was reached, so Trunkline dropped the answer.',
+    isLost: true,
+  },
+  response_malformed: {
+    code: 'TL-CALL-MALFORMED',
+    sentence: 'sent an answer that is no valid MCP message, so Trunkline dropped the answer.',
+    isLost: true,
+  },
+} as const satisfies Readonly<Record<string, Reason>>;
+
+export type FailureReason = keyof typeof REASONS;
+
+interface Reason {
+  readonly code: Code;
+  readonly sentence: string;
+  readonly isLost?: boolean;
+}
 
 /** A call that the gateway answers because the server did not. */
 export interface Failure {
@@ -63,7 +110,7 @@ function factsOf(failure: Failure): Readonly<Record<string, unknown>> {
   const { reason, server, generation, sent, retryAfterMs, because } = failure;
   return {
     reason: reason === 'all_queues_full' ? 'queue_full' : reason,
-    code: CODES_OF_REASONS[reason],
+    code: REASONS[reason].code,
     server,
     generation,
     sent,
@@ -72,29 +119,6 @@ function factsOf(failure: Failure): Readonly<Record<string, unknown>> {
     because,
   };
 }
-
-/** The stable code of each reason. The meaning of each code is in `src/errors`, which no call needs. */
-export const CODES_OF_REASONS: Readonly<Record<FailureReason, Code>> = {
-  installing: 'TL-SERVER-INSTALLING',
-  not_installed: 'TL-SERVER-NOT-INSTALLED',
-  starting: 'TL-SERVER-STARTING',
-  restarting: 'TL-SERVER-RESTARTING',
-  parked: 'TL-SERVER-PARKED',
-  stopped: 'TL-SERVER-STOPPED',
-  misconfigured: 'TL-SERVER-MISCONFIGURED',
-  not_approved: 'TL-CALL-NOT-APPROVED',
-  unresponsive: 'TL-SERVER-UNRESPONSIVE',
-  breaker_open: 'TL-SERVER-BREAKER-OPEN',
-  queue_full: 'TL-CALL-QUEUE-FULL',
-  all_queues_full: 'TL-CALL-QUEUE-FULL',
-  queue_timeout: 'TL-CALL-QUEUE-TIMEOUT',
-  overloaded: 'TL-CALL-OVERLOADED',
-  timeout: 'TL-CALL-TIMEOUT',
-  child_exited: 'TL-CALL-EXITED',
-  response_too_large: 'TL-CALL-TOO-LARGE',
-  response_dropped: 'TL-CALL-DROPPED',
-  response_malformed: 'TL-CALL-MALFORMED',
-};
 
 /** The message for the model and the person: what happened, whether the call may have run, and what to do. */
 export function describeFailure(failure: Failure): string {
@@ -116,55 +140,25 @@ function describeUnapproved({ server, sent, detail = '' }: Failure): string {
   return `Server "${server}" ${detail} ${consequence} ${ADVICE}`;
 }
 
-function sentenceOf(reason: Exclude<FailureReason, 'not_approved'>, because: string | undefined): string {
-  if (because === undefined) return SENTENCES[reason];
+function sentenceOf(reason: FailureReason, because: string | undefined): string {
+  const { sentence } = REASONS[reason];
+  if (because === undefined) return sentence;
   switch (reason) {
     case 'child_exited':
       return `was ended during this call, because ${because}. ${RESTARTS}`;
     case 'restarting':
       return `is being restarted, because ${because}.`;
     case 'parked':
-      return `${SENTENCES.parked} It was ended the last time because ${because}.`;
+      return `${sentence} It was ended the last time because ${because}.`;
     default:
-      return SENTENCES[reason];
+      return sentence;
   }
 }
 
-const RESTARTS = 'Trunkline restarts it, unless it has failed too often.';
-
 const ADVICE = 'The tool trunkline__status shows the state of every server.';
-
-const SENTENCES: Readonly<Record<Exclude<FailureReason, 'not_approved'>, string>> = {
-  installing: 'is being installed.',
-  not_installed: 'cannot run because its package could not be installed.',
-  starting: 'is still starting.',
-  restarting: 'stopped unexpectedly and is being restarted.',
-  parked: 'failed too often in a row and is parked: Trunkline now restarts it less often.',
-  stopped: 'is stopped.',
-  misconfigured: 'cannot run because its configuration is wrong.',
-  unresponsive: 'has stopped answering. Trunkline probes it, and restarts it if it stays silent.',
-  breaker_open:
-    'runs, but too many of its recent calls failed. Trunkline refuses calls to it until it answers a test request.',
-  queue_full: 'has too many calls waiting.',
-  all_queues_full: 'cannot take this call: Trunkline as a whole has too many calls waiting.',
-  queue_timeout: 'was busy with other calls for too long.',
-  overloaded: 'does not read its input, so no more messages can be sent to it.',
-  timeout: 'did not answer in time, so Trunkline cancelled the call.',
-  child_exited: `exited during this call. ${RESTARTS}`,
-  response_too_large: 'sent an answer larger than its setting `maxFrame` allows, so Trunkline dropped the answer.',
-  response_dropped:
-    'was sending the largest of the unfinished messages that Trunkline held, and their limit `gateway.maxPartial` was reached, so Trunkline dropped the answer.',
-  response_malformed: 'sent an answer that is no valid MCP message, so Trunkline dropped the answer.',
-};
-
-/** The server answered, and no client can have the answer. */
-const LOST_ANSWERS: ReadonlySet<FailureReason> = new Set([
-  'response_too_large',
-  'response_dropped',
-  'response_malformed',
-]);
 
 function outcomeOf({ reason, sent }: Failure): 'not_sent' | 'unknown' | 'failed' {
   if (!sent) return 'not_sent';
-  return LOST_ANSWERS.has(reason) ? 'failed' : 'unknown';
+  const { isLost = false }: Reason = REASONS[reason];
+  return isLost ? 'failed' : 'unknown';
 }

@@ -1,9 +1,18 @@
+import type { OnInternalError } from '../errors/internal-error.js';
 import type { SplicedMessage } from '../json/splice.js';
 import type { Answer, MessageSink } from '../jsonrpc/message.js';
 import type { RpcError } from '../jsonrpc/rpc-error.js';
 import type { ClientProfile } from '../mcp/client-profile.js';
-import { type Envelope, type Rejection, type RequestEnvelope, rejectionReply } from '../mcp/envelope.js';
-import type { ClientFacts, MirroredParam } from './port.js';
+import {
+  type Envelope,
+  type Rejection,
+  type RequestEnvelope,
+  rejectionReply,
+  type ScanEnvelope,
+} from '../mcp/envelope.js';
+import type { Clock } from '../timing/clock.js';
+import type { ServerInfo } from './declared-capabilities.js';
+import type { ClientFacts, GatewayPort, MirroredParam } from './port.js';
 
 /*
  * The port between transports and protocol eras. A transport (stdio, HTTP) reads messages and hands each one to
@@ -65,6 +74,16 @@ export interface EraSession {
   receiveBatch(batch: Rejection, openReply: (answers: number) => ReplyChannel): Answer | undefined;
   /** Cancels all requests, because the client has left. May be called twice. */
   close(): void;
+}
+
+/** Parts that every era needs. */
+export interface EraOptions {
+  readonly clock: Clock;
+  readonly scan: ScanEnvelope;
+  readonly gateway: GatewayPort;
+  readonly serverInfo: ServerInfo;
+  /** Reports internal errors, each of which fails one request. Without it they are thrown to the caller. */
+  readonly onInternalError?: OnInternalError | undefined;
 }
 
 /** A group of protocol revisions that share one session model. */

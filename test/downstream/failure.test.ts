@@ -5,21 +5,10 @@ import {
   type FailureReason,
   failureError,
   failureResult,
+  REASONS,
 } from '../../src/downstream/failure.js';
 
-const REASONS: readonly FailureReason[] = [
-  ...(['starting', 'restarting', 'parked', 'stopped', 'misconfigured', 'breaker_open', 'queue_full'] as const),
-  ...([
-    'queue_timeout',
-    'overloaded',
-    'timeout',
-    'child_exited',
-    'response_too_large',
-    'response_dropped',
-    'response_malformed',
-  ] as const),
-  'all_queues_full',
-];
+const WORDED = Object.keys(REASONS).filter((reason) => reason !== 'not_approved') as FailureReason[];
 
 function failure(members: Partial<Failure> = {}): Failure {
   return { reason: 'timeout', server: 'files', generation: 3, sent: true, retryAfterMs: undefined, ...members };
@@ -81,7 +70,7 @@ describe('a failure', () => {
 });
 
 describe('the words of a failure', () => {
-  it.each(REASONS)('for %s name the server, the consequence and where to look', (reason) => {
+  it.each(WORDED)('for %s name the server, the consequence and where to look', (reason) => {
     const unsent = describeFailure(failure({ reason, sent: false }));
     expect(unsent).toMatch(/^Server "files" [a-z].*\. The call was not sent, so repeating it is safe\. The tool trunk/);
     expect(unsent).toContain('trunkline__status');

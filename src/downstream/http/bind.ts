@@ -18,23 +18,9 @@ export interface HttpBind {
   readonly https?: { readonly cert: Buffer; readonly key: Buffer };
 }
 
-export type HttpBindErrorCode =
-  | 'no-auth-exposed'
-  | 'token-missing'
-  | 'token-weak'
-  | 'hosts-missing'
-  | 'host-malformed'
-  | 'origin-malformed';
-
 /** The settings would let unknown clients in, or do not work. */
 export class HttpBindError extends Error {
   override readonly name = 'HttpBindError';
-  readonly code: HttpBindErrorCode;
-
-  constructor(code: HttpBindErrorCode, message: string) {
-    super(message);
-    this.code = code;
-  }
 }
 
 /** 32 characters of Base64 are 192 bits. A shorter token was probably invented by a person. */
@@ -42,41 +28,27 @@ const MIN_TOKEN_LENGTH = 32;
 
 /** Finds an error in the settings. An address that other machines can reach needs a token and allowed hosts. */
 export function checkBind(bind: HttpBind): HttpBindError | undefined {
-  const { host, tokens, noAuth, allowedHosts, allowedOrigins } = bind;
+  const problem = problemOf(bind);
+  return problem === undefined ? undefined : new HttpBindError(problem);
+}
+
+function problemOf({ host, port, tokens, noAuth, allowedHosts, allowedOrigins }: HttpBind): string | undefined {
   const isLocal = isLoopback(host);
+  const listening = `Listening on ${host === '' ? 'all addresses' : host}`;
   if (noAuth && !isLocal) {
-    return new HttpBindError(
-      'no-auth-exposed',
-      `Listening on ${shown(host)} without authentication would let the whole network in; use a loopback address or a token`,
-    );
+    return `${listening} without authentication would let the whole network in; use a loopback address or a token`;
   }
-  if (!noAuth && tokens.length === 0) {
-    return new HttpBindError('token-missing', `Listening on ${shown(host)} needs a token`);
-  }
+  if (!noAuth && tokens.length === 0) return `${listening} needs a token`;
   if (!noAuth && tokens.some((token) => token.length < MIN_TOKEN_LENGTH || !/^[!-~]+$/.test(token))) {
-    return new HttpBindError(
-      'token-weak',
-      `A token must have at least ${MIN_TOKEN_LENGTH} visible ASCII characters and no white space`,
-    );
+    return `A token must have at least ${MIN_TOKEN_LENGTH} visible ASCII characters and no white space`;
   }
   if (!isLocal && allowedHosts.length === 0) {
-    return new HttpBindError(
-      'hosts-missing',
-      `Listening on ${shown(host)}, which others can reach, needs a list of allowed hosts, such as gateway.example:${bind.port}`,
-    );
+    return `${listening}, which others can reach, needs a list of allowed hosts, such as gateway.example:${port}`;
   }
   const badHost = allowedHosts.find((allowed) => !isHostHeader(allowed));
-  if (badHost !== undefined) {
-    return new HttpBindError('host-malformed', `Allowed host "${badHost}" must be host or host:port, without a scheme`);
-  }
+  if (badHost !== undefined) return `Allowed host "${badHost}" must be host or host:port, without a scheme`;
   const badOrigin = allowedOrigins.find((origin) => !isOrigin(origin));
-  if (badOrigin !== undefined) {
-    return new HttpBindError(
-      'origin-malformed',
-      `Allowed origin "${badOrigin}" must be scheme://host or scheme://host:port`,
-    );
-  }
-  return undefined;
+  return badOrigin && `Allowed origin "${badOrigin}" must be scheme://host or scheme://host:port`;
 }
 
 /** Whether only this machine can reach the address. `localhost` is the only name that is certainly local. */
@@ -117,8 +89,4 @@ export function literal(host: string): string {
 
 function lowerCased(names: readonly string[]): Set<string> {
   return new Set(names.map((name) => name.toLowerCase()));
-}
-
-function shown(host: string): string {
-  return host === '' ? 'all addresses' : host;
 }

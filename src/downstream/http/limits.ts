@@ -21,28 +21,19 @@ export interface ConfigurableLimits {
 }
 
 /** Limits that no setting changes. */
-export interface FixedLimits {
-  readonly maxHeaderBytes: number;
-  /** Time for all headers of a request to arrive. */
-  readonly headersTimeoutMs: number;
-  /** How often Node checks the time of headers and requests. Its default of 30 s would exceed them. */
-  readonly checkIntervalMs: number;
-  /** Per address. */
-  readonly failedLoginsPerMinute: number;
-  /** An answer that takes longer is sent on an event stream, which can be kept alive. A faster one is sent as JSON. */
-  readonly streamAfterMs: number;
-  /** Events per session that can be replayed after a lost connection. */
-  readonly replayEvents: number;
-}
-
-/** The limits of the HTTP transport. */
-export interface HttpLimits extends ConfigurableLimits, FixedLimits {}
-
-export const FIXED_LIMITS: FixedLimits = {
+export const FIXED_LIMITS = {
   maxHeaderBytes: 16 * 1024,
+  /** Time for all headers of a request to arrive. */
   headersTimeoutMs: 10_000,
+  /** How often Node checks the time of headers and requests. Its default of 30 s would exceed them. */
   checkIntervalMs: 1_000,
+  /** Per address. */
   failedLoginsPerMinute: 10,
+  /** An answer that takes longer is sent on an event stream, which can be kept alive. A faster one is sent as JSON. */
   streamAfterMs: 10_000,
+  /** Events per session that can be replayed after a lost connection. */
   replayEvents: 256,
 };
+
+/** The limits of the HTTP transport. */
+export type HttpLimits = ConfigurableLimits & typeof FIXED_LIMITS;

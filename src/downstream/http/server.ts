@@ -10,7 +10,7 @@ import { Endpoint } from './endpoint.js';
 import type { Timed } from './event-stream.js';
 import { BearerCheck } from './guards.js';
 import type { HttpSessionPort } from './http-client.js';
-import { type ConfigurableLimits, FIXED_LIMITS, type FixedLimits } from './limits.js';
+import { type ConfigurableLimits, FIXED_LIMITS, type HttpLimits } from './limits.js';
 import { addressOf, endBrokenConnection, Listener, listenAlso, portOf } from './listener.js';
 import { RequestRates } from './rate-limit.js';
 import { SessionlessClients } from './sessionless-clients.js';
@@ -22,7 +22,7 @@ export interface HttpTransportOptions {
   readonly scan: ScanEnvelope;
   readonly bind: HttpBind;
   /** The tests shorten some of the fixed limits too. */
-  readonly limits: ConfigurableLimits & Partial<FixedLimits>;
+  readonly limits: ConfigurableLimits & Partial<HttpLimits>;
   /** Bounds the incomplete bodies of all requests together. The transport sets its limit. */
   readonly requestBodies: FairMemory;
   readonly events: EventSink;

@@ -1,6 +1,5 @@
 import {
   internalError,
-  type OnInternalError,
   reportInternalError,
   withErrorBoundary,
   withErrorBoundaryAsync,
@@ -23,19 +22,10 @@ import {
 import { type ListKind, requestedList } from '../../mcp/lists.js';
 import { METHODS } from '../../mcp/methods.js';
 import type { LegacyRevision } from '../../mcp/revisions.js';
-import type { Clock } from '../../timing/clock.js';
-import type { ServerInfo } from '../declared-capabilities.js';
 import { describeFailure } from '../failure.js';
 import { ListChanges } from '../list-changes.js';
-import type {
-  DownstreamClient,
-  GatewayPort,
-  GatewaySession,
-  InputRequest,
-  ServerHandshake,
-  WithdrawInput,
-} from '../port.js';
-import type { Era, EraSession, ReplyChannel, TransportSession } from '../transport.js';
+import type { DownstreamClient, GatewaySession, InputRequest, ServerHandshake, WithdrawInput } from '../port.js';
+import type { Era, EraOptions, EraSession, ReplyChannel, TransportSession } from '../transport.js';
 import { type ExchangeOwner, UNCHANGED, WireExchange, type WireExchangeOptions } from '../wire-exchange.js';
 import {
   type HandshakeProfile,
@@ -46,17 +36,8 @@ import {
 } from './handshake.js';
 import { OutgoingServerRequests } from './outgoing-server-requests.js';
 
-interface LegacyEraOptions {
-  readonly clock: Clock;
-  readonly scan: ScanEnvelope;
-  readonly gateway: GatewayPort;
-  readonly serverInfo: ServerInfo;
-  /** Reports internal errors, each of which fails one request. Without it they are thrown to the caller. */
-  readonly onInternalError?: OnInternalError;
-}
-
 /** The revisions with a handshake, 2024-11-05 to 2025-11-25. A session begins with `initialize`. */
-export function legacyEra(options: LegacyEraOptions): Era {
+export function legacyEra(options: EraOptions): Era {
   return {
     beginsSession: (message) => message.kind === 'request' && message.method === METHODS.initialize,
     needsSession: true,
@@ -68,7 +49,7 @@ export function legacyEra(options: LegacyEraOptions): Era {
 /** One client that speaks a revision with a handshake: turns its requests into exchanges and tracks them by their ids. */
 class LegacySession implements DownstreamClient, EraSession {
   readonly hasSession = true;
-  readonly #options: LegacyEraOptions;
+  readonly #options: EraOptions;
   readonly #transport: TransportSession;
   readonly #inFlight = new RequestsById<WireExchange>();
   readonly #listChanges: ListChanges;
@@ -89,7 +70,7 @@ class LegacySession implements DownstreamClient, EraSession {
   #revision: string | undefined;
   #profile: HandshakeProfile | undefined;
 
-  constructor(options: LegacyEraOptions, transport: TransportSession) {
+  constructor(options: EraOptions, transport: TransportSession) {
     this.#options = options;
     this.#transport = transport;
     this.#listChanges = new ListChanges(options.clock, (message) => transport.send(message));

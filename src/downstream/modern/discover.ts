@@ -1,4 +1,4 @@
-import { internalError, type OnInternalError, withErrorBoundaryAsync } from '../../errors/internal-error.js';
+import { internalError, withErrorBoundaryAsync } from '../../errors/internal-error.js';
 import { readText, toBytes } from '../../json/json-text.js';
 import { isRecord } from '../../json/json-value.js';
 import { rawId } from '../../jsonrpc/envelope-scanner.js';
@@ -9,20 +9,16 @@ import { METHODS } from '../../mcp/methods.js';
 import { MODERN_REVISIONS } from '../../mcp/revisions.js';
 import { declaredCapabilities, declaredExtensions, type ServerInfo } from '../declared-capabilities.js';
 import { describeFailure } from '../failure.js';
-import type { GatewayPort, ServerHandshake } from '../port.js';
-import type { ReplyChannel, TransportSession } from '../transport.js';
+import type { ServerHandshake } from '../port.js';
+import type { EraOptions, ReplyChannel, TransportSession } from '../transport.js';
 import { ModernForm } from './modern-form.js';
 import { readProfile } from './request-facts.js';
 
-export interface DiscoverContext {
-  readonly transport: TransportSession;
-  readonly gateway: GatewayPort;
-  readonly serverInfo: ServerInfo;
+interface DiscoverContext extends EraOptions {
   /** Initialize result of the only server that the client sees. Absent for a client that sees all servers. */
   readonly handshake?: Promise<ServerHandshake> | undefined;
   /** Whether the client left. */
   isClosed(): boolean;
-  readonly onInternalError?: OnInternalError | undefined;
 }
 
 /**
@@ -30,10 +26,15 @@ export interface DiscoverContext {
  * facts about them, without a session or the start of a server. A client that sees one server gets the answer of that
  * server as soon as it runs.
  */
-export function answerDiscover(request: RequestEnvelope, reply: ReplyChannel, context: DiscoverContext): void {
+export function answerDiscover(
+  request: RequestEnvelope,
+  reply: ReplyChannel,
+  transport: TransportSession,
+  context: DiscoverContext,
+): void {
   const { handshake, serverInfo, onInternalError } = context;
   if (handshake === undefined) {
-    reply.answer(resultMessage(rawId(request), ofAllServers(request, context)));
+    reply.answer(resultMessage(rawId(request), ofAllServers(request, transport, context)));
     return;
   }
   // The memory of the request has another use later.
@@ -49,8 +50,11 @@ export function answerDiscover(request: RequestEnvelope, reply: ReplyChannel, co
   void withErrorBoundaryAsync(answered, onInternalError, () => reply.answer(errorMessage(id, internalError())));
 }
 
-function ofAllServers(request: RequestEnvelope, { transport, gateway, serverInfo }: DiscoverContext): Uint8Array {
-  const { server, view, origin } = transport;
+function ofAllServers(
+  request: RequestEnvelope,
+  { server, view, origin }: TransportSession,
+  { gateway, serverInfo }: EraOptions,
+): Uint8Array {
   const { offered, instructions } = gateway.describe({ profile: readProfile(request), server, view, origin });
   const capabilities = declaredCapabilities(MODERN_REVISIONS[0], offered);
   return discoverResult({ capabilities, ...(instructions !== '' && { instructions }) }, serverInfo);

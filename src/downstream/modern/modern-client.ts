@@ -1,16 +1,14 @@
-import type { OnInternalError } from '../../errors/internal-error.js';
 import type { Edit } from '../../json/splice.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
 import type { ClientProfile } from '../../mcp/client-profile.js';
-import type { NotificationEnvelope, ScanEnvelope } from '../../mcp/envelope.js';
+import type { NotificationEnvelope } from '../../mcp/envelope.js';
 import type { ListKind } from '../../mcp/lists.js';
 import { METHODS } from '../../mcp/methods.js';
 import { MODERN_REVISIONS } from '../../mcp/revisions.js';
 import type { Clock } from '../../timing/clock.js';
-import type { ServerInfo } from '../declared-capabilities.js';
 import { MAX_UNANSWERED, TOO_MANY_UNANSWERED } from '../input-requests.js';
-import type { DownstreamClient, GatewayPort, GatewaySession, InputRequest, WithdrawInput } from '../port.js';
-import type { TransportSession } from '../transport.js';
+import type { DownstreamClient, GatewaySession, InputRequest, WithdrawInput } from '../port.js';
+import type { EraOptions, TransportSession } from '../transport.js';
 import { ClientListens } from './listen/client-listens.js';
 import { ModernForm } from './modern-form.js';
 import { factsKey, readProfile, type StatingMessage } from './request-facts.js';
@@ -33,14 +31,9 @@ interface ParkedInput {
   refuse(): void;
 }
 
-interface ModernClientOptions {
-  readonly clock: Clock;
-  readonly scan: ScanEnvelope;
-  readonly gateway: GatewayPort;
+interface ModernClientOptions extends EraOptions {
   readonly transport: TransportSession;
   readonly profile: ClientProfile;
-  readonly serverInfo: ServerInfo;
-  readonly onInternalError?: OnInternalError | undefined;
 }
 
 /**

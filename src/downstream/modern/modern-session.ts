@@ -1,22 +1,15 @@
-import {
-  internalError,
-  type OnInternalError,
-  reportInternalError,
-  withErrorBoundary,
-} from '../../errors/internal-error.js';
+import { internalError, reportInternalError, withErrorBoundary } from '../../errors/internal-error.js';
 import { isString, readString, type Span } from '../../json/json-text.js';
 import { RequestsById } from '../../jsonrpc/correlation-table.js';
 import { type IdKey, idKey, rawId } from '../../jsonrpc/envelope-scanner.js';
 import { type Answer, errorMessage, NULL_ID } from '../../jsonrpc/message.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
 import type { ClientProfile } from '../../mcp/client-profile.js';
-import type { Envelope, NotificationEnvelope, RequestEnvelope, ScanEnvelope } from '../../mcp/envelope.js';
+import type { Envelope, NotificationEnvelope, RequestEnvelope } from '../../mcp/envelope.js';
 import { isDefinedNotification, isRemovedRequest, METHODS } from '../../mcp/methods.js';
 import { MODERN_REVISIONS } from '../../mcp/revisions.js';
-import type { Clock } from '../../timing/clock.js';
-import type { ServerInfo } from '../declared-capabilities.js';
 import type { GatewayPort, GatewaySeals, MirroredParam } from '../port.js';
-import type { Era, EraSession, ReplyChannel, TransportSession } from '../transport.js';
+import type { Era, EraOptions, EraSession, ReplyChannel, TransportSession } from '../transport.js';
 import type { ExchangeOwner } from '../wire-exchange.js';
 import { answerDiscover } from './discover.js';
 import { type InputRounds, STALE, SuspendedCalls } from './input/input-rounds.js';
@@ -28,17 +21,8 @@ import { ModernClient, StatedClients } from './modern-client.js';
 import { type ExchangeContext, ModernExchange, type ModernExchangeOptions } from './modern-exchange.js';
 import { refusedFacts } from './request-facts.js';
 
-interface ModernEraOptions {
-  readonly clock: Clock;
-  readonly scan: ScanEnvelope;
-  readonly gateway: GatewayPort;
-  readonly serverInfo: ServerInfo;
-  /** Reports internal errors, each of which fails one request. Without it they are thrown to the caller. */
-  readonly onInternalError?: OnInternalError;
-}
-
 /** The revisions without a handshake, from 2026-07-28 on. Each request states the facts about its client. */
-export function modernEra(options: ModernEraOptions): Era {
+export function modernEra(options: EraOptions): Era {
   const calls = new SuspendedCalls();
   return {
     beginsSession: () => false,
@@ -54,7 +38,7 @@ const MAX_FILTER_BYTES = 4 * 1024 * 1024;
 
 /** Serves the requests without a handshake that one transport session brings. */
 class ModernSession implements EraSession {
-  readonly #options: ModernEraOptions;
+  readonly #options: EraOptions;
   readonly #transport: TransportSession;
   readonly #calls: SuspendedCalls;
   readonly #inFlight = new RequestsById<ModernExchange | RetriedRequest>();
@@ -71,7 +55,7 @@ class ModernSession implements EraSession {
   readonly #shared: ExchangeContext;
   #isClosed = false;
 
-  constructor(options: ModernEraOptions, transport: TransportSession, calls: SuspendedCalls) {
+  constructor(options: EraOptions, transport: TransportSession, calls: SuspendedCalls) {
     this.#options = options;
     this.#transport = transport;
     this.#calls = calls;
@@ -144,7 +128,7 @@ class ModernSession implements EraSession {
       const isAlone = this.#transport.server !== undefined;
       const handshake = isAlone ? this.#clients.of(request).session.handshake() : undefined;
       const isClosed = () => this.#isClosed;
-      answerDiscover(request, reply, { ...this.#options, transport: this.#transport, handshake, isClosed });
+      answerDiscover(request, reply, this.#transport, { ...this.#options, handshake, isClosed });
       return undefined;
     }
     if (isRemovedRequest(method)) return new RpcError(RPC_CODES.methodNotFound, `Method not found: ${method}`);

@@ -10,26 +10,16 @@ import type { Envelope, Rejection, ScanEnvelope } from '../../mcp/envelope.js';
 import type { ClientOrigin } from '../port.js';
 import { type ChooseEra, EraSessions, type ReplyChannel, type TransportSession } from '../transport.js';
 
-export interface ClientPipeOptions {
+export interface ClientPipeOptions extends Omit<TransportSession, 'isListening' | 'send' | 'gone'> {
   readonly scan: ScanEnvelope;
   readonly chooseEra: ChooseEra;
   /** Writes to the client. */
   readonly sink: MessageSink;
-  /** The subject at the other end. */
-  readonly principal: string;
-  /** The key of the one server that the client wants to see unchanged. */
-  readonly server?: string | undefined;
-  /** The view of the configuration that the client asks for by name. */
-  readonly view?: string | undefined;
   /**
    * Opens the channel for the messages that a line of the client causes. It must pass them on to `pipe`, which is the channel
    * of every line without this option. `message` is absent for a line that was dropped.
    */
   readonly openReply?: ((pipe: PipeReply, message?: Envelope | Rejection) => ReplyChannel) | undefined;
-  /** Where the client's process runs. Absent if its environment is the gateway's own. */
-  readonly origin?: ClientOrigin | undefined;
-  /** The id of the first server request; 1 if absent. */
-  readonly firstRequestId?: number | undefined;
   /** Called when the session has nothing left to serve. */
   readonly onGone?: (() => void) | undefined;
   /** Shows the messages to recordings. */

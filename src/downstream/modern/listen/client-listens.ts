@@ -1,24 +1,13 @@
-import { type OnInternalError, withErrorBoundary } from '../../../errors/internal-error.js';
+import { withErrorBoundary } from '../../../errors/internal-error.js';
 import { isString, readString, valuesAt } from '../../../json/json-text.js';
 import { type Edit, type SplicedMessage, splice } from '../../../json/splice.js';
 import { whole } from '../../../jsonrpc/message.js';
-import type { NotificationEnvelope, ScanEnvelope } from '../../../mcp/envelope.js';
+import type { NotificationEnvelope } from '../../../mcp/envelope.js';
 import { LIST_KINDS, LISTS, type ListKind } from '../../../mcp/lists.js';
 import { METHODS } from '../../../mcp/methods.js';
-import type { Clock } from '../../../timing/clock.js';
 import { ListChanges } from '../../list-changes.js';
-import type { DownstreamClient, GatewaySession } from '../../port.js';
 import { Listen, type ListenOptions, RESOURCE, TASK } from './listen.js';
-import { ResourceSubscriptions } from './resource-subscriptions.js';
-
-export interface ClientListensOptions {
-  readonly clock: Clock;
-  readonly scan: ScanEnvelope;
-  readonly client: DownstreamClient;
-  /** The client's present session with the gateway. */
-  readonly session: () => GatewaySession;
-  readonly onInternalError?: OnInternalError | undefined;
-}
+import { ResourceSubscriptions, type ResourceSubscriptionsOptions } from './resource-subscriptions.js';
 
 /** A resource or a task that the client is subscribed to. The last subscription that leaves ends that. */
 interface SharedSubject {
@@ -29,13 +18,13 @@ interface SharedSubject {
 
 /** The subscriptions of one client. Sends each of them the notifications that it asked for. */
 export class ClientListens {
-  readonly #options: ClientListensOptions;
+  readonly #options: ResourceSubscriptionsOptions;
   readonly #open = new Set<Listen>();
   readonly #listChanges: ListChanges;
   readonly #resources: ResourceSubscriptions;
   readonly #subjects = new Map<string, SharedSubject>();
 
-  constructor(options: ClientListensOptions) {
+  constructor(options: ResourceSubscriptionsOptions) {
     this.#options = options;
     this.#listChanges = new ListChanges(options.clock, (message) => this.#announce(message));
     this.#resources = new ResourceSubscriptions(options);

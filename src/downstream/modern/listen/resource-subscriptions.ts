@@ -1,21 +1,19 @@
-import { type OnInternalError, withErrorBoundary } from '../../../errors/internal-error.js';
+import { withErrorBoundary } from '../../../errors/internal-error.js';
 import { toBytes } from '../../../json/json-text.js';
 import { RPC_CODES, RpcError } from '../../../jsonrpc/rpc-error.js';
 import type { RequestEnvelope, ResponseEnvelope, ScanEnvelope } from '../../../mcp/envelope.js';
 import { METHODS } from '../../../mcp/methods.js';
-import type { Clock } from '../../../timing/clock.js';
 import type { DownstreamClient, GatewaySession, InputRequest, WithdrawInput } from '../../port.js';
+import type { EraOptions } from '../../transport.js';
 import { UNCHANGED, WireExchange } from '../../wire-exchange.js';
 
 /** Most requests of one client that are in flight at once, so that calls find a free slot at the server. */
 const MAX_IN_FLIGHT = 16;
 
-export interface ResourceSubscriptionsOptions {
-  readonly clock: Clock;
-  readonly scan: ScanEnvelope;
+export interface ResourceSubscriptionsOptions extends Pick<EraOptions, 'clock' | 'scan' | 'onInternalError'> {
   readonly client: DownstreamClient;
+  /** The client's present session with the gateway. */
   readonly session: () => GatewaySession;
-  readonly onInternalError?: OnInternalError | undefined;
 }
 
 /** Subscribes one client to resources and unsubscribes it, with requests of the gateway's own. */
