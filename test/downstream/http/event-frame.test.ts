@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { messageFrame, parseEventId, ReplayRing } from '../../../src/downstream/http/event-stream.js';
+import { messageFrame, ReplayRing } from '../../../src/downstream/http/event-stream.js';
 import { whole } from '../../../src/jsonrpc/message.js';
 import { bytesOf } from '../../support/wire.js';
 
@@ -27,33 +27,10 @@ describe('an event', () => {
       expect(Buffer.from(bytes).toString()).toBe(`{"a":${breaks}1}`);
     }
   });
-
-  it.each([
-    ['0:0', { stream: 0, seq: 0 }],
-    ['12:345', { stream: 12, seq: 345 }],
-    ['1', undefined],
-    ['1:', undefined],
-    [' 1:2', undefined],
-    ['1:2\n', undefined],
-    ['-1:2', undefined],
-    ['9999999999999999:0', undefined],
-  ])('is named by %j: %j', (text, id) => {
-    expect(parseEventId(text)).toEqual(id);
-  });
 });
 
 describe('a replay ring', () => {
   const frame = bytesOf;
-
-  it('has what came after an event on its stream only', () => {
-    const ring = new ReplayRing({ maxEvents: 10, maxBytes: 100 });
-    ring.add({ stream: 1, seq: 0 }, frame('a'));
-    ring.add({ stream: 2, seq: 0 }, frame('b'));
-    ring.add({ stream: 1, seq: 1 }, frame('c'));
-    expect(ring.after({ stream: 1, seq: 0 }).map(textOf)).toEqual(['c']);
-    expect(ring.after({ stream: 2, seq: 0 })).toEqual([]);
-    expect([ring.has(2), ring.has(3)]).toEqual([true, false]);
-  });
 
   it('is bounded in events and in bytes, whatever comes', () => {
     const ring = new ReplayRing({ maxEvents: 3, maxBytes: 10 });

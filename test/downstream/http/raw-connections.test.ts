@@ -8,6 +8,7 @@ import {
   DEFAULT_LIMITS,
   type Headers,
   initializeRequest,
+  inSession,
   notification,
   OTHER_TOKEN,
   readToEnd,
@@ -46,8 +47,7 @@ describe('a connection', () => {
   });
 
   it('is closed when its body comes too slowly, while an answer may take as long as it likes', async () => {
-    const http = await serving({ limits: IMPATIENT });
-    const session = await http.initialize();
+    const { http, session } = await inSession(undefined, { limits: IMPATIENT });
     http.core.onRequest = (_message, reply) => reply.send(json(notification('n')));
     const answered = await http.postForEvents(request(1), session);
     await answered.next();
@@ -119,8 +119,7 @@ describe('a body', () => {
   const FOUR_MIB = 4 * 1024 * 1024;
 
   it('F51: of 4 MiB is taken, and one of a byte more is not', async () => {
-    const http = await serving();
-    const session = await http.initialize();
+    const { http, session } = await inSession();
     const padded = (length: number) => Buffer.from(JSON.stringify(request(1)).padEnd(length));
     expect((await http.send('POST', '/mcp', session, padded(FOUR_MIB))).status).toBe(200);
     expect((await http.send('POST', '/mcp', session, padded(FOUR_MIB + 1))).status).toBe(413);
@@ -195,8 +194,7 @@ describe('a body', () => {
 
     it('is refused if it is the one that takes the most, and later it is not', async () => {
       const requestBodies = new FairMemory(0);
-      const http = await serving({ requestBodies, limits: { maxPartialBytes: LIMIT } });
-      const session = await http.initialize();
+      const { http, session } = await inSession(undefined, { requestBodies, limits: { maxPartialBytes: LIMIT } });
       const slow = await sendSlowly(http, requestBodies, LIMIT / 4, { authorization: `Bearer ${OTHER_TOKEN}` });
       const body = Buffer.from(JSON.stringify(request(1)).padEnd(LIMIT));
       const refused = await http.send('POST', '/mcp', session, body);
@@ -210,8 +208,7 @@ describe('a body', () => {
 
   it('that arrives in one piece takes nothing of the memory for slow ones', async () => {
     const requestBodies = new FairMemory(0);
-    const http = await serving({ requestBodies, limits: { maxPartialBytes: 0 } });
-    const session = await http.initialize();
+    const { http, session } = await inSession(undefined, { requestBodies, limits: { maxPartialBytes: 0 } });
     expect((await http.post(request(1), session)).status).toBe(200);
     expect(requestBodies.evictions).toBe(0);
   });
@@ -226,8 +223,7 @@ describe('a body', () => {
   );
 
   it('with line breaks between its tokens is one line for a server, to which each line is a message', async () => {
-    const http = await serving();
-    const session = await http.initialize();
+    const { http, session } = await inSession();
     const smuggled = '{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{}}';
     const body = `{"jsonrpc":"2.0","id":1,"method":"ping",\n"params":{"x":\r\n${smuggled}\n}}`;
     expect((await http.post(body, session)).status).toBe(200);
@@ -235,8 +231,7 @@ describe('a body', () => {
   });
 
   it('that breaks off reaches nobody', async () => {
-    const http = await serving();
-    const session = await http.initialize();
+    const { http, session } = await inSession();
     const socket = await http.connect();
     socket.write(`${headOf(http, { ...session, 'content-length': '100' })}{"jsonrpc"`);
     socket.destroy();

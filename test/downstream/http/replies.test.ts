@@ -1,16 +1,14 @@
 import { describe, expect, it, vi } from 'vitest';
-import type { ReplyChannel } from '../../../src/downstream/transport.js';
 import { EventReader } from './event-reader.js';
 import { json } from './scripted-core.js';
-import { initializeRequest, notification, readAnswer, request, serving } from './serving.js';
+import { initializeRequest, inSession, notification, readAnswer, request, serving } from './serving.js';
 
 const progress = (n: number) => json(notification('notifications/progress', { progress: n }));
 const result = (id: number | string, value: unknown = {}) => json({ jsonrpc: '2.0', id, result: value });
 
 describe('what a POST is answered with', () => {
   it('is plain JSON when the answer is the first thing to send', async () => {
-    const http = await serving();
-    const session = await http.initialize();
+    const { http, session } = await inSession();
     http.core.onRequest = (_message, reply) => reply.answer(json('{"id":1.0, "big":12345678901234567890,"result":{}}'));
     const answer = await http.post(request(1), session);
     expect(answer.status).toBe(200);
@@ -20,8 +18,7 @@ describe('what a POST is answered with', () => {
   });
 
   it('is a stream when something else comes first, all in the order in which it was sent', async () => {
-    const http = await serving();
-    const session = await http.initialize();
+    const { http, session } = await inSession();
     http.core.onRequest = (_message, reply) => {
       reply.send(progress(1));
       reply.send(progress(2));
@@ -39,8 +36,7 @@ describe('what a POST is answered with', () => {
   });
 
   it('has edits and large messages in it byte for byte', async () => {
-    const http = await serving();
-    const session = await http.initialize();
+    const { http, session } = await inSession();
     const text = `{"jsonrpc":"2.0","id":XXX,"result":{"text":"${'äß🙂'.repeat(20_000)}"}}`;
     const bytes = Buffer.from(text);
     const at = text.indexOf('XXX');
@@ -55,35 +51,21 @@ describe('what a POST is answered with', () => {
     expect(event?.data).toBe(expected);
   });
 
-  it('stays one event when a message has line breaks between its tokens', async () => {
-    const http = await serving();
-    const session = await http.initialize();
-    http.core.onRequest = (_message, reply) => {
-      reply.send(json('{"jsonrpc":"2.0",\r"method":"a",\n\n"params":{}}'));
-      reply.answer(result(1));
-    };
-    const [first] = await (await http.postForEvents(request(1), session)).rest();
-    expect(JSON.parse(first?.data ?? '')).toEqual({ jsonrpc: '2.0', method: 'a', params: {} });
-  });
-
   it('is 202 without a body for what needs no answer', async () => {
-    const http = await serving();
-    const session = await http.initialize();
+    const { http, session } = await inSession();
     const answer = await http.post(notification('notifications/initialized'), session);
     expect([answer.status, answer.text]).toEqual([202, '']);
   });
 
   it('is 400 with the error that the session gives for what is no JSON-RPC', async () => {
-    const http = await serving();
-    const session = await http.initialize();
+    const { http, session } = await inSession();
     const answer = await http.post('{"jsonrpc":', session);
     expect(answer.status).toBe(400);
     expect(JSON.parse(answer.text)).toMatchObject({ id: null, error: { code: -32700 } });
   });
 
   it('F34: goes to the POST that asked, when 50 of one session ask at once with the same id', async () => {
-    const http = await serving();
-    const session = await http.initialize();
+    const { http, session } = await inSession();
     const held: (() => void)[] = [];
     http.core.onRequest = (message, reply) => {
       held.push(() => {
@@ -104,10 +86,8 @@ describe('what a POST is answered with', () => {
   });
 
   it('ends without an answer when the client has cancelled the request', async () => {
-    const http = await serving();
-    const session = await http.initialize();
-    const replies: ReplyChannel[] = [];
-    http.core.onRequest = (_message, reply) => replies.push(reply);
+    const { http, session } = await inSession();
+    const replies = http.core.hold();
     const quiet = http.post(request(1), session);
     const streamed = http.postForEvents(request(2), session);
     await expect.poll(() => replies.length).toBe(2);
@@ -120,8 +100,7 @@ describe('what a POST is answered with', () => {
   });
 
   it('is 500 when the core throws, and the front goes on', async () => {
-    const http = await serving();
-    const session = await http.initialize();
+    const { http, session } = await inSession();
     http.core.onRequest = () => {
       throw new Error('a fault of ours');
     };
@@ -141,23 +120,18 @@ describe('what a batch is answered with', () => {
 
   /** Posts a batch whose answers are the test's to give, in whatever order. */
   async function posting() {
-    const http = await serving();
-    const session = await http.initialize('2025-03-26');
-    let reply: ReplyChannel | undefined;
-    http.core.onRequest = (_message, channel) => {
-      reply = channel;
-    };
+    const { http, session } = await inSession('2025-03-26');
+    const replies = http.core.hold();
     const posted = http.begin('POST', '/mcp', session, BATCH);
-    await expect.poll(() => reply).toBeDefined();
+    await expect.poll(() => replies[0]).toBeDefined();
+    const [reply] = replies;
     if (reply === undefined) throw new Error('No channel');
     return { http, posted, reply };
   }
 
   it('is one array of JSON when all answers are there before anything else, in the order in which they came', async () => {
-    const http = await serving();
-    const session = await http.initialize('2025-03-26');
-    const channels: ReplyChannel[] = [];
-    http.core.onRequest = (_message, channel) => channels.push(channel);
+    const { http, session } = await inSession('2025-03-26');
+    const channels = http.core.hold();
     const posted = http.post(BATCH, session);
     await expect.poll(() => channels.length).toBe(2);
     channels[1]?.answer(json('{"id":"b" ,"result":{"n":1.0}}'));
@@ -169,8 +143,7 @@ describe('what a batch is answered with', () => {
   });
 
   it('is an array for a single request too', async () => {
-    const http = await serving();
-    const session = await http.initialize('2025-03-26');
+    const { http, session } = await inSession('2025-03-26');
     http.core.onRequest = (_message, reply) => reply.answer(result(1));
     expect((await http.post(JSON.stringify([request(1)]), session)).text).toBe(
       '[{"jsonrpc":"2.0","id":1,"result":{}}]',
@@ -228,22 +201,9 @@ describe('what a batch is answered with', () => {
   });
 
   it('is 202 without a body when nothing in it asks for an answer', async () => {
-    const http = await serving();
-    const session = await http.initialize('2025-03-26');
+    const { http, session } = await inSession('2025-03-26');
     const answer = await http.post(JSON.stringify([notification('a'), { jsonrpc: '2.0', id: 1, result: {} }]), session);
     expect([answer.status, answer.text]).toEqual([202, '']);
-  });
-
-  it('is 400 without a session, and begins none', async () => {
-    const http = await serving();
-    const answer = await http.post(JSON.stringify([initializeRequest('2025-03-26')]));
-    expect(answer.status).toBe(400);
-    expect(JSON.parse(answer.text)).toEqual({
-      jsonrpc: '2.0',
-      id: null,
-      error: { code: -32600, message: 'A batch needs Mcp-Session-Id; initialize comes alone' },
-    });
-    expect(http.core.sessions).toEqual([]);
   });
 });
 
@@ -253,8 +213,7 @@ describe('a stream', () => {
     ['2025-06-18', false],
     ['2025-03-26', false],
   ])('of a client of %s begins with an empty event: %s', async (revision, isPrimed) => {
-    const http = await serving();
-    const session = await http.initialize(revision);
+    const { http, session } = await inSession(revision);
     http.core.onRequest = (_message, reply) => {
       reply.send(progress(1));
       reply.answer(result(1));
@@ -271,32 +230,27 @@ describe('a stream', () => {
   });
 
   it('is begun when the answer takes 10 s, and kept alive every 15 s from then on', async () => {
-    const http = await serving();
-    const session = await http.initialize();
-    let reply: ReplyChannel | undefined;
-    http.core.onRequest = (_message, channel) => {
-      reply = channel;
-    };
+    const { http, session } = await inSession();
+    const replies = http.core.hold();
     const begun = http.postForEvents(request(1), session);
-    await expect.poll(() => reply).toBeDefined();
+    await expect.poll(() => replies[0]).toBeDefined();
     http.clock.advance(10_000);
     const stream = await begun;
     http.clock.advance(15_000);
     expect(await stream.next()).toEqual({ comment: 'keep-alive' });
-    reply?.send(progress(1));
+    replies[0]?.send(progress(1));
     http.clock.advance(14_999);
-    reply?.send(progress(2));
+    replies[0]?.send(progress(2));
     http.clock.advance(15_000);
-    reply?.answer(result(1));
+    replies[0]?.answer(result(1));
     const rest = await stream.rest();
     expect(rest.map(({ id, comment }) => id ?? comment)).toEqual(['1:0', '1:1', 'keep-alive', '1:2']);
     http.clock.advance(60_000);
-    expect(reply?.unwrittenBytes).toBe(0);
+    expect(replies[0]?.unwrittenBytes).toBe(0);
   });
 
   it('carries the session id when it answers initialize', async () => {
-    const http = await serving();
-    const session = await http.initialize();
+    const { http, session } = await inSession();
     expect(session['mcp-session-id']).toMatch(/^[A-Za-z0-9_-]{43}$/);
     const other = await http.post(initializeRequest('2025-11-25'));
     expect(other.headers['mcp-session-id']).not.toBe(session['mcp-session-id']);
@@ -310,20 +264,17 @@ describe('a client that goes away', () => {
     const http = await serving({ limits: { maxConnections: 1 } });
     const retry = <T>(attempt: () => Promise<T>) => vi.waitFor(attempt, { timeout: 5_000, interval: 5 });
     const session = await http.initialize();
-    let reply: ReplyChannel | undefined;
-    http.core.onRequest = (_message, channel) => {
-      reply = channel;
-    };
+    const replies = http.core.hold();
     const body = JSON.stringify(request(1));
     const headers = Object.entries(http.headers({ ...session, 'content-length': String(body.length) }));
     const socket = await retry(async () => {
       const connected = await http.connect();
       connected.write(`POST /mcp HTTP/1.1\r\n${headers.map(([k, v]) => `${k}: ${v}\r\n`).join('')}\r\n${body}`);
-      await vi.waitFor(() => expect(reply ?? connected.closed).toBeTruthy());
-      if (reply === undefined) throw new Error('Not served yet');
+      await vi.waitFor(() => expect(replies[0] ?? connected.closed).toBeTruthy());
+      if (replies[0] === undefined) throw new Error('Not served yet');
       return connected;
     });
-    const unheard = reply;
+    const [unheard] = replies;
     expect(unheard?.isUnheard).toBe(false);
     socket.destroy();
     http.core.onRequest = (message, channel) => {
@@ -341,37 +292,27 @@ describe('a client that goes away', () => {
   });
 
   it('finds the rest of a broken stream when it comes back, while the answer is still to come', async () => {
-    const http = await serving();
-    const session = await http.initialize('2025-11-25');
-    let reply: ReplyChannel | undefined;
-    http.core.onRequest = (_message, channel) => {
-      reply = channel;
-      channel.send(progress(1));
-    };
+    const { http, session } = await inSession('2025-11-25');
+    const replies = http.core.hold(progress(1));
     const broken = await http.postForEvents(request(1), session);
     expect((await broken.next())?.id).toBe('1:0');
     expect((await broken.next())?.id).toBe('1:1');
     broken.response.destroy();
-    reply?.send(progress(2));
+    replies[0]?.send(progress(2));
     const resumed = await http.listen({ ...session, 'last-event-id': '1:1' });
     expect((await resumed.next())?.data).toContain('"progress":2');
-    reply?.send(progress(3));
-    reply?.answer(result(1));
+    replies[0]?.send(progress(3));
+    replies[0]?.answer(result(1));
     expect((await resumed.rest()).map(({ id }) => id)).toEqual(['1:3', '1:4']);
   });
 
   it('finds the answer that came while it was away', async () => {
-    const http = await serving();
-    const session = await http.initialize('2025-11-25');
-    let reply: ReplyChannel | undefined;
-    http.core.onRequest = (_message, channel) => {
-      reply = channel;
-      channel.send(progress(1));
-    };
+    const { http, session } = await inSession('2025-11-25');
+    const replies = http.core.hold(progress(1));
     const broken = await http.postForEvents(request(1), session);
     await broken.next();
     broken.response.destroy();
-    reply?.answer(result(1));
+    replies[0]?.answer(result(1));
     const events = await (await http.listen({ ...session, 'last-event-id': '1:0' })).rest();
     expect(events.map(({ id }) => id)).toEqual(['1:1', '1:2']);
     // It may ask again: the events are still there, and the stream ends at once.

@@ -24,6 +24,16 @@ export class ScriptedCore implements HttpSessionPort {
     reply.answer(json({ jsonrpc: '2.0', id: message.id, result: { echo: message.params } }));
   };
 
+  /** Leaves requests unanswered, each after this message, and returns their channels as they come. */
+  hold(first?: SplicedMessage): ReplyChannel[] {
+    const replies: ReplyChannel[] = [];
+    this.onRequest = (_, reply) => {
+      replies.push(reply);
+      if (first !== undefined) reply.send(first);
+    };
+    return replies;
+  }
+
   beginsSession(message: Envelope): boolean {
     return message.kind === 'request' && message.method === 'initialize';
   }

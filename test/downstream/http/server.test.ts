@@ -6,8 +6,6 @@ import * as net from 'node:net';
 import { networkInterfaces, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import * as tls from 'node:tls';
-import { Client } from '@modelcontextprotocol/sdk/client/index.js';
-import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {
   allowedNames,
@@ -18,7 +16,16 @@ import {
 } from '../../../src/downstream/http/bind.js';
 import { createCertificate } from '../../support/certificate.js';
 import { json } from './scripted-core.js';
-import { initializeRequest, notification, readAnswer, readToEnd, request, serving, TOKEN } from './serving.js';
+import {
+  initializeRequest,
+  inSession,
+  notification,
+  readAnswer,
+  readToEnd,
+  request,
+  serving,
+  TOKEN,
+} from './serving.js';
 
 describe('the probes', () => {
   it('answer every client, under every host name', async () => {
@@ -93,8 +100,7 @@ describe('the HTTP transport', () => {
   });
 
   it('ends what is open when it closes, and is gone', async () => {
-    const http = await serving();
-    const session = await http.initialize();
+    const { http, session } = await inSession();
     const listening = await http.listen(session);
     http.core.onRequest = () => {};
     const waiting = http.post(request(1), session);
@@ -126,42 +132,6 @@ describe('the HTTP transport', () => {
     expect(isClosed).toBe(false);
     http.clock.advance(500);
     await closed;
-  });
-
-  it('is understood by the official client', async () => {
-    const http = await serving();
-    http.core.onRequest = (message, reply) => {
-      const { _meta, ...params } = message.params;
-      const progressToken = _meta?.progressToken;
-      if (progressToken !== undefined) {
-        reply.send(json(notification('notifications/progress', { progressToken, progress: 1 })));
-      }
-      reply.answer(
-        json({ jsonrpc: '2.0', id: message.id, result: { content: [{ type: 'text', text: params.name }] } }),
-      );
-    };
-    const transport = new StreamableHTTPClientTransport(new URL(`${http.front.url}/mcp`), {
-      requestInit: { headers: { authorization: `Bearer ${TOKEN}` } },
-    });
-    const client = new Client({ name: 'test', version: '1' });
-    await client.connect(transport);
-    const content = (text: string) => ({ content: [{ type: 'text', text }] });
-    const results = await Promise.all(
-      Array.from({ length: 20 }, (_, n) => client.callTool({ name: `tool-${n}`, arguments: {} })),
-    );
-    expect(results).toEqual(Array.from({ length: 20 }, (_, n) => content(`tool-${n}`)));
-    const seen: number[] = [];
-    await client.callTool({ name: 'slow' }, undefined, { onprogress: ({ progress }) => seen.push(progress) });
-    expect(seen).toEqual([1]);
-    await expect.poll(() => http.core.last.stream).toBeDefined();
-    const changed = new Promise((resolve) => {
-      client.fallbackNotificationHandler = async ({ method }) => resolve(method);
-    });
-    http.core.last.stream?.send(json(notification('notifications/tools/list_changed')));
-    expect(await changed).toBe('notifications/tools/list_changed');
-    await transport.terminateSession();
-    await client.close();
-    expect(http.front.sessions).toBe(0);
   });
 });
 

@@ -73,6 +73,12 @@ export async function serving({
   return served;
 }
 
+/** Opens a transport, and a session at it. */
+export async function inSession(revision?: string, options?: Parameters<typeof serving>[0]) {
+  const http = await serving(options);
+  return { http, session: await http.initialize(revision) };
+}
+
 export class Serving {
   readonly front: HttpTransport;
   readonly core: ScriptedCore;

@@ -7,7 +7,15 @@ import { until } from '../../support/processes.js';
 import { bytesOf, type Message } from '../../support/wire.js';
 import { EventReader } from './event-reader.js';
 import { json } from './scripted-core.js';
-import { DEFAULT_LIMITS, type Headers, initializeRequest, OTHER_TOKEN, type Serving, serving } from './serving.js';
+import {
+  DEFAULT_LIMITS,
+  type Headers,
+  initializeRequest,
+  inSession,
+  OTHER_TOKEN,
+  type Serving,
+  serving,
+} from './serving.js';
 
 const VERSION = 'io.modelcontextprotocol/protocolVersion';
 const CAPABILITIES = 'io.modelcontextprotocol/clientCapabilities';
@@ -58,26 +66,16 @@ describe('a request without a session', () => {
   });
 
   it.each(['unknown', 'of another client'])('ignores a session id and a last event: %s', async (id) => {
-    const http = await serving();
-    const session = await http.initialize();
+    const { http, session } = await inSession();
     const headers = { ...(id === 'unknown' ? { 'mcp-session-id': id } : session), 'last-event-id': '0:0' };
     const answer = await post(http, modern(1, 'tools/list'), headers);
     expect([answer.status, answer.headers['mcp-session-id']]).toEqual([200, undefined]);
     expect(http.core.sessions).toHaveLength(2);
   });
 
-  it('lives beside sessions', async () => {
-    const http = await serving();
-    await post(http, modern(1, 'tools/list'));
-    const session = await http.initialize('2025-11-25');
-    expect((await http.post({ jsonrpc: '2.0', id: 1, method: 'tools/list' }, session)).status).toBe(200);
-    expect(http.core.sessions.map(({ bodies }) => bodies.length)).toEqual([1, 2]);
-  });
-
   it('is answered by its own POST while others with its id are in flight', async () => {
     const http = await serving();
-    const replies: ReplyChannel[] = [];
-    http.core.onRequest = (_, reply) => void replies.push(reply);
+    const replies = http.core.hold();
     const answers = [post(http, modern(1, 'tools/list')), post(http, modern(1, 'tools/list'))];
     await until('both are in flight', () => replies.length === 2);
     expect(replies.map(({ isShared }) => isShared)).toEqual([false, false]);
@@ -100,16 +98,6 @@ describe('a request without a session', () => {
     let text = '';
     for await (const chunk of response) text += chunk;
     expect(text).toBe('data: {"progress":1}\n\ndata: {"answer":1}\n\n');
-  });
-
-  it('gets comments on its event stream while nothing else comes', async () => {
-    const http = await serving({ limits: { keepAliveMs: 1_000, streamAfterMs: 500 } });
-    http.core.onRequest = (_, reply) => void reply.send(json('{"progress":1}'));
-    const message = modern(1, 'tools/call', { name: 'a' });
-    const events = new EventReader(await http.begin('POST', '/mcp', headersFor(message), JSON.stringify(message)));
-    await events.next();
-    http.clock.advance(1_000);
-    expect(await events.next()).toEqual({ comment: 'keep-alive' });
   });
 });
 
@@ -178,25 +166,6 @@ describe('closing the connection of a request without a session', () => {
     await post(http, call);
     expect(abandoned).toBe(0);
   });
-
-  it('cancels nothing that belongs to a session', async () => {
-    const http = await serving();
-    const session = await http.initialize();
-    let abandoned = 0;
-    const replies: ReplyChannel[] = [];
-    http.core.onRequest = (_, reply) => {
-      replies.push(reply);
-      reply.onAbandoned(() => {
-        abandoned += 1;
-      });
-    };
-    const socket = await http.connect();
-    socket.write(rawPost(http, { jsonrpc: '2.0', id: 1, method: 'tools/call', params: {} }, session));
-    await until('the request is in flight', () => replies.length === 1);
-    socket.destroy();
-    await until('the client is known to have left', () => replies[0]?.isUnheard === true);
-    expect(abandoned).toBe(0);
-  });
 });
 
 describe('who sends requests without a session', () => {
@@ -217,8 +186,7 @@ describe('who sends requests without a session', () => {
 
   it('is not forgotten while a request is in flight', async () => {
     const http = await serving({ limits: { streamAfterMs: 10 * IDLE_MS } });
-    const replies: ReplyChannel[] = [];
-    http.core.onRequest = (_, reply) => void replies.push(reply);
+    const replies = http.core.hold();
     const answer = post(http, modern(1, 'tools/list'));
     await until('it is in flight', () => replies.length === 1);
     http.clock.advance(2 * IDLE_MS);
@@ -246,27 +214,13 @@ describe('who sends requests without a session', () => {
 
   it('can send the last message on a stream when the gateway ends', async () => {
     const http = await serving();
-    const replies: ReplyChannel[] = [];
-    http.core.onRequest = (_, reply) => {
-      replies.push(reply);
-      reply.send(json('{"progress":1}'));
-    };
+    const replies = http.core.hold(json('{"progress":1}'));
     const message = modern(1, 'subscriptions/listen');
     const events = new EventReader(await http.begin('POST', '/mcp', headersFor(message), JSON.stringify(message)));
     await events.next();
     http.core.last.onClose = () => replies[0]?.answer(json('{"answer":1}'));
     await http.front.close();
     expect(await events.rest()).toEqual([{ data: '{"answer":1}' }]);
-  });
-
-  it('is gone with the server', async () => {
-    const http = await serving();
-    http.core.onRequest = () => {};
-    const answer = post(http, modern(1, 'tools/list'), {}, '/mcp/files');
-    await until('it is in flight', () => http.core.sessions.length === 1);
-    http.core.last.onGone();
-    expect((await answer).status).toBe(404);
-    expect(http.core.last.closed).toBe(1);
   });
 });
 
@@ -376,8 +330,7 @@ describe('a POST without a session', () => {
   });
 
   it.each(['GET', 'DELETE'])('is the only way: %s is not allowed, with or without a session id', async (method) => {
-    const http = await serving();
-    const session = await http.initialize();
+    const { http, session } = await inSession();
     for (const headers of [{}, session]) {
       const answer = await http.send(method, '/mcp', { ...headers, 'mcp-protocol-version': '2026-07-28' });
       expect([answer.status, answer.headers.allow]).toEqual([405, 'POST']);

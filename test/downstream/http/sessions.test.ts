@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { describe, expect, it } from 'vitest';
 import type { ReplyChannel } from '../../../src/downstream/transport.js';
 import { json } from './scripted-core.js';
-import { initializeRequest, notification, OTHER_TOKEN, request, serving } from './serving.js';
+import { initializeRequest, inSession, notification, OTHER_TOKEN, request, serving } from './serving.js';
 
 const MINUTE_MS = 60_000;
 
@@ -52,8 +52,7 @@ describe('a session', () => {
   });
 
   it('is unknown to any other token, which cannot end it either', async () => {
-    const http = await serving();
-    const session = await http.initialize();
+    const { http, session } = await inSession();
     const stolen = { ...session, authorization: `Bearer ${OTHER_TOKEN}` };
     expect((await http.post(request(1), stolen)).status).toBe(404);
     expect((await http.send('GET', '/mcp', stolen)).status).toBe(404);
@@ -100,8 +99,7 @@ describe('a session', () => {
   });
 
   it('is over once its client deletes it', async () => {
-    const http = await serving();
-    const session = await http.initialize();
+    const { http, session } = await inSession();
     const listening = await http.listen(session);
     http.core.onRequest = () => {};
     const waiting = http.post(request(1), session);
@@ -117,8 +115,7 @@ describe('a session', () => {
   });
 
   it('is over after 30 minutes without a request', async () => {
-    const http = await serving();
-    const session = await http.initialize();
+    const { http, session } = await inSession();
     http.clock.advance(20 * MINUTE_MS);
     await http.post(request(1), session);
     http.clock.advance(30 * MINUTE_MS - 1);
@@ -130,8 +127,7 @@ describe('a session', () => {
   });
 
   it('lasts while something is asked or listened to, however long', async () => {
-    const http = await serving();
-    const session = await http.initialize();
+    const { http, session } = await inSession();
     http.core.onRequest = (_message, reply) => reply.send(json(notification('n')));
     const asked = await http.postForEvents(request(1), session);
     http.clock.advance(90 * MINUTE_MS);
@@ -161,13 +157,6 @@ describe('a session', () => {
     expect((await http.post(request(1), work)).status).toBe(404);
   });
 
-  it('is refused with a sentence at the endpoint of a view that does not exist', async () => {
-    const http = await serving();
-    const { status, text } = await http.post(initializeRequest('2025-11-25'), {}, '/mcp/v/none');
-    expect(status).toBe(404);
-    expect(text).toContain('There is no such view; the configuration names the views below `views:`');
-  });
-
   it.each(['/mcp/none', '/mcp/', '/mcp/..%2f..', '/mcp/__proto__', '/mcp/%E0%A4%A', '/mcp/files/more', '/'])(
     'cannot be begun at %s',
     async (path) => {
@@ -194,8 +183,7 @@ describe('a session', () => {
 
 describe('MCP-Protocol-Version', () => {
   it.each(['2025-11-26', '1', '', '2025-11-25, 2025-06-18'])('%s is refused', async (revision) => {
-    const http = await serving();
-    const session = await http.initialize();
+    const { http, session } = await inSession();
     const headers = { ...session, 'mcp-protocol-version': revision };
     expect((await http.post(request(1), headers)).status).toBe(400);
     expect((await http.send('GET', '/mcp', headers)).status).toBe(400);
@@ -204,8 +192,7 @@ describe('MCP-Protocol-Version', () => {
   });
 
   it.each(['2025-11-25', '2025-06-18', '2025-03-26', undefined])('%s is served', async (revision) => {
-    const http = await serving();
-    const session = await http.initialize();
+    const { http, session } = await inSession();
     expect((await http.post(request(1), { ...session, 'mcp-protocol-version': revision })).status).toBe(200);
   });
 

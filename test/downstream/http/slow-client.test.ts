@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { ReplyChannel } from '../../../src/downstream/transport.js';
 import { flush } from '../../support/wire.js';
 import { json } from './scripted-core.js';
-import { notification, request, type Serving, serving } from './serving.js';
+import { inSession, notification, request, type Serving, serving } from './serving.js';
 
 const MIB = 1024 * 1024;
 const chunk = json(notification('n', { text: 'x'.repeat(64 * 1024) }));
@@ -36,8 +36,7 @@ describe('a client that stops reading', () => {
   });
 
   it('loses the stream of a POST, whose request goes on and whose answer can be fetched', async () => {
-    const http = await serving();
-    const session = await http.initialize('2025-11-25');
+    const { http, session } = await inSession('2025-11-25');
     const reply = await stalledReply(http, session);
     for (let sent = 0; sent < ENOUGH && !isCut(http); sent += 1) reply.send(chunk);
     expect(isCut(http)).toBe(true);
@@ -48,8 +47,7 @@ describe('a client that stops reading', () => {
   });
 
   it('has 8 MiB over all its streams together', async () => {
-    const http = await serving();
-    const session = await http.initialize();
+    const { http, session } = await inSession();
     const replies: ReplyChannel[] = [];
     for (let count = 0; count < 4; count += 1) replies.push(await stalledReply(http, session));
     let most = 0;
@@ -67,8 +65,7 @@ describe('a client that stops reading', () => {
   it.each(['as JSON', 'on a stream'])(
     'and reads again gets one message that is larger than that whole, %s',
     async (how) => {
-      const http = await serving();
-      const session = await http.initialize();
+      const { http, session } = await inSession();
       const text = 'x'.repeat(20 * MIB);
       http.core.onRequest = (message, reply) => {
         if (how === 'on a stream') reply.send(json(notification('n')));

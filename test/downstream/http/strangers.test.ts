@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { initializeRequest, OTHER_TOKEN, request, serving, TOKEN } from './serving.js';
+import { initializeRequest, inSession, OTHER_TOKEN, request, serving, TOKEN } from './serving.js';
 
 const INITIALIZE = initializeRequest('2025-11-25');
 
@@ -222,8 +222,7 @@ describe('a token', () => {
   });
 
   it('reaches neither the core nor the events that are logged', async () => {
-    const http = await serving();
-    const session = await http.initialize();
+    const { http, session } = await inSession();
     await http.post(request(1), session);
     await http.post(request(1), { ...session, authorization: `Bearer ${TOKEN}x` });
     await http.post(request(1), { 'mcp-session-id': `${session['mcp-session-id']}x` });
@@ -271,8 +270,7 @@ describe('too many requests', () => {
   });
 
   it('under session ids that do not exist share one limit, and leave the rest to others', async () => {
-    const http = await serving();
-    const session = await http.initialize();
+    const { http, session } = await inSession();
     const unknown = await Promise.all(
       Array.from({ length: 150 }, (_, n) => http.post(request(n), { 'mcp-session-id': `unknown ${n}` })),
     );
@@ -283,8 +281,7 @@ describe('too many requests', () => {
   });
 
   it('of another token do not count, although it knows the id of the session', async () => {
-    const http = await serving();
-    const session = await http.initialize();
+    const { http, session } = await inSession();
     const stranger = { ...session, authorization: `Bearer ${OTHER_TOKEN}` };
     const answers = await Promise.all(Array.from({ length: 150 }, (_, id) => http.post(request(id), stranger)));
     expect(answers.filter(({ status }) => status === 429)).toHaveLength(50);

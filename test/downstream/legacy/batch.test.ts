@@ -1,9 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { BatchReply } from '../../../src/downstream/stdio/client-pipe.js';
+import { whole } from '../../../src/jsonrpc/message.js';
 import { EnvelopeRequest } from '../../../src/mcp/relayed-request.js';
 import { repetitions } from '../../support/repetitions.js';
 import { scriptGateway } from '../../support/scripted-gateway.js';
-import { flush, type Message, requestOf } from '../../support/wire.js';
+import { flush, type Message, RecordingSink, requestOf } from '../../support/wire.js';
+import { replyOn } from './reply-on.js';
 
 async function serving(revision = '2025-03-26') {
   const world = scriptGateway({ servers: { a: { tools: ['read'] } } });
@@ -48,12 +51,6 @@ describe('a batch of a client of 2025-03-26', () => {
     expect(child.calls.map(({ params }) => params)).toEqual([{ name: 'read' }, { name: 'read' }]);
   });
 
-  it('of one request is answered with an array of one', async () => {
-    const { client } = await serving();
-    client.say(batchOf(ping(1)));
-    expect(client.received.lines).toEqual(['[{"jsonrpc":"2.0","id":1,"result":{}}]']);
-  });
-
   it('holds nothing back but answers: progress, and what is asked outside of it', async () => {
     const { client, child, clock } = await serving();
     client.say(batchOf(call(1, { _meta: { progressToken: 'p' } }), ping(2), call(3)));
@@ -69,14 +66,6 @@ describe('a batch of a client of 2025-03-26', () => {
     expect(client.received.lines).toEqual([]);
     clock.advance(5);
     expect(client.received.take()).toEqual([[2, 3, 1].map((id) => expect.objectContaining({ id }))]);
-  });
-
-  it('is answered with nothing when it asks for nothing', async () => {
-    const { client } = await serving();
-    client.say(
-      batchOf({ jsonrpc: '2.0', method: 'notifications/x' }, { jsonrpc: '2.0', id: 1, result: {} }, cancel(7)),
-    );
-    expect(client.received.lines).toEqual([]);
   });
 
   it('may bring the answers to what the client was asked', async () => {
@@ -166,6 +155,16 @@ describe('a batch of a client of 2025-03-26', () => {
       [refusal('A request with this id is in flight already', 2)],
     ]);
     expect(child.calls).toHaveLength(2);
+  });
+
+  it('is answered with several arrays rather than that more than 16 MiB are held', () => {
+    const sink = new RecordingSink();
+    const reply = new BatchReply(replyOn(sink), 4);
+    const large = whole(Buffer.from(`"${'x'.repeat(6 * 1024 * 1024)}"`));
+    for (let count = 0; count < 3; count += 1) reply.answer(large);
+    expect(sink.lines.map((line) => JSON.parse(line).length)).toEqual([3]);
+    reply.answer(whole(Buffer.from('{"id":1}')));
+    expect(sink.lines.map((line) => JSON.parse(line).length)).toEqual([3, 1]);
   });
 
   it('is cancelled with its client, and what was answered by then goes out', async () => {

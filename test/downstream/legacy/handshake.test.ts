@@ -5,17 +5,6 @@ import { scriptGateway } from '../../support/scripted-gateway.js';
 import { bytesOf } from '../../support/wire.js';
 
 describe('the capabilities declared to a client', () => {
-  it('are all that can be relayed, and tasks where they are known', () => {
-    expect(Object.keys(declaredCapabilities('2025-06-18', []))).toEqual([
-      'tools',
-      'prompts',
-      'resources',
-      'completions',
-      'logging',
-    ]);
-    expect(declaredCapabilities('2025-11-25', [])).toHaveProperty('tasks.requests.tools.call', {});
-  });
-
   it('is what any server has that we know nothing of, in the words of the first one', () => {
     const one = { tools: {}, extensions: { x: 1, both: 'one' }, vendor: 'one', tasks: { odd: {} } };
     const other = {

@@ -62,18 +62,6 @@ describe('a request without a handshake', () => {
     expect(new Set(peer.gateway.exchanges.map(({ client }) => client)).size).toBe(2);
   });
 
-  it.each([
-    [{ [VERSION]: '2031-01-01' }, -32022],
-    [{ [CAPABILITIES]: undefined }, -32602],
-    [{ [CLIENT]: 'me' }, -32602],
-  ])('is refused with %j also after one of the same client that was served', (meta, code) => {
-    const peer = new ModernPeer();
-    peer.call();
-    expect(peer.answerTo(peer.call({}, meta))?.error.code).toBe(code);
-    peer.call();
-    expect(peer.gateway.facts).toHaveLength(1);
-  });
-
   it('is forgotten with its client, when many others came and it has nothing in flight', () => {
     const peer = new ModernPeer();
     for (let index = 0; index < 20; index += 1) peer.call({}, { [CLIENT]: { name: `${index}`, version: '1' } });

@@ -197,11 +197,4 @@ describe('the state of a request whose user visits a page', () => {
     expect(refusal(new ModernPeer({ ...peer, principal: 'else' }), retry)).toBe(-32602);
     expect(peer.gateway.exchanges).toHaveLength(1);
   });
-
-  it('is good at another process that has the same key, because no call is suspended', () => {
-    const retry = answering(refused(new ModernPeer()));
-    const other = new ModernPeer();
-    other.call(retry);
-    expect(other.gateway.exchanges).toHaveLength(1);
-  });
 });

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { LegacyExchange } from '../../../src/downstream/legacy/legacy-session.js';
 import type { DownstreamClient } from '../../../src/downstream/port.js';
 import { BufferPool } from '../../../src/io/buffer-pool.js';
-import { copyInto } from '../../../src/io/byte-reader.js';
+import { type ByteReader, copyInto } from '../../../src/io/byte-reader.js';
 import { LineDecoder } from '../../../src/io/line-decoder.js';
 import { Backpressure } from '../../../src/io/streams/backpressure.js';
 import { FairWriter } from '../../../src/io/streams/fair-writer.js';
@@ -16,10 +16,9 @@ import { flush, lineOf, type Message, scan } from '../../support/wire.js';
 import { replyOn } from './reply-on.js';
 
 function reader() {
-  const { pipe, takeAll, text } = slowReader();
+  const { pipe, take, takeAll, text } = slowReader();
   return {
-    pipe,
-    takeAll,
+    ...{ pipe, take, takeAll },
     /** Each message in short: its id or token, how long its text is and which letters that is made of. */
     lines: () =>
       text()
@@ -38,39 +37,34 @@ interface Content {
   readonly progressToken?: string;
 }
 
-/** A client whose calls go to a server, and the memory in which they stand. */
+/** Writes a line as it comes from a pipe: it becomes large before it ends. */
+function sayTo(reader: ByteReader, message: Message | string): void {
+  const line = lineOf(message);
+  for (let at = 0; at < line.length; at += 20_000) copyInto(reader, line.subarray(at, at + 20_000));
+}
+
+/** A client whose calls go to a server, and the memory in which calls and answers stand. */
 function calling() {
   const clock = new FakeClock();
   const client = reader();
   const answers = new FairWriter(client.pipe, new Backpressure().client());
   const bufferPool = new BufferPool({ maxIdleBytes: 64 * 1024 * 1024 });
-  const requireInput = () => () => {};
-  const owner = {
-    sendUnsolicited: () => {},
-    settled: () => {},
-  };
   const exchanges: LegacyExchange[] = [];
-  const serve = (envelope: RequestEnvelope) => {
-    const key = idKey(envelope.bytes, envelope.id);
-    const options = {
-      envelope,
-      client: {} as DownstreamClient,
-      key,
-      reply: replyOn(answers),
-      clock,
-      owner,
-      requireInput,
-    };
-    const exchange = new LegacyExchange(options);
-    exchanges.push(exchange);
-    return exchange;
-  };
+  const serve = (envelope: RequestEnvelope) =>
+    exchanges.push(
+      new LegacyExchange({
+        ...{ envelope, clock, client: {} as DownstreamClient, key: idKey(envelope.bytes, envelope.id) },
+        ...{ reply: replyOn(answers), requireInput: () => () => {} },
+        owner: { sendUnsolicited: () => {}, settled: () => {} },
+      }),
+    );
   const server = () => {
     const end = reader();
     const bridge = new StdioBridge({
       clock,
       scan,
       output: new LineWriter(end.pipe),
+      bufferPool,
       maxFrameBytes: 1e7,
       maxUnwrittenBytes: 1e7,
       events: { request: () => {}, notification: () => {}, junk: () => {}, silent: () => {}, violated: () => {} },
@@ -85,7 +79,7 @@ function calling() {
           progress: (notification) => exchange.progress(notification),
         });
       },
-      say: (message: Message) => copyInto(bridge, lineOf(message)),
+      say: (message: Message | Message[]) => sayTo(bridge, Array.isArray(message) ? JSON.stringify(message) : message),
     };
   };
   const sink = {
@@ -109,8 +103,7 @@ function calling() {
       { method = 'tools/call', length = 40_000, token = undefined as unknown } = {},
     ) => {
       const _meta = token === undefined ? undefined : { progressToken: token };
-      const line = lineOf({ jsonrpc: '2.0', id, method, params: { name: 'x', text: letter.repeat(length), _meta } });
-      for (let at = 0; at < line.length; at += 20_000) copyInto(decoder, line.subarray(at, at + 20_000));
+      sayTo(decoder, { jsonrpc: '2.0', id, method, params: { name: 'x', text: letter.repeat(length), _meta } });
       return exchanges.at(-1) ?? expect.fail('the request was not read');
     },
   };
@@ -195,5 +188,40 @@ describe('the memory of a large call', () => {
     say(answer(1));
     await takeAll();
     expect(bufferPool.idleBytes).toBe(0);
+  });
+});
+
+describe('the memory of a large answer', () => {
+  const large = (id: number, letter: string, length = 40_000) => answer(id, letter.repeat(length));
+
+  /** Three small calls of the client are at the server. */
+  function called() {
+    const { server, ask, ...others } = calling();
+    const { give, say } = server();
+    for (const id of [11, 12, 13]) give(ask(id, 'x', { length: 1 }));
+    return { ...others, say };
+  }
+
+  it('has another use when the client has read it, and not before', async () => {
+    const { bufferPool, client, say } = called();
+    say(large(1, 'A'));
+    say(large(2, 'B'));
+    await flush();
+    expect(bufferPool.idleBytes).toBe(0);
+    await client.take();
+    expect(bufferPool.idleBytes).toBe(64 * 1024);
+    say(large(3, 'C'));
+    expect(bufferPool.idleBytes).toBe(0);
+    await client.takeAll();
+    expect(client.lines()).toEqual(['11: 40000 A', '12: 40000 B', '13: 40000 C']);
+  });
+
+  it('is its own in a batch: a later line does not change the second answer', async () => {
+    const { client, say } = called();
+    say([large(1, 'A'), large(2, 'B')]);
+    await client.take();
+    say(large(3, 'C', 80_000));
+    await client.takeAll();
+    expect(client.lines()).toEqual(['11: 40000 A', '12: 40000 B', '13: 80000 C']);
   });
 });

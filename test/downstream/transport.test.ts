@@ -1,49 +1,31 @@
 import { describe, expect, it } from 'vitest';
 import { ClientPipe } from '../../src/downstream/stdio/client-pipe.js';
-import type { Era, EraSession, TransportSession } from '../../src/downstream/transport.js';
+import type { EraSession, TransportSession } from '../../src/downstream/transport.js';
 import { whole } from '../../src/jsonrpc/message.js';
-import { RpcError } from '../../src/jsonrpc/rpc-error.js';
 import { bytesOf, lineOf, type Message, RecordingSink, scan } from '../support/wire.js';
 
 /** An era that answers every request with its own name. */
-class NamedEra implements Era {
-  readonly name: string;
-  readonly needsSession = true;
-  readonly opened: TransportSession[] = [];
-  closed = 0;
-
-  constructor(name: string) {
-    this.name = name;
-  }
-
-  beginsSession(): boolean {
-    return true;
-  }
-
-  refusalWithoutSession(): RpcError {
-    return new RpcError(-32601, this.name);
-  }
-
-  open(transport: TransportSession): EraSession {
-    this.opened.push(transport);
-    return {
-      revision: this.name === 'new' ? undefined : this.name,
-      profile: undefined,
-      inFlight: 2,
-      receive: (_, reply) => {
-        reply.answer(whole(bytesOf(JSON.stringify({ by: this.name }))));
-      },
-      receiveBatch: () => whole(bytesOf(JSON.stringify({ refusedBy: this.name }))),
-      close: () => {
-        this.closed += 1;
-      },
-    };
-  }
+function namedEra(name: string) {
+  const opened: TransportSession[] = [];
+  const era = { opened, closed: 0, needsSession: true, beginsSession: () => true };
+  const session: EraSession = {
+    ...{ revision: name === 'new' ? undefined : name, profile: undefined, inFlight: 2 },
+    receive: (_, reply) => reply.answer(whole(bytesOf(JSON.stringify({ by: name })))),
+    receiveBatch: () => whole(bytesOf(JSON.stringify({ refusedBy: name }))),
+    close: () => {
+      era.closed += 1;
+    },
+  };
+  const open = (transport: TransportSession) => {
+    opened.push(transport);
+    return session;
+  };
+  return Object.assign(era, { open, refusalWithoutSession: () => undefined });
 }
 
 function onOnePipe() {
   const sink = new RecordingSink();
-  const [one, other] = [new NamedEra('new'), new NamedEra('old')];
+  const [one, other] = [namedEra('new'), namedEra('old')];
   const pipe = new ClientPipe({
     scan,
     sink,
