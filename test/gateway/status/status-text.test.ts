@@ -4,7 +4,7 @@ import { RefusedNames } from '../../../src/gateway/status/status-facts.js';
 import { overviewOf } from '../../../src/gateway/status/status-overview.js';
 import { renderOneServer, renderStatus } from '../../../src/gateway/status/status-text.js';
 import { toolOf } from '../../support/scripted-gateway.js';
-import { FAULT, given, manyReady, SOUND } from './reporting.js';
+import { FAULT, given, manyReady, NOTHING } from './reporting.js';
 
 const FAILED = {
   state: 'backoff',
@@ -15,6 +15,9 @@ const FAILED = {
   lastExit: { code: 1, signal: null, at: 35_000 },
   lastFailure: { reason: 'exited', at: 35_000 },
 } as const;
+
+/** The list of tools of the first server. */
+const LISTED = { ...NOTHING, exposed: ['a__read'] };
 
 /** The text about all servers, when the first server is changed like this. */
 async function textWith(change: Partial<ServerReport>, render: (report: StatusReport) => string = renderStatus) {
@@ -30,18 +33,45 @@ describe('the text about all servers', () => {
     expect(renderStatus(report)).toBe(
       'Trunkline 1.2.3, up 1 min 40 s, 3 tools. 3 servers, all up.\nUp: a (1 tool), b (1), c (1)',
     );
+    expect(renderStatus({ ...report, servers: [] })).toBe(
+      'Trunkline 1.2.3, up 1 min 40 s, 3 tools. No server is configured.',
+    );
   });
 
-  it('says after the head which hub serves the client, or why the client has servers of its own', async () => {
-    const report = await manyReady(['a']);
-    const hub = { pid: 4711, uptimeSeconds: 61, clients: 3 };
-    expect(renderStatus({ ...report, hub }).split('\n')[1]).toBe(
+  it.each<[string, Partial<StatusReport>, string]>([
+    [
+      'which hub serves the client',
+      { hub: { pid: 4711, uptimeSeconds: 61, clients: 3 } },
       'Served by the hub: pid 4711, up 1 min 1 s, 3 clients.',
-    );
-    expect(renderOneServer({ ...report, hub }).split('\n')[1]).toMatch(/^Served by the hub: pid 4711/);
-    expect(renderStatus({ ...report, aloneBecause: 'the disk is full' }).split('\n')[1]).toBe(
+    ],
+    [
+      'why the client has servers of its own',
+      { aloneBecause: 'the disk is full' },
       'Not shared: this client has servers of its own, because the disk is full.',
-    );
+    ],
+    [
+      'a delay of more than 500 ms',
+      { eventLoop: { p99Ms: 2, maxMs: 812 } },
+      'Trunkline was held up for 812 ms at a time; all servers and clients waited meanwhile.',
+    ],
+    ['no shorter delay', { eventLoop: { p99Ms: 2, maxMs: 500 } }, 'Up: a (1 tool)'],
+    [
+      'that no configuration can be used',
+      { configFault: FAULT.report, configInForce: 'none' },
+      `The configuration cannot be used, so no server runs: ${FAULT.report}`,
+    ],
+    [
+      'since when the file cannot be used, and that the previous one is in force',
+      { configFault: FAULT.report, configFaultSeconds: 12, configInForce: 'previous' },
+      `The configuration file has been unusable for 12 s, so the previous configuration stays in force: ${FAULT.report}`,
+    ],
+    [
+      'which settings wait for the next start',
+      { configNeedsRestart: ['gateway.http'] },
+      'Restart Trunkline to apply these changed settings: gateway.http.',
+    ],
+  ])('tells after the head: %s', async (_, change, line) => {
+    expect(renderStatus({ ...(await manyReady(['a'])), ...change }).split('\n')[1]).toBe(line);
   });
 
   it('tells how many HTTP requests were refused for their names, and which option allows the name', async () => {
@@ -49,18 +79,11 @@ describe('the text about all servers', () => {
     names.count({ header: 'Host', name: 'first.example' }, 10_000);
     names.count({ header: 'Host', name: 'gateway.example' }, 88_000);
     names.count({ header: 'Origin', name: 'null' }, 99_000);
-    const { make } = await given({ facts: { refusedNames: names.all } });
-    const report = reportStatus(make());
-    const [host, origin] = renderStatus(report)
-      .split('\n')
-      .filter((line) => line.startsWith('HTTP'));
-    expect(host).toMatch(
-      /^HTTP requests refused for their Host: 2, the last 12 s ago with gateway\.example\. If .*`--allowed-host NAME`/,
+    const { report } = await given({ facts: { refusedNames: names.all } });
+    expect(renderStatus(report())).toMatch(
+      /\nHTTP requests refused for their Host: 2, the last 12 s ago with gateway\.example\. If .*`--allowed-host NAME`.*\nHTTP requests refused for their Origin: 1, the last 1 s ago with null\. If .*`--allowed-origin/,
     );
-    expect(origin).toMatch(
-      /^HTTP requests refused for their Origin: 1, the last 1 s ago with null\. If .*`--allowed-origin/,
-    );
-    expect(overviewOf(report).refusedNames).toMatchObject([
+    expect(overviewOf(report()).refusedNames).toMatchObject([
       { header: 'Host', count: 2, last: 'gateway.example', secondsAgo: 12, code: 'TL-HTTP-HOST-REFUSED' },
       { header: 'Origin', code: 'TL-HTTP-ORIGIN-REFUSED' },
     ]);
@@ -71,30 +94,24 @@ describe('the text about all servers', () => {
     const hub = { pid: 4_194_304, uptimeSeconds: 100_000, clients: 100 };
     const report = { ...(await manyReady(keys, ['one', 'two', 'three', 'four', 'five'])), hub };
     expect(report.advice).toContain('150 tools are listed');
-    const text = renderStatus(report);
-    expect(text.length).toBeLessThanOrEqual(1_500);
-    for (const key of keys) expect(text).toContain(`${key} (5`);
     const era = { name: 'modern', foundBy: 'asked', cachedUntil: null } as const;
-    const modern = renderStatus({ ...report, servers: report.servers.map((server) => ({ ...server, era })) });
-    expect(modern.length).toBeLessThanOrEqual(1_500);
-    expect(modern).toContain(
+    const text = renderStatus({ ...report, servers: report.servers.map((server) => ({ ...server, era })) });
+    expect(text.length).toBeLessThanOrEqual(1_500);
+    expect(text).toContain(
       '\nModern era: some-long-server-key-0, some-long-server-key-1, some-long-server-key-2 and 27 more',
     );
   });
 
-  it('says nothing of the era of servers with a handshake', async () => {
-    const era = { name: 'legacy', foundBy: 'cached', cachedUntil: '2026-11-24T08:10:30.000Z' } as const;
-    expect(await textWith({ era })).not.toContain('era');
-  });
-
   it('begins with the servers that have a problem: what happened, why, and what to do', async () => {
-    const { report } = await given({ lifecycle: FAILED, logLines: ['Error: no key'] });
-    const [b, a] = report().servers.toReversed();
-    if (a === undefined || b === undefined) throw new Error('No servers');
-    expect(renderStatus({ ...report(), servers: [b, a] }).split('\n')).toEqual([
+    const reason = 'Cannot start "x": not found (ENOENT)';
+    const { report } = await given({
+      lifecycle: { ...FAILED, lastFailure: { reason, at: 0 } },
+      logLines: ['Error: no key', reason],
+    });
+    expect(renderStatus({ ...report(), servers: report().servers.toReversed() }).split('\n')).toEqual([
       'Trunkline 1.2.3, up 1 min 40 s, 1 tool. 2 servers: 1 with a problem, 1 not running.',
       '- a: It failed. Its tool stays listed, and calls wait until it is ready.',
-      '    why: it ended with exit code 1, 1 min 5 s ago',
+      `    why: ${reason}`,
       '    log: Error: no key',
       '    what to do: Trunkline restarts it automatically, in 2 s. If it keeps failing, its log lines show why.',
       'Not running: b',
@@ -102,33 +119,17 @@ describe('the text about all servers', () => {
   });
 
   it.each([
-    ['initialize: exited', 'it ended with exit code 1, 1 min 5 s ago'],
-    ['start-timeout', 'it was not ready in time (setting `startTimeout`)'],
-    ['initialize: timeout', 'it was not ready in time (setting `startTimeout`)'],
-    ['Cannot start "x": not found (ENOENT)', 'Cannot start "x": not found (ENOENT)'],
-  ])('says of the failure "%s": %s', async (reason, why) => {
-    const { report } = await given({ lifecycle: { ...FAILED, lastFailure: { reason, at: 0 } } });
-    expect(renderStatus(report())).toContain(`\n    why: ${why}\n`);
-  });
-
-  it('does not repeat the failure as a line of the log', async () => {
-    const reason = 'Cannot start "x": not found (ENOENT)';
-    const { report } = await given({
-      lifecycle: { ...FAILED, lastFailure: { reason, at: 0 } },
-      logLines: [reason, reason],
-    });
-    expect(renderStatus(report()).split(reason)).toHaveLength(2);
-  });
-
-  it('has its flood, too, which may be why its calls fail', async () => {
-    const text = await textWith({ problem: 'It hangs.', pausedSeconds: 90 });
-    expect(text).toContain('\n    flood: its output was not read for 1 min 30 s in all; it answers no call');
-  });
-
-  it('names the signal that ended a process, long ago', async () => {
-    const lastExit = { code: null, signal: 'SIGKILL', at: 0 };
-    const { report } = await given({ lifecycle: { ...FAILED, lastExit }, facts: { now: 7_290_000 } });
-    expect(renderStatus(report())).toContain('why: it ended with signal SIGKILL, 2 h 1 min ago');
+    ['exited', { code: 1, signal: null, secondsAgo: 65 }, 'it ended with exit code 1, 1 min 5 s ago'],
+    [
+      'initialize: exited',
+      { code: null, signal: 'SIGKILL', secondsAgo: 7_290 },
+      'it ended with signal SIGKILL, 2 h 1 min ago',
+    ],
+    ['start-timeout', null, 'it was not ready in time (setting `startTimeout`)'],
+    ['initialize: timeout', null, 'it was not ready in time (setting `startTimeout`)'],
+  ])('says of the failure "%s" (%j): %s', async (lastFailure, lastExit, why) => {
+    const text = await textWith({ state: 'backoff', problem: 'It failed.', lastFailure, lastExit });
+    expect(text).toContain(`\n    why: ${why}\n`);
   });
 
   it('names up to five entries that are not listed, and the text about the server names all', async () => {
@@ -140,36 +141,61 @@ describe('the text about all servers', () => {
     expect(renderOneServer(reportStatus(make(), 'a'))).toMatch(/bad0.*bad6 \([^)]*\)\n/);
   });
 
-  it('shows a list that was cut short, and approvals that cannot be read, as problems', async () => {
-    const { tools } = (await given()).report().servers[0] as ServerReport;
-    expect(await textWith({ tools: { ...tools, truncated: 'more than 3 pages' } })).toContain(
-      '1 with a problem, 1 not running.\n- a: up, 1 tool\n    list cut short: more than 3 pages\n',
-    );
-    expect(await textWith({ approval: { approved: 0, firstUse: false, fault: 'a.json is no JSON' } })).toContain(
-      '- a: up, 1 tool\n    approval: a.json is no JSON\n',
-    );
+  it.each<[string, Partial<ServerReport>, string]>([
+    [
+      'a list that was cut short',
+      { tools: { ...LISTED, truncated: 'more than 3 pages' } },
+      'list cut short: more than 3 pages',
+    ],
+    [
+      'approvals that cannot be read',
+      { approval: { approved: 0, firstUse: false, fault: 'a.json is no JSON' } },
+      'approval: a.json is no JSON',
+    ],
+    [
+      'a flood, which may be why its calls fail',
+      { problem: 'up, 1 tool', pausedSeconds: 90 },
+      'flood: its output was not read for 1 min 30 s in all; it answers no call',
+    ],
+  ])('shows as a problem: %s', async (_, change, row) => {
+    expect(await textWith(change)).toContain(`1 with a problem, 1 not running.\n- a: up, 1 tool\n    ${row}\n`);
   });
 
-  it('groups servers that are on their way, and says what to expect', async () => {
-    const installing = { package: 'p@1', forSeconds: 75 };
-    expect(await textWith({ state: 'installing', installing })).toContain(
-      '1 starting, 1 not running.\nPackages are being installed, which may take a minute or more. Then the tools appear: a (p@1, for 1 min 15 s',
-    );
-    const { tools } = (await given()).report().servers[0] as ServerReport;
-    const none = { ...tools, exposed: [] };
-    expect(await textWith({ state: 'starting', tools: none })).toContain(
-      '\nStarting. The tools appear when the server is ready: a\n',
-    );
-    expect(await textWith({ state: 'starting', fromLastRun: true })).toContain(
-      '\nStarting, with the tools of the last run. Calls wait until the server is ready: a (1 tool)\n',
-    );
-    expect(await textWith({ state: 'idle' })).toContain('\nNot running until a call needs them: a (1 tool)');
+  it.each<[Partial<ServerReport>, string]>([
+    [
+      { state: 'installing', installing: { package: 'p@1', forSeconds: 75 } },
+      'Packages are being installed, which may take a minute or more. Then the tools appear: a (p@1, for 1 min 15 s, 1 tool)\n',
+    ],
+    [{ state: 'starting', tools: NOTHING }, 'Starting. The tools appear when the server is ready: a\n'],
+    [
+      { state: 'starting', fromLastRun: true },
+      'Starting, with the tools of the last run. Calls wait until the server is ready: a (1 tool)\n',
+    ],
+    [{ state: 'idle' }, 'Not running until a call needs them: a (1 tool)'],
+    [{ tools: { ...LISTED, denied: ['secret'] } }, 'Up: a (1 tool, 1 denied)'],
+    [{ tools: NOTHING, prompts: { ...NOTHING, exposed: ['a__p', 'a__q'] } }, 'Up: a (2 prompts)'],
+    [{ tools: NOTHING }, 'Up: a (no tools)'],
+    [
+      { approval: { approved: 2, firstUse: true, fault: null } },
+      'Tools that were approved automatically, because they were the first of the server: a (2)',
+    ],
+  ])('groups servers without a problem, and says what to expect: %j', async (change, line) => {
+    expect(await textWith(change)).toContain(`\n${line}`);
   });
 
   it('tells of a server that is up what went wrong earlier and what waits, and nothing that is zero', async () => {
     const lastExit = { code: 1, signal: null, secondsAgo: 5 };
     const failures = { calls: 9, failures: 2, failureReasons: { timeout: 1, child_exited: 1 } };
-    const text = await textWith({ restarts: 2, lastExit, ...failures, queued: 3, inFlight: 1, dropped: { junk: 4 } });
+    const era = { name: 'legacy', foundBy: 'cached', cachedUntil: null } as const;
+    const text = await textWith({
+      restarts: 2,
+      lastExit,
+      ...failures,
+      queued: 3,
+      inFlight: 1,
+      dropped: { junk: 4 },
+      era,
+    });
     expect(text.split('\n').slice(1)).toEqual([
       'Not running: b',
       'Up: a (1 tool)',
@@ -180,16 +206,15 @@ describe('the text about all servers', () => {
     ]);
   });
 
-  it('tells of a server that is up again why it was restarted, as long as that is known', async () => {
-    const facts = { restarts: 1, lastExit: { code: 0, signal: null, secondsAgo: 5 } };
-    const lastFailure = 'it closed its stdout and ran on, so it could not answer';
-    const ended = 'the last process ended with exit code 0, 5 s ago';
-    const restartRow = async (change: Partial<ServerReport>) =>
-      (await textWith({ ...facts, ...change })).split('\n').find((line) => line.includes('restarted:'));
-    expect(await restartRow({ lastFailure })).toBe(`    restarted: once; last failure: ${lastFailure}; ${ended}`);
-    expect(await restartRow({ lastFailure: 'start-timeout' })).toContain('it was not ready in time');
-    for (const known of [null, 'exited'])
-      expect(await restartRow({ lastFailure: known })).toBe(`    restarted: once; ${ended}`);
+  it.each([
+    ['it ran on', '; last failure: it ran on'],
+    ['start-timeout', '; last failure: it was not ready in time (setting `startTimeout`)'],
+    ['exited', ''],
+    [null, ''],
+  ])('tells of a server that is up again why it was restarted: %s', async (lastFailure, why) => {
+    const lastExit = { code: 0, signal: null, secondsAgo: 5 };
+    const text = await textWith({ restarts: 1, lastExit, lastFailure });
+    expect(text).toContain(`\n    restarted: once${why}; the last process ended with exit code 0, 5 s ago`);
   });
 
   it('does not take an earlier failure for the reason why a running server has a problem', async () => {
@@ -211,61 +236,12 @@ describe('the text about all servers', () => {
     expect(await textWith({ usage, resourceLimits: near })).toContain(
       '    uses: 850 MiB of memory (limit 1 GiB), 12 % of a processor, 1 min 15 s of processor time in all, 3 processes',
     );
-    expect(await textWith({ usage, resourceLimits: far })).not.toContain('uses:');
-    expect(await textWith({ usage: null, resourceLimits: near })).not.toContain('uses:');
-    expect(await textWith({ usage, resourceLimits: { memoryBytes: null, processes: null } })).not.toContain('uses:');
-  });
-
-  it('tells when the event loop was held for more than 500 ms', async () => {
-    const { report } = await given();
-    const held = (maxMs: number) => renderStatus({ ...report(), eventLoop: { p99Ms: 2, maxMs } });
-    expect(held(812)).toContain(
-      'Trunkline was held up for 812 ms at a time; all servers and clients waited meanwhile.',
-    );
-    expect(held(500)).not.toContain('held up');
-  });
-
-  it('counts the tools that the configuration denies, and the tools that were approved automatically', async () => {
-    const { report } = await given({ script: { tools: ['read', 'secret'], filter: { deny: ['secret'] } } });
-    expect(renderStatus(report())).toContain('Up: a (1 tool, 1 denied)');
-    const approval = { approved: 2, firstUse: true, fault: null };
-    expect(await textWith({ approval })).toContain(
-      '\nTools that were approved automatically, because they were the first of the server: a (2)',
-    );
-  });
-
-  it('counts prompts and resources of a server that has no tools', async () => {
-    const { tools, prompts } = (await given()).report().servers[0] as ServerReport;
-    const lists = { tools: { ...tools, exposed: [] }, prompts: { ...prompts, exposed: ['a__p', 'a__q'] } };
-    expect(await textWith(lists)).toContain('Up: a (2 prompts)');
-    expect(await textWith({ tools: { ...tools, exposed: [] } })).toContain('Up: a (no tools)');
-  });
-
-  it('begins with what is wrong with the configuration as a whole', async () => {
-    const { report } = await given({ facts: { config: { ...SOUND, fault: FAULT } } });
-    expect(renderStatus(report()).split('\n')[1]).toBe(
-      'The configuration cannot be used, so no server runs: trunkline.yaml:3:1: no servers',
-    );
-  });
-
-  it('tells since when the file cannot be used, and that what it said before is in force', async () => {
-    const { report } = await given({ facts: { config: { ...SOUND, fault: { ...FAULT, isPreviousInForce: true } } } });
-    expect(report()).toMatchObject({
-      configFault: FAULT.report,
-      configFaultSeconds: 12,
-      configInForce: 'previous',
-    });
-    expect(renderStatus(report()).split('\n')[1]).toBe(
-      `The configuration file has been unusable for 12 s, so the previous configuration stays in force: ${FAULT.report}`,
-    );
-  });
-
-  it('tells which settings wait for the next start', async () => {
-    const { report } = await given({ facts: { config: { ...SOUND, reloads: 2, needsRestart: ['gateway.http'] } } });
-    expect(report()).toMatchObject({ configInForce: 'current', configReloads: 2 });
-    expect(renderStatus(report()).split('\n')[1]).toBe(
-      'Restart Trunkline to apply these changed settings: gateway.http.',
-    );
+    for (const change of [
+      { usage, resourceLimits: far },
+      { usage: null, resourceLimits: near },
+      { usage, resourceLimits: { memoryBytes: null, processes: null } },
+    ])
+      expect(await textWith(change)).not.toContain('uses:');
   });
 
   it('has as many lines as it should, whatever a server says', async () => {
@@ -279,11 +255,14 @@ describe('the text about all servers', () => {
     }
   });
 
-  it('says that there is no server', async () => {
-    const { report } = await given();
-    expect(renderStatus({ ...report(), servers: [] })).toBe(
-      'Trunkline 1.2.3, up 1 min 40 s, 1 tool. No server is configured.',
-    );
+  it('has the lines that name the cause of a failure instead of the last ones, and for one server both', async () => {
+    const logLines = ['Error: no key', '    at main (server.js:1:1)', 'Node.js v20.20.2'];
+    const { report, make } = await given({ lifecycle: FAILED, logLines, cause: ['Error: no \u001bkey', 'canary'] });
+    const about = (text: string) => text.split('\n').filter((line) => /^ {4}(?:cause|log):/.test(line));
+    const causes = ['    cause: Error: no \\u{1b}key', '    cause: [redacted]'];
+    expect(about(renderStatus(report()))).toEqual(causes);
+    const one = reportStatus(make(), 'a');
+    expect(about(renderOneServer(one))).toEqual([...causes, ...logLines.map((line) => `    log: ${line}`)]);
   });
 });
 
@@ -311,27 +290,14 @@ describe('the text about one server', () => {
   });
 
   it('has all that is known of it', async () => {
-    const instance = {
-      id: 'a',
-      state: 'ready',
-      pid: 4711,
-      clients: 1,
-      inFlight: 2,
-      restarts: 1,
-      isYours: true,
-    } as const;
+    const own = { id: 'a', state: 'ready', pid: 4711, clients: 1, inFlight: 2, restarts: 1, isYours: true } as const;
     const text = await textWith(
       {
         ...{ restarts: 1, generation: 2, lastExit: { code: 1, signal: null, secondsAgo: 5 } },
         ...{ calls: 9, errors: 1, cancelled: 1, repeated: 1, inFlight: 2, failures: 1, failureReasons: { timeout: 1 } },
-        ...{
-          latencyMs: { p50: 3, p95: 40 },
-          dropped: { late: 0, junk: 4 },
-          log: ['hello'],
-          droppedLogBytes: 7,
-          pausedSeconds: 90,
-        },
-        instances: [instance, { ...instance, id: 'a#2', pid: null, state: 'starting', clients: 2, isYours: false }],
+        ...{ latencyMs: { p50: 3, p95: 40 }, dropped: { late: 0, junk: 4 } },
+        ...{ log: ['hello'], droppedLogBytes: 7, pausedSeconds: 90 },
+        instances: [own, { ...own, id: 'a#2', pid: null, state: 'starting', clients: 2, isYours: false }],
         approval: { approved: 1, firstUse: true, fault: null },
       },
       renderOneServer,
@@ -349,17 +315,5 @@ describe('the text about one server', () => {
       '    output dropped from the log: 7 bytes (too much at once)',
       '    log: hello',
     ]);
-  });
-});
-
-describe('a server that failed', () => {
-  it('has the lines that name the cause instead of its last ones, and both if it is asked for', async () => {
-    const logLines = ['Error: no key', '    at main (server.js:1:1)', 'Node.js v20.20.2'];
-    const { report, make } = await given({ lifecycle: FAILED, logLines, cause: ['Error: no \u001bkey', 'canary'] });
-    const about = (text: string) => text.split('\n').filter((line) => /^ {4}(?:cause|log):/.test(line));
-    const causes = ['    cause: Error: no \\u{1b}key', '    cause: [redacted]'];
-    expect(about(renderStatus(report()))).toEqual(causes);
-    const one = reportStatus(make(), 'a');
-    expect(about(renderOneServer(one))).toEqual([...causes, ...logLines.map((line) => `    log: ${line}`)]);
   });
 });

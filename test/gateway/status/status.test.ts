@@ -137,29 +137,17 @@ describe('the report', () => {
     expect(alone.servers[0]?.log).toHaveLength(20);
   });
 
-  it('escapes whatever a server could have put in', async () => {
-    const evil = 'x\u001b]0;owned\u0007\u202e\n- b: ready';
-    const safe = 'x\\u{1b}]0;owned\\u{7}\\u{202e}\\u{a}- b: ready';
-    const { one } = await given({ logLines: [evil], lifecycle: { lastFailure: { reason: evil, at: 0 } } });
-    expect(one()).toMatchObject({ log: [safe], lastFailure: safe });
-  });
-
-  it('has no secret in it, wherever a server told one', async () => {
+  it('escapes what a server could have put in, and has no secret that a server told', async () => {
+    const evil = 'canary \u001b]0;owned\u0007\u202e\n- b: ready';
+    const safe = '[redacted] \\u{1b}]0;owned\\u{7}\\u{202e}\\u{a}- b: ready';
     const script = { tools: [toolOf('ok'), '{"name":"canary"}'], filter: { deny: ['x_canary'] } };
     const { report } = await given({
       script,
-      logLines: ['canary'],
-      lifecycle: { lastFailure: { reason: 'canary', at: 0 } },
+      logLines: [evil],
+      lifecycle: { lastFailure: { reason: evil, at: 0 } },
     });
     expect(JSON.stringify(report())).not.toContain('canary');
-    expect(report().servers[0]).toMatchObject({ log: ['[redacted]'], lastFailure: '[redacted]' });
-  });
-
-  it("says of a failure that is not the server's whose it is", async () => {
-    const lastFailure = { reason: 'Cannot start "x": too many files are open (EMFILE)', at: 0, isHostFault: true };
-    const { one } = await given({ lifecycle: { state: 'backoff', lastFailure } });
-    expect(one()?.problem).toContain('This machine lacks what a new process needs; the server is not to blame.');
-    expect(one()?.advice).toMatch(/^Close other programs/);
+    expect(report().servers[0]).toMatchObject({ log: [safe], lastFailure: safe });
   });
 
   it('of a server without a process has no more than that', async () => {
@@ -210,15 +198,6 @@ describe('what a limit refused', () => {
     );
     expect(report().servers[0]).toMatchObject({ failures: 1, failureReasons: { queue_full: 1 } });
     expect(renderStatus(report())).toContain('    failed calls: 1 of 1 (queue full 1)');
-  });
-
-  it('of a log is told with it', async () => {
-    const { make } = await given();
-    const facts = make();
-    const [one, ...others] = facts.servers;
-    if (one === undefined) throw new Error('No server');
-    const report = reportStatus({ ...facts, servers: [{ ...one, droppedLogBytes: 7 }, ...others] });
-    expect(renderOneServer(report)).toContain('    output dropped from the log: 7 bytes (too much at once)');
   });
 
   it('names tools that hide characters in their descriptions', async () => {
@@ -297,18 +276,9 @@ describe('what a server offers besides tools', () => {
     const shadowedSkills = [{ key: 'b', exposed: 'x://2', owner: 'a' }];
     const told = reportStatus({ ...make(), catalogs: world.gateway.catalogs, servers: facts, shadowedSkills });
     expect(told.servers[1]?.resources.quarantined).toEqual([
-      { name: 'x://2', reason: expect.stringContaining('has a skill with this URI already') },
-    ]);
-  });
-
-  it('of a skill tells who has its URI, and where it is listed', async () => {
-    const { make } = await given();
-    const shadowedSkills = [{ key: 'a', exposed: 'skill://x/SKILL.md', owner: 'b' }];
-    const [one] = reportStatus({ ...make(), shadowedSkills }).servers;
-    expect(one?.resources.quarantined).toEqual([
       {
-        name: 'skill://x/SKILL.md',
-        reason: 'server "b" has a skill with this URI already; a client that shows only server "a" lists this one',
+        name: 'x://2',
+        reason: 'server "a" has a skill with this URI already; a client that shows only server "b" lists this one',
       },
     ]);
   });
