@@ -12,14 +12,11 @@ import { hasHandshake } from '../mcp/revisions.js';
 import type { Hmac } from '../mcp/task-id.js';
 import type { EventSink } from '../observe/events/event-bus.js';
 import type { Cancel, Clock } from '../timing/clock.js';
-import type { UpstreamConnection } from '../upstream/port.js';
-import type { Shadowed } from './catalog/catalog.js';
-import { type Catalogs, changedLists, MergedLists } from './catalog/merged-lists.js';
+import { type Catalogs, changedLists, MergedLists, type Shadowed } from './catalog/catalog.js';
 import type { NamedView } from './catalog/named-views.js';
 import type { ListNaming } from './catalog/offered-lists.js';
 import { answerList } from './catalog/paged-list.js';
 import { type EditAnswer, FAILURE_REASONS, type Handling } from './dispatch/call.js';
-import type { Dispatcher } from './dispatch/dispatcher.js';
 import type { Backend } from './registry/backend.js';
 import type { LogLevelRouter } from './reverse/log-level-router.js';
 import type { Subscriptions } from './reverse/subscriptions.js';
@@ -64,12 +61,8 @@ export class ClientView {
   readonly lists: MergedLists;
   readonly #announcements: ListAnnouncements;
   readonly #router: Router;
-  readonly #subscriptions: Subscriptions;
-  readonly #logs: LogLevelRouter;
-  readonly #tasks: Tasks;
   readonly #skills: SkillLists;
   readonly #queue: StartupQueue;
-  readonly #onInternalError: OnInternalError | undefined;
   readonly #options: ClientViewOptions;
   /** Whether the servers' own lists were merged, after their first starts. */
   #wereListsRead: boolean;
@@ -81,8 +74,7 @@ export class ClientView {
   #before: ClientView | undefined;
 
   constructor(options: ClientViewOptions) {
-    const { clock, backends, named, ownTools, startupWaitMs, hmac, before } = options;
-    this.#onInternalError = options.onInternalError;
+    const { backends, named, ownTools, hmac, before } = options;
     this.#options = options;
     this.#backends = new Map(backends.map((backend) => [backend.key, backend]));
     this.#ownTools = new Map(ownTools.map((tool) => [tool.name, tool]));
@@ -90,9 +82,6 @@ export class ClientView {
     const facts = { ...options, backends: this.#backends };
     this.#router = new Router(facts, before === undefined ? undefined : before.#router);
     this.#skills = new SkillLists({ ...facts, paging: { hmac }, router: this.#router });
-    this.#subscriptions = options.subscriptions;
-    this.#logs = options.logs;
-    this.#tasks = options.tasks;
     this.lists = new MergedLists(
       {
         ...options,
@@ -104,25 +93,13 @@ export class ClientView {
       },
       before === undefined ? undefined : before.lists,
     );
-    this.#announcements = new ListAnnouncements({
-      clock,
-      lists: this.lists,
-      clients: this.clients,
-      before: before === undefined ? undefined : before.#announcements,
-    });
+    const announcedBefore = before === undefined ? undefined : before.#announcements;
+    this.#announcements = new ListAnnouncements(this, options.clock, announcedBefore);
     this.#learnsUris = this.#router.withResources.length > 1;
     this.#wereListsRead = this.lists.isSettled;
-    this.#queue = new StartupQueue({
-      clock,
-      waitMs: startupWaitMs,
-      isReady: () => this.lists.isSettled,
-      // Clients that have read a list do not wait for servers that were added to it.
-      isOver: this.lists.wereShown,
-      serve: (exchange) => this.serve(exchange),
-      onTimeout: () => {
-        for (const backend of backends) backend.missedFirstList();
-      },
-    });
+    this.#queue = new StartupQueue(this, options);
+    // Clients that have read a list do not wait for servers that were added to it.
+    if (this.lists.wereShown) this.#queue.end();
   }
 
   /** Whether the clients see one server unchanged. */
@@ -154,10 +131,11 @@ export class ClientView {
     const { method } = exchange.request;
     const list = requestedList(method);
     if (list !== undefined && !this.isUnchanged) this.#list(exchange, list);
-    else if (method === METHODS.setLevel && !this.isUnchanged) this.#logs.setLevel(exchange, this.#backends.values());
+    else if (method === METHODS.setLevel && !this.isUnchanged)
+      this.#options.logs.setLevel(exchange, this.#backends.values());
     else if (method === METHODS.ping) relayPing(exchange, this.#options.backends[0]);
     else if (method === METHODS.listTasks)
-      this.#runFor(exchange, this.#tasks.ofServers.list(exchange, this.#backends.values()));
+      this.#runFor(exchange, this.#options.tasks.ofServers.list(exchange, this.#backends.values()));
     else if (method === SKILL_METHODS.list && !this.isUnchanged && this.#skills.isOffered)
       this.#runFor(exchange, this.#skills.answer(exchange));
     else this.#route(exchange);
@@ -248,10 +226,8 @@ export class ClientView {
     const isSubscription = method === METHODS.subscribe || method === METHODS.unsubscribe;
     const uri = isSubscription && tokens.uri !== undefined && isString(bytes, tokens.uri) ? tokens.uri : undefined;
     const subscribedTo = uri === undefined ? '' : readString(bytes, uri);
-    const holder =
-      uri === undefined
-        ? undefined
-        : this.#subscriptions.holder(exchange.client, subscribedTo, this.#backends.values());
+    const { subscriptions, logs } = this.#options;
+    const holder = uri && subscriptions.holder(exchange.client, subscribedTo, this.#backends.values());
     const target = holder ?? this.#target(exchange);
     if (mayChange(target) && this.#queue.add(exchange)) return;
     if (target instanceof RpcError) {
@@ -264,11 +240,11 @@ export class ClientView {
     }
     const { backend, original } = target;
     if (uri !== undefined) {
-      this.#subscriptions.serve(exchange, backend, original ?? subscribedTo, subscribedTo);
+      subscriptions.serve(exchange, backend, original ?? subscribedTo, subscribedTo);
     } else if (method === METHODS.complete && !this.isUnchanged && completesNothing(backend)) {
       exchange.succeed(NO_COMPLETIONS);
     } else if (method === METHODS.setLevel) {
-      this.#send(exchange, { ...target, ...this.#logs.relay(exchange, backend) });
+      this.#send(exchange, { ...target, ...logs.relay(exchange, backend) });
     } else {
       this.#send(exchange, target);
     }
@@ -276,7 +252,7 @@ export class ClientView {
 
   #target({ request, client }: Exchange): Target | Candidates | RpcError {
     const { method, tokens } = request;
-    const { ofServers } = this.#tasks;
+    const { ofServers } = this.#options.tasks;
     if (TASK_METHODS.has(method)) return ofServers.target(request, client, this.#backends);
     // A method that MCP does not define may concern a task, and goes to the server of that task then.
     const aboutTask = tokens.taskId === undefined ? undefined : ofServers.target(request, client, this.#backends);
@@ -286,14 +262,14 @@ export class ClientView {
 
   #send(exchange: Exchange, target: Target): void {
     const { backend } = target;
-    this.#logs.raise(exchange, backend);
+    this.#options.logs.raise(exchange, backend);
     const onAnswered = this.#learnsUris ? this.#router.learnFrom(backend) : target.onAnswered;
-    sendToServer(exchange, target, { tasks: this.#tasks, onAnswered });
+    sendToServer(exchange, target, { tasks: this.#options.tasks, onAnswered });
   }
 
   /** Runs work that settles the exchange. An internal error fails the exchange. */
   #runFor(exchange: Exchange, work: Promise<void>): void {
-    void withErrorBoundaryAsync(work, this.#onInternalError, () => exchange.fail(internalError()));
+    void withErrorBoundaryAsync(work, this.#options.onInternalError, () => exchange.fail(internalError()));
   }
 
   async #callOwnTool(tool: OwnTool, exchange: Exchange): Promise<void> {
@@ -307,30 +283,20 @@ export class ClientView {
 
 const KNOWN_METHODS: ReadonlySet<string> = new Set(Object.values(METHODS));
 
-interface ListAnnouncementsOptions {
-  readonly clock: Clock;
-  readonly lists: MergedLists;
-  /** The clients of the view. */
-  readonly clients: Iterable<DownstreamClient>;
-  /** After a change of the configuration: what the clients know from the previous view. */
-  readonly before: ListAnnouncements | undefined;
-}
-
 /** After a change of the configuration, how long announcements wait for servers that are starting, at most. */
 const QUIET_MS = 2_000;
 
 /** Announces to the clients of a view which merged lists have changed. */
 class ListAnnouncements {
-  readonly #lists: MergedLists;
-  readonly #clients: Iterable<DownstreamClient>;
+  readonly #view: Pick<ClientView, 'lists' | 'clients'>;
   #announced: Catalogs;
   #isQuiet: boolean;
   readonly #cancelQuiet: Cancel;
 
-  constructor({ clock, lists, clients, before }: ListAnnouncementsOptions) {
-    this.#lists = lists;
-    this.#clients = clients;
-    this.#announced = before === undefined ? lists.catalogs : before.#announced;
+  /** After a change of the configuration, `before` has what the clients know from the previous view. */
+  constructor(view: Pick<ClientView, 'lists' | 'clients'>, clock: Clock, before: ListAnnouncements | undefined) {
+    this.#view = view;
+    this.#announced = before === undefined ? view.lists.catalogs : before.#announced;
     this.#isQuiet = before !== undefined;
     this.#cancelQuiet = before === undefined ? () => {} : clock.schedule(QUIET_MS, () => this.endQuiet());
   }
@@ -346,22 +312,22 @@ class ListAnnouncements {
   announce(): void {
     if (this.#isQuiet) return;
     // Reading the catalogs may merge stale lists, which calls `announce` again; so this comes first.
-    const { catalogs } = this.#lists;
+    const { catalogs } = this.#view.lists;
     const announced = this.#announced;
     this.#announced = catalogs;
     for (const kind of changedLists(announced, catalogs)) {
-      for (const client of this.#clients) client.listChanged(kind);
+      for (const client of this.#view.clients) client.listChanged(kind);
     }
   }
 
   /** Takes the present lists as known to the clients. */
   accept(): void {
-    this.#announced = this.#lists.catalogs;
+    this.#announced = this.#view.lists.catalogs;
   }
 
   /** Announces to a client from another view what differs from the announcements there. */
   announceTo(client: DownstreamClient, from: ListAnnouncements): void {
-    for (const kind of changedLists(from.#announced, this.#lists.catalogs)) client.listChanged(kind);
+    for (const kind of changedLists(from.#announced, this.#view.lists.catalogs)) client.listChanged(kind);
   }
 
   close(): void {
@@ -369,33 +335,20 @@ class ListAnnouncements {
   }
 }
 
-interface StartupQueueOptions {
-  readonly clock: Clock;
-  /** How long the first queued request waits, in milliseconds. */
-  readonly waitMs: number;
-  /** Whether the first start of every server has ended, successfully or not. */
-  readonly isReady: () => boolean;
-  /** Whether no request is queued at all. */
-  readonly isOver?: boolean;
-  /** Serves a queued request. */
-  readonly serve: (exchange: Exchange) => void;
-  /** Called when the wait was too long for a server. */
-  readonly onTimeout?: () => void;
-}
-
 /**
  * Queues requests while servers start for the first time and may change the answers. The wait begins with the first
  * queued request. When it is over, no request is ever queued again.
  */
 class StartupQueue {
-  readonly #options: StartupQueueOptions;
+  readonly #view: Pick<ClientView, 'lists' | 'serve'>;
+  readonly #options: Pick<ClientViewOptions, 'clock' | 'startupWaitMs' | 'backends'>;
   #queued: Exchange[] = [];
   #wait: 'not-begun' | 'running' | 'over' = 'not-begun';
   #cancel: Cancel = () => {};
 
-  constructor(options: StartupQueueOptions) {
+  constructor(view: Pick<ClientView, 'lists' | 'serve'>, options: ClientViewOptions) {
+    this.#view = view;
     this.#options = options;
-    if (options.isOver === true) this.#wait = 'over';
   }
 
   /** Queues the request if a server is still starting. Returns whether it was queued. */
@@ -404,8 +357,9 @@ class StartupQueue {
     this.#queued.push(exchange);
     if (this.#wait === 'running') return true;
     this.#wait = 'running';
-    this.#cancel = this.#options.clock.schedule(this.#options.waitMs, () => {
-      this.#options.onTimeout?.();
+    const { clock, startupWaitMs, backends } = this.#options;
+    this.#cancel = clock.schedule(startupWaitMs, () => {
+      for (const backend of backends) backend.missedFirstList();
       this.end();
     });
     return true;
@@ -432,11 +386,11 @@ class StartupQueue {
   }
 
   get #isOver(): boolean {
-    return this.#wait === 'over' || this.#options.isReady();
+    return this.#wait === 'over' || this.#view.lists.isSettled;
   }
 
   #serveAll(): void {
-    for (const exchange of this.#queued.splice(0)) if (!exchange.isSettled) this.#options.serve(exchange);
+    for (const exchange of this.#queued.splice(0)) if (!exchange.isSettled) this.#view.serve(exchange);
   }
 }
 
@@ -483,13 +437,6 @@ function forClient({ client, request }: Exchange, { backend, tool, editAnswer }:
   };
 }
 
-/** The server that a `ping` is for. */
-interface PingedServer {
-  readonly dispatcher: Dispatcher;
-  /** The connection, also before its lists are read. */
-  readonly openConnection: UpstreamConnection | undefined;
-}
-
 const EMPTY_RESULT = toBytes('{}');
 
 /**
@@ -499,7 +446,7 @@ const EMPTY_RESULT = toBytes('{}');
  * A client pings its session, which outlives processes. So the gateway answers while no process can, or if the process
  * ends before it answers.
  */
-function relayPing(exchange: Exchange, server: PingedServer | undefined): void {
+function relayPing(exchange: Exchange, server: Backend | undefined): void {
   const { openConnection: connection, dispatcher } = server ?? {};
   if (connection === undefined || dispatcher === undefined) {
     exchange.succeed(EMPTY_RESULT);

@@ -17,7 +17,7 @@ import { type EventSink, NO_EVENTS } from '../observe/events/event-bus.js';
 import type { Clock } from '../timing/clock.js';
 import type { ServerRequest } from '../upstream/port.js';
 import { type CallFeed, NO_CALLS, namesOf } from './call-feed.js';
-import { type Catalogs, mergeCatalogs } from './catalog/merged-lists.js';
+import { type Catalogs, mergeCatalogs, mirroredParams } from './catalog/catalog.js';
 import { type NamedView, NamedViews } from './catalog/named-views.js';
 import type { ClientView } from './client-view.js';
 import { ClientBackends, ClientViews } from './client-views.js';
@@ -171,7 +171,7 @@ export class Gateway implements GatewayPort {
       },
       caching: (kind) => connected.view.lists.caching(kind, this.#settings.views?.areNone !== false),
       handshake: () => (isAlone ? onlyHandshake(connected, this.#settings.startupWaitMs) : undefined),
-      mirroredParams: (tool) => connected.view.catalogs.tools.resolve(tool)?.mirroredParams ?? [],
+      mirroredParams: (tool) => mirroredParams(connected.view.catalogs.tools.resolve(tool)?.entry),
       serve: (this.#options.calls ?? NO_CALLS).session(connected),
       watchTask: (name, settled) => this.#tasks.watches.watch({ client, name, settled }, connected.view.backends),
       notified: (notification) => {

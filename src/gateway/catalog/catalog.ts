@@ -1,42 +1,173 @@
-import type { MirroredParam } from '../../downstream/port.js';
+import type { ListCaching, MirroredParam } from '../../downstream/port.js';
 import { readText, toBytes } from '../../json/json-text.js';
 import { splice } from '../../json/splice.js';
 import { splitExposedName } from '../../mcp/exposed-name.js';
 import { keyInUiAlias } from '../../mcp/extensions.js';
 import { asLegacyTool } from '../../mcp/legacy-output.js';
-import { isNamed, type ListKind } from '../../mcp/lists.js';
+import { isNamed, LIST_KINDS, type ListKind } from '../../mcp/lists.js';
+import { mergeCachingHints } from '../../mcp/modern-members.js';
 import { hasHandshake } from '../../mcp/revisions.js';
+import type { Clock } from '../../timing/clock.js';
 import type { ExposedEntry, ExposedList } from './exposed-list.js';
+import { toolsInView, type ViewFilter } from './named-views.js';
+import type { ListNaming, ServerLists } from './offered-lists.js';
 import { PagedList, type Paging } from './paged-list.js';
 
+/** Properties of a server for the merged lists. */
+interface ListedServer {
+  readonly key: string;
+  /** Prefix of the exposed names. Empty if names are exposed without a prefix. */
+  readonly prefix: string;
+  /** False until the first start has succeeded or failed. */
+  readonly isStartSettled: boolean;
+  /** Whether the lists are known, from the process or from the cache, or will stay unknown for now. */
+  readonly hasKnownLists: boolean;
+  /** The current entries. A restarting server keeps its entries; an unavailable one has none. */
+  listsAs(naming: ListNaming): ServerLists;
+  /** The latest known entries, also while the server is unavailable. */
+  knownListsAs(naming: ListNaming): ServerLists;
+  /** A client was shown this list. */
+  listShown(kind: ListKind): void;
+}
+
+interface MergeOptions {
+  /** In the order of the configuration. */
+  readonly servers: Iterable<ListedServer>;
+  readonly ownTools: readonly OwnEntry[];
+  readonly naming: ListNaming;
+  /** Which tools the clients see. Absent if they see all. */
+  readonly view?: ViewFilter | undefined;
+  readonly paging: Paging;
+}
+
+interface MergedListsOptions extends MergeOptions {
+  readonly servers: readonly ListedServer[];
+  readonly clock: Pick<Clock, 'now'>;
+  /** Whether a client follows changes of lists that it has not read. */
+  readonly isFollowed?: () => boolean;
+  /** Called after each merge, except the one in the constructor. */
+  readonly onMerged: (catalogs: Catalogs) => void;
+}
+
+/** Merged lists of some servers, merged again whenever one of them changes its lists. */
+export class MergedLists {
+  readonly #options: MergedListsOptions;
+  #catalogs: Catalogs;
+  /** Whether a server changed its lists since the last merge. */
+  #isStale = false;
+  #wereShown: boolean;
+
+  /** Replaces the merged lists `before`, if there are any. */
+  constructor(options: MergedListsOptions, before: MergedLists | undefined) {
+    this.#options = options;
+    this.#wereShown = before === undefined ? false : before.#wereShown;
+    this.#catalogs = mergeCatalogs(options, this.#wereShown ? before?.catalogs : undefined);
+  }
+
+  get catalogs(): Catalogs {
+    this.#refresh();
+    return this.#catalogs;
+  }
+
+  /** Whether a client has received any of these lists, or of the lists that they replaced. */
+  get wereShown(): boolean {
+    return this.#wereShown;
+  }
+
+  /** Whether the first start of every server has succeeded or failed. */
+  get isSettled(): boolean {
+    return this.#options.servers.every(({ isStartSettled }) => isStartSettled);
+  }
+
+  /** Whether the lists of every server are known, from its process or from the cache. */
+  get isComplete(): boolean {
+    return this.#options.servers.every(({ hasKnownLists }) => hasKnownLists);
+  }
+
+  /** Returns the list for a client, and records that a client has received it. */
+  show(kind: ListKind): Catalog {
+    const list = this.catalogs[kind];
+    this.#wereShown = true;
+    for (const server of this.#options.servers) server.listShown(kind);
+    return list;
+  }
+
+  /** How a client may cache the list. `isSame`: the configuration does not make it differ from client to client. */
+  caching(kind: ListKind, isSame: boolean): ListCaching {
+    const { servers, naming, clock } = this.#options;
+    const hint = mergeCachingHints(servers.map((server) => server.listsAs(naming)[kind].hint));
+    const freshUntil = hint?.freshUntil ?? Number.POSITIVE_INFINITY;
+    const isPublic = isSame && hint?.isPublic === true && freshUntil < Number.POSITIVE_INFINITY;
+    return { isSettled: this.isSettled, freshMs: Math.max(0, freshUntil - clock.now()), isPublic };
+  }
+
+  /**
+   * Call this when a server changed its lists. Before a client has received a list or follows its changes, and while
+   * servers still start, the lists are merged when they are read.
+   */
+  changed(): void {
+    this.#isStale = true;
+    if (this.#wereShown || this.isSettled || this.#options.isFollowed?.() === true) this.#refresh();
+  }
+
+  #refresh(): void {
+    if (!this.#isStale) return;
+    this.#isStale = false;
+    // Until a client has received a list, only the order of the configuration decides who owns a `ui://` URI.
+    this.#catalogs = mergeCatalogs(this.#options, this.#wereShown ? this.#catalogs : undefined);
+    this.#options.onMerged(this.#catalogs);
+  }
+}
+
+/** Snapshot of all merged lists. */
+export interface Catalogs extends Readonly<Record<ListKind, Catalog>> {
+  readonly ui: UiAliases;
+}
+
+/** Merges the current lists of the servers. The `ui://` URIs of lists that clients have seen `before` keep their owners. */
+export function mergeCatalogs(
+  { servers, ownTools, naming, view, paging }: MergeOptions,
+  before?: Catalogs | undefined,
+): Catalogs {
+  const all = [...servers];
+  const ui = new UiAliases(
+    all.map((server) => ({ key: server.key, ...server.knownListsAs(naming) })),
+    before?.ui,
+  );
+  const merge = (kind: ListKind, own: readonly OwnEntry[] = []) =>
+    new Catalog(
+      kind,
+      all.map((server) => {
+        const { key, prefix } = server;
+        const known = server.listsAs(naming)[kind];
+        const list = ui.apply(key, kind === 'tools' ? toolsInView(key, known, view) : known);
+        return { key, prefix: naming === 'exposed' ? prefix : '', list };
+      }),
+      own,
+      paging,
+    );
+  return {
+    ui,
+    tools: merge('tools', ownTools),
+    prompts: merge('prompts'),
+    resources: merge('resources'),
+    templates: merge('templates'),
+  };
+}
+
+/** Returns the lists whose bytes differ. */
+export function changedLists(before: Catalogs, after: Catalogs): ListKind[] {
+  return LIST_KINDS.filter((kind) => !before[kind].equals(after[kind]));
+}
+
 /** The server that a request goes to, and the name that the server uses. */
-export class Route {
+export interface Route {
   readonly key: string;
   readonly original: string;
   /** Whether the server lists it. A listed tool has passed the tool policy; an unlisted one has not been checked. */
   readonly isListed: boolean;
-  #token: Uint8Array | undefined;
-  readonly #entry: Uint8Array | undefined;
-  #mirrored: readonly MirroredParam[] | undefined;
-
-  constructor(key: string, original: string, isListed: boolean, entry?: Uint8Array) {
-    this.key = key;
-    this.original = original;
-    this.isListed = isListed;
-    this.#entry = entry;
-  }
-
-  /** The original name as a JSON string, ready to be spliced into the request. Made on first use: few tools are called. */
-  get token(): Uint8Array {
-    this.#token ??= toBytes(JSON.stringify(this.original));
-    return this.#token;
-  }
-
-  /** The parameters of a listed tool that clients repeat in headers. Read on first use. */
-  get mirroredParams(): readonly MirroredParam[] {
-    this.#mirrored ??= this.#entry === undefined ? [] : mirroredParams(this.#entry);
-    return this.#mirrored;
-  }
+  /** The list entry. Absent if it is withheld or unlisted. */
+  readonly entry?: Uint8Array | undefined;
 }
 
 /** One server's part of the catalog, in the order of the configuration. */
@@ -104,7 +235,7 @@ export class Catalog {
           shadowed.push({ key, exposed, owner });
           continue;
         }
-        const route = new Route(key, original, true, entry);
+        const route = { key, original, isListed: true, entry };
         routes.set(exposed, route);
         originals.set(original, originals.has(original) ? undefined : route);
         if (entry === undefined) continue;
@@ -124,11 +255,6 @@ export class Catalog {
     this.#routes = routes;
     this.#originals = originals;
     this.#keysByPrefix = new Map(parts.map(({ key, prefix }) => [prefix, key]));
-  }
-
-  /** The result of the list request without a cursor, as JSON: the first page, which is nearly always the only one. */
-  get answer(): Uint8Array {
-    return this.pages.first;
   }
 
   /** The response pages for clients of a revision. */
@@ -174,7 +300,7 @@ export class Catalog {
     if (route !== undefined || !isNamed(this.#kind)) return route;
     const unlisted = splitExposedName(name);
     const key = unlisted === undefined ? undefined : this.#keysByPrefix.get(unlisted.prefix);
-    if (unlisted !== undefined && key !== undefined) return new Route(key, unlisted.original, false);
+    if (unlisted !== undefined && key !== undefined) return { key, original: unlisted.original, isListed: false };
     return this.#originals.get(name);
   }
 
@@ -196,7 +322,8 @@ const PRIMITIVES: ReadonlySet<unknown> = new Set(['string', 'integer', 'boolean'
  * basic/transports/streamable-http of revision 2026-07-28. With an annotation that breaks its rules, clients do not show
  * the tool, and repeat nothing.
  */
-export function mirroredParams(tool: Uint8Array): readonly MirroredParam[] {
+export function mirroredParams(tool: Uint8Array | undefined): readonly MirroredParam[] {
+  if (tool === undefined) return NONE;
   const text = readText(tool, { start: 0, end: tool.length });
   if (!text.includes(ANNOTATION)) return NONE;
   const { inputSchema } = JSON.parse(text) as { readonly inputSchema?: unknown };

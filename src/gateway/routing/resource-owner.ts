@@ -1,8 +1,7 @@
 import { stringAt, valuesAt, visitElements } from '../../json/json-text.js';
 import type { ResponseEnvelope } from '../../mcp/envelope.js';
 import { isUiUri, skillRoot } from '../../mcp/extensions.js';
-import type { UriOwner } from '../catalog/catalog.js';
-import type { Catalogs } from '../catalog/merged-lists.js';
+import type { Catalogs, UriOwner } from '../catalog/catalog.js';
 import type { Backend } from '../registry/backend.js';
 
 /** The server that owns a resource, and the original URI. */

@@ -8,9 +8,8 @@ import { requestedList } from '../../mcp/lists.js';
 import { METHODS } from '../../mcp/methods.js';
 import type { RelayedRequest } from '../../mcp/relayed-request.js';
 import { hasHandshake, type LegacyRevision, MODERN_CODES, resourceNotFoundCode } from '../../mcp/revisions.js';
-import { Route } from '../catalog/catalog.js';
+import type { Catalogs, Route } from '../catalog/catalog.js';
 import { editToolPage } from '../catalog/exposed-list.js';
-import type { Catalogs } from '../catalog/merged-lists.js';
 import { mayCall, type ViewFilter } from '../catalog/named-views.js';
 import type { ListNaming } from '../catalog/offered-lists.js';
 import type { EditAnswer, Handling } from '../dispatch/call.js';
@@ -121,7 +120,7 @@ export class Router {
       const about = { kind: NOUNS[kind], name, catalog: catalogs[kind], servers };
       return new NotListed(RPC_CODES.invalidParams, describeUnknownName(about));
     }
-    const edits = route.original === name ? [] : [{ span: token, text: route.token }];
+    const edits = route.original === name ? [] : [{ span: token, text: toBytes(JSON.stringify(route.original)) }];
     const { original, isListed } = route;
     return { backend, edits, name, original, isListed, isGuess: !isListed && isShortened(name) };
   }
@@ -240,7 +239,7 @@ export class Router {
       ({ prefix, listFailures }) => prefix === '' && listFailures.some((failure) => failure.kind === kind),
     );
     const [only] = unread;
-    return unread.length === 1 && only !== undefined ? new Route(only.key, name, false) : undefined;
+    return unread.length === 1 && only !== undefined ? { key: only.key, original: name, isListed: false } : undefined;
   }
 
   /** The only server of the view, which gets every request that names nothing known. */

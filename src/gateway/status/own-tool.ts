@@ -1,7 +1,6 @@
 import type { CallToolResult, Tool } from '@modelcontextprotocol/sdk/types.js';
 import { toBytes } from '../../json/json-text.js';
-import type { Shadowed } from '../catalog/catalog.js';
-import type { Catalogs } from '../catalog/merged-lists.js';
+import type { Catalogs, Shadowed } from '../catalog/catalog.js';
 import type { Backend } from '../registry/backend.js';
 import { reportStatus } from './status.js';
 import type { StatusFacts } from './status-facts.js';

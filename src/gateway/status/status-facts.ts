@@ -2,8 +2,7 @@ import type { FairMemory } from '../../io/fair-memory.js';
 import type { SharedLimit } from '../../io/shared-limit.js';
 import type { RefusedName } from '../../observe/events/events.js';
 import type { EraSource } from '../../upstream/server-era.js';
-import type { Shadowed } from '../catalog/catalog.js';
-import type { Catalogs } from '../catalog/merged-lists.js';
+import type { Catalogs, Shadowed } from '../catalog/catalog.js';
 import type { ServerState } from '../dispatch/availability.js';
 import type { Backend } from '../registry/backend.js';
 

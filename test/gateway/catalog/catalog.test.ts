@@ -19,7 +19,7 @@ function toolsOf(parts: readonly CatalogPart[], own: readonly OwnEntry[]): Catal
 }
 
 function namesIn(catalog: Catalog): string[] {
-  const { tools } = JSON.parse(Buffer.from(catalog.answer).toString()) as { tools: { name: string }[] };
+  const { tools } = JSON.parse(Buffer.from(catalog.pages.first).toString()) as { tools: { name: string }[] };
   return tools.map(({ name }) => name);
 }
 
@@ -35,12 +35,12 @@ describe('the merged list', () => {
 
   it('invariant 12: is the same to the byte for the same tools', () => {
     const make = () => toolsOf([part('a', ['x', 'y']), part('b', ['x'])], OWN);
-    expect(make().answer).toEqual(make().answer);
+    expect(make().pages.first).toEqual(make().pages.first);
     expect(make().equals(make())).toBe(true);
   });
 
   it('is JSON even when nobody has a tool', () => {
-    expect(Buffer.from(toolsOf([], []).answer).toString()).toBe('{"tools":[]}');
+    expect(Buffer.from(toolsOf([], []).pages.first).toString()).toBe('{"tools":[]}');
     expect(namesIn(toolsOf([part('a', [])], OWN))).toEqual(['trunkline__status']);
   });
 

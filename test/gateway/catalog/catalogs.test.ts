@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Catalog } from '../../../src/gateway/catalog/catalog.js';
-import { changedLists, mergeCatalogs } from '../../../src/gateway/catalog/merged-lists.js';
+import { type Catalog, changedLists, mergeCatalogs } from '../../../src/gateway/catalog/catalog.js';
 import { hmac } from '../../support/hmac.js';
 import { type Offer, offering, scriptGateway, startGateway } from '../../support/scripted-gateway.js';
 import { bytesOf, flush } from '../../support/wire.js';
@@ -14,8 +13,8 @@ async function merged(offers: Readonly<Record<string, Offer>> = { a: A, b: B }) 
   return world;
 }
 
-function textOf({ answer }: Catalog): unknown {
-  return JSON.parse(Buffer.from(answer).toString());
+function textOf({ pages }: Catalog): unknown {
+  return JSON.parse(Buffer.from(pages.first).toString());
 }
 
 describe('the merged lists', () => {
@@ -64,7 +63,7 @@ describe('the merged lists', () => {
     });
     expect(textOf(catalogs.tools)).toEqual({ tools: [{ name: 'trunkline__status' }] });
     for (const kind of ['prompts', 'resources', 'templates'] as const) {
-      expect(Buffer.from(catalogs[kind].answer).toString()).not.toContain('trunkline');
+      expect(Buffer.from(catalogs[kind].pages.first).toString()).not.toContain('trunkline');
     }
   });
 
