@@ -7,9 +7,14 @@ import { NamedViews } from '../gateway/catalog/named-views.js';
 import { Gateway, type GatewaySettings } from '../gateway/gateway.js';
 import type { Backend } from '../gateway/registry/backend.js';
 import type { PoolChange } from '../gateway/registry/backend-pool.js';
-import { createRestartTool, createStatusTool, type OwnTool, type VisibleBackends } from '../gateway/status/own-tool.js';
+import { createRestartTool, createStatusTool, type OwnTool } from '../gateway/status/own-tool.js';
 import { createToolCountWarning } from '../gateway/status/status.js';
-import { RefusedNames, type ServiceFacts, type StatusFacts } from '../gateway/status/status-facts.js';
+import {
+  RefusedNames,
+  type ServiceFacts,
+  type StatusFacts,
+  type VisibleBackends,
+} from '../gateway/status/status-facts.js';
 import { HELD_MS } from '../gateway/status/status-overview.js';
 import { SharedLimit } from '../io/shared-limit.js';
 import type { ClientProfile } from '../mcp/client-profile.js';
@@ -120,9 +125,8 @@ export function compose(options: ComposeOptions): Composition {
     catalogues,
   });
 
-  const statusOf = ({ backends, catalogs, shadowedSkills, named, revision }: VisibleBackends): StatusFacts => ({
-    clientRevision: revision,
-    view: named,
+  const statusOf = ({ backends, ...visible }: VisibleBackends): StatusFacts => ({
+    ...visible,
     now: clock.now(),
     startedAt,
     version: VERSION,
@@ -136,8 +140,6 @@ export function compose(options: ComposeOptions): Composition {
     internalErrorCount: internalErrors.count,
     eventLoop,
     usageOf: (pid) => processes.usageOf(pid),
-    catalogs,
-    shadowedSkills,
     canRestart: activeConfig.config.gateway.restartTool,
     restartCommand: (server) => `trunkline restart ${server} --config ${quotedPath(activeConfig.config.file)}`,
     servers: [...backends.values()].map((backend) => ({

@@ -5,14 +5,11 @@ import type { Backend } from './registry/backend.js';
 import type { BackendPool, RunningBackend } from './registry/backend-pool.js';
 import type { LogLevelRouter } from './reverse/log-level-router.js';
 import type { Subscriptions } from './reverse/subscriptions.js';
-import type { OwnTool } from './status/own-tool.js';
 
-interface ClientViewsOptions
-  extends Pick<
-    ClientViewOptions,
-    'clock' | 'subscriptions' | 'logs' | 'tasks' | 'hmac' | 'onInternalError' | 'events'
-  > {
-  readonly settings: () => { readonly ownTools: readonly OwnTool[]; readonly startupWaitMs: number };
+type SharedOptions = Omit<ClientViewOptions, 'backends' | 'named' | 'naming' | 'ownTools' | 'startupWaitMs' | 'before'>;
+
+interface ClientViewsOptions extends SharedOptions {
+  readonly settings: () => Pick<ClientViewOptions, 'ownTools' | 'startupWaitMs'>;
 }
 
 /** Distinguishes client views with the same backends. */
@@ -43,15 +40,9 @@ export class ClientViews {
     if (known !== undefined) return known;
     const { settings, ...shared } = this.#options;
     const { ownTools, startupWaitMs } = settings();
-    const view = new ClientView({
-      ...shared,
-      backends,
-      named,
-      naming: isAlone ? 'original' : 'exposed',
-      ownTools: isAlone ? [] : ownTools,
-      startupWaitMs,
-      before,
-    });
+    const naming = isAlone ? 'original' : 'exposed';
+    const own = { backends, named, naming, ownTools: isAlone ? [] : ownTools, startupWaitMs, before } as const;
+    const view = new ClientView({ ...shared, ...own });
     this.#views.set(id, view);
     return view;
   }
@@ -100,7 +91,7 @@ export class ClientBackends {
   }
 
   /** The backends of a new client. Throws if the one server that the client wants to see does not exist. */
-  join(client: DownstreamClient, facts: ClientFacts, view: SomeServers = ALL_SERVERS): Backend[] {
+  join(client: DownstreamClient, facts: ClientFacts, view = ALL_SERVERS): Backend[] {
     const { pool, logs } = this.#options;
     const keys = facts.server === undefined ? [...pool.keys].filter((key) => view.showsServer(key)) : [facts.server];
     const backends = keys.map((key) => pool.claim(key, client, facts));
@@ -109,13 +100,11 @@ export class ClientBackends {
     return backends;
   }
 
-  /** The backends of a client after the servers have changed: the same ones as before where the client may keep them. */
-  move(
-    client: DownstreamClient,
-    facts: ClientFacts,
-    old: ReadonlyMap<string, Backend>,
-    view: SomeServers = ALL_SERVERS,
-  ): MovedBackends {
+  /**
+   * The backends of a client after the servers have changed: the same ones as before where the client may keep them. The
+   * caller must end the `unused` ones, which no other client uses, after their calls in flight.
+   */
+  move(client: DownstreamClient, facts: ClientFacts, old: ReadonlyMap<string, Backend>, view = ALL_SERVERS) {
     const { pool, subscriptions, logs } = this.#options;
     const unused: RunningBackend[] = [];
     const leave = (before: Backend) => {
@@ -155,19 +144,9 @@ export class ClientBackends {
   }
 }
 
-/** Which servers a client sees. */
+/** Servers that a client sees. */
 type SomeServers = Pick<NamedView, 'showsServer'>;
 
 const ALL_SERVERS: SomeServers = { showsServer: () => true };
 
-interface ClientBackendsOptions {
-  readonly pool: BackendPool;
-  readonly subscriptions: Subscriptions;
-  readonly logs: LogLevelRouter;
-}
-
-interface MovedBackends {
-  readonly backends: readonly Backend[];
-  /** Backends of the client that nobody can use any more. They may have calls in flight; the caller must end them. */
-  readonly unused: readonly RunningBackend[];
-}
+type ClientBackendsOptions = Readonly<{ pool: BackendPool; subscriptions: Subscriptions; logs: LogLevelRouter }>;

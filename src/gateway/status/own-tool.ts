@@ -1,9 +1,7 @@
 import type { CallToolResult, Tool } from '@modelcontextprotocol/sdk/types.js';
 import { toBytes } from '../../json/json-text.js';
-import type { Catalogs, Shadowed } from '../catalog/catalog.js';
-import type { Backend } from '../registry/backend.js';
 import { reportStatus } from './status.js';
-import type { StatusFacts } from './status-facts.js';
+import type { StatusFacts, VisibleBackends } from './status-facts.js';
 import { overviewOf } from './status-overview.js';
 import { renderOneServer, renderStatus } from './status-text.js';
 
@@ -14,19 +12,6 @@ export interface OwnTool {
   readonly entry: Uint8Array;
   /** Calls the tool. Never throws or rejects: errors are results with `isError`. `args` is unchecked client input. */
   call(args: unknown, visible: VisibleBackends): CallToolResult | Promise<CallToolResult>;
-}
-
-/** The backends and lists of the client that calls a tool of the gateway. */
-export interface VisibleBackends {
-  /** By server key. */
-  readonly backends: ReadonlyMap<string, Backend>;
-  readonly catalogs: Catalogs;
-  /** Skills that are not listed, because another server has a skill with the same URI. */
-  readonly shadowedSkills?: readonly Shadowed[];
-  /** The view of the configuration that the client has; absent if it sees everything. `fault` is a sentence. */
-  readonly named?: { readonly name: string; readonly fault?: string | undefined } | undefined;
-  /** The revision of MCP that the client speaks. */
-  readonly revision?: string | undefined;
 }
 
 export function createOwnTool(tool: Tool, call: OwnTool['call']): OwnTool {

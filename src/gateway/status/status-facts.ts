@@ -81,20 +81,26 @@ export type ServiceFacts =
   /** The client should share servers with others, and cannot. `because` is a sentence without a period. */
   | { readonly kind: 'alone'; readonly because: string };
 
-export interface StatusFacts {
+/** The backends and lists of the client that calls a tool of the gateway. */
+export interface VisibleBackends {
+  /** By server key. */
+  readonly backends: ReadonlyMap<string, Backend>;
+  readonly catalogs: Catalogs;
+  /** Skills that are not listed, because another server has a skill with the same URI. */
+  readonly shadowedSkills?: readonly Shadowed[] | undefined;
+  /** The view of the configuration that the client has; absent if it sees everything. `fault` is a sentence. */
+  readonly named?: { readonly name: string; readonly fault?: string | undefined } | undefined;
+  /** The revision of MCP that the client speaks. */
+  readonly revision?: string | undefined;
+}
+
+export interface StatusFacts extends Omit<VisibleBackends, 'backends'> {
   readonly now: number;
   readonly startedAt: number;
   readonly version: string;
   readonly config: ConfigFacts;
   /** Absent if the client asked for servers of its own. */
   readonly service?: ServiceFacts | undefined;
-  readonly catalogs: Catalogs;
-  /** Skills that are not listed, because another server has a skill with the same URI. */
-  readonly shadowedSkills?: readonly Shadowed[] | undefined;
-  /** The revision of MCP that the client speaks which asks for the status. */
-  readonly clientRevision?: string | undefined;
-  /** The view of the configuration that the client has; absent if it sees everything. `fault` is a sentence. */
-  readonly view?: { readonly name: string; readonly fault?: string | undefined } | undefined;
   /** Removes secrets from texts of servers. */
   readonly redact: (text: string) => string;
   /** Calls that wait for admission, over all servers. */

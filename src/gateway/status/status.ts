@@ -39,11 +39,11 @@ export function reportStatus(facts: StatusFacts, server?: string) {
     uptimeSeconds: seconds(facts.now - facts.startedAt),
     ...reportService(facts),
     /** The revision of MCP that the client speaks which asks. */
-    clientRevision: facts.clientRevision ?? null,
+    clientRevision: facts.revision ?? null,
     /** The view of the configuration that the client has. Null if it sees everything. */
-    view: facts.view?.name ?? null,
+    view: facts.named?.name ?? null,
     /** Why the view shows nothing. Null if the configuration has it. */
-    viewFault: facts.view?.fault ?? null,
+    viewFault: facts.named?.fault ?? null,
     ...reportConfig(facts),
     tools,
     /** Advice to a person about Trunkline as a whole. Empty if there is nothing to do. */

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { createRestartTool, createStatusTool, type VisibleBackends } from '../../../src/gateway/status/own-tool.js';
+import { createRestartTool, createStatusTool } from '../../../src/gateway/status/own-tool.js';
 import { reportStatus } from '../../../src/gateway/status/status.js';
-import type { StatusFacts } from '../../../src/gateway/status/status-facts.js';
+import type { StatusFacts, VisibleBackends } from '../../../src/gateway/status/status-facts.js';
 import { overviewOf } from '../../../src/gateway/status/status-overview.js';
 import { renderOneServer, renderStatus } from '../../../src/gateway/status/status-text.js';
 import { scriptGateway } from '../../support/scripted-gateway.js';
@@ -33,7 +33,7 @@ describe('the tool trunkline__status', () => {
 
   it('tells the revision of the client that asks in the report about one server', async () => {
     const { make } = await given();
-    const facts = ({ revision }: VisibleBackends): StatusFacts => ({ ...make(), clientRevision: revision });
+    const facts = ({ revision }: VisibleBackends): StatusFacts => ({ ...make(), revision });
     const ask = createStatusTool(facts);
     const told = (revision: string) => ask.call({ server: 'a' }, { ...NOTHING_SEEN, revision });
     const modern = await told('2026-07-28');
