@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { existsSync, readdirSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { CLI, Workplace } from '../cli/cli-run.js';
 import { folderWith } from '../config/files.js';
@@ -166,28 +166,6 @@ describe('trunkline approve', () => {
     expect(free).toMatchObject({ code: 2, stderr: expect.stringContaining('server `free` does not require approval') });
     expect(missing).toMatchObject({ code: 1, stdout: 'f: missing is not a tool of this server\n' });
     expect(yes).toMatchObject({ code: 2, stderr: expect.stringContaining("unknown option '--yes'") });
-  });
-
-  it('approves nothing while the file of approvals cannot be read, and names the file', async () => {
-    await place.run(['tools']);
-    const [file = ''] = readdirSync(approvals());
-    writeFileSync(join(approvals(), file), '{');
-    const { code, stderr } = await place.run(['approve', '--yes']);
-    expect({ code, stderr }).toEqual({ code: 1, stderr: expect.stringContaining(join(approvals(), file)) });
-    expect(readFileSync(join(approvals(), file), 'utf8')).toBe('{');
-  });
-
-  it('reports when approvals cannot be saved, by the command and in the status', async () => {
-    mkdirSync(dirname(approvals()), { recursive: true });
-    symlinkSync(join(place.folder, 'nowhere'), approvals());
-    const { code, stdout, stderr } = await place.run(['approve', '--yes']);
-    expect({ code, stderr }).toEqual({
-      code: 1,
-      stderr: expect.stringContaining('f: cannot store the decision: '),
-    });
-    expect(stdout).not.toContain('is approved');
-    const status = await place.run(['call', 'trunkline__status']);
-    expect(status.stdout).toContain('the next run starts without them');
   });
 
   it.runIf(existsSync('/usr/bin/script'))('asks about each tool at a terminal, and saves a no', async () => {

@@ -1,7 +1,6 @@
-import type { ChildProcessWithoutNullStreams } from 'node:child_process';
-import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Workplace } from '../cli/cli-run.js';
+import { LAB } from '../support/gateway-process.js';
 import { until } from '../support/processes.js';
 
 const INITIALIZE = request(1, 'initialize', {
@@ -11,7 +10,6 @@ const INITIALIZE = request(1, 'initialize', {
 });
 
 const INITIALIZED = `${JSON.stringify({ jsonrpc: '2.0', method: 'notifications/initialized' })}\n`;
-const LAB = fileURLToPath(new URL('../fixtures/servers/lab.mjs', import.meta.url));
 
 let place: Workplace;
 beforeEach(() => {
@@ -27,20 +25,6 @@ afterEach(() => {
 
 // `test/app/run-to-end.test.ts` proves the deadline of three seconds, on a clock of its own.
 describe('serve', () => {
-  it('goes on without servers when the configuration is broken, and says what is wrong', async () => {
-    place.write('trunkline.yaml', 'servers:\n  a: { comand: x }\n');
-    const { process: running, finished } = place.start([]);
-    const read = reader(running);
-    running.stdin.write(INITIALIZE + request(2, 'tools/call', { name: 'trunkline__status' }));
-    await until('both answers', () => read().split('\n').length > 2);
-    running.stdin.end();
-    const { code, stdout, stderr } = await finished;
-    const status = JSON.parse(stdout.split('\n')[1] ?? '');
-    expect(code).toBe(0);
-    expect(status.result.structuredContent.configFault).toContain('did you mean `command`');
-    expect(stderr).toContain('did you mean `command`');
-  });
-
   it('F15: ends the servers that ignore everything when its stdin ends', async () => {
     place.configure({ stubborn: 'ignores-the-end', mute: 'never-answers' });
     const { process: running, finished } = place.start(['serve']);
@@ -70,36 +54,6 @@ describe('serve', () => {
     expect(stderr).toContain('"unanswered":1,"msg":"the client closed stdin, and its last requests were not answered');
   });
 
-  it('ends without the drain when nobody reads its stdout any more', async () => {
-    const { running, finished } = await owingAnAnswer();
-    running.stdin.end();
-    running.stdout.destroy();
-    const { code, stderr } = await finished;
-    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-  });
-
-  it('ends without the drain at a signal', async () => {
-    const { running, finished, read } = await owingAnAnswer();
-    running.stdin.end();
-    await until('the drain has begun', () => read().endsWith(' '));
-    running.kill('SIGTERM');
-    const { code, stdout, stderr } = await finished;
-    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-    expect(stdout.trim().split('\n')).toHaveLength(2);
-  });
-
-  it('gives servers their time when its stdin ends and a signal comes together', async () => {
-    place.configure({ stubborn: 'ignores-the-end' });
-    const { process: running, finished } = place.start(['-vv']);
-    await place.says(running, 'ready to ignore signals');
-    running.stdin.end();
-    running.kill('SIGTERM');
-    const { code, stderr } = await finished;
-    expect(code).toBe(0);
-    // The server got SIGTERM first, as it does when it is given its time.
-    expect(stderr).toContain('SIGTERM ignored');
-  });
-
   it('F16: ends at once on a second signal', async () => {
     place.configure({ stubborn: 'ignores-the-end' });
     const { process: running, finished } = place.start(['-vv']);
@@ -115,14 +69,7 @@ describe('serve', () => {
   });
 
   it('does not cut off an answer that a client is still reading', async () => {
-    place.configure({ good: 'ok' });
-    const { process: running, finished } = place.start([]);
-    const read = reader(running);
-    running.stdin.write(INITIALIZE + request(2, 'tools/list', {}));
-    await until('the tools', () => read().includes('good__big'));
-    running.stdout.pause();
-    running.stdin.write(request(3, 'tools/call', { name: 'good__big', arguments: {} }));
-    await until('the beginning of the answer', () => running.stdout.readableLength > 0);
+    const { running, finished } = await withUnreadAnswer();
     running.kill('SIGTERM');
     await until('the server was ended', () => place.leftovers().length === 0);
     running.stdout.resume();
@@ -134,14 +81,7 @@ describe('serve', () => {
   });
 
   it('ends although the client has stopped reading', async () => {
-    place.configure({ good: 'ok' });
-    const { process: running, finished } = place.start([]);
-    const read = reader(running);
-    running.stdin.write(INITIALIZE + request(2, 'tools/list', {}));
-    await until('the tools', () => read().includes('good__big'));
-    running.stdout.pause();
-    running.stdin.write(request(3, 'tools/call', { name: 'good__big', arguments: {} }));
-    await until('the beginning of the answer', () => running.stdout.readableLength > 0);
+    const { running, finished } = await withUnreadAnswer();
     const exited = new Promise((resolve) => running.once('exit', resolve));
     running.stdin.end();
     expect(await exited).toBe(0);
@@ -150,18 +90,23 @@ describe('serve', () => {
   });
 });
 
-/** The lab server with these arguments, as an entry of the configuration. */
-/** A run with two calls: one is answered, the other takes a minute. */
-async function owingAnAnswer() {
-  place.configure({ lab: lab() });
+/** A run whose client has read the beginning of a large answer, and reads no more. */
+async function withUnreadAnswer() {
+  place.configure({ good: 'ok' });
   const { process: running, finished } = place.start([]);
-  const read = reader(running);
-  const calls = call(2, 'lab__wait', { delayMs: 60_000 }) + call(3, 'lab__echo', {});
-  running.stdin.write(INITIALIZE + INITIALIZED + calls);
-  await until('the second call is answered', () => /"id": ?3/.test(read()));
-  return { running, finished, read };
+  let text = '';
+  running.stdout.on('data', (chunk: Buffer) => {
+    text += chunk;
+  });
+  running.stdin.write(INITIALIZE + request(2, 'tools/list', {}));
+  await until('the tools', () => text.includes('good__big'));
+  running.stdout.pause();
+  running.stdin.write(call(3, 'good__big', {}));
+  await until('the beginning of the answer', () => running.stdout.readableLength > 0);
+  return { running, finished };
 }
 
+/** The lab server with these arguments, as an entry of the configuration. */
 function lab(...args: string[]): Record<string, unknown> {
   return { command: 'node', args: [LAB, ...args, `run=${place.folder}`] };
 }
@@ -172,12 +117,4 @@ function call(id: number, name: string, args: object): string {
 
 function request(id: number, method: string, params: object): string {
   return `${JSON.stringify({ jsonrpc: '2.0', id, method, params })}\n`;
-}
-
-function reader(running: ChildProcessWithoutNullStreams): () => string {
-  let text = '';
-  running.stdout.on('data', (chunk: Buffer) => {
-    text += chunk;
-  });
-  return () => text;
 }

@@ -4,10 +4,10 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { CLI, Workplace } from '../cli/cli-run.js';
+import { LAB } from '../support/gateway-process.js';
 import { killAll, processesOf, processesWith, until } from '../support/processes.js';
 
 const DEAF = fileURLToPath(new URL('../fixtures/cli/ok.mjs', import.meta.url));
-const LAB = fileURLToPath(new URL('../fixtures/servers/lab.mjs', import.meta.url));
 
 let place: Workplace;
 let hubs: string;

@@ -2,13 +2,11 @@ import type { ChildProcessWithoutNullStreams } from 'node:child_process';
 import { appendFileSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { VERSION } from '../../src/version.js';
 import { type Finished, Workplace } from '../cli/cli-run.js';
+import { LAB } from '../support/gateway-process.js';
 import { killAll, processesOf, processesWith, until } from '../support/processes.js';
-
-const LAB = fileURLToPath(new URL('../fixtures/servers/lab.mjs', import.meta.url));
 
 let place: Workplace;
 /** The folders of hubs; short, because the path of a socket is. */

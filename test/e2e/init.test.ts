@@ -1,12 +1,11 @@
 import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { CLI, Workplace } from '../cli/cli-run.js';
+import { LAB } from '../support/gateway-process.js';
 import { until } from '../support/processes.js';
 
-const LAB = fileURLToPath(new URL('../fixtures/servers/lab.mjs', import.meta.url));
 const DESKTOP = '.config/Claude/claude_desktop_config.json';
 const SECRET = 'sk-live-0123456789abcdefghij';
 

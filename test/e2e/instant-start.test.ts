@@ -3,9 +3,9 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, describe, expect, it } from 'vitest';
 import { GatewayProcess, type Message, type StartOptions } from '../support/gateway-process.js';
+import { FAULTY } from '../support/in-process-gateway.js';
 import { until } from '../support/processes.js';
 
-const FAULTY = fileURLToPath(new URL('../fixtures/servers/faulty.mjs', import.meta.url));
 const STRICT = fileURLToPath(new URL('../fixtures/servers/strict.mjs', import.meta.url));
 const CHANGED = 'notifications/tools/list_changed';
 

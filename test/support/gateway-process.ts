@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { endRun, type ProcessEntry, processesWith } from './processes.js';
 
 export const CLI = fileURLToPath(new URL('../../dist/cli.js', import.meta.url));
-const LAB = fileURLToPath(new URL('../fixtures/servers/lab.mjs', import.meta.url));
+export const LAB = fileURLToPath(new URL('../fixtures/servers/lab.mjs', import.meta.url));
 
 /** A message as it came, and as JSON. */
 export interface Received {

@@ -7,16 +7,13 @@ import { existsSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import * as http from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { expect } from 'vitest';
 import { dataFolder } from '../../src/state/user-files.js';
 import { HttpWire } from './differential/http-wire.js';
-import { CLI, type Message } from './gateway-process.js';
+import { CLI, LAB, type Message } from './gateway-process.js';
 import { endRun, type ProcessEntry, processesWith, until } from './processes.js';
-
-const LAB = fileURLToPath(new URL('../fixtures/servers/lab.mjs', import.meta.url));
 
 /** Headers of a request; one that is `undefined` is left out. */
 export type Headers = Readonly<Record<string, string | undefined>>;
