@@ -1,10 +1,7 @@
-import fc from 'fast-check';
-import { describe, expect, it, test } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
-import { type ConfigEdit, editConfig, entriesIn } from '../../../src/config/edit/edit-config.js';
+import { type ConfigEdit, editConfig } from '../../../src/config/edit/edit-config.js';
 import { ConfigError } from '../../../src/config/file/config-error.js';
-import { repetitions } from '../../support/repetitions.js';
-import { writtenYaml } from '../written-yaml.js';
 
 const ENTRY = { package: '@a/files@1.2.3', args: ['--root', '.', '8080'], env: { LEVEL: 'no', KEY: '$' + '{KEY}' } };
 
@@ -146,58 +143,4 @@ describe('an edit', () => {
     expect(attempt).toThrow(ConfigError);
     expect(attempt).toThrow('there is no server `filse`\n  did you mean `files`?');
   });
-});
-
-const text = fc.constantFrom('x', 'a b', 'a # b', ' lead', 'multi\nline', '', '*', '8080', '{', '- x', "it's", 'a: b');
-const value = fc.oneof(text, fc.integer(), fc.boolean(), fc.array(text, { maxLength: 3 }), fc.constant({}));
-const entry = fc.dictionary(fc.constantFrom('command', 'args', 'env', 'cwd', 'disabled'), value, { minKeys: 1 });
-const servers = fc.dictionary(fc.constantFrom('a', 'b-1', 'files', 'x_y'), entry, { minKeys: 1, maxKeys: 3 });
-const file = fc
-  .tuple(fc.constantFrom('servers', 'mcpServers'), servers, fc.constantFrom({}, { gateway: { hub: 'off' } }))
-  .map(([root, entries, rest]) => ({ ...rest, [root]: entries }));
-
-test('adding a server and removing it restores every byte, however the file is written', () => {
-  let done = 0;
-  fc.assert(
-    fc.property(writtenYaml(file), fc.dictionary(text, value), (written, extra) => {
-      const keys = Object.keys(entriesIn(written));
-      fc.pre(keys.length > 0);
-      const entryOfNew = { ...ENTRY, extra };
-      let after: string;
-      try {
-        after = editConfig(written, 'f', { kind: 'add', key: 'new', entry: entryOfNew, comment: 'why' });
-      } catch (error) {
-        // A random change of the text can make it a notation that is refused.
-        expect(error).toBeInstanceOf(ConfigError);
-        return;
-      }
-      done += 1;
-      expect(entriesIn(after)).toEqual({ ...entriesIn(written), new: entryOfNew });
-      expect(removed(after)).toBe(written);
-    }),
-    { numRuns: repetitions({ full: 1_000, short: 60 }) },
-  );
-  expect(done).toBeGreaterThan(5);
-});
-
-test('disabling a server that is enabled and enabling it again restores every byte', () => {
-  const plain = fc.tuple(servers, fc.constantFrom('a', 'b-1')).map(([each, key]) => {
-    return { servers: { ...each, [key]: { command: 'node', args: ['x'] } } };
-  });
-  fc.assert(
-    fc.property(writtenYaml(plain), (written) => {
-      const [key] = Object.entries(entriesIn(written)).flatMap(([name, each]) => {
-        return typeof each === 'object' && each !== null && !('disabled' in each) && Object.keys(each).length > 0
-          ? [name]
-          : [];
-      });
-      fc.pre(key !== undefined);
-      try {
-        expect(disabled(disabled(written, key ?? ''), key ?? '', false)).toBe(written);
-      } catch (error) {
-        if (!(error instanceof ConfigError)) throw error;
-      }
-    }),
-    { numRuns: repetitions({ full: 1_000, short: 60 }) },
-  );
 });

@@ -7,33 +7,15 @@ import { folderWith } from '../files.js';
 import { errorOf, problemsOf } from '../loading.js';
 
 describe('what is not a configuration at all', () => {
-  test('a file that does not exist', () => {
-    const file = join(folderWith(), 'gone.yaml');
-    expect(() => loadConfig(file, { env: {}, nodePath: 'node' })).toThrow(
-      expect.objectContaining({
-        code: 'config-not-found',
-        file,
-        message: expect.stringContaining(`${file}: the file does not exist`),
-      }),
-    );
-  });
-
-  test('a folder', () => {
+  test.each([
+    ['a file that does not exist', 'gone.yaml', 'config-not-found', /gone\.yaml: the file does not exist/],
+    ['a folder', '.', 'config-unreadable', /it is a folder, not a file/],
+    ['a file in UTF-16', 'c.yaml', 'config-unreadable', /expected UTF-8/],
+  ])('%s', (_, name, code, message) => {
     const folder = folderWith();
-    expect(() => loadConfig(folder, { env: {}, nodePath: 'node' })).toThrow(
-      expect.objectContaining({
-        code: 'config-unreadable',
-        message: expect.stringContaining('it is a folder, not a file'),
-      }),
-    );
-  });
-
-  test('a file in UTF-16', () => {
-    const file = join(folderWith(), 'c.yaml');
-    writeFileSync(file, Buffer.from('\ufeffservers:\n  a: { command: x }\n', 'utf16le'));
-    expect(() => loadConfig(file, { env: {}, nodePath: 'node' })).toThrow(
-      expect.objectContaining({ code: 'config-unreadable', message: expect.stringContaining('expected UTF-8') }),
-    );
+    writeFileSync(join(folder, 'c.yaml'), Buffer.from('\ufeffservers:\n  a: { command: x }\n', 'utf16le'));
+    const read = () => loadConfig(join(folder, name), { env: {}, nodePath: 'node' });
+    expect(read).toThrow(expect.objectContaining({ code, message: expect.stringMatching(message) }));
   });
 
   test.each([
@@ -125,11 +107,6 @@ describe('a key that is not known', () => {
       hint: 'did you mean `timeout`?',
     },
     {
-      text: 'servers:\n  a: { command: x, tools: { alow: [] } }\n',
-      problem: '2:29 servers.a.tools: unknown key `alow`',
-      hint: 'did you mean `allow`?',
-    },
-    {
       text: 'servers:\n  a: { command: x, restart: { maxdelay: 1s } }\n',
       problem: '2:31 servers.a.restart: unknown key `maxdelay`',
       hint: 'did you mean `maxDelay`?',
@@ -202,10 +179,7 @@ describe('a value of the wrong kind', () => {
     ['timeout: 60', `4:14 servers.a.timeout: found the number 60 without a unit; ${DURATION}`],
     ['timeout: "60"', `4:14 servers.a.timeout: found the string "60" without a unit; ${DURATION}`],
     ['timeout: soon', `4:14 servers.a.timeout: found the string "soon"; ${DURATION}`],
-    ['timeout: [1s]', `4:14 servers.a.timeout: found a list; ${DURATION}`],
     ['timeout: 0s', '4:14 servers.a.timeout: found the string "0s"; expected a duration from 1ms to 24h'],
-    ['startTimeout: 6m', '4:19 servers.a.startTimeout: found the string "6m"; expected a duration from 1ms to 300s'],
-    ['stopGrace: 11s', '4:16 servers.a.stopGrace: found the string "11s"; expected a duration from 0s to 10s'],
     [
       'maxFrame: 64',
       '4:15 servers.a.maxFrame: found the number 64 without a unit; expected a size with a unit, such as 512KiB, 4MB or 64MiB',
@@ -213,7 +187,6 @@ describe('a value of the wrong kind', () => {
     ['maxFrame: 1GiB', '4:15 servers.a.maxFrame: found the string "1GiB"; expected a size from 1KiB to 256MiB'],
     ['concurrency: 0', `4:18 servers.a.concurrency: found the number 0; ${COUNT}`],
     ['concurrency: 1.5', `4:18 servers.a.concurrency: found the number 1.5; ${COUNT}`],
-    ['concurrency: many', `4:18 servers.a.concurrency: found the string "many"; ${COUNT}`],
     ['disabled: yes', '4:15 servers.a.disabled: found the string "yes"; expected true or false'],
     ['type: stdoi', '4:11 servers.a.type: found the string "stdoi"; expected stdio, the only supported transport'],
     [
@@ -228,28 +201,14 @@ describe('a value of the wrong kind', () => {
       'env: { "": a }',
       '4:12 servers.a.env.…: this is not a valid variable name; expected a name that is not empty and has no `=`',
     ],
-    ['tools: { deny: x }', '4:20 servers.a.tools.deny: found a string; expected a list of strings'],
     [
       'tools: x',
       '4:12 servers.a.tools: found a string; expected a map with `allow`, `deny`, `rename`, `describe` or `params`',
     ],
     [
-      'restart: { budget: 0 }',
-      '4:24 servers.a.restart.budget: found the number 0; expected a whole number from 1 to 1000',
-    ],
-    [
       'limits: { memory: 512 }',
       '4:23 servers.a.limits.memory: found the number 512 without a unit; expected a size with a unit, such as 512KiB, 4MB or 64MiB',
     ],
-    [
-      'limits: { memory: 1KiB }',
-      '4:23 servers.a.limits.memory: found the string "1KiB"; expected a size from 1MiB to 4096GiB',
-    ],
-    [
-      'limits: { processes: 0 }',
-      '4:26 servers.a.limits.processes: found the number 0; expected a whole number from 1 to 65536',
-    ],
-    ['limits: 1GiB', '4:13 servers.a.limits: found a string; expected a map with `memory` or `processes`'],
     ['cwd: 1', '4:10 servers.a.cwd: found a number; expected the path of a folder'],
     ['cwd: ', '4:5 servers.a.cwd: found no value; expected the path of a folder'],
     ['bin: x', '4:5 servers.a.bin: found `bin` without `package`; add `package` or remove `bin`'],
@@ -269,28 +228,8 @@ describe('a value of the wrong kind', () => {
       `2:22 defaults.timeout: found the number 5 without a unit; ${DURATION}`,
     ],
     [
-      'servers: { a: { command: x } }\ngateway: { startLimit: 0 }\n',
-      `2:24 gateway.startLimit: found the number 0; ${COUNT}`,
-    ],
-    [
-      'servers: { a: { command: x } }\ngateway: { http: 7411 }\n',
-      '2:18 gateway.http: found a number; expected a map of settings',
-    ],
-    [
-      'servers: { a: { command: x } }\ngateway: { http: { maxSession: 1 } }\n',
-      '2:20 gateway.http: unknown key `maxSession`',
-    ],
-    [
       'servers: { a: { command: x } }\ngateway: { http: { maxSessions: 0 } }\n',
       '2:33 gateway.http.maxSessions: found the number 0; expected a whole number from 1 to 10000',
-    ],
-    [
-      'servers: { a: { command: x } }\ngateway: { http: { maxBody: 4 } }\n',
-      `2:29 gateway.http.maxBody: found the number 4 without a unit; expected a size with a unit, such as 512KiB, 4MB or 64MiB`,
-    ],
-    [
-      'servers: { a: { command: x } }\ngateway: { http: { receiveTimeout: 9s } }\n',
-      '2:36 gateway.http.receiveTimeout: found the string "9s"; expected a duration from 10s to 1h',
     ],
   ])('%j', (text, problem) => {
     expect(problemsOf(text)).toStrictEqual([problem]);

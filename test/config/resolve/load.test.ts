@@ -105,18 +105,14 @@ servers:
     });
   });
 
-  test('may have the name of something that every object inherits', () => {
-    expect(loadServer('servers:\n  constructor: { command: x }\n')).toMatchObject({
-      key: 'constructor',
-      prefix: 'constructor',
-    });
-  });
-
-  test('keeps its place in the file', () => {
-    const keys = load('servers: { b: { command: x }, a: { command: x }, c: { command: x } }').servers.map(
-      ({ key }) => key,
+  test('keeps its place in the file, and shares settings by an alias', () => {
+    const { servers } = load(
+      'servers:\n  constructor: { command: x, env: &shared { A: b } }\n  a: { command: x, env: *shared }\n',
     );
-    expect(keys).toStrictEqual(['b', 'a', 'c']);
+    expect(servers.map(({ key, child }) => [key, child?.env])).toStrictEqual([
+      ['constructor', { A: 'b' }],
+      ['a', { A: 'b' }],
+    ]);
   });
 });
 
@@ -266,11 +262,6 @@ describe('a server that cannot run', () => {
       },
     },
     {
-      of: 'a folder that is a file',
-      entry: '{ command: x, cwd: trunkline.yaml }',
-      problem: { message: expect.stringContaining('the folder trunkline.yaml does not exist'), line: 2, column: 25 },
-    },
-    {
       of: 'a url',
       entry: '{ url: "https://example.com/mcp", headers: { A: b } }',
       problem: {
@@ -340,49 +331,22 @@ describe('the gateway', () => {
     });
   });
 
-  test('records to a file in the folder of the configuration, unless the path says otherwise', () => {
+  test('records to a file, and reads the shared key, in the folder of the configuration, unless the path says otherwise', () => {
     const of = (record: string) =>
-      load(`servers: { a: { command: x } }\ngateway: { callLog: full, record: ${record} }`);
+      load(`servers: { a: { command: x } }\ngateway: { callLog: full, sealKeyFile: sub/key, record: ${record} }`);
     const { file, gateway } = of('sub/r.jsonl');
-    expect(gateway).toMatchObject({ callLog: 'full', record: join(dirname(file), 'sub', 'r.jsonl') });
+    const [folder, record] = [join(dirname(file), 'sub'), join(dirname(file), 'sub', 'r.jsonl')];
+    expect(gateway).toMatchObject({ callLog: 'full', record, sealKeyFile: join(folder, 'key') });
     expect(of('/r.jsonl').gateway.record).toBe(resolve('/r.jsonl'));
   });
 
-  test('finds the key file of several gateways from the folder of the configuration', () => {
-    const { file, gateway } = load('servers: { a: { command: x } }\ngateway: { sealKeyFile: sub/key }');
-    expect(gateway.sealKeyFile).toBe(join(dirname(file), 'sub', 'key'));
-    expect(load('servers: { a: { command: x } }').gateway.sealKeyFile).toBeUndefined();
-  });
-
-  test('takes what the file says', () => {
+  test('takes what the file says, also one by one within `http`', () => {
     const text =
-      'servers: { a: { command: x } }\ngateway: { startupWait: 0s, idleStop: 1m, restartTool: true, startLimit: 1 }\n';
+      'servers: { a: { command: x } }\ngateway: { startupWait: 0s, restartTool: true, http: { maxSessions: 7 } }\n';
     expect(load(text).gateway).toMatchObject({
-      startupWaitMs: 0,
-      idleStopMs: 60_000,
-      restartTool: true,
-      startLimit: 1,
+      ...{ startupWaitMs: 0, restartTool: true, idleStopMs: 600_000 },
+      http: { maxSessions: 7, maxConnections: 256 },
     });
-  });
-
-  test('takes the limits of HTTP one by one', () => {
-    const limits = `{ maxSessions: 1, sessionIdle: 90s, maxConnections: 2, requestsPerSecond: 3, requestBurst: 4,
-      maxBody: 64KiB, maxPartial: 2MiB, receiveTimeout: 2m, keepAlive: 5s, maxUnread: 1MiB, maxReplay: 0B }`;
-    expect(load(`servers: { a: { command: x } }\ngateway: { http: ${limits} }\n`).gateway.http).toStrictEqual({
-      maxSessions: 1,
-      sessionIdleMs: 90_000,
-      maxConnections: 2,
-      requestsPerSecond: 3,
-      requestBurst: 4,
-      maxBodyBytes: 65_536,
-      maxPartialBytes: 2_097_152,
-      receiveTimeoutMs: 120_000,
-      keepAliveMs: 5_000,
-      maxUnreadBytes: 1_048_576,
-      maxReplayBytes: 0,
-    });
-    const { http } = load('servers: { a: { command: x } }\ngateway: { http: { maxSessions: 7 } }\n').gateway;
-    expect(http).toMatchObject({ maxSessions: 7, maxConnections: 256 });
   });
 
   test('allows at least one whole body to arrive slowly', () => {
@@ -426,15 +390,6 @@ describe('a file of Claude Desktop', () => {
   test('leaves out a remote server that is disabled', () => {
     const text = '{ "mcpServers": { "a": { "url": "x", "disabled": true }, "b": { "command": "x" } } }';
     expect(load(text).servers.map(({ key }) => key)).toStrictEqual(['b']);
-  });
-});
-
-describe('YAML', () => {
-  test('anchors and aliases share settings', () => {
-    const { servers } = load(
-      `servers:\n  a: { command: x, env: &shared { A: b } }\n  b: { command: x, env: *shared }\n`,
-    );
-    expect(servers.map(({ child }) => child?.env)).toStrictEqual([{ A: 'b' }, { A: 'b' }]);
   });
 });
 
