@@ -1,16 +1,15 @@
-import { appendFileSync, mkdtempSync, readdirSync, readlinkSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { appendFileSync, readdirSync, readlinkSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { logLines } from '../../src/files/log-lines.js';
+import { folderWith } from '../config/files.js';
 
 let folder: string;
 let file: string;
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'trunkline-log-lines-'));
+  folder = folderWith();
   file = join(folder, 'hub.log');
 });
-afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 async function all(): Promise<string[]> {
   const lines: string[] = [];

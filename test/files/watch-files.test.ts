@@ -1,30 +1,20 @@
-import {
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  symlinkSync,
-  unlinkSync,
-  writeFileSync,
-} from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, readFileSync, renameSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type FileWatch, watchFiles } from '../../src/files/watch-files.js';
 import type { Clock } from '../../src/timing/clock.js';
+import { folderWith } from '../config/files.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { realClock, until } from '../support/processes.js';
 
 let folder: string;
 let watches: FileWatch[];
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'trunkline-watch-'));
+  folder = folderWith();
   watches = [];
 });
 afterEach(async () => {
   for (const watch of watches) await watch.close();
-  rmSync(folder, { recursive: true, force: true });
 });
 
 /** Watches a file of the folder; yields what it says each time that a change is told, `undefined` if it is not there. */

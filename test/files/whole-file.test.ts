@@ -1,25 +1,15 @@
-import {
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { createFile, createFileSync, replaceFile, replaceFileSync } from '../../src/files/whole-file.js';
+import { folderWith } from '../config/files.js';
 
 let root: string;
 let file: string;
 beforeEach(() => {
-  root = mkdtempSync(join(tmpdir(), 'trunkline-whole-'));
+  root = folderWith();
   file = join(root, 'new', 'file');
 });
-afterEach(() => rmSync(root, { recursive: true, force: true }));
 
 const replacing = [
   ['replaceFile', replaceFile],

@@ -1,7 +1,6 @@
-import { existsSync, mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { delimiter, dirname, join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import {
   explainNpmFailure,
   findNpm,
@@ -10,13 +9,13 @@ import {
   readPublished,
   runNpm,
 } from '../../src/packages/npm-client.js';
+import { folderWith } from '../config/files.js';
 import { liveMembers, realClock, until } from '../support/processes.js';
 
 let folder: string;
 beforeEach(() => {
-  folder = realpathSync(mkdtempSync(join(tmpdir(), 'trunkline-npm-')));
+  folder = folderWith();
 });
-afterEach(() => rmSync(folder, { recursive: true }));
 
 function file(name: string, text = ''): string {
   const path = join(folder, name);

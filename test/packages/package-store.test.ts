@@ -1,7 +1,6 @@
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import type { LockedPackage } from '../../src/packages/lock-file.js';
 import { installedTree, openStore, PackageStore } from '../../src/packages/package-store.js';
 import type { PackageRequest } from '../../src/supervision/launcher.js';
@@ -148,9 +147,8 @@ const TREE = {
 
 let folder: string;
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'trunkline-tree-'));
+  folder = folderWith();
 });
-afterEach(() => rmSync(folder, { recursive: true }));
 
 function file(name: string, text: string): string {
   const path = join(folder, name);

@@ -1,15 +1,14 @@
-import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { ConfigError } from '../../../src/config/file/config-error.js';
 import { ConfigPlace } from '../../../src/config/file/find-config.js';
+import { folderWith } from '../files.js';
 
 let folder: string;
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'trunkline-place-'));
+  folder = folderWith();
 });
-afterEach(() => rmSync(folder, { recursive: true }));
 
 describe('the place of the configuration of one run', () => {
   it('is searched once: it stays, even if the file is gone later', () => {

@@ -1,7 +1,6 @@
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { chmodSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { secretsOf } from '../../../src/app/configured-servers.js';
 import { checkFile } from '../../../src/config/file/check-file.js';
 import { changeOf } from '../../../src/config/resolve/compare.js';
@@ -9,13 +8,13 @@ import type { Secret } from '../../../src/config/resolve/references.js';
 import { readSecrets } from '../../../src/config/resolve/secrets.js';
 import { readSecretFile, writeSecretFile } from '../../../src/files/secret-file.js';
 import { secretValuesIn as secretTexts } from '../../../src/observe/redact.js';
+import { folderWith } from '../files.js';
 import { load, loadServer, problemsOf } from '../loading.js';
 
 let folder: string;
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'secrets-'));
+  folder = folderWith();
 });
-afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 async function read(names: readonly string[]) {
   const places = { configFile: join(folder, 'trunkline.yaml'), secretFile: join(folder, 'secrets'), env: {} };
