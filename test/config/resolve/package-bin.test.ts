@@ -33,60 +33,57 @@ function installed(at: string, manifest: object, programs: readonly string[] = [
 const IN_APP = 'app/node_modules/@acme/tool';
 const IN_OWN = 'own/node_modules/@acme/tool';
 
+const ONE = { version: '1.2.3', bin: './run.js' };
+const SEVERAL = { bin: { tool: 'run.js', 'tool-admin': 'admin.js' } };
+
 describe('findPackage', () => {
-  test('finds the package next to the configuration file', () => {
-    const folder = folderWith(installed(IN_APP, { version: '1.2.3', bin: './run.js' }));
-    expect(programOf(folder, { spec: '@acme/tool' })).toBe(join(folder, IN_APP, 'run.js'));
-    expect(programOf(folder, { spec: '@acme/tool@1.2.3' })).toBe(join(folder, IN_APP, 'run.js'));
+  test.each<[string, Request, object, string]>([
+    ['without a version', { spec: '@acme/tool' }, ONE, 'run.js'],
+    ['in its version', { spec: '@acme/tool@1.2.3' }, ONE, 'run.js'],
+    ['in a range', { spec: '@acme/tool@^1.2' }, ONE, 'run.js'],
+    ['in one of several ranges', { spec: '@acme/tool@>=1 <1.5 || 9' }, ONE, 'run.js'],
+    ['with its only program, whatever its name', { spec: '@acme/tool' }, { bin: { 'mcp-tool': 'run.js' } }, 'run.js'],
+    ['with the program named like the package', { spec: '@acme/tool' }, SEVERAL, 'run.js'],
+    ['with the program that `bin` chooses', { spec: '@acme/tool', bin: 'tool-admin' }, SEVERAL, 'admin.js'],
+  ])('finds the package next to the configuration file %s', (_, request, manifest, program) => {
+    const folder = folderWith(installed(IN_APP, manifest, ['run.js', 'admin.js']));
+    expect(programOf(folder, request)).toBe(join(folder, IN_APP, program));
   });
 
-  test('takes no package from a folder above the configuration, nor from a folder above Trunkline', () => {
+  test.each([
+    ['another version', '@acme/tool@1.2.4'],
+    ['another range', '@acme/tool@2.x'],
+    ['a tag, because only the registry knows what it stands for', '@acme/tool@latest'],
+    ['another package', 'tool@1.0.0'],
+  ])('leaves %s to be installed', (_, spec) => {
+    expect(resolveIn(folderWith(installed(IN_APP, ONE)), { spec })).toBeUndefined();
+  });
+
+  test('takes no package from a folder above the configuration, nor one of Trunkline itself', () => {
     const folder = folderWith({
-      ...installed('node_modules/@acme/tool', { version: '1.2.3', bin: 'run.js' }),
-      ...installed(IN_OWN, { version: '1.2.3', bin: 'run.js' }),
+      ...installed('node_modules/@acme/tool', ONE),
+      ...installed(IN_OWN, ONE),
       'app/x': '',
     });
-    expect(programOf(folder, { spec: '@acme/tool' })).toBeUndefined();
-    expect(programOf(folder, { spec: '@acme/tool@1.2.3' })).toBeUndefined();
-    expect(programOf(folder, { spec: '@acme/tool', configFolder: join(folder, 'own/config') })).toBeUndefined();
-  });
-
-  test('takes no package of Trunkline itself, not even when the configuration lies in its folder', () => {
-    const folder = folderWith(installed(IN_OWN, { version: '1.2.3', bin: 'run.js' }));
     symlinkSync(join(folder, 'own'), join(folder, 'link'));
-    for (const name of ['own', 'link']) {
+    for (const name of ['app', 'own/config', 'own', 'link']) {
       expect(programOf(folder, { spec: '@acme/tool', configFolder: join(folder, name) })).toBeUndefined();
     }
+    expect(programOf(folder, { spec: '@acme/tool@1.2.3' })).toBeUndefined();
   });
 
-  test('a package that is nowhere is to be installed', () => {
-    expect(resolveIn(folderWith(), { spec: 'tool@1.0.0' })).toBeUndefined();
-  });
-
-  test('another version than the one asked for is not the one', () => {
-    const folder = folderWith(installed(IN_APP, { version: '1.2.3', bin: 'run.js' }));
-    expect(resolveIn(folder, { spec: '@acme/tool@1.2.4' })).toBeUndefined();
-  });
-
-  test('the store comes after what lies next to the configuration file', () => {
+  test('looks into the store after the folder of the configuration file', () => {
     const files = installed('store/x/node_modules/@acme/tool', { version: '2.0.0', bin: 'run.js' });
     const folder = folderWith(files);
     const store = { find: () => ({ folder: join(folder, 'store/x'), version: '2.0.0' }) };
     const request = { spec: '@acme/tool', store };
-    expect(resolveIn(folder, request)).toEqual({
-      place: 'store',
-      version: '2.0.0',
-      program: join(folder, 'store/x/node_modules/@acme/tool/run.js'),
-    });
-    const both = folderWith({ ...files, ...installed(IN_APP, { version: '1.2.3', bin: 'run.js' }) });
-    expect(resolveIn(both, request)).toEqual({
-      place: 'near',
-      version: '1.2.3',
-      program: join(both, IN_APP, 'run.js'),
-    });
+    const program = join(folder, 'store/x/node_modules/@acme/tool/run.js');
+    expect(resolveIn(folder, request)).toEqual({ place: 'store', version: '2.0.0', program });
+    const both = folderWith({ ...files, ...installed(IN_APP, ONE) });
+    expect(resolveIn(both, request)).toMatchObject({ place: 'near', version: '1.2.3' });
   });
 
-  test('a folder of the store that somebody emptied is to be removed', () => {
+  test('says to remove a folder of the store that somebody emptied', () => {
     const folder = folderWith();
     const store = { find: () => ({ folder: join(folder, 'store/x'), version: '2.0.0' }) };
     expect(() => resolveIn(folder, { spec: 'tool', store })).toThrow(
@@ -94,7 +91,7 @@ describe('findPackage', () => {
     );
   });
 
-  test('what was half installed does not count', () => {
+  test('does not count a package that is installed by half', () => {
     const folder = folderWith({ [`${IN_APP}/package.json`]: '{"version":' });
     expect(resolveIn(folder, { spec: '@acme/tool' })).toBeUndefined();
   });
@@ -113,90 +110,40 @@ describe('findPackage', () => {
     },
   );
 
-  test('a range accepts the package in node_modules if its version is in it', () => {
-    const folder = folderWith(installed(IN_APP, { version: '1.2.3', bin: 'run.js' }));
-    const versionFor = (spec: string) => resolveIn(folder, { spec })?.version;
-    expect(versionFor('@acme/tool')).toBe('1.2.3');
-    expect(versionFor('@acme/tool@^1.2')).toBe('1.2.3');
-    expect(versionFor('@acme/tool@>=1 <1.5 || 9')).toBe('1.2.3');
-    expect(versionFor('@acme/tool@2.x')).toBeUndefined();
-  });
-
-  test('a tag accepts no package in node_modules, because only the registry knows what the tag stands for', () => {
-    const folder = folderWith(installed(IN_APP, { version: '1.2.3', bin: 'run.js' }));
-    expect(resolveIn(folder, { spec: '@acme/tool@latest' })).toBeUndefined();
-    expect(resolveIn(folder, { spec: '@acme/tool@next' })).toBeUndefined();
-  });
-
-  describe('with several programs', () => {
-    const bin = { tool: 'run.js', 'tool-admin': 'admin.js' };
-
-    test('runs the one named like the package', () => {
-      const folder = folderWith(installed(IN_APP, { bin }, ['run.js', 'admin.js']));
-      expect(programOf(folder, { spec: '@acme/tool' })).toBe(join(folder, IN_APP, 'run.js'));
-    });
-
-    test('runs the one that `bin` chooses', () => {
-      const folder = folderWith(installed(IN_APP, { bin }, ['run.js', 'admin.js']));
-      expect(programOf(folder, { spec: '@acme/tool', bin: 'tool-admin' })).toBe(join(folder, IN_APP, 'admin.js'));
-    });
-
-    test('names the choices when none is obvious', () => {
-      const folder = folderWith(installed(IN_APP, { bin: { one: 'run.js', two: 'run.js' } }));
-      expect(() => resolveIn(folder, { spec: '@acme/tool' })).toThrow(
-        expect.objectContaining({
-          message: 'the package @acme/tool has several programs, none of which has the name of the package',
-          hint: 'set `bin:` to one of one, two',
-        }),
-      );
-    });
-
-    test('names the choices when `bin` is none of them', () => {
-      const folder = folderWith(installed(IN_APP, { bin }));
-      expect(() => resolveIn(folder, { spec: '@acme/tool', bin: 'toString' })).toThrow(
-        expect.objectContaining({
-          message: 'the package @acme/tool has no program `toString`',
-          hint: 'set `bin:` to one of tool, tool-admin',
-        }),
-      );
-    });
-  });
-
-  test('runs the only program, whatever its name', () => {
-    const folder = folderWith(installed(IN_APP, { bin: { 'mcp-server-tool': 'run.js' } }));
-    expect(programOf(folder, { spec: '@acme/tool' })).toBe(join(folder, IN_APP, 'run.js'));
-  });
-
-  test('a package without programs is refused', () => {
-    const folder = folderWith(installed(IN_APP, { version: '1.0.0' }));
-    expect(() => resolveIn(folder, { spec: '@acme/tool' })).toThrow('has no program to run');
-  });
-
-  test('a program that is missing from its package is refused', () => {
-    const folder = folderWith(installed(IN_APP, { bin: 'dist/run.js' }));
-    expect(() => resolveIn(folder, { spec: '@acme/tool' })).toThrow(
-      'the file of the program tool is missing from the package @acme/tool',
-    );
-  });
-
-  test('a program outside its package is refused', () => {
-    const folder = folderWith({ ...installed(IN_APP, { bin: '../../../evil.js' }), 'app/evil.js': '' });
-    expect(() => resolveIn(folder, { spec: '@acme/tool' })).toThrow('is outside the folder of the package');
-  });
-
-  test.skipIf(process.platform === 'win32')('a link that leads out of its package is refused', () => {
-    const folder = folderWith({ ...installed(IN_APP, { bin: 'link.js' }), 'app/evil.js': '' });
+  test.each<[string, Partial<Request>, object, string, string?]>([
+    ['no program', {}, { version: '1.0.0' }, 'has no program to run'],
+    ['no file of its program', {}, { bin: 'dist/run.js' }, 'the file of the program tool is missing from the package'],
+    ['a program outside of it', {}, { bin: '../../../evil.js' }, 'is outside the folder of the package'],
+    ['a link that leads out of it', {}, { bin: 'link.js' }, 'is outside the folder of the package'],
+    [
+      'several programs, none of them obvious',
+      {},
+      { bin: { one: 'run.js', two: 'run.js' } },
+      'the package @acme/tool has several programs, none of which has the name of the package',
+      'set `bin:` to one of one, two',
+    ],
+    [
+      'no program of the name in `bin`',
+      { bin: 'toString' },
+      SEVERAL,
+      'the package @acme/tool has no program `toString`',
+      'set `bin:` to one of tool, tool-admin',
+    ],
+  ])('refuses a package with %s', (_, request, manifest, message, hint) => {
+    const folder = folderWith({ ...installed(IN_APP, manifest), 'app/evil.js': '' });
     symlinkSync(join(folder, 'app/evil.js'), join(folder, IN_APP, 'link.js'));
-    expect(() => resolveIn(folder, { spec: '@acme/tool' })).toThrow('is outside the folder of the package');
+    const find = () => resolveIn(folder, { spec: '@acme/tool', ...request });
+    expect(find).toThrow(message);
+    if (hint !== undefined) expect(find).toThrow(expect.objectContaining({ hint }));
   });
 
-  test.skipIf(process.platform === 'win32')('a package that is itself a link, as pnpm makes them, is followed', () => {
+  test.skipIf(process.platform === 'win32')('follows a package that is itself a link, as pnpm makes them', () => {
     const folder = folderWith({ ...installed('store/tool', { bin: 'run.js' }), 'app/node_modules/x': '' });
     symlinkSync(join(folder, 'store/tool'), join(folder, 'app/node_modules/tool'));
     expect(programOf(folder, { spec: 'tool' })).toBe(join(folder, 'store/tool/run.js'));
   });
 
-  test('messages show what the file says, not what a variable holds', () => {
+  test('shows in messages what the file says, not what a variable holds', () => {
     const shown = `\${TOOL}`;
     const folder = folderWith(installed('app/node_modules/hidden', { version: '1.2.3' }));
     expect(() => resolveIn(folder, { spec: 'hidden', shown })).toThrow(
