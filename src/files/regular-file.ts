@@ -91,21 +91,19 @@ function read(bytes: Buffer, { mode, mtimeMs }: Stats): ReadFile {
 }
 
 function faultOf(stats: Stats, { maxBytes, isPrivate = false, isGuarded = false }: ReadRules): Unusable | undefined {
-  if (!stats.isFile()) return { kind: 'unusable', fault: 'not-regular', reason: `it is ${kindOf(stats)}` };
   // Windows has neither owners nor modes; there the permissions of the user's folder protect the file.
-  if (isPrivate && process.getuid !== undefined) {
-    if (stats.uid !== process.getuid()) {
-      return { kind: 'unusable', fault: 'foreign', reason: 'it belongs to another user' };
-    }
-    if ((stats.mode & 0o077) !== 0) {
-      return { kind: 'unusable', fault: 'exposed', reason: 'other users can read or change it' };
-    }
-  }
-  if (isGuarded && process.getuid !== undefined && (stats.mode & 0o022) !== 0) {
-    return { kind: 'unusable', fault: 'exposed', reason: 'other users can change it' };
-  }
-  if (stats.size <= maxBytes) return undefined;
-  return { kind: 'unusable', fault: 'too-large', reason: 'it is too large' };
+  const isPosix = process.getuid !== undefined;
+  if (!stats.isFile()) return unusable('not-regular', `it is ${kindOf(stats)}`);
+  if (isPosix && isPrivate && stats.uid !== process.getuid?.())
+    return unusable('foreign', 'it belongs to another user');
+  if (isPosix && isPrivate && (stats.mode & 0o077) !== 0)
+    return unusable('exposed', 'other users can read or change it');
+  if (isPosix && isGuarded && (stats.mode & 0o022) !== 0) return unusable('exposed', 'other users can change it');
+  return stats.size <= maxBytes ? undefined : unusable('too-large', 'it is too large');
+}
+
+function unusable(fault: FileFault, reason: string, cause?: unknown): Unusable {
+  return { kind: 'unusable', fault, reason, ...(cause !== undefined && { cause }) };
 }
 
 /** What a path leads to that is not a regular file, in words. */
@@ -119,14 +117,11 @@ function unread(cause: unknown): ReadFile {
   const code = errorCode(cause) ?? 'unknown';
   if (code === 'ENOENT') return { kind: 'absent' };
   // FreeBSD has another code for a symbolic link than all others.
-  if (code === 'ELOOP' || code === 'EMLINK') {
-    return { kind: 'unusable', fault: 'link', reason: 'it is a symbolic link, not a regular file', cause };
-  }
+  if (code === 'ELOOP' || code === 'EMLINK')
+    return unusable('link', 'it is a symbolic link, not a regular file', cause);
   // A socket, or a device that is not there.
-  if (code === 'ENXIO') {
-    return { kind: 'unusable', fault: 'not-regular', reason: 'it is a socket or a device, not a regular file', cause };
-  }
-  return { kind: 'unusable', fault: 'unreadable', reason: `it cannot be read (${code})`, cause };
+  if (code === 'ENXIO') return unusable('not-regular', 'it is a socket or a device, not a regular file', cause);
+  return unusable('unreadable', `it cannot be read (${code})`, cause);
 }
 
 /** The path behind all symbolic links; `undefined` if it is missing or not accessible. */

@@ -4,7 +4,7 @@ import { errorCode } from '../errors/error-text.js';
 import { HintedError } from '../errors/usage-error.js';
 import { readRegularFileSync, realPath } from '../files/regular-file.js';
 import { replaceFileSync } from '../files/whole-file.js';
-import { isRecord } from '../json/json-value.js';
+import { isRecord, parseJson } from '../json/json-value.js';
 
 /** The exact version of a `package:` of the configuration, and of everything that it depends on. */
 export interface LockedPackage {
@@ -106,33 +106,20 @@ function readText(file: string): string | undefined {
 }
 
 function readLock(text: string, file: string): ReadonlyMap<string, LockedPackage> {
-  const { lockVersion, packages } = parse(text, file);
+  const { lockVersion, packages } = recordOr(parseJson(text), file);
   if (lockVersion !== LOCK_VERSION) {
     throw new LockFileError(`${file} was written by another version of Trunkline`, 'use that version');
   }
-  if (!isRecord(packages)) throw malformed(file);
-  return new Map(
-    Object.entries(packages).map(([spec, locked]) => {
-      if (!isLockedPackage(locked)) throw malformed(file);
-      return [spec, locked];
-    }),
-  );
+  const entries = Object.entries(recordOr(packages, file));
+  return new Map(entries.map(([spec, locked]) => [spec, isLockedPackage(locked) ? locked : malformed(file)]));
 }
 
-function parse(text: string, file: string): Readonly<Record<string, unknown>> {
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch (cause) {
-    throw malformed(file, { cause });
-  }
-  if (!isRecord(value)) throw malformed(file);
-  return value;
+function recordOr(value: unknown, file: string): Readonly<Record<string, unknown>> {
+  return isRecord(value) ? value : malformed(file);
 }
 
-function malformed(file: string, options?: ErrorOptions): LockFileError {
-  const hint = 'restore it, or remove it to lock the newest versions';
-  return new LockFileError(`${file} is not a valid lock file`, hint, options);
+function malformed(file: string): never {
+  throw new LockFileError(`${file} is not a valid lock file`, 'restore it, or remove it to lock the newest versions');
 }
 
 const EXACT_VERSION = /^\d+\.\d+\.\d+[\w.+-]*$/;

@@ -193,12 +193,11 @@ export function installedPackages(places: PackagePlaces): InstalledPackages {
       try {
         locked ??= openLockFile(places).read();
       } catch (error) {
-        if (!(error instanceof LockFileError)) throw error;
-        throw new ServerFault(error.message, error.hint);
+        throw error instanceof LockFileError ? new ServerFault(error.message, error.hint) : error;
       }
       const entry = locked.get(lockKey(request));
       if (entry === undefined) return undefined;
-      const wanted = { name: request.name, locked: entry, installScripts: request.installScripts };
+      const wanted = { ...request, locked: entry };
       return store.has(wanted) ? { folder: store.folderOf(wanted), version: entry.version } : undefined;
     },
   };

@@ -6,7 +6,6 @@ import { usableServerKey } from '../schema/server-key.js';
 import {
   type CheckedFile,
   type CheckedServer,
-  overruledSettings,
   type ServerSettings,
   type ServersKey,
   toCheckedGateway,
@@ -160,26 +159,32 @@ function valuePaths({ params = {} }: NonNullable<ServerEntry['tools']> = {}): st
 }
 
 /** Warnings about settings of the server at `path` that another setting makes ineffective. */
-function settingWarnings(settings: ServerSettings, path: readonly string[], source: YamlSource): ConfigProblem[] {
-  return overruledSettings(settings).map(([name, limitName]) => ({
-    message: `${formatPath(path)}: ${name} is longer than ${limitName}, so ${limitName} applies; change one of them`,
-    ...source.positionOfKey(path),
-  }));
+function settingWarnings(
+  { timeoutMs, maxTimeoutMs, restart }: ServerSettings,
+  path: readonly string[],
+  { positionOfKey }: YamlSource,
+): ConfigProblem[] {
+  const pairs = [
+    [timeoutMs > maxTimeoutMs, 'timeout', 'maxTimeout'],
+    [restart.firstDelayMs > restart.maxDelayMs, 'restart.firstDelay', 'restart.maxDelay'],
+    [restart.parkedProbeMs > restart.parkedProbeMaxMs, 'restart.parkedProbe', 'restart.parkedProbeMax'],
+  ] as const;
+  return pairs
+    .filter(([isOverruled]) => isOverruled)
+    .map(([, name, limit]) => ({
+      message: `${formatPath(path)}: ${name} is longer than ${limit}, so ${limit} applies; change one of them`,
+      ...positionOfKey(path),
+    }));
 }
 
-/** Warnings about settings of the gateway that another setting makes ineffective. */
+/** A warning about more sessions than connections. */
 function gatewayWarnings(
   { http: { maxSessions, maxConnections } }: CheckedFile['gateway'],
-  source: YamlSource,
+  { positionOfKey }: YamlSource,
 ): ConfigProblem[] {
   if (maxSessions <= maxConnections) return [];
-  const path = ['gateway', 'http'];
-  return [
-    {
-      message: `${formatPath(path)}: maxSessions (${maxSessions}) is greater than maxConnections (${maxConnections}), but each listening client holds a connection; raise maxConnections`,
-      ...source.positionOfKey(path),
-    },
-  ];
+  const message = `gateway.http: maxSessions (${maxSessions}) is greater than maxConnections (${maxConnections}), but each listening client holds a connection; raise maxConnections`;
+  return [{ message, ...positionOfKey(['gateway', 'http']) }];
 }
 
 const REMOTE_TYPES = new Set<unknown>(['http', 'sse', 'streamable-http', 'streamableHttp', 'ws', 'websocket']);

@@ -89,20 +89,6 @@ export function toCheckedServer(
   };
 }
 
-/** The settings that another one makes ineffective, each with that one. */
-export function overruledSettings({
-  timeoutMs,
-  maxTimeoutMs,
-  restart,
-}: ServerSettings): [setting: string, by: string][] {
-  const overruled: [string, string][] = [];
-  if (timeoutMs > maxTimeoutMs) overruled.push(['timeout', 'maxTimeout']);
-  if (restart.firstDelayMs > restart.maxDelayMs) overruled.push(['restart.firstDelay', 'restart.maxDelay']);
-  if (restart.parkedProbeMs > restart.parkedProbeMaxMs)
-    overruled.push(['restart.parkedProbe', 'restart.parkedProbeMax']);
-  return overruled;
-}
-
 export function toCheckedGateway({ gateway, views = {}, clients = {} }: FileData): CheckedFile['gateway'] {
   const { http, ...settings } = settingsOf(GATEWAY_SETTINGS, gateway?.settings ?? {});
   return {
