@@ -14,7 +14,7 @@ export const ENV_FILE_RULES: ReadRules = { maxBytes: 1024 * 1024, followsLinks: 
  */
 export class EnvFiles {
   readonly #folder: string;
-  readonly #read = new Map<string, ReadEnvFile | ServerFault>();
+  readonly #read = new Map<string, ReadEnvFile>();
 
   /** `folder` is the folder of the configuration file. */
   constructor(folder: string) {
@@ -23,7 +23,7 @@ export class EnvFiles {
 
   /** Describes files that are accepted but should be changed, such as a file that other users can read. */
   get warnings(): string[] {
-    return [...this.#read.values()].flatMap((each) => (each instanceof ServerFault ? [] : each.warnings));
+    return [...this.#read.values()].flatMap(({ warnings }) => warnings);
   }
 
   /** The files that were read, or should have been. */
@@ -38,23 +38,22 @@ export class EnvFiles {
   variablesOf(entry: CheckedEntry, environment: Variables, home: string): ReferredVariables {
     const { envFile } = entry;
     const names = namesIn(textsOf(entry));
-    const read = envFile === undefined || names.length === 0 ? undefined : this.#readOnce(envFile, home);
-    const fault = read instanceof ServerFault ? read : undefined;
-    const inFile = read === undefined || read instanceof ServerFault ? {} : read.values;
+    const isNeeded = envFile !== undefined && names.length > 0;
+    const { values, fault } = isNeeded ? this.#readOnce(envFile, home) : NOTHING_READ;
     const references = names.flatMap((name) => {
-      const value = variableIn(name, inFile) ?? variableIn(name, environment);
+      const value = variableIn(name, values) ?? variableIn(name, environment);
       return value === undefined ? [] : [[name, value] as const];
     });
     return {
-      variables: names.filter((name) => variableIn(name, inFile) === undefined),
+      variables: names.filter((name) => variableIn(name, values) === undefined),
       references: Object.fromEntries(references),
       ...(fault && { fault }),
     };
   }
 
-  #readOnce(envFile: string, home: string): ReadEnvFile | ServerFault {
+  #readOnce(envFile: string, home: string): ReadEnvFile {
     const file = envFilePath(envFile, this.#folder, home);
-    const read = this.#read.get(file) ?? readOrFault(file, envFile);
+    const read = this.#read.get(file) ?? readEnvFile(file, envFile);
     this.#read.set(file, read);
     return read;
   }
@@ -83,41 +82,35 @@ export function expandHome(path: string, home: string): string {
 interface ReadEnvFile {
   readonly values: Variables;
   readonly warnings: readonly string[];
+  /** Why the file cannot be used; it has no values then. */
+  readonly fault?: ServerFault;
 }
 
-function readOrFault(file: string, shown: string): ReadEnvFile | ServerFault {
+const NOTHING_READ: ReadEnvFile = { values: {}, warnings: [] };
+
+function readEnvFile(file: string, shown: string): ReadEnvFile {
+  const faulty = (what: string, hint: string): ReadEnvFile => {
+    return { ...NOTHING_READ, fault: new ServerFault(`the environment file ${shown} ${what}`, hint, ['envFile']) };
+  };
   const found = readRegularFileSync(file, ENV_FILE_RULES);
   if (found.kind === 'absent') {
-    return faultOfFile(
-      `the environment file ${shown} does not exist`,
-      `create ${file} with lines such as NAME=VALUE, or correct \`envFile\``,
-    );
+    return faulty('does not exist', `create ${file} with lines such as NAME=VALUE, or correct \`envFile\``);
   }
   if (found.kind === 'unusable') {
-    const isExposed = found.fault === 'exposed';
-    return faultOfFile(
-      `the environment file ${shown} cannot be used: ${found.reason}`,
-      isExposed
+    const hint =
+      found.fault === 'exposed'
         ? `make it yours alone: chmod 600 ${file}. Somebody may have changed it already`
-        : `correct \`envFile\`, or the file ${file}`,
-    );
+        : `correct \`envFile\`, or the file ${file}`;
+    return faulty(`cannot be used: ${found.reason}`, hint);
   }
   const text = found.bytes.toString();
   const mistake = mistakeInEnv(text);
   if (mistake !== undefined) {
-    return faultOfFile(
-      `the environment file ${shown} has a mistake in line ${mistake.line}: ${mistake.message}`,
-      `correct line ${mistake.line} of ${file}`,
-    );
+    const { line, message } = mistake;
+    return faulty(`has a mistake in line ${line}: ${message}`, `correct line ${line} of ${file}`);
   }
-  const warnings = found.isReadableByOthers
-    ? [`${file}: other users can read this environment file; make it yours alone: chmod 600 ${file}`]
-    : [];
-  return { values: valuesInEnv(text), warnings };
-}
-
-function faultOfFile(message: string, hint: string): ServerFault {
-  return new ServerFault(message, hint, ['envFile']);
+  const warning = `${file}: other users can read this environment file; make it yours alone: chmod 600 ${file}`;
+  return { values: valuesInEnv(text), warnings: found.isReadableByOthers ? [warning] : [] };
 }
 
 /** The variables in the text of an environment file. Editors of Windows begin a file with a mark, which is no part of a name. */
