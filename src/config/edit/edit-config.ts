@@ -1,7 +1,7 @@
-import { valueAt, withoutValue, withValue } from '../../files/edit/edit-text.js';
+import { type Path, valueAt, withoutValue, withValue } from '../../files/edit/edit-text.js';
 import { hasComment } from '../../files/edit/edit-yaml.js';
-import { FileRefusal, parseText } from '../../files/edit/parse-text.js';
-import { isRecord } from '../../json/json-value.js';
+import { FileRefusal, type Format, parseText } from '../../files/edit/parse-text.js';
+import { isRecord, parseJson } from '../../json/json-value.js';
 import { didYouMean, suggest } from '../../json/suggest.js';
 import type { ServersKey } from '../file/checked-file.js';
 import { ConfigError } from '../file/config-error.js';
@@ -25,15 +25,17 @@ export type ConfigEdit =
 export function editConfig(text: string, file: string, edit: ConfigEdit): string {
   const value = valueIn(text, () => parseYaml(text, file).value);
   const path = [rootKey(value), edit.key];
+  // JSON is YAML, too, but written in another style.
+  const format = parseJson(text) === undefined ? 'yaml' : 'json';
   if (edit.kind !== 'add') requireServer(edit.key, value, file);
   try {
     switch (edit.kind) {
       case 'add':
-        return withValue('yaml', text, path, edit.entry, { comment: edit.comment });
+        return withValue(format, text, path, edit.entry, { comment: edit.comment });
       case 'remove':
-        return withoutValue('yaml', text, path);
+        return withoutValue(format, text, path);
       case 'disable':
-        return disabled(text, [...path, 'disabled'], valueAt(value, path), edit.isDisabled);
+        return disabled(format, text, [...path, 'disabled'], valueAt(value, path), edit.isDisabled);
     }
   } catch (error) {
     // The library refuses aliases that it cannot resolve, or too many of them.
@@ -85,8 +87,8 @@ function requireServer(key: string, value: unknown, file: string): void {
 }
 
 /** A member `disabled: false` means nothing, and is removed, unless a comment behind it may say why. */
-function disabled(text: string, path: readonly string[], entry: unknown, isDisabled: boolean): string {
+function disabled(format: Format, text: string, path: Path, entry: unknown, isDisabled: boolean): string {
   if (isRecord(entry) && (entry.disabled ?? false) === isDisabled) return text;
-  if (isDisabled) return withValue('yaml', text, path, true);
-  return hasComment(text, path) ? withValue('yaml', text, path, false) : withoutValue('yaml', text, path);
+  if (isDisabled) return withValue(format, text, path, true);
+  return hasComment(text, path) ? withValue(format, text, path, false) : withoutValue(format, text, path);
 }

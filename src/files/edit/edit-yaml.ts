@@ -17,7 +17,7 @@ import { printable } from '../../json/printable.js';
 import { FileRefusal } from './parse-text.js';
 
 /*
- * Edits of YAML, and of JSON as a part of it. The library finds the places and writes the value, which is then inserted as
+ * Edits of YAML. The library finds the places and writes the value, which is then inserted as
  * text, because the library would write the rest of the file anew.
  */
 
@@ -128,7 +128,10 @@ function filled(text: string, parent: Collection | undefined, holder: Pair, adde
 
 function insertedBehind(text: string, collection: Collection, added: Added): string {
   const last: unknown = collection.items.at(-1);
-  if (collection.flow === true) return insertedIntoFlow(text, collection, last, added);
+  if (collection.flow === true) {
+    const end = endOfContent(last);
+    return `${text.slice(0, end)}, ${flowText(added)}${text.slice(end)}`;
+  }
   const column = columnOf(text, startOf(text, collection, last));
   const at = endOfItem(text, last, column);
   return insertedLines(text, at, blockLines(added, column, indentIn(text, collection, column)));
@@ -221,28 +224,6 @@ function endOfNode(node: unknown): number {
   return isCollection(node) && node.flow !== true ? endOfContent(node.items.at(-1)) : rangeOf(node)[1];
 }
 
-function insertedIntoFlow(text: string, collection: Collection, last: unknown, added: Added): string {
-  const at = endOfContent(last);
-  const start = startOf(text, collection, last);
-  const indent = text.slice(startOfLine(text, start), start);
-  let written = `, ${flowText(added)}`;
-  if (indent.trim() === '') {
-    const isOneLine = isCollection(isPair(last) ? last.value : last) && !text.slice(start, at).includes('\n');
-    const lines = flowText(added, isOneLine ? undefined : unitOf(text, collection, indent));
-    written = `,\n${lines}`.replaceAll('\n', lineBreak(text) + indent);
-  }
-  return text.slice(0, at) + written + text.slice(at);
-}
-
-/** One step of indentation, as it is between this collection and the brace that closes it. */
-function unitOf(text: string, collection: Collection, indent: string): string {
-  const closing = rangeOf(collection)[1] - 1;
-  const outer = text.slice(startOfLine(text, closing), closing);
-  return outer.trim() === '' && indent.startsWith(outer) && indent.length > outer.length
-    ? indent.slice(outer.length)
-    : '  ';
-}
-
 /** Removes an item between braces with one comma. Comments around it stay. */
 function removedFromFlow(text: string, collection: Collection, item: unknown): string {
   const items = collection.items as unknown[];
@@ -295,15 +276,11 @@ function nested(path: readonly string[], value: unknown, { isList }: YamlOptions
   return path.slice(0, -1).reduceRight<unknown>((inside, name) => ({ [name]: inside }), item);
 }
 
-/** A new item as in JSON, on one line without `unit`. */
-function flowText({ path, value, options }: Added, unit?: string): string {
+/** A new item as in JSON, on one line. */
+function flowText({ path, value, options }: Added): string {
   const [name = '', ...rest] = path;
-  if (rest.length === 0 && options.isList === true) return json(value, unit);
-  return `${JSON.stringify(name)}: ${json(rest.length === 0 ? value : nested(rest, value, options), unit)}`;
-}
-
-function json(value: unknown, unit: string | undefined): string {
-  return unit === undefined ? oneLine(value) : JSON.stringify(value, undefined, unit);
+  if (rest.length === 0 && options.isList === true) return oneLine(value);
+  return `${JSON.stringify(name)}: ${oneLine(rest.length === 0 ? value : nested(rest, value, options))}`;
 }
 
 /** JSON with spaces, as people write it on one line. */

@@ -103,7 +103,7 @@ describe('a server that is disabled', () => {
   it.each([
     ['servers:\n  a:\n    command: x\n    # why\n', 'servers:\n  a:\n    command: x\n    disabled: true\n    # why\n'],
     ['servers:\n  a: { command: x }\n', 'servers:\n  a: { command: x, "disabled": true }\n'],
-    ['{"servers":{"a":{"command":"x"}}}', '{"servers":{"a":{"command":"x", "disabled": true}}}'],
+    ['{"servers":{"a":{"command":"x"}}}', '{"servers":{"a":{"command":"x","disabled": true}}}'],
   ])('is marked so, and enabling it restores the text: %j', (text, expectedText) => {
     expect(disabled(text, 'a')).toBe(expectedText);
     expect(disabled(expectedText, 'a', false)).toBe(text);
