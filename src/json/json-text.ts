@@ -114,21 +114,24 @@ export function skipColon(bytes: Uint8Array, at: number): number {
 }
 
 /** Returns the text of the string literal at `span`, which must be valid. */
-export function readString(bytes: Uint8Array, span: Span): string {
-  const text = names.read(bytes, span.start + 1, span.end - 1);
-  return text ?? (JSON.parse(decoder.decode(bytes.subarray(span.start, span.end))) as string);
+export function readString(bytes: Uint8Array, { start, end }: Span): string {
+  const text = shortText(bytes, start + 1, end - 1);
+  if (text !== undefined && !text.includes('\\')) return text;
+  return JSON.parse(decoder.decode(bytes.subarray(start, end))) as string;
 }
 
-/**
- * Returns the bytes at `span` as text. Short ASCII texts, such as ids, are built here, because a decoder call costs
- * more.
- */
-export function readText(bytes: Uint8Array, span: Span): string {
+/** Returns the bytes at `span` as text. */
+export function readText(bytes: Uint8Array, { start, end }: Span): string {
+  return shortText(bytes, start, end) ?? decoder.decode(bytes.subarray(start, end));
+}
+
+/** A text of up to 64 ASCII characters, such as a name or an id, because a call of the decoder costs more. */
+function shortText(bytes: Uint8Array, start: number, end: number): string | undefined {
+  if (end - start > SHORT_TEXT) return undefined;
   let text = '';
-  for (let position = span.start; position < span.end; position += 1) {
+  for (let position = start; position < end; position += 1) {
     const byte = bytes[position] ?? 0x80;
-    if (byte >= 0x80 || position - span.start === SHORT_TEXT)
-      return decoder.decode(bytes.subarray(span.start, span.end));
+    if (byte >= 0x80) return undefined;
     text += String.fromCharCode(byte);
   }
   return text;
@@ -160,9 +163,7 @@ export function toBytes(text: string): Uint8Array {
   return text.length <= SHORT_TEXT ? (asciiBytes(text) ?? encoder.encode(text)) : encoder.encode(text);
 }
 
-/**
- * The engine keeps arrays up to this size on its own heap; the encoder allocates memory outside of it for each text.
- */
+/** The engine keeps arrays up to this size on its own heap; the encoder allocates memory outside of it for each text. */
 const SHORT_TEXT = 64;
 
 function asciiBytes(text: string): Uint8Array | undefined {
@@ -259,43 +260,3 @@ export function valuesAt(bytes: Uint8Array, span: Span, path: readonly string[])
   });
   return found;
 }
-
-/** Longer texts are hardly names. */
-const MAX_BYTES = 64;
-/** A power of two, somewhat more than the names in use at one time. */
-const SLOTS = 512;
-
-/**
- * Decodes bytes to texts, and returns the same text object for the same bytes until another text takes its slot. A
- * session uses few methods and names, and maps find a text object that was used before faster.
- */
-export class StringInterner {
-  readonly #texts = new Array<string>(SLOTS).fill('');
-
-  /** Returns the text from `start` to `end`; `undefined` if it is long, is not ASCII or contains a backslash. */
-  read(bytes: Uint8Array, start: number, end: number): string | undefined {
-    if (end - start > MAX_BYTES) return undefined;
-    let hash = 0;
-    for (let position = start; position < end; position += 1) {
-      const byte = bytes[position] ?? 0x80;
-      if (byte >= 0x80 || byte === 0x5c) return undefined;
-      hash = (Math.imul(hash, 31) + byte) | 0;
-    }
-    const slot = (hash ^ (hash >>> 9)) & (SLOTS - 1);
-    const known = this.#texts[slot] ?? '';
-    if (isSame(known, bytes, start, end)) return known;
-    const text = String.fromCharCode(...bytes.subarray(start, end));
-    this.#texts[slot] = text;
-    return text;
-  }
-}
-
-function isSame(text: string, bytes: Uint8Array, start: number, end: number): boolean {
-  if (text.length !== end - start) return false;
-  for (let index = 0; index < text.length; index += 1) {
-    if (text.charCodeAt(index) !== bytes[start + index]) return false;
-  }
-  return true;
-}
-
-const names = new StringInterner();

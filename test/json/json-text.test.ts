@@ -1,4 +1,3 @@
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { NOT_JSON } from '../../src/json/json-string.js';
 import {
@@ -7,7 +6,6 @@ import {
   isString,
   readString,
   readText,
-  StringInterner,
   skipColon,
   skipValue,
   skipWhitespace,
@@ -136,12 +134,19 @@ describe('visiting members and elements', () => {
 });
 
 describe('reading', () => {
-  it.each(['""', '"plain"', '"\\u0069d"', '"é"', '"\\ud83d\\ude00"', '"\\ud800"', '"a\\nb"', '"~\x7f"'])(
-    '%j gives the text that JSON.parse gives',
-    (literal) => {
-      expect(readString(bytes(literal), whole(literal))).toBe(JSON.parse(literal));
-    },
-  );
+  it.each([
+    '""',
+    '"plain"',
+    `"${'long '.repeat(100)}"`,
+    '"\\u0069d"',
+    '"é"',
+    '"\\ud83d\\ude00"',
+    '"\\ud800"',
+    '"a\\nb"',
+    '"~\x7f"',
+  ])('%j gives the text that JSON.parse gives', (literal) => {
+    expect(readString(bytes(literal), whole(literal))).toBe(JSON.parse(literal));
+  });
 
   it('gives the bytes of a span as text', () => {
     expect(readText(bytes('{"é":1}'), { start: 1, end: 5 })).toBe('"é"');
@@ -189,27 +194,5 @@ describe('the values at a path', () => {
     ['{}', ['toString']],
   ])('of %s at %j are none', (json, path) => {
     expect(textsAt(json, path)).toEqual([]);
-  });
-});
-
-describe('texts that come again', () => {
-  it('are what their bytes say, whatever was read before', () => {
-    const texts = new StringInterner();
-    const name = fc.stringMatching(/^[!-[\]-~]{0,70}$/);
-    fc.assert(
-      fc.property(name, fc.nat(5), (text, before) => {
-        const bytes = Buffer.from(`${'x'.repeat(before)}${text}"`);
-        const read = texts.read(bytes, before, before + text.length);
-        expect(read).toBe(text.length > 64 ? undefined : text);
-      }),
-      { numRuns: 5_000 },
-    );
-  });
-
-  it('are left to others where they have escapes or other alphabets', () => {
-    for (const text of ['"a\\nb"', '"é"', '"\\u0061"', `"${'long '.repeat(100)}"`, '""', '"tools/call"']) {
-      const bytes = Buffer.from(text);
-      expect(readString(bytes, { start: 0, end: bytes.length })).toBe(JSON.parse(text));
-    }
   });
 });
