@@ -98,19 +98,6 @@ describe('cutting a stream into lines', () => {
     expect([lines, decoder.unfinishedBytes, decoder.blankLines]).toEqual([['ab c'], 1, 4]);
   });
 
-  it('takes many lines out of one chunk', () => {
-    const { lines, push } = decoding();
-    push(Array.from({ length: 5_000 }, (_, index) => `line ${index}\n`).join(''));
-    expect(lines).toHaveLength(5_000);
-    expect(lines.at(-1)).toBe('line 4999');
-  });
-
-  it('does not take a lone carriage return for a line end', () => {
-    const { lines, push } = decoding();
-    push('a\rb\n');
-    expect(lines).toEqual(['a\rb']);
-  });
-
   it('leaves lines that were delivered as they were when more comes', () => {
     const views: Uint8Array[] = [];
     const sink = {
@@ -142,21 +129,6 @@ describe('a line that passes the limit', () => {
       expect(dropped[0]?.byteLength).toBe(line.length);
     },
   );
-
-  it('leaves all of itself at both ends when it is short', () => {
-    const { dropped, push } = decoding(3);
-    push('ab', 'cdef\n');
-    expect(text(dropped[0]?.head)).toBe('abcdef');
-    expect(text(dropped[0]?.tail)).toBe('abcdef');
-  });
-
-  it('is let go of while it still comes', () => {
-    const { decoder, push } = decoding(1_000);
-    push('x'.repeat(900));
-    expect(decoder.unfinishedBytes).toBe(900);
-    push('x'.repeat(900));
-    expect(decoder.unfinishedBytes).toBe(0);
-  });
 });
 
 it('drops an unfinished line at the end of the stream', () => {
@@ -239,13 +211,6 @@ describe('several decoders that share what they may hold', () => {
     push('\n', large(''));
     decoder.end();
     expect(memory.used).toBe(0);
-  });
-
-  it('never hold more of one line than its limit', () => {
-    const memory = createLineMemory(8 * MIB);
-    const { push } = decoding(3 * MIB, memory);
-    for (let mib = 0; mib < 3; mib += 1) push(new Uint8Array(MIB));
-    expect(memory.used).toBe(3 * MIB);
   });
 
   it('read a line that becomes larger, or stays smaller, than the last one', () => {

@@ -35,20 +35,6 @@ describe('edits of the members of an object', () => {
     expect(edited('{"x":1,"y":2}', { removes, add })).toBe('{"y":2,"n":1}');
     expect(edited('{"x":1}', { removes, add })).toBe('{"n":1}');
   });
-
-  it('leave the members that stay as a parser sees them', () => {
-    const name = fc.constantFrom('a', 'b', 'x', 'xx', 'c"', 'x\\');
-    fc.assert(
-      fc.property(fc.array(fc.tuple(name, fc.json())), fc.boolean(), (members, adds) => {
-        const text = (list: readonly (readonly [string, string])[]) =>
-          `{${list.map(([key, value]) => `${JSON.stringify(key)}:${value}`).join()}}`;
-        const stay = members.filter(([key]) => !removes(key));
-        const all: readonly (readonly [string, string])[] = adds ? [...stay, ['new', '1']] : stay;
-        const result = edited(text(members), { removes, add: adds ? toBytes('"new":1') : undefined });
-        expect(result).toBe(text(all));
-      }),
-    );
-  });
 });
 
 const SPACE = fc.constantFrom('', '', ' ', '\n\t', ' \r ');

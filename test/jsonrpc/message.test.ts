@@ -2,12 +2,10 @@ import { describe, expect, it } from 'vitest';
 import { type SplicedMessage, splice, splicedLength, visitPieces } from '../../src/json/splice.js';
 import {
   errorMessage,
-  join,
   NULL_ID,
   notificationMessage,
   requestMessage,
   resultMessage,
-  whole,
 } from '../../src/jsonrpc/message.js';
 import { RpcError } from '../../src/jsonrpc/rpc-error.js';
 
@@ -83,19 +81,5 @@ describe('splicing', () => {
     visitPieces(message, (piece) => pieces.push(piece));
     expect(pieces.map((piece) => Buffer.from(piece).toString())).toEqual(['{"id":', '1234', ',"name":', '"é"', '}']);
     expect(pieces[0]?.buffer).toBe(source.buffer);
-  });
-});
-
-describe('joining', () => {
-  it('puts parts one after the other in bytes of their own', () => {
-    const part = bytes('ab');
-    const joined = join([part, bytes(''), bytes('c')]);
-    part[0] = 0x78;
-    expect(Buffer.from(joined).toString()).toBe('abc');
-    expect(join([])).toHaveLength(0);
-  });
-
-  it('takes bytes for a message as they are', () => {
-    expect(text(whole(bytes('{}')))).toBe('{}');
   });
 });

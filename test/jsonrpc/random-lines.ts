@@ -26,26 +26,6 @@ export function unspoiltLine(random: Seeded): Uint8Array {
   return Buffer.from(space(random) + object(random, members) + space(random), 'latin1');
 }
 
-/** One line that is a batch, or nearly one. */
-export function randomBatch(random: Seeded): Uint8Array {
-  const elements = Array.from({ length: random.below(MAX_ELEMENTS + 3) }, () => {
-    return space(random) + randomElement(random) + space(random);
-  });
-  const line = Buffer.from(`${space(random)}[${elements.join(',') || space(random)}]${space(random)}`, 'latin1');
-  return random.chance(0.3) ? mutate(random, line) : line;
-}
-
-/** Mostly JSON: one element that is none spoils the whole array. */
-function randomElement(random: Seeded): string {
-  const text = random.chance(0.7) ? randomMessage(random) : randomValue(random, 3);
-  try {
-    JSON.parse(text);
-    return text;
-  } catch {
-    return random.chance(0.05) ? text : randomElement(random);
-  }
-}
-
 type Member = readonly [key: string, value: string];
 
 function randomMessage(random: Seeded): string {

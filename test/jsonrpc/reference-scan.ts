@@ -28,17 +28,6 @@ export function expectedOf(bytes: Uint8Array, watch: WatchedPaths, maxDepth: num
   return { kind: kindOf(value), value };
 }
 
-/** The elements of the array that the line is, if it is one that may be taken apart. */
-export function expectedElements(bytes: Uint8Array, maxDepth: number): readonly unknown[] | undefined {
-  try {
-    const text = UTF8.decode(bytes);
-    const value: unknown = JSON.parse(text);
-    return Array.isArray(value) && walk(text).depth <= maxDepth ? value : undefined;
-  } catch {
-    return undefined;
-  }
-}
-
 /** What is wrong with the scanner's answer, or `undefined`. */
 export function findDifference(
   answer: Envelope<WatchedPaths> | Rejection,

@@ -3,18 +3,6 @@ import { RequestsById } from '../../src/jsonrpc/correlation-table.js';
 import type { IdKey } from '../../src/jsonrpc/envelope-scanner.js';
 
 describe('requests by their ids', () => {
-  it('are found until they are removed', () => {
-    const requests = new RequestsById<string>();
-    requests.add('1', 'a');
-    requests.add('"1"', 'b');
-    requests.delete('1', 'a');
-    requests.add('2', 'c');
-    expect(['1', '"1"', '2'].map((id) => requests.has(id))).toEqual([false, true, true]);
-    expect(requests.withId('"1"')).toEqual(['b']);
-    expect(requests.all()).toEqual(['b', 'c']);
-    expect(requests.size).toBe(2);
-  });
-
   it.each<IdKey>([7, '"7"'])('may share the id %s, and leave in any order', (id) => {
     for (const order of ['abc', 'cba', 'bac', 'bca']) {
       const requests = new RequestsById<string>();

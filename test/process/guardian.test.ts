@@ -1,6 +1,6 @@
 import { type ChildProcess, type ChildProcessWithoutNullStreams, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { constants, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it, onTestFinished } from 'vitest';
@@ -174,14 +174,6 @@ describe('the guardian process', () => {
     },
   );
 
-  it('takes grandchildren along whose leader has left', async () => {
-    const { child, says, live } = spawnFixture('grandchild.mjs', fixture('ignore-sigterm.mjs'));
-    await child.exit;
-    await says('up');
-    startGuardian().stdin?.end(`+${child.pid}\n`);
-    await until('the group is gone', () => live().length === 0);
-  });
-
   it('does not touch groups that were removed, wherever they stand in the list', async () => {
     const children = await Promise.all([stubborn(), stubborn(), stubborn()]);
     const [first, middle, last] = children.map(({ child }) => child.pid);
@@ -255,16 +247,6 @@ describe("the guardian's owner", () => {
     expect(child.stdout()).toBe('up\n');
   });
 
-  it('leaves its process to end what is registered when it is closed', async () => {
-    const child = await stubborn();
-    const { guardian } = open();
-    guardian.add(child.child.pid ?? 0);
-    const pid = await processOf(guardian);
-    await guardian.close();
-    await until('the child is gone', () => child.live().length === 0);
-    await until('the guardian process is gone', () => !isAlive(pid));
-  });
-
   it('replaces a process that was killed, passes every group to the new one, and reports it once', async () => {
     const children = await Promise.all([stubborn(), stubborn()]);
     const { guardian, troubles } = open();
@@ -277,29 +259,6 @@ describe("the guardian's owner", () => {
     expect(troubles).toEqual(['SIGKILL']);
     await guardian.close();
     await until('the children are gone', () => children.every(({ live }) => live().length === 0));
-  });
-
-  it('passes every group to a new process as arguments, before it reads anything', async () => {
-    const folder = mkdtempSync(join(tmpdir(), 'guardian-'));
-    try {
-      const told = join(folder, 'told');
-      const program = 'echo "$@" >> "$0"; exec sleep 60';
-      const { guardian } = open({ command: '/bin/sh', args: ['-c', program, told] });
-      const starts = () => (existsSync(told) ? readFileSync(told, 'utf8').trimEnd().split('\n') : []);
-      guardian.addFamily(MARK);
-      await until('the first one was told', () => starts().length === 1);
-      guardian.add(999_999_998);
-      guardian.add(999_999_999);
-      process.kill(await processOf(guardian), 'SIGKILL');
-      await until('the second one was told', () => starts().length === 2);
-      expect(starts()).toEqual([`+f${MARK}`, `+f${MARK} +999999998 +999999999`]);
-      guardian.remove(999_999_998);
-      guardian.remove(999_999_999);
-      guardian.removeFamily(MARK);
-      process.kill(await processOf(guardian), 'SIGKILL');
-    } finally {
-      rmSync(folder, { recursive: true });
-    }
   });
 
   it('tells its process additions and removals in their order', async () => {

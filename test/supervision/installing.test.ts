@@ -64,22 +64,6 @@ describe('a child whose package is missing', () => {
     expect(launcher.launches.map(({ key }) => key)).toEqual(['other']);
   });
 
-  it('tries again by itself when it could not be installed, and says why it could not', async () => {
-    const { clock, installer, supervisor } = setUp();
-    supervisor.start('files');
-    await installer.latest().fail('no network');
-    expect(supervisor.snapshot('files')).toMatchObject({
-      state: 'parked',
-      missing: 'pkg',
-      consecutiveFailures: 0,
-      lastFailure: { reason: 'no network' },
-    });
-    expect(supervisor.retryInMs('files')).toBe(5_000);
-    clock.advance(5_000);
-    expect(installer.installs).toHaveLength(2);
-    expect(supervisor.snapshot('files').state).toBe('installing');
-  });
-
   it('gives up the installation when it is stopped, and does not hear of it any more', async () => {
     const { clock, launcher, installer, supervisor } = setUp();
     supervisor.start('files');

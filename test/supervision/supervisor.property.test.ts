@@ -75,27 +75,4 @@ describe('whatever happens, in any order', () => {
       { numRuns: 300 },
     );
   });
-
-  it('never launches a stopped child by itself', async () => {
-    await fc.assert(
-      fc.asyncProperty(fc.array(action, { maxLength: 40 }), async (actions) => {
-        const clock = new FakeClock();
-        const launcher = new ScriptedLauncher();
-        const supervisor = new Supervisor({ clock, random: () => 0.5, launcher, startLimit: 2, onChange: () => {} });
-        for (const each of keys) supervisor.add(sampleSpec(each));
-        for (const one of actions) await play(one, supervisor, launcher, clock);
-
-        launcher.endsAtOnce = true;
-        for (const launch of launcher.live) if (launch.ladders.length > 0) await launch.vanish();
-        await supervisor.stop('a');
-        const { length } = launcher.launches.filter((each) => each.key === 'a');
-        for (const one of actions) {
-          if ('key' in one && (one.do === 'start' || one.do === 'restart')) continue;
-          await play(one, supervisor, launcher, clock);
-        }
-        expect(launcher.launches.filter((each) => each.key === 'a')).toHaveLength(length);
-      }),
-      { numRuns: 300 },
-    );
-  });
 });

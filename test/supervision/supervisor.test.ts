@@ -37,20 +37,6 @@ describe('a child that works', () => {
     expect(supervisor.snapshot('files')).toMatchObject({ generation: 1, readySince: 120, restarts: 0 });
     expect(supervisor.retryInMs('files')).toBeUndefined();
   });
-
-  it('has its failures forgotten after 300 s of readiness', async () => {
-    const { clock, launcher, supervisor } = setUp();
-    launcher.endsAtOnce = true;
-    supervisor.start('files');
-    launcher.latest().events.exited({ code: 1, signal: null });
-    await flush();
-    clock.advance(500);
-    launcher.latest().events.ready();
-    clock.advance(299_999);
-    expect(supervisor.snapshot('files').consecutiveFailures).toBe(1);
-    clock.advance(1);
-    expect(supervisor.snapshot('files').consecutiveFailures).toBe(0);
-  });
 });
 
 describe('a child that dies', () => {
@@ -113,53 +99,9 @@ describe('a child that dies', () => {
     launcher.latest().events.ready();
     expect(supervisor.snapshot('files').state).toBe('backoff');
   });
-
-  it('is tried again after 5 s when the host was to blame', async () => {
-    const { clock, launcher, supervisor } = setUp();
-    launcher.endsAtOnce = true;
-    launcher.onLaunch = ({ events }) => events.failed({ reason: 'EMFILE', hostFault: true });
-    supervisor.start('files');
-    for (let attempt = 1; attempt < 10; attempt += 1) {
-      await flush();
-      clock.advance(5_000);
-    }
-    expect(launcher.launches).toHaveLength(10);
-    expect(supervisor.snapshot('files')).toMatchObject({ state: 'backoff', consecutiveFailures: 0 });
-  });
-
-  it('while parked, is tried on demand, but not within 60 s of its failure', async () => {
-    const { clock, launcher, supervisor } = setUp();
-    launcher.endsAtOnce = true;
-    launcher.onLaunch = ({ events }) => events.failed({ reason: 'ENOENT' });
-    supervisor.start('files');
-    for (let failures = 0; failures < 5; failures += 1) {
-      await flush();
-      clock.advance(8_000);
-    }
-    expect(supervisor.snapshot('files').state).toBe('parked');
-    const parkedAt = (supervisor.snapshot('files').retryAt ?? 0) - 300_000;
-    clock.advance(parkedAt + 59_999 - clock.now());
-    supervisor.demand('files');
-    expect(launcher.launches).toHaveLength(5);
-    clock.advance(1);
-    supervisor.demand('files');
-    supervisor.demand('files');
-    expect(launcher.launches).toHaveLength(6);
-  });
 });
 
 describe('on request', () => {
-  it('a restart ends the old group first and forgets failures', async () => {
-    const { launcher, supervisor } = setUp();
-    supervisor.start('files');
-    launcher.latest().events.ready();
-    supervisor.restart('files');
-    expect(launcher.launches).toHaveLength(1);
-    await launcher.latest().vanish();
-    expect(launcher.launches).toHaveLength(2);
-    expect(supervisor.snapshot('files')).toMatchObject({ state: 'starting', restarts: 1, consecutiveFailures: 0 });
-  });
-
   it('a generation that is unfit is ended, and no other', async () => {
     const { clock, launcher, supervisor } = setUp();
     supervisor.start('files');
@@ -260,15 +202,6 @@ describe('on request', () => {
 });
 
 describe('many children', () => {
-  it('a hanging start delays the others by no more than 1 s each', () => {
-    const { clock, launcher, supervisor } = setUp({ keys: ['a', 'b', 'c'], startLimit: 1 });
-    for (const key of ['a', 'b', 'c']) supervisor.start(key);
-    expect(launcher.launches).toHaveLength(1);
-    clock.advance(1_000);
-    launcher.latest('b').events.ready();
-    expect(launcher.launches.map(({ key }) => key)).toEqual(['a', 'b', 'c']);
-  });
-
   it('its start timeout counts from the spawn, not from the wait for a slot', () => {
     const { clock, supervisor } = setUp({ keys: ['a', 'b'], startLimit: 1 });
     supervisor.start('a');

@@ -235,17 +235,13 @@ type Segment<T> = Map<string | undefined, Lane<T>>;
  */
 export class FairQueue<T> {
   /** Segments with sources alternate with segments without. */
-  #segments: Segment<T>[] = [];
+  readonly #segments: Segment<T>[] = [];
   /** The end tag of each source's last item. Emptied when the queue is empty. */
   readonly #ends = new Map<string | undefined, number>();
   readonly #bytesOf = new Map<string | undefined, number>();
   /** The virtual time: the start tag of the item taken last. */
   #position = 0;
   #bytes = 0;
-
-  get isEmpty(): boolean {
-    return this.#segments.length === 0;
-  }
 
   /** The size of all items that wait. */
   get bytes(): number {
@@ -286,16 +282,15 @@ export class FairQueue<T> {
     if (segment.size === 0) this.#segments.shift();
     this.#position = Math.max(this.#position, entry.start);
     this.#count(entry.source, -entry.bytes);
-    if (this.isEmpty) this.clear();
+    if (this.#segments.length === 0) this.#forget();
     return entry;
   }
 
-  clear(): void {
-    this.#segments = [];
+  /** Begins anew, because nothing waits that could be compared with what comes. */
+  #forget(): void {
     this.#ends.clear();
     this.#bytesOf.clear();
     this.#position = 0;
-    this.#bytes = 0;
   }
 
   #segmentFor(source: string | undefined): Segment<T> {

@@ -71,40 +71,6 @@ describe('one client', () => {
     expect([a.seen, later.seen]).toEqual([['1'], ['1']]);
   });
 
-  it('keeps a stream paused until neither its source nor all are', () => {
-    const backpressure = new Backpressure();
-    const client = backpressure.client();
-    const paused = joined(backpressure, 'a');
-    client.pause('a');
-    client.pause();
-    client.resume('a');
-    expect(paused()).toEqual(['a']);
-    client.pause('a');
-    client.resume();
-    expect(paused()).toEqual(['a']);
-    client.resume('a');
-    expect(paused()).toEqual([]);
-  });
-
-  it('resumes as often as it paused: one reason does not end another', () => {
-    const backpressure = new Backpressure();
-    const client = backpressure.client();
-    const paused = joined(backpressure, 'a', 'b');
-    for (const source of ['a', undefined]) {
-      client.pause(source);
-      client.pause(source);
-      client.resume(source);
-      expect(paused()).toContain('a');
-      client.resume(source);
-      expect(paused()).toEqual([]);
-      // What was not paused cannot be resumed in advance.
-      client.resume(source);
-      client.pause(source);
-      expect(paused()).toContain('a');
-      client.resume(source);
-    }
-  });
-
   it('resumes a released stream, and does not pause it again', async () => {
     const backpressure = new Backpressure();
     const client = backpressure.client();
@@ -160,21 +126,6 @@ describe('one client', () => {
 });
 
 describe('several clients', () => {
-  it('have their servers paused when all of them pause, and no sooner', () => {
-    const backpressure = new Backpressure();
-    const paused = joined(backpressure, 'a', 'b');
-    const [one, other] = [backpressure.client(), backpressure.client()];
-    one.pause();
-    expect(paused()).toEqual([]);
-    other.pause('a');
-    expect(paused()).toEqual(['a']);
-    other.pause();
-    expect(paused()).toEqual(['a', 'b']);
-    other.resume('a');
-    one.resume();
-    expect(paused()).toEqual([]);
-  });
-
   it('are not stopped by one that joins, nor by the one that pauses: the servers run again', () => {
     const backpressure = new Backpressure();
     const paused = joined(backpressure, 'a');

@@ -74,27 +74,6 @@ describe('LineWriter', () => {
     expect(writes).toHaveLength(lengths.length + 1);
   });
 
-  it('makes edits on the way', async () => {
-    const { writer, text } = writing();
-    const bytes = bytesOf('  {"id":1,"x":2}  ');
-    const edits = [
-      { span: { start: 14, end: 15 }, text: bytesOf('"two"') },
-      { span: { start: 8, end: 9 }, text: bytesOf('77') },
-    ];
-    writer.send({ bytes, span: { start: 2, end: bytes.length - 2 }, edits });
-    await flush();
-    expect(text()).toBe('{"id":77,"x":"two"}\n');
-  });
-
-  it('keeps small and large messages in order, with one write for all', async () => {
-    const { send, writes, text } = writing();
-    const messages = ['a', 'B'.repeat(16 * 1024), 'c', 'd', 'E'.repeat(200_000), 'F'.repeat(16 * 1024 - 1), 'g'];
-    send(...messages);
-    await flush();
-    expect(text()).toBe(messages.map((message) => `${message}\n`).join(''));
-    expect(writes).toHaveLength(1);
-  });
-
   it('writes just what was sent, whatever the sizes and turns, while the other side is slow', async () => {
     const size = fc.oneof(fc.nat(300), fc.constantFrom(0, 16_382, 16_383, 16_384, 40_000, 65_535));
     await fc.assert(
@@ -224,15 +203,6 @@ describe('LineWriter', () => {
       // Of a write that was not over, a part may have been taken before the failure.
       expect(writer.close()).toBe(when === 'at once' ? 2 : 2 + 3);
     });
-  });
-
-  it('may be told to write now', () => {
-    const { writer, send, writes } = writing();
-    send('now');
-    writer.flush();
-    expect(writes.map(String)).toEqual(['now\n']);
-    writer.flush();
-    expect(writes).toHaveLength(1);
   });
 
   it.each(['end', 'destroy'] as const)('says nothing when the stream is gone: %s', async (how) => {

@@ -43,20 +43,6 @@ describe('what a process writes', () => {
     expect(Math.max(...into.sizes())).toBeLessThanOrEqual(1000);
   });
 
-  it('is read without memory of its own', async () => {
-    const child = program(`process.stdout.write('x'.repeat(1e6))`);
-    const into = reader();
-    const stream = readInto(child.stdout, into);
-    expect(stream).not.toBe(child.stdout);
-    let hasData = false;
-    stream.on('data', () => {
-      hasData = true;
-    });
-    await once(stream, 'close');
-    expect(into.text()).toHaveLength(1e6);
-    expect(hasData).toBe(false);
-  });
-
   it('goes into other memory once the reader has moved, although the next read was prepared before', async () => {
     const child = program(`process.stdout.write('first'); process.stdin.once('data', () => {
       process.stdout.write('second'); process.stdin.pause(); });`);

@@ -101,16 +101,6 @@ describe('a child that lets requests time out', () => {
     await advance(1_000);
     expect(told).toEqual(['suspected']);
   });
-
-  it('is not for one long call that reports progress', async () => {
-    const { child, told, call, advance } = await suspecting();
-    call(60_000);
-    for (let minute = 0; minute < 9; minute += 1) {
-      await advance(59_000);
-      child.say(progressOf(child.calls[0]?.id, minute));
-    }
-    expect(told).toEqual([]);
-  });
 });
 
 describe('a suspect child', () => {

@@ -3,7 +3,7 @@ import { EnvelopeRequest } from '../../../src/mcp/relayed-request.js';
 import { legacyDialect } from '../../../src/upstream/legacy/legacy-dialect.js';
 import type { DialOutcome } from '../../../src/upstream/port.js';
 import { bytesOf, flush, type Message, requestOf } from '../../support/wire.js';
-import { answerTo, bridging, CALL, Listener, sendCall, TIMEOUTS } from '../stdio/bridging.js';
+import { answerTo, bridging, Listener, sendCall, TIMEOUTS } from '../stdio/bridging.js';
 
 const PROFILE = { clientInfo: { name: 'trunkline', version: '1.2.3' }, capabilities: {} };
 
@@ -206,24 +206,5 @@ describe('opening a child', () => {
     const { handshake, say } = opening();
     say('Starting up...', answerTo('1', {}), answerTo(2, {}), resultOf({}));
     expect((await handshake).kind).toBe('open');
-  });
-});
-
-describe('an open connection', () => {
-  it('carries requests of clients and of the gateway', async () => {
-    const { output, handshake, say } = opening();
-    say(resultOf({}));
-    const outcome = await handshake;
-    if (outcome.kind === 'failed') throw new Error(outcome.reason);
-    const { connection } = outcome;
-    const asked = connection.request('tools/list', { cursor: 'c' }, TIMEOUTS);
-    expect(output.last).toEqual({ jsonrpc: '2.0', id: 2, method: 'tools/list', params: { cursor: 'c' } });
-    say(answerTo(2, { tools: [] }));
-    expect((await asked).kind).toBe('answered');
-
-    const listener = new Listener();
-    connection.send(new EnvelopeRequest(requestOf(CALL)), [], TIMEOUTS, listener);
-    say(answerTo(3, 'ok'));
-    expect(listener.told).toEqual(['{"text":"ok"}']);
   });
 });

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
 import { EnvelopeRequest } from '../../../src/mcp/relayed-request.js';
-import { InMemoryExchange } from '../../support/in-memory-client.js';
 import { bytesOf, type Message, notificationOf, requestOf } from '../../support/wire.js';
 import { CALL, Listener, TIMEOUTS } from '../stdio/bridging.js';
 import { META, openModern, PROFILE } from './opening.js';
@@ -48,13 +47,6 @@ describe('a request of a client with a handshake', () => {
     const { output, send } = await openModern();
     send(request, new Listener());
     expect(output.lines).toEqual([sent]);
-  });
-
-  it('may have been no message before', async () => {
-    const { connection, output } = await openModern();
-    const { request } = new InMemoryExchange('tools/call', '{"name":"x","n":1.0}');
-    connection.send(request, [], TIMEOUTS, new Listener());
-    expect(output.lines[0]).toContain(`{"name":"x","n":1.0,"_meta":{${META}}}`);
   });
 
   it('says so in the client’s own text, without what modern revisions do not have', async () => {
