@@ -13,11 +13,10 @@ export type EntryVerdict =
  * that they reject. One reason is an optional member that is null. A name with hidden characters is rejected too,
  * because it is not what it looks like.
  *
- * Checks shape and size only. Never compiles a server's schema and never runs a pattern in it. `ordinaryText` is the text
- * of the entry if `isOrdinary`; it only saves time. From revision 2026-07-28 on (`isModern`), the output of a tool need not be
- * an object.
+ * Checks shape and size only. Never compiles a server's schema and never runs a pattern in it. From revision 2026-07-28 on
+ * (`isModern`), the output of a tool need not be an object.
  */
-export function checkEntry(list: ListKind, entry: unknown, ordinaryText?: string, isModern = false): EntryVerdict {
+export function checkEntry(list: ListKind, entry: unknown, isModern = false): EntryVerdict {
   const { identity, required, members } = isModern && list === 'tools' ? MODERN_TOOLS : SHAPES[list];
   if (!isRecord(entry)) return { kind: 'unsound', name: undefined, reason: 'is not an object' };
   const name = entry[identity];
@@ -36,8 +35,8 @@ export function checkEntry(list: ListKind, entry: unknown, ordinaryText?: string
   if (typeof entry.name === 'string' && hidesCharacters(entry.name)) {
     return { kind: 'unsound', name, reason: 'its name hides characters' };
   }
-  const isHarmless = list !== 'tools' || (ordinaryText !== undefined && hasHarmlessSchemas(ordinaryText, entry));
-  const fault = isHarmless ? undefined : findToolFault(entry);
+  const { inputSchema, outputSchema } = list === 'tools' ? entry : {};
+  const fault = findSchemaFault('inputSchema', inputSchema) ?? findSchemaFault('outputSchema', outputSchema);
   return fault === undefined ? { kind: 'sound', name, nullMembers } : { kind: 'unsound', name, reason: fault };
 }
 
@@ -107,10 +106,6 @@ function isArgument(value: unknown): boolean {
   return isTextOrAbsent(value.title) && isTextOrAbsent(value.description) && isFlagOrAbsent;
 }
 
-function findToolFault(tool: Record<string, unknown>): string | undefined {
-  return findSchemaFault('inputSchema', tool.inputSchema) ?? findSchemaFault('outputSchema', tool.outputSchema);
-}
-
 function isText(value: unknown): boolean {
   return typeof value === 'string';
 }
@@ -136,15 +131,6 @@ const LEAST_SUBSCHEMA = '{},';
 /** The most references in a row that apply to the same value. */
 const MAX_REFERENCES = 100;
 
-/** A text of this length has room for no more subschemas, and for no number whose usual form would be too long. */
-const MAX_HARMLESS_LENGTH = MAX_SUBSCHEMAS * LEAST_SUBSCHEMA.length;
-
-/** Whether neither schema of a tool can have a fault, which needs no text of them. */
-function hasHarmlessSchemas(text: string, { inputSchema, outputSchema }: Record<string, unknown>): boolean {
-  if (text.length > MAX_HARMLESS_LENGTH || text.includes('"$ref"')) return false;
-  return !isDeeper(inputSchema, MAX_SCHEMA_DEPTH) && !isDeeper(outputSchema, MAX_SCHEMA_DEPTH);
-}
-
 /** Whether a value has more levels of nesting. */
 function isDeeper(value: unknown, levels: number): boolean {
   if (typeof value !== 'object' || value === null) return false;
@@ -153,16 +139,12 @@ function isDeeper(value: unknown, levels: number): boolean {
   return false;
 }
 
-/**
- * Returns why a schema would stall or overflow a client that compiles it; `undefined` if it would not. Checks shape and
- * size only: never compiles the schema and never runs a pattern in it.
- */
+/** Returns why a schema would stall or overflow a client that compiles it; `undefined` if it would not. */
 function findSchemaFault(member: string, schema: unknown): string | undefined {
   if (schema === undefined || schema === null) return undefined;
   const tooLarge = `${member} is larger than ${MAX_SCHEMA_BYTES} bytes`;
   if (leastBytesOf(schema, MAX_SCHEMA_BYTES) > MAX_SCHEMA_BYTES) return tooLarge;
-  if (depthOf(schema, MAX_SCHEMA_DEPTH + 1) > MAX_SCHEMA_DEPTH)
-    return `${member} nests deeper than ${MAX_SCHEMA_DEPTH}`;
+  if (isDeeper(schema, MAX_SCHEMA_DEPTH)) return `${member} nests deeper than ${MAX_SCHEMA_DEPTH}`;
   const text = JSON.stringify(schema);
   if (toBytes(text).length > MAX_SCHEMA_BYTES) return tooLarge;
   // Most schemas are small and have no references, and a client waits for this check.
@@ -205,14 +187,6 @@ function leastBytesOf(value: unknown, limit: number): number {
     if (least > limit) break;
   }
   return least - 1;
-}
-
-/** Returns the levels of nesting in a value, or `limit` if there are more. */
-function depthOf(value: unknown, limit: number): number {
-  if (typeof value !== 'object' || value === null || limit === 0) return 0;
-  let deepest = 0;
-  for (const inner of Object.values(value)) deepest = Math.max(deepest, depthOf(inner, limit - 1));
-  return deepest + 1;
 }
 
 /** Keywords whose schemas apply to the same value as the schema that contains them. */

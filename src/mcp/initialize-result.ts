@@ -1,6 +1,9 @@
-import { readText } from '../json/json-text.js';
-import { isRecord } from '../json/json-value.js';
+import { REMOVED, rewriteObject } from '../json/edit-members.js';
+import { isObject, readText, type Span, toBytes, valuesAt } from '../json/json-text.js';
+import { isRecord, parseJson } from '../json/json-value.js';
+import { join } from '../jsonrpc/message.js';
 import type { ResponseEnvelope } from './envelope.js';
+import { isModernRevision, MODERN_CODES, type ModernRevision } from './revisions.js';
 
 /** A server's answer to `initialize`. */
 export interface InitializeResult {
@@ -64,3 +67,71 @@ function textOf(value: unknown): string | undefined {
 function inWords(value: unknown): string {
   return typeof value === 'string' ? value : (JSON.stringify(value) ?? 'none');
 }
+
+/** A server's answer to `server/discover`. */
+export interface DiscoverResult {
+  /** The first of its revisions that is known here; `undefined` if none is. */
+  readonly revision: ModernRevision | undefined;
+  /** The server's name for itself, as JSON; `undefined` if it does not say, or too long, or not as the revision wants it. */
+  readonly serverInfo: Uint8Array | undefined;
+  /** The result as one of `initialize` in that revision, for what reads those. */
+  readonly asInitialize: InitializeResult;
+}
+
+/** Reads the answer to `server/discover`; `undefined` if it is an error or another result. */
+export function readDiscoverResult({ bytes, result, tokens }: ResponseEnvelope): DiscoverResult | undefined {
+  if (result === undefined || !isObject(bytes, result)) return undefined;
+  const [versions] = valuesAt(bytes, result, ['supportedVersions']);
+  const [capabilities] = valuesAt(bytes, result, ['capabilities']);
+  if (versions === undefined || capabilities === undefined || !isObject(bytes, capabilities)) return undefined;
+  const supported: unknown = parseJson(readText(bytes, versions));
+  if (!Array.isArray(supported)) return undefined;
+  const revision = knownIn(supported);
+  const { resultServerInfo: info } = tokens;
+  const [instructions] = valuesAt(bytes, result, ['instructions']);
+  // The tasks of these revisions are an extension. A capability of this name would announce the ones of 2025-11-25.
+  const change = (name: string) => (name === 'tasks' ? REMOVED : undefined);
+  const asInitialize = toInitializeResult(
+    join([
+      toBytes(`{"protocolVersion":${JSON.stringify(revision ?? null)},"capabilities":`),
+      rewriteObject(bytes, capabilities, { change }),
+      toBytes(',"serverInfo":'),
+      info !== undefined && isObject(bytes, info) ? bytes.subarray(info.start, info.end) : UNNAMED,
+      ...(instructions === undefined
+        ? []
+        : [toBytes(',"instructions":'), bytes.subarray(instructions.start, instructions.end)]),
+      toBytes('}'),
+    ]),
+  );
+  return typeof asInitialize === 'string'
+    ? undefined
+    : { revision, serverInfo: serverInfoOf(bytes, info), asInitialize };
+}
+
+/** A copy, because the memory of a response has another use soon. */
+function serverInfoOf(bytes: Uint8Array, info: Span | undefined): Uint8Array | undefined {
+  if (info === undefined || info.end - info.start > MAX_SERVER_INFO_BYTES) return undefined;
+  const value = parseJson(readText(bytes, info));
+  const isNamed = isRecord(value) && typeof value.name === 'string' && typeof value.version === 'string';
+  return isNamed ? bytes.slice(info.start, info.end) : undefined;
+}
+
+/** It may contain icons, which are too much to be added to results. */
+const MAX_SERVER_INFO_BYTES = 4 * 1024;
+
+/** The modern revision that an error offers instead of the requested one; `undefined` if the error is another one. */
+export function offeredRevision({ bytes, error }: ResponseEnvelope): ModernRevision | undefined {
+  const value = error === undefined ? undefined : parseJson(readText(bytes, error));
+  if (!isRecord(value) || value.code !== MODERN_CODES.unsupportedRevision || !isRecord(value.data)) return undefined;
+  const { supported } = value.data;
+  return Array.isArray(supported) ? knownIn(supported) : undefined;
+}
+
+function knownIn(versions: readonly unknown[]): ModernRevision | undefined {
+  return versions.find(
+    (version): version is ModernRevision => typeof version === 'string' && isModernRevision(version),
+  );
+}
+
+/** The server may keep its name to itself, but an initialize result must have one. */
+const UNNAMED = toBytes('{"name":"unnamed","version":"unknown"}');

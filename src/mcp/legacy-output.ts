@@ -1,10 +1,10 @@
 import { rewriteObject } from '../json/edit-members.js';
 import {
   isObject,
-  isString,
   OPEN_BRACKET,
   readString,
   type Span,
+  stringAt,
   toBytes,
   valuesAt,
   visitElements,
@@ -49,20 +49,16 @@ const BEFORE_RESULT = toBytes('{"result":');
 const CLOSE = toBytes('}');
 
 function wrapSchema(bytes: Uint8Array, schema: Span): Uint8Array {
-  const textAt = (member: string) =>
-    valuesAt(bytes, schema, [member])
-      .filter((span) => isString(bytes, span))
-      .map((span) => readString(bytes, span))
-      .at(-1);
-  const dialect = textAt('$schema');
+  const dialect = valuesAt(bytes, schema, ['$schema'])
+    .map((span) => stringAt(bytes, span))
+    .findLast((text) => text !== undefined);
   const isAnchored = valuesAt(bytes, schema, ['$recursiveAnchor']).some(({ start }) => bytes[start] === LETTER_T);
   const isRecursive = dialect?.includes('/2019-09/') === true && !isAnchored;
   const edits: Edit[] = [];
-  new References(bytes, edits, isRecursive).visit(schema, 'schema');
+  pointReferences(bytes, schema, isRecursive, edits);
+  const declared = dialect === undefined ? '' : `"$schema":${JSON.stringify(dialect)},`;
   return join([
-    toBytes(
-      `{${dialect === undefined ? '' : `"$schema":${JSON.stringify(dialect)},`}"type":"object","properties":{"result":`,
-    ),
+    toBytes(`{${declared}"type":"object","properties":{"result":`),
     splice({ bytes, span: schema, edits }),
     toBytes('},"required":["result"]}'),
   ]);
@@ -82,54 +78,35 @@ const NAME_MAPS: ReadonlySet<string> = new Set([
   ...['$defs', 'definitions'],
 ]);
 
-/** Points the references within a schema to its new place. Those to other documents stay. */
-class References {
-  readonly #bytes: Uint8Array;
-  readonly #edits: Edit[];
-  /** Whether `$recursiveRef` of 2019-09 means the root of the schema, as it does there without an anchor. */
-  readonly #isRecursive: boolean;
-
-  constructor(bytes: Uint8Array, edits: Edit[], isRecursive: boolean) {
-    this.#bytes = bytes;
-    this.#edits = edits;
-    this.#isRecursive = isRecursive;
-  }
-
-  visit(value: Span, kind: 'schema' | 'names'): void {
-    const bytes = this.#bytes;
-    if (!isObject(bytes, value)) {
-      if (bytes[value.start] === OPEN_BRACKET) {
-        visitElements(bytes, value.start, Number.POSITIVE_INFINITY, (element) => this.visit(element, 'schema'));
-      }
-      return;
-    }
-    const members: { name: string; key: Span; value: Span }[] = [];
+/**
+ * Points the references within a schema to its new place. Those to other documents stay. `isRecursive` tells whether
+ * `$recursiveRef` of 2019-09 means the root of the schema, as it does there without an anchor.
+ */
+function pointReferences(bytes: Uint8Array, root: Span, isRecursive: boolean, edits: Edit[]): void {
+  const visit = (value: Span, kind: 'schema' | 'names'): void => {
+    if (bytes[value.start] === OPEN_BRACKET)
+      visitElements(bytes, value.start, Number.POSITIVE_INFINITY, (element) => visit(element, 'schema'));
+    if (!isObject(bytes, value)) return;
+    const members: { name: string; key: Span; inner: Span }[] = [];
     visitMembers(bytes, value.start, Number.POSITIVE_INFINITY, (key, inner) => {
-      members.push({ name: readString(bytes, key), key, value: inner });
+      members.push({ name: readString(bytes, key), key, inner });
     });
     if (kind === 'names') {
-      for (const member of members) this.visit(member.value, 'schema');
+      for (const { inner } of members) visit(inner, 'schema');
       return;
     }
     // References below such an id are relative to it.
-    if (members.some((member) => member.name === '$id' && this.#text(member.value)?.startsWith('#') !== true)) return;
+    if (members.some(({ name, inner }) => name === '$id' && stringAt(bytes, inner)?.startsWith('#') !== true)) return;
     const hasRef = members.some(({ name }) => name === '$ref');
-    for (const member of members) {
-      const { name, key, value: inner } = member;
-      if (name === '$ref' || name === '$dynamicRef') this.#point(inner);
-      else if (name === '$recursiveRef' && this.#isRecursive && !hasRef && this.#text(inner) === '#') {
-        this.#edits.push({ span: { start: key.start, end: inner.end }, text: toBytes(`"$ref":"${NEW_ROOT}"`) });
-      } else if (!DATA.has(name)) this.visit(inner, NAME_MAPS.has(name) ? 'names' : 'schema');
+    for (const { name, key, inner } of members) {
+      const reference = stringAt(bytes, inner);
+      if (name === '$ref' || name === '$dynamicRef') {
+        if (reference === '#' || reference?.startsWith('#/') === true)
+          edits.push({ span: inner, text: toBytes(JSON.stringify(`${NEW_ROOT}${reference.slice(1)}`)) });
+      } else if (name === '$recursiveRef' && isRecursive && !hasRef && reference === '#') {
+        edits.push({ span: { start: key.start, end: inner.end }, text: toBytes(`"$ref":"${NEW_ROOT}"`) });
+      } else if (!DATA.has(name)) visit(inner, NAME_MAPS.has(name) ? 'names' : 'schema');
     }
-  }
-
-  #point(span: Span): void {
-    const reference = this.#text(span);
-    if (reference !== '#' && reference?.startsWith('#/') !== true) return;
-    this.#edits.push({ span, text: toBytes(JSON.stringify(`${NEW_ROOT}${reference.slice(1)}`)) });
-  }
-
-  #text(span: Span): string | undefined {
-    return isString(this.#bytes, span) ? readString(this.#bytes, span) : undefined;
-  }
+  };
+  visit(root, 'schema');
 }

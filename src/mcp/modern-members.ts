@@ -1,5 +1,5 @@
 import { editMembers } from '../json/edit-members.js';
-import { isObject, isString, readString, readText, type Span, visitMembers } from '../json/json-text.js';
+import { isObject, readString, readText, type Span, stringAt, visitMembers } from '../json/json-text.js';
 import type { Edit } from '../json/splice.js';
 import type { ResponseEnvelope } from './envelope.js';
 import type { RelayedRequest } from './relayed-request.js';
@@ -71,9 +71,7 @@ export function readCachingHint({ bytes, tokens }: ResponseEnvelope, at: number)
   const { ttlMs, cacheScope } = tokens;
   if (ttlMs === undefined && cacheScope === undefined) return undefined;
   const ttl = ttlMs === undefined ? 0 : Number(readText(bytes, ttlMs));
-  const isPublic =
-    cacheScope !== undefined && isString(bytes, cacheScope) && readString(bytes, cacheScope) === 'public';
-  return { freshUntil: ttl > 0 ? at + ttl : at, isPublic };
+  return { freshUntil: ttl > 0 ? at + ttl : at, isPublic: stringAt(bytes, cacheScope) === 'public' };
 }
 
 /** The hint of several results together. Those without a hint are for one user, and say nothing about the time. */

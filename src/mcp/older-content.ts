@@ -6,6 +6,7 @@ import {
   readString,
   readText,
   type Span,
+  stringAt,
   toBytes,
   valuesAt,
   visitElements,
@@ -54,10 +55,7 @@ export function asOlderContent(
 }
 
 function asOlderBlock(bytes: Uint8Array, block: Span, revision: string, index: number): Uint8Array | undefined {
-  const textAt = (member: string) => {
-    const [span] = valuesAt(bytes, block, [member]);
-    return span !== undefined && isString(bytes, span) ? readString(bytes, span) : undefined;
-  };
+  const textAt = (member: string) => stringAt(bytes, valuesAt(bytes, block, [member])[0]);
   const type = textAt('type');
   if (type === undefined || ALWAYS_KNOWN.has(type)) return undefined;
   const isAudio = type === 'audio';

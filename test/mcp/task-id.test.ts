@@ -62,18 +62,3 @@ describe('the wrapped id of a task', () => {
     },
   );
 });
-
-describe('a seal', () => {
-  it('tells once that it is used, and not before', () => {
-    let told = 0;
-    const sealing = createSeal({
-      onSealed: () => {
-        told += 1;
-      },
-    });
-    expect(told).toBe(0);
-    sealing('x');
-    sealing('y');
-    expect(told).toBe(1);
-  });
-});

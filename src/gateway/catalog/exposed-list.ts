@@ -119,7 +119,7 @@ export function exposeList(kind: ListKind, list: ReceivedList, rules: ExposureRu
 
   listed.forEach(({ bytes, isTooLarge, text, value }, index) => {
     const ordinaryText = isOrdinary(text) ? text : undefined;
-    const checked = checkEntry(kind, value, ordinaryText, list.isModern);
+    const checked = checkEntry(kind, value, list.isModern);
     const verdict = isTooLarge === true ? { kind: 'unsound' as const, name: checked.name, reason: TOO_LARGE } : checked;
     const { name } = verdict;
     if (name === undefined) {

@@ -1,5 +1,5 @@
-import { type DiscoverResult, offeredRevision, readDiscoverResult } from '../../mcp/discover-result.js';
 import type { ResponseEnvelope } from '../../mcp/envelope.js';
+import { type DiscoverResult, offeredRevision, readDiscoverResult } from '../../mcp/initialize-result.js';
 import { METHODS } from '../../mcp/methods.js';
 import { MODERN_REVISIONS, type ModernRevision } from '../../mcp/revisions.js';
 import type { Channel, Dialect, OpenOptions } from '../dialect.js';

@@ -1,10 +1,19 @@
-import { isObject, isString, readString, type Span, toBytes, valuesAt, visitMembers } from '../../json/json-text.js';
+import {
+  isObject,
+  isString,
+  readString,
+  type Span,
+  stringAt,
+  toBytes,
+  valuesAt,
+  visitMembers,
+} from '../../json/json-text.js';
 import { join } from '../../jsonrpc/message.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
 import type { ResponseEnvelope, ScanEnvelope } from '../../mcp/envelope.js';
 import { METHODS } from '../../mcp/methods.js';
 import type { InputRequest, RelayedRequest, WithdrawInput } from '../../mcp/relayed-request.js';
-import { ownRequest } from './own-messages.js';
+import { errorText, ownRequest } from './own-messages.js';
 
 /** Input that a result with `resultType: "input_required"` requires. */
 export interface RequiredInput {
@@ -50,10 +59,7 @@ export function readRequiredInput(
 
 function readAsked(bytes: Uint8Array, value: Span, scan: ScanEnvelope, mintId: () => string): Omit<AskedInput, 'key'> {
   const at = (path: readonly string[]) => (isObject(bytes, value) ? valuesAt(bytes, value, path)[0] : undefined);
-  const textAt = (...path: readonly string[]) => {
-    const span = at(path);
-    return span !== undefined && isString(bytes, span) ? readString(bytes, span) : undefined;
-  };
+  const textAt = (...path: readonly string[]) => stringAt(bytes, at(path));
   const method = textAt('method') ?? '';
   const params = at(['params']);
   if (!ALLOWED.has(method) || (params !== undefined && !isObject(bytes, params))) {
@@ -122,15 +128,11 @@ export class InputRound {
       if (method === METHODS.elicit) this.#answered(index, CANCELLED);
       else this.#end({ kind: 'refused', method, error, message });
     };
-    const fail = (error: RpcError) => refused(toBytes(JSON.stringify(error)), error.message);
+    const fail = (error: RpcError) => refused(errorText(error), error.message);
     if (request === undefined || requireInput === undefined) {
       const message = request === undefined ? `A server may not ask for ${method}` : 'No client can give input here';
-      this.#end({
-        kind: 'refused',
-        method,
-        error: toBytes(JSON.stringify(new RpcError(RPC_CODES.internalError, message))),
-        message,
-      });
+      const error = errorText(new RpcError(RPC_CODES.internalError, message));
+      this.#end({ kind: 'refused', method, error, message });
       return;
     }
     const withdraw = requireInput({
@@ -140,10 +142,10 @@ export class InputRound {
         const at = result ?? error ?? { start: 0, end: 0 };
         const text = bytes.slice(at.start, at.end);
         if (result === undefined) {
-          refused(text, messageOf(text));
+          refused(text, memberOf(text, 'message') ?? 'the client refused');
           return;
         }
-        if (url !== undefined && isAccepting(text)) accepted(url);
+        if (url !== undefined && memberOf(text, 'action') === 'accept') accepted(url);
         this.#answered(index, text);
       },
       fail,
@@ -157,13 +159,10 @@ export class InputRound {
   #answered(index: number, result: Uint8Array): void {
     this.#answers[index] = result;
     if (this.#answers.some((answer) => answer === undefined)) return;
-    const members = this.#options.asked.flatMap(({ key }, at) => [
-      toBytes(at === 0 ? '' : ','),
-      key,
-      toBytes(':'),
-      this.#answers[at] ?? CANCELLED,
-    ]);
-    this.#end({ kind: 'complete', responses: join([toBytes('{'), ...members, toBytes('}')]) });
+    const members = this.#options.asked.flatMap(({ key }, at) => {
+      return [toBytes(at === 0 ? '{' : ','), key, toBytes(':'), this.#answers[at] ?? CANCELLED];
+    });
+    this.#end({ kind: 'complete', responses: join([...members, toBytes('}')]) });
   }
 
   #end(end: RoundEnd): void {
@@ -177,12 +176,7 @@ export class InputRound {
 const ACCEPTED = toBytes('{"action":"accept"}');
 const CANCELLED = toBytes('{"action":"cancel"}');
 
-function isAccepting(result: Uint8Array): boolean {
-  const [action] = valuesAt(result, { start: 0, end: result.length }, ['action']);
-  return action !== undefined && isString(result, action) && readString(result, action) === 'accept';
-}
-
-function messageOf(error: Uint8Array): string {
-  const [message] = valuesAt(error, { start: 0, end: error.length }, ['message']);
-  return message !== undefined && isString(error, message) ? readString(error, message) : 'the client refused';
+/** A text among the members of an object. */
+function memberOf(object: Uint8Array, name: string): string | undefined {
+  return stringAt(object, valuesAt(object, { start: 0, end: object.length }, [name])[0]);
 }

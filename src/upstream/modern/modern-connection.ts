@@ -1,8 +1,8 @@
 import { toBytes } from '../../json/json-text.js';
 import type { Edit } from '../../json/splice.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
-import { type DiscoverResult, offeredRevision } from '../../mcp/discover-result.js';
 import type { ResponseEnvelope, ScanEnvelope } from '../../mcp/envelope.js';
+import { type DiscoverResult, offeredRevision } from '../../mcp/initialize-result.js';
 import { isLogLevel } from '../../mcp/log-levels.js';
 import { METHODS } from '../../mcp/methods.js';
 import type { RelayedRequest } from '../../mcp/relayed-request.js';

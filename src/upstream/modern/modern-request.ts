@@ -1,4 +1,4 @@
-import { isString, readString, readText, toBytes, valuesAt } from '../../json/json-text.js';
+import { readText, stringAt, toBytes, valuesAt } from '../../json/json-text.js';
 import type { Edit } from '../../json/splice.js';
 import { join, notificationMessage } from '../../jsonrpc/message.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
@@ -63,8 +63,8 @@ export class ModernRequest implements RequestHandler, SentRequest {
   #progressed: number | undefined;
   #hasReselected = false;
   #isSettled = false;
-  #acceptedUrls: Set<string> | undefined;
-  #mintedIds: string[] | undefined;
+  readonly #acceptedUrls = new Set<string>();
+  #mintedIds: readonly string[] = [];
 
   constructor(context: RequestContext, options: ModernRequestOptions) {
     this.#context = context;
@@ -148,19 +148,15 @@ export class ModernRequest implements RequestHandler, SentRequest {
     const { handler } = this.#options;
     const { asked, state } = readRequiredInput(response, scan, mintId);
     if (asked.length === 0 && state === undefined) {
-      this.#refuse({ method: 'input', error: NOTHING_ASKED, message: 'it does not say which' });
+      this.#refuseInput('does not say which input it requires');
       return;
     }
     this.#context.suspended.add(this);
-    for (const { elicitationId } of asked) if (elicitationId !== undefined) this.#minted.push(elicitationId);
-    const isPrompting = asked.some(({ url }) => url === undefined || !this.#accepted.has(url));
+    this.#mintedIds = [...this.#mintedIds, ...asked.flatMap(({ elicitationId }) => elicitationId ?? [])];
+    const isPrompting = asked.some(({ url }) => url === undefined || !this.#acceptedUrls.has(url));
     if (isPrompting) this.#rounds += 1;
     if (this.#rounds > MAX_ROUNDS) {
-      this.#refuse({
-        method: 'input',
-        error: TOO_MANY_ROUNDS,
-        message: `it asked for input more than ${MAX_ROUNDS} times`,
-      });
+      this.#refuseInput(`asked for input more than ${MAX_ROUNDS} times`);
       return;
     }
     const goOn = (responses: Uint8Array | undefined) => {
@@ -176,8 +172,8 @@ export class ModernRequest implements RequestHandler, SentRequest {
     this.#round = new InputRound({
       asked,
       requireInput: handler.requireInput && ((input) => handler.requireInput?.(input) ?? (() => {})),
-      isAccepted: (url) => this.#accepted.has(url),
-      accepted: (url) => this.#accepted.add(url),
+      isAccepted: (url) => this.#acceptedUrls.has(url),
+      accepted: (url) => this.#acceptedUrls.add(url),
       onEnd: (end) => {
         this.#cancelTimer?.();
         if (end.kind === 'complete') goOn(end.responses);
@@ -205,6 +201,12 @@ export class ModernRequest implements RequestHandler, SentRequest {
     this.#context.suspended.delete(this);
     if (this.#remainingMs <= 0) this.#settle(TIMEOUT);
     else this.#send({ idleMs, maxMs: this.#remainingMs });
+  }
+
+  /** The server requires input in a way that cannot be met. */
+  #refuseInput(conduct: string): void {
+    const error = errorText(new RpcError(RPC_CODES.internalError, `The server ${conduct}`));
+    this.#refuse({ method: 'input', error, message: `it ${conduct}` });
   }
 
   /** The client has no input, or may not be asked for it. Only the result of a tool can say so. */
@@ -237,7 +239,7 @@ export class ModernRequest implements RequestHandler, SentRequest {
     if (suspended.size > 0) suspended.delete(this);
     const { handler, request, edits } = this.#options;
     if (outcome.kind === 'answered')
-      for (const elicitationId of this.#mintedIds ?? [])
+      for (const elicitationId of this.#mintedIds)
         handler.send?.(notificationMessage(METHODS.elicitationComplete, { elicitationId }));
     if (outcome.kind === 'failed' || handler.takesInputRequests === true) {
       handler.settle(outcome);
@@ -250,25 +252,9 @@ export class ModernRequest implements RequestHandler, SentRequest {
   get #remainingMs(): number {
     return this.sentAt + this.#options.timeouts.maxMs - this.#context.clock.now();
   }
-
-  get #accepted(): Set<string> {
-    this.#acceptedUrls ??= new Set();
-    return this.#acceptedUrls;
-  }
-
-  get #minted(): string[] {
-    this.#mintedIds ??= [];
-    return this.#mintedIds;
-  }
 }
 
 const TIMEOUT: Outcome = { kind: 'failed', reason: 'timeout', sent: true };
-const NOTHING_ASKED = errorText(
-  new RpcError(RPC_CODES.internalError, 'The server requires input and does not say which'),
-);
-const TOO_MANY_ROUNDS = errorText(
-  new RpcError(RPC_CODES.internalError, `The server asked for input more than ${MAX_ROUNDS} times`),
-);
 
 /** The members of `params` that bring the input. Each round brings only its own. */
 function inputMembers(responses: Uint8Array | undefined, state: Uint8Array | undefined): Uint8Array {
@@ -291,7 +277,7 @@ function notFound({ bytes, error, tokens: { errorCode } }: ResponseEnvelope, uri
   if (error === undefined || errorCode === undefined) return [];
   if (readText(bytes, errorCode) !== String(RPC_CODES.invalidParams)) return [];
   const named = valuesAt(bytes, error, ['data', 'uri']);
-  const isSame = named.some((span) => isString(bytes, span) && readString(bytes, span) === uri);
+  const isSame = named.some((span) => stringAt(bytes, span) === uri);
   return isSame ? [{ span: errorCode, text: NOT_FOUND }] : [];
 }
 

@@ -1,5 +1,5 @@
 import { REMOVED, rewriteObject } from '../../json/edit-members.js';
-import { equalsAt, isObject, isString, readString, type Span, skipWhitespace, toBytes } from '../../json/json-text.js';
+import { equalsAt, isObject, type Span, skipWhitespace, stringAt, toBytes } from '../../json/json-text.js';
 import { concatEdits, type Edit, type SplicedMessage, type TokenText } from '../../json/splice.js';
 import { join } from '../../jsonrpc/message.js';
 import type { ClientProfile } from '../../mcp/client-profile.js';
@@ -207,5 +207,5 @@ export function sentText(
   const span = tokens[name];
   const edit = edits.find((each) => each.span === span);
   const { text, part = { start: 0, end: text.length } } = edit ?? { text: bytes, part: span };
-  return span !== undefined && isString(text, part) ? readString(text, part) : undefined;
+  return span === undefined ? undefined : stringAt(text, part);
 }
