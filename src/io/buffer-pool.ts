@@ -26,22 +26,12 @@ interface BufferPoolOptions {
  * each page, and abandoned memory makes the garbage collector run.
  */
 export class BufferPool {
-  readonly #allocate: (byteLength: number) => Uint8Array;
-  readonly #free: (memory: Uint8Array) => void;
-  readonly #sizes: readonly number[];
-  readonly #maxIdleBytes: number;
-  readonly #onIdle: () => void;
-  readonly #later: (task: () => void) => void;
+  readonly #options: Required<BufferPoolOptions>;
   #idle: Uint8Array[] = [];
   #idleBytes = 0;
 
   constructor(options: BufferPoolOptions = {}) {
-    this.#allocate = options.allocate ?? ((byteLength) => new Uint8Array(byteLength));
-    this.#free = options.free ?? (() => {});
-    this.#sizes = options.sizes ?? SIZES;
-    this.#maxIdleBytes = options.maxIdleBytes ?? 0;
-    this.#onIdle = options.onIdle ?? (() => {});
-    this.#later = options.later ?? ((task) => task());
+    this.#options = { ...DEFAULTS, ...options };
   }
 
   /** Bytes of the buffers that are kept for reuse. */
@@ -53,7 +43,7 @@ export class BufferPool {
    * Memory for small lines: 32 KiB, or `byteLength` if that is more. There is no lease on it, and it is never reused.
    */
   slab(byteLength = SLAB_BYTES): Uint8Array {
-    return this.#allocate(Math.max(byteLength, SLAB_BYTES));
+    return this.#options.allocate(Math.max(byteLength, SLAB_BYTES));
   }
 
   /**
@@ -62,30 +52,30 @@ export class BufferPool {
    */
   lease(byteLength: number): Lease {
     const size = this.#sizeFor(byteLength);
-    return Lease.on(this.#takeIdle(size) ?? this.#allocate(size), this.#onReleased);
+    return Lease.on(this.#takeIdle(size) ?? this.#options.allocate(size), this.#onReleased);
   }
 
   /** Frees all idle buffers. */
   clear(): void {
-    for (const memory of this.#idle.splice(0)) this.#free(memory);
+    for (const memory of this.#idle.splice(0)) this.#options.free(memory);
     this.#idleBytes = 0;
   }
 
   readonly #onReleased = (memory: Uint8Array, isKept: boolean): void =>
-    this.#later(() => (isKept ? this.#keep(memory) : this.#free(memory)));
+    this.#options.later(() => (isKept ? this.#keep(memory) : this.#options.free(memory)));
 
   #keep(memory: Uint8Array): void {
-    if (this.#idleBytes + memory.length > this.#maxIdleBytes) {
-      this.#free(memory);
+    if (this.#idleBytes + memory.length > this.#options.maxIdleBytes) {
+      this.#options.free(memory);
       return;
     }
     this.#idle.push(memory);
     this.#idleBytes += memory.length;
-    this.#onIdle();
+    this.#options.onIdle();
   }
 
   #sizeFor(byteLength: number): number {
-    return this.#sizes.find((size) => size >= byteLength) ?? byteLength;
+    return this.#options.sizes.find((size) => size >= byteLength) ?? byteLength;
   }
 
   /** Prefers the buffer that was used last: more of it is in the processor's caches. */
@@ -97,6 +87,15 @@ export class BufferPool {
     return memory;
   }
 }
+
+const DEFAULTS: Required<BufferPoolOptions> = {
+  allocate: (byteLength) => new Uint8Array(byteLength),
+  free: () => {},
+  sizes: SIZES,
+  maxIdleBytes: 0,
+  onIdle: () => {},
+  later: (task) => task(),
+};
 
 /** Memory of the buffer pool and how many leases on it are not released yet. */
 interface Loan {

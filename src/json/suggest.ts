@@ -10,9 +10,7 @@ export function suggest(word: string, candidates: Iterable<string>): string | un
   const longer: string[] = [];
   for (const candidate of candidates) {
     if (wanted.length >= MIN_BEGINNING && candidate.toLowerCase().startsWith(wanted)) longer.push(candidate);
-    // The distance is at least the difference of the lengths, which costs nothing to compare.
-    if (Math.abs(candidate.length - wanted.length) >= allowed) continue;
-    const distance = editDistance(wanted, candidate.toLowerCase(), allowed);
+    const distance = editDistance(wanted, candidate.toLowerCase());
     if (distance >= allowed) continue;
     allowed = distance;
     nearest = candidate;
@@ -34,30 +32,20 @@ export function didYouMean(word: string): string {
   return `did you mean \`${word}\`?`;
 }
 
-/**
- * Number of insertions, deletions, replacements and swaps of adjacent letters that turn `from` into `to`. Gives up, with
- * infinity, as soon as the number is certain to reach `limit`.
- */
-export function editDistance(from: string, to: string, limit = Number.POSITIVE_INFINITY): number {
+/** Number of insertions, deletions, replacements and swaps of adjacent letters that turn `from` into `to`. */
+export function editDistance(from: string, to: string): number {
   let beforePrevious: number[] = [];
   let previous = Array.from({ length: to.length + 1 }, (_, column) => column);
-  let leastBefore = 0;
   for (let row = 1; row <= from.length; row += 1) {
     const current = [row];
-    let least = row;
     for (let column = 1; column <= to.length; column += 1) {
       const replaced = at(previous, column - 1) + (from[row - 1] === to[column - 1] ? 0 : 1);
       const swapped =
         from[row - 1] === to[column - 2] && from[row - 2] === to[column - 1]
           ? at(beforePrevious, column - 2) + 1
           : Number.POSITIVE_INFINITY;
-      const distance = Math.min(replaced, swapped, at(previous, column) + 1, at(current, column - 1) + 1);
-      current.push(distance);
-      if (distance < least) least = distance;
+      current.push(Math.min(replaced, swapped, at(previous, column) + 1, at(current, column - 1) + 1));
     }
-    // Each distance comes from one of the two rows above it, so no later one is smaller than the least of both.
-    if (least >= limit && leastBefore >= limit) return Number.POSITIVE_INFINITY;
-    leastBefore = least;
     beforePrevious = previous;
     previous = current;
   }

@@ -93,10 +93,6 @@ const MAX_LASTING = 256;
 export class AnsweredRequests<Request> {
   readonly #requests = new Map<number, Request>();
 
-  get size(): number {
-    return this.#requests.size;
-  }
-
   /** Adds a request. It stays until the returned function is called, or until 256 others were added after it. */
   add(id: number, request: Request): () => void {
     this.#requests.set(id, request);

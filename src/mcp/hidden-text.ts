@@ -46,15 +46,9 @@ function visibleOnly(text: string): string {
 /** Matches most texts, and saves compiling Unicode classes for them. */
 const PLAIN = /^[ -~]*$/;
 
-interface Patterns {
-  readonly invisible: RegExp;
-  readonly rightToLeft: RegExp;
-  readonly neededOrNot: RegExp;
-}
+let patterns: ReturnType<typeof makePatterns> | undefined;
 
-let patterns: Patterns | undefined;
-
-function makePatterns(): Patterns {
+function makePatterns() {
   return {
     invisible: new RegExp(INVISIBLES, 'u'),
     rightToLeft: new RegExp(RIGHT_TO_LEFT, 'u'),

@@ -40,7 +40,7 @@ export function serverNode(): ServerNode {
 export function chooseNode(options: ChooseNodeOptions): ServerNode {
   const { versions, execPath, isFile: isThere } = options;
   if (versions.electron === undefined) return { path: execPath, variables: {} };
-  const found = [...inPath(options), ...inUsualPlaces(options)].find(isThere);
+  const found = [...inPath(options), ...places(options)].find(isThere);
   return found === undefined ? { path: execPath, variables: AS_NODE } : { path: found, variables: {} };
 }
 
@@ -53,47 +53,36 @@ function inPath({ env, platform }: ChooseNodeOptions): string[] {
   return folders.map((folder) => join(folder, platform === 'win32' ? 'node.exe' : 'node'));
 }
 
-function inUsualPlaces(options: ChooseNodeOptions): string[] {
-  return options.platform === 'win32' ? usualOnWindows(options) : usualOnPosix(options);
-}
-
-function usualOnPosix({ home, entriesOf: entries }: ChooseNodeOptions): string[] {
-  const { join } = posix;
-  const share = join(home, '.local/share');
-  return [
-    ...['/opt/homebrew/bin/node', '/usr/local/bin/node', '/usr/bin/node', '/opt/local/bin/node'],
-    join(home, '.volta/bin/node'),
-    ...newestFirst(entries(join(home, '.nvm/versions/node')), (name) =>
-      join(home, '.nvm/versions/node', name, 'bin/node'),
-    ),
-    ...[join(share, 'fnm/node-versions'), join(home, 'Library/Application Support/fnm/node-versions')].flatMap(
-      (folder) => newestFirst(entries(folder), (name) => join(folder, name, 'installation/bin/node')),
-    ),
-    ...newestFirst(entries(join(share, 'mise/installs/node')), (name) =>
-      join(share, 'mise/installs/node', name, 'bin/node'),
-    ),
-  ];
-}
-
-function usualOnWindows({ env, home, entriesOf: entries }: ChooseNodeOptions): string[] {
-  const { join } = win32;
+/** Places where installers put a Node. `*` stands for a folder that is named after a version, the newest first. */
+function places({ env, home, platform, entriesOf }: ChooseNodeOptions): string[] {
+  const isWindows = platform === 'win32';
+  const { join } = isWindows ? win32 : posix;
   const roaming = env.APPDATA || join(home, 'AppData', 'Roaming');
   const local = env.LOCALAPPDATA || join(home, 'AppData', 'Local');
-  const programs = [env.PROGRAMFILES ?? env.ProgramFiles ?? 'C:\\Program Files', join(local, 'Programs')];
-  return [
-    ...programs.map((folder) => join(folder, 'nodejs', 'node.exe')),
-    join(local, 'Volta', 'bin', 'node.exe'),
-    ...newestFirst(entries(join(roaming, 'nvm')), (name) => join(roaming, 'nvm', name, 'node.exe')),
-    ...newestFirst(entries(join(roaming, 'fnm', 'node-versions')), (name) =>
-      join(roaming, 'fnm', 'node-versions', name, 'installation', 'node.exe'),
-    ),
+  const programs = env.PROGRAMFILES ?? env.ProgramFiles ?? 'C:\\Program Files';
+  const onWindows = [
+    ...[join(programs, 'nodejs'), join(local, 'Programs', 'nodejs'), join(local, 'Volta', 'bin')],
+    ...[join(roaming, 'nvm', '*'), join(roaming, 'fnm', 'node-versions', '*', 'installation')],
   ];
+  const onPosix = [
+    ...['/opt/homebrew/bin', '/usr/local/bin', '/usr/bin', '/opt/local/bin', join(home, '.volta/bin')],
+    join(home, '.nvm/versions/node/*/bin'),
+    join(home, '.local/share/fnm/node-versions/*/installation/bin'),
+    join(home, 'Library/Application Support/fnm/node-versions/*/installation/bin'),
+    join(home, '.local/share/mise/installs/node/*/bin'),
+  ];
+  return (isWindows ? onWindows : onPosix).flatMap((folder) => {
+    const path = join(folder, isWindows ? 'node.exe' : 'node');
+    const [before = '', after] = path.split('*');
+    if (after === undefined) return [path];
+    return newestFirst(entriesOf(before.slice(0, -1))).map((version) => before + version + after);
+  });
 }
 
-/** Of folders that are named after versions, such as `v22.3.0`. */
-function newestFirst(names: readonly string[], toPath: (name: string) => string): string[] {
+/** Of names of folders, those that are versions, such as `v22.3.0`. */
+function newestFirst(names: readonly string[]): string[] {
   const versions = names.filter((name) => /^v?\d+\.\d+\.\d+$/.test(name));
-  return versions.sort((a, b) => b.localeCompare(a, 'en', { numeric: true })).map(toPath);
+  return versions.sort((a, b) => b.localeCompare(a, 'en', { numeric: true }));
 }
 
 function isFile(path: string): boolean {

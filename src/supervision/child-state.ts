@@ -116,15 +116,11 @@ export function initialState(generation = 0): ChildState {
 }
 
 /** The public facts about a child. Times are milliseconds on the monotonic clock. */
-export interface ChildSnapshot {
+export interface ChildSnapshot
+  extends Pick<ChildState, 'generation' | 'restarts' | 'consecutiveFailures' | 'lastExit' | 'lastFailure'> {
   readonly state: ChildPhase['kind'];
-  readonly generation: number;
   /** The pid of the group's leader, which is also the group's id. Present as long as the group may exist. */
   readonly pid: number | undefined;
-  readonly restarts: number;
-  readonly consecutiveFailures: number;
-  readonly lastExit: ExitRecord | undefined;
-  readonly lastFailure: FailureRecord | undefined;
   readonly readySince: number | undefined;
   /** When a failed child is launched again without a demand. */
   readonly retryAt: number | undefined;
@@ -141,15 +137,11 @@ interface SupervisedChild {
 
 /** The facts about a child at this moment. */
 export function toSnapshot({ spec, state, launched }: SupervisedChild): ChildSnapshot {
-  const { phase } = state;
+  const { phase, installFailures: _, ...facts } = state;
   return {
+    ...facts,
     state: phase.kind,
-    generation: state.generation,
     pid: launched?.pid,
-    restarts: state.restarts,
-    consecutiveFailures: state.consecutiveFailures,
-    lastExit: state.lastExit,
-    lastFailure: state.lastFailure,
     readySince: phase.kind === 'ready' || phase.kind === 'suspect' ? phase.readySince : undefined,
     retryAt: phase.kind === 'backoff' || phase.kind === 'parked' ? phase.retryAt : undefined,
     missing: spec.missing?.shown,

@@ -144,37 +144,27 @@ export type CloseReason = 'exited' | 'stopped';
 export type EndedBecause = string;
 
 /** Number of messages of each kind that a connection has dropped since it was opened. */
-export interface DropCounters {
-  /** Answers to requests that timed out or were cancelled. */
-  late: number;
-  /** Second answers to one request. */
-  duplicate: number;
-  /** Answers to requests that were never sent. */
-  unknown: number;
-  /** Lines that are not messages. */
-  junk: number;
-  /** Lines that are empty or only white space. */
-  blank: number;
-  /** Messages beyond the frame limit. */
-  oversized: number;
-  /** Unfinished messages that were the largest when the memory for unfinished messages was full. */
-  evicted: number;
-  /** Progress that goes backward, or belongs to no open request. */
-  staleProgress: number;
-  /** Answers to requests of the server that could not be written. */
-  unsentReplies: number;
-}
+export type DropCounters = ReturnType<typeof newDropCounters>;
 
-export function newDropCounters(): DropCounters {
+export function newDropCounters() {
   return {
+    /** Answers to requests that timed out or were cancelled. */
     late: 0,
+    /** Second answers to one request. */
     duplicate: 0,
+    /** Answers to requests that were never sent. */
     unknown: 0,
+    /** Lines that are not messages. */
     junk: 0,
+    /** Lines that are empty or only white space. */
     blank: 0,
+    /** Messages beyond the frame limit. */
     oversized: 0,
+    /** Unfinished messages that were the largest when the memory for unfinished messages was full. */
     evicted: 0,
+    /** Progress that goes backward, or belongs to no open request. */
     staleProgress: 0,
+    /** Answers to requests of the server that could not be written. */
     unsentReplies: 0,
   };
 }

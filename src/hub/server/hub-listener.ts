@@ -3,7 +3,7 @@ import { readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync 
 import { createServer, type Server } from 'node:net';
 import { dirname, join } from 'node:path';
 import type { Duplex } from 'node:stream';
-import { readConnectionInto } from '../../io/streams/read-into.js';
+import { readInto } from '../../io/streams/read-into.js';
 import { isRecord, parseJson } from '../../json/json-value.js';
 import { exists } from '../claim.js';
 import { hubFiles, hubNumbers, numberOf } from '../hub-folder.js';
@@ -72,7 +72,7 @@ export class HubListener {
       const refusal = this.#refusalOf(hello) ?? this.#options.onHello(hello as Hello, peer);
       if (refusal !== undefined) stream.end(welcomeLine({ ok: false, because: refusal }), () => stream.destroy());
     });
-    const stream = readConnectionInto(socket, reader);
+    const stream = readInto(socket, reader, true);
     const { version } = this.#options;
     const welcome = () => void stream.write(welcomeLine({ ok: true, version, pid: process.pid }));
     const peer: HubPeer = { stream, reader, welcome };

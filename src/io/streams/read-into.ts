@@ -1,5 +1,5 @@
 import { type OnReadOpts, Socket, type SocketConstructorOpts } from 'node:net';
-import type { Duplex, Readable, Writable } from 'node:stream';
+import type { Readable, Writable } from 'node:stream';
 import { type ByteReader, copyInto } from '../byte-reader.js';
 
 /**
@@ -9,53 +9,37 @@ import { type ByteReader, copyInto } from '../byte-reader.js';
  * By default, Node allocates a block of memory for each read and leaves it to the garbage collector. Node accepts
  * memory to read into (`onread`) only when a socket is made, and makes the sockets of child processes itself. So the
  * handle of such a socket moves to a new one. Nothing may have been read from the stream yet.
+ *
+ * With `isWritable`, the stream is a connection, such as one of a server with `pauseOnConnect`, and the returned stream is
+ * the one to write to as well.
  */
-export function readInto(stream: Readable, reader: ByteReader): Readable {
+export function readInto<Stream extends Readable>(
+  stream: Stream,
+  reader: ByteReader,
+  isWritable = false,
+): Stream | Socket {
   const handle = takeHandle(stream);
   if (handle === undefined) {
     stream.on('data', (chunk: Uint8Array) => copyInto(reader, chunk));
     return stream;
   }
-  return readHandle(stream, handle, reader, false);
-}
-
-/**
- * Does the same with both directions of a connection that has not been read yet, such as one of a server with
- * `pauseOnConnect`. Returns the stream to write to as well.
- */
-export function readConnectionInto(stream: Duplex, reader: ByteReader): Duplex {
-  const handle = takeHandle(stream);
-  if (handle === undefined) {
-    stream.on('data', (chunk: Uint8Array) => copyInto(reader, chunk));
-    return stream;
-  }
-  return readHandle(stream, handle, reader, true);
-}
-
-function readHandle(stream: Readable, handle: Handle, reader: ByteReader, isWritable: boolean): Socket {
   // The handle stays open.
   leave(stream);
-  const options: SocketConstructorOpts & { readonly handle: object; readonly onread: OnReadOpts } = {
-    handle,
-    readable: true,
-    writable: isWritable,
-    // The end of what the other side writes is not the end of what it reads.
-    allowHalfOpen: isWritable,
-    onread: {
-      buffer: () => reader.freeSpace,
-      callback: (byteLength) => {
-        try {
-          reader.filled(byteLength);
-        } catch (error) {
-          // After the error, Node does not ask for the next free space, and would read into this one again.
-          socket.destroy();
-          throw error;
-        }
-        return true;
-      },
+  const onread: OnReadOpts = {
+    buffer: () => reader.freeSpace,
+    callback: (byteLength) => {
+      try {
+        reader.filled(byteLength);
+      } catch (error) {
+        // After the error, Node does not ask for the next free space, and would read into this one again.
+        socket.destroy();
+        throw error;
+      }
+      return true;
     },
   };
-  const socket = new Socket(options);
+  // The end of what the other side writes is not the end of what it reads.
+  const socket = socketOn(handle, { readable: true, writable: isWritable, allowHalfOpen: isWritable, onread });
   // Node writes the next bytes into the memory that it was given last.
   reader.whenMoved?.(() => {
     if (!socket.destroyed) handle.useUserBuffer(reader.freeSpace);
@@ -75,13 +59,7 @@ export function holdUnread(stream: Readable): Readable {
   const handle = takeHandle(stream);
   if (handle === undefined) return stream;
   leave(stream);
-  const options: SocketConstructorOpts & { readonly handle: object; readonly pauseOnCreate: boolean } = {
-    handle,
-    readable: true,
-    writable: false,
-    pauseOnCreate: true,
-  };
-  return new Socket(options);
+  return socketOn(handle, { readable: true, writable: false, pauseOnCreate: true });
 }
 
 /** Ends a socket without its handle as if the other side had closed it, because others may wait for that. */
@@ -109,8 +87,18 @@ interface Handle {
   readonly useUserBuffer: (memory: Uint8Array) => void;
 }
 
+interface SocketOptions extends SocketConstructorOpts {
+  readonly onread?: OnReadOpts;
+  /** Not documented, like `handle`. */
+  readonly pauseOnCreate?: boolean;
+}
+
+function socketOn(handle: Handle, options: SocketOptions): Socket {
+  return new Socket({ ...options, handle } as SocketOptions);
+}
+
 /** Takes the handle out of the socket of a pipe, for a new socket. Returns `undefined` if the stream is not such a one. */
-function takeHandle(stream: Readable | Writable | Duplex): Handle | undefined {
+function takeHandle(stream: Readable | Writable): Handle | undefined {
   if (!(stream instanceof Socket) || 'isTTY' in stream) return undefined;
   const holder = stream as unknown as { _handle: Partial<Handle> | null };
   const handle = holder._handle;
@@ -133,14 +121,8 @@ export function watchReader(stream: Writable): Writable {
   const handle = process.platform === 'win32' ? undefined : takeHandle(stream);
   if (handle === undefined) return stream;
   stream.destroy();
-  const options: SocketConstructorOpts & { readonly handle: object } = {
-    handle,
-    readable: true,
-    writable: true,
-    // The end of reading must not end the writing.
-    allowHalfOpen: true,
-  };
-  const socket = new Socket(options);
+  // The end of reading must not end the writing.
+  const socket = socketOn(handle, { readable: true, writable: true, allowHalfOpen: true });
   socket.once('end', () => socket.writable && socket.write(NOTHING));
   // Once the writing has ended, nothing is left to watch, and a reader may wait until the pipe is closed both ways.
   socket.once('finish', () => socket.destroy());
