@@ -92,20 +92,27 @@ function createFinder(sources: readonly SecretSource[]): FindSecrets {
 }
 
 export function withoutSecrets(text: string, { known, likely }: FoundSecrets): string {
-  const spans = [...known, ...likely];
-  return spans.length === 0 ? text : withoutSpans(text, spans);
-}
-
-/** Merges overlapping spans, because half of a secret must not remain where another one begins in it. */
-function withoutSpans(text: string, spans: Span[]): string {
-  spans.sort((a, b) => a.start - b.start);
   let clean = '';
   let position = 0;
-  for (const { start, end } of spans) {
-    if (start >= position) clean += text.slice(position, start) + REDACTED;
-    position = Math.max(position, end);
+  for (const { start, end } of united([...known, ...likely])) {
+    clean += text.slice(position, start) + REDACTED;
+    position = end;
   }
   return clean + text.slice(position);
+}
+
+/**
+ * The spans from the first to the last. Those that touch or overlap are one, because half of a secret must not remain where
+ * another one begins in it.
+ */
+export function united(spans: readonly Span[]): Span[] {
+  const all: Span[] = [];
+  for (const { start, end } of [...spans].sort((a, b) => a.start - b.start)) {
+    const last = all.at(-1);
+    if (last === undefined || start > last.end) all.push({ start, end });
+    else if (end > last.end) all[all.length - 1] = { start: last.start, end };
+  }
+  return all;
 }
 
 /** Variables and arguments whose values can be secrets, such as those of one server. */

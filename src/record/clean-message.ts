@@ -1,5 +1,6 @@
 import type { Span } from '../json/json-text.js';
-import { type FindSecrets, REDACTED, withoutSecrets } from '../observe/redact.js';
+import { parseJson } from '../json/json-value.js';
+import { type FindSecrets, REDACTED, united, withoutSecrets } from '../observe/redact.js';
 
 /** Removes the secrets from the text of a message. */
 export type CleanMessage = (text: string) => string;
@@ -12,7 +13,7 @@ export function createCleaner(find: FindSecrets): CleanMessage {
   return (text) => {
     const found = find(text);
     if (found.known.length === 0 && found.likely.length === 0) return text;
-    if (!isJson(text)) return withoutSecrets(text, found);
+    if (parseJson(text) === undefined) return withoutSecrets(text, found);
     const [knownIn, likelyIn] = [inOrder(found.known), inOrder(found.likely)];
     const clean = text.replaceAll(TOKEN, (token, offset: number) => {
       const end = offset + token.length;
@@ -38,15 +39,6 @@ const AFTER_TOKEN = /token"\s*:\s*$/i;
 const LONGEST_NAME = 48;
 const UNSAFE = '{"redacted":"this message, because a secret in it cannot be removed from its parts"}';
 
-function isJson(text: string): boolean {
-  try {
-    JSON.parse(text);
-    return true;
-  } catch {
-    return false;
-  }
-}
-
 /**
  * Returns a function that finds the spans which a part of the text has. The parts must come in their order: a message can
  * have very many parts and spans, and none is searched for in all of the others.
@@ -61,17 +53,6 @@ function inOrder(spans: readonly Span[]): (start: number, end: number) => Span[]
       found.push(span);
     return found;
   };
-}
-
-/** The spans from the first to the last. Those that touch are one. */
-function united(spans: readonly Span[]): Span[] {
-  const all: Span[] = [];
-  for (const { start, end } of [...spans].sort((a, b) => a.start - b.start)) {
-    const last = all.at(-1);
-    if (last === undefined || start > last.end) all.push({ start, end });
-    else if (end > last.end) all[all.length - 1] = { start: last.start, end };
-  }
-  return all;
 }
 
 function shifted(spans: readonly Span[], by: number): Span[] {

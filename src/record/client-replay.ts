@@ -1,10 +1,11 @@
 import { readString } from '../json/json-text.js';
+import { isRecord } from '../json/json-value.js';
 import { RPC_CODES } from '../jsonrpc/rpc-error.js';
 import type { Envelope, RequestEnvelope, ResponseEnvelope } from '../mcp/envelope.js';
 import { METHODS } from '../mcp/methods.js';
-import { type Difference, differences } from './compare-replay.js';
+import { REDACTED } from '../observe/redact.js';
 import { textOf } from './format.js';
-import { idOf, matchKey, messagesIn, outcomeOf, paramsOf, withToken } from './recorded-messages.js';
+import { idOf, matchesRedacted, matchKey, messagesIn, outcomeOf, withToken } from './recorded-messages.js';
 import type { RecordedEntry } from './recording-file.js';
 
 /** A new connection to the gateway. */
@@ -88,8 +89,7 @@ class ReplayedClient {
     for (const entry of entries) {
       if (entry.conn !== conn) continue;
       for (const message of messagesIn(textOf(entry) ?? '')) {
-        if (entry.dir === 'g>c' && message.kind === 'request')
-          asked.set(idOf(message), matchKey(message.method, paramsOf(message)));
+        if (entry.dir === 'g>c' && message.kind === 'request') asked.set(idOf(message), matchKey(message));
         if (entry.dir !== 'c>g' || message.kind !== 'response') continue;
         const key = asked.get(idOf(message)) ?? '';
         this.#replies.set(key, [...(this.#replies.get(key) ?? []), message]);
@@ -149,7 +149,7 @@ class ReplayedClient {
   }
 
   #replyTo(request: RequestEnvelope): string {
-    const replies = this.#replies.get(matchKey(request.method, paramsOf(request))) ?? [];
+    const replies = this.#replies.get(matchKey(request)) ?? [];
     const reply = replies.length > 1 ? replies.shift() : replies[0];
     const id = idOf(request);
     if (reply !== undefined) return withToken(reply, reply.id, id);
@@ -174,4 +174,75 @@ function isOwnTool({ method, bytes, tokens: { name } }: RequestEnvelope): boolea
 function requestText(request: RequestEnvelope): string {
   const { name } = request.tokens;
   return name === undefined ? request.method : `${request.method} ${readString(request.bytes, name)}`;
+}
+
+/** A difference between a recorded and a new value. */
+export interface Difference {
+  /** Such as `result.content[0].text`. */
+  readonly path: string;
+  readonly recorded: unknown;
+  readonly now: unknown;
+}
+
+/** Stands for a missing value. */
+const ABSENT = Symbol('absent');
+
+/** Dates and times as programs write them. */
+const TIME = /\b\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?/g;
+
+/**
+ * The differences between two answers. Times in texts do not count, nor do `_meta` and members with one of the names in
+ * `ignored`. A secret that was removed from the recording equals everything.
+ */
+export function differences(recorded: unknown, now: unknown, ignored: ReadonlySet<string>, path = ''): Difference[] {
+  if (Array.isArray(recorded) && Array.isArray(now)) {
+    const length = Math.max(recorded.length, now.length);
+    return Array.from({ length }, (_, at) => at).flatMap((at) =>
+      differences(itemAt(recorded, at), itemAt(now, at), ignored, `${path}[${at}]`),
+    );
+  }
+  if (isRecord(recorded) && isRecord(now)) {
+    const keys = new Set([...Object.keys(recorded), ...Object.keys(now)]);
+    return [...keys].flatMap((key) =>
+      key === '_meta' || ignored.has(key)
+        ? []
+        : differences(memberOf(recorded, key), memberOf(now, key), ignored, path === '' ? key : `${path}.${key}`),
+    );
+  }
+  if (Object.is(recorded, now)) return [];
+  if (typeof recorded === 'string' && typeof now === 'string') {
+    const [before, after] = [recorded.replaceAll(TIME, '<time>'), now.replaceAll(TIME, '<time>')];
+    if (before === after || matchesRedacted(before, after, REDACTED)) return [];
+  }
+  return recorded === REDACTED ? [] : [{ path, recorded, now }];
+}
+
+function itemAt(items: readonly unknown[], at: number): unknown {
+  return at < items.length ? items[at] : ABSENT;
+}
+
+function memberOf(value: Readonly<Record<string, unknown>>, key: string): unknown {
+  return Object.hasOwn(value, key) ? value[key] : ABSENT;
+}
+
+const LONGEST_VALUE = 100;
+/** Length of the common part that is shown of two long texts. */
+const SHOWN_BEFORE = 20;
+
+/** Such as `result.content[0].text: "a" is now "b"`. */
+export function differenceText({ path, recorded, now }: Difference): string {
+  const [before, after] = [valueText(recorded), valueText(now)];
+  let same = 0;
+  while (same < before.length && before[same] === after[same]) same += 1;
+  const start = before.length > LONGEST_VALUE && same > SHOWN_BEFORE ? same - SHOWN_BEFORE : 0;
+  return `${path}: ${excerpt(before, start)} is now ${excerpt(after, start)}`;
+}
+
+function valueText(value: unknown): string {
+  return value === ABSENT ? 'absent' : JSON.stringify(value);
+}
+
+function excerpt(text: string, start: number): string {
+  const end = start + LONGEST_VALUE;
+  return `${start > 0 ? '…' : ''}${text.slice(start, end)}${end < text.length ? '…' : ''}`;
 }

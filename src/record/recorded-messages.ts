@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer';
+import { canonicalObject } from '../json/canonical-json.js';
 import { readText, type Span, toBytes } from '../json/json-text.js';
-import { isRecord, parseJson } from '../json/json-value.js';
+import { parseJson } from '../json/json-value.js';
 import { splice } from '../json/splice.js';
 import { createScan, type Envelope, messagesOf } from '../mcp/envelope.js';
 
@@ -39,20 +40,9 @@ export function withToken({ bytes, span }: Envelope, token: Span, text: string):
  * Key that is equal for equal requests: the method, and the parameters without `_meta`, in which clients put tokens and
  * traces. The order of members does not count. Empty parameters equal absent ones.
  */
-export function matchKey(method: string, params: unknown): string {
-  if (!isRecord(params)) return params === undefined ? method : `${method} ${canonical(params)}`;
-  const { _meta, ...rest } = params;
-  return Object.keys(rest).length === 0 ? method : `${method} ${canonical(rest)}`;
-}
-
-/** The JSON text of a value with the members of each object in one order. */
-export function canonical(value: unknown): string {
-  if (Array.isArray(value)) return `[${value.map(canonical).join(',')}]`;
-  if (!isRecord(value)) return JSON.stringify(value) ?? 'null';
-  const members = Object.keys(value)
-    .sort()
-    .map((key) => `${JSON.stringify(key)}:${canonical(value[key])}`);
-  return `{${members.join(',')}}`;
+export function matchKey({ method, bytes, params }: Exclude<Envelope, { kind: 'response' }>): string {
+  const text = params === undefined ? '{}' : canonicalObject(bytes, params, (name) => name !== '_meta');
+  return text === '{}' ? method : `${method} ${text}`;
 }
 
 /** Whether a text is the recorded one, in which secrets were replaced by `redacted`: it stands for any text. */

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { resultText } from '../../src/cli/commands/calls/replay.js';
-import { replayClients } from '../../src/record/client-replay.js';
-import { differences, differenceText } from '../../src/record/compare-replay.js';
+import { differences, differenceText, replayClients } from '../../src/record/client-replay.js';
 import type { RecordedEntry } from '../../src/record/recording-file.js';
 
 /** A recording of clients: `>` is what they sent, `<` what they got. A number before it is the connection. */

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { RecordedEntry } from '../../src/record/recording-file.js';
-import { ServerScript } from '../../src/record/server-script.js';
-import { StandIn } from '../../src/record/stand-in.js';
+import { ServerScript, StandIn } from '../../src/record/stand-in.js';
 import { flush, type Message } from '../support/wire.js';
 
 /** A recording of one server: `>` is what the gateway sent, `<` what the server did. */
