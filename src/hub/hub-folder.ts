@@ -33,7 +33,7 @@ const LONGEST_SUFFIX = '/.4294967295-abcdefgh/s'.length;
 export function hubFolder(options: PlaceOptions): string {
   const key = hubKey(options);
   const faults: string[] = [];
-  for (const hubs of options.hubsFolder === undefined ? usualFolders() : [options.hubsFolder]) {
+  for (const hubs of foldersOfHubs(options.hubsFolder)) {
     const folder = join(hubs, key);
     if (process.platform !== 'win32' && Buffer.byteLength(folder) + LONGEST_SUFFIX > MAX_SOCKET_PATH) {
       faults.push(`the path ${hubs} is too long for a socket`);
@@ -53,7 +53,7 @@ export function inspectHubFolder(options: PlaceOptions): {
 } {
   const key = hubKey(options);
   const faults: string[] = [];
-  for (const hubs of options.hubsFolder === undefined ? usualFolders() : [options.hubsFolder]) {
+  for (const hubs of foldersOfHubs(options.hubsFolder)) {
     const folder = join(hubs, key);
     const fault = [hubs, folder]
       .filter((path) => lstatSync(path, { throwIfNoEntry: false }))
@@ -67,7 +67,7 @@ export function inspectHubFolder(options: PlaceOptions): {
 
 /** The folders of all hubs of this user that ever were and left something, whatever their configuration. */
 export function allHubFolders(hubsFolder: string | undefined): string[] {
-  return (hubsFolder === undefined ? usualFolders() : [hubsFolder]).flatMap((hubs) => {
+  return foldersOfHubs(hubsFolder).flatMap((hubs) => {
     try {
       return readdirSync(hubs).flatMap((name) => (/^[0-9a-f]{16}$/.test(name) ? [join(hubs, name)] : []));
     } catch {
@@ -93,7 +93,9 @@ function fingerprint(text: string): string {
   return sum.toString(16).padStart(16, '0');
 }
 
-function usualFolders(): string[] {
+/** The folders where hubs may be, the preferred one first. */
+function foldersOfHubs(named: string | undefined): string[] {
+  if (named !== undefined) return [named];
   const temporary = process.platform === 'win32' ? tmpdir() : '/tmp';
   const fallback = join(temporary, `trunkline-${process.getuid?.() ?? 'hub'}`);
   const home = homeOfUser();
@@ -113,11 +115,7 @@ function homeOfUser(): string | undefined {
 /** Creates the folder, or checks that no other user can enter it. Returns the problem as a phrase. */
 function makePrivate(folder: string): string | undefined {
   try {
-    const stats = lstatSync(folder, { throwIfNoEntry: false });
-    if (stats === undefined) {
-      mkdirSync(folder, { recursive: true, mode: 0o700 });
-      return faultOf(folder);
-    }
+    if (lstatSync(folder, { throwIfNoEntry: false }) === undefined) mkdirSync(folder, { recursive: true, mode: 0o700 });
     return faultOf(folder);
   } catch (error) {
     return `the folder ${folder} cannot be created (${errorCode(error) ?? 'unknown error'})`;

@@ -186,37 +186,30 @@ interface WaitingLine {
 
 /** The last lines that wait until somebody looks, at most 1,000 lines and 64 KiB. */
 class WaitingLines {
-  readonly #lines: WaitingLine[] = [];
-  /** Index of the oldest line. The lines before are removed together, because each removal moves all others. */
-  #first = 0;
+  #lines: WaitingLine[] = [];
   #keptBytes = 0;
   #lostBytes = 0;
 
   add(line: WaitingLine): void {
     this.#lines.push(line);
     this.#keptBytes += line.bytes.length;
-    while (this.#lines.length - this.#first > MAX_LINES || this.#keptBytes > MAX_BYTES) this.#dropOldest();
+    while (this.#lines.length > MAX_LINES || this.#keptBytes > MAX_BYTES) this.#dropOldest();
   }
 
   /** Takes the last `max` lines, oldest first. `lostBytes` is the length of the older lines, which are dropped. */
   take(max: number): { readonly lines: readonly WaitingLine[]; readonly lostBytes: number } {
-    while (this.#lines.length - this.#first > max) this.#dropOldest();
-    const taken = { lines: this.#lines.slice(this.#first), lostBytes: this.#lostBytes };
-    this.#lines.length = 0;
-    this.#first = 0;
+    while (this.#lines.length > max) this.#dropOldest();
+    const taken = { lines: this.#lines, lostBytes: this.#lostBytes };
+    this.#lines = [];
     this.#keptBytes = 0;
     this.#lostBytes = 0;
     return taken;
   }
 
   #dropOldest(): void {
-    const line = this.#lines[this.#first];
+    const line = this.#lines.shift();
     this.#keptBytes -= line?.bytes.length ?? 0;
     this.#lostBytes += line?.byteLength ?? 0;
-    this.#first += 1;
-    if (this.#first < MAX_LINES) return;
-    this.#lines.splice(0, this.#first);
-    this.#first = 0;
   }
 }
 

@@ -25,6 +25,8 @@ const NEWLINE_BYTES = 1;
  */
 export class HubFraming {
   readonly #sink: MessageSink;
+  /** For messages that settle no line. */
+  readonly sink: MessageSink;
   /** How many hubs served the client before. It has the lists of the last one. */
   readonly #resumed: number;
   #lastLine = 0;
@@ -37,15 +39,18 @@ export class HubFraming {
   constructor(sink: MessageSink, resumed: number) {
     this.#sink = sink;
     this.#resumed = resumed;
+    this.sink = {
+      send: (message, source) => this.#send(message, source, 0),
+      get unwrittenBytes() {
+        return sink.unwrittenBytes;
+      },
+    };
   }
 
   /** A late answer to a request of an earlier hub must not be taken for the answer to one of this hub. */
   get firstRequestId(): number {
     return 1 + this.#resumed * REQUESTS_PER_HUB;
   }
-
-  /** For messages that settle no line. */
-  readonly sink: MessageSink = this.#makeSink();
 
   readonly probe = (): void => this.#settle(0);
 
@@ -108,21 +113,6 @@ export class HubFraming {
     };
   }
 
-  /** The lists of this hub may differ from those of the hub before. */
-  #announceLists(): void {
-    for (const method of LIST_CHANGES) this.#send(notificationMessage(method), undefined, 0);
-  }
-
-  #makeSink(): MessageSink {
-    const unwritten = () => this.#sink.unwrittenBytes;
-    return {
-      send: (message, source) => this.#send(message, source, 0),
-      get unwrittenBytes() {
-        return unwritten();
-      },
-    };
-  }
-
   #send(message: SplicedMessage, source: string | undefined, line: number): void {
     if (this.#headersEnd === this.#headers.length) {
       this.#headers = Buffer.allocUnsafeSlow(HEADERS_BYTES);
@@ -154,7 +144,8 @@ export class HubFraming {
   #keep(message: Exclude<Envelope, { kind: 'response' }>, line: number): void {
     switch (message.method) {
       case METHODS.initialized:
-        if (this.#resumed > 0) this.#announceLists();
+        // The lists of this hub may differ from those of the hub before.
+        if (this.#resumed > 0) for (const list of LIST_CHANGES) this.#send(notificationMessage(list), undefined, 0);
         this.#control(FRAME.keep, line, message.method);
         break;
       case METHODS.initialize:

@@ -1,3 +1,5 @@
+import { once } from 'node:events';
+import { setTimeout } from 'node:timers/promises';
 import { listProcesses, reportStatus } from '../../gateway/status/status.js';
 import type { StatusFacts } from '../../gateway/status/status-facts.js';
 import { overviewOf } from '../../gateway/status/status-overview.js';
@@ -42,7 +44,7 @@ interface HubCommandsOptions {
   readonly logFile: string;
 }
 
-/** Time between two looks at the status for somebody who follows it. */
+/** Time between two events for somebody who follows the status or a recording. */
 const LOOK_EVERY_MS = 1_000;
 
 /** The commands that a person can give to a running hub. */
@@ -70,7 +72,7 @@ export function hubCommands(options: HubCommandsOptions): ControlCommands {
       if (follow !== true) return statusOf(composition);
       while (!signal.aborted) {
         emit(statusOf(composition));
-        await pause(clock, signal);
+        await setTimeout(LOOK_EVERY_MS, undefined, { signal }).catch(() => {});
       }
       return null;
     },
@@ -139,18 +141,6 @@ function statusOf(composition: ServedGateway): StatusAnswer {
   return { text: renderStatus(report), structure: overviewOf(report) };
 }
 
-function pause(clock: Clock, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const over = () => {
-      cancel();
-      signal.removeEventListener('abort', over);
-      resolve();
-    };
-    const cancel = clock.schedule(LOOK_EVERY_MS, over);
-    signal.addEventListener('abort', over);
-  });
-}
-
 /** An event of the command `record`, and its result. */
 export interface RecordCounts {
   readonly written: number;
@@ -166,9 +156,6 @@ function noServerText(server: string, keys: readonly string[]): string {
   return `There is no server "${server}". ${hint}`;
 }
 
-/** Time between two events of a recording. */
-const TELL_EVERY_MS = 1_000;
-
 /** The commands that record and show messages, whose code is loaded at the first of them. */
 export function recordingCommands(running: Promise<Pick<RunningHub, 'composition'>>): ControlCommands {
   const recordings = new Map<string, AbortController>();
@@ -183,7 +170,7 @@ export function recordingCommands(running: Promise<Pick<RunningHub, 'composition
         const { composition } = await running;
         // The connection may be closed already.
         const until = AbortSignal.any([signal, stopped.signal]);
-        return await record(composition, { file: name, max, emit, until });
+        return await record(composition, name, max, { emit, signal: until });
       } finally {
         recordings.delete(name);
       }
@@ -206,29 +193,26 @@ export function recordingCommands(running: Promise<Pick<RunningHub, 'composition
   };
 }
 
-interface RecordRequest {
-  readonly file: string;
-  readonly max: unknown;
-  readonly emit: ControlContext['emit'];
-  readonly until: AbortSignal;
-}
-
-async function record(composition: ServedGateway, { file, max, emit, until }: RecordRequest): Promise<RecordCounts> {
+async function record(
+  composition: ServedGateway,
+  file: string,
+  max: unknown,
+  { emit, signal }: ControlContext,
+): Promise<RecordCounts> {
   const { recordTo } = await import('../../record/record-to.js');
   let fault: string | undefined;
   const warn = ({ err }: { readonly err?: unknown }) => {
     fault = String(err);
   };
-  const logger = { warn };
-  const recorder = await recordTo(file, typeof max === 'number' ? max : undefined, { composition, logger });
-  const counts = (): RecordCounts => ({
-    written: recorder.counts.written,
-    dropped: recorder.counts.dropped,
-    fault,
-  });
-  const timer = setInterval(() => emit(counts()), TELL_EVERY_MS);
+  const context = { composition, logger: { warn } };
+  const recorder = await recordTo(file, typeof max === 'number' ? max : undefined, context);
+  const counts = (): RecordCounts => {
+    const { written, dropped } = recorder.counts;
+    return { written, dropped, fault };
+  };
+  const timer = setInterval(() => emit(counts()), LOOK_EVERY_MS);
   emit(counts());
-  await aborted(until);
+  await aborted(signal);
   clearInterval(timer);
   await recorder.close();
   return counts();
@@ -249,9 +233,6 @@ function toPerson(emit: ControlContext['emit']): LineSink {
   };
 }
 
-function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    else signal.addEventListener('abort', () => resolve(), { once: true });
-  });
+async function aborted(signal: AbortSignal): Promise<void> {
+  if (!signal.aborted) await once(signal, 'abort');
 }
