@@ -86,8 +86,4 @@ describe('the numbers of hubs', () => {
     expect([hubNumbers(base), latestHub(base)]).toEqual([[9, 10], 10]);
     expect(numberOf(hubFiles(base, 10).folder)).toBe(10);
   });
-
-  it('begin after 0', () => {
-    expect(latestHub(base)).toBe(0);
-  });
 });

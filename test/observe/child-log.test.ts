@@ -118,16 +118,6 @@ describe('a child that writes without end', () => {
     expect(log.droppedBytes).toBe(written + 'quiet again'.length - kept);
   });
 
-  it('has the last lines, when nobody looked while it wrote', () => {
-    const { log, told } = logging(false);
-    for (let count = 1; count <= 100_000; count += 1) write(log, bytesOf(`line ${count}\n`));
-    expect(told).toEqual([]);
-    const { lines } = log;
-    expect(lines).toHaveLength(1_001);
-    expect(lines[0]).toMatch(/bytes of output were dropped here/);
-    expect(lines.slice(1)).toEqual(Array.from({ length: 1_000 }, (_, index) => `line ${99_001 + index}`));
-  });
-
   it.each([true, false])('has stray lines of stdout among those of stderr, in order: followed %j', (isFollowed) => {
     const { log } = logging(isFollowed);
     write(log, bytesOf('before\n'));
@@ -161,14 +151,6 @@ describe('a child that writes without end', () => {
     // Of each, 1 KiB is kept, and the text before it is stored as well.
     expect(log.lines.length).toBe(62);
     expect(log.droppedBytes).toBe(36 * 1024 * 1024);
-  });
-
-  it('follows 1,000 lines of stdout in a second, and has the others when it ends', () => {
-    const { log, told } = logging();
-    for (let count = 1; count <= 1_001; count += 1) log.addJunk(bytesOf(`junk ${count}`), 'not-json');
-    expect(told).toHaveLength(1_000);
-    log.end();
-    expect(told.slice(1_000)).toEqual(['stdout (not-json): junk 1001']);
   });
 });
 

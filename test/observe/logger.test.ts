@@ -27,13 +27,6 @@ describe('a logger with a file', () => {
     expect(new Date(time).toISOString()).toBe(time);
   });
 
-  it('appends to what is there', () => {
-    const file = join(folder, 'trunkline.log');
-    createLogger({ verbosity: 0, file, redact }).error('one');
-    createLogger({ verbosity: 0, file, redact }).error('two');
-    expect(readFileSync(file, 'utf8').trim().split('\n')).toHaveLength(2);
-  });
-
   it.each([
     [0, ['warn']],
     [1, ['warn', 'info']],
@@ -47,14 +40,6 @@ describe('a logger with a file', () => {
     logger.debug('debug');
     const said = readFileSync(file, 'utf8').trim().split('\n');
     expect(said.map((line) => JSON.parse(line).msg)).toEqual(expected);
-  });
-
-  it('keeps one record on one line, whatever is in it', () => {
-    const file = join(folder, 'trunkline.log');
-    createLogger({ verbosity: 0, file, redact }).warn({ text: 'a\nb\u001b[31m' }, 'x\ny');
-    const text = readFileSync(file, 'utf8');
-    expect(text.trim().split('\n')).toHaveLength(1);
-    expect(text).not.toContain('\u001b');
   });
 
   it('has no secret anywhere in a record, whatever has to be escaped in it', () => {

@@ -127,16 +127,13 @@ describe('a recording', () => {
     expect((await readRecording(file)).entries).toMatchObject([{ raw: '2' }]);
   });
 
-  it('takes the place of no other file', async () => {
+  it('takes the place of no other file and of no folder', async () => {
     writeFileSync(file, 'precious\n');
     await expect(recording()).rejects.toThrow(`${file} is there already and is no recording`);
     writeFileSync(`${file}.1`, 'precious\n');
     rmSync(file);
     await expect(recording()).rejects.toThrow(`${file}.1 is there already and is no recording`);
     expect(readFileSync(`${file}.1`, 'utf8')).toBe('precious\n');
-  });
-
-  it('takes the place of no folder, which the message names', async () => {
     mkdirSync(file);
     await expect(recording()).rejects.toThrow(`${file} is there already and is no recording; name another file`);
   });

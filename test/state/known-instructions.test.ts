@@ -6,7 +6,6 @@ import {
   renameSync,
   rmSync,
   statSync,
-  symlinkSync,
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -90,7 +89,6 @@ describe('cached instructions', () => {
     ['is cut off', (path) => writeFileSync(path, readFileSync(path).subarray(0, -5))],
     ['is empty', (path) => writeFileSync(path, '')],
     ['is no JSON', (path) => writeFileSync(path, 'rubbish')],
-    ['is no object', (path) => writeFileSync(path, 'null')],
     ['has no text', (path) => writeFileSync(path, readFileSync(path, 'utf8').replace('"Be good."', '7'))],
     [
       'is of another version',
@@ -101,20 +99,6 @@ describe('cached instructions', () => {
       (path) => writeFileSync(path, readFileSync(path, 'utf8') + ' '.repeat(MAX_INSTRUCTIONS_FILE_BYTES)),
     ],
     ['can be read by others', (path) => chmodSync(path, 0o644)],
-    [
-      'is a link',
-      (path) => {
-        renameSync(path, `${place}/target`);
-        symlinkSync(`${place}/target`, path);
-      },
-    ],
-    [
-      'is a folder',
-      (path) => {
-        rmSync(path);
-        symlinkSync(place, path);
-      },
-    ],
   ])('are not used when the file %s', async (_, spoil) => {
     await write('Be good.');
     spoil(file());

@@ -1,4 +1,3 @@
-import { execFileSync } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -126,15 +125,6 @@ describe('the lock of a process', () => {
     const torn: string[][] = [];
     expect(await isFree(folder, { onTorn: (...fault) => torn.push(fault) })).toBe(true);
     expect(torn).toEqual([['lock.7', 'it names no owner']]);
-    expect(readdirSync(folder)).toEqual(['lock.8']);
-  });
-
-  it.runIf(process.platform !== 'win32')('that is a pipe is named and passed over', async () => {
-    const folder = folderWith();
-    execFileSync('mkfifo', [join(folder, 'lock.7')]);
-    const torn: string[][] = [];
-    expect(await isFree(folder, { onTorn: (...fault) => torn.push(fault) })).toBe(true);
-    expect(torn).toEqual([['lock.7', 'it is a pipe, not a regular file']]);
     expect(readdirSync(folder)).toEqual(['lock.8']);
   });
 

@@ -1,33 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { elementsOf, replaceAt, tokenAt } from '../../fixtures/servers/odd/raw-json.mjs';
 import { entriesOf, Numbering, underOwnName } from './transcript.js';
-
-describe('raw JSON', () => {
-  const text = '\t{ "a\\"}" : "]\\\\" , "\\u0062":\r{"c" :[ {"}":1.0} , "x,\\"y" ,-0] , "c":2 }, "é": 1e400} ';
-
-  it.each([
-    [['a"}'], '"]\\\\"'],
-    [['b', 'c'], '[ {"}":1.0} , "x,\\"y" ,-0]'],
-    [['é'], '1e400'],
-    [['b', 'none'], undefined],
-    [['é', 'c'], undefined],
-    [[], text.trim()],
-  ])('has at %j %s, byte for byte', (path, token) => {
-    expect(tokenAt(text, path)).toBe(token);
-  });
-
-  it('has elements', () => {
-    expect(elementsOf(tokenAt(text, ['b', 'c']) ?? '')).toEqual(['{"}":1.0}', '"x,\\"y"', '-0']);
-    expect(elementsOf('[ ]')).toEqual([]);
-  });
-
-  it('stays as it is around what is replaced', () => {
-    expect(replaceAt(text, ['b', 'c'], (token) => `<${token}>`)).toBe(
-      text.replace('[ {"}":1.0} , "x,\\"y" ,-0]', '<[ {"}":1.0} , "x,\\"y" ,-0]>'),
-    );
-    expect(replaceAt(text, ['none'], () => 'x')).toBe(text);
-  });
-});
 
 describe('a transcript', () => {
   it('shows requests under numbers, in their order, and what belongs to them under the same', () => {
@@ -52,10 +24,6 @@ describe('a transcript', () => {
     '{"method":"notifications/progress","params":{"progressToken":1,"requestId":1,"progress":1.0}}',
   ])('shows %s to the letter, for that has to come back as it was sent', (text) => {
     expect(new Numbering().of(text)).toBe(text);
-  });
-
-  it('shows no line breaks, which are the business of the framing', () => {
-    expect(new Numbering().of(' {"id":1,\r\n"result":{}}\r')).toBe('{"id":1,  "result":{}}');
   });
 
   it('tells long texts apart that begin and end alike', () => {
