@@ -4,11 +4,14 @@ import { readConfig } from '../../../app/read-config.js';
 import { EXIT, UsageError } from '../../../errors/usage-error.js';
 import { toBytes } from '../../../json/json-text.js';
 import { hintFor } from '../../../json/suggest.js';
-import { type ClientReplayOptions, type ReplayResult, replayClients } from '../../../record/client-replay.js';
-import { differenceText } from '../../../record/client-replay.js';
+import {
+  type ClientReplayOptions,
+  differenceText,
+  type ReplayResult,
+  replayClients,
+} from '../../../record/client-replay.js';
 import type { RecordedEntry, Recording } from '../../../record/recording-file.js';
-import { ServerScript } from '../../../record/stand-in.js';
-import { StandIn } from '../../../record/stand-in.js';
+import { ServerScript, StandIn } from '../../../record/stand-in.js';
 import { packageFolders } from '../../../state/user-files.js';
 import type { Invocation } from '../../command.js';
 import { openPipe } from '../../local-client.js';
