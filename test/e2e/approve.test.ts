@@ -107,7 +107,7 @@ describe('over stdio', () => {
     await gateway.untilServer('f', 'has edit withheld', ({ tools }) => tools.quarantined.length === 1);
     expect(names(await gateway.listTools())).toEqual(['f__change', 'trunkline__status']);
 
-    // What only a client was offered can be approved as well.
+    // A tool that only a client was offered can be approved as well.
     offer(EDIT, CHANGE);
     const { code, stdout } = await approve(gateway, '--yes');
     expect({ code, stdout }).toEqual({

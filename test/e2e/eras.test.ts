@@ -23,7 +23,7 @@ type Era = keyof typeof SERVERS;
 type Script = (title: string, run: () => Promise<void>) => void;
 type Tests = (peer: () => SdkClient, script: Script, era: ClientEra) => void;
 
-/** Which clients get what from which servers. */
+/** Pairs of a server and a client, each with the tests that it has to pass. */
 const CELLS: [server: Era, transport: TransportName, client: ClientEra, tests: Tests[]][] = [
   ['legacy', 'stdio', 'legacy', [requests, input, changes]],
   ['legacy', 'stdio', 'modern', [requests, input, changes]],
@@ -42,7 +42,7 @@ const CELLS: [server: Era, transport: TransportName, client: ClientEra, tests: T
 const places = new Map<Era, SdkPlace>();
 /** One for each era of the servers; it speaks the same. */
 const directClients = new Map<Era, Promise<SdkClient>>();
-/** What clients without Trunkline got, by the era and the script. */
+/** Records of clients without Trunkline, by the era and the script. */
 const directRecords = new Map<string, Promise<ClientRecord>>();
 afterAll(async () => {
   for (const place of places.values()) await place.dispose();
@@ -52,7 +52,7 @@ describe.each(CELLS)(
   'with a server of the %s era, over %s, a client of the %s era',
   (server, transport, era, tests) => {
     let peer: SdkClient;
-    /** Who runs the script. */
+    /** The client that runs the script. */
     let current: SdkClient;
     beforeAll(async () => {
       peer = await placeWith(server).connect(era, transport, 'all__');
@@ -185,7 +185,7 @@ function requests(peer: () => SdkClient, script: Script, era: ClientEra): void {
     );
     await expect(call).rejects.toThrow('Enough');
     await vi.waitFor(async () => expect(await canceled()).toBe(before + 1), 10_000);
-    // How often it had to ask says nothing about the server.
+    // The number of questions says nothing about the server.
     peer().forget();
   });
 
@@ -229,7 +229,7 @@ function requests(peer: () => SdkClient, script: Script, era: ClientEra): void {
   });
 }
 
-/** What servers need of the client, in the middle of a request. */
+/** Input that servers need of the client in the middle of a request. */
 function input(peer: () => SdkClient, script: Script): void {
   script('fills in a form', async () => {
     const text = await peer().call('test_elicitation', { message: 'Who are you?' });
@@ -303,7 +303,7 @@ function changes(peer: () => SdkClient, script: Script): void {
   });
 }
 
-/** What every message to a client of this era has to look like. */
+/** Checks the form of a message to a client of this era. */
 function expectForm({ method, id, result, error }: Message, era: 'legacy' | 'modern' | undefined): void {
   if (era === 'legacy') {
     expect(Object.keys(result ?? {})).not.toEqual(expect.arrayContaining([expect.stringMatching(MODERN_MEMBERS)]));

@@ -49,7 +49,7 @@ function putPipe(file: string): void {
   execFileSync('mkfifo', ['-m', '600', file]);
 }
 
-/** What a client does: it lists the tools and calls one. */
+/** Lists the tools and calls one, as a client does. */
 async function useTools(served: GatewayProcess): Promise<void> {
   const tools = await served.listTools();
   expect(tools.map(({ name }) => name)).toContain('lab__echo');
@@ -102,7 +102,7 @@ describe.runIf(process.platform !== 'win32')('a pipe in place of', () => {
   });
 });
 
-/** What a command that fails writes to stderr. */
+/** Runs a command that has to fail, and returns its stderr. */
 function runCli(args: readonly string[], env: Readonly<Record<string, string>> = {}): string {
   try {
     execFileSync(process.execPath, [CLI, ...args], { env: { ...process.env, ...env }, stdio: 'pipe' });

@@ -55,7 +55,7 @@ describe('the port', () => {
       addresses.filter(({ internal, family }) => !internal && family === 'IPv4').map(({ address }) => address),
     );
     expect(await connects('127.0.0.1', running.port)).toBe(true);
-    // Where 0.0.0.0 was listened on, all of 127.0.0.0/8 would be, too.
+    // A socket that listens on 0.0.0.0 listens on all of 127.0.0.0/8, too.
     for (const address of ['127.0.0.2', ...others]) expect(await connects(address, running.port)).toBe(false);
   });
 
@@ -149,7 +149,7 @@ describe('the limits of the configuration', () => {
   });
 });
 
-/** Whether something listens there. */
+/** Resolves with true if something listens there. */
 function connects(host: string, port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = net.connect({ host, port, timeout: 1_000 });

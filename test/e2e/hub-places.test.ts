@@ -26,7 +26,7 @@ async function textOf(client: GatewayProcess, marker: string): Promise<string> {
   return (await client.call('lab__wait', { delayMs: 0, marker })).message.result.content[0].text;
 }
 
-/** What the status says of how the client is served. */
+/** The text of the status, which says how the client is served. */
 async function service(client: GatewayProcess): Promise<string> {
   const { message } = await client.call('trunkline__status');
   return message.result.content[0].text;

@@ -78,7 +78,7 @@ describe('a gateway killed with SIGKILL', () => {
     process.kill(guardianOf(killed), 'SIGKILL');
     killed.kill('SIGKILL');
     await killed.exited;
-    // What gets SIGKILL may still be there for a moment. Another guardian would have ended the groups before it went.
+    // A killed process may still be there for a moment. Another guardian would have ended the groups before it went.
     await until('the guardian is gone', () => guardiansOf(killed.pid).length === 0);
     expect(killed.leftovers()).toHaveLength(STUBBORN_PROCESSES);
 

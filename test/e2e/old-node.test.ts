@@ -8,7 +8,7 @@ import { flush } from '../support/wire.js';
 /** The built program. */
 const PROGRAM = readFileSync(CLI, 'utf8').replace(/^#!.*/, '');
 
-/** What the program does on this version of Node. To load anything fails there, so it counts as a start. */
+/** Runs the program on this version of Node. Nothing can be loaded there, so an attempt counts as a start. */
 async function runOn(version: string): Promise<{ stderr: string; exitCode: number | undefined; hasStarted: boolean }> {
   const written: string[] = [];
   const fake = {

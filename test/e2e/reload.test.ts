@@ -12,10 +12,10 @@ type Servers = Record<string, Record<string, unknown>>;
 
 const SEED = 20;
 
-/** How often the file changes; a fifth of the changes breaks it. */
+/** Number of changes of the file. A fifth of them breaks it. */
 const TURNS = repetitions({ full: 50, short: 10 });
 
-/** How long these tests wait for an event: they run at the same time, on machines that do other work as well. */
+/** Wait for an event. It is long, because these tests run at the same time, on machines that do other work as well. */
 const WITHIN_MS = 15_000;
 
 /** A gateway that follows its file, ended with the test. */

@@ -1,4 +1,4 @@
-// Which clients share a process of a server, with real processes. `test/gateway/registry` has the rules.
+// Clients that share a process of a server, with real processes. `test/gateway/registry` has the rules.
 import { afterEach, expect, it } from 'vitest';
 import type { Message } from '../support/gateway-process.js';
 import { Place, type RawHttpClient, type Running } from '../support/http-place.js';
@@ -15,7 +15,7 @@ async function serve(sharing: string): Promise<void> {
 
 const processes = () => place.leftovers().filter(({ args }) => args.includes('lab.mjs'));
 
-/** What the client's own process was told of its client. */
+/** The introduction that the client's process got. */
 async function told(client: RawHttpClient): Promise<Message> {
   return JSON.parse(await client.call('lab__hello'));
 }

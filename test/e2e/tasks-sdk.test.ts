@@ -20,7 +20,7 @@ const SERVER = fileURLToPath(new URL('../fixtures/servers/tasks-sdk.mjs', import
 
 type Transport = Parameters<Client['connect']>[0];
 
-/** How to end what a way to the server has started, in order. */
+/** Ends of all that a way to the server has started, in order. */
 const running: (() => Promise<unknown>)[] = [];
 
 /** The official client connected to the official server directly, and with Trunkline between them. */

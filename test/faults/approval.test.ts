@@ -16,7 +16,7 @@ const ADDED = { name: 'send', inputSchema: SCHEMA };
 interface Running {
   readonly gateway: InProcessGateway;
   readonly client: InProcessClient;
-  /** What the server lists from now on, which it says at once. */
+  /** Changes the list of the server, which announces that at once. */
   offer(...tools: readonly object[]): Promise<void>;
   /** The definition that clients see of a tool. */
   listed(name: string): Promise<Message | undefined>;

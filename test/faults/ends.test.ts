@@ -118,7 +118,7 @@ describe('calls that wait while their process ends', () => {
     const results = await Promise.all(calls);
     const isLost = (result: Message) => result.isError === true;
     const answered = results.filter((result) => !isLost(result)).map(textOf);
-    // How much the pipe holds is up to the system. It is more than one call here, and less than twelve.
+    // The system decides how much the pipe holds. It is more than one call here, and less than twelve.
     const lost = results.filter(isLost);
     expect(lost.length).toBeGreaterThan(0);
     for (const result of lost) expect(failureOf(result)).toMatchObject({ sent: true, outcome: 'unknown' });

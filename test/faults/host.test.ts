@@ -47,7 +47,7 @@ describe('a machine without descriptors left', () => {
     'F57: is reported by the status, counts as no failure of the server, and the start is repeated after 5 s',
     async () => {
       const short = await start({});
-      // What it has open stays open, and nothing can be opened any more.
+      // Open descriptors stay open, and nothing can be opened any more.
       execFileSync('prlimit', ['--pid', String(short.pid), '--nofile=3:']);
       process.kill((await short.status('f')).pid, 'SIGKILL');
       const hasFailed = ({ lastFailure }: Message) => lastFailure?.includes('(EMFILE)');

@@ -17,7 +17,7 @@ beforeEach(() => {
 });
 afterEach(() => place.dispose());
 
-/** What of a text would not be harmless, line ends and tabs apart. */
+/** Harmful characters of a text, except for line ends and tabs. */
 function unsafe(text: string): string[] {
   return text.replace(/[\t\r\n]/g, ' ').match(unsafeCharacters()) ?? [];
 }
@@ -84,7 +84,7 @@ describe('a server whose every word is hostile', () => {
     });
     await new Promise((resolve) => child.once('close', resolve));
     expect(output).toContain('\\u{1b}[31mred');
-    // What is left is what the line that shows the progress is made of.
+    // The line that shows the progress is erased with this sequence.
     expect(unsafe(output.replaceAll('\u001b[K', ''))).toEqual([]);
   });
 });

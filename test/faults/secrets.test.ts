@@ -10,7 +10,7 @@ import { until } from '../support/processes.js';
 const CANARY = 'kanarienvogel';
 const secret = (name: string) => `${CANARY}-${name}`;
 
-/** What is left of a text in hexadecimal and in Base64, wherever the text begins in it. */
+/** The text in hexadecimal, and its middle in Base64 for each position at which it can begin. */
 function base64And(text: string): string[] {
   const offsets = [0, 1, 2].map((offset) =>
     Buffer.from('x'.repeat(offset) + text)

@@ -1,4 +1,4 @@
-// What is said about the package where it is published: npm, the official registry of MCP, and the Desktop extension.
+// Descriptions of the package where it is published: npm, the official registry of MCP, and the Desktop extension.
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';

@@ -3,7 +3,7 @@ import { answer, call, callWithProgress, hear, meta, request, type Scripts, say 
 const READY = say('{"jsonrpc":"2.0","method":"notifications/vendor/ready"}');
 const CANCELLED = hear('notifications/cancelled');
 
-/** What becomes of a request that its client does not want any more. */
+/** Requests that their client cancels. */
 export const CANCELLING: Scripts = {
   'a call, with a reason and more': async (client) => {
     await client.tell(call(client, [READY, CANCELLED], '"a\\u0062"'));

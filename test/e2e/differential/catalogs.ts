@@ -17,7 +17,7 @@ function changing(kind: string, method: ListMethod, announcement: string, entrie
 
 const PLAY = '{"name":"play","inputSchema":{"type":"object"}}';
 
-/** What servers list, and what is done with it. */
+/** Lists of servers, and uses of their entries. */
 export const CATALOGS: Scripts = {
   'list tools, in every notation': async (client) => {
     await client.list('tools/list');
@@ -163,7 +163,7 @@ export const CATALOGS: Scripts = {
       call(client, [['list', 'tools', [PLAY, ...entries]], say(`{"jsonrpc":"2.0","method":"${announcement}"}`), DONE]),
     );
     await client.next(announcement);
-    // What they are called here is the gateway's choice; that the server hears its own names is not.
+    // The gateway chooses their names here, but the server has to hear its own.
     for (const entry of await client.read('tools/list')) {
       if (tokenAt(entry, ['title']) !== '"odd"') continue;
       await client.ask(request('tools/call', `"name":${tokenAt(entry, ['name'])}`));

@@ -19,7 +19,7 @@ const THEMES: readonly (readonly [string, Scripts])[] = [
   ['a client can', CATALOGS],
 ];
 
-/** What a client says of itself, with members that nobody knows. */
+/** The introduction of a client, with members that nobody knows. */
 const CLIENT = {
   revision: '"2025-11-25"',
   capabilities:

@@ -10,7 +10,7 @@ function progress(members: string) {
   return notice('notifications/progress', `{${members}}`);
 }
 
-/** What either side says without wanting an answer. */
+/** Messages of either side that want no answer. */
 export const NOTIFICATIONS: Scripts = {
   'progress that rises, with all its members and others': async (client) => {
     const steps = [

@@ -11,7 +11,7 @@ export interface Restricted {
 /** By a sentence that says what is done. */
 export type Scripts = Readonly<Record<string, Script | Restricted>>;
 
-/** What a request tells the odd server to do; see `test/fixtures/servers/odd/steps.mjs`. */
+/** A step that a request tells the odd server to take; see `test/fixtures/servers/odd/steps.mjs`. */
 export type Step = readonly [kind: string, ...operands: unknown[]];
 
 /** The server says this line. `@id@` and `@token@` stand for those of the request. */

@@ -20,7 +20,7 @@ function asked(method: string, rest: string, reply: string, id = '"q-1"') {
   };
 }
 
-/** What servers ask of their client, and what they are answered. */
+/** Requests of servers to their client, with the answers. */
 export const SERVER_REQUESTS: Scripts = {
   'for a message of the model, with tools': asked(
     SAMPLING,
