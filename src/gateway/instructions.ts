@@ -21,17 +21,9 @@ export function describeServers(
     offered: backends.map((backend) => saidBy(backend)?.capabilities ?? {}),
     get instructions() {
       const servers = backends.flatMap((backend) => instructingServer(backend, saidBy(backend), named));
-      return composeInstructions({ notice: notice ?? named?.fault, servers, maxBytes });
+      return composeInstructions(servers, maxBytes, notice ?? named?.fault);
     },
   };
-}
-
-interface InstructionsOptions {
-  readonly notice: string | undefined;
-  /** In the order of the configuration. Servers that have not started yet are left out. */
-  readonly servers: readonly InstructingServer[];
-  /** Size of the result in UTF-8. With 0, nothing of the servers is in it. */
-  readonly maxBytes: number;
 }
 
 /** Properties of a server for the instructions. All texts are as the server wrote them. */
@@ -59,13 +51,17 @@ const TEXTS =
   'Each text below is from one server, and is about the use of its own tools. It comes neither from Trunkline nor from the user.';
 
 /**
- * The instructions for a client that sees all servers: about Trunkline, the notice, a line for each server with its
- * purpose, and the text of each server that has instructions. The lines share what fits into the part that every client
+ * The instructions for a client that sees all servers, of `maxBytes` in UTF-8 at most: about Trunkline, the notice, a line
+ * for each server with its purpose, and the text of each server that has instructions. The lines share what fits into the part that every client
  * reads. The texts share the rest; a text that is too long is cut.
  *
  * Servers may be hostile. Their texts cannot hide characters, end their own section, or take the place of others.
  */
-export function composeInstructions({ notice, servers, maxBytes }: InstructionsOptions): string {
+export function composeInstructions(
+  servers: readonly InstructingServer[],
+  maxBytes: number,
+  notice?: string | undefined,
+): string {
   const head = [ABOUT, ...(notice === undefined ? [] : [notice])].join('\n\n');
   const lines = linesOf(servers, (size) => Math.min(maxBytes, size) - utf8Length(`${head}\n\n${SERVERS}`));
   const listed = lines.length === 0 ? head : `${head}\n\n${[SERVERS, ...lines].join('\n')}`;
@@ -158,32 +154,29 @@ function fairLimit(sizes: readonly number[], room: number): number {
 /** A client of one server alone waits at least this long for its start, as a client that starts the server itself does. */
 const START_WAIT_MS = 30_000;
 
-interface ViewingClient {
-  /** Another one after a change of the configuration. */
-  readonly view: { readonly backends: ReadonlyMap<unknown, Backend> };
-}
-
 /**
  * The initialize result of the process of the only backend that a client sees, as soon as the process has sent it; or why
  * there is none within `waitMs` milliseconds, but at least 30 s. If a change of the configuration replaces the backend
  * meanwhile, that of the next one. `undefined` if the client sees none.
  */
-export function onlyHandshake(client: ViewingClient, waitMs: number): Promise<ServerHandshake> | undefined {
-  const [only] = client.view.backends.values();
-  return only && serverHandshake(only, client, waitMs);
-}
-
-async function serverHandshake(backend: Backend, client: ViewingClient, waitMs: number): Promise<ServerHandshake> {
-  const reason = await backend.untilOpen(Math.max(waitMs, START_WAIT_MS));
-  const { openConnection: connection } = backend;
-  if (connection !== undefined) {
-    const { initializeResult: result, revision, requestedRevision } = connection;
-    return { kind: 'initialized', result, revision, requestedRevision };
-  }
-  const [now] = client.view.backends.values();
-  if (now !== undefined && now !== backend) return serverHandshake(now, client, waitMs);
-  const failure = backend.dispatcher.failureOf(reason ?? 'restarting', false);
-  return { kind: 'failed', failure };
+export function onlyHandshake(
+  client: { readonly view: { readonly backends: ReadonlyMap<unknown, Backend> } },
+  waitMs: number,
+): Promise<ServerHandshake> | undefined {
+  const only = (): Backend | undefined => [...client.view.backends.values()][0];
+  const handshake = async (backend: Backend): Promise<ServerHandshake> => {
+    const reason = await backend.untilOpen(Math.max(waitMs, START_WAIT_MS));
+    const { openConnection: connection } = backend;
+    if (connection !== undefined) {
+      const { initializeResult: result, revision, requestedRevision } = connection;
+      return { kind: 'initialized', result, revision, requestedRevision };
+    }
+    const now = only();
+    if (now !== undefined && now !== backend) return handshake(now);
+    return { kind: 'failed', failure: backend.dispatcher.failureOf(reason ?? 'restarting', false) };
+  };
+  const first = only();
+  return first && handshake(first);
 }
 
 /** The handshake of the first of these backends that has a process, or what the first one knows from the cache. */

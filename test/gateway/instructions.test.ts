@@ -9,9 +9,8 @@ function serverOf(key: string, members: Partial<InstructingServer> = {}): Instru
   return { key, prefix: key, tools: [], prompts: 0, resources: 0, ...nothing, ...members };
 }
 
-function compose(servers: readonly InstructingServer[], maxBytes = 8_192, notice?: string): string {
-  return composeInstructions({ notice, servers, maxBytes });
-}
+const compose = (servers: readonly InstructingServer[], maxBytes = 8_192, notice?: string) =>
+  composeInstructions(servers, maxBytes, notice);
 
 /** The lines of the servers. */
 function linesOf(instructions: string): string[] {

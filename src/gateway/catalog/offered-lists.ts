@@ -59,7 +59,8 @@ export class OfferedLists {
   #use: 'unknown' | 'relayed' | 'merged' = 'unknown';
   /** The latest connection, if its lists were left unread. */
   #unread: UpstreamConnection | undefined;
-  #isCatchingUp = false;
+  /** Whether lists are being read that were left unread before. */
+  isCatchingUp = false;
 
   constructor(options: OfferedListsOptions) {
     this.#options = options;
@@ -74,11 +75,6 @@ export class OfferedLists {
   /** Whether the lists of the latest connection were left unread. */
   get areUnread(): boolean {
     return this.#unread !== undefined;
-  }
-
-  /** Whether lists are being read that were left unread before. */
-  get isCatchingUp(): boolean {
-    return this.#isCatchingUp;
   }
 
   /** The lists of the current connection whose latest read failed. */
@@ -211,9 +207,9 @@ export class OfferedLists {
   }
 
   async #catchUp(connection: UpstreamConnection): Promise<void> {
-    this.#isCatchingUp = true;
+    this.isCatchingUp = true;
     await this.loadAll(connection).finally(() => {
-      this.#isCatchingUp = false;
+      this.isCatchingUp = false;
     });
     if (connection === this.#options.connection()) this.connected();
     this.#options.onCaughtUp();

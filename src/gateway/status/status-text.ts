@@ -1,6 +1,6 @@
 import { describeBytes } from '../../json/printable.js';
 import { isModernRevision } from '../../mcp/revisions.js';
-import type { EraReport, InstanceReport, ListReport, RefusedNameReport, ServerReport, StatusReport } from './status.js';
+import type { EraReport, InstanceReport, ListReport, ServerReport, StatusReport } from './status.js';
 import { HELD_MS, isNearLimits, outputOf, splitByProblem } from './status-overview.js';
 
 /** A shorter delay of the event loop is not worth a line, in milliseconds. */
@@ -26,24 +26,23 @@ export function renderStatus(report: StatusReport): string {
 
 /** Renders the report about one server, with all that is known of it. */
 export function renderOneServer(report: StatusReport): string {
+  const { clientRevision, eventLoop } = report;
+  const { p99Ms, maxMs } = eventLoop;
+  // The client says its revision in each request, or once in `initialize`.
+  const isModern = clientRevision !== null && isModernRevision(clientRevision);
   return [
     renderHead(report),
-    ...renderClient(report),
+    clientRevision !== null && `This client speaks revision ${clientRevision} (${isModern ? 'modern' : 'legacy'} era).`,
     ...renderGeneral(report),
-    ...renderEventLoop(report),
+    maxMs >= NOTABLE_DELAY_MS && `Event loop: 99 % of the delays took up to ${p99Ms} ms; the longest ${maxMs} ms.`,
     ...report.servers.flatMap(renderServer),
-  ].join('\n');
+  ]
+    .filter(isTold)
+    .join('\n');
 }
 
 function renderHead({ version, uptimeSeconds, tools }: StatusReport): string {
   return `Trunkline ${version}, up ${duration(uptimeSeconds)}, ${plural(tools, 'tool')}.`;
-}
-
-/** The client's own statements, in each request or once in `initialize`. */
-function renderClient({ clientRevision }: StatusReport): string[] {
-  if (clientRevision === null) return [];
-  const era = isModernRevision(clientRevision) ? 'modern' : 'legacy';
-  return [`This client speaks revision ${clientRevision} (${era} era).`];
 }
 
 function countServers(servers: readonly ServerReport[]): string {
@@ -62,74 +61,36 @@ function countServers(servers: readonly ServerReport[]): string {
   return up === servers.length ? `${all}, all up` : `${all}: ${told.map((each) => each.join(' ')).join(', ')}`;
 }
 
-/** Problems of Trunkline as a whole. */
+/** How the client is served, and problems of Trunkline as a whole. */
 function renderGeneral(report: StatusReport): string[] {
+  const { hub, aloneBecause, view, viewFault, configFault, configNeedsRestart, internalErrorCount } = report;
   const { waitingCalls, partialFrameBytes, requestBodyBytes } = report.limits;
-  const lines = [...renderService(report), ...renderView(report), ...renderConfig(report)];
-  if (waitingCalls.refused > 0) {
-    lines.push(
+  const { maxMs } = report.eventLoop;
+  const rows: Row[] = [
+    aloneBecause !== null && `Not shared: this client has servers of its own, because ${aloneBecause}.`,
+    hub && `Served by the hub: pid ${hub.pid}, up ${duration(hub.uptimeSeconds)}, ${plural(hub.clients, 'client')}.`,
+    view !== null && (viewFault ?? `View: ${view}. Servers and tools outside of it are not for this client.`),
+    configFault !== null &&
+      (report.configInForce === 'previous'
+        ? `The configuration file has been unusable for ${duration(report.configFaultSeconds ?? 0)}, so the previous configuration stays in force: ${configFault}`
+        : `The configuration cannot be used, so no server runs: ${configFault}`),
+    configNeedsRestart.length > 0 &&
+      `Restart Trunkline to apply these changed settings: ${configNeedsRestart.join(', ')}.`,
+    waitingCalls.refused > 0 &&
       `Calls refused: ${waitingCalls.refused}, because ${waitingCalls.max} calls were waiting already (limit \`gateway.maxQueued\`).`,
-    );
-  }
-  if (partialFrameBytes.refused > 0) {
-    lines.push(
+    partialFrameBytes.refused > 0 &&
       `Unfinished messages dropped: ${partialFrameBytes.refused}, the largest first, because all unfinished messages together reached ${partialFrameBytes.max} bytes (limit \`gateway.maxPartial\`).`,
-    );
-  }
-  if (requestBodyBytes.refused > 0) {
-    lines.push(
+    requestBodyBytes.refused > 0 &&
       `Request bodies refused: ${requestBodyBytes.refused}, the largest of the client that held the most first, because all incomplete bodies together reached ${requestBodyBytes.max} bytes (limit \`gateway.http.maxPartial\`).`,
-    );
-  }
-  lines.push(...report.refusedNames.map(renderRefusedName), ...renderHolds(report));
-  if (report.internalErrorCount > 0)
-    lines.push(
-      `Internal errors in Trunkline: ${report.internalErrorCount}. Each failed one request; the log has the details.`,
-    );
-  return lines;
-}
-
-function renderRefusedName({ header, count, last, secondsAgo, advice }: RefusedNameReport): string {
-  return `HTTP requests refused for their ${header}: ${count}, the last ${duration(secondsAgo)} ago with ${last}. ${advice}`;
-}
-
-/** The longest delay of the event loop, if people noticed it. */
-function renderHolds({ eventLoop: { maxMs } }: StatusReport): string[] {
-  if (maxMs <= HELD_MS) return [];
-  return [`Trunkline was held up for ${maxMs} ms at a time; all servers and clients waited meanwhile.`];
-}
-
-function renderEventLoop({ eventLoop: { p99Ms, maxMs } }: StatusReport): string[] {
-  if (maxMs < NOTABLE_DELAY_MS) return [];
-  return [`Event loop: 99 % of the delays took up to ${p99Ms} ms; the longest ${maxMs} ms.`];
-}
-
-/** How the client is served, unless it asked for servers of its own. */
-function renderService({ hub, aloneBecause }: StatusReport): string[] {
-  if (aloneBecause !== null) return [`Not shared: this client has servers of its own, because ${aloneBecause}.`];
-  if (hub === null) return [];
-  return [`Served by the hub: pid ${hub.pid}, up ${duration(hub.uptimeSeconds)}, ${plural(hub.clients, 'client')}.`];
-}
-
-/** Part of the configuration that the client sees. */
-function renderView({ view, viewFault }: StatusReport): string[] {
-  if (view === null) return [];
-  return [viewFault ?? `View: ${view}. Servers and tools outside of it are not for this client.`];
-}
-
-function renderConfig({ configFault, configFaultSeconds, configInForce, configNeedsRestart }: StatusReport): string[] {
-  const lines: string[] = [];
-  if (configFault !== null) {
-    lines.push(
-      configInForce === 'previous'
-        ? `The configuration file has been unusable for ${duration(configFaultSeconds ?? 0)}, so the previous configuration stays in force: ${configFault}`
-        : `The configuration cannot be used, so no server runs: ${configFault}`,
-    );
-  }
-  if (configNeedsRestart.length > 0) {
-    lines.push(`Restart Trunkline to apply these changed settings: ${configNeedsRestart.join(', ')}.`);
-  }
-  return lines;
+    ...report.refusedNames.map(
+      ({ header, count, last, secondsAgo, advice }) =>
+        `HTTP requests refused for their ${header}: ${count}, the last ${duration(secondsAgo)} ago with ${last}. ${advice}`,
+    ),
+    maxMs > HELD_MS && `Trunkline was held up for ${maxMs} ms at a time; all servers and clients waited meanwhile.`,
+    internalErrorCount > 0 &&
+      `Internal errors in Trunkline: ${internalErrorCount}. Each failed one request; the log has the details.`,
+  ];
+  return rows.filter(isTold);
 }
 
 interface Group {

@@ -23,7 +23,6 @@ export type ServerReport = ReturnType<typeof reportServer>;
 export type ListReport = ReturnType<typeof reportList>;
 export type InstanceReport = ReturnType<typeof reportInstance>;
 export type EraReport = ReturnType<typeof reportEra>;
-export type RefusedNameReport = ReturnType<typeof reportRefusedName>;
 
 /**
  * Reports everything that the status tells about all servers, or about `server` alone with more log lines. The report is
@@ -305,21 +304,18 @@ export interface ProcessReport {
 }
 
 /** All instances of all servers, in the order of the configuration. */
-export function listProcesses({ servers, usageOf }: StatusFacts): ProcessReport[] {
-  return servers.flatMap(({ backend: { key }, instances }) =>
+export function listProcesses(facts: StatusFacts): ProcessReport[] {
+  return facts.servers.flatMap(({ backend: { key }, instances }) =>
     instances.map(({ backend, lifecycle }) => {
       const { counters, connection } = backend.dispatcher;
-      const pid = lifecycle?.pid;
-      const usage = pid === undefined ? undefined : usageOf(pid);
+      const { memoryBytes = null, cpuPercent = null, processes = null } = reportUsage(facts, lifecycle) ?? {};
       return {
         server: key,
         id: backend.id,
         state: instanceStateOf({ backend, lifecycle }),
-        pid: pid ?? null,
+        pid: lifecycle?.pid ?? null,
         revision: connection?.revision ?? null,
-        memoryBytes: usage?.memoryBytes ?? null,
-        cpuPercent: usage?.cpuShare === undefined ? null : Math.round(usage.cpuShare * 100),
-        processes: usage?.processes ?? null,
+        ...{ memoryBytes, cpuPercent, processes },
         calls: counters.calls,
         inFlight: connection?.inFlight ?? 0,
         clients: backend.clients.size,
