@@ -68,18 +68,6 @@ describe('a client without a handshake that discovers one server', () => {
     expect(client.answerTo(1)?.error.message).toContain('Its last start failed: no key.');
   });
 
-  it('learns what the next process says when it asks again', async () => {
-    const { client, a } = discovering();
-    await a.start();
-    await flush();
-    await a.crash();
-    Object.assign(a.script, { hello: { ...HELLO, instructions: 'Use me otherwise.' } });
-    await a.start();
-    client.modernRequest(2, 'server/discover');
-    await flush();
-    expect(client.answerTo(2)?.result.instructions).toBe('Use me otherwise.');
-  });
-
   it('may leave while it waits, and gets nothing', async () => {
     const { client, a, clock } = discovering({ sharing: 'isolated' });
     client.session.close();

@@ -96,20 +96,6 @@ describe('the first list', () => {
   });
 });
 
-describe('a list', () => {
-  it('has one page, so that no cursor can be right', async () => {
-    const { connect } = await startGateway({ servers: { a: { tools: ['x'] } } });
-    const client = connect().greet();
-    for (const [index, cursor] of ['', 'x', null, 7].entries()) {
-      client.request(index, 'tools/list', { cursor });
-      expect(client.answerTo(index)?.error).toEqual({ code: -32602, message: 'Invalid cursor' });
-    }
-    client.request('plain', 'tools/list', {});
-    expect(names(client.answerTo('plain'))).toEqual(['a__x']);
-    expect(client.answerTo('plain')?.result).not.toHaveProperty('nextCursor');
-  });
-});
-
 describe('a call', () => {
   const servers = {
     a: { tools: ['read', 'a.b', 'secret'], filter: { deny: ['secret*'] } },

@@ -33,6 +33,18 @@ function looking(sharing: Sharing = 'profile', hello: Message = HELLO, script: S
   return { ...world, client, hi };
 }
 
+/** A client of the server alone, which has begun its session. */
+async function seeing(hello: Message = HELLO) {
+  const world = looking('profile', hello);
+  await world.startAll();
+  const one = world.client();
+  one.initialize();
+  await flush();
+  one.say({ jsonrpc: '2.0', method: 'notifications/initialized' });
+  one.received.take();
+  return { ...world, one, child: world.server('a').child };
+}
+
 describe('a client that wants to see one server as it is', () => {
   it('gets the initialize result of the server, once it runs, in the words of the server', async () => {
     const { client, server, hi } = looking();
@@ -116,24 +128,16 @@ describe('a client that wants to see one server as it is', () => {
     expect(server('a').backend.clients.size).toBe(1);
   });
 
-  it.each(['parked', 'stopped'] as const)('is told at once when the server is %s', async (state) => {
-    const { client, server, hi } = looking();
+  it.each(['parked', 'stopped'] as const)('is told at once when the server is %s, and why', async (state) => {
+    const script = { failureCause: 'Its last start failed: no protocol version.', retryInMs: () => 9_000 };
+    const { client, server, hi } = looking('profile', HELLO, script);
     const one = client();
     one.request(1, 'initialize', hi());
     server('a').moved(state);
     await flush();
     expect(one.answerTo(1)?.error.code).toBe(-32603);
-  });
-
-  it('is told why the server is parked, and when it is tried again', async () => {
-    const script = { failureCause: 'Its last start failed: no protocol version.', retryInMs: () => 9_000 };
-    const { client, server, hi } = looking('profile', HELLO, script);
-    const one = client();
-    one.request(1, 'initialize', hi());
-    server('a').moved('parked');
-    await flush();
-    expect(one.answerTo(1)?.error.message).toContain(`${script.failureCause} The call was not sent`);
-    expect(one.answerTo(1)?.error.message).toContain('Try again in 9 s.');
+    if (state === 'parked')
+      expect(one.answerTo(1)?.error.message).toMatch(/no protocol version\. The call was not sent.*Try again in 9 s\./);
   });
 
   it('may leave while it waits, and leaves nothing behind', async () => {
@@ -180,17 +184,6 @@ describe('a client that wants to see one server as it is', () => {
 });
 
 describe('a client that wants to see one server as it is, and asks for', () => {
-  /** A client of the server alone, which has begun its session. */
-  async function seeing(hello: Message = HELLO) {
-    const world = looking('profile', hello);
-    await world.startAll();
-    const one = world.client();
-    one.initialize();
-    await flush();
-    one.received.take();
-    return { ...world, one, child: world.server('a').child };
-  }
-
   it.each([
     ['completion/complete', { ref: { type: 'ref/prompt', name: 'p' }, argument: { name: 'a', value: 'b' } }],
     ['completion/complete', {}],
@@ -206,18 +199,6 @@ describe('a client that wants to see one server as it is, and asks for', () => {
     const error = { code: -32_001, message: 'Not here', data: { why: [method] } };
     child.reply(method, error);
     expect(one.answerTo(1)?.error).toEqual(error);
-  });
-
-  it('a page of a list, gets the page of the server with its cursor and its unknown members', async () => {
-    const { one, child } = await seeing();
-    one.request(1, 'prompts/list', { cursor: 'of the server' });
-    child.reply('prompts/list', { prompts: [{ name: 'p', more: 1 }, 7], nextCursor: 'next', _meta: { b: 2 } });
-    expect(child.asked('prompts/list').at(-1)?.params).toEqual({ cursor: 'of the server' });
-    expect(one.answerTo(1)?.result).toEqual({
-      prompts: [{ name: 'p', more: 1 }, 7],
-      nextCursor: 'next',
-      _meta: { b: 2 },
-    });
   });
 
   it('a list, gets it while as many calls as the server may have at once are in flight', async () => {
@@ -284,19 +265,8 @@ describe('a client that wants to see one server as it is, and asks for', () => {
 describe('a client that sees one server as it is', () => {
   const CHANGED = '{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{"_meta":{"n":1}}}';
 
-  async function opened(hello: Message = HELLO) {
-    const world = looking('profile', hello);
-    await world.startAll();
-    const one = world.client();
-    one.initialize();
-    await flush();
-    one.say({ jsonrpc: '2.0', method: 'notifications/initialized' });
-    one.received.take();
-    return { ...world, one, child: world.server('a').child };
-  }
-
   it('F38: hears at once that a list has changed, in the words of the server, whether it has listed or not', async () => {
-    const { one, child, clock } = await opened();
+    const { one, child, clock } = await seeing();
     child.say(CHANGED);
     clock.advance(0);
     expect(one.received.lines.splice(0)).toEqual([CHANGED]);
@@ -306,7 +276,7 @@ describe('a client that sees one server as it is', () => {
   });
 
   it('hears once that a list has changed when the new list differs', async () => {
-    const { one, child, clock } = await opened();
+    const { one, child, clock } = await seeing();
     one.request(1, 'tools/list');
     child.listsTools = false;
     child.say(CHANGED);
@@ -342,7 +312,7 @@ describe('a client that sees one server as it is', () => {
   });
 
   it('hears of many changes four times a second at most', async () => {
-    const { one, child, clock } = await opened();
+    const { one, child, clock } = await seeing();
     for (let step = 0; step < 100; step += 1) {
       child.say(CHANGED);
       clock.advance(10);
@@ -369,7 +339,7 @@ describe('a client that sees one server as it is', () => {
   });
 
   it('gets requests of the server for which it declared no capability, and refuses them itself', async () => {
-    const { one, child } = await opened();
+    const { one, child } = await seeing();
     child.say({ jsonrpc: '2.0', id: 'r', method: 'roots/list' });
     const [request] = one.received.take();
     expect(request).toMatchObject({ method: 'roots/list' });

@@ -23,20 +23,13 @@ describe('the merged lists', () => {
     const { tools, prompts, resources, templates } = gateway.catalogs;
     expect(textOf(tools)).toEqual({ tools: [] });
     expect(textOf(prompts)).toEqual({ prompts: [{ name: 'a__p' }, { name: 'b__p' }, { name: 'b__q' }] });
+    expect(resources.shadowed).toEqual([{ key: 'b', exposed: 'x://both', owner: 'a' }]);
     expect(textOf(resources)).toEqual({
       resources: ['x://a/1', 'x://both', 'x://b/1'].map((uri) => ({ uri, name: uri })),
     });
     expect(textOf(templates)).toEqual({
       resourceTemplates: ['x://a/{id}', 'x://b/{id}'].map((uriTemplate) => ({ uriTemplate, name: uriTemplate })),
     });
-  });
-
-  it('give a URI that two servers list to the first one, and tell of the other', async () => {
-    const { gateway } = await merged();
-    const { resources } = gateway.catalogs;
-    expect(resources.owner('x://both')).toMatchObject({ key: 'a', original: 'x://both' });
-    expect(resources.shadowed).toEqual([{ key: 'b', exposed: 'x://both', owner: 'a' }]);
-    expect(resources.listed.get('b')).toEqual(['x://b/1']);
   });
 
   it('take a URI for nothing but itself, even if it begins like a name with a prefix', async () => {
@@ -64,21 +57,6 @@ describe('the merged lists', () => {
     expect(textOf(catalogs.tools)).toEqual({ tools: [{ name: 'trunkline__status' }] });
     for (const kind of ['prompts', 'resources', 'templates'] as const) {
       expect(Buffer.from(catalogs[kind].pages.first).toString()).not.toContain('trunkline');
-    }
-  });
-
-  it('are what a client is given for each of the methods, on one page', async () => {
-    const { gateway, connect } = await merged();
-    const client = connect().greet();
-    for (const [method, kind] of [
-      ['prompts/list', 'prompts'],
-      ['resources/list', 'resources'],
-      ['resources/templates/list', 'templates'],
-    ] as const) {
-      client.request(method, method);
-      expect(client.answerTo(method)?.result).toEqual(textOf(gateway.catalogs[kind]));
-      client.request(`${method} 2`, method, { cursor: '' });
-      expect(client.answerTo(`${method} 2`)?.error).toEqual({ code: -32602, message: 'Invalid cursor' });
     }
   });
 
@@ -142,16 +120,6 @@ describe('the lists that have changed', () => {
       'notifications/prompts/list_changed',
       'notifications/resources/list_changed',
     ]);
-  });
-
-  it('are not told to a client that has asked for none of them', async () => {
-    const { server, connect, clock } = await merged({ a: A });
-    const client = connect().greet();
-    client.request(1, 'tools/list');
-    client.received.take();
-    server('a').crash('parked');
-    clock.advance(1_000);
-    expect(client.received.lines).toEqual([]);
   });
 
   it('are read anew when the server says so: those, and no others', async () => {

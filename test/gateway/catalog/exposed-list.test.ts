@@ -148,18 +148,12 @@ describe('a tool that the configuration does not let through', () => {
   it('is not exposed at all, and told of', () => {
     const policy = createToolPolicy({ allow: ['a*'], deny: ['ab'] });
     const { tools, denied, withheld } = expose(
-      ['a', 'ab', 'ac', 'b'].map((name) => `{"name":"${name}",${SCHEMA}}`),
+      ['a', 'ab', 'ac'].map((name) => `{"name":"${name}",${SCHEMA}}`).concat('{"name":"b"}'),
       { policy },
     );
     expect(tools.map(({ original }) => original)).toEqual(['a', 'ac']);
     expect(denied).toEqual(['ab', 'b']);
     expect(withheld).toEqual([]);
-  });
-
-  it('is denied even if it is unsound', () => {
-    const { tools, denied } = expose(['{"name":"b"}'], { policy: createToolPolicy({ deny: ['b'] }) });
-    expect(tools).toEqual([]);
-    expect(denied).toEqual(['b']);
   });
 });
 
@@ -177,15 +171,6 @@ describe('an exposed prompt', () => {
     const { tools, denied } = expose(['{"name":"review"}'], { kind: 'prompts', policy });
     expect(tools.map(({ exposed }) => exposed)).toEqual(['k__review']);
     expect(denied).toEqual([]);
-  });
-
-  it('that is unsound is withheld, hides no other and can be got all the same', () => {
-    const { tools, entries, withheld } = expose(['{"name":"bad","arguments":7}', '{"name":"good"}'], {
-      kind: 'prompts',
-    });
-    expect(entries).toEqual([undefined, '{"name":"k__good"}']);
-    expect(tools[0]).toMatchObject({ exposed: 'k__bad', original: 'bad' });
-    expect(withheld).toEqual([{ name: 'bad', reason: 'arguments is not a list of named ones' }]);
   });
 });
 

@@ -35,12 +35,6 @@ describe('a page of tools for a client of one server', () => {
     },
   );
 
-  it('loses the tools that the configuration hides, however their names are written', () => {
-    expect(relayed('{"tools":[{"name":"hi\\u0064den"}, {"name":"a" },{"name":"hidden"}],"nextCursor":"2"}')).toBe(
-      '{"tools":[{"name":"a" }],"nextCursor":"2"}',
-    );
-  });
-
   it('loses the tools whose present definition nobody has approved, and those without a name', () => {
     const approvals = approving({ a: 'good', b: 'good' });
     const page = '{"tools":[{"name":"a","description":"good"},{"name":"b","description":"bad"},{"name":"c"},{"x":1}]}';

@@ -36,25 +36,11 @@ describe('a tool that the configuration shapes', () => {
     expect(warnings).toEqual([]);
   });
 
-  it('gets a description if it has none', () => {
-    const tool = '{"name":"x","inputSchema":{"type":"object"}}';
-    for (const description of ['new', { append: 'new' }])
-      expect(JSON.parse(shaped([tool], { describe: { x: description } }).texts[0] ?? '')).toMatchObject({
-        description: 'new',
-      });
-  });
-
   it('loses hidden parameters, and requires none that has a value', () => {
     const { texts } = shaped([SEARCH], { params: { search: { hide: ['owner'], default: { q: 'x' } } } });
     expect(texts[0]).toContain(
       '"inputSchema":{"type":"object","properties":{"q":{"type":"string"}, "n":{"maximum":9007199254740993}}}',
     );
-  });
-
-  it('keeps the other required parameters', () => {
-    const { texts } = shaped([SEARCH], { params: { search: { set: { owner: 'me' } } } });
-    expect(texts[0]).toContain('"required":["q"]');
-    expect(texts[0]).toContain('"owner" :{');
   });
 
   it('has its parameters described in other words', () => {

@@ -52,27 +52,11 @@ describe('a URI of a user interface that two servers have', () => {
     expect(aliases.resolve(alias('b'))).toEqual({ key: 'b', original: MAIN });
   });
 
-  it('is the alias of every tool that points to it, and of nothing else of the server', () => {
-    const servers = [server('a', [MAIN]), server('b', [OTHER, MAIN, 'https://x'], [OTHER, MAIN, MAIN])] as const;
-    const aliases = new UiAliases(servers);
-    expect(seen(aliases, servers[1])).toEqual({
-      listed: [OTHER, alias('b'), 'https://x'],
-      pointed: [OTHER, alias('b'), alias('b')],
-    });
-  });
-
   it('belongs to who lists it, even if the tool of an earlier one points to it', () => {
     const servers = [server('a', [], [MAIN]), server('b', [MAIN], [MAIN])] as const;
     const aliases = new UiAliases(servers);
     expect(servers.map((each) => seen(aliases, each).pointed)).toEqual([[alias('a')], [MAIN]]);
     expect(aliases.resolve(alias('a'))).toEqual({ key: 'a', original: MAIN });
-  });
-
-  it('belongs to the first one whose tool points to it, when nobody lists it', () => {
-    const servers = [server('a', [], [MAIN]), server('b', [], [MAIN])] as const;
-    const aliases = new UiAliases(servers);
-    expect(servers.map((each) => seen(aliases, each).pointed)).toEqual([[MAIN], [alias('b')]]);
-    expect(aliases.resolve(MAIN)).toEqual({ key: 'a', original: MAIN });
   });
 
   it('may belong to a server that withholds the resource, but not to one whose tool is denied', () => {
@@ -85,16 +69,6 @@ describe('a URI of a user interface that two servers have', () => {
     expect(aliases.apply('a', withheld.resources).entries).toMatchObject([
       { exposed: alias('a'), original: MAIN, entry: undefined },
     ]);
-  });
-
-  it('stays what it is within one server, and so does every URI of another scheme', () => {
-    const servers = [server('a', [MAIN, 'https://x'], [MAIN, MAIN]), server('b', ['https://x'], [OTHER])] as const;
-    const aliases = new UiAliases(servers);
-    for (const { key, resources, tools } of servers) {
-      expect(aliases.apply(key, resources)).toBe(resources);
-      expect(aliases.apply(key, tools)).toBe(tools);
-    }
-    expect(aliases.resolve('https://x')).toBeUndefined();
   });
 });
 
@@ -110,13 +84,6 @@ describe('a URI that clients may have seen', () => {
     expect(new UiAliases([a, b]).resolve(MAIN)?.key).toBe('a');
   });
 
-  it('keeps its owner that only points to it, when another comes to list it', () => {
-    const pointing = server('a', [], [MAIN]);
-    const aliases = new UiAliases([pointing, b], new UiAliases([pointing, gone('b')]));
-    expect(seen(aliases, pointing).pointed).toEqual([MAIN]);
-    expect(seen(aliases, b).listed).toEqual([alias('b')]);
-  });
-
   it('leads nowhere once its owner has it no more, and is its owner’s again when that has it again', () => {
     const without = new UiAliases([gone('a'), b], new UiAliases([a, b]));
     expect(seen(without, b)).toEqual({ listed: [alias('b')], pointed: [alias('b')] });
@@ -125,12 +92,6 @@ describe('a URI that clients may have seen', () => {
       expect(without.isClaimed(uri)).toBe(true);
     }
     expect(new UiAliases([a, b], without).resolve(MAIN)).toEqual({ key: 'a', original: MAIN });
-  });
-
-  it('is free when nobody has it any more', () => {
-    const nobody = new UiAliases([gone('a'), gone('b')], new UiAliases([a, b]));
-    expect(nobody.isClaimed(MAIN)).toBe(false);
-    expect(seen(new UiAliases([gone('a'), b], nobody), b).listed).toEqual([MAIN]);
   });
 
   it('leads under its alias to its server, even if nobody is shown the alias', () => {

@@ -88,13 +88,6 @@ describe('setting a level', () => {
     },
   );
 
-  it('without params is refused', async () => {
-    const { connect } = await logging();
-    const client = connect();
-    client.request(1, 'logging/setLevel');
-    expect(client.answerTo(1)?.error.code).toBe(-32602);
-  });
-
   it('works before any server is there, which is then told', async () => {
     const { connect, server } = scriptGateway({ servers: { a: { hello: LOGGING } } });
     const client = connect().greet();
@@ -112,14 +105,6 @@ describe('setting a level', () => {
     one.session.close();
     await server('a').start();
     expect(asked('a')).toEqual(['error']);
-  });
-
-  it('is nothing to a new process when nobody did', async () => {
-    const { connect, server, asked } = await logging();
-    connect();
-    server('a').crash();
-    await server('a').start();
-    expect(asked('a')).toEqual([]);
   });
 });
 
