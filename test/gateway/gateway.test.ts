@@ -245,22 +245,3 @@ describe('the instructions of a server with several processes', () => {
     ]);
   });
 });
-
-describe('a change of the merged list', () => {
-  it('is told to listeners only if a client would see it', async () => {
-    const { server, gateway } = scriptGateway({ servers: { a: { tools: ['x'] }, b: { tools: [] } } });
-    const client = InMemoryClient.open(gateway);
-    await server('b').start();
-    expect(client.changed).toEqual([]);
-    await server('a').start();
-    expect(client.changed).toEqual(['tools']);
-    server('a').crash('backoff');
-    await server('a').start();
-    expect(client.changed).toEqual(['tools']);
-    server('a').crash('parked');
-    expect(client.changed).toEqual(['tools', 'tools']);
-    client.close();
-    await server('a').start();
-    expect(client.changed).toEqual(['tools', 'tools']);
-  });
-});

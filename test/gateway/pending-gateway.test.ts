@@ -80,17 +80,4 @@ describe('once the gateway is there', () => {
     clock.advance(5_000);
     expect(client.received.lines).toEqual([]);
   });
-
-  it('a client has the session of the gateway itself once the gateway exists, and leaves through it', async () => {
-    const { standIn, gateway, startAll, server } = await pending();
-    const client = InMemoryClient.open(standIn);
-    const first = client.session;
-    await startAll();
-    standIn.become(gateway);
-    expect(client.session).not.toBe(first);
-    client.call('a__x');
-    expect(server('a').child.calls).toHaveLength(1);
-    client.session.close();
-    expect(server('a').backend.clients.size).toBe(0);
-  });
 });

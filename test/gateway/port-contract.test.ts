@@ -164,27 +164,6 @@ describe.each([
     expect(call.answer()).toBe('{ "n" : 1.0,"n":1e400}');
   });
 
-  it('gets one answer, the first', async () => {
-    const { peer, child } = await serving();
-    const call = peer.request('tools/call', { name: 'a__x' });
-    child.answer(0, 'first');
-    child.answer(0, 'second');
-    expect(call.answer()).toBe('"first"');
-  });
-
-  it('may have requests of any method in flight at once', async () => {
-    const { peer, child, server } = await serving();
-    const calls = [
-      peer.request('tools/call', { name: 'a__x' }),
-      peer.request('tools/call', { name: 'b__y' }),
-      peer.request('prompts/get', { name: 'a__p' }),
-    ];
-    server('b').child.answer(0, 'b');
-    child.reply('prompts/get', { messages: [] });
-    child.answer(0, 'a');
-    expect(calls.map((call) => call.answer())).toEqual(['"a"', '"b"', '{"messages":[]}']);
-  });
-
   it('is told of a failure: for a tool call with a tool result, for other methods with an error', async () => {
     const { peer, server } = await serving();
     const call = peer.request('tools/call', { name: 'a__x' });

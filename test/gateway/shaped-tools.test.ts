@@ -43,13 +43,6 @@ describe('a server whose tools the configuration shapes', () => {
     expect(sent()).toEqual([{ name: 'search', arguments: { owner: 'me' } }]);
   });
 
-  it('is not asked if the arguments are no object', async () => {
-    const { client, sent } = await shaping();
-    client.call(1, 'a__find', { arguments: ['you'] });
-    expect(client.answerTo(1)?.error).toMatchObject({ code: -32602 });
-    expect(sent()).toEqual([]);
-  });
-
   it('is judged by its own definitions', async () => {
     const judged: string[] = [];
     const approvals = {

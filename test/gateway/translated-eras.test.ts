@@ -46,13 +46,6 @@ describe('an error about a resource', () => {
     expect(modern.answerTo(1)?.error).toEqual(error);
   });
 
-  it('of a modern server stays if it answers another request', async () => {
-    const { legacy, ask, reply } = await withServer('modern', { tools: ['t'] }, true);
-    await ask('legacy', 1, 'tools/call', { name: 't', uri });
-    await reply('tools/call', missing(-32602, { uri }));
-    expect(legacy.answerTo(1)?.error.code).toBe(-32602);
-  });
-
   it('of a legacy server becomes the code that modern clients know, with its data', async () => {
     const { legacy, modern, ask, reply } = await withServer('legacy', withResources, true);
     for (const client of ['legacy', 'modern'] as const) {

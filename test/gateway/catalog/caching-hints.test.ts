@@ -78,14 +78,6 @@ describe('a merged list', () => {
     const { hint } = await serving({ a: serverOf(tools(PUBLIC_MINUTE)) }, views);
     expect(await hint()).toEqual([MINUTE_MS, 'private']);
   });
-
-  it('has no hints for a client with a handshake', async () => {
-    const { connect } = await serving({ a: serverOf(tools(PUBLIC_MINUTE)) });
-    const client = connect().greet();
-    client.request(1, 'tools/list');
-    await flush();
-    expect(Object.keys(client.answerTo(1)?.result)).toEqual(['tools']);
-  });
 });
 
 describe('a list that its server does not let be cached any longer', () => {

@@ -1,7 +1,12 @@
 import { describe, expect, it } from 'vitest';
+import { editToolPage } from '../../../src/gateway/catalog/exposed-list.js';
 import type { ApprovalVerdict } from '../../../src/gateway/catalog/tool-approval.js';
+import { splice } from '../../../src/json/splice.js';
 import { exposing } from '../../support/exposing.js';
 import { toolOf } from '../../support/scripted-gateway.js';
+import { responseOf } from '../../support/wire.js';
+
+const FACTS = { tools: 0, isFirstUse: false, fault: undefined, advice: '' };
 
 function expose(tools: readonly string[], verdicts: Readonly<Record<string, ApprovalVerdict>>, deny: string[] = []) {
   const judged: string[] = [];
@@ -10,7 +15,7 @@ function expose(tools: readonly string[], verdicts: Readonly<Record<string, Appr
       judged.push(...definitions.values());
       return new Map(Object.entries(verdicts));
     },
-    facts: { tools: 0, isFirstUse: false, fault: undefined, advice: '' },
+    facts: FACTS,
   };
   return { judged, list: exposing(tools, { deny, approvals }) };
 }
@@ -42,5 +47,16 @@ describe('a list of tools that have to be approved', () => {
     ]);
     expect(list.withheld.map(({ name }) => name)).toEqual(['x', 'unsound', '#5', '#6']);
     expect(list.denied).toEqual(['denied']);
+  });
+});
+
+describe('a page of tools for a client of one server', () => {
+  it('loses the tools whose present definition is not approved, and those without a name', () => {
+    const page = '{"tools":[{"name":"a" }, {"name":"b"},{"name":"unlisted"},{"x":1}],"nextCursor":""}';
+    const response = responseOf(`{"jsonrpc":"2.0","id":1,"result":${page}}`);
+    const approvals = { judge: () => new Map([['a', 'approved'] as const, ['b', 'changed'] as const]), facts: FACTS };
+    const edits = editToolPage(response, { policy: () => true, approvals }, {});
+    const text = Buffer.from(splice({ bytes: response.bytes, span: response.span, edits })).toString();
+    expect(text).toContain('"result":{"tools":[{"name":"a" }],"nextCursor":""}}');
   });
 });
