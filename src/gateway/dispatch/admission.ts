@@ -92,7 +92,7 @@ export class Admission {
   }
 
   /**
-   * Resolves with `undefined` once there is a connection. Resolves with a reason if no connection will come, or if none
+   * Resolves with `undefined` once there is a connection or a handshake has ended. Resolves with a reason if no connection will come, or if none
    * came within `waitMs` milliseconds.
    */
   untilConnected(waitMs: number): Promise<FailureReason | undefined> {
@@ -101,6 +101,15 @@ export class Admission {
         resolve(typeof reason === 'string' ? reason : undefined);
       this.#wait({ stage: 'none', dueAt: 0, end }, 'connection', waitMs);
     });
+  }
+
+  /** A process has completed its handshake. Readers go on, although no call is sent yet. */
+  opened(connection: UpstreamConnection): void {
+    for (const each of [...this.#waiting]) {
+      if (each instanceof Call || each.byteLength !== undefined) continue;
+      this.#endWait(each);
+      each.end(connection);
+    }
   }
 
   /** Uses the present limits of the host. Calls that wait keep the deadlines they have. */

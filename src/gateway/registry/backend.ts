@@ -37,7 +37,11 @@ export class Backend {
   readonly #listener: BackendListener | undefined;
   readonly #lists: OfferedLists;
   readonly #idleTimer: IdleTimer;
-  readonly #open = new OpenConnection();
+  /**
+   * The connection of the latest process, from its handshake on. Requests use a connection only when its lists are read; the
+   * server's initialize result and notifications of clients need not wait for that.
+   */
+  #opened: UpstreamConnection | undefined;
   readonly listShown = (kind: ListKind) => this.#lists.shown(kind);
 
   constructor(options: BackendOptions & { readonly listenerFor?: ListenerFor | undefined }) {
@@ -142,17 +146,18 @@ export class Backend {
     const reason = unavailableBecause(this.dispatcher.availability);
     if (this.openConnection !== undefined || reason !== undefined) return Promise.resolve(reason);
     this.#demand();
-    return this.#open.untilNext(this.dispatcher.admission.untilConnected(waitMs));
+    return this.dispatcher.admission.untilConnected(waitMs);
   }
 
   /** The connection, also before its lists are read. */
   get openConnection(): UpstreamConnection | undefined {
-    return this.dispatcher.connection ?? this.#open.current;
+    return this.dispatcher.connection ?? (this.#opened?.isClosed === false ? this.#opened : undefined);
   }
 
   /** A process has completed its handshake. */
   opened(connection: UpstreamConnection): void {
-    this.#open.set(connection);
+    this.#opened = connection;
+    this.dispatcher.admission.opened(connection);
   }
 
   get rules(): BackendRules {
@@ -422,40 +427,5 @@ export class IdleTimer {
     }
     this.stop();
     onIdle();
-  }
-}
-
-/**
- * The connection of the present process from its handshake on. Requests use a connection only when its lists are read;
- * the server's initialize result and notifications of clients need not wait for that.
- */
-class OpenConnection {
-  #connection: UpstreamConnection | undefined;
-  readonly #waits = new Set<() => void>();
-
-  /** `undefined` if there is none, or if it is closed. */
-  get current(): UpstreamConnection | undefined {
-    return this.#connection?.isClosed === false ? this.#connection : undefined;
-  }
-
-  /** The handshake with a process has ended. */
-  set(connection: UpstreamConnection): void {
-    this.#connection = connection;
-    for (const settle of this.#waits) settle();
-    this.#waits.clear();
-  }
-
-  /** Resolves at the next handshake, or like `other` if that is sooner. */
-  async untilNext<T>(other: Promise<T>): Promise<T | undefined> {
-    let settle = () => {};
-    const next = new Promise<undefined>((resolve) => {
-      settle = () => resolve(undefined);
-    });
-    this.#waits.add(settle);
-    try {
-      return await Promise.race([other, next]);
-    } finally {
-      this.#waits.delete(settle);
-    }
   }
 }
