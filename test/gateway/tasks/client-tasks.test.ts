@@ -11,6 +11,7 @@ import {
   statusOf,
   tasking,
   taskOf,
+  withClient,
 } from './tasking.js';
 
 /** The server asks the only client with a call in flight, which answers; returns what the server is told. */
@@ -41,8 +42,7 @@ async function withTask(members: Message = {}) {
 
 describe('a task that a client makes for a server', () => {
   it('is asked for as the server asks, and known to it under an id of ours, all else untouched', async () => {
-    const { handshake, child } = await tasking();
-    const client = handshake();
+    const { client, child } = await withClient();
     child.say(
       '{"params":{"task":{"ttl":1e3},"messages":[]},"id":"q","method":"sampling/createMessage","jsonrpc":"2.0"}',
     );

@@ -14,14 +14,16 @@ import {
   tasking,
   taskOf,
   taskServer,
+  withClient,
+  withTask,
+  withTwo,
 } from './tasking.js';
 
 const UNKNOWN = { code: -32602, message: 'Unknown task' };
 
 describe('a call that is to become a task', () => {
   it('goes to its server as it is, and the client gets the task under an id of ours, all else untouched', async () => {
-    const { handshake, child } = await tasking();
-    const client = handshake();
+    const { client, child } = await withClient();
     client.say(
       '{"params":{"task":{"ttl":1e3 ,"x":1.0},"name":"a__slow"},"id":"c","method":"tools/call","jsonrpc":"2.0"}',
     );
@@ -40,24 +42,21 @@ describe('a call that is to become a task', () => {
   });
 
   it('may be answered at once, and that answer is not touched', async () => {
-    const { handshake, child } = await tasking();
-    const client = handshake();
+    const { client, child } = await withClient();
     client.call(1, 'a__slow', { task: {} });
     child.answer(0, { content: [], taskId: 't' });
     expect(client.answerTo(1)?.result).toEqual({ content: [], taskId: 't' });
   });
 
   it('is the only one whose answer can be a task: another server may mean something else by the word', async () => {
-    const { handshake, child } = await tasking();
-    const client = handshake();
+    const { client, child } = await withClient();
     client.call(1, 'a__slow');
     child.answer(0, { task: { taskId: 't' } });
     expect(client.answerTo(1)?.result).toEqual({ task: { taskId: 't' } });
   });
 
   it('gets an error that is one when it fails here, as its client waits for a task and not for content', async () => {
-    const { handshake, server } = await tasking();
-    const client = handshake();
+    const { client, server } = await withClient();
     server('a').crash('parked');
     client.call(1, 'a__slow', { task: {} });
     client.call(2, 'a__slow');
@@ -77,8 +76,7 @@ describe('a call that is to become a task', () => {
 
 describe('a request about a task', () => {
   it.each(['tasks/get', 'tasks/cancel'])('%s reaches its server under the original id, and back', async (method) => {
-    const { handshake, child, server } = await tasking();
-    const client = handshake();
+    const { client, child, server } = await withClient();
     const id = made(client, child, 't"1');
     client.say(`{"params":{"x":1.0,"taskId":${JSON.stringify(id)}},"jsonrpc":"2.0","id":2,"method":"${method}"}`);
     const sent = child.received.lines.at(-1) ?? '';
@@ -93,9 +91,7 @@ describe('a request about a task', () => {
   });
 
   it('tasks/result brings what the call would have, which says only in its metadata whose it is', async () => {
-    const { handshake, child } = await tasking();
-    const client = handshake();
-    const id = made(client, child, 't');
+    const { client, child, taskId: id } = await withTask();
     client.request(2, 'tasks/result', { taskId: id });
     expect(child.asked('tasks/result')[0]?.params).toEqual({ taskId: 't' });
     child.reply('tasks/result', { content: [], taskId: 'its own', status: 'completed', ...related('t') });
@@ -108,8 +104,7 @@ describe('a request about a task', () => {
   });
 
   it('is answered with the error that the server gives', async () => {
-    const { handshake, child } = await tasking();
-    const client = handshake();
+    const { client, child } = await withClient();
     client.request(2, 'tasks/result', { taskId: made(client, child, 't') });
     const error = { code: -32000, message: 'the call failed so', data: { taskId: 't' } };
     child.reply('tasks/result', error);
@@ -161,8 +156,7 @@ describe('a request about a task', () => {
   it('may come after we were started anew; the server says itself whether it still has the task', async () => {
     const before = await tasking();
     const id = made(before.handshake(), before.child, 't');
-    const { handshake, child } = await tasking();
-    const client = handshake();
+    const { client, child } = await withClient();
     client.request(1, 'tasks/get', { taskId: id });
     expect(child.asked('tasks/get')[0]?.params.taskId).toBe('t');
     child.reply('tasks/get', { code: -32602, message: 'Task not found' });
@@ -170,8 +164,7 @@ describe('a request about a task', () => {
   });
 
   it('takes the id of its params for what counts, whatever its metadata says', async () => {
-    const { handshake, child } = await tasking();
-    const client = handshake();
+    const { client, child } = await withClient();
     const [one, other] = [made(client, child, 't-1'), made(client, child, 't-2')];
     client.request(1, 'tasks/get', { taskId: one, ...related(other) });
     expect(child.asked('tasks/get')[0]?.params).toEqual({ taskId: 't-1', ...related('t-2') });
@@ -190,9 +183,7 @@ describe('a wait for a result', () => {
   });
 
   it('is as long as a call may last, with or without progress, and its end says nothing against the server', async () => {
-    const { handshake, child, server, clock } = await tasking();
-    const client = handshake();
-    const id = made(client, child, 't');
+    const { client, child, server, clock, taskId: id } = await withTask();
     for (let call = 0; call < 10; call += 1) client.request(call, 'tasks/result', { taskId: id });
     clock.advance(599_999);
     expect(client.answerTo(0)).toBeUndefined();
@@ -204,9 +195,7 @@ describe('a wait for a result', () => {
   });
 
   it('is not what calls take', async () => {
-    const { handshake, child, server, clock } = await tasking();
-    const client = handshake();
-    const id = made(client, child, 't');
+    const { client, child, server, clock, taskId: id } = await withTask();
     client.request(1, 'tasks/result', { taskId: id });
     clock.advance(50_000);
     child.reply('tasks/result', { content: [] });
@@ -214,9 +203,7 @@ describe('a wait for a result', () => {
   });
 
   it('is one of a bounded number', async () => {
-    const { handshake, child } = await tasking();
-    const client = handshake();
-    const id = made(client, child, 't');
+    const { client, child, taskId: id } = await withTask();
     for (let call = 0; call < 257; call += 1) client.request(call, 'tasks/result', { taskId: id });
     expect(client.answerTo(256)?.error.data.reason).toBe('queue_full');
     child.reply('tasks/result', { content: [] });
@@ -225,9 +212,7 @@ describe('a wait for a result', () => {
   });
 
   it('can be given up', async () => {
-    const { handshake, child } = await tasking();
-    const client = handshake();
-    const id = made(client, child, 't');
+    const { client, child, taskId: id } = await withTask();
     client.request(1, 'tasks/result', { taskId: id });
     const params = { requestId: 1, reason: 'enough', ...related(id) };
     client.say({ jsonrpc: '2.0', method: 'notifications/cancelled', params });
@@ -248,9 +233,7 @@ describe('the list of tasks', () => {
   };
 
   it('holds those of all servers, under our ids, each as its server wrote it', async () => {
-    const { handshake, child, server } = await tasking();
-    const client = handshake();
-    const id = made(client, child, 't');
+    const { client, child, server, taskId: id } = await withTask();
     client.call('b', 'b__slow', { task: {} });
     server('b').child.answer(0, { task: taskOf('t') });
     const other = client.answerTo('b')?.result.task.taskId;
@@ -267,9 +250,7 @@ describe('the list of tasks', () => {
   });
 
   it('lacks those of a server that cannot list them or does not answer in time', async () => {
-    const { handshake, child, server, clock } = await tasking();
-    const client = handshake();
-    const id = made(client, child, 't');
+    const { client, child, server, clock, taskId: id } = await withTask();
     client.request(1, 'tasks/list');
     child.reply('tasks/list', { tasks: [taskOf('t')] });
     await flush();
@@ -292,8 +273,7 @@ describe('the list of tasks', () => {
   });
 
   it('has one page, so that no cursor can be right', async () => {
-    const { handshake, child } = await tasking();
-    const client = handshake();
+    const { client, child } = await withClient();
     client.request(1, 'tasks/list', { cursor: '' });
     expect(client.answerTo(1)?.error).toEqual({ code: -32602, message: 'Invalid cursor' });
     expect(child.asked('tasks/list')).toEqual([]);
@@ -343,8 +323,7 @@ describe('of the tasks that a server lists', () => {
 
 describe('the news of a task', () => {
   it('goes to whose task it is, under our id, all else untouched', async () => {
-    const { handshake, child } = await tasking();
-    const [one, other] = [handshake(), handshake()];
+    const { one, other, child } = await withTwo();
     const id = made(one, child, 't');
     for (const client of [one, other]) client.received.take();
     child.say(
@@ -357,8 +336,7 @@ describe('the news of a task', () => {
   });
 
   it('is what a server says of it in any notification, such as a message for the log', async () => {
-    const { handshake, child } = await tasking();
-    const [one, other] = [handshake(), handshake()];
+    const { one, other, child } = await withTwo();
     const id = made(one, child, 't');
     const say = (level: string) =>
       child.say({ jsonrpc: '2.0', method: 'notifications/message', params: { level, data: 1, ...related('t') } });
@@ -384,8 +362,7 @@ describe('the news of a task', () => {
   });
 
   it('that names no task reaches nobody', async () => {
-    const { handshake, child } = await tasking();
-    const client = handshake();
+    const { client, child } = await withClient();
     child.say({ jsonrpc: '2.0', method: 'notifications/tasks/status', params: { taskId: 7 } });
     expect(client.received.lines).toEqual([]);
   });
@@ -405,8 +382,7 @@ describe('the news of a task', () => {
   });
 
   it('never comes before the task itself, even when the answer follows progress', async () => {
-    const { handshake, child, clock } = await tasking();
-    const client = handshake();
+    const { client, child, clock } = await withClient();
     client.call(1, 'a__slow', { task: {}, _meta: { progressToken: 'p' } });
     child.say(progressOf(child.calls[0]?.id, 1));
     child.answer(0, { task: taskOf('t') });
@@ -421,8 +397,7 @@ describe('a server request about a task', () => {
   const ASK = { jsonrpc: '2.0', id: 'q', method: 'elicitation/create', params: { message: 'Sure?', ...related('t') } };
 
   it('goes to whose task it is, even when another client has a call in flight', async () => {
-    const { handshake, child } = await tasking();
-    const [one, other] = [handshake(), handshake()];
+    const { one, other, child } = await withTwo();
     const id = made(one, child, 't');
     other.call(1, 'a__slow');
     child.say(ASK);
@@ -433,9 +408,7 @@ describe('a server request about a task', () => {
   });
 
   it('is answered under the id that the server knows, and progress of the answer comes so too', async () => {
-    const { handshake, child } = await tasking();
-    const client = handshake();
-    const id = made(client, child, 't');
+    const { client, child, taskId: id } = await withTask();
     child.say({ ...ASK, params: { ...ASK.params, _meta: { ...related('t')._meta, progressToken: 'sp' } } });
     const { id: asked, params } = serverRequests(client)[0] ?? {};
     client.say(progressOf(params._meta.progressToken, 1, related(id)));
@@ -447,9 +420,7 @@ describe('a server request about a task', () => {
   });
 
   it('can be taken back', async () => {
-    const { handshake, child } = await tasking();
-    const client = handshake();
-    const id = made(client, child, 't');
+    const { client, child, taskId: id } = await withTask();
     child.say(ASK);
     const params = { requestId: 'q', ...related('t') };
     child.say({ jsonrpc: '2.0', method: 'notifications/cancelled', params });
@@ -459,9 +430,7 @@ describe('a server request about a task', () => {
   });
 
   it('goes the way of a wait for a result rather than of any other call, and never of a mere look', async () => {
-    const { handshake, child, server } = await tasking();
-    const client = handshake();
-    const taskId = made(client, child, 't');
+    const { client, server, taskId } = await withTask();
     const { inFlightCalls } = server('a').backend.dispatcher;
     const methodVia = () => inFlightCalls.latestOf(client.downstream)?.request.method;
     client.request(1, 'tasks/get', { taskId });
@@ -503,16 +472,14 @@ describe('a server request about a task', () => {
   });
 
   it('may come before the answer that makes the task', async () => {
-    const { handshake, child } = await tasking();
-    const [one, other] = [handshake(), handshake()];
+    const { one, other, child } = await withTwo();
     one.call(1, 'a__slow', { task: {} });
     child.say(ASK);
     expect([one, other].map((client) => serverRequests(client).length)).toEqual([1, 0]);
   });
 
   it('about one that nobody is known to have made is not put down to a call in flight', async () => {
-    const { handshake, child } = await tasking();
-    const [one, other] = [handshake(), handshake()];
+    const { one, other, child } = await withTwo();
     one.call(1, 'a__slow');
     child.say(ASK);
     expect([one, other].flatMap(serverRequests)).toEqual([]);
@@ -522,8 +489,7 @@ describe('a server request about a task', () => {
 
 describe('a server request about no task', () => {
   it('is for whose call is in flight, while others only wait for results', async () => {
-    const { handshake, child } = await tasking();
-    const [one, other] = [handshake(), handshake()];
+    const { one, other, child } = await withTwo();
     one.request(1, 'tasks/result', { taskId: made(one, child, 't') });
     other.call(1, 'a__slow');
     child.say({ jsonrpc: '2.0', id: 'q', method: 'elicitation/create', params: {} });
@@ -535,8 +501,7 @@ describe('progress of a task', () => {
   const TOKEN = { _meta: { progressToken: 'mine' } };
 
   it('goes on after the answer, under the token and the id of its client', async () => {
-    const { handshake, child } = await tasking();
-    const [one, other] = [handshake(), handshake()];
+    const { one, other, child } = await withTwo();
     const id = made(one, child, 't', TOKEN);
     const token = child.calls[0]?.id;
     child.say(progressOf(token, 1), progressOf(token, 2, related('t')));
@@ -548,8 +513,7 @@ describe('progress of a task', () => {
   });
 
   it('before the answer names the task just so', async () => {
-    const { handshake, child } = await tasking();
-    const client = handshake();
+    const { client, child } = await withClient();
     client.call(1, 'a__slow', { task: {}, ...TOKEN });
     child.say(progressOf(child.calls[0]?.id, 1, related('t')));
     expect(client.received.last.params._meta[RELATED].taskId).toMatch(/^a:.+:t$/);
@@ -563,9 +527,7 @@ describe('progress of a task', () => {
     ['its client leaves', (end: Ending) => end.client.session.close()],
     ['its process ends', (end: Ending) => end.crash()],
   ])('ends when %s, and leaves nothing behind', async (_, end) => {
-    const { handshake, child, server } = await tasking();
-    const client = handshake();
-    const taskId = made(client, child, 't', TOKEN);
+    const { client, child, server, taskId } = await withTask(TOKEN);
     const token = child.calls[0]?.id;
     const ask = (method: string, result: Message) => {
       client.request(method, method, { taskId });
@@ -582,9 +544,7 @@ describe('progress of a task', () => {
   });
 
   it('goes on when the result was asked for and is an error, as such a wait may have failed by itself', async () => {
-    const { handshake, child } = await tasking();
-    const client = handshake();
-    const taskId = made(client, child, 't', TOKEN);
+    const { client, child, taskId } = await withTask(TOKEN);
     client.request(1, 'tasks/result', { taskId });
     child.reply('tasks/result', { code: -32603, message: 'busy' });
     child.say(progressOf(child.calls[0]?.id, 1));
@@ -592,8 +552,7 @@ describe('progress of a task', () => {
   });
 
   it('goes to its maker although another client of the same person waits for the result', async () => {
-    const { handshake, child } = await tasking();
-    const [one, other] = [handshake(), handshake()];
+    const { one, other, child } = await withTwo();
     const taskId = made(one, child, 't', TOKEN);
     other.request(1, 'tasks/result', { taskId });
     child.say(progressOf(child.calls[0]?.id, 1));
@@ -613,9 +572,7 @@ interface Ending {
 
 describe('what a client says of a task', () => {
   it('in a notification concerns the server that has the task, under its own id', async () => {
-    const { handshake, child, server } = await tasking();
-    const client = handshake();
-    const id = made(client, child, 't');
+    const { client, child, server, taskId: id } = await withTask();
     const notice = (taskId: string) => ({ jsonrpc: '2.0', method: 'notifications/vendor', params: related(taskId) });
     client.say(notice(id));
     expect(child.received.last).toEqual(notice('t'));
@@ -628,9 +585,7 @@ describe('what a client says of a task', () => {
   });
 
   it('in a call is told under the id of its server, and left alone where it means another', async () => {
-    const { handshake, child, server } = await tasking();
-    const client = handshake();
-    const id = made(client, child, 't');
+    const { client, child, server, taskId: id } = await withTask();
     client.call(1, 'a__slow', related(id));
     client.call(2, 'b__slow', related(id));
     expect(child.calls.at(-1)?.params._meta).toEqual(related('t')._meta);
@@ -640,8 +595,7 @@ describe('what a client says of a task', () => {
 
 describe('with many tasks', () => {
   it('the oldest are forgotten, which costs them their news and nothing else', async () => {
-    const { handshake, child } = await tasking();
-    const [one, other] = [handshake(), handshake()];
+    const { one, other, child } = await withTwo();
     const first = made(one, child, 'first');
     for (let count = 0; count < 1_024; count += 1) {
       // What was said until now is read again each time otherwise.
@@ -656,8 +610,7 @@ describe('with many tasks', () => {
   });
 
   it('F222: one with a long id is forgotten at once, which costs it its news and nothing else', async () => {
-    const { handshake, child } = await tasking();
-    const [one, other] = [handshake(), handshake()];
+    const { one, other, child } = await withTwo();
     const [long, short] = ['t'.repeat(1_025), 't'.repeat(1_024)];
     const names = [long, short].map((id) => made(one, child, id));
     child.say(statusOf(long), statusOf(short));

@@ -39,6 +39,24 @@ export async function tasking(sharing: Sharing = 'all', script: ServerScript = {
   return { ...world, handshake, child: world.server('a').child };
 }
 
+/** The same with a client. */
+export async function withClient() {
+  const world = await tasking();
+  return { ...world, client: world.handshake() };
+}
+
+/** The same with two clients of one person. */
+export async function withTwo() {
+  const world = await tasking();
+  return { ...world, one: world.handshake(), other: world.handshake() };
+}
+
+/** The same with a client that has made the task `t`. */
+export async function withTask(members: Message = {}) {
+  const world = await withClient();
+  return { ...world, taskId: made(world.client, world.child, 't', members) };
+}
+
 /** The client makes a task that its server calls `original`; returns what the client knows it as. */
 export function made(client: ScriptedClient, child: ScriptedPeer, original: string, members: Message = {}): string {
   client.call(`make ${original}`, 'a__slow', { task: {}, ...members });
