@@ -74,17 +74,6 @@ describe('a call to a server', () => {
 });
 
 describe('a server', () => {
-  it.each<[states: ServerState[], absence: string | undefined]>([
-    [[], undefined],
-    [['starting', 'backoff'], undefined],
-    [['stopped'], 'stopped'],
-    [['installing'], undefined],
-    [['installing', 'parked'], 'not_installed'],
-    [['starting', 'parked'], 'parked'],
-  ])('that went through %j is to be expected, or why it is not', (states, absence) => {
-    expect(unavailableBecause(through(states))).toBe(absence);
-  });
-
   it('that can never run is absent for that reason from the beginning', () => {
     const availability = initialAvailability(true);
     expect([unavailableBecause(availability), availability.isStartSettled]).toEqual(['misconfigured', true]);

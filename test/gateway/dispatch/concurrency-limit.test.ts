@@ -26,22 +26,6 @@ function queueing(concurrency: number, maxQueued: number, allWaiting?: SharedLim
 }
 
 describe('ConcurrencyLimit', () => {
-  it('starts calls at once, within the call, as long as there is room', () => {
-    const { queue, started, enter } = queueing(2, 10);
-    enter('a');
-    enter('b');
-    enter('c');
-    expect(started).toEqual(['a', 'b']);
-    expect([queue.running, queue.queued]).toEqual([2, 1]);
-  });
-
-  it('takes no call that would wait behind too many others', async () => {
-    const { started, enter, leave } = queueing(1, 2);
-    expect(['a', 'b', 'c', 'd'].map(enter)).toEqual([true, true, true, false]);
-    for (const name of ['a', 'b', 'c']) await leave(name);
-    expect(started).toEqual(['a', 'b', 'c']);
-  });
-
   it('counts a withdrawn call no longer, from the moment it is withdrawn', () => {
     const { queue, enter } = queueing(1, 1);
     enter('a');
@@ -58,16 +42,6 @@ describe('ConcurrencyLimit', () => {
     expect(enter('b')).toBe(false);
     await leave('a');
     expect(enter('c')).toBe(true);
-  });
-
-  it('gives a call a free slot at once, even if others had to wait before', async () => {
-    const { queue, started, enter, leave } = queueing(2, 1);
-    for (const name of ['a', 'b', 'c']) enter(name);
-    await leave('a');
-    await leave('b');
-    enter('d');
-    expect(started).toEqual(['a', 'b', 'c', 'd']);
-    expect([queue.running, queue.queued]).toEqual([2, 0]);
   });
 
   it('keeps calls in flight beyond a limit that became smaller, and starts no other before', async () => {

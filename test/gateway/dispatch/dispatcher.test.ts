@@ -248,15 +248,6 @@ describe('a call while there is no process', () => {
     expect(clock.pending).toBe(0);
   });
 
-  it('is told at once when none is to be expected any more', () => {
-    const { clock, dispatcher, serve } = dispatching();
-    const exchange = serve();
-    dispatcher.stateChanged('parked');
-    expect(exchange.failure).toMatchObject({ reason: 'parked', sent: false });
-    clock.advance(60_000);
-    expect(clock.pending).toBe(0);
-  });
-
   it('keeps its turn, so that no more calls reach the next process than it takes at a time', async () => {
     const { start, serve } = dispatching({ concurrency: 2 });
     for (let count = 0; count < 5; count += 1) serve();
@@ -435,17 +426,6 @@ describe('a child that lives but does not serve', () => {
     }
     expect(dispatcher.breaker.state).toBe('closed');
     dispatcher.close();
-  });
-});
-
-describe('closing', () => {
-  it('answers what waits and leaves no timer', async () => {
-    const { clock, dispatcher, serve } = dispatching({ concurrency: 1 });
-    const exchanges = [serve(), serve(), serve()];
-    dispatcher.close();
-    await flush();
-    expect(exchanges.map(({ failure }) => failure?.reason)).toEqual(['stopped', 'stopped', 'stopped']);
-    expect(clock.pending).toBe(0);
   });
 });
 
