@@ -120,7 +120,7 @@ export async function serveClients(settings: GlobalOptions, clientSide: ClientSi
       await composition.start();
       if (started !== undefined && local !== undefined) await firstAnswers(clientSide.platform, local, ending);
       // The servers boot meanwhile. Later the machine may be out of file descriptors, and loading could fail.
-      await logger.prepare();
+      logger.prepare();
       const file = config.file === '' ? undefined : config.file;
       const { checkedFiles } = caches;
       const { origin } = local ?? {};

@@ -10,17 +10,6 @@ export type Logger = Pick<PinoLogger, 'level' | OwnLevel>;
 
 type OwnLevel = Exclude<Level, 'trace'>;
 
-/** A logger that loads pino when `prepare` is called, or for the first record that cannot wait. */
-export interface PreparedLogger extends Logger {
-  /** Buffers records below `error` until `prepare` is called, an error is logged, or the process exits. */
-  postpone(): void;
-  /**
-   * Loads pino and writes what was buffered. Call it early: later the machine may be out of file descriptors or memory,
-   * and loading could fail.
-   */
-  prepare(): Promise<void>;
-}
-
 export interface LoggerOptions {
   /** How often `-v` was given: 0 logs warnings and errors, 1 also events, 2 everything. */
   readonly verbosity: number;
@@ -41,13 +30,16 @@ export function createLogger({ verbosity, file, redact }: LoggerOptions): Prepar
   const level = LEVELS[Math.min(verbosity, LEVELS.length - 1)] ?? 'warn';
   // The file is opened now, to report a bad path at once. Opening stderr is slow and happens at the first record.
   const destination = file === undefined ? undefined : toFile(file);
-  return new LateLogger(level, (now) => open(destination ?? toStderr(), redact, now));
+  return new PreparedLogger(level, (now) => open(destination ?? toStderr(), redact, now));
 }
 
 const LEVELS = ['warn', 'info', 'debug'] as const;
 
-/** Most runs log nothing before the first answers, and loading pino would delay them. */
-class LateLogger implements PreparedLogger {
+/**
+ * A logger that loads pino when `prepare` is called, or for the first record that cannot wait. Most runs log nothing before
+ * the first answers, and loading pino would delay them.
+ */
+export class PreparedLogger implements Logger {
   level: string;
   readonly fatal = this.#entry('fatal');
   readonly error = this.#entry('error');
@@ -66,18 +58,19 @@ class LateLogger implements PreparedLogger {
     this.#open = openLog;
   }
 
+  /** Buffers records below `error` until `prepare` is called, an error is logged, or the process exits. */
   postpone(): void {
     this.#isPostponed = true;
     process.once('exit', () => {
-      if (this.#buffered.length > 0) this.#openNow();
+      if (this.#buffered.length > 0) this.prepare();
     });
   }
 
-  async prepare(): Promise<void> {
-    this.#openNow();
-  }
-
-  #openNow(): void {
+  /**
+   * Loads pino and writes what was buffered. Call it early: later the machine may be out of file descriptors or memory,
+   * and loading could fail.
+   */
+  prepare(): void {
     this.#isPostponed = false;
     this.#opened ??= this.#open(() => this.#loggedAt ?? Date.now());
     for (const { level, at, entry } of this.#buffered.splice(0)) {
@@ -96,7 +89,7 @@ class LateLogger implements PreparedLogger {
         this.#buffered.push({ level, at: Date.now(), entry });
         return;
       }
-      if (this.#opened === undefined || this.#buffered.length > 0) this.#openNow();
+      if (this.#opened === undefined || this.#buffered.length > 0) this.prepare();
       this.#opened?.[level](...entry);
     };
   }

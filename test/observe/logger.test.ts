@@ -80,7 +80,7 @@ describe('a logger while somebody waits', () => {
     const saidBefore = Date.now();
     expect(messagesIn(file)).toEqual([]);
     await vi.waitUntil(() => Date.now() > saidBefore);
-    await logger.prepare();
+    logger.prepare();
     logger.warn('three');
     const lines = messagesIn(file);
     expect(lines.map(({ msg }) => msg)).toEqual(['one', 'two', 'three']);

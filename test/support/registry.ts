@@ -1,10 +1,12 @@
 // An npm registry on this machine, so that tests install packages with the real npm and without a network.
+import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { readFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { gzipSync } from 'node:zlib';
 
 const PROGRAM = readFileSync(fileURLToPath(new URL('../fixtures/packages/server.mjs', import.meta.url)));
 
@@ -81,8 +83,8 @@ export class Registry {
       ...(hasInstallScript && { scripts: { install: 'node server.mjs install' } }),
     };
     const tarball = pack({
-      'package/package.json': Buffer.from(JSON.stringify(manifest)),
-      'package/server.mjs': PROGRAM,
+      'package.json': JSON.stringify(manifest),
+      'server.mjs': PROGRAM,
     });
     const versions = this.#packages.get(name) ?? new Map<string, Version>();
     this.#packages.set(name, versions.set(version, { tag, manifest: { ...manifest, hasInstallScript }, tarball }));
@@ -140,36 +142,14 @@ export class Registry {
   }
 }
 
-const BLOCK = 512;
-
-/** A compressed tar archive of these files. */
-function pack(files: Readonly<Record<string, Buffer>>): Buffer {
-  const parts = Object.entries(files).flatMap(([name, content]) => {
-    const padding = Buffer.alloc((BLOCK - (content.length % BLOCK)) % BLOCK);
-    return [tarHeader(name, content.length), content, padding];
-  });
-  return gzipSync(Buffer.concat([...parts, Buffer.alloc(2 * BLOCK)]));
-}
-
-function tarHeader(name: string, size: number): Buffer {
-  const header = Buffer.alloc(BLOCK);
-  const octal = (value: number, width: number) => `${value.toString(8).padStart(width - 1, '0')}\0`;
-  const write = (text: string, at: number) => header.write(text, at, 'latin1');
-  write(name, 0);
-  write(octal(0o755, 8), 100);
-  write(octal(0, 8), 108);
-  write(octal(0, 8), 116);
-  write(octal(size, 12), 124);
-  write(octal(0, 12), 136);
-  write(' '.repeat(8), 148);
-  write('0', 156);
-  write('ustar\x0000', 257);
-  write(
-    octal(
-      header.reduce((sum, byte) => sum + byte, 0),
-      7,
-    ),
-    148,
-  );
-  return header;
+/** A compressed tar archive of these files of one package. */
+function pack(files: Readonly<Record<string, string | Buffer>>): Buffer {
+  const folder = mkdtempSync(join(tmpdir(), 'trunkline-'));
+  mkdirSync(join(folder, 'package'));
+  for (const [name, content] of Object.entries(files)) writeFileSync(join(folder, 'package', name), content);
+  try {
+    return execFileSync('tar', ['-czf', '-', '-C', folder, 'package']);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
 }

@@ -107,14 +107,8 @@ class Attachment {
     stream.once('end', over);
     stream.once('close', over);
     stream.on('drain', () => this.#input?.resume());
-    const session = this.#session;
-    hub.readInto({
-      get freeSpace() {
-        return session.freeSpace;
-      },
-      filled: (byteLength) => session.fromHub(byteLength),
-    });
-    session.attached();
+    hub.readInto(this.#session);
+    this.#session.attached();
     this.#input?.resume();
     if (this.#hasInputEnded) stream.end();
   }

@@ -1,3 +1,4 @@
+import type { ByteReader } from '../../io/byte-reader.js';
 import { FRAME, lineAfter } from '../wire.js';
 import { type ClientLine, ClientLines, fateOf } from './client-lines.js';
 import { FrameReader } from './frame-reader.js';
@@ -20,7 +21,7 @@ export interface AttachSessionOptions {
  * One client's session, which goes on when a hub dies: the next hub gets the lines that make up the session's state again,
  * and every line that was in flight is either sent again or answered.
  */
-export class AttachSession {
+export class AttachSession implements ByteReader {
   readonly #options: AttachSessionOptions;
   readonly #lines: ClientLines;
   #frames: FrameReader;
@@ -63,7 +64,7 @@ export class AttachSession {
   }
 
   /** Reads the bytes from the hub that were written to `freeSpace`. */
-  fromHub(byteLength: number): void {
+  filled(byteLength: number): void {
     this.#frames.filled(byteLength);
     if (!this.#isMoving || this.#unsettled.size > 0 || this.#frames.isWithinFrame) return;
     this.#isMoving = false;

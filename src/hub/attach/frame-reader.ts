@@ -1,3 +1,4 @@
+import type { ByteReader } from '../../io/byte-reader.js';
 import { FRAME, FRAME_HEADER_BYTES, kindOf, lengthOf } from '../wire.js';
 
 /** Frames up to this size reach the client whole or not at all. Larger ones are passed on as they come. */
@@ -19,7 +20,7 @@ export interface FrameSink {
  * Cuts what a hub writes into frames. Reads into a buffer of its own and moves the payloads together there, so that what is
  * for the client is written in one go and nothing else is copied.
  */
-export class FrameReader {
+export class FrameReader implements ByteReader {
   readonly #sink: FrameSink;
   #buffer: Buffer<ArrayBuffer> = Buffer.allocUnsafeSlow(BUFFER_BYTES);
   /** The bytes at the beginning of the buffer that are the beginning of a frame. */

@@ -105,13 +105,6 @@ export class AttachedWire implements ClientWire {
   }
 
   #deliver(): void {
-    const session = this.#session;
-    const reader = {
-      get freeSpace() {
-        return session.freeSpace;
-      },
-      filled: (byteLength: number) => session.fromHub(byteLength),
-    };
-    for (const bytes of this.#hub?.written.splice(0) ?? []) copyInto(reader, bytes);
+    for (const bytes of this.#hub?.written.splice(0) ?? []) copyInto(this.#session, bytes);
   }
 }

@@ -148,7 +148,7 @@ class World {
         return session.freeSpace.subarray(0, 7_000);
       },
       filled: (byteLength: number) => {
-        if (this.#hub === hub) session.fromHub(byteLength);
+        if (this.#hub === hub) session.filled(byteLength);
       },
     };
     copyInto(reader, bytes);

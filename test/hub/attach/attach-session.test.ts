@@ -36,14 +36,7 @@ class Served {
 
   /** The client reads what the hub has written, or so many bytes of it. */
   read(maxBytes = Number.MAX_SAFE_INTEGER): void {
-    const { session } = this;
-    const reader = {
-      get freeSpace() {
-        return session.freeSpace;
-      },
-      filled: (byteLength: number) => session.fromHub(byteLength),
-    };
-    copyInto(reader, this.hub.take(maxBytes));
+    copyInto(this.session, this.hub.take(maxBytes));
   }
 
   next(): void {

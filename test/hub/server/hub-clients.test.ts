@@ -47,23 +47,9 @@ async function hub(maxClients = 8) {
       onMoved: () => {},
       onClosed: (because) => closings.push(because),
     });
-    const reader = {
-      get freeSpace() {
-        return session.freeSpace;
-      },
-      filled: (byteLength: number) => session.fromHub(byteLength),
-    };
-    here.on('data', (chunk: Uint8Array) => copyInto(reader, chunk));
-    const facts = {
-      wire: WIRE,
-      token: '',
-      role: 'client',
-      version: '1',
-      pid: 1,
-      folder: '/',
-      environment: {},
-    } as const;
-    const hello: Hello = { ...facts, ...(view !== undefined && { view }), resumed };
+    here.on('data', (chunk: Uint8Array) => copyInto(session, chunk));
+    const facts = { wire: WIRE, token: '', role: 'client', version: '1', pid: 1 } as const;
+    const hello: Hello = { ...facts, folder: '/', environment: {}, ...(view !== undefined && { view }), resumed };
     const refusal = clients.open(hello, {
       stream: there,
       reader: { handOver: (next) => there.on('data', (chunk: Uint8Array) => copyInto(next, chunk)) },

@@ -272,12 +272,7 @@ function overFrames(
   socket.once('end', lost);
   socket.once('close', lost);
   socket.on('error', () => {});
-  readInto({
-    get freeSpace() {
-      return frames.freeSpace;
-    },
-    filled: (byteLength) => frames.filled(byteLength),
-  });
+  readInto(frames);
   return {
     send: (message) => {
       socket.write(message);
