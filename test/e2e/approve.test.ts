@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
-import { existsSync, readdirSync, statSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, mkdirSync, readdirSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { CLI, Workplace } from '../cli/cli-run.js';
 import { folderWith } from '../config/files.js';
@@ -166,6 +166,14 @@ describe('trunkline approve', () => {
     expect(free).toMatchObject({ code: 2, stderr: expect.stringContaining('server `free` does not require approval') });
     expect(missing).toMatchObject({ code: 1, stdout: 'f: missing is not a tool of this server\n' });
     expect(yes).toMatchObject({ code: 2, stderr: expect.stringContaining("unknown option '--yes'") });
+  });
+
+  it('reports when approvals cannot be saved', async () => {
+    mkdirSync(dirname(approvals()), { recursive: true });
+    symlinkSync(join(place.folder, 'nowhere'), approvals());
+    const { code, stdout, stderr } = await place.run(['approve', '--yes']);
+    expect([code, stdout.includes('is approved')]).toEqual([1, false]);
+    expect(stderr).toContain('f: cannot store the decision: ');
   });
 
   it.runIf(existsSync('/usr/bin/script'))('asks about each tool at a terminal, and saves a no', async () => {

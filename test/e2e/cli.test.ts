@@ -78,7 +78,7 @@ describe('check', () => {
     expect(stdout).toContain('quarantined odd: inputSchema');
   });
 
-  describe('of servers that do not start', () => {
+  describe('of servers that do not start, or not well', () => {
     const FAULTS = [
       [
         'uses an unset variable',
@@ -106,6 +106,14 @@ describe('check', () => {
         'failed',
         '  | Error: API_URL is not set \\u{7}\n',
       ],
+      [
+        'says why it ends',
+        { fixture: 'no-key' },
+        'failed',
+        'it ended with exit code 1 before it was ready\n  | Error: ACME_KEY is not set\n' +
+          '  its output above says why; often an argument, a variable in `env` or a file is missing',
+      ],
+      ['cannot list its tools', OFFLINE, 'ready', 'calls by name still reach it'],
       ['speaks an unknown revision', { fixture: 'old' }, 'failed', '"1999-01-01", which is unknown here'],
       ['never answers', { fixture: 'never-answers', startTimeout: '1s' }, 'failed', 'raise `startTimeout`'],
       [
@@ -124,6 +132,7 @@ describe('check', () => {
         good: 'ok',
         loud: 'banner',
       });
+      shared.write('fault', 'tools/list: no network');
       // A registry that does not exist.
       shared.env.npm_config_registry = 'http://127.0.0.1:1/';
       checked = await shared.run(['check']);

@@ -27,6 +27,7 @@ describe('a server killed with SIGKILL', () => {
     const answers = await Promise.all(calls);
     for (const { message } of answers) {
       expect(message.result.isError).toBe(true);
+      expect(message.result.content[0].text).toContain('exited during this call');
       expect(message.result._meta['trunkline/failure']).toMatchObject({
         reason: 'child_exited',
         server: 'lab',

@@ -39,12 +39,13 @@ function nothingLeft(gateway: GatewayProcess): boolean {
 
 describe.runIf(process.platform === 'linux')('processes of a server that have left its group', () => {
   it('F70: end before the next process of the server starts, when the server is killed', async () => {
-    const gateway = await startWithDaemons();
+    const gateway = await startWithDaemons({ args: ['-v'] });
     const daemons = daemonsOf(gateway);
     process.kill((await gateway.status('lab')).pid, 'SIGKILL');
     await gateway.untilServer('lab', 'is started again', ({ generation }) => generation > 1);
     expect(daemonsOf(gateway).filter((pid) => daemons.includes(pid))).toEqual([]);
     await gateway.untilState('lab', 'ready');
+    expect(gateway.stderr).toContain("ended processes outside of the server's group");
     // The daemons ended later than the delay of the restart was over.
     expect(gateway.stderr.match(/"msg":"server backoff"/g)).toHaveLength(1);
   });

@@ -74,13 +74,16 @@ describe.runIf(process.platform !== 'win32')('a pipe in place of', () => {
     },
   );
 
-  it('F77: the configuration is refused at once, and one in use stays in use', async () => {
+  it('F77: the log and the configuration are refused at once, and a configuration in use stays in use', async () => {
     gateway = await GatewayProcess.start(OPTIONS);
     await useTools(gateway);
     // The watcher begins after a second.
     gateway.configure({ lab: {}, other: {} });
     await untilLogged('applied the changed configuration');
     await gateway.untilState('other', 'ready');
+    const log = join(gateway.folder, 'log');
+    putPipe(log);
+    expect(runCli(['check', '--config', gateway.file, '--log-file', log])).toContain('it is a pipe that nobody reads');
     putPipe(gateway.file);
     await untilLogged('it is a pipe, not a regular file');
     await useTools(gateway);

@@ -176,6 +176,26 @@ describe('what is locked', () => {
     expect(lastFailure).toMatch(/^tool could not be installed: EINTEGRITY: /);
     expect(place.stored()).toEqual([]);
   });
+
+  it('is refused when its integrity is not the one of the packages that it lists', async () => {
+    const changed = JSON.parse(lock);
+    changed.packages.tool.integrity = 'sha512-AAAA';
+    rmSync(place.store, { recursive: true });
+
+    const gateway = await place.start(A, { folder: place.folderWith(JSON.stringify(changed)) });
+    const { lastFailure } = await gateway.untilState('a', 'parked');
+    expect(lastFailure).toMatch(/^tool could not be installed: EINTEGRITY: sha512-AAAA is locked/);
+    expect(place.stored()).toEqual([]);
+  });
+
+  it('is never ignored: a lock file that cannot be read stops the servers it is for, and no others', async () => {
+    const gateway = await place.start({ ...A, lab: {} }, { folder: place.folderWith('<<<<<<< HEAD') });
+    await gateway.untilState('lab', 'ready');
+    expect(await gateway.status('a')).toMatchObject({
+      state: 'misconfigured',
+      problem: expect.stringMatching(/trunkline\.lock is not a valid lock file/),
+    });
+  });
 });
 
 describe('after a power failure', () => {

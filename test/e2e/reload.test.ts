@@ -1,10 +1,9 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, type TestContext } from 'vitest';
-import { watchFiles } from '../../src/files/watch-files.js';
 import { GatewayProcess, type Message, type StartOptions } from '../support/gateway-process.js';
 import { type Headers, INITIALIZE, Place } from '../support/http-place.js';
-import { realClock, until } from '../support/processes.js';
+import { until } from '../support/processes.js';
 import { repetitions } from '../support/repetitions.js';
 import { Seeded } from '../support/seeded.js';
 
@@ -83,8 +82,7 @@ describe('a configuration that changes while Trunkline runs', () => {
     }
     await until('only what is configured runs', () => gateway.leftovers().length === after.servers.length + 1);
     if (openAtFirst !== undefined) {
-      // Two are for the helper that starts servers again.
-      const expected = openAtFirst + 3 * (after.servers.length - before.servers.length) + 2;
+      const expected = openAtFirst + 3 * (after.servers.length - before.servers.length);
       await until('no descriptor is left', () => (openDescriptors(gateway) ?? 0) <= expected, WITHIN_MS);
     }
   });
@@ -134,12 +132,7 @@ describe('a configuration that changes while Trunkline runs', () => {
     await gateway.untilStatus('it is taken over', ({ configReloads }) => configReloads === 1);
     await until('it is told', () => gateway.stderr.includes('stopped watching the configuration file'), WITHIN_MS);
     await until('nothing is watched', () => !watchesFiles(gateway), WITHIN_MS);
-    // Somebody else who follows it is told: time enough, where what the gateway watches cannot be seen.
-    await new Promise<void>((told, failed) => {
-      const watch = watchFiles({ files: [gateway.file], clock: realClock, onChange: () => told(), onError: failed });
-      test.onTestFinished(() => watch.close());
-      void watch.ready.then(() => gateway.configure({ lab: {} }));
-    });
+    gateway.configure({ lab: {} });
     const status = await gateway.untilStatus('it answers', () => true);
     expect(keysOf(status)).toEqual(['lab', 'more']);
   });

@@ -140,4 +140,23 @@ describe('a server whose tools have to be approved', () => {
     expect(textOf(await client.call('f__change', { nonce: 'same' }))).toBe('same');
     expect(gateway.lines('effects')).toEqual(['same']);
   });
+
+  it('F53: has none of them shown or called while the file of approvals cannot be read', async () => {
+    const { gateway, client } = await running();
+    await client.listTools();
+    const [name = ''] = readdirSync(gateway.file('approvals'));
+    const changed = () => client.notifications('notifications/tools/list_changed').length > 0;
+    await until('what is approved is followed', () => {
+      writeFileSync(gateway.file(`approvals/${name}`), 'broken');
+      return changed();
+    });
+    expect(await client.listTools()).toEqual(['trunkline__status']);
+    const refused = await client.call('f__edit', { nonce: 'x' });
+    expect(textOf(refused)).toContain('the approved tools cannot be read');
+    const { tools, approval, advice } = gateway.status('f');
+    expect(tools.quarantined).toContainEqual({ name: 'edit', reason: 'the approved tools cannot be read' });
+    expect(approval?.fault).toContain(gateway.file(`approvals/${name}`));
+    expect(advice).toContain('repair or remove');
+    expect(gateway.lines('effects')).toEqual([]);
+  });
 });

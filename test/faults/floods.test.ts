@@ -95,6 +95,18 @@ describe('a server that writes without end and answers nothing', () => {
   });
 });
 
+describe('a server that floods from its first byte on', () => {
+  it('is ended when its start takes too long, and its log tells of the flood', async () => {
+    const flooder = { command: 'yes', args: [''], era: 'legacy', startTimeout: '30s' };
+    const gateway = new InProcessGateway({ servers: { f: flooder }, clock: hurryingClock(20) });
+    end = () => gateway.end();
+    const client = await gateway.connect();
+    await until('it failed', () => gateway.changes.some(({ snapshot }) => snapshot.lastFailure !== undefined));
+    const { result } = await client.request('tools/call', { name: 'trunkline__status', arguments: { server: 'f' } });
+    expect(result.content[0].text).toMatch(/Trunkline did not read its output for \d+ s in all, because it answers/);
+  });
+});
+
 /** Servers whose messages may have 1 MiB. */
 async function sharing(keys: readonly string[]) {
   const unfinishedLines = createLineMemory(64 * MIB);
