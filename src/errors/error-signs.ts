@@ -1,12 +1,12 @@
-/** How one kind of trouble shows in what programs write. */
+/** Signs of one kind of trouble in the output of programs. */
 interface ErrorSigns {
   /** The whole error code that npm reports. */
   readonly npmCode: RegExp;
-  /** What Node, npm, Python, Go and Rust write, anywhere in a text. */
+  /** Words of Node, npm, Python, Go and Rust, anywhere in a text. */
   readonly text: RegExp;
 }
 
-/** What a certificate that is not trusted, and a network that does not reach a host, look like. */
+/** Signs of a certificate that is not trusted, and of a network that does not reach a host. */
 export const ERROR_SIGNS = {
   certificate: {
     npmCode: /CERT|^UNABLE_TO_|^ERR_TLS/,

@@ -4,7 +4,7 @@ import { setTimeout } from 'node:timers/promises';
 export interface LogLinesOptions {
   /** The newest file. `FILE.1` is the one before it, and so on. */
   readonly file: string;
-  /** How many files there may be, the newest included. */
+  /** Largest number of files, the newest included. */
   readonly maxFiles: number;
   /** Goes on with what is written from now on, also when the file is rotated. */
   readonly isFollowed: boolean;
@@ -14,7 +14,7 @@ const READ_BYTES = 64 * 1024;
 /** Time between two looks at a file that is followed. */
 const LOOK_EVERY_MS = 250;
 
-/** How far the newest file that has been read was read. */
+/** The newest file that has been read, and its part that has been read. */
 interface Progress {
   readonly id: string;
   readonly decoder: InstanceType<typeof TextDecoder>;

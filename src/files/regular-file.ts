@@ -106,7 +106,7 @@ function unusable(fault: FileFault, reason: string, cause?: unknown): Unusable {
   return { kind: 'unusable', fault, reason, ...(cause !== undefined && { cause }) };
 }
 
-/** What a path leads to that is not a regular file, in words. */
+/** Describes something that is not a regular file, in words. */
 export function kindOf(stats: Pick<Stats, 'isDirectory' | 'isFIFO' | 'isSocket'>): string {
   if (stats.isDirectory()) return 'a folder, not a file';
   if (stats.isFIFO()) return 'a pipe, not a regular file';

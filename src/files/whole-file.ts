@@ -12,7 +12,7 @@ import { readRegularFileSync } from './regular-file.js';
  * pid. Folders that are missing are created for the owner alone.
  */
 
-/** How the names of drafts end. A gateway that is killed while it writes leaves one behind. */
+/** The end of the names of drafts. A gateway that is killed while it writes leaves one behind. */
 export const DRAFT_SUFFIX = '.tmp';
 
 interface WriteOptions {

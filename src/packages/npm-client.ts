@@ -293,7 +293,7 @@ function collect(stream: NodeJS.ReadableStream): () => string {
   return () => text;
 }
 
-/** Why npm failed, in one line, and what a person can do about it. */
+/** The cause of a failure of npm, in one line, and a person's next step. */
 interface NpmFailure {
   /** Begins with the error code of npm, such as `E404`, if there is one. */
   readonly message: string;

@@ -18,7 +18,7 @@ interface PackageInstallerOptions {
   readonly storeLock: ProcessLock;
   readonly lockFile: LockFile;
   readonly npm: Pick<NpmClient, 'install' | 'resolve'>;
-  /** How many packages are installed at once. */
+  /** Largest number of packages that are installed at once. */
   readonly limit: number;
   /** Called with the path of the lock file when it cannot be next to the configuration. */
   readonly onFallbackPath: (file: string) => void;
@@ -224,7 +224,7 @@ export function openInstaller(options: OpenInstallerOptions): OpenedInstaller {
 }
 
 interface InstallSlotsOptions {
-  /** How many installations may run at once. */
+  /** Largest number of installations that run at once. */
   readonly limit: number;
   /** Takes the store lock; resolves with the function that releases it. */
   readonly acquire: (signal: AbortSignal) => Promise<() => Promise<void>>;

@@ -20,7 +20,7 @@ afterEach(async () => {
 /** Watches a file of the folder; yields what it says each time that a change is told, `undefined` if it is not there. */
 async function following(name: string, time: Clock = realClock) {
   const file = join(folder, name);
-  /** What the watch has put off to later, in milliseconds: it does so whenever something happens. */
+  /** The delays of the watch, in milliseconds: it plans one whenever something happens. */
   const delays: number[] = [];
   const clock: Clock = {
     now: () => time.now(),

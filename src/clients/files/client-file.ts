@@ -15,7 +15,7 @@ const NEW_FILE_MODE = 0o600;
 
 /** A client's file as it was read. */
 export interface ClientFile {
-  /** Where the file really is: symbolic links stay links. */
+  /** The path behind symbolic links, which stay links. */
   readonly file: string;
   /** `undefined` if there is no file. */
   readonly bytes: Buffer | undefined;
@@ -134,7 +134,7 @@ function stamp(now: Date): string {
   return `${day}-${two(now.getHours())}${two(now.getMinutes())}${two(now.getSeconds())}`;
 }
 
-/** Where a path leads. A path inside the home folder must not lead out of it. */
+/** The target of a path. A path inside the home folder must not lead out of it. */
 function realTarget(path: string, home: string): string {
   const target = realPath(path) ?? newFile(path);
   if (isInside(path, home) && !isInside(target, realPath(home) ?? home)) {

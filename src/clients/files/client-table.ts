@@ -16,7 +16,7 @@ export interface Client {
   readonly otherPath?: readonly string[];
   /** Whether the servers are a list with names. */
   readonly isList?: boolean;
-  /** How the client writes an entry. */
+  /** The form of an entry. */
   readonly shape: Shape;
   readonly variables: FoundServer['variables'];
   /** The files of the user. A new entry goes into the first one that exists. */

@@ -31,7 +31,7 @@ export interface FoundServer {
   /** The tools that the client shows, if it names them. */
   readonly allowedTools?: readonly string[];
   readonly deniedTools?: readonly string[];
-  /** How the client writes variables in values: see *Variables* in `docs/clients.md`. */
+  /** The notation of variables in values: see *Variables* in `docs/clients.md`. */
   readonly variables: 'none' | 'claude-code' | 'vscode' | 'cursor' | 'gemini';
 }
 
@@ -42,7 +42,7 @@ export interface FoundCommand {
   readonly env: Readonly<Record<string, string>>;
   readonly cwd?: string;
   readonly envFile?: string;
-  /** How long a call may take for this client, in milliseconds. */
+  /** Longest duration of a call for this client, in milliseconds. */
   readonly timeoutMs?: number;
 }
 

@@ -217,7 +217,7 @@ function translated(text: string, shape: Shape): string {
   return shape === 'opencode' ? text.replaceAll(/\{env:(\w+)\}/g, '$${$1}') : text;
 }
 
-/** How a file of no known client writes variables: VS Code alone calls the member `servers`. */
+/** Guesses the notation of variables in a file of no known client. VS Code alone calls the member `servers`. */
 function guessVariables({ path }: ClientLocation): FoundServer['variables'] {
   return path[0] === 'servers' ? 'vscode' : 'claude-code';
 }

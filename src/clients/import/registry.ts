@@ -8,7 +8,7 @@ import { CannotImport, literal, type Run, remoteRun, variableName } from './run.
 const PUBLIC_REGISTRY = 'https://registry.modelcontextprotocol.io';
 
 const TIMEOUT_MS = 15_000;
-/** How many similar names are worth reading. */
+/** Number of similar names to offer. */
 const MAX_HITS = 20;
 
 /** The reason why the registry gave no server, with the next step. */

@@ -149,7 +149,7 @@ function placesIn(
   ];
 }
 
-/** Where the values of parameters are within an entry of a server. */
+/** Paths of the values of parameters within an entry of a server. */
 function valuePaths({ params = {} }: NonNullable<ServerEntry['tools']> = {}): string[][] {
   return Object.entries(params).flatMap(([tool, shapes]) =>
     (['set', 'default'] as const).flatMap((key) =>

@@ -28,7 +28,7 @@ export interface CheckedServer {
   /** With the variables of `defaults.env` in `env`, and with `defaults.envFile` if it has no `envFile` of its own. */
   readonly entry: CheckedEntry;
   readonly settings: ServerSettings;
-  /** Why the server cannot run on any machine; set for remote servers. */
+  /** The reason why the server cannot run on any machine; set for remote servers. */
   readonly problem?: ServerProblem;
   /** Places of the entry and of its values that are resolved later. */
   readonly places: readonly Place[];

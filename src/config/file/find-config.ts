@@ -184,8 +184,8 @@ export function checksumOf(text: string): number {
 }
 
 /**
- * Where the configuration file of one run is: what is read for the answer to `initialize` and what is read after it are
- * of the same file. The places are searched until one has a file, and then no more.
+ * The configuration file of one run. The folders are searched until one has a file, and then no more, because the answer to
+ * `initialize` and everything after it must come from the same file.
  */
 export class ConfigPlace {
   readonly #flag: string | undefined;

@@ -62,7 +62,7 @@ export interface ServerPackage {
   readonly found?: FoundPackage;
 }
 
-/** Where a package was found, and its program, which runs with Node. */
+/** The place where a package was found, and its program, which runs with Node. */
 export interface FoundPackage {
   /** `near`: in `node_modules` next to the configuration file. `store`: in Trunkline's own store. */
   readonly place: 'near' | 'store';

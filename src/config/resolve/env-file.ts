@@ -65,7 +65,7 @@ interface ReferredVariables {
   readonly variables: readonly string[];
   /** All values, from the file and from the environment. */
   readonly references: Readonly<Record<string, string>>;
-  /** Why the environment file cannot be used. */
+  /** The reason why the environment file cannot be used. */
   readonly fault?: ServerFault;
 }
 
@@ -82,7 +82,7 @@ export function expandHome(path: string, home: string): string {
 interface ReadEnvFile {
   readonly values: Variables;
   readonly warnings: readonly string[];
-  /** Why the file cannot be used; it has no values then. */
+  /** The reason why the file cannot be used; it has no values then. */
   readonly fault?: ServerFault;
 }
 

@@ -120,7 +120,7 @@ function resolveServer(server: CheckedServer, surroundings: Surroundings): Serve
 
 type Resolved = Pick<ServerConfig, 'child' | 'problem' | 'package' | 'shapes'>;
 
-/** What `resolveIt` returns, or the problem for which the server cannot run. */
+/** Returns the result of `resolveIt`, or the problem for which the server cannot run. */
 function withProblem({ problem, places }: CheckedServer, resolveIt: () => Resolved): Resolved {
   if (problem !== undefined) return { child: undefined, problem };
   try {

@@ -5,7 +5,7 @@ export const SERVER_KEY_PATTERN = /^[A-Za-z0-9]+(?:[-_][A-Za-z0-9]+)*$/;
 // Windows reserves these names for devices in every folder and with every extension.
 const DEVICE_NAME = /^(?:con|prn|aux|nul|com\d|lpt\d)$/i;
 
-/** Why a server's key is invalid, or `undefined` if it is valid. */
+/** The reason why a server's key is invalid, or `undefined` if it is valid. */
 export function serverKeyFault(key: string): string | undefined {
   if (key.length > SERVER_KEY_MAX_LENGTH) {
     return `this key has ${key.length} characters; expected at most ${SERVER_KEY_MAX_LENGTH}, because tool names start with the key`;

@@ -71,7 +71,7 @@ function cut(content: string, start: number, end: number): string {
   return content.slice(0, start) + content.slice(end);
 }
 
-/** Where the next comma is, if nothing but blanks and comments comes before it. */
+/** Position of the next comma, if nothing but blanks and comments comes before it. */
 function commaFrom(content: string, from: number): number | undefined {
   const comma = /(?:\s|\/\/[^\n]*\n|\/\*(?:[^*]|\*(?!\/))*\*\/)*,/y;
   comma.lastIndex = from;

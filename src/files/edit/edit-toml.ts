@@ -33,7 +33,7 @@ export function removeFromToml(content: string, path: readonly string[]): string
 }
 
 interface Piece {
-  /** Where the header begins. */
+  /** The start of the header. */
   readonly start: number;
   /** The end of the last line with content, without the line end. */
   readonly end: number;

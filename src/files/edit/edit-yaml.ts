@@ -162,7 +162,7 @@ function insertedLines(text: string, at: number, lines: readonly string[]): stri
 
 const DEFAULT_INDENT = 2;
 
-/** How far the collections in this one are indented. */
+/** Indentation of the collections in this one. */
 function indentIn(text: string, { items }: Collection, column: number): number {
   for (const item of items as unknown[]) {
     const value = isPair(item) ? item.value : undefined;
@@ -178,7 +178,7 @@ function linesOf(text: string, collection: Collection, item: unknown): [start: n
   return [startOfLine(text, start), endOfItem(text, item, columnOf(text, start))];
 }
 
-/** Where an item begins: at its key, or at the dash of an item of a block. */
+/** The start of an item: its key, or the dash of an item of a block. */
 function startOf(text: string, { flow }: Collection, item: unknown): number {
   if (isPair(item)) return rangeOf(item.key)[0];
   const [start] = rangeOf(item);

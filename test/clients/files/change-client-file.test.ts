@@ -42,7 +42,7 @@ beforeEach(() => {
 });
 afterEach(() => home.remove());
 
-/** What a command does: plans, carries out, and tells what came out. */
+/** Plays a command: carries the plans out, and tells the outcomes. */
 async function change(
   plans: readonly Plan[],
   { system = home.system(), runProgram = noProgram }: { system?: ClientSystem; runProgram?: RunProgram } = {},

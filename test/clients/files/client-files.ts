@@ -33,7 +33,7 @@ const CLINE = 'globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.
 
 type Files = Readonly<Record<ClientSystem['platform'], string>>;
 const everywhere = (file: string): Files => ({ darwin: file, linux: file, win32: file });
-/** Where each client keeps the same server on each system. */
+/** The file in which each client keeps the same server, on each system. */
 const USER_FILES: readonly (readonly [string, Files, string])[] = [
   [
     'claude-desktop',

@@ -9,7 +9,7 @@ servers:
   c: { command: z }
 `;
 
-/** What changes when the first text becomes the second. */
+/** The changes from the first text to the second. */
 function changes(before: string, after: string) {
   // In one place, as an edited file is.
   const file = { before: load(before), after: load(after) };

@@ -248,7 +248,7 @@ const tree = fc.letrec((tie) => ({
 const servers = fc.dictionary(name, tree, { minKeys: 1, maxKeys: 3 });
 const file = fc.record({ before: tree, servers, after: tree });
 const lineEnds = fc.constantFrom('\n', '\r\n');
-/** Which comments and blanks a text gets, one number for each place where one is possible. */
+/** The comments and blanks of a text, one number for each place where one is possible. */
 const decoration = fc.array(fc.nat({ max: 7 }), { minLength: 1, maxLength: 30 });
 
 /** The tree with the servers among its other members. */
