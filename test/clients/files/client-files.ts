@@ -33,72 +33,40 @@ const CLINE = 'globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.
 
 type Files = Readonly<Record<ClientSystem['platform'], string>>;
 const everywhere = (file: string): Files => ({ darwin: file, linux: file, win32: file });
+const onUnix = (file: string, win32: string): Files => ({ darwin: file, linux: file, win32 });
+/** A file in the folder for configurations of the system. */
+const inConfig = (file: string): Files => {
+  return { darwin: `${AS}/${file}`, linux: `.config/${file}`, win32: `${ROAMING}/${file}` };
+};
+const LOCAL_OPENCODE = 'AppData/Local/opencode/opencode.json';
+const DESKTOP = 'Claude/claude_desktop_config.json';
+
 /** The file in which each client keeps the same server, on each system. */
 const USER_FILES: readonly (readonly [string, Files, string])[] = [
   [
     'claude-desktop',
-    {
-      darwin: `${AS}/Claude/claude_desktop_config.json`,
-      linux: '.config/Claude/claude_desktop_config.json',
-      win32: 'AppData/Local/Packages/Claude_pzs8sxrjxfjjc/LocalCache/Roaming/Claude/claude_desktop_config.json',
-    },
+    { ...inConfig(DESKTOP), win32: `AppData/Local/Packages/Claude_pzs8sxrjxfjjc/LocalCache/Roaming/${DESKTOP}` },
     JSON_ENTRY,
   ],
   ['claude-code', everywhere('.claude.json'), JSON_ENTRY],
   ['cursor', everywhere('.cursor/mcp.json'), JSON_ENTRY],
-  [
-    'vscode',
-    { darwin: `${AS}/Code/User/mcp.json`, linux: '.config/Code/User/mcp.json', win32: `${ROAMING}/Code/User/mcp.json` },
-    VS_CODE,
-  ],
-  [
-    'vscode-insiders',
-    {
-      darwin: `${AS}/Code - Insiders/User/mcp.json`,
-      linux: '.config/Code - Insiders/User/mcp.json',
-      win32: `${ROAMING}/Code - Insiders/User/mcp.json`,
-    },
-    VS_CODE,
-  ],
+  ['vscode', inConfig('Code/User/mcp.json'), VS_CODE],
+  ['vscode-insiders', inConfig('Code - Insiders/User/mcp.json'), VS_CODE],
   ['windsurf', everywhere('.codeium/windsurf/mcp_config.json'), JSON_ENTRY],
   ['windsurf-jetbrains', everywhere('.codeium/mcp_config.json'), JSON_ENTRY],
   ['codex', everywhere('.codex/config.toml'), CODEX],
   ['gemini', everywhere('.gemini/settings.json'), JSON_ENTRY],
   ['antigravity', everywhere('.gemini/antigravity/mcp_config.json'), JSON_ENTRY],
-  [
-    'zed',
-    {
-      darwin: '.config/zed/settings.json',
-      linux: '.config/zed/settings.json',
-      win32: `${ROAMING}/Zed/settings.json`,
-    },
-    ZED,
-  ],
-  [
-    'cline',
-    { darwin: `${AS}/Code/User/${CLINE}`, linux: `.config/Code/User/${CLINE}`, win32: `${ROAMING}/Code/User/${CLINE}` },
-    JSON_ENTRY,
-  ],
+  ['zed', onUnix('.config/zed/settings.json', `${ROAMING}/Zed/settings.json`), ZED],
+  ['cline', inConfig(`Code/User/${CLINE}`), JSON_ENTRY],
   ['cline-cli', everywhere('.cline/data/settings/cline_mcp_settings.json'), JSON_ENTRY],
   [
     'opencode',
-    {
-      darwin: '.config/opencode/opencode.jsonc',
-      linux: '.config/opencode/opencode.json',
-      win32: 'AppData/Local/opencode/opencode.json',
-    },
+    { ...inConfig('opencode/opencode.json'), darwin: '.config/opencode/opencode.jsonc', win32: LOCAL_OPENCODE },
     OPENCODE,
   ],
   ['copilot', everywhere('.copilot/mcp-config.json'), JSON_ENTRY],
-  [
-    'goose',
-    {
-      darwin: '.config/goose/config.yaml',
-      linux: '.config/goose/config.yaml',
-      win32: `${ROAMING}/Block/goose/config/config.yaml`,
-    },
-    GOOSE,
-  ],
+  ['goose', onUnix('.config/goose/config.yaml', `${ROAMING}/Block/goose/config/config.yaml`), GOOSE],
   ['kiro', everywhere('.kiro/settings/mcp.json'), JSON_ENTRY],
   ['lm-studio', everywhere('.lmstudio/mcp.json'), JSON_ENTRY],
   ['continue', everywhere('.continue/config.yaml'), CONTINUE],

@@ -103,12 +103,6 @@ describe('two entries are the same server', () => {
 });
 
 describe('an entry that starts Trunkline', () => {
-  let home: ClientHome;
-  beforeEach(() => {
-    home = new ClientHome();
-  });
-  afterEach(() => home.remove());
-
   it('is known by its program, also through a link, and in another installation', () => {
     const cli = home.write('one/dist/cli.js', '');
     const other = home.write('two/dist/cli.js', '');

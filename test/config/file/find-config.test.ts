@@ -1,7 +1,13 @@
-import { mkdirSync } from 'node:fs';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, test } from 'vitest';
-import { candidateFiles, type FindConfigOptions, findConfigFile } from '../../../src/config/file/find-config.js';
+import { describe, expect, it, test } from 'vitest';
+import { ConfigError } from '../../../src/config/file/config-error.js';
+import {
+  ConfigPlace,
+  candidateFiles,
+  type FindConfigOptions,
+  findConfigFile,
+} from '../../../src/config/file/find-config.js';
 import { folderWith } from '../files.js';
 
 type Options = Partial<Omit<FindConfigOptions, 'platform'>> & { readonly platform?: 'linux' | 'darwin' };
@@ -135,5 +141,17 @@ describe.skipIf(process.platform === 'win32')('findConfigFile', () => {
     const { root, find } = rootWith('project/trunkline.yml');
     mkdirSync(join(root, 'project/trunkline.yaml'));
     expect(find()).toBe(join(root, 'project/trunkline.yml'));
+  });
+});
+
+describe('the file of one run', () => {
+  it('is searched until there is one, and stays, even if the file is gone later', () => {
+    const config = join(folderWith(), 'trunkline.yaml');
+    const place = new ConfigPlace({ config });
+    expect(() => place.file).toThrow(ConfigError);
+    writeFileSync(config, 'servers: {}');
+    expect(place.file).toBe(config);
+    rmSync(config);
+    expect(place.file).toBe(config);
   });
 });

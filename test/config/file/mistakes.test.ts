@@ -99,36 +99,25 @@ describe('a NUL character', () => {
 });
 
 describe('a key that is not known', () => {
+  const SERVER = 'servers: { a: { command: x } }\n';
   test.each([
-    { text: 'server: {}\n', problem: '1:1 unknown key `server`', hint: 'did you mean `servers`?' },
-    {
-      text: 'servers:\n  files: { command: x, timout: 60s }\n',
-      problem: '2:24 servers.files: unknown key `timout`',
-      hint: 'did you mean `timeout`?',
-    },
-    {
-      text: 'servers:\n  a: { command: x, restart: { maxdelay: 1s } }\n',
-      problem: '2:31 servers.a.restart: unknown key `maxdelay`',
-      hint: 'did you mean `maxDelay`?',
-    },
-    {
-      text: 'servers: { a: { command: x } }\ndefaults: { comand: x }\n',
-      problem: '2:13 defaults: unknown key `comand`',
-      hint: expect.stringMatching(/^expected one of env, envFile, timeout, maxTimeout, /),
-    },
-    {
-      text: 'servers: { a: { command: x } }\ngateway: { port: 1 }\n',
-      problem: '2:12 gateway: unknown key `port`',
-      hint: 'expected one of startupWait, idleStop, restartTool, watch, startLimit, maxQueued, maxPartial, maxInstructions, hub, hubIdle, hubClients, callLog, record, sealKeyFile, http',
-    },
-    {
-      text: '{ "mcpServers": { "a": { "command": "x", "arg": [] } } }',
-      problem: '1:42 mcpServers.a: unknown key `arg`',
-      hint: 'did you mean `args`?',
-    },
-  ])('$problem', ({ text, problem, hint }) => {
+    ['server: {}\n', '1:1 unknown key `server`', 'did you mean `servers`?'],
+    ['servers:\n  f: { command: x, timout: 6s }\n', '2:20 servers.f: unknown key `timout`', 'did you mean `timeout`?'],
+    [
+      'servers:\n  a: { command: x, restart: { maxdelay: 1s } }\n',
+      '2:31 servers.a.restart: unknown key `maxdelay`',
+      'did you mean `maxDelay`?',
+    ],
+    [`${SERVER}defaults: { x1: x }\n`, '2:13 defaults: unknown key `x1`', /^expected one of env, envFile, timeout, /],
+    [`${SERVER}gateway: { port: 1 }\n`, '2:12 gateway: unknown key `port`', /^expected one of startupWait, idleStop, /],
+    [
+      '{ "mcpServers": { "a": { "command": "x", "arg": [] } } }',
+      '1:42 mcpServers.a: unknown key `arg`',
+      'did you mean `args`?',
+    ],
+  ])('%j', (text, problem, hint) => {
     expect(problemsOf(text)).toStrictEqual([problem]);
-    expect(errorOf(text).hint).toStrictEqual(hint);
+    expect(errorOf(text).hint).toMatch(hint);
   });
 
   test('is not also reported as missing under its right name', () => {

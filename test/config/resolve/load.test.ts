@@ -229,55 +229,16 @@ servers:
 
 describe('a server that cannot run', () => {
   test.each([
-    {
-      of: 'a malformed variable',
-      entry: `{ command: x, args: [a, "\${"] }`,
-      problem: {
-        message: expect.stringContaining('servers.a.args[1]: "${" does not start a valid reference'),
-        line: 2,
-        column: 30,
-      },
-    },
-    {
-      of: 'a command that comes to nothing',
-      entry: `{ command: "\${NO:-}" }`,
-      problem: { message: expect.stringContaining('servers.a.command: the command is empty'), line: 2, column: 17 },
-    },
-    {
-      of: 'a package from an address',
-      entry: '{ package: "no-such-package@file:../x" }',
-      problem: {
-        message: expect.stringContaining('servers.a.package: no-such-package@file:../x does not name a version'),
-        line: 2,
-        column: 17,
-      },
-    },
-    {
-      of: 'a missing folder',
-      entry: '{ command: x, cwd: ./gone }',
-      problem: {
-        message: 'servers.a.cwd: the folder ./gone does not exist; expected a folder to run the server in',
-        line: 2,
-        column: 25,
-      },
-    },
-    {
-      of: 'a url',
-      entry: '{ url: "https://example.com/mcp", headers: { A: b } }',
-      problem: {
-        message: 'servers.a: remote servers are not supported yet; expected `package` or `command`',
-        line: 2,
-        column: 3,
-      },
-    },
-    {
-      of: 'a remote type',
-      entry: '{ type: http, command: x }',
-      problem: { message: expect.stringContaining('remote servers are not supported yet'), line: 2, column: 3 },
-    },
-  ])('because of $of leaves the others alone', ({ entry, problem }) => {
+    [`{ command: x, args: [a, "\${"] }`, 'servers.a.args[1]: "${" does not start a valid reference', 30],
+    [`{ command: "\${NO:-}" }`, 'servers.a.command: the command is empty', 17],
+    ['{ package: "tool@file:../x" }', 'servers.a.package: tool@file:../x does not name a version', 17],
+    ['{ command: x, cwd: ./gone }', 'servers.a.cwd: the folder ./gone does not exist; expected a folder to run', 25],
+    ['{ url: "https://a.example/mcp", headers: { A: b } }', 'servers.a: remote servers are not supported yet', 3],
+    ['{ type: http, command: x }', 'servers.a: remote servers are not supported yet', 3],
+  ])('because of %s leaves the others alone', (entry, message, column) => {
     const { servers } = load(`servers:\n  a: ${entry}\n  b: { command: x }\n`);
-    expect(servers[0]).toMatchObject({ key: 'a', child: undefined, problem: { ...problem, hint: expect.any(String) } });
+    const problem = { message: expect.stringContaining(message), line: 2, column, hint: expect.any(String) };
+    expect(servers[0]).toMatchObject({ key: 'a', child: undefined, problem });
     expect(servers[1]?.child).toBeDefined();
   });
 
