@@ -265,16 +265,13 @@ function* cycle(numbers: readonly number[]): Generator<number, never> {
 }
 
 /** Writes JSON with comments, blanks and trailing commas at random places. */
-function writeJsonc(value: unknown, choice: Iterator<number, never>, lineEnd: string): string {
-  const gap = () =>
-    ['', ' ', lineEnd, `${lineEnd}\t`, ' /* a, "b" */ ', ` // {c${lineEnd}`, '  ', `${lineEnd}    `][
-      choice.next().value
-    ];
+function writeJsonc(value: unknown, choice: Iterator<number, never>): string {
+  const gap = () => ['', ' ', '\n', '\n\t', ' /* a, "b" */ ', ' // {c\n', '  ', '\n    '][choice.next().value];
   if (typeof value !== 'object' || value === null) return JSON.stringify(value);
   const [open, close] = Array.isArray(value) ? '[]' : '{}';
   const items = Object.entries(value).map(([key, each]) => {
     const label = Array.isArray(value) ? '' : `${JSON.stringify(key)}${gap()}:`;
-    return `${gap()}${label}${gap()}${writeJsonc(each, choice, lineEnd)}${gap()}`;
+    return `${gap()}${label}${gap()}${writeJsonc(each, choice)}${gap()}`;
   });
   const trailing = items.length > 0 && choice.next().value % 2 === 0 ? `,${gap()}` : '';
   return `${open}${items.join(',')}${trailing}${close}`;
@@ -303,39 +300,32 @@ function checkEdit(text: string, place: ClientLocation): void {
 const RUNS = repetitions({ full: 1_000, short: 60 });
 
 describe('any file with comments', () => {
-  it('of JSON is the same after an entry was added and removed', () => {
-    fc.assert(
-      fc.property(file, decoration, lineEnds, fc.boolean(), (content, choices, lineEnd, hasMark) => {
-        const text = writeJsonc(whole(content, 'mcpServers'), cycle(choices), lineEnd);
-        checkEdit((hasMark ? '\ufeff' : '') + text, JSON_PLACE);
-      }),
-      { numRuns: RUNS },
-    );
-  });
-
-  it('of TOML is the same after an entry was added and removed', () => {
-    fc.assert(
-      fc.property(file, decoration, lineEnds, fc.nat({ max: 2 }), (content, choices, lineEnd, ends) => {
-        const plain = stringify(whole(content, 'mcp_servers')).trimEnd();
-        const text = commented(plain, cycle(choices), (line) => /^\[/.test(line));
-        checkEdit((text + '\n'.repeat(ends)).replaceAll('\n', lineEnd), TOML_PLACE);
-      }),
-      { numRuns: RUNS },
-    );
-  });
-
-  it('of YAML is the same after an entry was added and removed', () => {
+  it.each([
+    [JSON_PLACE, writeJsonc],
+    [
+      TOML_PLACE,
+      (content: object, choice: Iterator<number, never>) =>
+        commented(stringify(content).trimEnd(), choice, (line) => /^\[/.test(line)),
+    ],
+    [
+      YAML_PLACE,
+      (content: object, choice: Iterator<number, never>) => {
+        const indent = 2 + 2 * (choice.next().value % 2);
+        const plain = new Document(content).toString({ indent, lineWidth: 0 }).trimEnd();
+        return commented(plain, choice, (line) => /^\S/.test(line));
+      },
+    ],
+  ] as const)('of %j is the same after an entry was added and removed', (place, write) => {
     fc.assert(
       fc.property(
         file,
         decoration,
         lineEnds,
         fc.boolean(),
-        fc.constantFrom(2, 4),
-        (content, choices, lineEnd, endsLine, indent) => {
-          const plain = new Document(whole(content, 'extensions')).toString({ indent, lineWidth: 0 }).trimEnd();
-          const text = commented(plain, cycle(choices), (line) => /^\S/.test(line));
-          checkEdit((endsLine ? `${text}\n` : text).replaceAll('\n', lineEnd), YAML_PLACE);
+        fc.nat({ max: 1 }),
+        (content, choices, lineEnd, hasMark, ends) => {
+          const text = write(whole(content, place.path[0] ?? ''), cycle(choices)) + '\n'.repeat(ends);
+          checkEdit((hasMark && place === JSON_PLACE ? '\ufeff' : '') + text.replaceAll('\n', lineEnd), place);
         },
       ),
       { numRuns: RUNS },
@@ -357,7 +347,7 @@ describe('any file with comments', () => {
         const lines = (text: string) => (text.trimEnd() + (endsLine ? '\n' : '')).replaceAll('\n', lineEnd);
         const yaml = new Document(around(all, 'extensions'), { aliasDuplicateObjects: false });
         for (const [place, text] of [
-          [JSON_PLACE, writeJsonc(around(all, 'mcpServers'), cycle(choices), lineEnd)],
+          [JSON_PLACE, writeJsonc(around(all, 'mcpServers'), cycle(choices)).replaceAll('\n', lineEnd)],
           [TOML_PLACE, lines(stringify(around(all, 'mcp_servers')))],
           [YAML_PLACE, lines(yaml.toString({ lineWidth: 0 }))],
         ] as const) {
