@@ -11,7 +11,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import {
   carryOut,
   changesToUndo,
@@ -40,7 +40,6 @@ beforeEach(() => {
   journal = new ChangeJournal(home.path('data/client-changes.json'));
   run = 0;
 });
-afterEach(() => home.remove());
 
 /** Plays a command: carries the plans out, and tells the outcomes. */
 async function change(
@@ -229,7 +228,7 @@ describe('a file is left alone', () => {
       symlinkSync(home.path('nowhere'), home.path('.lmstudio/mcp.json'));
       execFileSync('mkfifo', [home.path('.kimi-code/mcp.json')]);
       const plans = [...(await plansFor('cursor')), ...(await plansFor('lm-studio')), ...(await plansFor('kimi'))];
-      outside.remove();
+
       expect(await change(plans)).toEqual([
         'refused: it is a symbolic link that leads out of your home folder',
         'refused: it is a symbolic link that leads nowhere',

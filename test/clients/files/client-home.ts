@@ -1,11 +1,11 @@
-import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { ClientSystem } from '../../../src/clients/files/found-server.js';
+import { folderWith } from '../../config/files.js';
 
-/** A home folder of its own, for the files of clients on any system. */
+/** A home folder of its own for the running test, for the files of clients on any system. */
 export class ClientHome {
-  readonly folder = realpathSync(mkdtempSync(join(tmpdir(), 'trunkline-clients-')));
+  readonly folder = folderWith();
 
   system(platform: ClientSystem['platform'] = 'linux', rest: Partial<ClientSystem> = {}): ClientSystem {
     return { platform, home: this.folder, cwd: this.folder, env: {}, ...rest };
@@ -20,9 +20,5 @@ export class ClientHome {
     mkdirSync(dirname(path), { recursive: true });
     writeFileSync(path, content, { mode });
     return path;
-  }
-
-  remove(): void {
-    rmSync(this.folder, { recursive: true, force: true });
   }
 }

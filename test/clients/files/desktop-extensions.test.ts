@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { findServers } from '../../../src/clients/files/find-servers.js';
 import type { FoundServers } from '../../../src/clients/files/found-server.js';
 import { planImport } from '../../../src/clients/import/plan.js';
@@ -8,7 +8,6 @@ let home: ClientHome;
 beforeEach(() => {
   home = new ClientHome();
 });
-afterEach(() => home.remove());
 
 const CLAUDE = 'Library/Application Support/Claude';
 const DIRNAME = `\${__dirname}`;

@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, symlinkSync } from 'node:fs';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { thisSystem } from '../../../src/clients/files/client-locations.js';
 import { CLIENTS } from '../../../src/clients/files/client-table.js';
 import { findServers } from '../../../src/clients/files/find-servers.js';
@@ -13,7 +13,6 @@ let home: ClientHome;
 beforeEach(() => {
   home = new ClientHome();
 });
-afterEach(() => home.remove());
 
 describe('the file of a user', () => {
   it.each(PLATFORMS)('of each client is found on %s', async (platform) => {
@@ -153,7 +152,7 @@ describe('an entry', () => {
     const found = await read('.gemini/settings.json', json({ command: 'a', includeTools: ['x'], excludeTools: ['y'] }));
     expect(found).toMatchObject({ allowedTools: ['x'], deniedTools: ['y'], isDisabled: false, variables: 'gemini' });
     const toml = '[mcp_servers.it]\ncommand = "a"\nenabled = false\ndisabled_tools = ["z"]\ntool_timeout_sec = 90.0\n';
-    home.remove();
+    home = new ClientHome();
     expect(await read('.codex/config.toml', toml)).toMatchObject({
       isDisabled: true,
       deniedTools: ['z'],

@@ -1,6 +1,6 @@
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import type { FoundServer } from '../../../src/clients/files/found-server.js';
 import { identityOf, isOurselves, ownCommand } from '../../../src/clients/files/own-entry.js';
 import { ClientHome } from './client-home.js';
@@ -9,7 +9,6 @@ let home: ClientHome;
 beforeEach(() => {
   home = new ClientHome();
 });
-afterEach(() => home.remove());
 
 function link(from: string, to: string): string {
   const path = home.path(from);
