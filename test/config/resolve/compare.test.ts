@@ -104,18 +104,15 @@ servers:
     });
   });
 
-  test('counts a server that is disabled as removed', () => {
-    const after = BEFORE.replace('command: y', 'command: y, disabled: true');
-    expect(changes(BEFORE, after)).toStrictEqual({ ...NOTHING, removed: ['b'], unchanged: ['a', 'c'] });
-  });
-
   test('is none when a server that cannot run merely moved to another line', () => {
     const text = `servers:\n  a: { command: "\${UNSET}" }\n`;
     expect(changes(text, `\n\n${text}`)).toStrictEqual({ ...NOTHING, unchanged: ['a'] });
   });
 
-  test('follows `defaults`, which are settings of every server', () => {
-    expect(changes(BEFORE, `${BEFORE}defaults: { timeout: 1s }\n`).adjusted).toEqual(['a', 'b', 'c']);
+  test('follows `defaults`, and counts a server that is disabled as removed', () => {
+    const after = BEFORE.replace('command: y', 'command: y, disabled: true');
+    const { adjusted, removed } = changes(BEFORE, `${after}defaults: { timeout: 1s }\n`);
+    expect({ adjusted, removed }).toEqual({ adjusted: ['a', 'c'], removed: ['b'] });
   });
 
   test('names the settings of Trunkline itself', () => {

@@ -67,11 +67,6 @@ describe('a server for another origin', () => {
     });
   });
 
-  test('has the home folder of Trunkline, which the file does not name', () => {
-    const text = 'servers: { own: { command: "~/run" } }';
-    expect(serverFor(text, originOf({}))?.child?.command).toBe(join('/home/ada', 'run'));
-  });
-
   test('does not exist if the file has no such server', () => {
     expect(load(NAMING).serverFor('other', originOf({}))).toBeUndefined();
   });
@@ -97,13 +92,10 @@ describe('a server for another origin', () => {
 });
 
 describe('a server with `sharing: folder`', () => {
-  test('runs in the working folder of the client', () => {
+  test('runs in the working folder of the client, or of Trunkline without a client that has one', () => {
     const folder = folderWith();
     const server = serverFor(FOLDER, originOf({}, folder));
     expect([server?.child?.cwd, server?.folder]).toEqual([folder, folder]);
-  });
-
-  test('runs in the working folder of Trunkline without a client that has one', () => {
     expect(loadServer(FOLDER).child?.cwd).toBe(process.cwd());
   });
 
