@@ -1,7 +1,7 @@
 import { utimesSync } from 'node:fs';
 import { createServer as createHttpServer } from 'node:http';
 import { createServer } from 'node:net';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { type ClientStart, checkClientStart, clientEnvironment, startAsClient } from '../../src/doctor/client-start.js';
 import { type Finding, repair } from '../../src/doctor/finding.js';
 import type { Code } from '../../src/errors/codes.js';
@@ -11,7 +11,6 @@ let home: DoctorHome;
 beforeEach(() => {
   home = new DoctorHome();
 });
-afterEach(() => home.remove());
 
 /** Makes what a client has; the findings are its own, or all about the clients at home. */
 type Row = readonly [what: string, code: Code, says: RegExp, make: () => unknown];

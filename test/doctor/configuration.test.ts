@@ -1,6 +1,6 @@
 import { chmodSync, mkdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { checkCommands } from '../../src/doctor/commands.js';
 import { type Finding, repair } from '../../src/doctor/finding.js';
 import { checkPackages } from '../../src/doctor/packages.js';
@@ -15,7 +15,6 @@ let home: DoctorHome;
 beforeEach(() => {
   home = new DoctorHome();
 });
-afterEach(() => home.remove());
 
 type Row = readonly [what: string, code: Code, says: RegExp, make: () => unknown];
 

@@ -1,6 +1,6 @@
 import { chmodSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { desktopPath, shellPath } from '../../src/doctor/commands.js';
 import { type Finding, finding, repair, runChecks } from '../../src/doctor/finding.js';
 import {
@@ -19,7 +19,6 @@ let home: DoctorHome;
 beforeEach(() => {
   home = new DoctorHome();
 });
-afterEach(() => home.remove());
 
 const node = { version: '22.4.0', path: '/usr/bin/node', isElectron: false };
 const npm = { file: '/usr/lib/npm-cli.js', isNeeded: true, ping: async (): Promise<string[]> => [] };

@@ -1,6 +1,6 @@
 import { chmodSync, mkdirSync } from 'node:fs';
 import { createServer } from 'node:net';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { checkClientStart, startAsClient } from '../../src/doctor/client-start.js';
 import type { Finding } from '../../src/doctor/finding.js';
 import { checkFolders, checkNetwork, checkNode } from '../../src/doctor/machine.js';
@@ -12,7 +12,6 @@ let home: DoctorHome;
 beforeEach(() => {
   home = new DoctorHome();
 });
-afterEach(() => home.remove());
 
 /** Makes the mistake; the findings are its own, or those about the configuration and the clients at home. */
 type Make = () => unknown;

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { gatewayOf, runningGateway } from '../../src/clients/import/gateways.js';
 import { checkOtherGateways } from '../../src/doctor/processes.js';
 import { type CommandLine, parseCommandLines, readCommandLines } from '../../src/process/processes.js';
@@ -11,7 +11,6 @@ beforeEach(() => {
   home = new DoctorHome();
   home.install();
 });
-afterEach(() => home.remove());
 
 const SECRET = 'sk-live-0123456789abcdefghij';
 

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync } from 'node:fs';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { repair } from '../../src/doctor/finding.js';
 import { checkHub, checkRecentFaults, type HubFacts } from '../../src/doctor/hub.js';
 import { checkRuns } from '../../src/doctor/processes.js';
@@ -13,7 +13,6 @@ let home: DoctorHome;
 beforeEach(() => {
   home = new DoctorHome();
 });
-afterEach(() => home.remove());
 
 function hub(state: HubFacts['state']): HubFacts {
   mkdirSync(home.path('hub'), { recursive: true });
