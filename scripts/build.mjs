@@ -8,7 +8,10 @@ import { build } from 'rolldown';
 
 const path = (file) => fileURLToPath(new URL(`../${file}`, import.meta.url));
 
-/** What is loaded one after the other while a client waits, each with all that it needs and that is not there yet. */
+/**
+ * The two stages of a start, each in one file with all that it needs: what answers `initialize`, and what serves. The file
+ * before them attaches to a hub; every client of a hub has a process with it. Other files follow from the `import()`s.
+ */
 const STAGES = [
   // Two small files of `src/json` are there for the commands, which need nothing else of what serves.
   {
@@ -16,35 +19,8 @@ const STAGES = [
     test: /src\/(hub|cli|errors|json)\/(attach\/|commands\/serve\/)?(main|attach|code-cache|usage-error|serve-options|printable|suggest)\.ts$/,
   },
   { name: 'serve', test: path('src/app/serve.ts') },
-  { name: 'config', test: path('src/app/read-config.ts') },
-  // In the first run with a configuration only: the YAML library and the schema.
-  { name: 'check-file', test: path('src/config/file/check-file.ts') },
-  // In the first run only: what starts the first servers while the gateway is loaded.
-  { name: 'head-start', test: path('src/app/head-start.ts') },
   { name: 'serve-clients', test: path('src/app/serve-clients.ts') },
-  {
-    name: 'servers',
-    test: /src\/(upstream|process|app)\/(.*\/)?(stdio-dialer|legacy-dialect|era-dialect|orphan-guard|resource-watch)\.ts$/,
-  },
-  { name: 'hub-process', test: path('src/app/serve-hub.ts') },
 ];
-
-/** The packages that are loaded with `require`, because somebody cannot wait for an `import()`: names of files in `dist`. */
-const required = new Map();
-
-/** Gives each package that our files load with `require` a CommonJS file of its own in `dist`. */
-const requiredPackages = {
-  name: 'required-packages',
-  transform: {
-    filter: { code: 'createRequire(' },
-    handler: (code) =>
-      code.replaceAll(/(?<=createRequire\(import\.meta\.url\)\(')[^']+(?='\))/g, (name) => {
-        const file = name.replace(/\.js$/, '').replaceAll('/', '-');
-        required.set(file, name);
-        return `./${file}.cjs`;
-      }),
-  },
-};
 
 /** The folders of the packages that are bundled. Their licenses have to be passed on with their code. */
 const bundledFolders = new Set();
@@ -108,15 +84,6 @@ function escaped(unit) {
   return `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
 }
 
-/** What both builds have in common. */
-const COMMON = {
-  platform: 'node',
-  external: /^node:/,
-  logLevel: 'warn',
-};
-/** Node reads and scans every character of a file, and keeps it for as long as it runs. */
-const OUTPUT = { comments: false };
-
 await build({
   input: {
     cli: path('src/cli/entry.ts'),
@@ -125,8 +92,9 @@ await build({
   },
   // The first two stages and these are two files, since other files may use what stands there.
   preserveEntrySignatures: 'allow-extension',
-  ...COMMON,
-  plugins: [requiredPackages],
+  platform: 'node',
+  external: /^node:/,
+  logLevel: 'warn',
   resolve: {
     extensionAlias: { '.js': ['.ts', '.js'] },
     // Their ES modules. For Node they offer CommonJS only, which a bundler cannot shake.
@@ -136,7 +104,8 @@ await build({
     },
   },
   output: {
-    ...OUTPUT,
+    // Node reads and scans every character of a file, and keeps it for as long as it runs.
+    comments: false,
     dir: path('dist'),
     cleanDir: true,
     // Node needs 3 to 4 ms less to start a CommonJS module. The package itself has ES modules.
@@ -149,13 +118,6 @@ await build({
     },
   },
 });
-for (const [file, name] of required) {
-  await build({
-    input: name,
-    ...COMMON,
-    output: { ...OUTPUT, file: path(`dist/${file}.cjs`), format: 'cjs', plugins: [ascii, bundledPackages] },
-  });
-}
 // Two folders can have the same version of a package.
 const texts = new Set([...bundledFolders].map(licenseOf));
 writeFileSync(path('dist/THIRD-PARTY-LICENSES.txt'), [...texts].sort().join('\n'));

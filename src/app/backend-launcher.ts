@@ -6,6 +6,7 @@ import type { Dialed, Dialer, DialTarget } from '../upstream/port.js';
 
 /** Dependencies of a launch besides the server's spec. */
 export interface LaunchTarget extends Omit<DialTarget, 'spec' | 'generation'> {
+  readonly log: DialTarget['log'] & { beginAttempt(): void };
   readonly backend: Pick<
     Backend,
     'serverRequest' | 'notification' | 'opened' | 'loadLists' | 'attach' | 'listFailures'
@@ -40,6 +41,7 @@ export class BackendLauncher implements Launcher {
     const target = targets.get(spec.key);
     if (target === undefined) throw new Error(`No launch target for "${spec.key}"`);
     const { backend, log, era } = target;
+    log.beginAttempt();
     // Tells whether the end of the launch was the fault of the probe.
     const isOver = () => {
       const isStartRefused = era.ended();

@@ -30,9 +30,8 @@ import type { StopLadder } from '../supervision/launcher.js';
 import { VERSION } from '../version.js';
 import { ActiveConfig } from './active-config.js';
 import { ConfiguredServers, secretsOf } from './configured-servers.js';
-import type { StartedServers } from './head-start.js';
 import { createPlatform, type Platform } from './platform.js';
-import { ServerProcesses } from './server-processes.js';
+import type { ServerProcesses } from './server-processes.js';
 import { SupervisedBackends, type SupervisedBackendsOptions } from './supervised-backends.js';
 
 interface ComposeOptions {
@@ -46,8 +45,6 @@ interface ComposeOptions {
   readonly approvals: ApprovalPlaces;
   /** Where missing packages are installed; nothing is installed when absent. */
   readonly packages?: SupervisedBackendsOptions['packages'];
-  /** The servers that run already. */
-  readonly started?: StartedServers;
   /** Shared with a transport that is already open. */
   readonly platform?: Platform;
   /** Key for signing what clients store, such as task ids. The same key accepts what was signed before a restart. */
@@ -87,7 +84,6 @@ export function compose(options: ComposeOptions): Composition {
     secrets = new KnownSecrets(),
     hasManyConnections = false,
     catalogues,
-    started,
     platform = createPlatform(),
   } = options;
   const { clock, events, unfinishedLines, internalErrors } = platform;
@@ -103,7 +99,7 @@ export function compose(options: ComposeOptions): Composition {
   events.subscribe('http.refused', ({ named }) => named && refusedNames.count(named, clock.now()));
   secrets.know(config.servers.flatMap(secretsOf));
   const startedAt = clock.now();
-  const processes = new ServerProcesses({ clock, logger, secrets, environment, runFolder, started });
+  let processes: ServerProcesses | undefined;
   const activeConfig = new ActiveConfig({ clock, config, fault: configFault, servesHttp: hasManyConnections });
   const { redact } = secrets;
   const approvals = new Approvals({
@@ -121,7 +117,6 @@ export function compose(options: ComposeOptions): Composition {
     waiting,
     environment,
     ...(packages && { packages }),
-    hasManyConnections,
     catalogues,
   });
 
@@ -139,7 +134,7 @@ export function compose(options: ComposeOptions): Composition {
     refusedNames: refusedNames.all,
     internalErrorCount: internalErrors.count,
     eventLoop,
-    usageOf: (pid) => processes.usageOf(pid),
+    usageOf: (pid) => processes?.usageOf(pid),
     canRestart: activeConfig.config.gateway.restartTool,
     restartCommand: (server) => `trunkline restart ${server} --config ${quotedPath(activeConfig.config.file)}`,
     servers: [...backends.values()].map((backend) => ({
@@ -157,7 +152,7 @@ export function compose(options: ComposeOptions): Composition {
   const makeOwnTools = (): OwnTool[] => [
     createStatusTool(statusOf, {
       notice: activeConfig.notice,
-      readUsage: (pid) => processes.refreshUsage(pid),
+      readUsage: async (pid) => processes?.refreshUsage(pid),
     }),
     ...(activeConfig.config.gateway.restartTool ? [createRestartTool(runnable, (id) => instances.restart(id))] : []),
   ];
@@ -221,7 +216,7 @@ export function compose(options: ComposeOptions): Composition {
     readUsage: async () => {
       const backends = [...gateway.pool.keys].flatMap((key) => gateway.pool.of(key));
       const pids = backends.flatMap((backend) => instances.factsOf(backend).lifecycle?.pid ?? []);
-      await Promise.all(pids.map((pid) => processes.refreshUsage(pid)));
+      await Promise.all(pids.map((pid) => processes?.refreshUsage(pid)));
     },
     restart: (key) => {
       const running = gateway.pool.of(key).filter((backend) => instances.factsOf(backend).lifecycle !== undefined);
@@ -233,15 +228,13 @@ export function compose(options: ComposeOptions): Composition {
       const ofInstances = instances.changesTo(next);
       const changes = compareConfigs(instances.completed(before), instances.completed(next), ofInstances);
       const isOther = isChange(changes) || notice !== undefined;
-      // A process that no server has taken yet may be of one that is removed or changed.
-      if (isOther) void started?.close();
       activeConfig.accept(next, isOther);
       // Secrets must be known before anything about the new servers is logged.
       secrets.know(next.servers.flatMap(secretsOf));
       waiting.limitTo(next.gateway.maxQueued);
       unfinishedLines.limitTo(next.gateway.maxPartialBytes);
       instances.change(next, ofInstances);
-      processes.limitsChanged();
+      processes?.limitsChanged();
       const retired = ofInstances.flatMap(({ id, change }) => (change === 'replaced' ? [id] : []));
       const replaced = { replaced: new Set(changes.replaced), retired: new Set(retired) };
       // Clients of views that are the same keep what they see.
@@ -257,8 +250,18 @@ export function compose(options: ComposeOptions): Composition {
     },
     cachedListsShown: () => instances.cachedListsShown((backend) => !gateway.pool.isUnclaimed(backend)),
     start: async () => {
-      const services = await processes.load();
-      await instances.load(services);
+      const { ServerProcesses } = await import('./server-processes.js');
+      const { targets } = instances;
+      processes = new ServerProcesses({
+        platform,
+        logger,
+        secrets,
+        environment,
+        runFolder,
+        hasManyConnections,
+        targets,
+      });
+      instances.startWith(processes);
       // A call that came meanwhile is read first, so that its server starts before the others.
       await nextTurn();
       if (isStopped) return;
@@ -270,8 +273,8 @@ export function compose(options: ComposeOptions): Composition {
       isStopped = true;
       eventLoop.close();
       gateway.close();
-      await Promise.all([instances.stopAll(ladder), started?.close(ladder)]);
-      await Promise.all([processes.close(), catalogues?.settled(), approvals.close()]);
+      await instances.stopAll(ladder);
+      await Promise.all([processes?.close(), catalogues?.settled(), approvals.close()]);
     },
   };
 }

@@ -1,6 +1,6 @@
 import { errorCode } from '../errors/error-text.js';
 import { UsageError } from '../errors/usage-error.js';
-import { createLogger, type PreparedLogger } from '../observe/logger.js';
+import { createLogger, type Logger } from '../observe/logger.js';
 import { KnownSecrets } from '../observe/redact.js';
 
 /** The options of every command. */
@@ -19,7 +19,7 @@ export interface GlobalOptions {
 
 /** A logger, and the secrets that it removes from every record. */
 export interface OpenLog {
-  readonly logger: PreparedLogger;
+  readonly logger: Logger;
   readonly secrets: KnownSecrets;
 }
 

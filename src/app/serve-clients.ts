@@ -7,7 +7,7 @@ import type { HttpTransport } from '../downstream/http/server.js';
 import { EXIT } from '../errors/usage-error.js';
 import type { PendingGateway } from '../gateway/pending-gateway.js';
 import type { ServiceFacts } from '../gateway/status/status-facts.js';
-import type { Logger, PreparedLogger } from '../observe/logger.js';
+import type { Logger } from '../observe/logger.js';
 import { Observers } from '../record/observers.js';
 import { CacheFolder } from '../state/cache-folder.js';
 import { CatalogueCache } from '../state/catalogue-cache.js';
@@ -25,7 +25,6 @@ import {
 import { type Composition, compose } from './compose.js';
 import type { DrainOptions } from './drain-client.js';
 import { type GlobalOptions, openLog } from './global-options.js';
-import type { StartedServers } from './head-start.js';
 import type { Platform } from './platform.js';
 import { readConfigFile, requireView } from './read-config.js';
 import { logConfig, reloadOnChange } from './reload-config.js';
@@ -40,8 +39,6 @@ interface ClientSide {
   /** Absent when only HTTP is served. */
   readonly local: LocalClients | undefined;
   readonly http: HttpSettings | undefined;
-  /** The servers that run already. */
-  readonly started: StartedServers | undefined;
   /** Must be called when new signal handlers are installed. */
   readonly onListening: () => void;
 }
@@ -56,20 +53,14 @@ export async function serveClients(settings: GlobalOptions, clientSide: ClientSi
   const service = local?.service();
   if (service?.kind === 'alone') logger.warn({ because: service.because }, NOT_SHARED);
   const caches = openCaches(await readSealSecret(logger), clientSide.platform, logger);
-  const { started } = clientSide;
-  started?.logTo(logger);
-  const { config, fault }: UsableConfig =
-    started ?? (await usableConfig(clientSide.place, logger, caches.checkedFiles, local));
+  const { config, fault }: UsableConfig = await usableConfig(clientSide.place, logger, caches.checkedFiles, local);
   if (fault === undefined) logConfig(config, logger);
-  if (caches.checkedFiles !== undefined) started?.cacheIn(caches.checkedFiles);
   // A client that is there learns it from the instructions and the status.
   if (local?.isAttached !== true) requireView(config, settings.view);
   // The client has left, so no server is needed.
-  if (local?.isGone() === true) {
-    await started?.close();
-    return EXIT.ok;
-  }
-  const sharedKey = await sharedKeyOf(config, started);
+  if (local?.isGone() === true) return EXIT.ok;
+  const { sealKeyFile } = config.gateway;
+  const sharedKey = sealKeyFile === undefined ? undefined : await readSealKey(sealKeyFile);
   const composition = compose({
     config,
     logger,
@@ -83,7 +74,6 @@ export async function serveClients(settings: GlobalOptions, clientSide: ClientSi
     packages: packageFolders(),
     ...caches,
     sharedKey,
-    ...(started && { started }),
     service: () => (clientSide.http === undefined ? local?.service() : { kind: 'http' }),
     ...(fault === undefined ? {} : { configFault: fault }),
   });
@@ -115,12 +105,9 @@ export async function serveClients(settings: GlobalOptions, clientSide: ClientSi
       local?.answering?.();
       if (local !== undefined && folder !== undefined)
         keepInstructions({ composition, gateway, client: local, folder, secret, ending });
-      if (hasClient && started === undefined) await cachedAnswersWritten(composition);
+      if (hasClient) await cachedAnswersWritten(composition);
       if (local?.isGone() === true) return EXIT.ok;
       await composition.start();
-      if (started !== undefined && local !== undefined) await firstAnswers(clientSide.platform, local, ending);
-      // The servers boot meanwhile. Later the machine may be out of file descriptors, and loading could fail.
-      logger.prepare();
       const file = config.file === '' ? undefined : config.file;
       const { checkedFiles } = caches;
       const { origin } = local ?? {};
@@ -141,16 +128,6 @@ export async function serveClients(settings: GlobalOptions, clientSide: ClientSi
   });
 }
 
-async function sharedKeyOf({ gateway }: Config, started: StartedServers | undefined): Promise<string | undefined> {
-  if (gateway.sealKeyFile === undefined) return undefined;
-  try {
-    return await readSealKey(gateway.sealKeyFile);
-  } catch (error) {
-    await started?.close();
-    throw error;
-  }
-}
-
 /**
  * Writes the answers that the cached catalogues allow, before the starting servers take the processor. Waits for nothing
  * but Trunkline's own work.
@@ -160,34 +137,6 @@ async function cachedAnswersWritten({ cachedListsShown }: Composition): Promise<
   // Requests that came meanwhile are read in the first turn of the event loop. Answers are written at the end of a turn.
   await nextTurn();
   await nextTurn();
-}
-
-/** The longest wait for the servers that had a head start. */
-const FIRST_ANSWERS_MS = 250;
-
-/**
- * Waits until a server of the head start is ready or has failed. They have booted while the gateway was loaded, so loading
- * more code now would hold up their first answers. Resolves at once if the client leaves.
- */
-async function firstAnswers(
-  { clock, events }: Platform,
-  { inputEnded }: LocalClients,
-  ending: AbortSignal,
-): Promise<void> {
-  let stop = () => {};
-  const isOver = new Promise<void>((resolve) => {
-    const unsubscribe = events.subscribe(
-      'server.changed',
-      ({ snapshot }) => snapshot.state !== 'starting' && resolve(),
-    );
-    const cancel = clock.schedule(FIRST_ANSWERS_MS, resolve);
-    stop = () => {
-      unsubscribe();
-      cancel();
-    };
-  });
-  await Promise.race([isOver, inputEnded, aborted(ending)]);
-  stop();
 }
 
 const NEVER = new Promise<never>(() => {});
@@ -295,7 +244,7 @@ export interface LocalClients {
   /** Where the client runs that the first servers are started for. Absent if its environment is that of this process. */
   readonly origin?: Origin;
   /** Called with the log before anything is logged. */
-  readonly logTo: (logger: PreparedLogger) => void;
+  readonly logTo: (logger: Logger) => void;
   /** How the clients are served, for the status. `undefined` if there is nothing to say. */
   readonly service: () => ServiceFacts | undefined;
   /** Called once the configuration is known. */

@@ -109,16 +109,12 @@ async function serveHub(options: GlobalOptions, { platform, life, listen, aloneB
   const loading = import('./serve-clients.js');
   const origin = { environment: hello.environment, folder: hello.folder };
   await inTime(firstMessage, FIRST_MESSAGE_MS);
-  // Nothing is cached that could be listed before the servers start, so they start first.
-  const headStart = gateway.isNew ? await import('./head-start.js') : undefined;
-  const started = await headStart?.startServers(place, { clock: platform.clock, origin });
   const { serveClients } = await loading;
   return await serveClients(options, {
     platform,
     place,
     gateway,
     http: undefined,
-    started,
     onListening: () => {},
     local: {
       isAttached: true,
@@ -127,8 +123,6 @@ async function serveHub(options: GlobalOptions, { platform, life, listen, aloneB
       inputEnded: life.over,
       origin,
       logTo: (opened) => {
-        // A record such as that of many tools comes before the first list, which would wait for the code of the log.
-        opened.postpone();
         logger = opened;
       },
       service: () =>

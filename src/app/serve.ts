@@ -1,10 +1,8 @@
 import { ConfigPlace } from '../config/file/find-config.js';
 import { PendingGateway } from '../gateway/pending-gateway.js';
 import { knownDescription } from '../state/known-instructions.js';
-import type { Clock } from '../timing/clock.js';
 import { endProcess, fileOperationsEnd } from './end-process.js';
 import type { GlobalOptions } from './global-options.js';
-import type { StartedServers } from './head-start.js';
 import { createPlatform } from './platform.js';
 import type { LocalClients } from './serve-clients.js';
 import type { HttpSettings } from './serve-http.js';
@@ -42,8 +40,6 @@ export async function serve(
   const place = new ConfigPlace(options);
   const gateway = new PendingGateway((facts) => knownDescription(place, facts));
   const client = stdio ? await openStdioClient(platform, gateway, options.view) : undefined;
-  const started =
-    client !== undefined && gateway.isNew ? await startedServers(place, platform.clock, options.view) : undefined;
   const { serveClients } = await import('./serve-clients.js');
   // A signal without a listener ends the process uncleanly, so these listeners stay until `serveClients` has its own.
   const onListening = () => {
@@ -52,7 +48,7 @@ export async function serve(
     if (left !== undefined) process.emit(left, left);
   };
   const local = client && onStdin(client, aloneBecause);
-  return await serveClients(options, { platform, place, gateway, local, http, onListening, started });
+  return await serveClients(options, { platform, place, gateway, local, http, onListening });
 }
 
 /** The one client on stdin. `aloneBecause` says why no hub serves it, if one should. */
@@ -63,7 +59,6 @@ function onStdin(client: StdioClient, aloneBecause: string | undefined): LocalCl
     isGone: client.isGone,
     inputEnded: client.inputEnded,
     logTo: (logger) => {
-      logger.postpone();
       void client.unread.then((unwrittenBytes) =>
         logger.warn({ unwrittenBytes }, 'the client on stdin does not read: its session was closed'),
       );
@@ -81,12 +76,6 @@ function onStdin(client: StdioClient, aloneBecause: string | undefined): LocalCl
 
 function describeForTerminal(file: string): string {
   return `Trunkline waits for an MCP client on stdin. To use it, register the command \`trunkline --config ${file}\` in your MCP client. To test the servers, run \`trunkline check\`. Ctrl-C stops Trunkline.`;
-}
-
-/** Nothing is cached that could be listed before the servers start, so they start first. */
-async function startedServers(place: ConfigPlace, clock: Clock, view?: string): Promise<StartedServers | undefined> {
-  const { startServers } = await import('./head-start.js');
-  return await startServers(place, { clock, view });
 }
 
 const SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;

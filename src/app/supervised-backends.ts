@@ -19,9 +19,9 @@ import { ServerEra } from '../upstream/server-era.js';
 import type { LaunchTarget } from './backend-launcher.js';
 import { type ConfiguredServers, type ServerChanged, secretsOf } from './configured-servers.js';
 import { causeOfFailure, type Failed, StateLog, whyDown } from './failures.js';
-import { LateLauncher, type LateLauncherOptions, type ProcessServices } from './late-launcher.js';
+import type { ServerProcesses, ServerProcessesOptions } from './server-processes.js';
 
-export interface SupervisedBackendsOptions extends Omit<LateLauncherOptions, 'targets'> {
+export interface SupervisedBackendsOptions extends Pick<ServerProcessesOptions, 'platform' | 'logger' | 'environment'> {
   readonly config: Config;
   readonly configured: ConfiguredServers;
   /** Learns the secrets of clients. */
@@ -66,10 +66,9 @@ export class SupervisedBackends {
   readonly #installer: ChildInstaller;
   readonly #supervisor: Supervisor;
   readonly #stateLog: StateLog;
-  readonly #launcher: LateLauncher;
   /** Program to run for a server. Its package may have been installed since the configuration was read. */
   readonly #withPackage = (child: ChildSpec) => this.#installer.completed(child);
-  #orphanGuard: ProcessServices['orphanGuard'] | undefined;
+  #processes: Pick<ServerProcesses, 'launcher' | 'orphanGuard'> | undefined;
 
   constructor(options: SupervisedBackendsOptions) {
     const { config, platform, logger } = options;
@@ -83,11 +82,10 @@ export class SupervisedBackends {
     platform.events.subscribe('server.changed', ({ instance }) => {
       this.#explain(instance, (failed) => this.#stateLog.changed(instance, failed));
     });
-    this.#launcher = new LateLauncher({ ...options, targets: this.#instances });
     this.#supervisor = new Supervisor({
       clock: platform.clock,
       random: Math.random,
-      launcher: this.#launcher,
+      launcher: { launch: (...launch) => this.#running.launcher.launch(...launch) },
       installer: this.#installer,
       startLimit: config.gateway.startLimit,
       onChange: (id, snapshot) => {
@@ -141,10 +139,14 @@ export class SupervisedBackends {
     return { ...config, servers: config.servers.map((server) => this.#completed(server)) };
   }
 
-  /** Loads the code that starts servers, which the first answers to a client do not need. Call it before any start. */
-  async load(processes: ProcessServices): Promise<void> {
-    this.#orphanGuard = processes.orphanGuard;
-    await this.#launcher.load(processes);
+  /** The launcher finds each instance here. */
+  get targets(): ReadonlyMap<string, LaunchTarget> {
+    return this.#instances;
+  }
+
+  /** Starts servers with these processes. Call it before any start. */
+  startWith(processes: Pick<ServerProcesses, 'launcher' | 'orphanGuard'>): void {
+    this.#processes = processes;
   }
 
   create(
@@ -230,10 +232,15 @@ export class SupervisedBackends {
     await Promise.all([this.#supervisor.stopAll(ladder), this.#installer.close()]);
   }
 
+  get #running(): Pick<ServerProcesses, 'launcher' | 'orphanGuard'> {
+    if (this.#processes === undefined) throw new Error('Nothing can be started yet');
+    return this.#processes;
+  }
+
   async #openInstaller(): Promise<PackageInstaller> {
     const { config, platform, packages } = this.#options;
-    const orphanGuard = this.#orphanGuard;
-    if (packages === undefined || orphanGuard === undefined) throw new Error('there is no place to install to');
+    const { orphanGuard } = this.#running;
+    if (packages === undefined) throw new Error('there is no place to install to');
     const { openInstaller } = await import('../packages/package-installer.js');
     const places = { ...packages, configFile: config.file };
     return openInstaller({ ...this.#options, orphanGuard, clock: platform.clock, places }).installer;

@@ -8,7 +8,6 @@ import type {
   ListCaching,
 } from '../downstream/port.js';
 import { RPC_CODES, RpcError } from '../jsonrpc/rpc-error.js';
-import { ABOUT } from './instructions.js';
 
 /** Limit of queued requests of one client. More than a client sends while the configuration is read. */
 const MAX_QUEUED = 1_024;
@@ -31,11 +30,6 @@ export class PendingGateway implements GatewayPort {
   /** Whether a client that connected before the gateway existed is still connected. */
   get isAwaited(): boolean {
     return this.#waiting.size > 0;
-  }
-
-  /** Whether such a client got no instructions of an earlier run: the servers of this configuration may be unknown. */
-  get isNew(): boolean {
-    return [...this.#waiting].some(({ instructions }) => instructions === ABOUT);
   }
 
   /** The client that connected last, and its session of the gateway itself. Absent until the gateway exists. */

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { mkdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
@@ -22,8 +23,6 @@ export interface Claim {
  */
 export async function claimSuccessor(folder: string, latest: number): Promise<Claim | undefined> {
   const number = latest + 1;
-  // Most attach processes find a hub, and need no module that takes so long to load.
-  const { randomBytes } = process.getBuiltinModule('node:crypto');
   const draft = join(folder, `.${process.pid}-${randomBytes(4).toString('hex')}`);
   mkdirSync(draft, { mode: 0o700 });
   let listener: Server | undefined;

@@ -54,6 +54,7 @@ function launching({
       addJunk: () => {},
       stderr: { freeSpace: new Uint8Array(1), filled: () => {} },
       end: () => {},
+      beginAttempt: () => {},
     },
     era,
     maxFrameBytes: 1_000,

@@ -1,7 +1,7 @@
 import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createLogger } from '../../src/observe/logger.js';
 import { createRedactor } from '../../src/observe/redact.js';
 
@@ -62,47 +62,5 @@ describe('a logger with a file', () => {
     expect(written.trimEnd()).not.toMatch(/[\p{Cc}\p{Cf}]|\ufe0f/u);
     expect(written).toContain('猫 😀');
     expect(JSON.parse(written).msg).toBe(text);
-  });
-});
-
-describe('a logger while somebody waits', () => {
-  const messagesIn = (file: string) => {
-    const text = readFileSync(file, 'utf8').trim();
-    return text === '' ? [] : text.split('\n').map((line) => JSON.parse(line));
-  };
-
-  it('holds what can wait, and then says it in its order and with its time', async () => {
-    const file = join(folder, 'trunkline.log');
-    const logger = createLogger({ verbosity: 1, file, redact });
-    logger.postpone();
-    logger.warn({ server: 'a' }, 'one');
-    logger.info('two');
-    const saidBefore = Date.now();
-    expect(messagesIn(file)).toEqual([]);
-    await vi.waitUntil(() => Date.now() > saidBefore);
-    logger.prepare();
-    logger.warn('three');
-    const lines = messagesIn(file);
-    expect(lines.map(({ msg }) => msg)).toEqual(['one', 'two', 'three']);
-    expect(lines[0].server).toBe('a');
-    const isOld = lines.map(({ time }) => Date.parse(time) <= saidBefore);
-    expect(isOld).toEqual([true, true, false]);
-  });
-
-  it('says an error at once, after what came before it', () => {
-    const file = join(folder, 'trunkline.log');
-    const logger = createLogger({ verbosity: 0, file, redact });
-    logger.postpone();
-    logger.warn('careful');
-    logger.error('broken');
-    expect(messagesIn(file).map(({ msg }) => msg)).toEqual(['careful', 'broken']);
-  });
-
-  it('holds no more than it has to', () => {
-    const file = join(folder, 'trunkline.log');
-    const logger = createLogger({ verbosity: 0, file, redact });
-    logger.postpone();
-    for (let said = 0; said < 1_001; said += 1) logger.warn('careful');
-    expect(messagesIn(file)).toHaveLength(1_001);
   });
 });

@@ -1,5 +1,5 @@
-import { createRequire } from 'node:module';
 import { join, sep } from 'node:path';
+import satisfies from 'semver/functions/satisfies.js';
 import { realPath } from '../../files/regular-file.js';
 import { readJsonFile } from '../../files/whole-file.js';
 import { isRecord } from '../../json/json-value.js';
@@ -84,8 +84,6 @@ export function isExact(request: PackageRequest): request is PackageRequest & { 
 /** Whether a version is in a range. No version is in a tag: only the registry knows what a tag stands for. */
 function isInRange(version: string | undefined, range: string): boolean {
   if (version === undefined || EXACT_VERSION.test(range)) return false;
-  // Loaded late, because few configurations have both a range and a package in `node_modules`.
-  const satisfies: typeof import('semver').satisfies = createRequire(import.meta.url)('semver/functions/satisfies.js');
   return satisfies(version, range);
 }
 

@@ -1,3 +1,4 @@
+import { spawn } from 'node:child_process';
 import { accessSync, closeSync, constants, openSync, writeFileSync } from 'node:fs';
 import type { Server } from 'node:net';
 import { homedir } from 'node:os';
@@ -106,8 +107,6 @@ function startHub({ number, listener }: Claim, options: AttachOptions, { configF
   const program = [...process.execArgv, process.argv[1] ?? ''];
   const place = ['--place', join(folder, String(number))];
   const log = openLog(hubLog(folder));
-  // Most attach processes find a hub, and the module takes longer to load than all of ours.
-  const { spawn } = process.getBuiltinModule('node:child_process');
   const { pid, ended } = hubFiles(folder, number);
   let isStarted = false;
   try {

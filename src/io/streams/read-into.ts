@@ -50,18 +50,6 @@ export function readInto<Stream extends Readable>(
   return socket;
 }
 
-/**
- * Returns a stream with the same bytes, of which nothing is read until somebody does, for example with `readInto`. Call it
- * in the tick in which the stream was made. Node itself begins to read the output of a process at once, and reads the rest of it
- * away when the process has ended.
- */
-export function holdUnread(stream: Readable): Readable {
-  const handle = takeHandle(stream);
-  if (handle === undefined) return stream;
-  leave(stream);
-  return socketOn(handle, { readable: true, writable: false, pauseOnCreate: true });
-}
-
 /** Ends a socket without its handle as if the other side had closed it, because others may wait for that. */
 function leave(stream: Readable): void {
   stream.once('end', () => stream.destroy());

@@ -26,16 +26,14 @@ export class LaunchedFamily {
   readonly #options: LaunchedFamilyOptions;
   readonly #target: DialTarget;
   readonly #mark: string;
-  readonly #isGuarded: boolean;
   #endsFamily = false;
   #isReported = false;
 
-  /** Make this right before the launch. `mark` is that of a process that runs already, and that the guard knows. */
-  constructor(options: LaunchedFamilyOptions, target: DialTarget, mark?: string) {
+  /** Make this right before the launch. */
+  constructor(options: LaunchedFamilyOptions, target: DialTarget) {
     this.#options = options;
     this.#target = target;
-    this.#isGuarded = mark !== undefined;
-    this.#mark = mark ?? options.orphanGuard.announce();
+    this.#mark = options.orphanGuard.announce();
     this.variable = familyVariable(this.#mark);
   }
 
@@ -43,8 +41,8 @@ export class LaunchedFamily {
   started({ pid }: Pick<SpawnedChild, 'pid'>): void {
     const { orphanGuard } = this.#options;
     this.#endsFamily = pid !== undefined && !this.#target.spec.leaveRunning;
-    if (pid !== undefined && !this.#isGuarded) orphanGuard.add(pid, this.#endsFamily ? this.#mark : undefined);
-    if (!this.#endsFamily && !this.#isGuarded) orphanGuard.release(this.#mark);
+    if (pid !== undefined) orphanGuard.add(pid, this.#endsFamily ? this.#mark : undefined);
+    if (!this.#endsFamily) orphanGuard.release(this.#mark);
   }
 
   /** Ends all processes. Resolves when none is left, or none that can be ended. Never rejects. */

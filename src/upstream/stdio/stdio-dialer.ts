@@ -8,7 +8,7 @@ import { TurnReader } from '../../io/streams/turn-reader.js';
 import type { Logger } from '../../observe/logger.js';
 import { environmentOf } from '../../process/environment.js';
 import type { ResourceWatch } from '../../process/resource-watch.js';
-import { type SpawnedChild, type SpawnListeners, spawnChild } from '../../process/spawn-child.js';
+import { type SpawnedChild, spawnChild } from '../../process/spawn-child.js';
 import type { Cancel, Clock } from '../../timing/clock.js';
 import type { Dialect } from '../dialect.js';
 import { LivenessProbe } from '../health/liveness-probe.js';
@@ -21,7 +21,6 @@ import type {
   UpstreamConnection,
   UpstreamListener,
 } from '../port.js';
-import type { HeadStart } from './head-start.js';
 import { LaunchedFamily, type LaunchedFamilyOptions } from './launched-family.js';
 import { type BridgeEvents, type BridgeOptions, StdioBridge } from './stdio-bridge.js';
 
@@ -33,8 +32,6 @@ export interface StdioDialerOptions
   /** The protocol era that the servers speak. */
   readonly dialect: Dialect;
   readonly backpressure: Backpressure;
-  /** The processes that run already. */
-  readonly headStart: Pick<HeadStart, 'take'> | undefined;
   readonly resources: Pick<ResourceWatch, 'add'>;
   readonly logger: Pick<Logger, 'debug' | 'info' | 'error'>;
   /** The gateway's own environment. Servers get only the variables of an allowlist. */
@@ -55,9 +52,6 @@ const NOTABLE_PAUSE_MS = 1_000;
 
 const DIRECTIONS = { 'to-server': 'g>s', 'from-server': 's>g' } as const satisfies Record<string, Direction>;
 
-/** Spawns the process of a connection, or hands over one that runs already. */
-type Spawn = (listeners: SpawnListeners) => SpawnedChild;
-
 /** Connects to servers by spawning them: one process group for each connection, with a `StdioBridge` on its pipes. */
 export class StdioDialer implements Dialer {
   readonly #options: StdioDialerOptions;
@@ -67,18 +61,9 @@ export class StdioDialer implements Dialer {
   }
 
   dial(target: DialTarget, listener: UpstreamListener): Dialed {
-    const { environment, headStart } = this.#options;
-    const { spec, generation } = target;
-    const ahead = generation === 1 ? headStart?.take(spec) : undefined;
-    const family = new LaunchedFamily(this.#options, target, ahead?.mark);
-    if (ahead !== undefined) return this.#connect(target, listener, family, (listeners) => ahead.connect(listeners));
-    const request = { ...spec, env: { ...environmentOf(spec, environment), ...family.variable } };
-    return this.#connect(target, listener, family, (listeners) => spawnChild(request, listeners));
-  }
-
-  #connect(target: DialTarget, listener: UpstreamListener, family: LaunchedFamily, spawn: Spawn): Dialed {
-    const { clock, logger, resources } = this.#options;
+    const { clock, logger, resources, environment } = this.#options;
     const { spec, generation, log, limits = () => ({}) } = target;
+    const family = new LaunchedFamily(this.#options, target);
     let hasExited = false;
     let reportSpawnFailure: (failure: DialOutcome) => void = () => {};
     const spawnFailure = new Promise<DialOutcome>((resolve) => {
@@ -90,7 +75,8 @@ export class StdioDialer implements Dialer {
       listener.unfit(because);
     };
     const closedPipes = watchPipes(clock, giveUp);
-    const spawned = spawn({
+    const request = { ...spec, env: { ...environmentOf(spec, environment), ...family.variable } };
+    const spawned = spawnChild(request, {
       onSpawnError: ({ message, isHostFault }) => {
         bridge.close('exited');
         log.add(message);
