@@ -86,7 +86,7 @@ export interface Failure {
   readonly retryAfterMs: number | undefined;
   /** For `not_approved`: sentences that follow `Server "NAME"` and say what the server did and what to do. */
   readonly detail?: string | undefined;
-  /** Why the server does not run, as one printable sentence: what its output or npm says, or what its handshake lacked. */
+  /** Cause of a server that does not run, as one printable sentence from its output, from npm, or about its handshake. */
   readonly cause?: string | undefined;
   /** Reason for which Trunkline ended the server: a phrase with *it* as the subject, without a period. */
   readonly because?: string | undefined;

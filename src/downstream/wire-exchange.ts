@@ -39,7 +39,7 @@ export interface ExchangeOwner<E extends WireExchange = WireExchange> {
   settled(exchange: E): void;
 }
 
-/** How a protocol era writes answers. */
+/** Form in which a protocol era writes answers. */
 export interface AnswerForm {
   /** Edits of a server's response before the client gets it. For `server`, see `Exchange.answer`. */
   edits(response: ResponseEnvelope, method: string, server?: Uint8Array): readonly Edit[];
@@ -86,7 +86,6 @@ export abstract class WireExchange implements Exchange {
     this.#owner = owner;
   }
 
-  /** How the client's era writes answers. */
   protected abstract readonly form: AnswerForm;
 
   /** Sends what follows to another channel. */

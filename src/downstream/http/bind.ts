@@ -1,6 +1,6 @@
 import { BlockList, isIP } from 'node:net';
 
-/** Where the HTTP transport listens, and which clients it accepts. */
+/** The address of the HTTP transport, and the clients that it accepts. */
 export interface HttpBind {
   /** An address, or `localhost` for both loopback addresses. */
   readonly host: string;

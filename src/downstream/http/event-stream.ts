@@ -91,7 +91,7 @@ function primingFrame(id: EventId): Uint8Array {
   return Buffer.from(`id: ${id.stream}:${id.seq}\nretry: ${RETRY_MS}\ndata: \n\n`);
 }
 
-/** How soon a client should reconnect after a connection broke, in milliseconds. */
+/** Milliseconds after which a client should reconnect when a connection broke. */
 const RETRY_MS = 1_000;
 
 const END = Buffer.from('\n\n');

@@ -25,7 +25,7 @@ export const FIXED_LIMITS = {
   maxHeaderBytes: 16 * 1024,
   /** Time for all headers of a request to arrive. */
   headersTimeoutMs: 10_000,
-  /** How often Node checks the time of headers and requests. Its default of 30 s would exceed them. */
+  /** Interval of Node's checks of the time of headers and requests. Its default of 30 s would exceed them. */
   checkIntervalMs: 1_000,
   /** Per address. */
   failedLoginsPerMinute: 10,

@@ -11,7 +11,7 @@ interface ListenerOptions {
   readonly events: EventSink;
 }
 
-/** How long idle connections stay open: longer than the minute that most proxies use. */
+/** Time for which idle connections stay open. It is longer than the minute that most proxies use. */
 const KEEP_ALIVE_MS = 72_000;
 
 /**

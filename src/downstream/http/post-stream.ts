@@ -49,7 +49,7 @@ type State =
   | { readonly kind: 'unheard' }
   | { readonly kind: 'over' };
 
-/** When the collected answers of a batch exceed this, an event stream begins. */
+/** Limit of the collected answers of a batch. Beyond it, an event stream begins. */
 const MAX_COLLECTED_BYTES = 1024 * 1024;
 
 /** Answers one POST: with one JSON text if nothing precedes the answers, with an event stream otherwise. */

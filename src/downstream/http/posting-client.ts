@@ -16,7 +16,7 @@ export interface PostingClientOptions {
   readonly onCut: (unwrittenBytes: number) => void;
 }
 
-/** How the POSTs of a client are answered. */
+/** Form in which the POSTs of a client are answered. */
 type PostForm = Pick<PostStreamOptions, 'openStream' | 'statusOf' | 'isAbandonedByClosing' | 'onOver'>;
 
 /** A client of the HTTP transport: its POSTs in flight and its open streams. */

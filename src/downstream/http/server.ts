@@ -37,7 +37,7 @@ export interface HttpTransport {
   close(): Promise<void>;
 }
 
-/** How long clients have to read their last bytes when the transport closes. */
+/** Time that clients have to read their last bytes when the transport closes. */
 const CLOSE_GRACE_MS = 500;
 
 /** Serves MCP over Streamable HTTP. Rejects with an `HttpBindError` when the settings would let unknown clients in. */

@@ -167,7 +167,7 @@ export class ClientPipe implements TransportSession, PipeReply {
   }
 }
 
-/** When the collected answers exceed this, they are sent as an array of their own. */
+/** Limit of the collected answers. Beyond it, they are sent as an array of their own. */
 const MAX_COLLECTED_BYTES = 16 * 1024 * 1024;
 
 /** Collects the answers to a batch and sends them as one array after the last one. Other messages are sent at once. */

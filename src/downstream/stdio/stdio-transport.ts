@@ -43,7 +43,7 @@ export interface StdioTransportOptions
   readonly onUnread?: (unwrittenBytes: number) => void;
 }
 
-/** How messages are written to a client that must know which of its lines each of them settles. */
+/** Form of the messages for a client that must know which of its lines each of them settles. */
 export interface Framing extends Required<Pick<ClientPipeOptions, 'openReply' | 'firstRequestId'>> {
   readonly sink: MessageSink;
   /** Writes something that the other side skips. */

@@ -20,7 +20,7 @@ async function answerTo(
 
 describe('a transfer coding', () => {
   it.each(['gzip, chunked', 'gzip', 'identity, chunked', 'deflate,chunked'])(
-    'F75: that is %s is refused, and the connection is closed',
+    'F75: of the form %s is refused, and the connection is closed',
     async (coding) => {
       const http = await serving();
       const answer = await answerTo(http, [`Transfer-Encoding: ${coding}`], { body: CHUNKED });
@@ -45,7 +45,7 @@ describe('a transfer coding', () => {
     expect(http.core.endpoints).toEqual([]);
   });
 
-  it.each(['chunked', 'Chunked'])('that is %s is served', async (coding) => {
+  it.each(['chunked', 'Chunked'])('of the form %s is served', async (coding) => {
     const http = await serving();
     const lines = [`Transfer-Encoding: ${coding}`, 'Connection: close'];
     expect(await answerTo(http, lines, { body: CHUNKED })).toMatch(/^HTTP\/1\.1 200 /);
@@ -53,7 +53,7 @@ describe('a transfer coding', () => {
 });
 
 describe('a version of HTTP', () => {
-  it.each(['2.0', '0.9'])('that is %s in a request line is refused on every path', async (version) => {
+  it.each(['2.0', '0.9'])('of %s in a request line is refused on every path', async (version) => {
     const http = await serving();
     for (const path of ['/mcp', '/mcp/files', '/healthz', '/nowhere']) {
       const answer = await answerTo(http, [], { version, path });
@@ -63,7 +63,7 @@ describe('a version of HTTP', () => {
     expect(http.core.endpoints).toEqual([]);
   });
 
-  it('that is 1.0 is served', async () => {
+  it('of 1.0 is served', async () => {
     const http = await serving();
     expect(await answerTo(http, [], { version: '1.0' })).toMatch(/^HTTP\/1\.1 200 /);
   });

@@ -63,7 +63,7 @@ describe('a bucket that senders share', () => {
 
 const _gaps = fc.array(fc.nat(50), { maxLength: 500 });
 
-/** How many of these requests pass. */
+/** Number of these requests that pass. */
 function passed(bucket: FairBucket, sender: string, requests: number, now: number): number {
   let count = 0;
   for (let n = 0; n < requests; n += 1) count += bucket.take(sender, now) === 0 ? 1 : 0;

@@ -126,7 +126,7 @@ describe('a body', () => {
     expect(http.core.last.bodies.map(({ length }) => length)).toEqual([INITIALIZE.length, FOUR_MIB]);
   });
 
-  it('that is too large is refused by its length alone', async () => {
+  it('over the limit is refused by its length alone', async () => {
     const http = await serving();
     const socket = await http.connect();
     socket.write(headOf(http, { 'content-length': String(FOUR_MIB + 1) }));
@@ -134,7 +134,7 @@ describe('a body', () => {
     expect(head.toString()).toMatch(/^HTTP\/1\.1 413 /);
   });
 
-  it('that does not tell its length is refused when it passes the limit', async () => {
+  it('without a length is refused when it passes the limit', async () => {
     const http = await serving();
     const socket = await http.connect();
     socket.write(headOf(http, { 'transfer-encoding': 'chunked' }));
@@ -145,7 +145,7 @@ describe('a body', () => {
     expect(http.core.endpoints).toEqual([]);
   });
 
-  describe('that is slow', () => {
+  describe('with pauses', () => {
     const LIMIT = FOUR_MIB;
 
     /** Sends all of a body but its last 10 bytes, and waits until they were read. */
@@ -206,7 +206,7 @@ describe('a body', () => {
     });
   });
 
-  it('that arrives in one piece takes nothing of the memory for slow ones', async () => {
+  it('in one piece takes nothing of the memory for slow ones', async () => {
     const requestBodies = new FairMemory(0);
     const { http, session } = await inSession(undefined, { requestBodies, limits: { maxPartialBytes: 0 } });
     expect((await http.post(request(1), session)).status).toBe(200);
@@ -230,7 +230,7 @@ describe('a body', () => {
     expect(http.core.last.bodies.at(-1)).toBe(body.replace(/[\r\n]/g, ' '));
   });
 
-  it('that breaks off reaches nobody', async () => {
+  it('broken off reaches no server', async () => {
     const { http, session } = await inSession();
     const socket = await http.connect();
     socket.write(`${headOf(http, { ...session, 'content-length': '100' })}{"jsonrpc"`);
@@ -338,7 +338,7 @@ describe('connections that never send a token', () => {
     await once(other, 'connect');
     const sockets = await silent(http, 6);
     await expect.poll(() => sockets.slice(0, 2).every(({ closed }) => closed)).toBe(true);
-    // Where there is no IPv6, one address is both.
+    // One address is both on a machine without IPv6.
     expect(other.closed).toBe(!hasOther);
     other.destroy();
   });

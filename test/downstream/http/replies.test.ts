@@ -6,7 +6,7 @@ import { initializeRequest, inSession, notification, readAnswer, request, servin
 const progress = (n: number) => json(notification('notifications/progress', { progress: n }));
 const result = (id: number | string, value: unknown = {}) => json({ jsonrpc: '2.0', id, result: value });
 
-describe('what a POST is answered with', () => {
+describe('the answer to a POST', () => {
   it('is plain JSON when the answer is the first thing to send', async () => {
     const { http, session } = await inSession();
     http.core.onRequest = (_message, reply) => reply.answer(json('{"id":1.0, "big":12345678901234567890,"result":{}}'));
@@ -51,13 +51,13 @@ describe('what a POST is answered with', () => {
     expect(event?.data).toBe(expected);
   });
 
-  it('is 202 without a body for what needs no answer', async () => {
+  it('is 202 without a body for a notification', async () => {
     const { http, session } = await inSession();
     const answer = await http.post(notification('notifications/initialized'), session);
     expect([answer.status, answer.text]).toEqual([202, '']);
   });
 
-  it('is 400 with the error that the session gives for what is no JSON-RPC', async () => {
+  it('is 400 with the error of the session for a body that is no JSON-RPC', async () => {
     const { http, session } = await inSession();
     const answer = await http.post('{"jsonrpc":', session);
     expect(answer.status).toBe(400);
@@ -115,7 +115,7 @@ describe('what a POST is answered with', () => {
   });
 });
 
-describe('what a batch is answered with', () => {
+describe('the answer to a batch', () => {
   const BATCH = JSON.stringify([request(1), notification('n'), request('b')]);
 
   /** Posts a batch whose answers are the test's to give, in whatever order. */

@@ -13,7 +13,7 @@ const PARAMS: readonly MirroredParam[] = [
   { header: 'Dry', path: ['dry'] },
 ];
 
-/** Why the transport refuses the request; `undefined` if it is served. */
+/** The refusal of the request; `undefined` if it is served. */
 function refused(message: Message | string, headers: IncomingHttpHeaders, params = PARAMS) {
   const envelope = scan(bytesOf(typeof message === 'string' ? message : JSON.stringify(message)));
   const refusal = refuseMetadata(envelope, headers, () => undefined);
@@ -155,7 +155,7 @@ describe('the headers of a request without a session', () => {
     expect(refused(twice, headersOf(nothing, { 'mcp-param-region': 'b' }))?.code).toBe(-32020);
   });
 
-  it('that no tool asks for say nothing', () => {
+  it('without a tool that asks for them say nothing', () => {
     const message = requestFor('tools/call', { name: 'sql', arguments: { region: 'a' } });
     expect(refused(message, headersOf(message, { 'mcp-param-zone': 'b' }), [])).toBeUndefined();
   });

@@ -15,11 +15,11 @@ export class ScriptedCore implements HttpSessionPort {
   readonly endpoints: (string | undefined)[] = [];
   readonly servers = new Set<string | undefined>([undefined, 'files', 'v/work']);
   ready = true;
-  /** Why requests without sessions are not served. */
+  /** Error for requests without sessions. */
   refusal: RpcError | undefined;
-  /** When `initialize` is answered: at once, unless the test calls the function later. */
+  /** Answers `initialize` at once, unless the test calls `answer` later. */
   onInitialize: (answer: () => void, reply: ReplyChannel) => void = (answer) => answer();
-  /** What requests other than `initialize` are answered with, and when. */
+  /** Answers the requests other than `initialize`. */
   onRequest: OnRequest = (message, reply) => {
     reply.answer(json({ jsonrpc: '2.0', id: message.id, result: { echo: message.params } }));
   };
@@ -76,7 +76,7 @@ export class ScriptedSession implements HttpClientSession {
   onClose: () => void = () => {};
   /** Called with what is attached, as it is. */
   onAttach: (stream: MessageSink | undefined) => void = () => {};
-  /** What calls repeat in headers. */
+  /** Parameters that calls repeat in headers. */
   mirroredParams = (): readonly MirroredParam[] => [];
   /** Reports that what the session serves was removed. */
   readonly onGone: () => void;

@@ -84,7 +84,7 @@ describe('the HTTP transport', () => {
     const http = await serving({ bind: { host: 'localhost' }, limits: { maxConnections: 2 } });
     const { port } = http.front;
     expect(http.front.url).toBe(`http://localhost:${port}`);
-    // Where there is no IPv6, one address is both.
+    // One address is both on a machine without IPv6.
     const addresses = Object.values(networkInterfaces()).flatMap((each) => (each ?? []).map(({ address }) => address));
     const other = addresses.includes('::1') ? '::1' : '127.0.0.1';
     const socket = net.connect(port, other);

@@ -93,7 +93,7 @@ export class Serving {
     this.events = events;
   }
 
-  /** What any well-behaved client sends. Set a header to `undefined` to leave it out. */
+  /** Headers of a well-behaved client. Set a header to `undefined` to leave it out. */
   headers(more: Headers = {}): http.OutgoingHttpHeaders {
     const headers: Headers = {
       host: `127.0.0.1:${this.front.port}`,

@@ -25,7 +25,7 @@ function modern(id: number | string, method: string, params: Message = {}): Mess
   return { jsonrpc: '2.0', id, method, params: { ...params, _meta: META } };
 }
 
-/** What a client sends with such a message. */
+/** Headers that a client sends with such a message. */
 function headersFor({ method, params }: Message, more: Headers = {}): Headers {
   const name = params.name ?? params.uri ?? params.taskId;
   return { 'mcp-protocol-version': '2026-07-28', 'mcp-method': method, 'mcp-name': name, ...more };
@@ -168,7 +168,7 @@ describe('closing the connection of a request without a session', () => {
   });
 });
 
-describe('who sends requests without a session', () => {
+describe('a client without a session', () => {
   const IDLE_MS = DEFAULT_LIMITS.sessionIdleMs;
 
   it('is forgotten after some idle time, and known again with the next request', async () => {
@@ -250,14 +250,14 @@ describe('a POST without a session', () => {
     [-32602, 200],
     [-32603, 200],
     [-32002, 200],
-  ])('that is answered with the error %i has the status %i', async (code, status) => {
+  ])('answered with the error %i has the status %i', async (code, status) => {
     const http = await serving();
     http.core.onRequest = (_, reply) => reply.answer(errorMessage(bytesOf('1'), new RpcError(code, 'no')));
     const answer = await post(http, modern(1, 'tools/list'));
     expect([answer.status, JSON.parse(answer.text).error.code]).toEqual([status, code]);
   });
 
-  it('whose request cannot be served has the status 400 and the error of its revision', async () => {
+  it('with a request that cannot be served has the status 400 and the error of its revision', async () => {
     const http = await serving();
     http.core.refusal = new RpcError(-32022, 'Unsupported', { supported: ['2026-07-28'] });
     const answer = await post(http, modern('a', 'tools/list'));
@@ -270,7 +270,7 @@ describe('a POST without a session', () => {
     expect(http.core.sessions).toEqual([]);
   });
 
-  it('whose header names such a revision, and whose body none, is refused', async () => {
+  it('with such a revision in its header only is refused', async () => {
     const http = await serving();
     const bodies = [
       { jsonrpc: '2.0', id: 7, method: 'tools/list' },
@@ -288,7 +288,7 @@ describe('a POST without a session', () => {
     expect([answer.status, typeof answer.headers['mcp-session-id']]).toEqual([200, 'string']);
   });
 
-  it('that brings a notification is accepted without a body', async () => {
+  it('with a notification is accepted without a body', async () => {
     const http = await serving();
     const headers = { 'mcp-protocol-version': '2026-07-28' };
     const cancelled = { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 1 } };
@@ -300,7 +300,7 @@ describe('a POST without a session', () => {
     expect(http.core.sessions).toEqual([]);
   });
 
-  it('that brings a notification of a client which it states passes it on, and no other', async () => {
+  it('with a notification passes it on only if it states its client', async () => {
     const http = await serving();
     const headers = { 'mcp-protocol-version': '2026-07-28' };
     const event = { jsonrpc: '2.0', method: 'x/event', params: { n: 1 } };
@@ -316,14 +316,14 @@ describe('a POST without a session', () => {
     ['no JSON', 'no json', -32700],
     ['a batch', `[${JSON.stringify(modern(1, 'tools/list'))}]`, -32600],
     ['an answer', '{"jsonrpc":"2.0","id":1,"result":{}}', -32600],
-  ])('that brings %s is refused', async (_, body, code) => {
+  ])('with %s is refused', async (_, body, code) => {
     const http = await serving();
     const answer = await http.post(body, { 'mcp-protocol-version': '2026-07-28', 'mcp-method': 'tools/list' });
     expect([answer.status, JSON.parse(answer.text).error.code]).toEqual([400, code]);
     expect(http.core.sessions).toEqual([]);
   });
 
-  it('that is no JSON is told so, also if it names no revision', async () => {
+  it('without JSON gets a parse error, also if it names no revision', async () => {
     const http = await serving();
     const answer = await http.post('no json');
     expect([answer.status, JSON.parse(answer.text).error.code]).toEqual([400, -32700]);

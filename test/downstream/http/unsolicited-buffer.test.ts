@@ -3,7 +3,7 @@ import { UnsolicitedBuffer } from '../../../src/downstream/http/http-client.js';
 import { whole } from '../../../src/jsonrpc/message.js';
 import { bytesOf, type Message, RecordingSink, scan } from '../../support/wire.js';
 
-/** Nobody listens to these; what is heard afterwards. */
+/** Adds messages while no stream is open; `heard` returns those that the next stream gets. */
 function missed(...messages: (Message | string)[]) {
   const buffer = new UnsolicitedBuffer(scan);
   const add = (message: Message | string) =>
@@ -27,8 +27,8 @@ function input(id: number): Message {
 
 const CHANGED = notice('tools/list_changed');
 
-describe('what a client missed', () => {
-  it('is told in order and as it was, once', () => {
+describe('messages that a client missed', () => {
+  it('are sent in order and as they were, once', () => {
     const raw = '{ "method":"elicitation/create","id":7 ,"jsonrpc":"2.0","n":1e400}';
     const { heard } = missed(raw, CHANGED, notice('resources/updated', { uri: 'x:1' }));
     expect(heard()).toEqual([
@@ -39,20 +39,17 @@ describe('what a client missed', () => {
     expect(heard()).toEqual([]);
   });
 
-  it('is a change, an update or a notice once, however often it was said', () => {
+  it('have each change and each update once', () => {
     const update = notice('resources/updated', { uri: 'x:1' });
     expect(missed(CHANGED, update, CHANGED, update).heard()).toHaveLength(2);
   });
 
-  it.each(['message', 'progress', 'vendor'])(
-    'skips messages for clients that happen to listen, such as %s',
-    (method) => {
-      expect(missed(notice(method)).heard()).toEqual([]);
-    },
-  );
+  it.each(['message', 'progress', 'vendor'])('have none that is only for clients that listen, such as %s', (method) => {
+    expect(missed(notice(method)).heard()).toEqual([]);
+  });
 
   it.each(['tasks/status', 'elicitation/complete', 'resources/updated'])(
-    'holds a bounded number of notifications, such as %s, and starts again when they were sent',
+    'are a bounded number of notifications, such as %s, until they were sent',
     (method) => {
       const { add, heard } = missed();
       for (let n = 0; n < 1_000; n += 1) add(notice(method, { n }));
@@ -63,7 +60,7 @@ describe('what a client missed', () => {
     },
   );
 
-  it('holds the latest change of each list, whatever else a server says with it', () => {
+  it('have the latest change of each list', () => {
     const { add, heard } = missed();
     for (let n = 0; n < 1_000; n += 1) add(notice('tools/list_changed', { n }));
     add(notice('prompts/list_changed'));
@@ -73,14 +70,14 @@ describe('what a client missed', () => {
     ]);
   });
 
-  it('F210: holds a bounded number of changes of lists that MCP does not define', () => {
+  it('F210: have a bounded number of changes of lists that MCP does not define', () => {
     const { add, heard } = missed();
     for (let n = 0; n < 1_000; n += 1) add(notice(`list${n}/list_changed`));
     add(CHANGED);
     expect(heard()).toHaveLength(257);
   });
 
-  it('drops a server request that was cancelled, and its cancellation', () => {
+  it('have neither a cancelled server request nor its cancellation', () => {
     const { add, heard } = missed(input(1), input(2));
     for (let id = 3; id < 1_000; id += 1) {
       add(input(id));
@@ -90,7 +87,7 @@ describe('what a client missed', () => {
     expect(heard()).toEqual([JSON.stringify(input(2))]);
   });
 
-  it('holds the cancellation of a server request that was sent', () => {
+  it('have the cancellation of a server request that was sent', () => {
     const { add, heard } = missed(input(1));
     heard();
     add(notice('cancelled', { requestId: 1 }));

@@ -39,7 +39,7 @@ function callApart(client: ScriptedClient, isUnheard = false) {
   return { sent, reply };
 }
 
-/** How often the client was told that tools have changed. */
+/** Number of announcements of changed tools that the client got. */
 function announcements(client: ScriptedClient): number {
   return client.received.lines.filter((line) => line === CHANGED).length;
 }
@@ -256,7 +256,7 @@ describe('a cancelled request', () => {
         }
         // A waiting call gets a free slot in a later microtask.
         await flush();
-        // What is still open is answered; then nothing is left.
+        // Open calls are answered; then nothing is left.
         while (child.connection.inFlight > 0) {
           for (const { id, params } of child.calls) child.say({ jsonrpc: '2.0', id, result: `r${params.arguments}` });
           await flush();
@@ -323,7 +323,7 @@ describe('progress', () => {
   });
 });
 
-describe('that tools have changed', () => {
+describe('a change of tools', () => {
   async function listed() {
     const world = scriptGateway({ servers: { a: { tools: ['x'] }, b: { tools: ['y'] } } });
     await world.startAll();
@@ -335,7 +335,7 @@ describe('that tools have changed', () => {
     return { ...world, client, change };
   }
 
-  it('F37: is told four times a second at most', async () => {
+  it('F37: is announced four times a second at most', async () => {
     const { client, change, clock } = await listed();
     client.initialize();
     client.request(1, 'tools/list');
@@ -348,7 +348,7 @@ describe('that tools have changed', () => {
     expect(announcements(client)).toBe(25);
   });
 
-  it('is not told to a client that has not listed yet, nor while it waits for its first list', async () => {
+  it('is not announced to a client that has not listed yet, nor while it waits for its first list', async () => {
     const { server, connect, clock } = scriptGateway({ servers: { a: { tools: ['x'] }, b: { tools: ['y'] } } });
     const client = connect();
     client.initialize();
@@ -361,7 +361,7 @@ describe('that tools have changed', () => {
     expect(announcements(client)).toBe(0);
   });
 
-  it('is told when a server arrives after the first list was given', async () => {
+  it('is announced when a server arrives after the first list', async () => {
     const { server, connect, clock } = scriptGateway({ servers: { a: { tools: ['x'] } }, startupWaitMs: 1_000 });
     const client = connect();
     client.initialize();
@@ -372,7 +372,7 @@ describe('that tools have changed', () => {
     expect(announcements(client)).toBe(1);
   });
 
-  it('is not told before the client has confirmed the handshake', async () => {
+  it('is not announced before the client has confirmed the handshake', async () => {
     const { client, change, clock } = await listed();
     client.request(0, 'initialize', {});
     client.request(1, 'tools/list');
@@ -385,7 +385,7 @@ describe('that tools have changed', () => {
     expect(announcements(client)).toBe(1);
   });
 
-  it('is not told to a client that is gone', async () => {
+  it('is not announced to a client that is gone', async () => {
     const { client, change, clock } = await listed();
     client.initialize();
     client.request(1, 'tools/list');
@@ -473,9 +473,9 @@ describe('a client that leaves', () => {
   });
 });
 
-describe('what a server asks of a client', () => {
+describe('a request of a server to a client', () => {
   it.each(['sampling/createMessage', 'elicitation/create', 'roots/list', 'tasks/list'])(
-    'that declared nothing is refused, and the client does not see it: %s',
+    'without capabilities is refused, and the client does not see it: %s',
     async (method) => {
       const { client } = await serving();
       client.initialize();

@@ -54,7 +54,7 @@ function playing({ server }: Pick<ReturnType<typeof scriptGateway>, 'server'>) {
     await agree();
     return client.received.take()[0] ?? {};
   };
-  /** How many lines of each process were answered where an answer was needed. */
+  /** Number of lines of each process that need no answer any more. */
   const answered = new WeakMap<ScriptedPeer, number>();
   /** A process answers every request about subscriptions that it has not answered. */
   const agree = async (answer: Message = { result: {} }, of = 'a') => {
@@ -67,7 +67,7 @@ function playing({ server }: Pick<ReturnType<typeof scriptGateway>, 'server'>) {
       await flush();
     }
   };
-  /** What a process was asked about subscriptions so far. */
+  /** Requests about subscriptions that a process got so far. */
   const heard = (of = 'a') =>
     server(of)
       .child.received.messages.filter(({ method }) => isAboutSubscriptions(method))
@@ -81,7 +81,7 @@ function isAboutSubscriptions(method: string | undefined): boolean {
   return method === 'resources/subscribe' || method === 'resources/unsubscribe';
 }
 
-/** What the client received since the last call: each message as its subscription's id and what it is about. */
+/** Messages that the client received since the last call, each as its subscription's id, its method and its URI. */
 export function notified(client: ScriptedClient): unknown[] {
   return client.received.take().map(({ id, method, params, result }) => {
     if (method === undefined) return { id, result };

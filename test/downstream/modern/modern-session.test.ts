@@ -118,7 +118,7 @@ describe('a notification without a handshake', () => {
     },
   );
 
-  it('that states its client wrongly is dropped', () => {
+  it('with a wrong statement about its client is dropped', () => {
     expect(notifying(({ meta }) => ({ ...meta, [CAPABILITIES]: 1 }))).toEqual([]);
     expect(notifying(({ meta }) => ({ ...meta, [VERSION]: '2031-01-01' }))).toEqual([]);
   });

@@ -14,7 +14,7 @@ interface ConnectedOptions {
   readonly unfinishedLines: FairMemory;
   readonly capabilities: object;
   readonly nextTurn: (task: () => void) => void;
-  /** How long the work on each message takes. */
+  /** Time that the work on each message takes. */
   readonly scanMs: number;
 }
 

@@ -55,7 +55,7 @@ function signature(kind: string, text: string, { principal, request }: StateCont
   return seal(JSON.stringify([kind, text, principal, request]));
 }
 
-/** What a state was made for. */
+/** Purpose of a state. */
 type OpenedState = CallState | { readonly visit: VisitState } | { readonly serverState: string };
 
 /** Reads a state; an error if no gateway made it for this principal and request, or another process keeps its call. */

@@ -23,7 +23,7 @@ import { type StateContext, sealState, VISIT_STATE, type VisitState } from './re
 
 /** The most times that one request asks its client for visits, or to come back later. */
 const MAX_ROUNDS = 10;
-/** How long a request that comes back waits for the end of the visit. The pauses before it is sent again grow. */
+/** Time that a request that comes back waits for the end of the visit. The pauses before it is sent again grow. */
 const MAX_WAIT_MS = 30_000;
 const FIRST_PAUSE_MS = 1_000;
 const MAX_PAUSE_MS = 5_000;

@@ -43,14 +43,14 @@ interface Seen {
 
 class World {
   readonly seen: Seen[] = [];
-  /** What was wrong with received messages. */
+  /** Faults of received messages. */
   readonly faults: unknown[] = [];
   #lastId = 0;
   #step = 0;
   readonly #world: Awaited<ReturnType<typeof listening>>;
   readonly #clients: ScriptedClient[];
   readonly #observer: ScriptedClient;
-  /** What each process is subscribed to, and how many of its lines it has worked on. */
+  /** Subscriptions of each process, and the number of its lines that it has worked on. */
   readonly #processes = new Map<ScriptedPeer, { readonly subscribed: Set<string>; read: number }>();
 
   constructor(world: Awaited<ReturnType<typeof listening>>) {
@@ -106,7 +106,7 @@ class World {
     for (const client of [0, 1]) this.#leave(client);
   }
 
-  /** What the present process is subscribed to. */
+  /** Subscriptions of the present process. */
   get upstream(): string[] {
     return [...(this.#processes.get(this.#world.server('a').child)?.subscribed ?? [])].sort();
   }

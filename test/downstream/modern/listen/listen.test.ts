@@ -290,7 +290,7 @@ describe('a resource that cannot be subscribed to', () => {
 });
 
 describe('the end of a subscription', () => {
-  it('that the client cancels is not answered, and unsubscribes from what no other one wants', async () => {
+  it('by the client is not answered, and unsubscribes from subjects that no other one wants', async () => {
     const { connect, opened, agree, heard, update, clock } = await listening();
     const client = connect();
     await opened(client, 1, { resourceSubscriptions: [URI, OTHER], toolsListChanged: true });
@@ -308,7 +308,7 @@ describe('the end of a subscription', () => {
     expect(clock.pending).toBe(0);
   });
 
-  it('that the client cancels before it is acknowledged withdraws the requests', async () => {
+  it('by the client before the acknowledgment withdraws the requests', async () => {
     const { connect, listen, agree, server, heard, clock } = await listening();
     const client = connect();
     listen(client, 1, { resourceSubscriptions: [URI] });
@@ -337,7 +337,7 @@ describe('the end of a subscription', () => {
     },
   ];
 
-  it('that comes because the server was removed is a result, after which the request is cancelled', async () => {
+  it('with the removal of the server is a result, after which the request is cancelled', async () => {
     const { connect, listen, change } = await listening();
     const client = connect({ server: 'a' });
     listen(client, 'x', { toolsListChanged: true });
@@ -348,7 +348,7 @@ describe('the end of a subscription', () => {
     expect(client.isGone).toBe(true);
   });
 
-  it('that comes because the gateway ends is the same, also if it was not acknowledged yet', async () => {
+  it('with the end of the gateway is the same, also before the acknowledgment', async () => {
     const { connect, listen, gateway } = await listening();
     const client = connect();
     listen(client, 'open', { toolsListChanged: true });
