@@ -241,12 +241,6 @@ export class EventConnection implements Timed {
   }
 }
 
-/** A stream that a client may read slowly. */
-interface Readable {
-  readonly unwrittenBytes: number;
-  cut(): void;
-}
-
 /**
  * The open streams of one client, with a limit for the bytes that the client has not read.
  *
@@ -254,7 +248,7 @@ interface Readable {
  * up behind it counts. A stream that has its last message does not grow any more and is not tracked.
  */
 export class OpenConnections {
-  readonly #connections = new Set<Readable>();
+  readonly #connections = new Set<EventConnection>();
   readonly #maxUnwrittenBytes: number;
   readonly #onCut: (unwrittenBytes: number) => void;
 
@@ -263,18 +257,18 @@ export class OpenConnections {
     this.#onCut = onCut;
   }
 
-  add(connection: Readable): void {
+  add(connection: EventConnection): void {
     this.#connections.add(connection);
   }
 
-  delete(connection: Readable): void {
+  delete(connection: EventConnection): void {
     this.#connections.delete(connection);
   }
 
   /** Cuts the stream with the most unread bytes when all streams together exceed the limit. */
   makeRoom(): void {
     let sum = 0;
-    let most: Readable | undefined;
+    let most: EventConnection | undefined;
     for (const connection of this.#connections) {
       sum += connection.unwrittenBytes;
       if (most === undefined || connection.unwrittenBytes > most.unwrittenBytes) most = connection;

@@ -1,11 +1,11 @@
 import type { ServerResponse } from 'node:http';
 import { type SplicedMessage, splicedLength, visitPieces } from '../../json/splice.js';
 import { batchMessage } from '../../jsonrpc/batch.js';
-import { type Answer, type MessageSink, whole } from '../../jsonrpc/message.js';
+import { type Answer, whole } from '../../jsonrpc/message.js';
 import type { Clock } from '../../timing/clock.js';
 import type { Deadlines } from '../../timing/deadlines.js';
 import type { ReplyChannel } from '../transport.js';
-import type { Timed } from './event-stream.js';
+import type { EventStream, Timed } from './event-stream.js';
 import { type HttpRefusal, refusalBody } from './refusal.js';
 
 export interface PostStreamOptions {
@@ -19,7 +19,7 @@ export interface PostStreamOptions {
   readonly streamAfterMs: number;
   readonly headers: Readonly<Record<string, string>>;
   /** Starts an event stream on the response. */
-  readonly openStream: () => ReplyStream;
+  readonly openStream: () => EventStream;
   /** The HTTP status of an answer that is sent as JSON. Without it, every answer has 200. */
   readonly statusOf?: (answer: Answer) => number;
   /**
@@ -33,18 +33,10 @@ export interface PostStreamOptions {
   readonly onOver: () => void;
 }
 
-/** An event stream that carries what comes before the answers, and the answers. */
-interface ReplyStream extends MessageSink {
-  /** Ends the response after everything that was sent. */
-  end(): void;
-}
-
-type Step = { readonly kind: 'sent' | 'answered'; readonly message: Answer } | { readonly kind: 'withdrawn' };
-
 type State =
   /** Nothing was sent yet, so the answers may still be sent as plain JSON. They are collected until the last one. */
   | { readonly kind: 'waiting'; readonly collected: Answer[] }
-  | { readonly kind: 'streaming'; readonly stream: ReplyStream }
+  | { readonly kind: 'streaming'; readonly stream: EventStream }
   /** The client left, and there is no stream that it could resume. Nothing can be sent. */
   | { readonly kind: 'unheard' }
   | { readonly kind: 'over' };
@@ -80,16 +72,18 @@ export class PostStream implements ReplyChannel, Timed {
 
   send(message: SplicedMessage): void {
     this.#options.passing(message);
-    this.#take({ kind: 'sent', message });
+    if (!this.isUnheard) this.#stream().send(message);
   }
 
   answer(message: Answer): void {
     this.#options.passing(message);
-    this.#take({ kind: 'answered', message });
+    if (this.#state.kind === 'waiting') this.#state.collected.push(message);
+    else if (this.#state.kind === 'streaming') this.#state.stream.send(message);
+    this.#settleOne();
   }
 
   withdraw(): void {
-    this.#take({ kind: 'withdrawn' });
+    this.#settleOne();
   }
 
   /** Whether an event stream has begun, and is not over. */
@@ -122,19 +116,15 @@ export class PostStream implements ReplyChannel, Timed {
     if (this.#state.kind === 'waiting') this.#stream();
   }
 
-  #take(step: Step): void {
+  #settleOne(): void {
     const { kind } = this.#state;
     if (kind === 'over') return;
-    if (step.kind !== 'sent') this.#left -= 1;
-    if (kind === 'waiting' && step.kind !== 'sent') {
-      if (step.kind === 'answered') this.#state.collected.push(step.message);
-      this.#settle(this.#state.collected);
-      return;
+    this.#left -= 1;
+    if (kind === 'waiting') this.#settle(this.#state.collected);
+    else if (this.#left <= 0) {
+      if (kind === 'streaming') this.#state.stream.end();
+      this.#over();
     }
-    if (kind !== 'unheard' && step.kind !== 'withdrawn') this.#stream().send(step.message);
-    if (this.#left > 0) return;
-    if (this.#state.kind === 'streaming') this.#state.stream.end();
-    this.#over();
   }
 
   /** Sends the answers if none is missing. */
@@ -149,7 +139,7 @@ export class PostStream implements ReplyChannel, Timed {
     else this.#respond(this.#options.statusOf?.(first) ?? 200, first);
   }
 
-  #stream(): ReplyStream {
+  #stream(): EventStream {
     if (this.#state.kind === 'streaming') return this.#state.stream;
     const collected = this.#state.kind === 'waiting' ? this.#state.collected : [];
     const stream = this.#options.openStream();

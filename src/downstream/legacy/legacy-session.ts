@@ -4,12 +4,13 @@ import {
   withErrorBoundary,
   withErrorBoundaryAsync,
 } from '../../errors/internal-error.js';
-import { readText, toBytes } from '../../json/json-text.js';
-import type { Edit, SplicedMessage } from '../../json/splice.js';
+import { isObject, isString, readString, readText, type Span, toBytes, valuesAt } from '../../json/json-text.js';
+import { type Edit, type SplicedMessage, splice } from '../../json/splice.js';
 import { RequestsById } from '../../jsonrpc/correlation-table.js';
 import { type IdKey, idKey, rawId } from '../../jsonrpc/envelope-scanner.js';
 import { type Answer, errorMessage, NULL_ID, resultMessage, whole } from '../../jsonrpc/message.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
+import type { ClientProfile } from '../../mcp/client-profile.js';
 import {
   type Envelope,
   messagesOf,
@@ -20,20 +21,14 @@ import {
   type ScanEnvelope,
 } from '../../mcp/envelope.js';
 import { type ListKind, requestedList } from '../../mcp/lists.js';
-import { METHODS } from '../../mcp/methods.js';
-import type { LegacyRevision } from '../../mcp/revisions.js';
+import { isLegacyRequest, METHODS } from '../../mcp/methods.js';
+import { isOlder, type LegacyRevision, negotiateRevision } from '../../mcp/revisions.js';
+import { declaredCapabilities, type ServerInfo } from '../declared-capabilities.js';
 import { describeFailure } from '../failure.js';
 import { ListChanges } from '../list-changes.js';
 import type { DownstreamClient, GatewaySession, InputRequest, ServerHandshake, WithdrawInput } from '../port.js';
 import type { Era, EraOptions, EraSession, ReplyChannel, TransportSession } from '../transport.js';
 import { type ExchangeOwner, UNCHANGED, WireExchange, type WireExchangeOptions } from '../wire-exchange.js';
-import {
-  type HandshakeProfile,
-  ownResult,
-  readHandshakeProfile,
-  refusalWithoutSession,
-  serverResult,
-} from './handshake.js';
 import { OutgoingServerRequests } from './outgoing-server-requests.js';
 
 /** The revisions with a handshake, 2024-11-05 to 2025-11-25. A session begins with `initialize`. */
@@ -213,37 +208,30 @@ class LegacySession implements DownstreamClient, EraSession {
     const { server, view, origin } = this.#transport;
     const gatewaySession = gateway.open(this, { profile, server, view, origin });
     this.#gatewaySession = gatewaySession;
-    const handshake = gatewaySession.handshake();
-    if (handshake === undefined) {
-      const { revision, result } = ownResult(profile.protocolVersion, gatewaySession, serverInfo);
+    const answer = ({ revision, result }: InitializeAnswer) => {
       this.#revision = revision;
       reply.answer(resultMessage(id, result));
+    };
+    const handshake = gatewaySession.handshake();
+    if (handshake === undefined) {
+      answer(ownResult(profile.protocolVersion, gatewaySession, serverInfo));
       return;
     }
-    const answered = this.#initializeAsServer({ id, profile, reply }, gatewaySession, handshake);
+    const answered = handshake.then((ended) => {
+      if (this.#phase === 'closed') return;
+      if (ended.kind === 'initialized') {
+        answer(serverResult(profile.protocolVersion, ended));
+        return;
+      }
+      // The client may try again, because the server may run later.
+      gatewaySession.close();
+      this.#gatewaySession = undefined;
+      this.#phase = 'new';
+      reply.answer(errorMessage(id, new RpcError(RPC_CODES.internalError, describeFailure(ended.failure))));
+    });
     void withErrorBoundaryAsync(answered, this.#options.onInternalError, () =>
       reply.answer(errorMessage(id, internalError())),
     );
-  }
-
-  /** Answers with the result of the one server that the client sees. The client may retry if that server is down. */
-  async #initializeAsServer(
-    { id, profile, reply }: PendingInitialize,
-    gatewaySession: GatewaySession,
-    promised: Promise<ServerHandshake>,
-  ) {
-    const handshake = await promised;
-    if (this.#phase === 'closed') return;
-    if (handshake.kind === 'initialized') {
-      const { revision, result } = serverResult(profile.protocolVersion, handshake);
-      this.#revision = revision;
-      reply.answer(resultMessage(id, result));
-      return;
-    }
-    gatewaySession.close();
-    this.#gatewaySession = undefined;
-    this.#phase = 'new';
-    reply.answer(errorMessage(id, new RpcError(RPC_CODES.internalError, describeFailure(handshake.failure))));
   }
 
   #notification(notification: NotificationEnvelope): void {
@@ -278,17 +266,89 @@ class LegacySession implements DownstreamClient, EraSession {
   }
 }
 
-/** An `initialize` request that waits for its answer. */
-interface PendingInitialize {
-  readonly id: Uint8Array;
-  readonly profile: HandshakeProfile;
-  readonly reply: ReplyChannel;
-}
-
 const EMPTY_RESULT = toBytes('{}');
 
 function refuse(reply: ReplyChannel, id: Uint8Array, code: number, message: string): void {
   reply.answer(errorMessage(id, new RpcError(code, message)));
+}
+
+/** An initialize result as JSON, and the revision that it names. */
+interface InitializeAnswer {
+  readonly revision: string;
+  readonly result: Uint8Array;
+}
+
+/** The gateway's own initialize result, for a client that sees all servers. */
+function ownResult(
+  protocolVersion: LegacyRevision,
+  { instructions, offered }: GatewaySession,
+  serverInfo: ServerInfo,
+): InitializeAnswer {
+  const capabilities = declaredCapabilities(protocolVersion, offered);
+  const result = toBytes(JSON.stringify({ protocolVersion, capabilities, serverInfo, instructions }));
+  return { revision: protocolVersion, result };
+}
+
+/**
+ * A server's initialize result, for a client that sees only that server. If clients of several revisions share the server,
+ * the gateway may have requested a newer revision than this client speaks. The client gets its own revision then.
+ */
+export function serverResult(
+  protocolVersion: LegacyRevision,
+  { result, revision, requestedRevision }: Extract<ServerHandshake, { kind: 'initialized' }>,
+): InitializeAnswer {
+  const wasAsked = requestedRevision === protocolVersion;
+  if (wasAsked || !isOlder(protocolVersion, revision)) return { revision, result };
+  return { revision: protocolVersion, result: inRevision(result, protocolVersion) };
+}
+
+/** The initialize result with another revision and everything else unchanged. */
+function inRevision(result: Uint8Array, revision: string): Uint8Array {
+  const { span } = whole(result);
+  const text = toBytes(JSON.stringify(revision));
+  const edits = valuesAt(result, span, ['protocolVersion']).map((value) => ({ span: value, text }));
+  return splice({ bytes: result, span, edits });
+}
+
+/**
+ * The error for a request before `initialize`. A client of a later revision probes with a method that does not exist
+ * here, such as `server/discover`: "Method not found" tells it to fall back to the handshake.
+ */
+function refusalWithoutSession(method: string): RpcError {
+  return isLegacyRequest(method)
+    ? new RpcError(RPC_CODES.invalidParams, 'The session has to begin with initialize')
+    : new RpcError(RPC_CODES.methodNotFound, 'Method not found. The session has to begin with initialize');
+}
+
+/** The params of a client's `initialize` request. */
+interface HandshakeProfile extends ClientProfile {
+  readonly protocolVersion: LegacyRevision;
+}
+
+/** Reads the params of `initialize`. */
+function readHandshakeProfile({ bytes, tokens }: RequestEnvelope): HandshakeProfile {
+  const { protocolVersion: version } = tokens;
+  const named = version !== undefined && isString(bytes, version) ? readString(bytes, version) : undefined;
+  const raw = {
+    capabilities: objectAt(bytes, tokens.capabilities),
+    clientInfo: objectAt(bytes, tokens.clientInfo),
+  };
+  return {
+    protocolVersion: negotiateRevision(named),
+    capabilities: parse(raw.capabilities),
+    clientInfo: parse(raw.clientInfo),
+    raw,
+  };
+}
+
+function objectAt(bytes: Uint8Array, span: Span | undefined): Uint8Array {
+  return span !== undefined && isObject(bytes, span) ? bytes.slice(span.start, span.end) : NOTHING;
+}
+
+const NOTHING = toBytes('{}');
+
+function parse(object: Uint8Array): Record<string, unknown> {
+  return JSON.parse(readText(object, { start: 0, end: object.length })) as Record<string, unknown>;
 }
 
 interface LegacyExchangeOptions extends WireExchangeOptions {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { declaredCapabilities } from '../../../src/downstream/declared-capabilities.js';
-import { serverResult } from '../../../src/downstream/legacy/handshake.js';
+import { serverResult } from '../../../src/downstream/legacy/legacy-session.js';
 import { scriptGateway } from '../../support/scripted-gateway.js';
 import { bytesOf } from '../../support/wire.js';
 
