@@ -52,7 +52,7 @@ function problemOf({ host, port, tokens, noAuth, allowedHosts, allowedOrigins }:
 }
 
 /** Whether only this machine can reach the address. `localhost` is the only name that is certainly local. */
-export function isLoopback(host: string): boolean {
+function isLoopback(host: string): boolean {
   if (host === 'localhost') return true;
   const version = isIP(host);
   return version !== 0 && LOOPBACK.check(host, version === 4 ? 'ipv4' : 'ipv6');

@@ -42,15 +42,9 @@ describe('a GET', () => {
     const { http, session } = await inSession();
     http.core.onRequest = () => {};
     const body = JSON.stringify(request(1));
-    const head = (method: string, more: Record<string, string>) => [
-      `${method} /mcp HTTP/1.1`,
-      ...Object.entries(http.headers(more)).map((entry) => entry.join(': ')),
-      '',
-      '',
-    ];
     const socket = await http.connect();
-    const post = head('POST', { ...session, 'content-length': `${body.length}` });
-    socket.write(`${post.join('\r\n')}${body}${head('GET', session).join('\r\n')}`);
+    const post = http.head('POST', { ...session, 'content-length': `${body.length}` });
+    socket.write(`${post}${body}${http.head('GET', session)}`);
     await expect.poll(() => http.core.last.stream).toBeDefined();
     socket.destroy();
     await expect.poll(() => http.core.last.attached).toHaveLength(2);

@@ -266,10 +266,9 @@ describe('a client that goes away', () => {
     const session = await http.initialize();
     const replies = http.core.hold();
     const body = JSON.stringify(request(1));
-    const headers = Object.entries(http.headers({ ...session, 'content-length': String(body.length) }));
     const socket = await retry(async () => {
       const connected = await http.connect();
-      connected.write(`POST /mcp HTTP/1.1\r\n${headers.map(([k, v]) => `${k}: ${v}\r\n`).join('')}\r\n${body}`);
+      connected.write(`${http.head('POST', { ...session, 'content-length': `${body.length}` })}${body}`);
       await vi.waitFor(() => expect(replies[0] ?? connected.closed).toBeTruthy());
       if (replies[0] === undefined) throw new Error('Not served yet');
       return connected;

@@ -7,13 +7,7 @@ import { networkInterfaces, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import * as tls from 'node:tls';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import {
-  allowedNames,
-  checkBind,
-  type HttpBind,
-  HttpBindError,
-  isLoopback,
-} from '../../../src/downstream/http/bind.js';
+import { allowedNames, checkBind, type HttpBind, HttpBindError } from '../../../src/downstream/http/bind.js';
 import { createCertificate } from '../../support/certificate.js';
 import { json } from './scripted-core.js';
 import {
@@ -89,9 +83,8 @@ describe('the HTTP transport', () => {
     const other = addresses.includes('::1') ? '::1' : '127.0.0.1';
     const socket = net.connect(port, other);
     await once(socket, 'connect');
-    const headers = Object.entries(http.headers()).map(([name, value]) => `${name}: ${value}\r\n`);
     for (const client of [socket, await http.connect()]) {
-      client.write(`DELETE /mcp HTTP/1.1\r\n${headers.join('')}\r\n`);
+      client.write(http.head('DELETE'));
       expect(String(await once(client, 'data'))).toMatch(/^HTTP\/1\.1 405 /);
     }
     expect(await readToEnd(await http.connect())).toBe('');
@@ -194,9 +187,8 @@ describe('TLS', () => {
       await once(socket, 'secureConnect');
       return socket;
     };
-    const headers = Object.entries(http.headers()).map(([name, value]) => `${name}: ${value}\r\n`);
     const sendToken = async (socket: net.Socket) => {
-      socket.write(`DELETE /mcp HTTP/1.1\r\n${headers.join('')}\r\n`);
+      socket.write(http.head('DELETE'));
       return String(await once(socket, 'data')).split(' ')[1];
     };
     const client = await connect();
@@ -287,20 +279,5 @@ describe('the names that are let in', () => {
     const bind = { ...LOCAL, host: '0.0.0.0', allowedHosts: ['a.example'], allowedOrigins: ['https://b.example'] };
     const { hosts, origins } = allowedNames(bind, 8080);
     expect([[...hosts], [...origins]]).toEqual([['a.example'], ['http://a.example', 'https://b.example']]);
-  });
-
-  it.each([
-    ['127.0.0.1', true],
-    ['127.255.0.1', true],
-    ['::1', true],
-    ['0:0:0:0:0:0:0:1', true],
-    ['localhost', true],
-    ['0.0.0.0', false],
-    ['::', false],
-    ['', false],
-    ['128.0.0.1', false],
-    ['127.1', false],
-  ])('%s is loopback: %s', (host, expected) => {
-    expect(isLoopback(host)).toBe(expected);
   });
 });

@@ -105,6 +105,12 @@ export class Serving {
     return Object.fromEntries(Object.entries(headers).filter(([, value]) => value !== undefined));
   }
 
+  /** The head of a request, as it is on the wire. */
+  head(method: string, more: Headers = {}): string {
+    const headers = Object.entries(this.headers(more)).map(([name, value]) => `${name}: ${value}\r\n`);
+    return `${method} /mcp HTTP/1.1\r\n${headers.join('')}\r\n`;
+  }
+
   /** Sends a request on a connection of its own; resolves with the head of the response. */
   async begin(method: string, path: string, headers: Headers, body?: string | Buffer): Promise<http.IncomingMessage> {
     const request = http.request({

@@ -224,11 +224,9 @@ describe('a client without a session', () => {
   });
 });
 
-function rawPost(http: Serving, message: Message, more: Headers = {}): string {
+function rawPost(http: Serving, message: Message): string {
   const body = JSON.stringify(message);
-  const headers = http.headers({ ...('mcp-session-id' in more ? {} : headersFor(message)), ...more });
-  const lines = Object.entries({ ...headers, 'content-length': body.length }).map((entry) => entry.join(': '));
-  return ['POST /mcp HTTP/1.1', ...lines, '', body].join('\r\n');
+  return `${http.head('POST', { ...headersFor(message), 'content-length': `${body.length}` })}${body}`;
 }
 
 describe('the request limit', () => {

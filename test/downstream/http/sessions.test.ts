@@ -78,8 +78,7 @@ describe('a session', () => {
     const begin = async () => {
       const socket = await http.connect();
       const body = JSON.stringify(initializeRequest('2025-11-25'));
-      const headers = Object.entries({ ...http.headers(), 'content-length': body.length });
-      socket.write(['POST /mcp HTTP/1.1', ...headers.map((entry) => entry.join(': ')), '', body].join('\r\n'));
+      socket.write(`${http.head('POST', { 'content-length': `${body.length}` })}${body}`);
       await expect.poll(() => begun).toHaveLength(1);
       return { socket, ...begun.pop() };
     };

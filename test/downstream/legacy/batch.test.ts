@@ -44,13 +44,6 @@ describe('a batch of a client of 2025-03-26', () => {
     expect(client.session.inFlight).toBe(0);
   });
 
-  it('never reaches a server as one: each of its messages is sent alone', async () => {
-    const { client, child } = await serving();
-    client.say(batchOf(call(1), call(2)));
-    expect(child.received.lines.filter((line) => line.startsWith('['))).toEqual([]);
-    expect(child.calls.map(({ params }) => params)).toEqual([{ name: 'read' }, { name: 'read' }]);
-  });
-
   it('holds nothing back but answers: progress, and what is asked outside of it', async () => {
     const { client, child, clock } = await serving();
     client.say(batchOf(call(1, { _meta: { progressToken: 'p' } }), ping(2), call(3)));

@@ -426,14 +426,6 @@ describe('a line that cannot be served', () => {
     expect(client.received.last).toMatchObject({ id: null, error: { code: -32600 } });
   });
 
-  it('in another encoding is answered in UTF-8', async () => {
-    const { client } = await serving();
-    client.session.receive(Buffer.from('{"jsonrpc":"2.0","id":1,"method":"x","params":"caf\xe9"}', 'latin1'));
-    expect(client.received.last).toMatchObject({ id: 1, error: { code: -32700 } });
-    client.session.receive(Buffer.from('{"jsonrpc":"2.0","id":"caf\xe9","method":"x"}', 'latin1'));
-    expect(client.received.last).toMatchObject({ id: null, error: { code: -32700 } });
-  });
-
   it('is passed over when it is blank, or an answer to nothing', async () => {
     const { client } = await serving();
     client.say('', ' \r', '{"jsonrpc":"2.0","id":1,"result":{}}', '{"jsonrpc":"2.0","method":"notifications/other"}');

@@ -262,18 +262,6 @@ describe('a resource that cannot be subscribed to', () => {
     expect(clock.pending).toBe(1);
   });
 
-  it('does not keep another subscription from it that waits as well', async () => {
-    const { connect, listen, agree, clock } = await listening();
-    const client = connect();
-    listen(client, 1, { resourceSubscriptions: [URI] });
-    clock.advance(1_500);
-    listen(client, 2, { resourceSubscriptions: [URI] });
-    clock.advance(500);
-    expect(honored(client)).toEqual({});
-    await agree();
-    expect(honored(client)).toEqual({ resourceSubscriptions: [URI] });
-  });
-
   it('is left to the calls: of many resources, 16 are subscribed to at once', async () => {
     const uris = Array.from({ length: 200 }, (_, at) => `x://a/many/${at}`);
     const { connect, listen, agree, heard } = await listening({ a: offering({ resources: uris }) });
