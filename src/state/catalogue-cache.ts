@@ -3,7 +3,12 @@ import { readdirSync, statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import type { ServerConfig } from '../config/resolve/config.js';
 import { readRegularFileSync } from '../files/regular-file.js';
-import { CachedCatalogue, type CatalogueContent, serializeCatalogue } from '../gateway/catalog/cached-catalogue.js';
+import {
+  type CachedCatalogue,
+  type CatalogueContent,
+  readCatalogue,
+  serializeCatalogue,
+} from '../gateway/catalog/cached-catalogue.js';
 import { isRecord, parseJson } from '../json/json-value.js';
 import { type ClientProfile, profileKey } from '../mcp/client-profile.js';
 import type { ScanEnvelope } from '../mcp/envelope.js';
@@ -70,7 +75,7 @@ export class CatalogueCache {
     const bytes = folder.read(name);
     if (bytes === undefined) return undefined;
     if (MISSED.equals(bytes)) return 'missed';
-    const catalogue = CachedCatalogue.read(bytes, scan);
+    const catalogue = readCatalogue(bytes, scan);
     if (typeof catalogue !== 'string') return catalogue;
     onIgnored(name, catalogue);
     return undefined;

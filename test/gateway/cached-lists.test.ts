@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { CachedCatalogue, serializeCatalogue } from '../../src/gateway/catalog/cached-catalogue.js';
+import { type CachedCatalogue, readCatalogue, serializeCatalogue } from '../../src/gateway/catalog/cached-catalogue.js';
 import { createStatusTool } from '../../src/gateway/status/own-tool.js';
 import { type GatewayScript, offering, scriptGateway, toolOf } from '../support/scripted-gateway.js';
 import { bytesOf, flush, type Message, scan } from '../support/wire.js';
@@ -13,10 +13,7 @@ function cachedOf(...tools: string[]): CachedCatalogue {
   const initializeResult = bytesOf(
     '{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"x":{}},"instructions":"As ever."}',
   );
-  const cached = CachedCatalogue.read(
-    serializeCatalogue({ initializeResult, lists: new Map([['tools', entries]]) }),
-    scan,
-  );
+  const cached = readCatalogue(serializeCatalogue({ initializeResult, lists: new Map([['tools', entries]]) }), scan);
   if (typeof cached === 'string') throw new Error(cached);
   return cached;
 }
@@ -177,7 +174,7 @@ describe('a list from the last run', () => {
 
   it('is not used at all when a part of it cannot be', async () => {
     const { server } = scriptGateway({ servers: { a: {} } });
-    const cached = CachedCatalogue.read(
+    const cached = readCatalogue(
       bytesOf(
         '{"format":1,"lists":["tools"]}\n' +
           '{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}}}}\n' +

@@ -1,7 +1,7 @@
 import { toBytes } from '../../json/json-text.js';
 import { join } from '../../jsonrpc/message.js';
 import type { ResponseEnvelope, ScanEnvelope } from '../../mcp/envelope.js';
-import { declares, type InitializeResult, readInitializeResult } from '../../mcp/initialize-result.js';
+import { declares, readInitializeResult } from '../../mcp/initialize-result.js';
 import { LIST_KINDS, LISTS, type ListKind } from '../../mcp/lists.js';
 import type { UpstreamConnection } from '../../upstream/port.js';
 import type { RawEntry } from './list-pages.js';
@@ -37,53 +37,38 @@ function answer(result: readonly Uint8Array[]): Uint8Array {
  * Catalogue of a server from an earlier run. It answers list requests as a connection does, so its entries pass the
  * same checks as those of a running server. A cache file is trusted no more than a server.
  */
-export class CachedCatalogue {
-  readonly revision: string;
-  readonly capabilities: InitializeResult['capabilities'];
-  readonly instructions: string | undefined;
-  readonly serverInfo: InitializeResult['serverInfo'];
-  readonly request: UpstreamConnection['request'];
+export type CachedCatalogue = Pick<
+  UpstreamConnection,
+  'revision' | 'capabilities' | 'instructions' | 'serverInfo' | 'request' | 'offers'
+>;
 
-  private constructor(
-    { protocolVersion, capabilities, instructions, serverInfo }: InitializeResult,
-    answers: ReadonlyMap<string, ResponseEnvelope>,
-  ) {
-    this.revision = protocolVersion;
-    this.capabilities = capabilities;
-    this.instructions = instructions;
-    this.serverInfo = serverInfo;
-    this.request = (method) => {
+/** Reads what `serializeCatalogue` wrote. Returns the reason as a string if the bytes cannot be used. */
+export function readCatalogue(bytes: Uint8Array, scan: ScanEnvelope): CachedCatalogue | string {
+  const [head, initialize, ...lists] = linesOf(bytes);
+  const kinds = head === undefined ? undefined : readKinds(head);
+  if (kinds === undefined || initialize === undefined) return 'the file has another format';
+  const initializeResult = readAnswer(initialize, scan);
+  if (initializeResult === undefined) return 'the file is damaged';
+  const handshake = readInitializeResult(initializeResult);
+  if (typeof handshake === 'string') return handshake;
+  const answers = new Map<string, ResponseEnvelope>();
+  for (const [index, kind] of kinds.entries()) {
+    const line = lists[index];
+    const response = line === undefined ? undefined : readAnswer(line, scan);
+    if (response === undefined) return 'the file is damaged';
+    answers.set(LISTS[kind].method, response);
+  }
+  const { protocolVersion: revision, capabilities, instructions, serverInfo } = handshake;
+  return {
+    ...{ revision, capabilities, instructions, serverInfo },
+    offers: (capability) => declares(capabilities, capability),
+    request: async (method) => {
       const response = answers.get(method);
-      return Promise.resolve(
-        response === undefined
-          ? { kind: 'failed', reason: 'response_malformed', sent: false }
-          : { kind: 'answered', response, at: 0 },
-      );
-    };
-  }
-
-  /** Reads what `serializeCatalogue` wrote. Returns the reason as a string if the bytes cannot be used. */
-  static read(bytes: Uint8Array, scan: ScanEnvelope): CachedCatalogue | string {
-    const [head, initialize, ...lists] = linesOf(bytes);
-    const kinds = head === undefined ? undefined : readKinds(head);
-    if (kinds === undefined || initialize === undefined) return 'the file has another format';
-    const initializeResult = readAnswer(initialize, scan);
-    if (initializeResult === undefined) return 'the file is damaged';
-    const handshake = readInitializeResult(initializeResult);
-    if (typeof handshake === 'string') return handshake;
-    const answers = new Map<string, ResponseEnvelope>();
-    for (const [index, kind] of kinds.entries()) {
-      const line = lists[index];
-      const response = line === undefined ? undefined : readAnswer(line, scan);
-      if (response === undefined) return 'the file is damaged';
-      answers.set(LISTS[kind].method, response);
-    }
-    return new CachedCatalogue(handshake, answers);
-  }
-
-  offers(capability: string): boolean {
-    return declares(this.capabilities, capability);
-  }
+      return response === undefined
+        ? { kind: 'failed', reason: 'response_malformed', sent: false }
+        : { kind: 'answered', response, at: 0 };
+    },
+  };
 }
 
 function readAnswer(line: Uint8Array, scan: ScanEnvelope): ResponseEnvelope | undefined {

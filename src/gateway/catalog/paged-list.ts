@@ -29,35 +29,26 @@ const DEFAULT_LIMITS: PageLimits = { maxEntries: 1_000, maxBytes: 4 * 1024 * 102
  * clients never request a second page.
  *
  * The gateway stores no state per client. A cursor names the list, its state and the next entry, and is signed; any
- * other cursor is invalid. A page is built on first use and then cached, because joining a thousand entries is the most
- * expensive step of answering a list request.
+ * other cursor is invalid. The pages are built on first use, because joining a thousand entries is the most expensive step
+ * of answering a list request.
  */
 export class PagedList {
   readonly #kind: PagedKind;
   readonly #entries: readonly Uint8Array[];
-  readonly #hmac: Hmac;
-  /** Index of the first entry of each page. */
-  readonly #starts: readonly number[];
-  /** Pages that were built already. */
-  readonly #pages: (Uint8Array | undefined)[] = [];
-  #cursors: readonly string[] | undefined;
+  readonly #paging: Paging;
+  /** By the cursor that leads there: `undefined` leads to the first one. */
+  #pages: ReadonlyMap<string | undefined, Uint8Array> | undefined;
 
-  constructor(kind: PagedKind, entries: readonly Uint8Array[], { hmac, limits = DEFAULT_LIMITS }: Paging) {
+  constructor(kind: PagedKind, entries: readonly Uint8Array[], paging: Paging) {
     this.#kind = kind;
     this.#entries = entries;
-    this.#hmac = hmac;
-    this.#starts = startsOf(entries, limits);
+    this.#paging = paging;
   }
 
-  /** The result of a request without a cursor, as JSON. */
-  get first(): Uint8Array {
-    return this.#page(0);
-  }
-
-  /** Returns the result of a request with this cursor, as JSON, or `undefined` if the cursor is invalid. */
-  after(cursor: string): Uint8Array | undefined {
-    const index = this.#pageCursors().indexOf(cursor);
-    return index < 0 ? undefined : this.#page(index + 1);
+  /** Returns the result of a request with this cursor, or without one, as JSON; `undefined` if the cursor is invalid. */
+  at(cursor: string | undefined): Uint8Array | undefined {
+    this.#pages ??= this.#build();
+    return this.#pages.get(cursor);
   }
 
   /** Whether both lists have the same entries, byte for byte. */
@@ -67,42 +58,27 @@ export class PagedList {
     return ours.length === theirs.length && ours.every((entry, index) => isSame(entry, theirs[index]));
   }
 
-  #page(index: number): Uint8Array {
-    this.#pages[index] ??= this.#makePage(index);
-    return this.#pages[index];
-  }
-
-  #makePage(index: number): Uint8Array {
-    const parts: Uint8Array[] = [toBytes(`{"${this.#member}":[`)];
-    for (const entry of this.#entries.slice(this.#starts[index], this.#starts[index + 1])) {
-      if (parts.length > 1) parts.push(COMMA);
-      parts.push(entry);
-    }
-    const cursor = this.#pageCursors()[index];
-    parts.push(toBytes(cursor === undefined ? ']}' : `],"nextCursor":"${cursor}"}`));
-    return join(parts);
-  }
-
-  get #member(): string {
-    return this.#kind === 'skills' ? this.#kind : LISTS[this.#kind].member;
-  }
-
-  /** Returns the `nextCursor` of each page except the last. */
-  #pageCursors(): readonly string[] {
-    if (this.#cursors !== undefined) return this.#cursors;
-    const [, ...later] = this.#starts;
-    const snapshot = later.length === 0 ? '' : this.#snapshot();
-    this.#cursors = later.map((start) => {
+  #build(): ReadonlyMap<string | undefined, Uint8Array> {
+    const { hmac, limits = DEFAULT_LIMITS } = this.#paging;
+    const starts = startsOf(this.#entries, limits);
+    // A hash of the entries identifies this state of the list.
+    const texts =
+      starts.length === 1 ? [] : this.#entries.map((entry) => readText(entry, { start: 0, end: entry.length }));
+    const snapshot = hmac(`list\0${texts.join('\0')}`).slice(0, SIGNATURE_LENGTH);
+    const cursors = starts.map((start) => {
+      if (start === 0) return undefined;
       const place = `${this.#kind}.${snapshot}.${start}`;
-      return toBase64Url(`${place}.${this.#hmac(`cursor\0${place}`).slice(0, SIGNATURE_LENGTH)}`);
+      return toBase64Url(`${place}.${hmac(`cursor\0${place}`).slice(0, SIGNATURE_LENGTH)}`);
     });
-    return this.#cursors;
-  }
-
-  /** Returns a hash of the entries, which identifies this state of the list. */
-  #snapshot(): string {
-    const texts = this.#entries.map((entry) => readText(entry, { start: 0, end: entry.length }));
-    return this.#hmac(`list\0${texts.join('\0')}`).slice(0, SIGNATURE_LENGTH);
+    const member = this.#kind === 'skills' ? this.#kind : LISTS[this.#kind].member;
+    return new Map(
+      cursors.map((cursor, index) => {
+        const next = cursors[index + 1];
+        const entries = this.#entries.slice(starts[index], starts[index + 1]).flatMap((entry) => [COMMA, entry]);
+        const end = toBytes(next === undefined ? ']}' : `],"nextCursor":"${next}"}`);
+        return [cursor, join([toBytes(`{"${member}":[`), ...entries.slice(1), end])];
+      }),
+    );
   }
 }
 
@@ -113,12 +89,9 @@ export class PagedList {
 export function answerList(exchange: Exchange, pages: PagedList): void {
   const { bytes, tokens } = exchange.request;
   const { cursor } = tokens;
-  if (cursor === undefined) {
-    exchange.succeed(pages.first);
-    return;
-  }
   // A cursor that is present but empty or not a string is an invalid cursor, not a missing one.
-  const page = isString(bytes, cursor) ? pages.after(readString(bytes, cursor)) : undefined;
+  const isValid = cursor === undefined || isString(bytes, cursor);
+  const page = isValid ? pages.at(cursor && readString(bytes, cursor)) : undefined;
   if (page === undefined) exchange.fail(new RpcError(RPC_CODES.invalidParams, 'Invalid cursor'));
   else exchange.succeed(page);
 }

@@ -1,5 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { CachedCatalogue, serializeCatalogue } from '../../../src/gateway/catalog/cached-catalogue.js';
+import {
+  type CachedCatalogue,
+  readCatalogue,
+  serializeCatalogue,
+} from '../../../src/gateway/catalog/cached-catalogue.js';
 import { listAllPages } from '../../../src/gateway/catalog/list-pages.js';
 import { LISTS, type ListKind } from '../../../src/mcp/lists.js';
 import { bytesOf, scan } from '../../support/wire.js';
@@ -24,7 +28,7 @@ function serialized(): Uint8Array {
 }
 
 function read(bytes: Uint8Array): CachedCatalogue {
-  const child = CachedCatalogue.read(bytes, scan);
+  const child = readCatalogue(bytes, scan);
   if (typeof child === 'string') throw new Error(child);
   return child;
 }
@@ -68,7 +72,7 @@ describe('a file that is no cached catalogue', () => {
     ['no JSON', `rubbish\n${text}`],
     ['JSON of another kind', 'null\n{}\n'],
   ])('is told from one that was: %s', (_what, content) => {
-    expect(CachedCatalogue.read(bytesOf(content), scan)).toBe('the file has another format');
+    expect(readCatalogue(bytesOf(content), scan)).toBe('the file has another format');
   });
 
   it.each([
@@ -77,13 +81,13 @@ describe('a file that is no cached catalogue', () => {
     ['with a list that is no JSON', text.replace('"n":9007199254740993', '"n":')],
     ['with an error in the place of a list', text.replaceAll('"result"', '"error"')],
   ])('is told from one that was: %s', (_what, content) => {
-    expect(CachedCatalogue.read(bytesOf(content), scan)).toBe('the file is damaged');
+    expect(readCatalogue(bytesOf(content), scan)).toBe('the file is damaged');
   });
 
   it('is any beginning of one, and reading it never throws', () => {
     const bytes = serialized();
     for (let length = 0; length < bytes.length; length += 1) {
-      expect(typeof CachedCatalogue.read(bytes.subarray(0, length), scan)).toBe('string');
+      expect(typeof readCatalogue(bytes.subarray(0, length), scan)).toBe('string');
     }
   });
 });

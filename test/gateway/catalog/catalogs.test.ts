@@ -14,7 +14,7 @@ async function merged(offers: Readonly<Record<string, Offer>> = { a: A, b: B }) 
 }
 
 function textOf({ pages }: Catalog): unknown {
-  return JSON.parse(Buffer.from(pages.first).toString());
+  return JSON.parse(Buffer.from(pages.at(undefined) ?? []).toString());
 }
 
 describe('the merged lists', () => {
@@ -56,7 +56,7 @@ describe('the merged lists', () => {
     });
     expect(textOf(catalogs.tools)).toEqual({ tools: [{ name: 'trunkline__status' }] });
     for (const kind of ['prompts', 'resources', 'templates'] as const) {
-      expect(Buffer.from(catalogs[kind].pages.first).toString()).not.toContain('trunkline');
+      expect(Buffer.from(catalogs[kind].pages.at(undefined) ?? []).toString()).not.toContain('trunkline');
     }
   });
 
