@@ -63,7 +63,7 @@ export class ConfiguredServers {
       answers: createToolPolicy({ allow: methods, deny: [] }),
       isTrusted: trusted,
       idleStopMs,
-      shaping: shapes && new ToolShaping({ shapes, onWarnings: (warnings) => this.#warn(key, warnings) }),
+      shaping: shapes && new ToolShaping(shapes, (warnings) => this.#warn(key, warnings)),
       approvals: approval === 'off' ? undefined : this.#approvals.of(key, this.#config.file),
     };
   }

@@ -172,7 +172,7 @@ export class ScriptedServer {
       events,
       listenerFor,
       policy: createToolPolicy(script.filter ?? { deny: [] }),
-      shaping: script.shapes && new ToolShaping({ shapes: script.shapes }),
+      shaping: script.shapes && new ToolShaping(script.shapes),
       approvals: script.approvals,
       answers: createToolPolicy({ allow: script.methods ?? [], deny: [] }),
       sha256,

@@ -23,12 +23,6 @@ export interface ToolShapes {
   readonly params?: Readonly<Record<string, ParamShapes>>;
 }
 
-interface ToolShapingOptions {
-  readonly shapes: ToolShapes;
-  /** Called with sentences about what names nothing, once for each list of tools in which that is so. */
-  readonly onWarnings?: (warnings: readonly string[]) => void;
-}
-
 /** The form that the configuration gives to the tools of one server. Prepared once, for lists and for calls. */
 export class ToolShaping {
   readonly #rename: ReadonlyMap<string, string>;
@@ -36,7 +30,8 @@ export class ToolShaping {
   readonly #params: ReadonlyMap<string, ToolParams>;
   readonly #onWarnings: (warnings: readonly string[]) => void;
 
-  constructor({ shapes, onWarnings = () => {} }: ToolShapingOptions) {
+  /** `onWarnings` is called with sentences about what names nothing, once for each list of tools in which that is so. */
+  constructor(shapes: ToolShapes, onWarnings: (warnings: readonly string[]) => void = () => {}) {
     this.#rename = new Map(Object.entries(shapes.rename ?? {}));
     this.#describe = new Map(Object.entries(shapes.describe ?? {}));
     this.#params = new Map(Object.entries(shapes.params ?? {}).map(([name, params]) => [name, new ToolParams(params)]));
@@ -50,16 +45,17 @@ export class ToolShaping {
   }
 
   /** Prepares the shaping of one list of tools: `listed` are the original names, of which clients may see some. */
-  begin(listed: readonly string[], maySee: (name: string) => boolean): ListShaping {
+  begin(listed: readonly string[], maySee: (name: string) => boolean) {
     const warnings = this.#unknownTools(listed);
-    const names = this.#namesIn(new Set(listed.filter(maySee)), warnings);
     return {
-      names,
-      shape: (name, entry) =>
+      /** Shown names by original names, for those that differ. */
+      names: this.#namesIn(new Set(listed.filter(maySee)), warnings),
+      shape: (name: string, entry: Uint8Array) =>
         this.shape(name, entry, (unknown) =>
           warnings.push(...unknown.map((warning) => `the tool ${quoted(name)} ${warning}`)),
         ),
-      end: () => {
+      /** Call this when all entries were shaped. Returns sentences about what names nothing. */
+      end: (): readonly string[] => {
         if (warnings.length > 0) this.#onWarnings(warnings);
         return warnings;
       },
@@ -74,7 +70,7 @@ export class ToolShaping {
     return shapeEntry(entry, describe, params, onUnknown);
   }
 
-  /** The same with its name, which is that of `renamed` if the list was read. */
+  /** The entry with its name, which is that of `renamed` if the list was read. */
   shapeWhole(
     name: string,
     entry: Uint8Array,
@@ -97,9 +93,9 @@ export class ToolShaping {
   #namesIn(listed: ReadonlySet<string>, warnings: string[]): ReadonlyMap<string, string> {
     const names = new Map([...this.#rename].filter(([original]) => listed.has(original)));
     for (let collision = findCollision(listed, names); collision !== undefined; ) {
-      const [original, owner] = collision;
+      const { original, owner, name } = collision;
       warnings.push(
-        `the tool ${quoted(original)} keeps its name, because the tool ${quoted(owner)} has the name ${quoted(names.get(original) ?? '')}`,
+        `the tool ${quoted(original)} keeps its name, because the tool ${quoted(owner)} has the name ${quoted(name)}`,
       );
       names.delete(original);
       collision = findCollision(listed, names);
@@ -109,36 +105,24 @@ export class ToolShaping {
   }
 
   #unknownTools(listed: readonly string[]): string[] {
-    const known = new Set(listed);
-    const named = new Set([...this.#rename.keys(), ...this.#describe.keys(), ...this.#params.keys()]);
-    return [...named].filter((name) => !known.has(name)).map((name) => this.#explainUnknown(name, listed));
+    const unknown = new Set([...this.#rename.keys(), ...this.#describe.keys(), ...this.#params.keys()]);
+    for (const name of listed) unknown.delete(name);
+    return [...unknown].map((name) => {
+      const original = this.originalOf(name);
+      const isNew = original !== name;
+      const hint = isNew ? `; it is the new name of ${quoted(original)}: use the original name` : hintFor(name, listed);
+      return `there is no tool ${quoted(name)}${hint}`;
+    });
   }
-
-  #explainUnknown(name: string, listed: readonly string[]): string {
-    const original = this.originalOf(name);
-    const hint =
-      original === name ? hintFor(name, listed) : `; it is the new name of ${quoted(original)}: use the original name`;
-    return `there is no tool ${quoted(name)}${hint}`;
-  }
-}
-
-/** The shaping of one list. */
-export interface ListShaping {
-  /** Shown names by original names, for those that differ. */
-  readonly names: ReadonlyMap<string, string>;
-  /** As `ToolShaping.shape`. */
-  readonly shape: (name: string, entry: Uint8Array) => Uint8Array | undefined;
-  /** All entries have been shaped. Returns sentences about what names nothing. */
-  readonly end: () => readonly string[];
 }
 
 /** A tool that must not be renamed, and the tool that has its new name. */
-function findCollision(listed: ReadonlySet<string>, names: ReadonlyMap<string, string>): [string, string] | undefined {
+function findCollision(listed: ReadonlySet<string>, names: ReadonlyMap<string, string>) {
   const owners = new Map<string, string>();
   for (const original of listed) if (!names.has(original)) owners.set(original, original);
   for (const [original, name] of names) {
     const owner = owners.get(name);
-    if (owner !== undefined) return [original, owner];
+    if (owner !== undefined) return { original, owner, name };
     owners.set(name, original);
   }
   return undefined;

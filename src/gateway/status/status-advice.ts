@@ -168,13 +168,7 @@ function describeWait(now: number, at: number | undefined): string {
   return seconds < 120 ? `in ${seconds} s` : `in ${Math.round(seconds / 60)} min`;
 }
 
-/** A cause of failed starts that a server's own output names, and its cure. Both are phrases of a sentence. */
-interface NetworkTrouble {
-  readonly problem: string;
-  readonly cure: string;
-}
-
-/** How many of the last lines count: older ones can belong to an earlier start. */
+/** Number of the last lines that count, because older ones can belong to an earlier start. */
 const LAST_LINES = 20;
 
 const WHERE = 'in the environment that starts Trunkline, or in `defaults.env` of the configuration';
@@ -189,8 +183,11 @@ const SIGNS: readonly (readonly [sign: RegExp, kind: string, cure: string])[] = 
   [ERROR_SIGNS.network.text, 'network', `check the network connection; behind a proxy, set \`HTTPS_PROXY\`, ${WHERE}`],
 ];
 
-/** Finds a certificate or network error in the last lines of a server's log; certificate errors come first. */
-export function findNetworkTrouble(lines: readonly string[]): NetworkTrouble | undefined {
+/**
+ * Finds a certificate or network error in the last lines of a server's log, and its cure; certificate errors come first. Both are
+ * phrases of a sentence.
+ */
+export function findNetworkTrouble(lines: readonly string[]): { problem: string; cure: string } | undefined {
   const last = lines.slice(-LAST_LINES).join('\n');
   for (const [sign, kind, cure] of SIGNS) {
     const found = sign.exec(last)?.[0];

@@ -10,7 +10,7 @@ import { bytesOf, type Message, scan } from '../../support/wire.js';
 /** The list of a server `k` as clients see it. */
 function shaped(tools: readonly string[], shapes: ToolShapes, deny: readonly string[] = []) {
   const logged: string[] = [];
-  const shaping = new ToolShaping({ shapes, onWarnings: (warnings) => logged.push(...warnings) });
+  const shaping = new ToolShaping(shapes, (warnings) => logged.push(...warnings));
   const list = exposing(tools, { deny, shaping });
   const texts = list.entries.map(({ entry }) => Buffer.from(entry ?? []).toString());
   return {
@@ -114,7 +114,7 @@ function called(params: string, shapes: ParamShapes): string | RpcError {
   const envelope = scan(bytesOf(line));
   if (envelope.kind !== 'request') throw new Error('no request');
   const request = new EnvelopeRequest(envelope);
-  const edits = new ToolShaping({ shapes: { params: { t: shapes } } }).editsOf('t', request);
+  const edits = new ToolShaping({ params: { t: shapes } }).editsOf('t', request);
   if (edits instanceof RpcError) return edits;
   const id = { text: bytesOf('7'), part: { start: 0, end: 1 } };
   const sent = Buffer.from(splice(request.message(id, edits))).toString();
