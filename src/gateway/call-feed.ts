@@ -22,7 +22,7 @@ export interface EndedCall {
   readonly requestId: string;
   /** `tool_error` is a tool result with `isError`, `rpc_error` a JSON-RPC error; `failed`: the gateway answered. */
   readonly outcome: 'ok' | 'tool_error' | 'rpc_error' | 'failed' | 'cancelled';
-  /** Why it failed. */
+  /** Reason of the failure. */
   readonly reason: string | undefined;
   readonly durationMs: number;
   readonly bytesIn: number;

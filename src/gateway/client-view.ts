@@ -35,7 +35,7 @@ export interface ClientViewOptions {
   /** The view of the configuration that the clients have. Absent if they see everything. */
   readonly named?: NamedView | undefined;
   readonly ownTools: readonly OwnTool[];
-  /** How long the first requests wait for servers that are still starting, in milliseconds. */
+  /** Longest wait of the first requests for servers that are still starting, in milliseconds. */
   readonly startupWaitMs: number;
   readonly subscriptions: Subscriptions;
   readonly logs: LogLevelRouter;

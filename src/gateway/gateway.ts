@@ -57,7 +57,7 @@ export interface GatewayOptions extends Omit<BackendPoolOptions, 'create'>, Gate
 /** Settings that a new configuration may change. */
 export interface GatewaySettings {
   readonly ownTools: readonly OwnTool[];
-  /** How long the first requests wait for servers that are still starting, in milliseconds. */
+  /** Longest wait of the first requests for servers that are still starting, in milliseconds. */
   readonly startupWaitMs: number;
   /** Added to the instructions for every client, such as that the configuration cannot be used. */
   readonly notice?: string | undefined;

@@ -7,7 +7,7 @@ import { factsOf, given, READY } from './status/reporting.js';
 
 const CHANGED = 'notifications/tools/list_changed';
 
-/** What a server left behind that offered these tools, each as raw JSON or a name. */
+/** Cached catalogue of a server that offered these tools, each as raw JSON or a name. */
 function cachedOf(...tools: string[]): CachedCatalogue {
   const entries = tools.map((tool) => ({ bytes: bytesOf(tool.startsWith('{') ? tool : toolOf(tool)) }));
   const initializeResult = bytesOf(

@@ -17,7 +17,7 @@ function linesOf(instructions: string): string[] {
   return instructions.split('\n').filter((line) => line.startsWith('- '));
 }
 
-/** What is in the section of each server. */
+/** The content of the section of each server. */
 function sectionsOf(instructions: string): Record<string, string> {
   const sections = instructions.matchAll(
     /^<server-instructions server="(.*)">\n([\s\S]*?)\n<\/server-instructions>$/gm,

@@ -14,7 +14,7 @@ interface Peer {
   notifications(): string[];
   /** The kinds of lists that the client was told to read again. */
   changed(): string[];
-  /** What the client was asked for that no request of its own caused. */
+  /** Requests to the client that no request of its own caused. */
   inputs(): Input[];
   readonly isGone: boolean;
   close(): void;
@@ -24,7 +24,7 @@ interface Call {
   /** The raw result or error. */
   answer(): string | undefined;
   progress(): number[];
-  /** What the client was asked for because of this request. */
+  /** Requests to the client because of this request. */
   inputs(): Input[];
   cancel(): void;
 }

@@ -5,7 +5,7 @@ import { flush, type Message } from '../support/wire.js';
 const SERVER = 'io.modelcontextprotocol/serverInfo';
 const OWN = { name: 'trunkline', version: '1.2.3' };
 
-/** What a client without a handshake finds in `_meta` of the result of a call. */
+/** `_meta` of the result of a call, for a client without a handshake. */
 async function metaOf(script: ServerScript, result: Message): Promise<Message> {
   const { connect, server } = await startGateway({ servers: { a: { tools: ['t'], ...script } } });
   const client = connect();

@@ -35,7 +35,7 @@ interface MergeOptions {
   readonly servers: Iterable<ListedServer>;
   readonly ownTools: readonly OwnEntry[];
   readonly naming: ListNaming;
-  /** Which tools the clients see. Absent if they see all. */
+  /** Filter of the tools that the clients see. Absent if they see all. */
   readonly view?: ViewFilter | undefined;
   readonly paging: Paging;
 }
@@ -92,7 +92,7 @@ export class MergedLists {
     return list;
   }
 
-  /** How a client may cache the list. `isSame`: the configuration does not make it differ from client to client. */
+  /** Caching of the list by a client. `isSame`: the configuration does not make it differ from client to client. */
   caching(kind: ListKind, isSame: boolean): ListCaching {
     const { servers, naming, clock } = this.#options;
     const hint = mergeCachingHints(servers.map((server) => server.listsAs(naming)[kind].hint));

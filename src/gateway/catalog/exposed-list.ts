@@ -52,9 +52,9 @@ export interface ExposedList {
   readonly withheld: readonly WithheldEntry[];
   /** Original names that the tool policy of the configuration denies. */
   readonly denied: readonly string[];
-  /** Why the list was cut short; `undefined` if it is complete. */
+  /** Reason why the list was cut short; `undefined` if it is complete. */
   readonly truncated: string | undefined;
-  /** How the server lets the list be cached; `undefined` if it does not say. */
+  /** Caching that the server allows; `undefined` if it does not say. */
   readonly hint?: CachingHint | undefined;
   /** Exposed names of entries with invisible characters in their texts. They are listed, and the status names them. */
   readonly withHiddenCharacters: readonly string[];

@@ -15,9 +15,9 @@ export interface RawEntry {
 /** A list as a server sent it. */
 export interface ReceivedList {
   readonly entries: readonly RawEntry[];
-  /** Why the list was cut short; `undefined` if it is complete. */
+  /** Reason why the list was cut short; `undefined` if it is complete. */
   readonly truncated: string | undefined;
-  /** How the list may be cached; `undefined` if the server does not say. */
+  /** Caching that the server allows; `undefined` if it does not say. */
   readonly hint?: CachingHint | undefined;
   /** Whether the server speaks a revision without a handshake. */
   readonly isModern?: boolean;

@@ -21,7 +21,7 @@ export interface NamedViewsOptions {
 /** A view, as its clients have it. */
 export interface NamedView extends ViewFilter {
   readonly name: string;
-  /** Why the view shows nothing: a sentence. Absent if the configuration has the view. */
+  /** A sentence that says why the view shows nothing. Absent if the configuration has the view. */
   readonly fault?: string | undefined;
   showsServer(key: string): boolean;
 }

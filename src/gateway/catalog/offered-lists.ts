@@ -14,10 +14,10 @@ export type ServerLists = Readonly<Record<ListKind, ExposedList>>;
 /** The kind of names that a client sees: exposed names or, for a client of one server alone, original names. */
 export type ListNaming = 'exposed' | 'original';
 
-/** Where the lists of a server are read from: its connection or its cached catalogue. */
+/** Source of the lists of a server: its connection or its cached catalogue. */
 type ListSource = Pick<UpstreamConnection, 'offers' | 'request' | 'revision'>;
 
-/** Why a list of a server could not be read. */
+/** The reason why a list of a server could not be read. */
 export interface ListFailure {
   readonly kind: ListKind;
   readonly method: string;
@@ -90,7 +90,7 @@ export class OfferedLists {
   }
 
   /**
-   * Why this tool must not be called now. `undefined` if it is approved, needs no approval, or no tool list was read yet.
+   * Returns why this tool must not be called now. `undefined` if it is approved, needs no approval, or no tool list was read yet.
    *
    * Definitions of another process or run say nothing about this one, so no tool of a connection may be called before
    * its tools were read.
@@ -251,7 +251,7 @@ const NOT_IMPLEMENTED: ReceivedList = { entries: [], truncated: undefined, hint:
 class OfferedList {
   readonly kind: ListKind;
   rules: ExposureRules;
-  /** Where the list was last read from. */
+  /** Source of the latest successful read. */
   source: ListSource | undefined;
   readonly #options: OfferedListsOptions;
   /** `undefined` before the first list was read. */
@@ -265,7 +265,7 @@ class OfferedList {
   #isReading = false;
   /** Failed reads in a row. */
   #failures = 0;
-  /** When the latest read ended. */
+  /** Time of the end of the latest read. */
   #settledAt = Number.NEGATIVE_INFINITY;
   #cancelRetry: Cancel = () => {};
 
@@ -290,7 +290,7 @@ class OfferedList {
     return this.#received === 'not-offered' ? undefined : this.#received?.entries;
   }
 
-  /** Why the latest read from the current connection failed. */
+  /** Reason why the latest read from the current connection failed. */
   get failure(): ListFailure | undefined {
     return this.#failed?.from === this.#options.connection() ? this.#failed?.failure : undefined;
   }

@@ -1,4 +1,4 @@
-/** Why a tool is not approved. `unreadable`: the file with the approvals cannot be read. */
+/** Reason why a tool is not approved. `unreadable`: the file with the approvals cannot be read. */
 export type Unapproved = 'changed' | 'new' | 'unreadable';
 
 /** Approval state of a listed tool, if the tools of its server need approval. */
@@ -33,7 +33,7 @@ export const WITHHELD_BECAUSE: Readonly<Record<Unapproved, string>> = {
   unreadable: 'the approved tools cannot be read',
 };
 
-/** Why a call is refused. `unlisted`: the server does not list the tool. `unread`: its list of tools was not read yet. */
+/** Reason why a call is refused. `unlisted`: the server does not list the tool. `unread`: its list of tools was not read yet. */
 export type Refused = Unapproved | 'unlisted' | 'unread';
 
 /** Text for a refused call: the reason, to follow `Server "NAME"`, and what to do. */

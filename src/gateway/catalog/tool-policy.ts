@@ -1,4 +1,4 @@
-/** Which tools of a server are listed and callable: glob patterns for original names. */
+/** Glob patterns for the original names of the tools that are listed and callable. */
 export interface ToolPolicyRules {
   /** Allowed tools. Absent means all. */
   readonly allow?: readonly string[];

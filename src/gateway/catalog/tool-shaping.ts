@@ -14,7 +14,7 @@ import { join } from '../../jsonrpc/message.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
 import type { RelayedRequest } from '../../mcp/relayed-request.js';
 
-/** How tools of a server are shown and called in another form, by original name. */
+/** Other forms in which tools of a server are shown and called, by original name. */
 export interface ToolShapes {
   /** The names that clients see, before the prefix. */
   readonly rename?: Readonly<Record<string, string>>;

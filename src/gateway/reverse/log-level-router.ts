@@ -41,7 +41,7 @@ export class LogLevelRouter {
   }
 
   /**
-   * How to relay `logging/setLevel` of a client that sees only this server. The server answers it. Its level is replaced
+   * Handling of `logging/setLevel` of a client that sees only this server. The server answers it. Its level is replaced
    * only where another client of the server needs more messages.
    */
   relay({ client, request }: Exchange, backend: Backend): Pick<Handling, 'edits' | 'onAnswered'> {

@@ -35,7 +35,7 @@ interface Addressee {
  */
 export class ServerRequests {
   readonly #tasks: Tasks;
-  /** How to withdraw each pending request: by server, then by the id that the server gave its request. */
+  /** Functions that withdraw the pending requests: by server, then by the id that the server gave its request. */
   readonly #pending = new Map<Backend, Map<string, WithdrawInput>>();
   /** The client that got each elicitation: by server, then by `elicitationId`. */
   readonly #elicitations = new WeakMap<Backend, Map<string, DownstreamClient>>();

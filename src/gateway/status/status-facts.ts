@@ -31,7 +31,7 @@ export interface ServerFacts {
   readonly problem: { readonly message: string; readonly hint: string } | undefined;
   /** Limits of all processes of one instance together. Absent if nothing is limited. */
   readonly limits?: { readonly memoryBytes?: number; readonly processes?: number } | undefined;
-  /** How the protocol era of the server was found out. */
+  /** Source of the protocol era of the server. */
   readonly era?: EraSource | undefined;
   /** The exact version of the server's package. Absent if the server runs a command, or the package is not installed. */
   readonly packageVersion?: string | undefined;
@@ -66,7 +66,7 @@ interface UsageFacts {
 /** State of the configuration file. */
 export interface ConfigFacts {
   readonly file: string | undefined;
-  /** Why the current file cannot be used, since when, and whether the previous configuration is in force instead. */
+  /** Problem with the current file, since when it exists, and whether the previous configuration is in force instead. */
   readonly fault: { readonly report: string; readonly since: number; readonly isPreviousInForce: boolean } | undefined;
   /** Number of changed configurations that were applied. */
   readonly reloads: number;
@@ -74,7 +74,7 @@ export interface ConfigFacts {
   readonly needsRestart: readonly string[];
 }
 
-/** How clients are served. Times are milliseconds on the monotonic clock. */
+/** The way in which clients are served. Times are milliseconds on the monotonic clock. */
 export type ServiceFacts =
   | { readonly kind: 'hub'; readonly pid: number; readonly since: number; readonly clients: number }
   | { readonly kind: 'http' }
@@ -138,13 +138,13 @@ export function instanceStateOf({
   return lifecycle === undefined ? 'misconfigured' : stateOf(backend, lifecycle);
 }
 
-/** How often requests were refused for one header. */
+/** Count of the requests that were refused for one header. */
 export interface CountedName {
   readonly header: RefusedName['header'];
   readonly count: number;
   /** The name that the last refused request had. */
   readonly last: string;
-  /** When that was, in milliseconds on the clock of the caller. */
+  /** Time of that request, in milliseconds on the clock of the caller. */
   readonly at: number;
 }
 

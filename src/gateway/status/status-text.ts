@@ -61,7 +61,7 @@ function countServers(servers: readonly ServerReport[]): string {
   return up === servers.length ? `${all}, all up` : `${all}: ${told.map((each) => each.join(' ')).join(', ')}`;
 }
 
-/** How the client is served, and problems of Trunkline as a whole. */
+/** Sentences about the service of the client, and about problems of Trunkline as a whole. */
 function renderGeneral(report: StatusReport): string[] {
   const { hub, aloneBecause, view, viewFault, configFault, configNeedsRestart, internalErrorCount } = report;
   const { waitingCalls, partialFrameBytes, requestBodyBytes } = report.limits;
@@ -273,7 +273,7 @@ function isDown({ problem, state }: ServerReport): boolean {
   return problem !== '' && state !== 'ready' && state !== 'suspect';
 }
 
-/** Why a server with a problem failed. */
+/** The reason why a server with a problem failed. */
 function failureRows(server: ServerReport): Row[] {
   const { lastFailure, approval } = server;
   return [

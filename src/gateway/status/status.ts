@@ -41,7 +41,7 @@ export function reportStatus(facts: StatusFacts, server?: string) {
     clientRevision: facts.revision ?? null,
     /** The view of the configuration that the client has. Null if it sees everything. */
     view: facts.named?.name ?? null,
-    /** Why the view shows nothing. Null if the configuration has it. */
+    /** Reason why the view shows nothing. Null if the configuration has it. */
     viewFault: facts.named?.fault ?? null,
     ...reportConfig(facts),
     tools,
@@ -67,7 +67,7 @@ function reportService({ now, service, redact }: StatusFacts) {
       service?.kind === 'hub'
         ? { pid: service.pid, uptimeSeconds: seconds(now - service.since), clients: service.clients }
         : null,
-    /** Why the client has servers of its own although it should share them. */
+    /** Reason why the client has servers of its own although it should share them. */
     aloneBecause: service?.kind === 'alone' ? redact(service.because) : null,
   };
 }
@@ -139,13 +139,13 @@ function reportServer(facts: StatusFacts, one: ServerFacts, logLines: number) {
     resourceTemplates: reportList(facts, backend, 'templates'),
     /** Messages of the server that were dropped since its last start, by kind. */
     dropped: { ...connection?.counters } as Readonly<Record<string, number>>,
-    /** How long the output of its process was not read, because too much of it answered nothing, in all. */
+    /** Total time in which the output of its process was not read, because too much of it answered nothing. */
     pausedSeconds: seconds(connection?.pausedMs ?? 0),
     lastExit:
       lastExit === undefined
         ? null
         : { code: lastExit.code, signal: lastExit.signal, secondsAgo: seconds(facts.now - lastExit.at) },
-    /** Why the server failed last. Null again after the server was ready for `restart.stableAfter`. */
+    /** Reason of the last failure. Null again after the server was ready for `restart.stableAfter`. */
     lastFailure: lastFailure === undefined ? null : sanitize(lastFailure.reason),
     retryInSeconds: retryAt === undefined ? null : Math.ceil(Math.max(0, retryAt - facts.now) / 1000),
     /** The package that is being installed, and for how long, including the wait for other packages. */
@@ -231,7 +231,7 @@ function reportList(facts: StatusFacts, backend: Backend, kind: ListKind) {
     ],
     denied: denied.map(sanitize),
     truncated: truncated ?? null,
-    /** Why the running server does not list these: the method and its words. The entries are the last known ones then. */
+    /** Reason why the running server does not list these: the method and its words. The entries are the last known ones then. */
     failure: failure === undefined ? null : sanitize(failure.reason),
     /** Listed entries with invisible characters in their texts. */
     hiding: withHiddenCharacters.map(sanitize),
@@ -247,7 +247,7 @@ function reportSkills(facts: StatusFacts, key: string) {
   }));
 }
 
-/** Why a name is not listed a second time, and how to list both entries. */
+/** Says why a name is not listed a second time, and how to list both entries. */
 function explainShadowed({ owner }: Shadowed, kind: ListKind): string {
   if (owner === 'trunkline') return "names that begin with trunkline__ are reserved for Trunkline's own tools";
   const taken = `server "${owner}" has this name already`;

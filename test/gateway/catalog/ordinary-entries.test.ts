@@ -7,7 +7,7 @@ import { repetitions } from '../../support/repetitions.js';
 /** The same entry with one letter of its last key escaped, so that the text is not ordinary. */
 const unusual = (text: string) => text.replace(/"x-last":1\}$/, '"x-l\\u0061st":1}');
 
-/** What became of the entries, without how they are written. */
+/** The meaning of the exposed entries, whatever their notation. */
 function meaning(kind: ListKind, texts: readonly string[]) {
   const { entries, ...rest } = exposing(texts, { kind, deny: ['denied'] });
   const read = entries.map(({ entry, ui, ...names }) => ({

@@ -17,7 +17,7 @@ function numbered(count: number): string[] {
   return Array.from({ length: count }, (_, index) => `{"name":"t${index}"}`);
 }
 
-/** What a client gets that follows cursors to the end: the text of each page. */
+/** Texts of the pages that a client gets when it follows cursors to the end. */
 function pagesOf(list: PagedList): string[] {
   const pages = [Buffer.from(list.at(undefined) ?? []).toString()];
   for (let cursor = cursorOf(pages[0]); cursor !== undefined; cursor = cursorOf(pages.at(-1))) {
@@ -36,7 +36,7 @@ function entriesOf(page: string): string {
   return page.replace(/^\{"tools":\[/, '').replace(/\](?:,"nextCursor":"[^"]*")?\}$/, '');
 }
 
-/** What a client is answered that asks with these params. */
+/** The answer to a request with these params. */
 function answerTo(list: PagedList, params?: Message): Message {
   const exchange = new InMemoryExchange('tools/list', params ?? {});
   answerList(exchange, list);

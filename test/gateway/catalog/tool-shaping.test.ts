@@ -108,7 +108,7 @@ describe('a shape that fits nothing', () => {
   });
 });
 
-/** What the server gets of a call. */
+/** The params of a call as the server gets them. */
 function called(params: string, shapes: ParamShapes): string | RpcError {
   const line = `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":${params}}`;
   const envelope = scan(bytesOf(line));

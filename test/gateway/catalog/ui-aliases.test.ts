@@ -28,7 +28,7 @@ function server(key: string, listed: readonly string[], pointed: readonly string
   };
 }
 
-/** What clients see of a server: the URIs in its list and those that its tools point to. */
+/** URIs that clients see in the list of a server, and those that its tools point to. */
 function seen(aliases: UiAliases, { key, resources, tools }: UiServer): { listed: string[]; pointed: string[] } {
   const entries = (list: ExposedList) =>
     aliases.apply(key, list).entries.flatMap(({ entry }) => (entry === undefined ? [] : [JSON.parse(text(entry))]));

@@ -1,4 +1,4 @@
-// What the status is made of, without processes: one server `a` with chosen facts, and a server `b` that never started.
+// The facts of a status, without processes: one server `a` with chosen facts, and a server `b` that never started.
 
 import { reportStatus, type StatusReport } from '../../../src/gateway/status/status.js';
 import type { ProcessFacts, ServerFacts, StatusFacts } from '../../../src/gateway/status/status-facts.js';
@@ -29,7 +29,7 @@ export const SOUND = { file: '/etc/trunkline.yaml', fault: undefined, reloads: 0
 
 export const FAULT = { report: 'trunkline.yaml:3:1: no servers', since: 88_000, isPreviousInForce: false };
 
-/** What a client sees that has no servers. */
+/** The view of a client without servers. */
 export const NOTHING_SEEN = { backends: new Map(), catalogs: scriptGateway({ servers: {} }).gateway.catalogs };
 
 interface Given {
@@ -42,7 +42,7 @@ interface Given {
   readonly isStarted?: boolean;
 }
 
-/** What there is to know of a server besides its backend: nothing but its process. */
+/** Facts about a backend with nothing but its process. */
 export function factsOf(backend: ServerFacts['backend'], lifecycle: ServerFacts['lifecycle'] = READY): ServerFacts {
   return { backend, lifecycle, problem: undefined, logLines: [], cause: [], droppedLogBytes: 0, instances: [] };
 }
