@@ -212,7 +212,7 @@ describe('a call of a tool from the last run', () => {
   });
 });
 
-describe('a server that nobody needs now', () => {
+describe('a server that no client needs now', () => {
   it('stays listed, and is asked to start by a call, which waits for it', async () => {
     const { client, list, server } = await secondRun({ servers: { a: { tools: ['x'] } } }, { a: cachedOf('x') });
     server('a').moved('idle');
@@ -233,7 +233,7 @@ describe('a server that nobody needs now', () => {
     expect(server('a').demands).toBe(1);
   });
 
-  it('is not stopped while somebody is subscribed to something of it', async () => {
+  it('is not stopped while a client is subscribed to one of its resources', async () => {
     const script = { ...offering({ resources: ['a:///r'] }), idleStopMs: 10_000 };
     const { connect, server, clock } = scriptGateway({ servers: { a: script } });
     const child = await server('a').start();

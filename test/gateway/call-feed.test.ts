@@ -32,14 +32,14 @@ function session({ isObserved = true, wantsContent = false } = {}) {
 const CALL = () => new InMemoryExchange('tools/call', '{"name":"files__read","arguments":{"path":"a"}}');
 
 describe('the feed of calls', () => {
-  it('passes requests on as they are while nobody observes, and lists always', () => {
+  it('passes requests on as they are without an observer, and lists always', () => {
     const call = CALL();
     expect(session({ isObserved: false }).arrive(call)).toBe(call);
     const list = new InMemoryExchange('tools/list', '{}');
     expect(session().arrive(list)).toBe(list);
   });
 
-  it('tells who called what, where, for how long and with how many bytes, and nothing of the content', () => {
+  it('tells client, tool, instance, duration and bytes of a call, and nothing of the content', () => {
     const { calls, arrive, after } = session();
     const call = CALL();
     const exchange = arrive(call);

@@ -50,7 +50,7 @@ describe('the events of a call', () => {
 });
 
 describe('the events of clients', () => {
-  it('tell who has connected and who has left, and how many are connected then', async () => {
+  it('tell that a client has connected or left, and the number of connected clients', async () => {
     const { connect, events } = await publishing(['client.connected', 'client.left']);
     const other = connect().greet();
     other.session.close();

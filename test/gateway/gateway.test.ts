@@ -68,7 +68,7 @@ describe('the first list', () => {
     expect(names(client.answerTo(1))).toEqual(['quick__x']);
   });
 
-  it('is the same wait for all who ask, each of whom is answered', async () => {
+  it('is the same wait for all clients, each of which is answered', async () => {
     const { server, connect, clock } = scriptGateway({ servers, startupWaitMs: 2_000 });
     const [one, other] = [connect(), connect()];
     one.initialize();

@@ -32,7 +32,7 @@ describe('the lists of a server that all clients see unchanged', () => {
     expect(child().asked('tools/list')).toEqual([]);
   });
 
-  it('are read for the first client of all servers, which waits for them, and nobody else is told', async () => {
+  it('are read for the first client of all servers, which waits for them, and no other client is told', async () => {
     const world = await seeing();
     const { one, child, announcements, ids } = world;
     one.request(1, 'tools/list');

@@ -30,7 +30,7 @@ describe('an exposed tool', () => {
     expect(tools[0]).toMatchObject({ exposed: 'k__read', original: 'read' });
   });
 
-  it('keeps every byte of members that nobody knows, whatever they hold', () => {
+  it('keeps every byte of unknown members, whatever they hold', () => {
     const space = fc.constantFrom('', '', ' ', '\t');
     const value = fc.oneof(
       fc.json(),

@@ -71,7 +71,7 @@ describe('a large list', () => {
     expect(cursorOf(page)).toBe(cursorOf(pagesOf(listOf(numbered(1_001)))[0]));
   });
 
-  it('invariant 13: yields every entry once and in order to who follows its cursors, and no page beyond its limits', () => {
+  it('invariant 13: yields every entry once and in order to a client that follows its cursors, and no page beyond its limits', () => {
     const entry = fc.oneof(fc.json(), fc.constantFrom('1', '{ }', '"é"', `"${'x'.repeat(30)}"`));
     const limits = fc.record({ maxEntries: fc.integer({ min: 1, max: 6 }), maxBytes: fc.integer({ min: 1, max: 60 }) });
     fc.assert(
@@ -150,7 +150,7 @@ describe('a cursor', () => {
     expect(answerTo(listOf(entries, LIMITS), { cursor })).toEqual(INVALID);
   });
 
-  it('that somebody made from another is invalid', () => {
+  it('made from another one is invalid', () => {
     const long = listOf(['1', '2', '3'], LIMITS);
     const [first = '', second = ''] = pagesOf(long).map((page) => cursorOf(page));
     const [kind, snapshot, start, seal] = Buffer.from(first, 'base64url').toString().split('.');

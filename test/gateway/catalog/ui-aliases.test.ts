@@ -52,7 +52,7 @@ describe('a URI of a user interface that two servers have', () => {
     expect(aliases.resolve(alias('b'))).toEqual({ key: 'b', original: MAIN });
   });
 
-  it('belongs to who lists it, even if the tool of an earlier one points to it', () => {
+  it('belongs to the server that lists it, even if the tool of an earlier one points to it', () => {
     const servers = [server('a', [], [MAIN]), server('b', [MAIN], [MAIN])] as const;
     const aliases = new UiAliases(servers);
     expect(servers.map((each) => seen(aliases, each).pointed)).toEqual([[alias('a')], [MAIN]]);
@@ -94,7 +94,7 @@ describe('a URI that clients may have seen', () => {
     expect(new UiAliases([a, b], without).resolve(MAIN)).toEqual({ key: 'a', original: MAIN });
   });
 
-  it('leads under its alias to its server, even if nobody is shown the alias', () => {
+  it('leads under its alias to its server, even if no client is shown the alias', () => {
     expect(new UiAliases([gone('a'), b]).resolve(alias('b'))).toEqual({ key: 'b', original: MAIN });
   });
 });
@@ -138,7 +138,7 @@ describe('an entry with an alias', () => {
     expect(expected).not.toBe(entry);
   });
 
-  it('of a tool is otherwise as the server wrote it, whatever members nobody knows it has', () => {
+  it('of a tool is otherwise as the server wrote it, whatever unknown members it has', () => {
     const value = fc.oneof(fc.json(), fc.constantFrom('9007199254740993', '1.0', '-0', '{"a":1,"a":2}', `"${MAIN}"`));
     const members = fc
       .array(fc.tuple(fc.string(), value), { maxLength: 3 })

@@ -121,7 +121,7 @@ describe('a log message', () => {
     expect(seen(any)).toEqual(['debug', 'warning', 'error', 'emergency', 'alert']);
   });
 
-  it.each(['fatal', 7, null, undefined])('of the level %j, which nobody knows, reaches all', async (level) => {
+  it.each(['fatal', 7, null, undefined])('of the unknown level %j reaches all', async (level) => {
     const { connect, log } = await logging();
     const client = connect();
     setLevel(client, 'emergency');

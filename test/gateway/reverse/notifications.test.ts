@@ -98,14 +98,14 @@ describe('with clients without a session', () => {
   }
   const CHANGED = '{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}';
 
-  it('what MCP does not define goes along the only request in flight, and what needs a subscription does not', async () => {
+  it('an undefined method goes along the only request in flight, and a notification that needs a subscription does not', async () => {
     const { child, clients, call, heard } = await twoWithoutSession();
     call(clients[0]);
     for (const line of [OTHER, CHANGED, SAID]) child.say(line);
     expect(heard()).toEqual([['notifications/vendor/thing'], []]);
   });
 
-  it('what MCP does not define reaches nobody without a request, or with requests of two clients', async () => {
+  it('an undefined method reaches no client without a request, or with requests of two clients', async () => {
     const { child, clients, call, heard } = await twoWithoutSession();
     child.say(OTHER);
     for (const client of clients) call(client);

@@ -95,7 +95,7 @@ describe('that something was done elsewhere', () => {
     expect(other.received.messages).toEqual([]);
   });
 
-  it('is told to all when it is not known who was asked: they take no notice of what they do not know', async () => {
+  it('is told to all when the asked client is unknown, because clients ignore unknown ids', async () => {
     const { one, other, child } = await shared([{ elicitation: { url: {} } }, { elicitation: { url: {} } }]);
     one.call(1, 'a__x');
     child.say(URL_ELICIT);
@@ -103,7 +103,7 @@ describe('that something was done elsewhere', () => {
     expect([one, other].map(({ received }) => received.last?.params.elicitationId)).toEqual(['e2', 'e2']);
   });
 
-  it('is told to all when the id was too long to remember who was asked', async () => {
+  it('is told to all when the id was too long to be remembered', async () => {
     const { one, other, child } = await shared([{ elicitation: { url: {} } }, { elicitation: { url: {} } }]);
     one.call(1, 'a__x');
     const elicitationId = 'e'.repeat(1_025);

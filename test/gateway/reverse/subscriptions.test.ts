@@ -150,7 +150,7 @@ describe('the end of a subscription', () => {
     expect(heard()).toEqual([`subscribe ${URI}`, `unsubscribe ${URI}`]);
   });
 
-  it('of a client that never subscribed takes it from nobody else', async () => {
+  it('of a client that never subscribed takes it from no other client', async () => {
     const { connect, subscribe, unsubscribe, heard, update } = await subscribing();
     const [one, other] = [connect(), connect()];
     await subscribe(one);
