@@ -1,6 +1,6 @@
 import type { SplicedMessage } from '../json/splice.js';
 
-/** Which way a message goes: between a client and the gateway (`c`, `g`), or between the gateway and a server (`s`). */
+/** Direction of a message: between a client and the gateway (`c`, `g`), or between the gateway and a server (`s`). */
 export type Direction = 'c>g' | 'g>c' | 'g>s' | 's>g';
 
 /** The connection that a message travels on. */

@@ -10,9 +10,9 @@ export interface GroupEnd {
   readonly gone: boolean;
 }
 
-/** How long to wait for the group to end after SIGKILL. */
+/** Longest wait for the end of the group after SIGKILL. */
 const CONFIRM_MS = 1_000;
-/** How long reading the last output may take after the group has ended. */
+/** Time limit for reading the last output after the group has ended. */
 const DRAIN_MS = 250;
 /** Only the leader reports its exit; the other processes are polled, often at first, since most of them end at once. */
 const FIRST_PAUSE_MS = 2;

@@ -34,10 +34,13 @@ const NPM_PROGRAM = /(?:^|[\\/\s])(?:npm|npx|pnpm|pnpx|yarn|bunx?)(?:\.(?:cmd|ex
 /** Credentials of npm, which hands its environment on to the server that it starts. */
 const NPM_CREDENTIAL = /(?:_auth|_authtoken|_password|username|otp|key|keyfile|cert|certfile)$/i;
 /**
- * How long npm waits before it tries again. By default that is 70 s in all: a server that cannot be downloaded would reach its
+ * Pause of npm before it tries again. By default that is 70 s in all: a server that cannot be downloaded would reach its
  * `startTimeout` before npm says why. Trunkline tries again anyway.
  */
-const NPM_PACE = { npm_config_fetch_retry_mintimeout: '500', npm_config_fetch_retry_maxtimeout: '2000' };
+const NPM_PACE = [
+  ['npm_config_fetch_retry_mintimeout', '500'],
+  ['npm_config_fetch_retry_maxtimeout', '2000'],
+] as const;
 /** Matches the variables that state the task of another npx, which started the gateway. */
 const NPM_TASK = /^npm_config_(?:package|call)$/i;
 
@@ -72,22 +75,11 @@ export function childEnvironment(options: ChildEnvironmentOptions): Record<strin
     if (isWanted && value !== undefined && !value.startsWith('()')) environment[key] = value;
   }
   for (const [name, value] of Object.entries(declared)) environment[canonical(name)] = value;
-  if (runsNpm) setMissing(environment, NPM_PACE, canonical);
+  const isSet = (name: string) => Object.keys(environment).some((each) => each.toUpperCase() === name.toUpperCase());
+  if (runsNpm) for (const [name, value] of NPM_PACE) if (!isSet(name)) environment[canonical(name)] = value;
   const path = environment.PATH;
   environment.PATH = path ? `${nodeDirectory}${isWindows ? ';' : ':'}${path}` : nodeDirectory;
   return environment;
-}
-
-/** Adds the variables that are not set in upper or in lower case. */
-function setMissing(
-  environment: Record<string, string>,
-  values: Readonly<Record<string, string>>,
-  canonical: (name: string) => string,
-): void {
-  const names = new Set(Object.keys(environment).map((name) => name.toUpperCase()));
-  for (const [name, value] of Object.entries(values)) {
-    if (!names.has(name.toUpperCase())) environment[canonical(name)] = value;
-  }
 }
 
 /** The environment of npm itself: everything of the parent, since an `.npmrc` may name any variable, and `declared`. */

@@ -22,7 +22,7 @@ const LONGEST_PAUSE_MS = 60_000;
 const STABLE_AFTER_MS = 10_000;
 /** Far more than a working guardian process leaves unread. */
 const MAX_UNREAD_BYTES = 64 * 1024;
-/** How long `close` waits for a guardian process that has nothing left to do. */
+/** Longest wait of `close` for a guardian process that has nothing left to do. */
 const FAREWELL_MS = 300;
 
 /**

@@ -281,7 +281,7 @@ function groupOf(row: TableRow, pgids: ReadonlySet<number>, byPid: ReadonlyMap<n
   return undefined;
 }
 
-/** How the memory of one process is counted. `proportional`: a page that several processes share counts in parts. */
+/** Way to count the memory of one process. `proportional`: a page that several processes share counts in parts. */
 type MemoryKind = 'resident' | 'proportional';
 
 /** The kernel counts processor time in ticks of 10 ms for all programs, whatever its own are. */

@@ -41,9 +41,6 @@ export interface RunFileOptions {
  * the list and ends what is left.
  *
  * The file exists while there are groups. It is written in the background as a whole. A failed write is only reported.
- *
- * A group that has ended stays in the file until the next group is added, or the last one has ended: a server that is
- * restarted costs one write, not two. Its start time distinguishes it from a later group with the same id.
  */
 export class RunFile {
   readonly #options: RunFileOptions;
@@ -53,8 +50,6 @@ export class RunFile {
   #owner: RunOwner | undefined;
   #writing: Promise<void> | undefined;
   #isChanged = false;
-  /** Whether the latest write has failed. */
-  #hasFailed = false;
   #isFaultReported = false;
 
   constructor(options: RunFileOptions) {
@@ -67,8 +62,7 @@ export class RunFile {
   }
 
   remove(pgid: number): void {
-    if (!this.#groups.delete(pgid)) return;
-    if (this.#groups.size === 0 || this.#hasFailed) this.#change();
+    if (this.#groups.delete(pgid)) this.#change();
   }
 
   /** Resolves when the file is up to date. Never rejects. */
@@ -86,9 +80,7 @@ export class RunFile {
       this.#isChanged = false;
       try {
         await this.#writeOnce();
-        this.#hasFailed = false;
       } catch (error) {
-        this.#hasFailed = true;
         if (!this.#isFaultReported) this.#options.onFault(error);
         this.#isFaultReported = true;
       }

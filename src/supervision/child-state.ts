@@ -52,10 +52,10 @@ export type ChildPhase =
   /** Failed too often, or could not be installed. Retried seldom, on demand, or by an operator. */
   | { readonly kind: 'parked'; readonly parkedAt: number; readonly retryAt: number; readonly awaiting: Awaiting };
 
-/** What follows when the group has ended. `wake` launches the child at once and does not count as a restart. */
+/** Next step when the group has ended. `wake` launches the child at once and does not count as a restart. */
 export type AfterStop = 'stopped' | 'idle' | 'launch' | 'wake';
 
-/** What must happen before a failed child is launched again: its delay, the end of its old group, or both. */
+/** Condition for the next launch of a failed child: its delay, the end of its old group, or both. */
 export type Awaiting = 'both' | 'retry-time' | 'group-gone';
 
 /** Something that happened to a child, or a request about it. */
@@ -88,7 +88,7 @@ export type ChildEvent =
   | { readonly kind: 'recycleRequested'; readonly generation: number; readonly reason: string }
   | { readonly kind: 'exited'; readonly generation: number; readonly exit: ChildExit };
 
-/** What the supervisor has to do, in the order given. */
+/** Work for the supervisor, in the order given. */
 export type ChildEffect =
   /** Install the missing package and report the outcome. Cancelled when the child leaves the phase. */
   | { readonly kind: 'install' }
@@ -122,7 +122,7 @@ export interface ChildSnapshot
   /** The pid of the group's leader, which is also the group's id. Present as long as the group may exist. */
   readonly pid: number | undefined;
   readonly readySince: number | undefined;
-  /** When a failed child is launched again without a demand. */
+  /** Time of the next launch of a failed child, without a demand. */
   readonly retryAt: number | undefined;
   /** The package that is not installed yet, as the configuration writes it. */
   readonly missing: string | undefined;

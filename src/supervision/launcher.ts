@@ -50,7 +50,7 @@ export interface Launched {
   end(ladder: StopLadder): Promise<void>;
 }
 
-/** When each step of ending a group is taken, in milliseconds after its stdin is closed. */
+/** Times of the steps of ending a group, in milliseconds after its stdin is closed. */
 export interface StopLadder {
   readonly termAfterMs: number;
   readonly killAfterMs: number;
@@ -79,7 +79,7 @@ export type InstallOutcome =
   { readonly kind: 'installed'; readonly spec: ChildSpec } | { readonly kind: 'failed'; readonly reason: string };
 
 /**
- * What to run for one server of the configuration, with its timeouts and its restart policy.
+ * Program to run for one server of the configuration, with its timeouts and its restart policy.
  *
  * Everything is resolved: `command` is executable as it stands, `env` holds only what the configuration declares (the
  * allowlist of the parent's variables is added at spawn), and paths are absolute.
@@ -137,7 +137,7 @@ export interface PackageRequest {
   readonly name: string;
   /** An exact version, a range such as `^1.2`, or a dist-tag such as `latest`; undefined when any version is accepted. */
   readonly version: string | undefined;
-  /** Which program of the package to run when it has several. */
+  /** Program to run of a package that has several. */
   readonly bin: string | undefined;
   /** Whether the packages may run install scripts. */
   readonly installScripts: boolean;

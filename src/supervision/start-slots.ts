@@ -2,19 +2,19 @@ import type { Cancel, Clock } from '../timing/clock.js';
 
 export interface StartSlotsOptions {
   readonly clock: Clock;
-  /** How many starts may run at once. */
+  /** Most starts that run at once. */
   readonly limit: number;
   /** Called once for a start that takes longer than 3 s. */
   readonly onSlow?: ((key: string) => void) | undefined;
 }
 
-/** How long a start keeps its slot, because a server that waits for a network must not hold up the others. */
+/** Time for which a start keeps its slot, because a server that waits for a network must not hold up the others. */
 const MAX_HELD_MS = 1_000;
 /** The default of `gateway.startupWait`: the first list does not wait for a slower start either. */
 const SLOW_AFTER_MS = 3_000;
-/** How long other starts wait beside one for which a caller waits. */
+/** Longest wait of other starts beside one for which a caller waits. */
 const MAX_URGENT_MS = 500;
-/** How long the others wait after it, because each spawn would delay the call that now goes out. */
+/** Wait of the others after it, because each spawn would delay the call that now goes out. */
 const AFTER_URGENT_MS = 20;
 
 /** A start that has begun and is not known to be slow. */

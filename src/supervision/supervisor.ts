@@ -26,7 +26,7 @@ export interface SupervisorOptions {
   readonly launcher: Launcher;
   /** Required if a spec has a `missing` package. */
   readonly installer?: Installer;
-  /** How many children may be starting at once. */
+  /** Most children that may be starting at once. */
   readonly startLimit: number;
   /** Called after every change, in the same tick as its cause. Must not throw. */
   readonly onChange: (key: string, snapshot: ChildSnapshot) => void;
@@ -92,7 +92,7 @@ export class Supervisor {
     this.#child(spec.key).spec = spec;
   }
 
-  /** How many children may be starting at once. */
+  /** Most children that may be starting at once. */
   set startLimit(limit: number) {
     this.#slots.limit = limit;
   }

@@ -5,7 +5,7 @@ import type { ClientProfile } from '../mcp/client-profile.js';
 import type { NotificationEnvelope, RequestEnvelope, ResponseEnvelope } from '../mcp/envelope.js';
 import type { ServerDescription } from '../mcp/initialize-result.js';
 import type { InputRequest, RelayedRequest, WithdrawInput } from '../mcp/relayed-request.js';
-import type { ChildExit, ChildSpec, Launched, ResourceLimits } from '../supervision/launcher.js';
+import type { ChildExit, ChildSpec, LaunchEvents, Launched, ResourceLimits } from '../supervision/launcher.js';
 import type { ServerEra } from './server-era.js';
 
 /*
@@ -252,17 +252,13 @@ export interface SentRequest {
 }
 
 /** Receives the server's requests and notifications, and the changes of its connection. */
-export interface UpstreamListener {
+export interface UpstreamListener extends Pick<LaunchEvents, 'suspected' | 'cleared'> {
   /** The handshake starts. The server's start timeout counts from now. */
   handshakeStarted(): void;
   /** The server sends a request that only the gateway or a client can answer. */
   request(request: ServerRequest): void;
   /** The server sends a notification that is not the progress of a request. */
   notification(notification: NotificationEnvelope): void;
-  /** The server is silent, and a liveness probe starts. */
-  suspected(): void;
-  /** The probe is over: the server answers again. */
-  cleared(): void;
   /** The connection is closed because the server cannot be used, as it is silent or violates the protocol. */
   unfit(reason: EndedBecause): void;
   /** The server ended by itself. */

@@ -1,7 +1,7 @@
 /** `modern`: the protocol revisions without a handshake. `legacy`: those that begin with `initialize`. */
 export type Era = 'legacy' | 'modern';
 
-/** Which era a server speaks, as a start has found out. */
+/** Era that a server speaks, as a start has found out. */
 export interface EraVerdict {
   readonly era: Era;
   /** The version that the server gave itself; another version may speak another era. */

@@ -1,6 +1,5 @@
-import { execFileSync } from 'node:child_process';
 import { watch } from 'node:fs';
-import { mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, utimes, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -93,22 +92,6 @@ describe('the run file', () => {
     },
   );
 
-  it('is not written for the end of a group while others run', async () => {
-    const file = open();
-    file.add(group(10));
-    file.add(group(11));
-    await file.settled();
-    const [name = ''] = await names();
-    const { ino } = await stat(join(folder, name));
-    file.remove(10);
-    await file.settled();
-    // Each write makes another file.
-    expect((await stat(join(folder, name))).ino).toBe(ino);
-    file.add(group(12));
-    await file.settled();
-    expect((await runsIn())[0]?.run.groups).toEqual([group(11), group(12)]);
-  });
-
   it.runIf(isPosix)('is for its owner alone, and so is its folder', async () => {
     const umask = process.umask(0);
     try {
@@ -129,20 +112,6 @@ describe('the run file', () => {
     await Promise.all(files.map((file) => file.settled()));
     const pids = (await runsIn()).flatMap(({ run }) => run.groups.map(({ pid }) => pid));
     expect(pids.toSorted()).toEqual([10, 11, 12, 13, 14]);
-  });
-
-  it('is always complete for concurrent readers', async () => {
-    const file = open();
-    file.add(group(10));
-    await file.settled();
-    const [name = ''] = await names();
-    for (let turn = 0; turn < 50; turn += 1) {
-      for (let pid = 11; pid < 60; pid += 1) file.add(group(pid));
-      expect(JSON.parse(await readFile(join(folder, name), 'utf8'))).toMatchObject(OWNER);
-      for (let pid = 11; pid < 60; pid += 1) file.remove(pid);
-      expect(JSON.parse(await readFile(join(folder, name), 'utf8'))).toMatchObject(OWNER);
-    }
-    await file.settled();
   });
 
   it('is not written when the identity of this process is unknown', async () => {
@@ -235,17 +204,5 @@ describe('what is found of other runs', () => {
     }
     expect(await runsIn()).toEqual([]);
     expect(ignored.map(([, reason]) => reason)).toEqual(Array(2).fill('other users can read or change it'));
-  });
-
-  it.runIf(isPosix)('leaves out pipes and links, names them, and waits for neither', async () => {
-    await put('3-good.json', run);
-    execFileSync('mkfifo', [join(folder, '1-pipe.json'), join(folder, '1-x.json.0a.tmp')]);
-    await symlink('3-good.json', join(folder, '2-link.json'));
-    expect(await runsIn()).toEqual([{ file: join(folder, '3-good.json'), run }]);
-    expect(ignored.toSorted()).toEqual([
-      ['1-pipe.json', 'it is a pipe, not a regular file'],
-      ['1-x.json.0a.tmp', 'it is a pipe, not a regular file'],
-      ['2-link.json', 'it is a symbolic link, not a regular file'],
-    ]);
   });
 });

@@ -42,20 +42,7 @@ const restart: ChildEvent = { kind: 'restartRequested' };
 const stop: ChildEvent = { kind: 'stopRequested' };
 const demand: ChildEvent = { kind: 'demanded' };
 const rest: ChildEvent = { kind: 'restRequested' };
-const own = (
-  kind:
-    | 'spawned'
-    | 'startBegan'
-    | 'startAnswered'
-    | 'becameReady'
-    | 'startRefused'
-    | 'suspected'
-    | 'cleared'
-    | 'startTimedOut'
-    | 'stableReached'
-    | 'groupGone'
-    | 'retryDue',
-): ChildEvent => ({ kind, generation: GENERATION });
+const own = (kind: ChildEvent['kind']) => ({ kind, generation: GENERATION }) as ChildEvent;
 const startFailed: ChildEvent = { kind: 'startFailed', generation: GENERATION, reason: 'ENOENT', hostFault: false };
 const hostFailed: ChildEvent = { kind: 'startFailed', generation: GENERATION, reason: 'EMFILE', hostFault: true };
 const recycle: ChildEvent = { kind: 'recycleRequested', generation: GENERATION, reason: 'violations' };
@@ -160,60 +147,16 @@ describe('an event that changes something', () => {
   );
 });
 
+const starts = (['spawned', 'startBegan', 'startAnswered', 'becameReady'] as const).map(own);
+
 const ignoring: [from: ChildPhase, events: ChildEvent[]][] = [
-  [
-    stopped,
-    [
-      stop,
-      demand,
-      own('spawned'),
-      own('startBegan'),
-      own('startAnswered'),
-      own('becameReady'),
-      own('startRefused'),
-      startFailed,
-      own('groupGone'),
-      own('retryDue'),
-      recycle,
-    ],
-  ],
+  [stopped, [stop, demand, ...starts, own('startRefused'), startFailed, own('groupGone'), own('retryDue'), recycle]],
   [starting, [start, own('suspected'), own('cleared'), own('stableReached'), own('groupGone'), own('retryDue')]],
-  [
-    ready,
-    [
-      start,
-      demand,
-      own('spawned'),
-      own('startBegan'),
-      own('startAnswered'),
-      own('becameReady'),
-      startFailed,
-      own('startTimedOut'),
-      own('groupGone'),
-    ],
-  ],
-  [ready, [own('cleared')]],
+  [ready, [start, demand, ...starts, startFailed, own('startTimedOut'), own('groupGone'), own('cleared')]],
   [suspect, [start, demand, own('suspected'), own('becameReady'), startFailed, own('stableReached'), own('groupGone')]],
-  [
-    ending,
-    [
-      demand,
-      own('suspected'),
-      own('cleared'),
-      own('spawned'),
-      own('startBegan'),
-      own('startAnswered'),
-      own('becameReady'),
-      startFailed,
-      own('startTimedOut'),
-      own('retryDue'),
-      recycle,
-    ],
-  ],
-  [
-    backoff('both'),
-    [start, demand, own('spawned'), own('startBegan'), own('startAnswered'), own('becameReady'), startFailed, recycle],
-  ],
+  [ending, [demand, own('suspected'), own('cleared'), ...starts, startFailed, own('startTimedOut'), recycle]],
+  [ending, [own('retryDue')]],
+  [backoff('both'), [start, demand, ...starts, startFailed, recycle]],
   [backoff('group-gone'), [own('retryDue')]],
   [backoff('retry-time'), [own('groupGone')]],
   [parked('retry-time'), [start, own('groupGone'), own('becameReady'), startFailed]],

@@ -47,19 +47,6 @@ describe('Debounce', () => {
     expect(clock.pending).toBe(0);
   });
 
-  it('makes one run of requests that come soon after a run, when its pace allows it', async () => {
-    const { debounce, starts, clock, advance } = debouncing();
-    debounce.request();
-    await advance(100);
-    for (let count = 0; count < 10_000; count += 1) debounce.request();
-    await advance(899);
-    debounce.request();
-    expect(starts).toEqual([0]);
-    await advance(1);
-    expect(starts).toEqual([0, 1_000]);
-    expect(clock.pending).toBe(0);
-  });
-
   it('never runs more often than its pace', async () => {
     const { debounce, starts, advance } = debouncing();
     for (let at = 0; at < 3_000; at += 10) {
@@ -67,15 +54,6 @@ describe('Debounce', () => {
       await advance(10);
     }
     expect(starts).toEqual([0, 1_000, 2_000, 3_000]);
-  });
-
-  it('runs at once when the last run is long ago', async () => {
-    const { debounce, starts, advance } = debouncing();
-    debounce.request();
-    await advance(5_000);
-    debounce.request();
-    await advance(5_000);
-    expect(starts).toEqual([0, 5_000]);
   });
 
   it('has one run in progress and at most one more requested', async () => {

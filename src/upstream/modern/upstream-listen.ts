@@ -305,10 +305,10 @@ const KINDS: readonly SubjectKind[] = ['resourceSubscriptions', 'taskIds'];
 
 /** A set of subjects, in the order in which they were added. */
 class ListenSubjects {
-  readonly #names: ReadonlyMap<SubjectKind, Set<string>>;
+  readonly #subjects: Map<string, Subject>;
 
   constructor(of?: ListenSubjects) {
-    this.#names = new Map(KINDS.map((kind) => [kind, new Set(of?.namesOf(kind))]));
+    this.#subjects = new Map(of === undefined ? [] : of.#subjects);
   }
 
   /** The subjects that a filter names, such as that of an acknowledgment. */
@@ -322,28 +322,32 @@ class ListenSubjects {
   }
 
   get size(): number {
-    return KINDS.reduce((sum, kind) => sum + this.namesOf(kind).size, 0);
+    return this.#subjects.size;
   }
 
   /** The members of a filter that ask for the subjects. */
   get filter(): Readonly<Record<string, readonly string[]>> {
-    const named = KINDS.filter((kind) => this.namesOf(kind).size > 0);
-    return Object.fromEntries(named.map((kind) => [kind, [...this.namesOf(kind)]]));
+    const members = KINDS.map((kind) => [kind, this.namesOf(kind)] as const);
+    return Object.fromEntries(members.filter(([, names]) => names.length > 0));
   }
 
-  namesOf(kind: SubjectKind): ReadonlySet<string> {
-    return this.#names.get(kind) ?? new Set();
+  namesOf(kind: SubjectKind): readonly string[] {
+    return [...this.#subjects.values()].filter((subject) => subject.kind === kind).map(({ name }) => name);
   }
 
-  has({ kind, name }: Subject): boolean {
-    return this.namesOf(kind).has(name);
+  has(subject: Subject): boolean {
+    return this.#subjects.has(keyOf(subject));
   }
 
-  add({ kind, name }: Subject): void {
-    this.#names.get(kind)?.add(name);
+  add(subject: Subject): void {
+    this.#subjects.set(keyOf(subject), subject);
   }
 
-  delete({ kind, name }: Subject): boolean {
-    return this.#names.get(kind)?.delete(name) === true;
+  delete(subject: Subject): boolean {
+    return this.#subjects.delete(keyOf(subject));
   }
+}
+
+function keyOf({ kind, name }: Subject): string {
+  return `${kind} ${name}`;
 }

@@ -118,18 +118,6 @@ describe('a breaker', () => {
   });
 });
 
-describe('a closed breaker', () => {
-  it('opens once, however many calls fail in the same tick', async () => {
-    const { breaker, record, trials } = breaking();
-    await record(...FAILURES, ...FAILURES);
-    expect(breaker.retryAfterMs).toBe(30_000);
-    await wait(30_000);
-    expect(trials()).toBe(1);
-    breaker.close();
-    expect(vi.getTimerCount()).toBe(0);
-  });
-});
-
 describe('an open breaker', () => {
   it('tries once, with a request of our own, and closes when it is answered', async () => {
     const { breaker, record, trials, finishTrial } = breaking();
@@ -178,15 +166,6 @@ describe('an open breaker', () => {
     expect(['open', 'half-open']).toContain(breaker.state);
     await finishTrial(false);
     expect(breaker.retryAfterMs).toBeLessThanOrEqual(60_000);
-  });
-
-  it('does not hold failures against a child from before it was closed', async () => {
-    const { breaker, record, finishTrial } = breaking();
-    await record(...FAILURES);
-    await wait(30_000);
-    await finishTrial(true);
-    await record(false);
-    expect(breaker.state).toBe('closed');
   });
 });
 

@@ -40,12 +40,6 @@ describe('a relayed request', () => {
     const expected = line.replace('"c-1"', '1').replace('"p\\u0031"', '1').replace('"k__read"', '"re ad"');
     expect(output.lines).toEqual([expected]);
   });
-
-  it('gets no progress token that the client did not give', () => {
-    const { bridge, output } = bridging();
-    sendCall(bridge, { jsonrpc: '2.0', id: 7, method: 'x', params: { _meta: { traceparent: '00' } } });
-    expect(output.lines).toEqual(['{"jsonrpc":"2.0","id":1,"method":"x","params":{"_meta":{"traceparent":"00"}}}']);
-  });
 });
 
 describe('the time that a request may take', () => {
@@ -255,22 +249,6 @@ describe('a child that does not read', () => {
     output.unwrittenBytes = 0;
     request.succeed(bytesOf('{}'));
     expect(output.lines).toEqual(['{"jsonrpc":"2.0","id":"q","result":{}}']);
-  });
-});
-
-describe('what a child says unasked', () => {
-  it('is handed over: its requests with their own ids, and notifications', () => {
-    const { requests, notifications, output, say } = bridging();
-    say(
-      { jsonrpc: '2.0', id: 1, method: 'roots/list' },
-      { jsonrpc: '2.0', method: 'notifications/message', params: {} },
-      { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 1 } },
-    );
-    expect(requests.map(({ request }) => request.method)).toEqual(['roots/list']);
-    expect(notifications.map(({ method }) => method)).toEqual(['notifications/message', 'notifications/cancelled']);
-    const [request] = requests;
-    if (request !== undefined) request.fail(new RpcError(-32601, 'no'));
-    expect(output.lines).toEqual(['{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"no"}}']);
   });
 });
 
@@ -487,13 +465,6 @@ describe('a batch of a child', () => {
       ['[{"jsonrpc":"2.0","method":"n"}]', 'batch'],
     ]);
     expect(bridge.counters.junk).toBe(3);
-  });
-
-  it('fails the request that a spoilt answer in it belongs to', () => {
-    const { bridge, say } = bridging();
-    const [one, other] = [sendCall(bridge), sendCall(bridge)];
-    say(batchOf('{"jsonrpc":"2.0","id":1}', answerTo(2)));
-    expect([one.listener.told, other.listener.told]).toEqual([['response_malformed sent'], ['{}']]);
   });
 
   it.each([
