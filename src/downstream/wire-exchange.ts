@@ -2,7 +2,6 @@ import { Lease } from '../io/buffer-pool.js';
 import { LARGE_FROM_BYTES } from '../io/line-decoder.js';
 import { readText, type Span } from '../json/json-text.js';
 import { concatEdits, type Edit, type SplicedMessage } from '../json/splice.js';
-import type { IdKey } from '../jsonrpc/envelope-scanner.js';
 import { errorMessage, resultMessage } from '../jsonrpc/message.js';
 import { RpcError } from '../jsonrpc/rpc-error.js';
 import type { NotificationEnvelope, RequestEnvelope, ResponseEnvelope } from '../mcp/envelope.js';
@@ -25,7 +24,7 @@ export interface WireExchangeOptions {
   readonly reply: ReplyChannel;
   readonly clock: Clock;
   /** The id under which the session tracks the exchange. */
-  readonly key: IdKey;
+  readonly key: string;
   readonly owner: ExchangeOwner;
   /** The request without its envelope, if the server gets another one than the client sent. */
   readonly request?: RelayedRequest | undefined;
@@ -61,7 +60,7 @@ export abstract class WireExchange implements Exchange {
   abstract readonly takesInputRequests: boolean;
   readonly request: RelayedRequest;
   readonly client: DownstreamClient;
-  readonly key: IdKey;
+  readonly key: string;
   readonly #envelope: RequestEnvelope;
   #reply: ReplyChannel;
   readonly #clock: Clock;

@@ -31,26 +31,17 @@ interface Member extends Span {
   readonly isRemoved: boolean;
 }
 
-/** One edit for each run of removed members, with the commas that are not needed any more. */
+/** The edits that remove members, with the commas that are not needed any more. */
 function removals(members: readonly Member[]): Edit[] {
-  const edits: Edit[] = [];
-  let before: Member | undefined;
-  let first: Member | undefined;
-  let last: Member | undefined;
-  for (const member of members) {
-    if (member.isRemoved) {
-      first ??= member;
-      last = member;
-      continue;
-    }
-    if (first !== undefined) edits.push({ span: { start: first.start, end: member.start }, text: NOTHING });
-    first = undefined;
-    before = member;
-  }
-  if (first !== undefined && last !== undefined) {
-    edits.push({ span: { start: before === undefined ? first.start : before.end, end: last.end }, text: NOTHING });
-  }
-  return edits;
+  const lastKept = members.findLastIndex(({ isRemoved }) => !isRemoved);
+  const edits = members.slice(0, Math.max(0, lastKept)).flatMap(({ start, isRemoved }, index): Edit[] => {
+    const end = members[index + 1]?.start ?? start;
+    return isRemoved ? [{ span: { start, end }, text: NOTHING }] : [];
+  });
+  const [first] = members.slice(lastKept + 1);
+  const start = members[lastKept]?.end ?? first?.start ?? 0;
+  const end = members.at(-1)?.end ?? start;
+  return first === undefined ? edits : [...edits, { span: { start, end }, text: NOTHING }];
 }
 
 const NOTHING = new Uint8Array(0);

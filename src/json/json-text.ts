@@ -44,9 +44,9 @@ export function skipValue(bytes: Uint8Array, at: number, depth: number): number 
     case QUOTE:
       return skipString(bytes, at);
     case OPEN_BRACE:
-      return depth === 0 ? TOO_DEEP : skipObject(bytes, at, depth - 1);
+      return depth === 0 ? TOO_DEEP : visitMembers(bytes, at, depth - 1);
     case OPEN_BRACKET:
-      return depth === 0 ? TOO_DEEP : skipArray(bytes, at, depth - 1);
+      return depth === 0 ? TOO_DEEP : visitElements(bytes, at, depth - 1);
     case 0x74:
       return skipLiteral(bytes, at, TRUE);
     case 0x66:
@@ -71,7 +71,7 @@ export function visitMembers(
   bytes: Uint8Array,
   at: number,
   depth: number,
-  visit: (key: Span, value: Span) => void,
+  visit?: (key: Span, value: Span) => void,
 ): number {
   if (bytes[at] !== OPEN_BRACE) return NOT_JSON;
   let position = skipWhitespace(bytes, at + 1);
@@ -83,7 +83,7 @@ export function visitMembers(
     if (valueStart < 0) return valueStart;
     const valueEnd = skipValue(bytes, valueStart, depth);
     if (valueEnd < 0) return valueEnd;
-    visit({ start: position, end: keyEnd }, { start: valueStart, end: valueEnd });
+    visit?.({ start: position, end: keyEnd }, { start: valueStart, end: valueEnd });
     position = skipWhitespace(bytes, valueEnd);
     if (bytes[position] === CLOSE_BRACE) return position + 1;
     if (bytes[position] !== COMMA) return NOT_JSON;
@@ -92,14 +92,14 @@ export function visitMembers(
 }
 
 /** Calls `visit` with the span of each element; returns as `skipValue` does. */
-export function visitElements(bytes: Uint8Array, at: number, depth: number, visit: (element: Span) => void): number {
+export function visitElements(bytes: Uint8Array, at: number, depth: number, visit?: (element: Span) => void): number {
   if (bytes[at] !== OPEN_BRACKET) return NOT_JSON;
   let position = skipWhitespace(bytes, at + 1);
   if (bytes[position] === CLOSE_BRACKET) return position + 1;
   for (;;) {
     const end = skipValue(bytes, position, depth);
     if (end < 0) return end;
-    visit({ start: position, end });
+    visit?.({ start: position, end });
     position = skipWhitespace(bytes, end);
     if (bytes[position] === CLOSE_BRACKET) return position + 1;
     if (bytes[position] !== COMMA) return NOT_JSON;
@@ -182,41 +182,8 @@ const TRUE = encoder.encode('true');
 const FALSE = encoder.encode('false');
 const NULL = encoder.encode('null');
 
-function skipObject(bytes: Uint8Array, at: number, depth: number): number {
-  let position = skipWhitespace(bytes, at + 1);
-  if (bytes[position] === CLOSE_BRACE) return position + 1;
-  for (;;) {
-    position = skipString(bytes, position);
-    if (position < 0) return position;
-    position = skipColon(bytes, position);
-    if (position < 0) return position;
-    position = skipValue(bytes, position, depth);
-    if (position < 0) return position;
-    position = skipWhitespace(bytes, position);
-    if (bytes[position] === CLOSE_BRACE) return position + 1;
-    if (bytes[position] !== COMMA) return NOT_JSON;
-    position = skipWhitespace(bytes, position + 1);
-  }
-}
-
-function skipArray(bytes: Uint8Array, at: number, depth: number): number {
-  let position = skipWhitespace(bytes, at + 1);
-  if (bytes[position] === CLOSE_BRACKET) return position + 1;
-  for (;;) {
-    position = skipValue(bytes, position, depth);
-    if (position < 0) return position;
-    position = skipWhitespace(bytes, position);
-    if (bytes[position] === CLOSE_BRACKET) return position + 1;
-    if (bytes[position] !== COMMA) return NOT_JSON;
-    position = skipWhitespace(bytes, position + 1);
-  }
-}
-
 function skipLiteral(bytes: Uint8Array, at: number, literal: Uint8Array): number {
-  for (let index = 0; index < literal.length; index += 1) {
-    if (bytes[at + index] !== literal[index]) return NOT_JSON;
-  }
-  return at + literal.length;
+  return equalsAt(bytes, at, literal) ? at + literal.length : NOT_JSON;
 }
 
 function skipNumber(bytes: Uint8Array, at: number): number {

@@ -1,5 +1,3 @@
-import type { IdKey } from './envelope-scanner.js';
-
 /** Number of abandoned ids to remember, because a late answer differs from one to an unknown id. */
 const LATE_IDS = 1024;
 /** Time for which they are remembered. */
@@ -108,20 +106,20 @@ export class AnsweredRequests<Request> {
   }
 }
 
-/** Requests that wait for an answer, by their ids. Over HTTP, several requests of one client may have the same id. */
+/** Requests that wait for an answer, by the raw texts of their ids. Over HTTP, several requests of one client may have the same id. */
 export class RequestsById<Request> {
-  readonly #requests = new Map<IdKey, Request[]>();
+  readonly #requests = new Map<string, Request[]>();
   #size = 0;
 
   get size(): number {
     return this.#size;
   }
 
-  has(id: IdKey): boolean {
+  has(id: string): boolean {
     return this.#requests.has(id);
   }
 
-  add(id: IdKey, request: Request): void {
+  add(id: string, request: Request): void {
     this.#size += 1;
     const others = this.#requests.get(id);
     if (others === undefined) this.#requests.set(id, [request]);
@@ -129,12 +127,12 @@ export class RequestsById<Request> {
   }
 
   /** All requests with this id, oldest first. */
-  withId(id: IdKey): readonly Request[] {
+  withId(id: string): readonly Request[] {
     return this.#requests.get(id) ?? [];
   }
 
   /** Removes a request that was added under this id. */
-  delete(id: IdKey, request: Request): void {
+  delete(id: string, request: Request): void {
     const requests = this.#requests.get(id);
     if (requests?.includes(request) !== true) return;
     this.#size -= 1;

@@ -20,8 +20,6 @@ const FIRST_PAUSE_MS = 100;
 const LONGEST_PAUSE_MS = 60_000;
 /** A guardian process that ran this long ends the series of failures. */
 const STABLE_AFTER_MS = 10_000;
-/** Far more than a working guardian process leaves unread. */
-const MAX_UNREAD_BYTES = 64 * 1024;
 /** Longest wait of `close` for a guardian process that has nothing left to do. */
 const FAREWELL_MS = 300;
 
@@ -112,10 +110,7 @@ export class Guardian {
 
   #tell(line: string): void {
     const { stdin } = this.#process ?? {};
-    if (!stdin?.writable) return;
-    stdin.write(line);
-    // A guardian process that does not read is useless; it is killed and restarted.
-    if (stdin.writableLength > MAX_UNREAD_BYTES) this.#process?.kill('SIGKILL');
+    if (stdin?.writable) stdin.write(line);
   }
 
   #start(): void {

@@ -300,20 +300,6 @@ describe("the guardian's owner", () => {
     expect(guardian.pid).toBeUndefined();
   });
 
-  it('replaces a process that reads no more, and keeps no more than 64 KiB for it', async () => {
-    const child = await stubborn();
-    const { guardian, troubles } = open();
-    guardian.add(child.child.pid ?? 0);
-    const pid = await processOf(guardian);
-    process.kill(pid, 'SIGSTOP');
-    for (let turn = 0; turn < 200_000 && guardian.pid === pid; turn += 1) {
-      guardian.remove(999_999_999);
-      if (turn % 1_000 === 0) await new Promise((resolve) => setImmediate(resolve));
-    }
-    expect(troubles).toEqual(['SIGKILL']);
-    expect(await processOf(guardian)).not.toBe(pid);
-  });
-
   it('keeps no process alive that has no more work', async () => {
     const built = await builtModule('process/guardian.ts');
     const program = `

@@ -7,7 +7,7 @@ import {
 import { isObject, isString, readString, readText, type Span, toBytes, valuesAt } from '../../json/json-text.js';
 import { type Edit, type SplicedMessage, splice } from '../../json/splice.js';
 import { RequestsById } from '../../jsonrpc/correlation-table.js';
-import { type IdKey, idKey, rawId } from '../../jsonrpc/envelope-scanner.js';
+import { rawId } from '../../jsonrpc/envelope-scanner.js';
 import { type Answer, errorMessage, NULL_ID, resultMessage, whole } from '../../jsonrpc/message.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
 import type { ClientProfile } from '../../mcp/client-profile.js';
@@ -144,7 +144,7 @@ class LegacySession implements DownstreamClient, EraSession {
   }
 
   #request(request: RequestEnvelope, reply: ReplyChannel): void {
-    const key = idKey(request.bytes, request.id);
+    const key = readText(request.bytes, request.id);
     if (request.method === METHODS.ping && !this.#relaysPings) {
       reply.answer(resultMessage(rawId(request), EMPTY_RESULT));
     } else if (request.method === METHODS.initialize) {
@@ -168,7 +168,7 @@ class LegacySession implements DownstreamClient, EraSession {
     return this.#transport.server !== undefined && this.#gatewaySession !== undefined;
   }
 
-  #serve(envelope: RequestEnvelope, key: IdKey, reply: ReplyChannel, gatewaySession: GatewaySession): void {
+  #serve(envelope: RequestEnvelope, key: string, reply: ReplyChannel, gatewaySession: GatewaySession): void {
     const { clock, onInternalError } = this.#options;
     const owner = this.#owner;
     const requireInput = this.#requireInput;
@@ -260,7 +260,7 @@ class LegacySession implements DownstreamClient, EraSession {
   #cancel(notification: NotificationEnvelope): void {
     const { requestId } = notification.tokens;
     if (requestId === undefined) return;
-    const [exchange, ...others] = this.#inFlight.withId(idKey(notification.bytes, requestId));
+    const [exchange, ...others] = this.#inFlight.withId(readText(notification.bytes, requestId));
     // With several requests of this id in flight, it is unknown which one the client means.
     if (others.length === 0) exchange?.cancel(notification);
   }

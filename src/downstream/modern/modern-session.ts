@@ -1,7 +1,7 @@
 import { internalError, reportInternalError, withErrorBoundary } from '../../errors/internal-error.js';
-import { isString, readString, type Span } from '../../json/json-text.js';
+import { isString, readString, readText, type Span } from '../../json/json-text.js';
 import { RequestsById } from '../../jsonrpc/correlation-table.js';
-import { type IdKey, idKey, rawId } from '../../jsonrpc/envelope-scanner.js';
+import { rawId } from '../../jsonrpc/envelope-scanner.js';
 import { type Answer, errorMessage, NULL_ID } from '../../jsonrpc/message.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
 import type { ClientProfile } from '../../mcp/client-profile.js';
@@ -132,7 +132,7 @@ class ModernSession implements EraSession {
       return undefined;
     }
     if (isRemovedRequest(method)) return new RpcError(RPC_CODES.methodNotFound, `Method not found: ${method}`);
-    const key = idKey(request.bytes, request.id);
+    const key = readText(request.bytes, request.id);
     if (reply.isShared && (this.#inFlight.has(key) || this.#listens.has(key))) {
       return new RpcError(RPC_CODES.invalidRequest, 'A request with this id is in flight already');
     }
@@ -144,7 +144,7 @@ class ModernSession implements EraSession {
     return undefined;
   }
 
-  #listen(request: RequestEnvelope, key: IdKey, reply: ReplyChannel): RpcError | undefined {
+  #listen(request: RequestEnvelope, key: string, reply: ReplyChannel): RpcError | undefined {
     const filter = this.#readFilter(request);
     if (filter instanceof RpcError) return filter;
     const client = this.#clients.of(request);
@@ -169,7 +169,7 @@ class ModernSession implements EraSession {
   /** Serves a request that brings back a state: of a suspended call, of a server, or of visits. */
   #resume(
     envelope: RequestEnvelope,
-    key: IdKey,
+    key: string,
     reply: ReplyChannel,
     client: ModernClient,
     token: Span,
@@ -198,7 +198,7 @@ class ModernSession implements EraSession {
     return undefined;
   }
 
-  #serve(envelope: RequestEnvelope, key: IdKey, reply: ReplyChannel, client: ModernClient, back?: Brought): void {
+  #serve(envelope: RequestEnvelope, key: string, reply: ReplyChannel, client: ModernClient, back?: Brought): void {
     const exchange = new ModernExchange({
       envelope,
       client,
@@ -241,7 +241,7 @@ class ModernSession implements EraSession {
     if (notification.method === METHODS.cancelled) {
       const { requestId } = notification.tokens;
       if (requestId === undefined) return;
-      const key = idKey(notification.bytes, requestId);
+      const key = readText(notification.bytes, requestId);
       const [cancelled, ...others] = [...this.#inFlight.withId(key), ...this.#listens.withId(key)];
       // With several requests of this id in flight, it is unknown which one the client means.
       if (others.length === 0) cancelled?.cancel(notification);

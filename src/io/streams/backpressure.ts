@@ -43,8 +43,7 @@ export class Backpressure {
     stream.once('close', () => this.#streams.delete(stream));
     this.#update();
     const hold = (isHeld: boolean) => {
-      if (!this.#streams.has(stream)) return;
-      this.#change(stream, member, { isHeld });
+      if (this.#streams.has(stream)) this.#change(stream, member, { isHeld });
     };
     return { pause: () => hold(true), resume: () => hold(false) };
   }
@@ -57,14 +56,7 @@ export class Backpressure {
 
   /** Opens the handle of one more client. */
   client(): ClientBackpressure {
-    const client = new ClientBackpressure({
-      update: () => this.#update(),
-      isAlone: () => this.#clients.size === 1,
-      close: () => {
-        this.#clients.delete(client);
-        this.#update();
-      },
-    });
+    const client = new ClientBackpressure(this.#clients, () => this.#update());
     this.#clients.add(client);
     this.#update();
     return client;
@@ -93,26 +85,23 @@ export class Backpressure {
   }
 }
 
-interface Owner {
-  update(): void;
-  isAlone(): boolean;
-  close(): void;
-}
-
 /** One client's handle on the backpressure. */
 export class ClientBackpressure {
-  readonly #owner: Owner;
+  readonly #all: Set<ClientBackpressure>;
+  readonly #update: () => void;
   /** Number of pauses of each source; `undefined` stands for all of them. */
   readonly #counts = new Map<string | undefined, number>();
   #isOpen = true;
 
-  constructor(owner: Owner) {
-    this.#owner = owner;
+  /** `all` are the open handles, with this one. `update` is called when one of them pauses something else than before. */
+  constructor(all: Set<ClientBackpressure>, update: () => void) {
+    this.#all = all;
+    this.#update = update;
   }
 
   /** Whether no other client has an open handle, so that what this one pauses is paused indeed. */
   get isAlone(): boolean {
-    return this.#isOpen && this.#owner.isAlone();
+    return this.#isOpen && this.#all.size === 1;
   }
 
   /** Whether this client pauses the streams of a source: by itself or together with all others. */
@@ -135,7 +124,8 @@ export class ClientBackpressure {
     if (!this.#isOpen) return;
     this.#isOpen = false;
     this.#counts.clear();
-    this.#owner.close();
+    this.#all.delete(this);
+    this.#update();
   }
 
   #count(source: string | undefined, change: 1 | -1): void {
@@ -144,6 +134,6 @@ export class ClientBackpressure {
     if (count > 0) this.#counts.set(source, count);
     else this.#counts.delete(source);
     // Only the first pause and the last resume change what is paused.
-    if (count === (change === 1 ? 1 : 0)) this.#owner.update();
+    if (count === (change === 1 ? 1 : 0)) this.#update();
   }
 }

@@ -7,7 +7,7 @@ import { LineDecoder } from '../../../src/io/line-decoder.js';
 import { Backpressure } from '../../../src/io/streams/backpressure.js';
 import { FairWriter } from '../../../src/io/streams/fair-writer.js';
 import { LineWriter } from '../../../src/io/streams/line-writer.js';
-import { idKey } from '../../../src/jsonrpc/envelope-scanner.js';
+import { readText } from '../../../src/json/json-text.js';
 import type { RequestEnvelope } from '../../../src/mcp/envelope.js';
 import { StdioBridge } from '../../../src/upstream/stdio/stdio-bridge.js';
 import { FakeClock } from '../../support/fake-clock.js';
@@ -53,7 +53,7 @@ function calling() {
   const serve = (envelope: RequestEnvelope) =>
     exchanges.push(
       new LegacyExchange({
-        ...{ envelope, clock, client: {} as DownstreamClient, key: idKey(envelope.bytes, envelope.id) },
+        ...{ envelope, clock, client: {} as DownstreamClient, key: readText(envelope.bytes, envelope.id) },
         ...{ reply: replyOn(answers), requireInput: () => () => {} },
         owner: { sendUnsolicited: () => {}, settled: () => {} },
       }),

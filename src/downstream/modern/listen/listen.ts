@@ -1,7 +1,6 @@
 import { editMembers } from '../../../json/edit-members.js';
 import { isObject, readText, toBytes, valuesAt } from '../../../json/json-text.js';
 import type { Edit, SplicedMessage } from '../../../json/splice.js';
-import type { IdKey } from '../../../jsonrpc/envelope-scanner.js';
 import { join, notificationMessage, resultMessage } from '../../../jsonrpc/message.js';
 import { RPC_CODES, RpcError } from '../../../jsonrpc/rpc-error.js';
 import type { RequestEnvelope } from '../../../mcp/envelope.js';
@@ -16,7 +15,7 @@ import { refusedTasks } from '../input/missing-capability.js';
 export interface ListenOptions {
   /** The id of the request as raw JSON. */
   readonly id: Uint8Array;
-  readonly key: IdKey;
+  readonly key: string;
   readonly filter: ListenFilter;
   readonly reply: ReplyChannel;
   readonly clock: Clock;
@@ -52,7 +51,7 @@ const MAX_WAITING_BYTES = 1024 * 1024;
  * acknowledgment follow it.
  */
 export class Listen {
-  readonly key: IdKey;
+  readonly key: string;
   readonly filter: ListenFilter;
   readonly #options: ListenOptions;
   /** Subjects whose servers have not answered yet, and subjects that were subscribed to. */

@@ -60,7 +60,7 @@ export class ResourceSubscriptions {
     };
     const request: ResourceRequest = new ResourceRequest({
       envelope: resourceRequest(method, uri, scan),
-      ...{ client, clock, key: 0 },
+      ...{ client, clock, key: '0' },
       owner: { sendUnsolicited: () => {}, settled: () => {} },
       reply: {
         ...{ isShared: false, isUnheard: true, unwrittenBytes: 0, send: () => {}, onAbandoned: () => {} },
