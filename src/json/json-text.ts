@@ -13,7 +13,7 @@ export interface Span {
 export const TOO_DEEP = -2;
 
 export const COMMA = 0x2c;
-export const COLON = 0x3a;
+const COLON = 0x3a;
 const ZERO = 0x30;
 const NINE = 0x39;
 export const OPEN_BRACKET = 0x5b;

@@ -40,7 +40,7 @@ export function readInitializeResult({ bytes, result, error }: ResponseEnvelope)
 }
 
 /** Reads the result of `initialize`. Returns what is wrong with it if it is not valid. */
-export function toInitializeResult(raw: Uint8Array): InitializeResult | string {
+function toInitializeResult(raw: Uint8Array): InitializeResult | string {
   const value: unknown = JSON.parse(readText(raw, { start: 0, end: raw.length }));
   if (!isRecord(value)) return 'initialize: the result is not an object';
   const { protocolVersion, capabilities, instructions, serverInfo } = value;
