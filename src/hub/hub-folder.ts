@@ -46,7 +46,7 @@ export function hubFolder(options: PlaceOptions): string {
   throw new PlaceError(faults.join(', and '));
 }
 
-/** Where the hub of this user and this configuration is, or what keeps it from having a place. Creates nothing. */
+/** Finds the folder of the hub of this user and this configuration, or the faults of the folders. Creates nothing. */
 export function inspectHubFolder(options: PlaceOptions): {
   readonly folder?: string;
   readonly faults: readonly string[];

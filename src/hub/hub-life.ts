@@ -9,7 +9,7 @@ const FIRST_CLIENT_WITHIN_MS = 30_000;
 /** A hub without clients looks for its configuration file so often. */
 const LOOK_EVERY_MS = 10_000;
 
-/** How long a hub goes on: until its last client has been gone for a while, or somebody tells it to end. */
+/** Decides when a hub ends: its last client has been gone for a while, or somebody tells it to end. */
 export class HubLife {
   readonly #clock: Pick<Clock, 'schedule'>;
   #settings: () => Settings | undefined = () => undefined;
@@ -37,7 +37,7 @@ export class HubLife {
     return this.#settings();
   }
 
-  /** Why no client is taken any more. */
+  /** Reason for which no client is taken any more. */
   get refusal(): Refusal | undefined {
     return this.#refusal;
   }

@@ -27,11 +27,11 @@ export interface Hello {
   readonly folder: string;
   /** The variables that the configuration names. */
   readonly environment: Readonly<Record<string, string>>;
-  /** Where the client looks for programs: the hub looks there, too. Older processes do not send it. */
+  /** Search path for programs, which the hub uses, too. Older processes do not send it. */
   readonly path?: string;
   /** The view of the configuration that the client asks for; '' asks for everything. Absent if it asks for nothing. */
   readonly view?: string;
-  /** How many hubs served this client before. More than 0: the client's handshake is replayed. */
+  /** Number of hubs that served this client before. More than 0: the client's handshake is replayed. */
   readonly resumed: number;
 }
 
@@ -40,7 +40,7 @@ export type Welcome =
   | { readonly ok: true; readonly version: string; readonly pid: number }
   | { readonly ok: false; readonly because: Refusal };
 
-/** Why a hub does not take a client. */
+/** Reason for which a hub does not take a client. */
 export type Refusal =
   /** The configuration does not say `gateway: { hub: auto }`. */
   | 'off'
@@ -65,7 +65,7 @@ export const FRAME = {
   closed: 3,
 } as const;
 
-/** Why a hub closes the session of a client that is there. */
+/** Reason for which a hub closes the session of a client that is there. */
 export type Closing =
   /** A person has stopped the hub. The next one is started when the client needs it. */
   | 'stopped'

@@ -11,7 +11,7 @@ const MAX_SHOWN_CHARACTERS = 500;
 /** Between the place of an error and the error itself. */
 const MAX_EXCERPT_LINES = 8;
 
-/** How much a line says about why a program ended. */
+/** Value of a line for the question why a program ended. */
 const RANK = {
   /** Stack frames, source excerpts, dumps of objects, usage texts. */
   noise: 0,
@@ -128,7 +128,7 @@ function enter(reading: Reading, place: Reading['place']): Rank {
 /** Before lines that a server wrote to stdout, in the log of Trunkline. */
 const STDOUT_NOTE = /^stdout \([^)]{0,100}\): /;
 const NPM_LABEL = /^npm (?:error|ERR!|warn|WARN) ?/;
-/** Where Node found the error, before the line of the source. */
+/** Place of an error in Node's output, before the line of the source. */
 const SOURCE_PLACE = /^(?:file:\/\/|node:|\/|[A-Za-z]:[\\/])\S*:\d+$/;
 /** Marks the place in the line of the source above. */
 const MARKER = /^\s*[\^~]+\s*$/;

@@ -1,6 +1,6 @@
 import { isRecord, parseJson } from '../json/json-value.js';
 
-/** How bad a line of a log is by its own level; `unknown` if it names none. */
+/** Severity of a line of a log by its own level; `unknown` if it names none. */
 export type LogLevel = 'error' | 'warning' | 'info' | 'unknown';
 
 interface LogLine {

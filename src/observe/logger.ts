@@ -10,7 +10,7 @@ export type Logger = Pick<PinoLogger, 'level' | OwnLevel>;
 type OwnLevel = Exclude<Level, 'trace'>;
 
 export interface LoggerOptions {
-  /** How often `-v` was given: 0 logs warnings and errors, 1 also events, 2 everything. */
+  /** Number of `-v` options: 0 logs warnings and errors, 1 also events, 2 everything. */
   readonly verbosity: number;
   /** File to append to, readable by its owner only; stderr when absent. */
   readonly file?: string;

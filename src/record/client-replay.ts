@@ -19,7 +19,7 @@ export interface ClientReplayOptions {
   readonly connect: (receive: (text: string) => void) => ReplayedConnection;
   /** Names of members that differ each time. */
   readonly ignored: ReadonlySet<string>;
-  /** How long to wait for an answer. */
+  /** Longest wait for an answer. */
   readonly timeoutMs: number;
 }
 

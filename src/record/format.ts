@@ -37,7 +37,7 @@ export interface Entry {
   readonly dir: Direction;
   /** The key of the server; at a client, the only server that it sees. */
   readonly server?: string | undefined;
-  /** Which instance of the server, if there are several. */
+  /** Instance of the server, if there are several. */
   readonly instance?: string | undefined;
   /** The launch of the server. */
   readonly gen?: number | undefined;

@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 
-/** Where lines go. Both may fail, and take as long as they need. */
+/** Destination of lines. Both methods may fail, and take as long as they need. */
 export interface LineSink {
   /** Takes whole lines, each with its line feed. */
   write(text: string): Promise<void>;

@@ -6,7 +6,7 @@ import type { LineSink } from './line-queue.js';
 export interface RotatedFileOptions {
   readonly file: string;
   readonly maxFileBytes: number;
-  /** How many files there may be, the newest included. */
+  /** Limit of the number of files, the newest included. */
   readonly maxFiles: number;
   /** Makes the first line of each file. `part` counts from 1. */
   readonly header?: (part: number) => string;
@@ -58,7 +58,7 @@ export class RotatedFile implements LineSink {
     }
   }
 
-  /** How many bytes of these lines fit into the file. A new file takes any line. */
+  /** Number of bytes of these lines that fit into the file. A new file takes any line. */
   #fitting(lines: Buffer): number {
     const room = this.#options.maxFileBytes - this.#length;
     if (lines.length <= room) return lines.length;

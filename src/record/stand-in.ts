@@ -130,7 +130,7 @@ function ownResult(method: string, params: unknown, script: ServerScript, server
 
 const LONGEST_PARAMS = 300;
 
-/** Why there is no answer, with the recorded request that was perhaps meant. */
+/** Says that there is no answer, with the recorded request that was perhaps meant. */
 function describeMissing(method: string, params: unknown, script: ServerScript, server: string): string {
   const nearest = script.nearest(method, params);
   const missing = `The recording of "${server}" has no answer to ${requestText(method, params)}.`;
@@ -160,7 +160,7 @@ export interface Scene {
   /** The progress token that the gateway sent, as JSON. */
   readonly progressToken: string | undefined;
   readonly isRequest: boolean;
-  /** Where it is in the recording. */
+  /** Its line in the recording. */
   readonly line: number;
   readonly steps: Step[];
   isUsed: boolean;
@@ -212,7 +212,7 @@ export class ServerScript {
 function scenesOf(entries: readonly RecordedEntry[]): Scene[] {
   const scenes: Scene[] = [];
   const inFlight = new Map<string, Scene>();
-  /** Which scene each server request belongs to. */
+  /** The scene of each server request. */
   const asked = new Map<string, Scene>();
   let latest: Scene | undefined;
   for (const entry of entries) {

@@ -23,7 +23,7 @@ interface FrontRefusal {
   readonly count: number;
   /** The name that the last of them had. */
   readonly last: string;
-  /** When that was, in milliseconds since 1970. */
+  /** Time of the last of them, in milliseconds since 1970. */
   readonly at: number;
 }
 

@@ -34,9 +34,9 @@ export function openProcessLock(folder: string, onTorn: ProcessLockOptions['onTo
   return new ProcessLock({ folder, self, isRunning, onTorn });
 }
 
-/** How often waiting processes check the lock. */
+/** Time between two looks of a waiting process at the lock. */
 const POLL_MS = 200;
-/** How often the owner updates the time of the lock, for processes on other hosts. */
+/** Time between two updates of the lock's time by its owner, for processes on other hosts. */
 const TOUCH_MS = 10_000;
 const STALE_AFTER_MS = 60_000;
 /** So few digits that the next number is another one. */

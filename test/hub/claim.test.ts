@@ -34,7 +34,7 @@ function ended({ listener }: Pick<Claim, 'listener'>): Promise<void> {
   });
 }
 
-/** What a connection to the hub's socket leads to. */
+/** Connects to the hub's socket; resolves with the outcome. */
 function knock(number: number): Promise<string> {
   return new Promise((resolve) => {
     const socket = connect(hubFiles(folder, number).socket);

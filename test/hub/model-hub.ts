@@ -18,7 +18,7 @@ export class ModelHub {
   readonly lines: string[] = [];
   /** Those that wait for an answer. */
   readonly pending: Pending[] = [];
-  /** What it has written and nobody has read yet. */
+  /** Bytes that it has written and nobody has read yet. */
   #unread: Uint8Array[] = [];
   readonly #framing: HubFraming;
   #input = '';

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { causeLines } from '../../src/observe/cause-lines.js';
 import { growthOf, LINEAR } from '../support/cpu-time.js';
 
-/** What real programs wrote to stderr before they ended; paths and hosts are replaced. */
+/** Output of real programs on stderr before they ended; paths and hosts are replaced. */
 function stderrOf(program: string): string[] {
   const text = readFileSync(new URL(`../fixtures/stderr/${program}.txt`, import.meta.url), 'utf8');
   return text.split('\n').filter((line) => line.trim() !== '');

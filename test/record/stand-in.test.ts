@@ -17,7 +17,7 @@ function standIn(...lines: readonly string[]) {
   const script = new ServerScript(recorded(...lines), 'files');
   const server = new StandIn({ script, server: 'files', send: (text) => sent.push(text) });
   return {
-    /** What it sends because of a message. */
+    /** Messages that it sends because of a message. */
     receive: async (message: Message | string): Promise<string[]> => {
       server.receive(typeof message === 'string' ? message : JSON.stringify({ jsonrpc: '2.0', ...message }));
       await flush();

@@ -37,7 +37,7 @@ function leave(folder: string, owner: LockOwner, ageMs = 0): void {
   utimesSync(file, at, at);
 }
 
-/** Whether the lock can be had at once. Who has to wait for it says who it is at each look, and gives up at the second. */
+/** Whether the lock can be had at once. A process that has to wait gives up at its second look. */
 async function isFree(folder: string, options: Options = {}): Promise<boolean> {
   const gaveUp = new AbortController();
   let looks = 0;

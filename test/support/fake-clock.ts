@@ -11,7 +11,7 @@ export class FakeClock implements Clock {
   #now = 0;
   readonly #scheduled = new Set<Scheduled>();
 
-  /** How many tasks are scheduled. */
+  /** Number of scheduled tasks. */
   get pending(): number {
     return this.#scheduled.size;
   }

@@ -32,7 +32,7 @@ export interface StartOptions {
   readonly config?: Record<string, unknown>;
   /** `RUN` in them is the folder of the run. */
   readonly args?: readonly string[];
-  /** What starts the CLI, given its command line; such as a shell that sets limits first. */
+  /** Command that starts the CLI, given its command line; such as a shell that sets limits first. */
   readonly via?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
   /** The folder of an earlier run, whose configuration and cache this run uses. */
@@ -41,7 +41,7 @@ export interface StartOptions {
   readonly detached?: boolean;
   /** Lines may be no messages, because a message was cut off: they are in `broken`. */
   readonly mayBreak?: boolean;
-  /** How long `untilState` waits; 10 seconds if it is not given. */
+  /** Longest wait of `untilState`; 10 seconds if it is not given. */
   readonly stateWithinMs?: number;
 }
 
@@ -206,7 +206,7 @@ export class GatewayProcess {
     this.#process.stdout.pause();
   }
 
-  /** What waits on our side of the pipe while reading is paused. */
+  /** Bytes that wait on our side of the pipe while reading is paused. */
   get unreadBytes(): number {
     return this.#process.stdout.readableLength;
   }

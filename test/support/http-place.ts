@@ -25,7 +25,7 @@ export interface Finished {
 }
 
 export interface ServeOptions {
-  /** What runs instead of the built CLI. */
+  /** Program that runs instead of the built CLI. */
   readonly program?: string;
   readonly servers?: Record<string, object>;
   readonly gateway?: object;
@@ -147,7 +147,7 @@ export class Place {
     return fetch(running.url, { method: 'POST', headers: this.headers(headers), body: JSON.stringify(message) });
   }
 
-  /** What `initialize` is answered with. */
+  /** Status of the answer to `initialize`. */
   async statusOf(running: Running, headers: Headers): Promise<number> {
     return (await this.send(running, { headers, body: JSON.stringify(INITIALIZE) })).status;
   }
@@ -162,7 +162,7 @@ export class Place {
       agent: false,
       headers: this.headers(headers),
     });
-    // What is answered before all was sent may break the connection off.
+    // An answer that comes before all was sent may break the connection off.
     request.on('error', () => {});
     request.end(body);
     const [response] = (await once(request, 'response')) as [http.IncomingMessage];
@@ -171,7 +171,7 @@ export class Place {
     return { status: response.statusCode ?? 0, headers: response.headers, text: Buffer.concat(chunks).toString() };
   }
 
-  /** What any well-behaved client sends. Set a header to `undefined` to leave it out. */
+  /** Headers of any well-behaved client. Set a header to `undefined` to leave it out. */
   headers(more: Headers = {}): Record<string, string> {
     const headers: Headers = {
       accept: 'application/json, text/event-stream',
@@ -271,7 +271,7 @@ export class Running {
   }
 }
 
-/** What a client sends in `initialize`. */
+/** Members of a client's `initialize`. */
 export interface Hello {
   readonly name?: string;
   readonly revision?: string;

@@ -70,7 +70,7 @@ export class HubPlace {
   }
 }
 
-/** What the clients of the running test share. It is disposed of at the end of the test, which fails if a process is left. */
+/** Place that the clients of the running test share. It is disposed of at the end of the test, which fails if a process is left. */
 export function sharedPlace(options: StartOptions): HubPlace {
   const place = new HubPlace(options);
   onTestFinished(() => place.dispose());

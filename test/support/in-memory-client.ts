@@ -206,7 +206,7 @@ export class InMemoryExchange implements Exchange {
   readonly inputs: ReceivedInput[] = [];
   /** The backends that the request went to. */
   readonly sources: string[] = [];
-  /** When the request was written to servers. */
+  /** Leases of the request while it was written to servers. */
   readonly leases: string[] = [];
   keepsProgress = false;
   isCancelled = false;

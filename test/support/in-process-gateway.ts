@@ -141,17 +141,17 @@ export class InProcessGateway {
     return this.status(server);
   }
 
-  /** When the child of a server entered a state, in order. */
+  /** Times at which the child of a server entered a state, in order. */
   times(server: string, state: ChildSnapshot['state']): number[] {
     return this.changes.filter(({ id, snapshot }) => id === server && snapshot.state === state).map(({ at }) => at);
   }
 
-  /** Ends everything, fails if anything is left, and cleans up in any case. */
-  /** How long the output of a server was not read, because too much of it answered nothing. */
+  /** Time for which the output of a server was not read, because too much of it answered nothing. */
   pausedMs(key: string): number {
     return this.composition.gateway.pool.of(key)[0]?.dispatcher.connection?.pausedMs ?? 0;
   }
 
+  /** Ends everything, fails if anything is left, and cleans up in any case. */
   async end(): Promise<void> {
     const { gateway } = this.composition;
     try {
@@ -252,7 +252,7 @@ export function textOf(result: Message): string {
   return result.content[0].text;
 }
 
-/** What is said of a call that no server answered. */
+/** Facts about a call that no server answered. */
 export function failureOf(result: Message): Message {
   return result._meta['trunkline/failure'];
 }

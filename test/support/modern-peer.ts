@@ -127,7 +127,7 @@ export class ModernPeer {
   }
 }
 
-/** What a server asked for, and what it was told. */
+/** Input that a server asked for, and the answers. */
 export class Asked {
   readonly answers: Message[] = [];
   readonly errors: RpcError[] = [];
@@ -144,7 +144,7 @@ export class Asked {
     };
   }
 
-  /** How often the server got an answer of any kind. */
+  /** Number of answers of any kind. */
   get settled(): number {
     return this.answers.length + this.errors.length;
   }

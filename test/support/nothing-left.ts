@@ -2,7 +2,7 @@
 import { readdirSync, readlinkSync } from 'node:fs';
 import { guardiansOf, processesOf, until } from './processes.js';
 
-/** How long processes and handles may take to disappear after they were ended, on a busy machine. */
+/** Time for processes and handles to disappear after they were ended, on a busy machine. */
 const WITHIN_MS = 10_000;
 
 /**

@@ -9,7 +9,7 @@ import { GatewayProcess, type StartOptions } from './gateway-process.js';
 import { processesOf } from './processes.js';
 import { Registry } from './registry.js';
 
-/** How long a test waits for npm on a busy machine. */
+/** Longest wait for npm on a busy machine. */
 const INSTALL_WITHIN_MS = 30_000;
 
 /** A registry, a store, and the gateways that share them. */

@@ -16,7 +16,7 @@ interface Seen {
 /** Stands between an HTTP client and Trunkline, forwards everything as it comes, and records the requests. */
 export class RecordingProxy {
   readonly seen: Seen[] = [];
-  /** Where requests go; may change while it listens. */
+  /** Target of the requests; may change while it listens. */
   target: URL | undefined;
   readonly #server = http.createServer((request, response) => {
     this.#forward(request, response).catch((error) => response.destroy(error));

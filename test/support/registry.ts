@@ -18,7 +18,7 @@ export interface PublishOptions {
   readonly tools?: readonly (string | Readonly<Record<string, unknown>>)[];
   /** Whether it starts, but does not list its tools. */
   readonly isUnlisted?: boolean;
-  /** What it says before it fails to start. */
+  /** Text that it writes before it fails to start. */
   readonly fault?: string;
   readonly dependencies?: Readonly<Record<string, string>>;
   /** The versions of Node that it declares to need. */
@@ -95,7 +95,7 @@ export class Registry {
     this.#held ??= [];
   }
 
-  /** How many downloads wait. */
+  /** Number of waiting downloads. */
   get waiting(): number {
     return this.#held?.length ?? 0;
   }

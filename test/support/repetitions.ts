@@ -1,4 +1,4 @@
-// How often the longest tests repeat what they check. `npm test` runs them shortened, `npm run test:long` in full. No
+// Repetitions of the longest tests. `npm test` runs them shortened, `npm run test:long` in full. No
 // other file reads the variable, so that there is one place that decides.
 
 const isLong = process.env.TRUNKLINE_LONG === '1';

@@ -13,7 +13,7 @@ import { lineOf, type Message, scan } from './wire.js';
 
 export interface ScriptedChildOptions extends PeerScript {
   readonly clock: Clock;
-  /** What the server is told that its clients can do. */
+  /** Capabilities of the clients, as the server is told. */
   readonly clientCapabilities?: Message;
   /** Called when the bridge finds the server silent. */
   readonly silent?: () => void;
@@ -23,7 +23,7 @@ export interface ScriptedChildOptions extends PeerScript {
 export class ScriptedChild extends ScriptedPeer {
   readonly bridge: StdioBridge;
   readonly #dialect: Dialect;
-  /** What the client of the handshake can do. */
+  /** Capabilities of the client of the handshake. */
   readonly #capabilities: Message;
   #listener = SILENT_LISTENER;
   #connection: UpstreamConnection | undefined;

@@ -45,7 +45,7 @@ export interface ServerScript {
   readonly hello?: Message;
   readonly prefix?: string;
   readonly filter?: ToolPolicyRules;
-  /** How the configuration shapes its tools. */
+  /** Shapes of its tools in the configuration. */
   readonly shapes?: ToolShapes;
   readonly approvals?: ToolApprovals;
   readonly limits?: Partial<CallLimits>;
@@ -57,14 +57,14 @@ export interface ServerScript {
   /** Methods that the configuration says it answers. */
   readonly methods?: readonly string[];
   readonly retryInMs?: () => number | undefined;
-  /** Why it does not run, as a sentence. */
+  /** Reason for which it does not run, as a sentence. */
   readonly failureCause?: string;
   readonly idleStopMs?: number;
   /** Whether the server is reached through a real `StdioBridge`, and not in memory. */
   readonly hasBridge?: boolean;
   /** Whether it speaks the revision without a handshake; needs the bridge. */
   readonly isModern?: boolean;
-  /** What a server behind a bridge is told that its clients can do. */
+  /** Capabilities of the clients, as a server behind a bridge is told. */
   readonly clientCapabilities?: Message;
 }
 
@@ -124,13 +124,13 @@ export class ScriptedServer {
   readonly backend: Backend;
   readonly script: ServerScript;
   readonly limits: CallLimits;
-  /** How often a call demanded a start. */
+  /** Number of starts that calls have demanded. */
   demands = 0;
-  /** How often it was to be stopped as nobody needed it. */
+  /** Number of stops because nobody needed it. */
   rests = 0;
-  /** How often the gateway reported that the next run should not wait for it. */
+  /** Number of reports that the next run should not wait for it. */
   missed = 0;
-  /** What was last read of a process. */
+  /** Lists that were last read of a process. */
   offered: CatalogueContent | undefined;
   generation = 0;
   /** Raw pages of the next process, or of the present one when it is asked again. */
@@ -140,7 +140,7 @@ export class ScriptedServer {
   #child: ScriptedPeer | undefined;
   readonly #clock: FakeClock;
 
-  /** What its process is told of the client. */
+  /** Profile of the client that its process is told. */
   readonly profile: Promise<ClientProfile>;
   readonly id: string;
   /** Of the client that it was created for. */
@@ -331,12 +331,12 @@ export async function startGateway(script: GatewayScript) {
 
 const MAX_INSTRUCTIONS_BYTES = 8_192;
 
-/** Where the gateway itself runs. */
+/** Origin of the gateway itself. */
 export const OWN_ORIGIN: ClientOrigin = { environment: {}, folder: '/own' };
 
 type GlobalOptions = Partial<GatewaySettings>;
 
-/** Who a client is, and which server it wants to see alone. */
+/** Identity of a client, and the server that it wants to see alone. */
 export interface Who {
   readonly principal?: string;
   readonly server?: string;

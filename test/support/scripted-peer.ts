@@ -1,7 +1,7 @@
 import type { UpstreamConnection, UpstreamListener } from '../../src/upstream/port.js';
 import { type Message, RecordingSink } from './wire.js';
 
-/** What a scripted server answers by itself. */
+/** Answers that a scripted server gives by itself. */
 export interface PeerScript {
   /** Members of its result of `initialize`. */
   readonly hello?: Message;

@@ -22,7 +22,7 @@ const NEGOTIATION = {
   auto: { mode: 'auto' },
 } as const;
 
-/** What the user enters, by the name of the field. */
+/** Entries of the user, by the name of the field. */
 const ENTERED: Message = {
   color: 'blue',
   context: 'testing',
@@ -32,7 +32,7 @@ const ENTERED: Message = {
   username: 'ada',
 };
 
-/** What a client got: answers in their order, the rest as texts in any order. */
+/** Messages that a client got: answers in their order, the rest as texts in any order. */
 export interface ClientRecord {
   readonly answers: readonly [method: string, answer: Message][];
   readonly notifications: readonly string[];
@@ -48,7 +48,7 @@ export class SdkClient {
   readonly received: Message[] = [];
   /** The methods of the requests that were sent, by their ids. */
   readonly #sent = new Map<unknown, string>();
-  /** What stands before the names of the server's tools and prompts. */
+  /** Prefix of the names of the server's tools and prompts. */
   readonly #prefix: string;
 
   constructor(era: ClientEra, prefix = '') {
@@ -102,7 +102,7 @@ export class SdkClient {
     return this.received.filter((message) => message.method === method && message.id === undefined);
   }
 
-  /** What the client got since `forget`, without what a gateway, the other era or chance may change. */
+  /** Messages since `forget`, without the parts that a gateway, the other era or chance may change. */
   record(): ClientRecord {
     const answers = this.received.flatMap(({ id, method, result, error }): [string, Message][] => {
       const asked = this.#sent.get(id) ?? '';

@@ -51,7 +51,7 @@ export class RecordingSink implements TrackedSink {
     return JSON.parse(this.lines.at(-1) ?? 'null');
   }
 
-  /** What was sent since the last call. */
+  /** Messages that were sent since the last call. */
   take(): Message[] {
     this.sources.length = 0;
     return this.lines.splice(0).map((line) => JSON.parse(line));

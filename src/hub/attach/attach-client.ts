@@ -31,7 +31,7 @@ const MAX_UNWRITTEN = 3;
 
 /** A hub that dies sooner than this after it took the client may have died of what the client sent. */
 const SHORT_MS = 2_000;
-/** So many hubs in a row that died so soon: the client had better serve itself. */
+/** Number of hubs in a row that died so soon, after which the client serves itself. */
 const MAX_SHORT = 8;
 
 /**
@@ -58,7 +58,7 @@ class Attachment {
   #isAsleep = false;
   /** The client has closed its end, and the hub has ended the session. */
   #isDrained = false;
-  /** Why no other hub would take the client either. */
+  /** Reason for which no other hub would take the client either. */
   #refusal: string | undefined;
   #hasInputEnded = false;
   #hasLeft = false;

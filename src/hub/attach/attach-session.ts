@@ -58,7 +58,7 @@ export class AttachSession implements ByteReader {
     if (this.#isAttached) this.#options.toHub(bytes);
   }
 
-  /** Where to write what the hub sends next. */
+  /** Memory for the next bytes of the hub. */
   get freeSpace(): Uint8Array {
     return this.#frames.freeSpace;
   }

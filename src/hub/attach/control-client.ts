@@ -78,7 +78,7 @@ interface Pending {
 const UNANSWERED = 'The hub ended before it answered.';
 const NOBODY = (_event: unknown): void => {};
 
-/** Why no command can be given to a hub. */
+/** Reason for which no command can be given to a hub. */
 export type NoControl = 'not running' | 'silent' | 'refused';
 
 /** Connects to the hub of this folder for commands. Starts none. `version` is that of this process. */

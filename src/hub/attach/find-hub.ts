@@ -65,7 +65,7 @@ const WHY_REFUSED: Readonly<Record<Refusal, string>> = {
   malformed: 'it does not understand this version',
 };
 
-/** Why a hub refuses a client; *it* is the hub. A hub of a later version may have further reasons. */
+/** Text for the reason of a hub that refuses a client; *it* is the hub. A hub of a later version may have further reasons. */
 export function whyRefused(because: string): string {
   const reasons: Readonly<Record<string, string | undefined>> = WHY_REFUSED;
   return reasons[because] ?? 'its version has a reason that this version does not know';

@@ -27,7 +27,7 @@ export class HubFraming {
   readonly #sink: MessageSink;
   /** For messages that settle no line. */
   readonly sink: MessageSink;
-  /** How many hubs served the client before. It has the lists of the last one. */
+  /** Number of hubs that served the client before. It has the lists of the last one. */
   readonly #resumed: number;
   #lastLine = 0;
   #hasHandshake = false;

@@ -25,7 +25,7 @@ export interface HubClientsOptions
 /** A client of the hub. */
 export interface HubClient {
   readonly hello: Hello;
-  /** When it came, in milliseconds on the clock. */
+  /** Time of its arrival, in milliseconds on the clock. */
   readonly since: number;
   readonly transport: StdioTransport;
 }
@@ -36,7 +36,7 @@ interface OpenSession {
   close(because?: Closing): void;
 }
 
-/** How long a client may take to read what ends its session. */
+/** Time for a client to read the end of its session. */
 const LAST_WORDS_MS = 1_000;
 
 /** The clients that are attached to this hub, each with a session of its own. */

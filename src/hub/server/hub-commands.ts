@@ -38,7 +38,7 @@ interface HubCommandsOptions {
   readonly platform: { readonly clock: Clock };
   /** The folder of this hub, whose name is its number. */
   readonly place: string;
-  /** When the process started, in milliseconds on the clock. */
+  /** Start of the process, in milliseconds on the clock. */
   readonly startedAt: number;
   readonly configFile: string;
   readonly logFile: string;
@@ -145,7 +145,7 @@ function statusOf(composition: ServedGateway): StatusAnswer {
 export interface RecordCounts {
   readonly written: number;
   readonly dropped: number;
-  /** Why the file cannot be written at the moment. */
+  /** Reason for which the file cannot be written at the moment. */
   readonly fault?: string | undefined;
 }
 

@@ -131,7 +131,7 @@ function mark(file: string): void {
   }
 }
 
-/** How long what a dead hub has left shows that it has failed: see `isHubFailing`. */
+/** Age at which the remains of a dead hub no longer show that it has failed: see `isHubFailing`. */
 const LEFTOVER_MS = 5 * 60_000;
 
 /** Removes what hubs and attach processes have left behind that ended without doing so. Hubs that run need their sockets. */

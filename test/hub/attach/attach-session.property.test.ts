@@ -6,14 +6,14 @@ import { repetitions } from '../../support/repetitions.js';
 import type { Message } from '../../support/wire.js';
 import { ModelHub } from '../model-hub.js';
 
-/** What happens next; the numbers choose among what is there. */
+/** The next event; the number chooses among the things that are there. */
 type Step = readonly [kind: (typeof KINDS)[number], choice: number];
 const KINDS = [
   ...(['write', 'write', 'write', 'flow', 'flow', 'answer', 'answer', 'answerLarge', 'notify'] as const),
   ...(['deliver', 'deliver', 'deliver', 'die', 'dieUnread', 'attach', 'attach', 'move', 'stop'] as const),
 ];
 
-/** What the client writes: the same URIs and levels come again and again. */
+/** Messages of the client: the same URIs and levels come again and again. */
 const MESSAGES: readonly ((choice: number) => Message | Message[] | string)[] = [
   (choice) => ({ id: 1, method: 'tools/call', params: { name: `t${choice}` } }),
   () => ({ id: 1, method: 'tools/list' }),
@@ -142,7 +142,7 @@ class World {
     const hub = this.#hub;
     const bytes = hub?.take(maxBytes) ?? Buffer.alloc(0);
     const session = this.session;
-    // What an old hub has written is not read any more.
+    // Bytes of an old hub are not read any more.
     const reader = {
       get freeSpace() {
         return session.freeSpace.subarray(0, 7_000);

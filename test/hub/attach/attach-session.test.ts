@@ -46,7 +46,7 @@ class Served {
     this.session.attached();
   }
 
-  /** What the client got since the last time. */
+  /** Messages that the client got since the last time. */
   take(): Message[] {
     const lines = this.#text.split('\n').filter((line) => line !== '');
     this.#text = '';

@@ -25,7 +25,7 @@ export const WAYS = [
 
 export type WayName = (typeof WAYS)[number];
 
-/** What a client does on one of the ways. It has to wait for all that it causes. */
+/** Actions of a client on one of the ways. It has to wait for all that it causes. */
 export type Script = (client: Peer) => Promise<void>;
 
 interface Way {
@@ -35,7 +35,7 @@ interface Way {
   readonly initializeResult: InitializeResult;
 }
 
-/** How a session began: the answer to `initialize`, and what the server heard by then. */
+/** Beginning of a session: the answer to `initialize`, and the lines that the server heard by then. */
 export interface InitializeResult {
   readonly answer: string;
   readonly server: readonly string[];

@@ -4,7 +4,7 @@ import type { Message } from '../gateway-process.js';
 import { entriesOf, Numbering, type Transcript, underOwnName } from './transcript.js';
 import type { Channel, OnMessage, Wire } from './wire.js';
 
-/** How long to wait for a message before the test fails. */
+/** Longest wait for a message before the test fails. */
 const MESSAGE_WITHIN_MS = 10_000;
 
 const LISTED_AS = {
@@ -30,7 +30,7 @@ interface Arrival {
  * but a ping, since pings are between neighbours.
  */
 export class Peer {
-  /** What stands before the server's names here. */
+  /** Prefix of the server's names here. */
   readonly prefix: string;
   readonly #wire: Wire;
   /** Ids, as tokens, of what was not answered yet. */

@@ -3,7 +3,7 @@ import { closeSync, existsSync, fstatSync, openSync, readSync } from 'node:fs';
 import type { Message } from '../gateway-process.js';
 import { Numbering } from './transcript.js';
 
-/** What a server heard, as it keeps it in a file. */
+/** Lines that a server heard, which it keeps in a file. */
 export class Recording {
   readonly file: string;
   #offset = 0;
@@ -12,7 +12,7 @@ export class Recording {
     this.file = file;
   }
 
-  /** What it heard since the last time, each line as it came. */
+  /** Lines that it heard since the last time, each as it came. */
   takeLines(): string[] {
     if (!existsSync(this.file)) return [];
     const file = openSync(this.file, 'r');

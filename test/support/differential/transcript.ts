@@ -1,14 +1,14 @@
-// What both sides of a script received, in a form that can be compared between different ways.
+// Messages that both sides of a script received, in a form that can be compared between different ways.
 import { elementsOf, replaceAt, tokenAt } from '../../fixtures/servers/odd/raw-json.mjs';
 import { sha256 } from '../sha256.js';
 
-/** What one script made both sides hear, ready to be compared with what it made them hear another way. */
+/** Messages that one script made both sides hear, ready to be compared with those of another way. */
 export interface Transcript {
-  /** What the server heard, in order. */
+  /** Messages at the server, in order. */
   readonly server: readonly string[];
-  /** What the client heard while it waited for the answer to a request, and the answers. */
+  /** Messages at the client while it waited for the answer to a request, and the answers. */
   readonly asked: readonly string[];
-  /** What the client heard apart from that. */
+  /** Other messages at the client. */
   readonly unasked: readonly string[];
   /** Both together in order, where one pipe carries them. Announcements are not in here: they are made at leisure. */
   readonly inOrder: readonly string[];

@@ -1,6 +1,6 @@
 // A connection of the differential tests, which carries text.
 
-/** Where a message came: in the response to one of our requests, or on the stream for all else. A pipe does not say. */
+/** Channel of a message: the response to one of our requests, or the stream for all else. A pipe does not say. */
 export type Channel = 'response' | 'stream' | 'pipe';
 
 export type OnMessage = (text: string, channel: Channel) => void;
