@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { mkdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
 import { errorCode } from '../errors/error-text.js';
@@ -62,13 +62,9 @@ const FAILED_WITHIN_MS = 60_000;
 export function isHubFailing(folder: string, now: number): boolean {
   const failed = hubNumbers(folder).filter((number) => {
     const { folder: own, ready, ended } = hubFiles(folder, number);
-    if (exists(ready) || exists(ended)) return false;
+    if (existsSync(ready) || existsSync(ended)) return false;
     const since = statSync(own, { throwIfNoEntry: false })?.mtimeMs;
     return since !== undefined && now - since < FAILED_WITHIN_MS;
   });
   return failed.length >= MAX_FAILED;
-}
-
-export function exists(file: string): boolean {
-  return statSync(file, { throwIfNoEntry: false }) !== undefined;
 }

@@ -1,4 +1,4 @@
-import { lstatSync, mkdirSync, readdirSync } from 'node:fs';
+import { lstatSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { hostname, tmpdir, userInfo } from 'node:os';
 import { basename, join } from 'node:path';
 import { errorCode } from '../errors/error-text.js';
@@ -157,6 +157,15 @@ export function hubFiles(folder: string, number: number) {
     /** Exists after the hub has ended on purpose. Its clients then start no other hub before they have a message. */
     ended: join(own, 'ended'),
   };
+}
+
+/** Writes one of these files. Without it, clients are only less sure of the state of the hub. */
+export function note(file: string, text = ''): void {
+  try {
+    writeFileSync(file, text, { mode: 0o600 });
+  } catch {
+    // The disk is full, or the folder was removed.
+  }
 }
 
 /** The log of the hubs of this folder. */

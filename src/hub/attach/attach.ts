@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { accessSync, closeSync, constants, openSync, writeFileSync } from 'node:fs';
+import { accessSync, closeSync, constants, openSync } from 'node:fs';
 import type { Server } from 'node:net';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
@@ -11,7 +11,7 @@ import { FAMILY_PREFIX, isInherited } from '../../process/environment.js';
 import { userDataFolder, userHubsFolder } from '../../state/user-files.js';
 import { VERSION } from '../../version.js';
 import type { Claim } from '../claim.js';
-import { hubFiles, hubFolder, hubLog } from '../hub-folder.js';
+import { hubFiles, hubFolder, hubLog, note } from '../hub-folder.js';
 import { memoryPair } from '../memory-pair.js';
 import type { Hello } from '../wire.js';
 import { attachClient, type HubEnd } from './attach-client.js';
@@ -127,7 +127,7 @@ function startHub({ number, listener }: Claim, options: AttachOptions, { configF
     child.unref();
   } finally {
     // The socket is closed, so that the next client looks for another hub. No hub has failed: that client may start one.
-    if (!isStarted) note(ended, '');
+    if (!isStarted) note(ended);
     listener.close();
     if (log !== undefined) closeSync(log);
   }
@@ -141,14 +141,6 @@ function homeOr(folder: string): string {
     return home;
   } catch {
     return folder;
-  }
-}
-
-function note(file: string, text: string): void {
-  try {
-    writeFileSync(file, text, { mode: 0o600 });
-  } catch {
-    // The disk is full.
   }
 }
 

@@ -1,9 +1,9 @@
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { errorCode } from '../../errors/error-text.js';
 import type { ByteReader } from '../../io/byte-reader.js';
 import { isRecord, parseJson } from '../../json/json-value.js';
-import { claimSuccessor, exists, isHubFailing } from '../claim.js';
+import { claimSuccessor, isHubFailing } from '../claim.js';
 import { hubFiles, latestHub } from '../hub-folder.js';
 import { FirstLineReader, type Hello, type Refusal, type Welcome, WIRE } from '../wire.js';
 
@@ -111,7 +111,7 @@ export function attachTo(folder: string, number: number, hello: Omit<Hello, 'wir
   let waitMs: number;
   try {
     token = readFileSync(files.token, 'latin1');
-    waitMs = exists(files.ready) ? ANSWER_WITHIN_MS : FIRST_ANSWER_WITHIN_MS;
+    waitMs = existsSync(files.ready) ? ANSWER_WITHIN_MS : FIRST_ANSWER_WITHIN_MS;
   } catch (error) {
     // Without file descriptors, for example, nothing is known of the hub.
     return Promise.resolve({ kind: DEAD.has(errorCode(error) ?? '') ? 'dead' : 'ended' });

@@ -110,7 +110,7 @@ export class HubClients {
   move(): void {
     if (this.#hasMoved) return;
     this.#hasMoved = true;
-    for (const { framing } of this.#clients.values()) framing.moved();
+    this.reattach();
   }
 
   /** Makes all clients attach again, with a new hello, as soon as nothing is in flight. */

@@ -1,12 +1,11 @@
 import { randomBytes, timingSafeEqual } from 'node:crypto';
-import { readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, renameSync, rmSync, statSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import { dirname, join } from 'node:path';
 import type { Duplex } from 'node:stream';
 import { readInto } from '../../io/streams/read-into.js';
 import { isRecord, parseJson } from '../../json/json-value.js';
-import { exists } from '../claim.js';
-import { hubFiles, hubNumbers, numberOf } from '../hub-folder.js';
+import { hubFiles, hubNumbers, note, numberOf } from '../hub-folder.js';
 import { FirstLineReader, type Hello, type Refusal, type Welcome, WIRE } from '../wire.js';
 
 export interface HubListenerOptions {
@@ -52,14 +51,14 @@ export class HubListener {
 
   /** Clients get answers from now on, and those that come expect a prompt one. */
   markReady(): void {
-    mark(filesOf(this.#options.place).ready);
+    note(filesOf(this.#options.place).ready);
   }
 
   /** Takes no more connections. Clients that come from now on start another hub. */
   close(): void {
     if (this.#isEnding) return;
     this.#isEnding = true;
-    mark(filesOf(this.#options.place).ended);
+    note(filesOf(this.#options.place).ended);
     this.#server.close();
     for (const stream of this.#silent) stream.destroy();
   }
@@ -122,15 +121,6 @@ function filesOf(place: string): ReturnType<typeof hubFiles> {
   return hubFiles(dirname(place), numberOf(place));
 }
 
-/** Creates an empty file. Without it, clients are only less sure of the state of the hub. */
-function mark(file: string): void {
-  try {
-    writeFileSync(file, '', { mode: 0o600 });
-  } catch {
-    // The disk is full, or the folder was removed.
-  }
-}
-
 /** Age at which the remains of a dead hub no longer show that it has failed: see `isHubFailing`. */
 const LEFTOVER_MS = 5 * 60_000;
 
@@ -140,7 +130,7 @@ export function removeLeftovers(place: string, running: ReadonlySet<number>, now
   for (const number of hubNumbers(folder)) {
     const { folder: own, ended } = hubFiles(folder, number);
     if (number >= numberOf(place)) break;
-    if (exists(ended) || (!running.has(number) && isOlder(own, now))) remove(own);
+    if (existsSync(ended) || (!running.has(number) && isOlder(own, now))) remove(own);
   }
   for (const name of readdirSync(folder)) {
     if (/^\.\d+-/.test(name) && isOlder(join(folder, name), now)) remove(join(folder, name));

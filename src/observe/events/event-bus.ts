@@ -31,9 +31,8 @@ export class EventBus implements EventSink, EventSource {
   }
 
   subscribe<K extends Kind>(kind: K, listener: (event: EventOf<K>) => void): () => void {
-    const added: Listener = (event) => {
-      if (isOfKind(event, kind)) listener(event);
-    };
+    // Only events of this kind reach it.
+    const added = (event: GatewayEvent) => listener(event as EventOf<K>);
     this.#listeners.set(kind, [...(this.#listeners.get(kind) ?? []), added]);
     return () => {
       const left = (this.#listeners.get(kind) ?? []).filter((each) => each !== added);
@@ -52,10 +51,6 @@ export class EventBus implements EventSink, EventSource {
       }
     }
   }
-}
-
-function isOfKind<K extends Kind>(event: GatewayEvent, kind: K): event is EventOf<K> {
-  return event.kind === kind;
 }
 
 /** For parts that run without anybody who wants to know, such as most tests. */
