@@ -106,7 +106,7 @@ const MAX_KNOWN = 512;
 /** A longer URI is not remembered. Some servers put a whole picture into a `data:` URI. */
 const MAX_URI_LENGTH = 8 * 1024;
 
-/** Where results contain URIs of resources: the list, and the path within its entries. */
+/** Places of resource URIs in results: the list, and the path within its entries. */
 const PLACES: readonly (readonly [list: string, ...path: string[]])[] = [
   ['content', 'uri'],
   ['content', 'resource', 'uri'],

@@ -25,7 +25,7 @@ function through(states: readonly ServerState[], before = initialAvailability(fa
   );
 }
 
-/** What a call can expect, in a word or two. */
+/** Expectation of a call, in a word or two. */
 function expectation({ reach }: Availability): string {
   return 'reason' in reach ? `${reach.kind}: ${reach.reason}` : reach.kind;
 }

@@ -1,7 +1,7 @@
 import { offering, type ServerScript } from '../../support/scripted-gateway.js';
 import { pagesOf, toolText } from './offered-tools.js';
 
-/** What servers list, each with tools and a resource. It changes, and the list of tools can break. */
+/** Lists of servers, each with tools and a resource. They change, and the list of tools can break. */
 export class ChangingLists {
   readonly #pages: ReadonlyMap<string, string[]>;
   readonly #lists: ReadonlyMap<string, Record<string, object>>;
@@ -13,7 +13,7 @@ export class ChangingLists {
     this.#lists = new Map(keys.map((key) => [key, { ...offering({ resources: [`x://${key}/1`] }).lists }]));
   }
 
-  /** What the processes of this server list, now and after each change. */
+  /** Lists of the processes of this server, now and after each change. */
   of(key: string): Pick<ServerScript, 'pages' | 'lists'> {
     return { pages: this.#pages.get(key) ?? [], lists: this.#lists.get(key) ?? {} };
   }

@@ -9,7 +9,7 @@ import { splice } from '../../../src/json/splice.js';
 import type { scriptGateway } from '../../support/scripted-gateway.js';
 import { bytesOf, lineOf, scan } from '../../support/wire.js';
 
-/** How a client reaches the gateway. */
+/** Connection of a client to the gateway. */
 export interface ClientWire {
   say(line: string): void;
   /** The lines that came since the last time. */
@@ -29,7 +29,7 @@ export function directWire({ connect }: ScriptedGateway, principal: string): Cli
   };
 }
 
-/** What one hub knows of the client. */
+/** The client, as one hub knows it. */
 interface Served {
   readonly pipe: ClientPipe;
   readonly written: Uint8Array[];

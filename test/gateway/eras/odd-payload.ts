@@ -13,7 +13,7 @@ export function oddText(message: unknown, label: string): string {
   return JSON.stringify(message).replaceAll(JSON.stringify(ODD), () => oddJson(label));
 }
 
-/** How often the value stands in a line, as it was written. */
+/** Number of times that the value stands in a line, as it was written. */
 export function countOf(line: string, label: string): number {
   return line.split(oddJson(label)).length - 1;
 }

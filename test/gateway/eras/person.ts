@@ -3,7 +3,7 @@ import type { Message } from '../../support/wire.js';
 import type { ClientWire } from './client-wire.js';
 import { ODD, oddText } from './odd-payload.js';
 
-/** Nobody may be asked for roots, nor to visit a URL. */
+/** Capabilities without roots and without URLs to visit. */
 export const CAPABILITIES = { sampling: {}, elicitation: { form: {} } };
 export const ERA = 'io.modelcontextprotocol/';
 
@@ -32,7 +32,7 @@ export const SERVED = new Set(['tools/call', 'resources/read']);
 /** Whether the server with this key can list its tools. */
 type HasLists = (key: string) => boolean;
 
-/** What a client received, as text and as a message. */
+/** A message that a client received, also as text. */
 export interface Received {
   readonly line: string;
   readonly message: Message;
@@ -193,7 +193,7 @@ export class Person {
     return this.request(retry.method, { ...retry.params, requestState });
   }
 
-  /** What a modern client says about itself in each message of its own. */
+  /** Facts that a modern client states in each of its messages. */
   get #era(): Message {
     if (!this.isModern) return {};
     return {

@@ -6,7 +6,7 @@ import { ERA, type Person, type Received, VENDOR_NOTIFICATION } from './person.j
 import type { ServerProcess } from './server-process.js';
 import type { World } from './world.js';
 
-/** What holds of everything that was sent, once longer than anybody waits has passed. The numbers are the design's. */
+/** Checks everything that was sent, after longer than anybody waits. The numbers are those of the design. */
 export function expectPromises(world: World): void {
   for (const person of world.people) {
     for (const { state, id } of person.asked.values())

@@ -71,7 +71,7 @@ export class ServerProcess {
     const call = this.#open(which);
     if (call === undefined) return;
     const { marker } = call;
-    // What a server tells a client of its own era is passed on as it is, its faults included.
+    // A message to a client of the server's own era is passed on as it is, its faults included.
     if (!isDeclared && this.isModern) return;
     const method = isDeclared || which % 2 === 0 ? 'elicitation/create' : 'roots/list';
     const mode = isDeclared ? {} : { mode: 'url', url: 'https://x.y/', elicitationId: 'e' };

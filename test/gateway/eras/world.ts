@@ -10,14 +10,14 @@ import { ServerProcess } from './server-process.js';
 /** Longer than anybody waits: a client's absence is the longest. */
 const LONGEST_WAIT_MS = 660_000;
 
-/** What a process does because of a call. */
+/** Acts of a process because of a call. */
 const BUSINESS = new Set<Event['kind']>(['ask', 'ask undeclared', 'answer', 'fail', 'progress']);
 
 /** A list that a client got. */
 interface Listed {
   readonly person: Person;
   readonly line: string;
-  /** How often anything had changed that a list may show. */
+  /** Number of changes until then that a list may show. */
   readonly change: number;
 }
 
@@ -107,7 +107,7 @@ export class World {
     return this.#world.clock.pending;
   }
 
-  /** Whoever has something to answer or to repeat; if nobody or both do, the client that was chosen. */
+  /** The client that has something to answer or to repeat; if neither or both do, the chosen one. */
   #whoCan(kind: Event['kind'], chosen: Person): Person {
     const can = ({ questions, retries, open }: Person) => {
       if (kind === 'input') return questions.length > 0;

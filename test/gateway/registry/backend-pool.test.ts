@@ -14,7 +14,7 @@ function pooling(sharing: Sharing, script: Partial<ServerScript> = {}) {
   /** A client that runs elsewhere; all of them look alike. */
   const handshakeFrom = (origin: Partial<ClientOrigin>) =>
     world.connect({ origin: { ...OWN_ORIGIN, ...origin } }).greet();
-  /** Which process serves each client, by what reaches it. */
+  /** The process that serves each client. */
   const idOf = async (client: ScriptedClient) => {
     for (const id of world.ids()) if (world.server(id).generation === 0) await world.server(id).start();
     const marker = Math.random();

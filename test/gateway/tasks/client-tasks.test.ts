@@ -277,7 +277,7 @@ describe('with many tasks of a client', () => {
     const { handshake, child } = await tasking();
     const client = handshake({}, EVERYTHING);
     const names = Array.from({ length: 1_025 }, (_, index) => {
-      // What was said until now is read again each time otherwise.
+      // Otherwise each call reads everything again that was said until now.
       child.received.lines.length = 0;
       client.received.lines.length = 0;
       return made(child, client, `t-${index}`);

@@ -598,7 +598,7 @@ describe('with many tasks', () => {
     const { one, other, child } = await withTwo();
     const first = made(one, child, 'first');
     for (let count = 0; count < 1_024; count += 1) {
-      // What was said until now is read again each time otherwise.
+      // Otherwise each call reads everything again that was said until now.
       child.received.lines.length = 0;
       one.received.lines.length = 0;
       made(one, child, `t-${count}`);

@@ -14,7 +14,7 @@ function stateOf(taskId: string, status = 'working', members: Message = {}): Mes
   return { taskId, status, ...times, ttlMs: 60_000, ...members };
 }
 
-/** What the client was told about tasks. */
+/** Task states that the client got. */
 function states(client: ScriptedClient): Message[] {
   return notificationsOf(client, 'notifications/tasks').map(({ params }) => params);
 }

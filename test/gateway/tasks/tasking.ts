@@ -11,10 +11,10 @@ import type { Message } from '../../support/wire.js';
 
 export const RELATED = 'io.modelcontextprotocol/related-task';
 
-/** What a server says that knows tasks. */
+/** Task capabilities of a server. */
 const TASKS = { list: {}, cancel: {}, requests: { tools: { call: {} } } };
 
-/** What a client says that knows them and answers everything. */
+/** Capabilities of a client that knows tasks and answers everything. */
 export const EVERYTHING = {
   sampling: {},
   elicitation: {},
@@ -80,12 +80,12 @@ export function related(taskId: string): Message {
   return { _meta: { [RELATED]: { taskId } } };
 }
 
-/** What the client was asked, oldest first. */
+/** Server requests that the client got, oldest first. */
 export function serverRequests(client: ScriptedClient): Message[] {
   return client.received.messages.filter(({ id, method }) => id !== undefined && method !== undefined);
 }
 
-/** What the client was told unasked, by method. */
+/** Notifications of one method that the client got. */
 export function notificationsOf(client: ScriptedClient, method: string): Message[] {
   return client.received.messages.filter((message) => message.id === undefined && message.method === method);
 }
