@@ -5,6 +5,7 @@ import {
   notificationsOf,
   progressOf,
   related,
+  replied,
   serverRequests,
   statusOf,
   tasking,
@@ -59,8 +60,7 @@ describe('a tool that is called as a task only, for a client that knows of none'
     const { client, child, begin } = await driving();
     begin();
     const error = { code: -32000, message: 'failed' };
-    child.reply('tasks/result', error);
-    await flush();
+    await replied(child, 'tasks/result', error);
     expect(client.answerTo('call')?.error).toEqual(error);
   });
 
@@ -71,8 +71,7 @@ describe('a tool that is called as a task only, for a client that knows of none'
     begin();
     child.say(progressOf(token, 2));
     expect(notificationsOf(client, 'notifications/progress')).toEqual([progressOf('mine', 1), progressOf('mine', 2)]);
-    child.reply('tasks/result', { content: [] });
-    await flush();
+    await replied(child, 'tasks/result', { content: [] });
     child.say(progressOf(token, 3));
     expect(notificationsOf(client, 'notifications/progress')).toHaveLength(2);
     expect(child.connection.counters.staleProgress).toBe(1);
@@ -121,8 +120,7 @@ describe('a tool that is called as a task only, for a client that knows of none'
     expect(child.asked('tasks/cancel').map(({ params }) => params)).toEqual([{ taskId: 't' }]);
     expect(child.cancellations).toEqual([]);
     expect(child.calls).toHaveLength(1);
-    child.reply('tasks/result', { content: [] });
-    await flush();
+    await replied(child, 'tasks/result', { content: [] });
     expect(child.calls).toHaveLength(2);
     expect(client.answerTo('call')).toBeUndefined();
     expect(server('a').backend.dispatcher.counters.cancelled).toBe(1);

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { ScriptedClient } from '../../support/scripted-gateway.js';
 import { flush, type Message } from '../../support/wire.js';
-import { EVERYTHING, related, serverRequests, tasking, taskOf } from './tasking.js';
+import { EVERYTHING, related, replied, serverRequests, tasking, taskOf } from './tasking.js';
 
 const GATHER_MS = 15;
 const EXTENSION = { extensions: { 'io.modelcontextprotocol/tasks': {} } };
@@ -65,12 +65,10 @@ describe('a task of 2025-11-25 for a client of the extension', () => {
   it('has its result in its state', async () => {
     const { client, child, taskId, get } = await calling();
     await get('working');
-    child.reply('tasks/get', { ...taskOf('t'), more: 1 });
-    await flush();
+    await replied(child, 'tasks/get', { ...taskOf('t'), more: 1 });
     expect(client.answerTo('working')?.result).toMatchObject({ taskId, status: 'working', ttlMs: 60_000, more: 1 });
     await get('done');
-    child.reply('tasks/get', taskOf('t', 'completed'));
-    await flush();
+    await replied(child, 'tasks/get', taskOf('t', 'completed'));
     expect(client.answerTo('done')).toBeUndefined();
     child.say(`{"jsonrpc":"2.0","id":${child.asked('tasks/result')[0]?.id},"result":{"content":[],"n":1.0}}`);
     await flush();
@@ -82,24 +80,19 @@ describe('a task of 2025-11-25 for a client of the extension', () => {
   it('is completed where a tool has failed, and failed where the server answers with an error', async () => {
     const { client, child, get } = await calling();
     await get('tool');
-    child.reply('tasks/get', taskOf('t', 'failed'));
-    await flush();
-    child.reply('tasks/result', { content: [], isError: true });
-    await flush();
+    await replied(child, 'tasks/get', taskOf('t', 'failed'));
+    await replied(child, 'tasks/result', { content: [], isError: true });
     expect(client.answerTo('tool')?.result).toMatchObject({ status: 'completed', result: { isError: true } });
     await get('error');
-    child.reply('tasks/get', taskOf('t', 'failed'));
-    await flush();
-    child.reply('tasks/result', { code: -32000, message: 'broken' });
-    await flush();
+    await replied(child, 'tasks/get', taskOf('t', 'failed'));
+    await replied(child, 'tasks/result', { code: -32000, message: 'broken' });
     expect(client.answerTo('error')?.result).toMatchObject({ status: 'failed', error: { code: -32000 } });
   });
 
   it('asks its client in its state, and is answered by an update', async () => {
     const { client, child, clock, taskId, get, elicit } = await calling();
     await get('one');
-    child.reply('tasks/get', taskOf('t', 'input_required'));
-    await flush();
+    await replied(child, 'tasks/get', taskOf('t', 'input_required'));
     // The server asks along the request for the result.
     expect(child.asked('tasks/result')).toHaveLength(1);
     elicit('q');
@@ -110,8 +103,7 @@ describe('a task of 2025-11-25 for a client of the extension', () => {
     const [key = ''] = Object.keys(result.inputRequests);
     expect(result.inputRequests[key]).toMatchObject({ method: 'elicitation/create', params: { message: 'q' } });
     await get('two');
-    child.reply('tasks/get', taskOf('t', 'input_required'));
-    await flush();
+    await replied(child, 'tasks/get', taskOf('t', 'input_required'));
     expect(client.answerTo('two')?.result.inputRequests).toEqual(result.inputRequests);
     expect(child.asked('tasks/result')).toHaveLength(1);
     const inputResponses = { [key]: { action: 'accept', content: { n: 1 } }, unknown: {} };
@@ -141,8 +133,7 @@ describe('a task of 2025-11-25 for a client of the extension', () => {
   it('is working as long as it has asked nothing, whatever its server says', async () => {
     const { client, child, clock, get } = await calling();
     await get('one');
-    child.reply('tasks/get', taskOf('t', 'input_required'));
-    await flush();
+    await replied(child, 'tasks/get', taskOf('t', 'input_required'));
     clock.advance(1_000);
     await flush();
     expect(client.answerTo('one')?.result).toMatchObject({ status: 'working' });
@@ -166,8 +157,7 @@ describe('a task of 2025-11-25 for a client of the extension', () => {
     const { child, get, elicit } = await calling();
     elicit('q');
     await get('done');
-    child.reply('tasks/get', taskOf('t', 'cancelled'));
-    await flush();
+    await replied(child, 'tasks/get', taskOf('t', 'cancelled'));
     expect(child.received.messages.find(({ id }) => id === 'q')?.error.code).toBe(-32603);
   });
 
@@ -175,8 +165,7 @@ describe('a task of 2025-11-25 for a client of the extension', () => {
     const { client, child, taskId } = await calling();
     ask(client, 'cancel', 'tasks/cancel', { taskId });
     expect(child.asked('tasks/cancel')[0]?.params).toMatchObject({ taskId: 't' });
-    child.reply('tasks/cancel', taskOf('t', 'cancelled'));
-    await flush();
+    await replied(child, 'tasks/cancel', taskOf('t', 'cancelled'));
     expect(client.answerTo('cancel')?.result).toEqual({
       resultType: 'complete',
       _meta: { 'io.modelcontextprotocol/serverInfo': expect.anything() },
@@ -190,10 +179,8 @@ describe('a task of 2025-11-25 for a client of the extension', () => {
       ['unknown', { code: -32602, message: 'Unknown' }],
     ] as const) {
       ask(client, id, 'tasks/cancel', { taskId });
-      child.reply('tasks/cancel', { code: -32602, message: 'No' });
-      await flush();
-      child.reply('tasks/get', answer);
-      await flush();
+      await replied(child, 'tasks/cancel', { code: -32602, message: 'No' });
+      await replied(child, 'tasks/get', answer);
     }
     expect(client.answerTo('ended')?.result).toMatchObject({ resultType: 'complete' });
     expect(client.answerTo('unknown')?.error).toEqual({ code: -32602, message: 'No' });
@@ -202,10 +189,8 @@ describe('a task of 2025-11-25 for a client of the extension', () => {
   it('is never named in the words of its server', async () => {
     const { client, child, get } = await calling();
     await get('done');
-    child.reply('tasks/get', taskOf('t', 'completed'));
-    await flush();
-    child.reply('tasks/result', { content: [], _meta: { more: 1, ...related('t')._meta } });
-    await flush();
+    await replied(child, 'tasks/get', taskOf('t', 'completed'));
+    await replied(child, 'tasks/result', { content: [], _meta: { more: 1, ...related('t')._meta } });
     expect(client.answerTo('done')?.result.result).toEqual({ content: [], _meta: { more: 1 } });
   });
 
@@ -215,8 +200,7 @@ describe('a task of 2025-11-25 for a client of the extension', () => {
     client.session.close();
     const other = connect();
     ask(other, 'get', 'tasks/get', { taskId });
-    child.reply('tasks/get', taskOf('t', 'input_required'));
-    await flush();
+    await replied(child, 'tasks/get', taskOf('t', 'input_required'));
     elicit('q');
     clock.advance(GATHER_MS);
     await flush();
@@ -263,8 +247,7 @@ describe('a task of a server without a handshake, for a client of the extension'
     child.reply('tasks/update', { resultType: 'complete' });
     ask(client, 'cancel', 'tasks/cancel', { taskId });
     expect(child.asked('tasks/cancel')[0]?.params).toMatchObject({ taskId: 't' });
-    child.reply('tasks/cancel', { resultType: 'complete' });
-    await flush();
+    await replied(child, 'tasks/cancel', { resultType: 'complete' });
     expect(['update', 'cancel'].map((id) => client.answerTo(id)?.result.resultType)).toEqual(['complete', 'complete']);
   });
 });
@@ -290,12 +273,10 @@ describe('a task of a server without a handshake, for a client that knows no suc
     expect(await poll(1_999)).toBe(0);
     expect(await poll(1)).toBe(1);
     expect(child.asked('tasks/get')[0]?.params).toEqual({ taskId: 't' });
-    child.reply('tasks/get', stateOf('t', 'working', { pollIntervalMs: 5 }));
-    await flush();
+    await replied(child, 'tasks/get', stateOf('t', 'working', { pollIntervalMs: 5 }));
     expect(await poll(100)).toBe(2);
     const result = { resultType: 'complete', content: [], n: 1 };
-    child.reply('tasks/get', stateOf('t', 'completed', { result }));
-    await flush();
+    await replied(child, 'tasks/get', stateOf('t', 'completed', { result }));
     expect(client.received.messages).toEqual([{ jsonrpc: '2.0', id: 'call', result: { content: [], n: 1 } }]);
     expect(await poll(60_000)).toBe(2);
   });
@@ -305,11 +286,9 @@ describe('a task of a server without a handshake, for a client that knows no suc
     const one = { method: 'elicitation/create', params: { message: '1', requestedSchema: {} } };
     const url = { method: 'elicitation/create', params: { mode: 'form', message: '2', requestedSchema: {} } };
     await poll(2_000);
-    child.reply('tasks/get', stateOf('t', 'input_required', { inputRequests: { one, url } }));
-    await flush();
+    await replied(child, 'tasks/get', stateOf('t', 'input_required', { inputRequests: { one, url } }));
     await poll(1_000);
-    child.reply('tasks/get', stateOf('t', 'input_required', { inputRequests: { one, url } }));
-    await flush();
+    await replied(child, 'tasks/get', stateOf('t', 'input_required', { inputRequests: { one, url } }));
     const asked = serverRequests(client);
     expect(asked.map(({ params }) => params.message)).toEqual(['1', '2']);
     client.say({ jsonrpc: '2.0', id: asked[0]?.id, result: { action: 'accept', content: { n: 1 } } });
@@ -325,16 +304,13 @@ describe('a task of a server without a handshake, for a client that knows no suc
     const one = { method: 'elicitation/create', params: { message: '1', requestedSchema: {} } };
     const waiting = stateOf('t', 'input_required', { inputRequests: { one } });
     await poll(2_000);
-    child.reply('tasks/get', waiting);
-    await flush();
+    await replied(child, 'tasks/get', waiting);
     client.say({ jsonrpc: '2.0', id: serverRequests(client)[0]?.id, result: { action: 'accept', content: { n: 1 } } });
     await poll(1_000);
-    child.reply('tasks/get', waiting);
-    await flush();
+    await replied(child, 'tasks/get', waiting);
     expect(child.asked('tasks/update')).toHaveLength(1);
     await poll(29_500);
-    child.reply('tasks/get', waiting);
-    await flush();
+    await replied(child, 'tasks/get', waiting);
     const answer = { taskId: 't', inputResponses: { one: { action: 'accept', content: { n: 1 } } } };
     expect(child.asked('tasks/update').map(({ params }) => params)).toEqual([answer, answer]);
     expect(serverRequests(client)).toHaveLength(1);
@@ -344,8 +320,7 @@ describe('a task of a server without a handshake, for a client that knows no suc
     const { client, child, poll } = await calling();
     await poll(2_000);
     const inputRequests = { one: { method: 'sampling/createMessage', params: {} } };
-    child.reply('tasks/get', stateOf('t', 'input_required', { inputRequests }));
-    await flush();
+    await replied(child, 'tasks/get', stateOf('t', 'input_required', { inputRequests }));
     expect(client.answerTo('call')?.result).toMatchObject({ isError: true });
     expect(child.asked('tasks/cancel').map(({ params }) => params)).toEqual([{ taskId: 't' }]);
   });
@@ -359,8 +334,7 @@ describe('a task of a server without a handshake, for a client that knows no suc
       no: { method: 'sampling/createMessage', params: {} },
       after: elicitation,
     };
-    child.reply('tasks/get', stateOf('t', 'input_required', { inputRequests }));
-    await flush();
+    await replied(child, 'tasks/get', stateOf('t', 'input_required', { inputRequests }));
     expect(client.answerTo('call')?.result).toMatchObject({ isError: true });
     const [asked, ...others] = serverRequests(client);
     expect(others).toEqual([]);
@@ -375,8 +349,7 @@ describe('a task of a server without a handshake, for a client that knows no suc
       await poll(2_000);
       const keys = Array.from({ length: 129 }, (_, at) => `${round} ${at}`);
       const inputRequests = Object.fromEntries(keys.map((key) => [key, elicitation]));
-      child.reply('tasks/get', stateOf('t', 'input_required', { inputRequests }));
-      await flush();
+      await replied(child, 'tasks/get', stateOf('t', 'input_required', { inputRequests }));
       for (const { id } of serverRequests(client).slice(-129))
         client.say({ jsonrpc: '2.0', id, result: { action: 'decline' } });
     }
@@ -391,8 +364,7 @@ describe('a task of a server without a handshake, for a client that knows no suc
     const world = await calling();
     await world.poll(2_000);
     const one = { method: 'elicitation/create', params: { message: '1', requestedSchema: {} } };
-    world.child.reply('tasks/get', stateOf('t', 'input_required', { inputRequests: { one } }));
-    await flush();
+    await replied(world.child, 'tasks/get', stateOf('t', 'input_required', { inputRequests: { one } }));
     const [asked] = serverRequests(world.client);
     return { ...world, asked };
   }
@@ -401,8 +373,7 @@ describe('a task of a server without a handshake, for a client that knows no suc
     const { client, child, poll, asked } = await asking();
     expect(withdrawn(client)).toEqual([]);
     await poll(1_000);
-    child.reply('tasks/get', stateOf('t', status, { result: { content: [] } }));
-    await flush();
+    await replied(child, 'tasks/get', stateOf('t', status, { result: { content: [] } }));
     expect(client.answerTo('call')).toBeDefined();
     expect(withdrawn(client)).toEqual([asked?.id]);
   });
@@ -420,8 +391,7 @@ describe('a task of a server without a handshake, for a client that knows no suc
   ])('ends with its %s', async (_, members, answer) => {
     const { client, child, poll } = await calling();
     await poll(2_000);
-    child.reply('tasks/get', stateOf('t', 'error' in members ? 'failed' : 'cancelled', members));
-    await flush();
+    await replied(child, 'tasks/get', stateOf('t', 'error' in members ? 'failed' : 'cancelled', members));
     expect(client.answerTo('call')).toMatchObject(answer);
   });
 
@@ -439,8 +409,7 @@ describe('a task of a server without a handshake, for a client that knows no suc
     const { client, child, poll } = await calling();
     for (let minute = 0; minute < 10; minute += 1) {
       await poll(60_000);
-      child.reply('tasks/get', stateOf('t', 'working', { pollIntervalMs: 30_000 }));
-      await flush();
+      await replied(child, 'tasks/get', stateOf('t', 'working', { pollIntervalMs: 30_000 }));
     }
     await poll(30_000);
     expect(client.answerTo('call')?.result._meta['trunkline/failure']).toMatchObject({ reason: 'timeout' });

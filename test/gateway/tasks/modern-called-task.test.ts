@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { flush, type Message } from '../../support/wire.js';
-import { related, tasking, taskOf } from './tasking.js';
+import { related, replied, tasking, taskOf } from './tasking.js';
 
 const GATHER_MS = 15;
 const ASKABLE = { elicitation: { form: {} } };
@@ -28,8 +28,7 @@ describe('a tool that is called as a task only, for a client without a handshake
     expect(child.calls[0]?.params).toMatchObject({ name: 'only', task: {} });
     child.answer(0, { task: taskOf('t') });
     expect(child.asked('tasks/result').map(({ params }) => params)).toEqual([{ taskId: 't' }]);
-    child.reply('tasks/result', { content: [{ type: 'text', text: 'done' }] });
-    await flush();
+    await replied(child, 'tasks/result', { content: [{ type: 'text', text: 'done' }] });
     expect(client.answerTo('c')?.result).toMatchObject({
       resultType: 'complete',
       content: [{ type: 'text', text: 'done' }],
@@ -93,10 +92,8 @@ describe('a tool that is called as a task only, for a client without a handshake
     expect(created).toMatchObject({ resultType: 'task', status: 'working', ttlMs: 60_000, pollIntervalMs: 500 });
     client.modernRequest('get', 'tasks/get', { taskId: created.taskId }, capabilities);
     await flush();
-    child.reply('tasks/get', { ...taskOf('t', 'completed'), ...both });
-    await flush();
-    child.reply('tasks/result', { content: [] });
-    await flush();
+    await replied(child, 'tasks/get', { ...taskOf('t', 'completed'), ...both });
+    await replied(child, 'tasks/result', { content: [] });
     expect(client.answerTo('get')?.result).toMatchObject({
       status: 'completed',
       ttlMs: 60_000,

@@ -9,6 +9,7 @@ import {
   progressOf,
   RELATED,
   related,
+  replied,
   serverRequests,
   statusOf,
   tasking,
@@ -252,16 +253,14 @@ describe('the list of tasks', () => {
   it('lacks those of a server that cannot list them or does not answer in time', async () => {
     const { client, child, server, clock, taskId: id } = await withTask();
     client.request(1, 'tasks/list');
-    child.reply('tasks/list', { tasks: [taskOf('t')] });
-    await flush();
+    await replied(child, 'tasks/list', { tasks: [taskOf('t')] });
     expect(client.answerTo(1)).toBeUndefined();
     clock.advance(30_000);
     await flush();
     expect(client.answerTo(1)?.result.tasks).toEqual([taskOf(id)]);
     server('b').crash();
     client.request(2, 'tasks/list');
-    child.reply('tasks/list', { code: -32000, message: 'no' });
-    await flush();
+    await replied(child, 'tasks/list', { code: -32000, message: 'no' });
     expect(client.answerTo(2)?.result).toEqual({ tasks: [] });
   });
 
@@ -288,8 +287,7 @@ describe('of the tasks that a server lists', () => {
     const client = (principal: string) => world.connect({ principal }).greet();
     const seen = async (by: ReturnType<typeof client>, tasks: unknown[]) => {
       by.request('list', 'tasks/list');
-      child.reply('tasks/list', { tasks });
-      await flush();
+      await replied(child, 'tasks/list', { tasks });
       const [answer] = by.received.take();
       return answer?.result.tasks.map(({ taskId }: Message) => taskId.split(':').at(-1));
     };

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { ScriptedClient } from '../../support/scripted-gateway.js';
 import { flush, type Message } from '../../support/wire.js';
-import { made, notificationsOf, statusOf, tasking, taskOf } from './tasking.js';
+import { made, notificationsOf, replied, statusOf, tasking, taskOf } from './tasking.js';
 
 const SUBSCRIPTION_ID = 'io.modelcontextprotocol/subscriptionId';
 const ACKNOWLEDGED = 'notifications/subscriptions/acknowledged';
@@ -118,8 +118,7 @@ describe('notifications of a task of a legacy server', () => {
     const client = world.connect();
     const name = await world.called(client, 't');
     await world.listen(client, 'listen', [name]);
-    world.child.reply('tasks/get', taskOf('t'));
-    await flush();
+    await replied(world.child, 'tasks/get', taskOf('t'));
     return { ...world, client, name };
   }
 
@@ -136,8 +135,7 @@ describe('notifications of a task of a legacy server', () => {
     const { connect, called, listen, child } = await playing('legacy');
     const client = connect();
     await listen(client, 'listen', [await called(client, 't')]);
-    child.reply('tasks/get', { code: -32602, message: 'Unknown' });
-    await flush();
+    await replied(child, 'tasks/get', { code: -32602, message: 'Unknown' });
     expect(acknowledged(client)).toEqual([{}]);
   });
 
@@ -146,8 +144,7 @@ describe('notifications of a task of a legacy server', () => {
     await say(statusOf('t', 'failed'));
     expect(states(client)).toEqual([]);
     const result = { content: [{ type: 'text', text: 'no' }], isError: true };
-    child.reply('tasks/result', result);
-    await flush();
+    await replied(child, 'tasks/result', result);
     expect(states(client)).toMatchObject([{ taskId: name, status: 'completed', result }]);
     expect(states(client)[0]).not.toHaveProperty('resultType');
   });
@@ -175,8 +172,7 @@ describe('notifications of a task of a legacy server', () => {
       const client = connect();
       const name = await called(client, 't');
       await listen(client, 'listen', [name]);
-      child.reply('tasks/get', taskOf('t', status));
-      await flush();
+      await replied(child, 'tasks/get', taskOf('t', status));
       expect(acknowledged(client)).toEqual([{ taskIds: [name] }]);
       const result = { content: [] };
       if (status === 'completed') child.reply('tasks/result', result);
@@ -198,8 +194,7 @@ describe('notifications of a task of a legacy server', () => {
     const { client, say, child } = await watching();
     await say(statusOf('t', 'completed'));
     await say(statusOf('t', 'cancelled'));
-    child.reply('tasks/result', { content: [] });
-    await flush();
+    await replied(child, 'tasks/result', { content: [] });
     expect(states(client).map(({ status }) => status)).toEqual(['cancelled']);
   });
 
@@ -221,12 +216,10 @@ describe('notifications of a task of a legacy server', () => {
     const [client, other] = [connect(), connect()];
     const name = await called(client, 't');
     await listen(client, 'listen', [name]);
-    child.reply('tasks/get', taskOf('t'));
-    await flush();
+    await replied(child, 'tasks/get', taskOf('t'));
     await say(statusOf('t', 'cancelled'));
     await listen(other, 'listen', [name]);
-    child.reply('tasks/get', taskOf('t', 'cancelled'));
-    await flush();
+    await replied(child, 'tasks/get', taskOf('t', 'cancelled'));
     expect(acknowledged(other)).toEqual([{ taskIds: [name] }]);
     expect(states(other).map(({ status }) => status)).toEqual(['cancelled']);
   });
@@ -269,8 +262,7 @@ describe.each(['legacy', 'modern'] as const)('a task of a %s server', (era) => {
     const [client, other] = [connect(), connect({ principal: 'another' })];
     for (const each of [client, other]) {
       await listen(each, 'listen', [await called(each, 't')]);
-      child.reply('tasks/get', taskOf('t'));
-      await flush();
+      await replied(child, 'tasks/get', taskOf('t'));
     }
     if (era === 'modern') await tell(stateOf('t'));
     else await say(statusOf('t'));

@@ -7,7 +7,7 @@ import {
   type Who,
 } from '../../support/scripted-gateway.js';
 import type { ScriptedPeer } from '../../support/scripted-peer.js';
-import type { Message } from '../../support/wire.js';
+import { flush, type Message } from '../../support/wire.js';
 
 export const RELATED = 'io.modelcontextprotocol/related-task';
 
@@ -62,6 +62,12 @@ export function made(client: ScriptedClient, child: ScriptedPeer, original: stri
   client.call(`make ${original}`, 'a__slow', { task: {}, ...members });
   child.answer(child.calls.length - 1, { task: taskOf(original) });
   return client.answerTo(`make ${original}`)?.result.task.taskId;
+}
+
+/** The server answers the request, and everything happens that follows from that. */
+export async function replied(child: ScriptedPeer, ...answer: Parameters<ScriptedPeer['reply']>): Promise<void> {
+  child.reply(...answer);
+  await flush();
 }
 
 export function taskOf(taskId: string, status = 'working'): Message {
