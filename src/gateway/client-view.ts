@@ -22,7 +22,7 @@ import type { LogLevelRouter } from './reverse/log-level-router.js';
 import type { Subscriptions } from './reverse/subscriptions.js';
 import { completesNothing, mayChange, NO_COMPLETIONS, Router, type Target } from './routing/router.js';
 import { SkillLists } from './routing/skill-lists.js';
-import { type Candidates, tryInOrder } from './routing/try-in-order.js';
+import { type Candidates, TriedExchange } from './routing/try-in-order.js';
 import type { OwnTool } from './status/own-tool.js';
 import { askedTask, calledTask, updated } from './tasks/called-task.js';
 import type { Tasks } from './tasks/tasks.js';
@@ -235,7 +235,7 @@ export class ClientView {
       return;
     }
     if ('candidates' in target) {
-      tryInOrder(exchange, target, (tried, backend) => this.#send(tried, { backend, edits: [] }));
+      new TriedExchange(exchange, target, (tried, backend) => this.#send(tried, { backend, edits: [] })).next();
       return;
     }
     const { backend, original } = target;

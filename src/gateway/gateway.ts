@@ -237,7 +237,7 @@ export class Gateway implements GatewayPort {
       },
       serverRequest: (request) => this.#relayRequest(backend, request),
       notification: (notification) => this.#relayNotification(backend, notification),
-      wouldLoseState: () => this.#subscriptions.has(backend) || this.#tasks.has(backend),
+      wouldLoseState: () => this.#subscriptions.has(backend) || this.#tasks.ofServers.has(backend),
     };
   }
 

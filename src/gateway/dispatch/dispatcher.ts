@@ -56,20 +56,16 @@ export class Dispatcher implements CallHost {
   readonly latencies = new Latencies();
   readonly inFlightCalls = new InFlightCalls();
   readonly admission: Admission;
-  #limits: CallLimits;
+  limits: CallLimits;
   #breaker: CircuitBreaker;
   #availability: Availability;
 
   constructor(options: DispatcherOptions) {
     this.options = options;
-    this.#limits = options.limits;
+    this.limits = options.limits;
     this.#availability = initialAvailability(options.isMisconfigured === true);
     this.#breaker = this.#newBreaker();
     this.admission = new Admission(this);
-  }
-
-  get limits(): CallLimits {
-    return this.#limits;
   }
 
   get availability(): Availability {
@@ -102,13 +98,13 @@ export class Dispatcher implements CallHost {
 
   /** Timeouts of the gateway's own requests. */
   get listTimeouts(): RequestTimeouts {
-    const { listTimeoutMs } = this.#limits;
+    const { listTimeoutMs } = this.limits;
     return { idleMs: listTimeoutMs, maxMs: listTimeoutMs };
   }
 
   /** Timeouts of a request that waits for a task result. */
   get taskTimeouts(): RequestTimeouts {
-    return taskTimeouts(this.#limits);
+    return taskTimeouts(this.limits);
   }
 
   /** Uses a new connection, and sends the calls that waited for it. The connection gets its own circuit breaker. */
@@ -130,7 +126,7 @@ export class Dispatcher implements CallHost {
 
   /** Sets other limits. Calls in flight keep their timeouts. */
   configure(limits: CallLimits): void {
-    this.#limits = limits;
+    this.limits = limits;
     this.admission.configure();
   }
 

@@ -401,9 +401,8 @@ export class IdleTimer {
     if (this.#isRunning && isChanged) this.start();
   }
 
-  /** Records a use. Without a pending timer this does not read the clock. */
   used(): void {
-    if (this.#cancel !== undefined) this.#usedAt = this.#options.clock.now();
+    this.#usedAt = this.#options.clock.now();
   }
 
   stop(): void {

@@ -17,26 +17,18 @@ export interface Candidates {
   readonly notFound: RpcError;
 }
 
-/** Tries the candidates in order until one knows the request. `send` sends the request to one of them. */
-export function tryInOrder(
-  exchange: Exchange,
-  candidates: Candidates,
-  send: (exchange: Exchange, backend: Backend) => void,
-): void {
-  new TriedExchange(exchange, candidates, send).next();
-}
-
 /**
- * A request while servers are tried for it. If no server knows it and one of them failed, the failure is the answer: that
- * server might have known it.
+ * A request while servers are tried for it, in order until one knows it. If no server knows it and one of them failed, the
+ * failure is the answer: that server might have known it.
  */
-class TriedExchange extends ExchangeDecorator {
+export class TriedExchange extends ExchangeDecorator {
   readonly #options: Candidates;
   readonly #send: (exchange: Exchange, backend: Backend) => void;
   readonly #left: Backend[];
   #current: Backend | undefined;
   #failure: RpcError | Failure | undefined;
 
+  /** `send` sends the request to one of the candidates. */
   constructor(exchange: Exchange, options: Candidates, send: (exchange: Exchange, backend: Backend) => void) {
     super(exchange);
     this.#options = options;

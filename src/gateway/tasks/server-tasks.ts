@@ -145,7 +145,7 @@ export class ServerTasks {
     exchange.succeed(join([LIST_HEAD, taskList(lists.flat()), LIST_TAIL]));
   }
 
-  /** Whether the process has created tasks that are known. */
+  /** Whether the process has created tasks, whose results would be lost with it. */
   has(backend: Backend): boolean {
     return (this.#byBackend.get(backend)?.size ?? 0) > 0;
   }

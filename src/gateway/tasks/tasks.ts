@@ -101,11 +101,6 @@ export class Tasks {
     };
   }
 
-  /** Whether the process has created tasks, whose results would be lost with it. */
-  has(backend: Backend): boolean {
-    return this.ofServers.has(backend);
-  }
-
   /** The client has left. */
   left(client: DownstreamClient, backends: Iterable<Backend>): void {
     this.ofServers.left(client, backends);
