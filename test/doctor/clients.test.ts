@@ -12,9 +12,6 @@ beforeEach(() => {
   home = new DoctorHome();
 });
 
-/** Makes what a client has; the findings are its own, or all about the clients at home. */
-type Row = readonly [what: string, code: Code, says: RegExp, make: () => unknown];
-
 /** Registers this entry in Claude Desktop, with the installed copy as its program. */
 async function registered(
   rest: Record<string, unknown> = {},
@@ -48,36 +45,43 @@ async function answering(status: number, headers: Record<string, string>, body: 
   return found.map(({ code }) => code);
 }
 
-const ROWS: readonly Row[] = [
-  ['a correct entry', 'TL-CLIENT-OK', /^Claude Desktop \(user, as trunkline\) has/, async () => await registered()],
-  [
+/** Makes what the title says, and expects one finding with this code and sentence. */
+function reports(what: string, code: Code, says: RegExp, make: () => unknown): void {
+  it(`are reported with ${what}: ${code}`, async () => {
+    const made = await make();
+    const findings: readonly Finding[] = Array.isArray(made) ? made : await home.checkClients();
+    const found = findings.filter((one) => one.code === code);
+    expect(found.map(({ sentence }) => sentence)).toEqual([expect.stringMatching(says)]);
+  });
+}
+
+describe('the clients', () => {
+  reports(
+    'a correct entry',
+    'TL-CLIENT-OK',
+    /^Claude Desktop \(user, as trunkline\) has/,
+    async () => await registered(),
+  );
+  reports(
     'a command without its path',
     'TL-CLIENT-RELATIVE',
     /runs `node`, which depends on the PATH/,
     async () => await registered({ command: 'node' }),
-  ],
-  [
+  );
+  reports(
     'a configuration that does not exist',
     'TL-CLIENT-CONFIG',
     /passes a configuration that does not exist/,
     async () => await registered({}, ['--config', home.path('none.yaml')]),
-  ],
-  [
-    'another version',
-    'TL-CLIENT-VERSION',
-    /runs Trunkline 1\.9\.0; this is 2\.0\.0/,
-    () => home.register({ trunkline: { command: process.execPath, args: [home.install('1.9.0', 'old/trunkline')] } }),
-  ],
-  [
-    'a disabled entry',
-    'TL-CLIENT-DISABLED',
-    /has Trunkline disabled/,
-    async () => {
-      const entry = { command: process.execPath, args: [home.install()], disabled: true };
-      home.register({ trunkline: entry }, '.codeium/windsurf/mcp_config.json');
-    },
-  ],
-  [
+  );
+  reports('another version', 'TL-CLIENT-VERSION', /runs Trunkline 1\.9\.0; this is 2\.0\.0/, () =>
+    home.register({ trunkline: { command: process.execPath, args: [home.install('1.9.0', 'old/trunkline')] } }),
+  );
+  reports('a disabled entry', 'TL-CLIENT-DISABLED', /has Trunkline disabled/, async () => {
+    const entry = { command: process.execPath, args: [home.install()], disabled: true };
+    home.register({ trunkline: entry }, '.codeium/windsurf/mcp_config.json');
+  });
+  reports(
     'the file that the app of the Windows store ignores',
     'TL-CLIENT-MSIX',
     /does not read this file/,
@@ -87,8 +91,8 @@ const ROWS: readonly Row[] = [
       home.write('AppData/Local/Packages/Claude_x/LocalCache/Roaming/x', '');
       return await home.checkClients({ platform: 'win32' });
     },
-  ],
-  [
+  );
+  reports(
     'a rule of Claude Code',
     'TL-CLIENT-DENIED',
     /the settings of Claude Code \(user, as trunkline\) forbid Trunkline/,
@@ -96,37 +100,22 @@ const ROWS: readonly Row[] = [
       await claudeCode();
       home.write('.claude/settings.json', '{"permissions":{"deny":["Bash","mcp__trunkline"]}}');
     },
-  ],
-  [
-    'a list of denied servers of Claude Code',
-    'TL-CLIENT-DENIED',
-    /forbid Trunkline/,
-    async () => {
-      await claudeCode();
-      home.write('.claude/settings.json', '{"deniedMcpServers":[{"serverName":"trunkline"}]}');
-    },
-  ],
-  [
-    'a denied command, by the administrator of Claude Code',
-    'TL-CLIENT-DENIED',
-    /forbid Trunkline/,
-    async () => {
-      await claudeCode();
-      const rule = { serverCommand: [process.execPath, home.path('lib/trunkline/dist/cli.js')] };
-      home.write('root/etc/claude-code/managed-settings.json', JSON.stringify({ deniedMcpServers: [rule] }));
-    },
-  ],
-  [
-    'a list of allowed servers without Trunkline',
-    'TL-CLIENT-DENIED',
-    /forbid Trunkline/,
-    async () => {
-      await claudeCode();
-      const allowedMcpServers = [{ serverName: 'github' }];
-      home.write('root/etc/claude-code/managed-settings.json', JSON.stringify({ allowedMcpServers }));
-    },
-  ],
-  [
+  );
+  reports('a list of denied servers of Claude Code', 'TL-CLIENT-DENIED', /forbid Trunkline/, async () => {
+    await claudeCode();
+    home.write('.claude/settings.json', '{"deniedMcpServers":[{"serverName":"trunkline"}]}');
+  });
+  reports('a denied command, by the administrator of Claude Code', 'TL-CLIENT-DENIED', /forbid Trunkline/, async () => {
+    await claudeCode();
+    const rule = { serverCommand: [process.execPath, home.path('lib/trunkline/dist/cli.js')] };
+    home.write('root/etc/claude-code/managed-settings.json', JSON.stringify({ deniedMcpServers: [rule] }));
+  });
+  reports('a list of allowed servers without Trunkline', 'TL-CLIENT-DENIED', /forbid Trunkline/, async () => {
+    await claudeCode();
+    const allowedMcpServers = [{ serverName: 'github' }];
+    home.write('root/etc/claude-code/managed-settings.json', JSON.stringify({ allowedMcpServers }));
+  });
+  reports(
     'servers of the administrator, besides which Claude Code uses none',
     'TL-CLIENT-DENIED',
     /forbid Trunkline/,
@@ -134,14 +123,14 @@ const ROWS: readonly Row[] = [
       await claudeCode();
       home.write('root/etc/claude-code/managed-mcp.json', '{"mcpServers":{}}');
     },
-  ],
-  [
+  );
+  reports(
     'an entry of a project that nobody has approved',
     'TL-CLIENT-PENDING',
     /^Claude Code \(project, as trunkline\) waits for your approval/,
     async () => await inProject({}),
-  ],
-  [
+  );
+  reports(
     'VS Code that may use servers of a registry only',
     'TL-CLIENT-DENIED',
     /the settings of VS Code \(user, as trunkline\) forbid Trunkline/,
@@ -150,8 +139,8 @@ const ROWS: readonly Row[] = [
       home.write('.config/Code/User/mcp.json', JSON.stringify({ servers }));
       home.write('.config/Code/User/settings.json', '{\n  // ours\n  "chat.mcp.access": "registry",\n}');
     },
-  ],
-  [
+  );
+  reports(
     'another gateway',
     'TL-CLIENT-GATEWAY',
     /^Claude Desktop runs mcp-hub \(`hub`\) besides Trunkline$/,
@@ -159,14 +148,14 @@ const ROWS: readonly Row[] = [
       const trunkline = { command: process.execPath, args: [home.install()] };
       home.register({ trunkline, hub: { command: 'mcp-hub' } });
     },
-  ],
-  [
+  );
+  reports(
     'a Trunkline on another machine without TLS',
     'TL-CLIENT-CLEARTEXT',
     /^Cursor uses Trunkline on another machine without TLS$/,
     () => home.register({ trunkline: { url: 'http://192.0.2.7:7411/mcp' } }, '.cursor/mcp.json'),
-  ],
-  [
+  );
+  reports(
     'a log of Claude Code with a failure',
     'TL-CLIENT-LOG',
     /the log of Claude Code \(user, as trunkline\) shows a failure/,
@@ -175,8 +164,8 @@ const ROWS: readonly Row[] = [
       const folder = `.cache/claude-cli-nodejs/${home.folder.replaceAll(/[^a-zA-Z0-9]/g, '-')}/mcp-logs-trunkline`;
       home.write(`${folder}/2026-11-23.jsonl`, '{"debug":"Connection failed: spawn /x/node ENOENT"}\n');
     },
-  ],
-  [
+  );
+  reports(
     'a log of Cursor with a failure',
     'TL-CLIENT-LOG',
     /the log of Cursor \(user, as trunkline\) shows a failure/,
@@ -186,8 +175,8 @@ const ROWS: readonly Row[] = [
       home.write(`${logs}/MCP user-trunkline.log`, '[error] spawn node ENOENT\n');
       home.write(`${logs}/MCP user-other.log`, '[info] fine\n');
     },
-  ],
-  [
+  );
+  reports(
     'a log of VS Code with a failure',
     'TL-CLIENT-LOG',
     /the log of VS Code \(user, as trunkline\) shows a failure/,
@@ -197,8 +186,8 @@ const ROWS: readonly Row[] = [
       const log = '.config/Code/logs/20261123T1/window2/mcpServer.mcp.config.usrlocal.trunkline.log';
       home.write(log, '[error] Process exited with code 1\n');
     },
-  ],
-  [
+  );
+  reports(
     'a log with a failure',
     'TL-CLIENT-LOG',
     /the log of Claude Desktop \(user, as trunkline\) shows a failure/,
@@ -206,16 +195,7 @@ const ROWS: readonly Row[] = [
       home.write('.config/Claude/logs/mcp-server-trunkline.log', 'hello\nspawn /x/node ENOENT\n');
       return await registered();
     },
-  ],
-];
-
-describe('the clients', () => {
-  it.each(ROWS)('are reported with %s: %s', async (_, code, says, make) => {
-    const made = await make();
-    const findings: readonly Finding[] = Array.isArray(made) ? made : await home.checkClients();
-    const found = findings.filter((one) => one.code === code);
-    expect(found.map(({ sentence }) => sentence)).toEqual([expect.stringMatching(says)]);
-  });
+  );
 
   it('are not blamed for a log of last week, or for a failure before the last success', async () => {
     const file = home.write('.config/Claude/logs/mcp-server-trunkline.log', 'spawn ENOENT\n');

@@ -16,8 +16,6 @@ beforeEach(() => {
   home = new DoctorHome();
 });
 
-type Row = readonly [what: string, code: Code, says: RegExp, make: () => unknown];
-
 const LOCKED: LockedPackage = {
   version: '1.0.0',
   integrity: 'sha512-A',
@@ -46,82 +44,63 @@ function tools(count: number, size = 100, rest: Partial<ListedTool> = {}): Liste
   }));
 }
 
-const ROWS: readonly Row[] = [
-  [
-    'a folder in the place of the file',
-    'TL-CONFIG-UNREADABLE',
-    /cannot be read: it is a folder/,
-    () => mkdirSync(home.path('trunkline.yaml')),
-  ],
-  [
-    'a setting without effect',
-    'TL-CONFIG-WARNING',
-    /timeout is longer than maxTimeout/,
-    () => home.configure({ a: { command: 'node', timeout: '2h', maxTimeout: '1h' } }),
-  ],
-  ['no servers', 'TL-CONFIG-EMPTY', /has no servers/, () => home.configure({ a: { command: 'node', disabled: true } })],
-  [
-    'a file that everybody can write',
-    'TL-CONFIG-WRITABLE',
-    /other users can write .*trunkline\.yaml/,
-    () => home.configure({ a: { command: 'node' } }, 0o666),
-  ],
-  [
-    'an empty variable',
-    'TL-VAR-EMPTY',
-    /the variable KEY of server `a` is empty/,
-    () => home.configure({ a: { command: 'node', env: { KEY: '' } } }),
-  ],
-  [
-    'a command beyond the border of WSL',
-    'TL-WSL-MIXED',
-    /between Windows and WSL/,
-    () => {
-      const command = home.executable('node.exe', '');
-      home.configure({ a: { command } });
-      const machine = home.machine({ env: { WSL_DISTRO_NAME: 'Debian' } });
-      return checkCommands(home.config().servers, { desktop: '/usr/bin', shell: undefined }, machine);
-    },
-  ],
-  ['an installed package', 'TL-PACKAGE-DEPRECATED', /is deprecated/, () => packaged()],
-  [
-    'a package that may not run here',
-    'TL-PACKAGE-REMARK',
-    /may not work here/,
-    () => packaged({ remarks: ['needs Node 24'] }),
-  ],
-  ['a package without its content', 'TL-PACKAGE-DAMAGED', /lacks files/, () => packaged({ isWhole: false })],
-  [
-    'a package that is not installed',
-    'TL-PACKAGE-MISSING',
-    /is not installed/,
-    () => home.configure({ a: { package: 'tool' } }),
-  ],
-  [
-    'a package in node_modules',
-    'TL-PACKAGE-OK',
-    /the packages of a are installed/,
-    () => {
-      home.configure({ a: { package: 'tool' } });
-      home.write('node_modules/tool/package.json', '{"name":"tool","version":"1.0.0","bin":"x.js"}');
-      home.write('node_modules/tool/x.js', '');
-    },
-  ],
-  [
-    'a lock file with a conflict',
-    'TL-LOCK-UNREADABLE',
-    /trunkline\.lock/,
-    () => {
-      home.configure({ a: { package: 'tool' } });
-      const { servers } = home.config();
-      home.write('trunkline.lock', '<<<<<<< HEAD');
-      return checkPackages(servers, { places: home.places, remarksOn: () => [], install: async () => {} });
-    },
-  ],
-  ['long names', 'TL-NAMES-LONG', /^1 tool with names/, () => checkTools(tools(1, 100, { name: 'x'.repeat(49) }))],
-  ['many tools', 'TL-TOOLS-MANY', /81 tools are listed; some clients accept 80/, () => checkTools(tools(81))],
-  ['a heavy list', 'TL-TOOLS-HEAVY', /about 25000 tokens/, () => checkTools(tools(10, 10_000))],
-  [
+/** Makes what the title says, and expects one finding with this code and sentence. */
+function reports(what: string, code: Code, says: RegExp, make: () => unknown): void {
+  it(`is reported with ${what}: ${code}`, async () => {
+    const made = await make();
+    const findings: readonly Finding[] = Array.isArray(made) ? made : home.checkConfiguration();
+    const sentences = findings.filter((found) => found.code === code);
+    expect(sentences.map(({ sentence }) => sentence)).toEqual([expect.stringMatching(says)]);
+  });
+}
+
+describe('the configuration', () => {
+  reports('a folder in the place of the file', 'TL-CONFIG-UNREADABLE', /cannot be read: it is a folder/, () =>
+    mkdirSync(home.path('trunkline.yaml')),
+  );
+  reports('a setting without effect', 'TL-CONFIG-WARNING', /timeout is longer than maxTimeout/, () =>
+    home.configure({ a: { command: 'node', timeout: '2h', maxTimeout: '1h' } }),
+  );
+  reports('no servers', 'TL-CONFIG-EMPTY', /has no servers/, () =>
+    home.configure({ a: { command: 'node', disabled: true } }),
+  );
+  reports('a file that everybody can write', 'TL-CONFIG-WRITABLE', /other users can write .*trunkline\.yaml/, () =>
+    home.configure({ a: { command: 'node' } }, 0o666),
+  );
+  reports('an empty variable', 'TL-VAR-EMPTY', /the variable KEY of server `a` is empty/, () =>
+    home.configure({ a: { command: 'node', env: { KEY: '' } } }),
+  );
+  reports('a command beyond the border of WSL', 'TL-WSL-MIXED', /between Windows and WSL/, () => {
+    const command = home.executable('node.exe', '');
+    home.configure({ a: { command } });
+    const machine = home.machine({ env: { WSL_DISTRO_NAME: 'Debian' } });
+    return checkCommands(home.config().servers, { desktop: '/usr/bin', shell: undefined }, machine);
+  });
+  reports('an installed package', 'TL-PACKAGE-DEPRECATED', /is deprecated/, () => packaged());
+  reports('a package that may not run here', 'TL-PACKAGE-REMARK', /may not work here/, () =>
+    packaged({ remarks: ['needs Node 24'] }),
+  );
+  reports('a package without its content', 'TL-PACKAGE-DAMAGED', /lacks files/, () => packaged({ isWhole: false }));
+  reports('a package that is not installed', 'TL-PACKAGE-MISSING', /is not installed/, () =>
+    home.configure({ a: { package: 'tool' } }),
+  );
+  reports('a package in node_modules', 'TL-PACKAGE-OK', /the packages of a are installed/, () => {
+    home.configure({ a: { package: 'tool' } });
+    home.write('node_modules/tool/package.json', '{"name":"tool","version":"1.0.0","bin":"x.js"}');
+    home.write('node_modules/tool/x.js', '');
+  });
+  reports('a lock file with a conflict', 'TL-LOCK-UNREADABLE', /trunkline\.lock/, () => {
+    home.configure({ a: { package: 'tool' } });
+    const { servers } = home.config();
+    home.write('trunkline.lock', '<<<<<<< HEAD');
+    return checkPackages(servers, { places: home.places, remarksOn: () => [], install: async () => {} });
+  });
+  reports('long names', 'TL-NAMES-LONG', /^1 tool with names/, () =>
+    checkTools(tools(1, 100, { name: 'x'.repeat(49) })),
+  );
+  reports('many tools', 'TL-TOOLS-MANY', /81 tools are listed; some clients accept 80/, () => checkTools(tools(81)));
+  reports('a heavy list', 'TL-TOOLS-HEAVY', /about 25000 tokens/, () => checkTools(tools(10, 10_000)));
+  reports(
     'tools that sound destructive and do not say so',
     'TL-TOOLS-UNMARKED',
     /^1 tool that may destroy data, and does not say so$/,
@@ -131,22 +110,10 @@ const ROWS: readonly Row[] = [
         ...tools(1, 100, { name: 's__drop_table' }),
         ...tools(1, 100, { name: 's__undeleted', hasHints: false }),
       ]),
-  ],
-  [
-    'long descriptions',
-    'TL-SERVER-LONG-TEXT',
-    /^1 tool with desc/,
-    () => checkTools(tools(1, 100, { descriptionBytes: 3_000 })),
-  ],
-];
-
-describe('the configuration', () => {
-  it.each(ROWS)('is reported with %s: %s', (_, code, says, make) => {
-    const made = make();
-    const findings: readonly Finding[] = Array.isArray(made) ? made : home.checkConfiguration();
-    const sentences = findings.filter((found) => found.code === code);
-    expect(sentences.map(({ sentence }) => sentence)).toEqual([expect.stringMatching(says)]);
-  });
+  );
+  reports('long descriptions', 'TL-SERVER-LONG-TEXT', /^1 tool with desc/, () =>
+    checkTools(tools(1, 100, { descriptionBytes: 3_000 })),
+  );
 
   it('has evidence for what the author of a package says', () => {
     expect(packaged()).toContainEqual(expect.objectContaining({ evidence: ['use @new/tool'] }));

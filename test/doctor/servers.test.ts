@@ -11,94 +11,79 @@ function seen(members: Partial<ServerReport>): readonly Finding[] {
 
 const BAD = { name: 's__x', reason: 'no name' };
 
-const ROWS: readonly (readonly [what: string, code: Code, findings: () => readonly Finding[]])[] = [
-  ['is well', 'TL-SERVER-OK', () => seen({})],
-  ['is being installed', 'TL-SERVER-INSTALLING', () => seen({ state: 'installing' })],
-  ['is starting', 'TL-SERVER-STARTING', () => seen({ state: 'starting' })],
-  ['is stopped', 'TL-SERVER-STOPPED', () => seen({ state: 'stopped' })],
-  [
-    'is parked by a running hub',
-    'TL-SERVER-PARKED',
-    () => seen({ state: 'parked', problem: 'It is parked.', code: 'TL-SERVER-PARKED' }),
-  ],
-  [
-    'is restarted by a running hub',
-    'TL-SERVER-RESTARTING',
-    () => seen({ state: 'backoff', problem: 'x', code: 'TL-SERVER-RESTARTING' }),
-  ],
-  [
-    'is silent',
-    'TL-SERVER-UNRESPONSIVE',
-    () => seen({ state: 'suspect', problem: 'x', code: 'TL-SERVER-UNRESPONSIVE' }),
-  ],
-  ['has an open breaker', 'TL-SERVER-BREAKER-OPEN', () => seen({ problem: 'x', code: 'TL-SERVER-BREAKER-OPEN' })],
-  ['could not be installed', 'TL-SERVER-NOT-INSTALLED', () => failed('x could not be installed: E404')],
-  ['cannot be spawned', 'TL-SERVER-SPAWN', () => failed('Cannot start "x": not found (ENOENT)')],
-  ['finds no descriptors', 'TL-SERVER-RESOURCES', () => failed('Cannot start "x": (EMFILE)')],
-  ['answers nonsense', 'TL-SERVER-HANDSHAKE', () => failed('initialize: the answer is no object')],
-  [
-    'does not list its tools',
-    'TL-SERVER-LISTS',
-    () => {
-      const report = reportOf({ tools: { ...NOTHING, failure: 'tools/list: it said no' } });
-      return checkServer({ report, diagnosis: { reason: 'its tools cannot be listed', hint: 'look' } });
-    },
-  ],
-  ['lacks a module', 'TL-SERVER-MODULE', () => failed('exited', ["Error: Cannot find module 'x'"])],
-  ['lacks a Python module', 'TL-SERVER-MODULE', () => failed('exited', ["ModuleNotFoundError: No module named 'mcp'"])],
-  ['needs ES modules', 'TL-SERVER-OLD-RUNTIME', () => failed('exited', ['Error [ERR_REQUIRE_ESM]: require() of ES'])],
-  ['lacks a file', 'TL-SERVER-FILE', () => failed('exited', ["Error: ENOENT: no such file, open '/x'"])],
-  ['may not open a file', 'TL-SERVER-FILE', () => failed('exited', ['bash: /x: Permission denied'])],
-  ['has a wrong key', 'TL-SERVER-UNAUTHORIZED', () => failed('exited', ['HTTP 401 Unauthorized'])],
-  ['reaches no host', 'TL-SERVER-NETWORK', () => failed('exited', ['connect ECONNREFUSED 127.0.0.1:5432'])],
-  [
-    'distrusts a host',
-    'TL-SERVER-CERTIFICATE',
-    () => failed('exited', ['self-signed certificate in certificate chain']),
-  ],
-  [
-    'has a part for another Node',
-    'TL-SERVER-NATIVE',
-    () => failed('exited', ['was compiled against NODE_MODULE_VERSION 108']),
-  ],
-  ['has a full disk', 'TL-SERVER-RESOURCES', () => failed('exited', ['ENOSPC: no space left on device'])],
-  ['prints on stdout', 'TL-SERVER-STDOUT', () => seen({ log: ['stdout (not-json): Welcome'], dropped: { junk: 1 } })],
-  ['has malformed entries', 'TL-SERVER-QUARANTINED', () => seen({ tools: { ...NOTHING, quarantined: [BAD] } })],
-  ['hides text', 'TL-SERVER-HIDDEN-TEXT', () => seen({ tools: { ...NOTHING, hiding: ['s__x'] } })],
-  [
-    'has a list that is cut',
-    'TL-SERVER-TRUNCATED',
-    () => seen({ tools: { ...NOTHING, truncated: 'more than 3 pages' } }),
-  ],
-  ['answers no ping', 'TL-SERVER-PING', () => checkServer({ report: reportOf(), ping: 'silent' })],
-  ['refuses a ping', 'TL-SERVER-PING', () => checkServer({ report: reportOf(), ping: 'refused' })],
-  ['has to be killed', 'TL-SERVER-LINGERS', () => checkServer({ report: reportOf(), endedBy: 'SIGKILL' })],
-  [
-    'left processes behind',
-    'TL-SERVER-LEFTOVERS',
-    () => checkServer({ report: reportOf(), endedBy: undefined, leftProcesses: 2 }),
-  ],
-  [
-    'announces prompts that it does not list',
-    'TL-SERVER-LIST-MISSING',
-    () => seen({ prompts: { ...NOTHING, failure: 'prompts/list: it said no' } }),
-  ],
-  [
-    'waits for approval',
-    'TL-SERVER-APPROVAL',
-    () =>
-      seen({
-        approval: { approved: 0, firstUse: false, fault: null },
-        advice: '2 of its tools wait for approval. Run it.',
-      }),
-  ],
-];
-
-describe('a server that', () => {
-  it.each(ROWS)('%s has the code %s', (_, code, findings) => {
+function reports(what: string, code: Code, findings: () => readonly Finding[]): void {
+  it(`${what} has the code ${code}`, () => {
     expect(findings().map((found) => found.code)).toContain(code);
     expect(findings().every(({ sentence }) => sentence.includes('`s`'))).toBe(true);
   });
+}
+
+describe('a server that', () => {
+  reports('is well', 'TL-SERVER-OK', () => seen({}));
+  reports('is being installed', 'TL-SERVER-INSTALLING', () => seen({ state: 'installing' }));
+  reports('is starting', 'TL-SERVER-STARTING', () => seen({ state: 'starting' }));
+  reports('is stopped', 'TL-SERVER-STOPPED', () => seen({ state: 'stopped' }));
+  reports('is parked by a running hub', 'TL-SERVER-PARKED', () =>
+    seen({ state: 'parked', problem: 'It is parked.', code: 'TL-SERVER-PARKED' }),
+  );
+  reports('is restarted by a running hub', 'TL-SERVER-RESTARTING', () =>
+    seen({ state: 'backoff', problem: 'x', code: 'TL-SERVER-RESTARTING' }),
+  );
+  reports('is silent', 'TL-SERVER-UNRESPONSIVE', () =>
+    seen({ state: 'suspect', problem: 'x', code: 'TL-SERVER-UNRESPONSIVE' }),
+  );
+  reports('has an open breaker', 'TL-SERVER-BREAKER-OPEN', () =>
+    seen({ problem: 'x', code: 'TL-SERVER-BREAKER-OPEN' }),
+  );
+  reports('could not be installed', 'TL-SERVER-NOT-INSTALLED', () => failed('x could not be installed: E404'));
+  reports('cannot be spawned', 'TL-SERVER-SPAWN', () => failed('Cannot start "x": not found (ENOENT)'));
+  reports('finds no descriptors', 'TL-SERVER-RESOURCES', () => failed('Cannot start "x": (EMFILE)'));
+  reports('answers nonsense', 'TL-SERVER-HANDSHAKE', () => failed('initialize: the answer is no object'));
+  reports('does not list its tools', 'TL-SERVER-LISTS', () => {
+    const report = reportOf({ tools: { ...NOTHING, failure: 'tools/list: it said no' } });
+    return checkServer({ report, diagnosis: { reason: 'its tools cannot be listed', hint: 'look' } });
+  });
+  reports('lacks a module', 'TL-SERVER-MODULE', () => failed('exited', ["Error: Cannot find module 'x'"]));
+  reports('lacks a Python module', 'TL-SERVER-MODULE', () =>
+    failed('exited', ["ModuleNotFoundError: No module named 'mcp'"]),
+  );
+  reports('needs ES modules', 'TL-SERVER-OLD-RUNTIME', () =>
+    failed('exited', ['Error [ERR_REQUIRE_ESM]: require() of ES']),
+  );
+  reports('lacks a file', 'TL-SERVER-FILE', () => failed('exited', ["Error: ENOENT: no such file, open '/x'"]));
+  reports('may not open a file', 'TL-SERVER-FILE', () => failed('exited', ['bash: /x: Permission denied']));
+  reports('has a wrong key', 'TL-SERVER-UNAUTHORIZED', () => failed('exited', ['HTTP 401 Unauthorized']));
+  reports('reaches no host', 'TL-SERVER-NETWORK', () => failed('exited', ['connect ECONNREFUSED 127.0.0.1:5432']));
+  reports('distrusts a host', 'TL-SERVER-CERTIFICATE', () =>
+    failed('exited', ['self-signed certificate in certificate chain']),
+  );
+  reports('has a part for another Node', 'TL-SERVER-NATIVE', () =>
+    failed('exited', ['was compiled against NODE_MODULE_VERSION 108']),
+  );
+  reports('has a full disk', 'TL-SERVER-RESOURCES', () => failed('exited', ['ENOSPC: no space left on device']));
+  reports('prints on stdout', 'TL-SERVER-STDOUT', () =>
+    seen({ log: ['stdout (not-json): Welcome'], dropped: { junk: 1 } }),
+  );
+  reports('has malformed entries', 'TL-SERVER-QUARANTINED', () => seen({ tools: { ...NOTHING, quarantined: [BAD] } }));
+  reports('hides text', 'TL-SERVER-HIDDEN-TEXT', () => seen({ tools: { ...NOTHING, hiding: ['s__x'] } }));
+  reports('has a list that is cut', 'TL-SERVER-TRUNCATED', () =>
+    seen({ tools: { ...NOTHING, truncated: 'more than 3 pages' } }),
+  );
+  reports('answers no ping', 'TL-SERVER-PING', () => checkServer({ report: reportOf(), ping: 'silent' }));
+  reports('refuses a ping', 'TL-SERVER-PING', () => checkServer({ report: reportOf(), ping: 'refused' }));
+  reports('has to be killed', 'TL-SERVER-LINGERS', () => checkServer({ report: reportOf(), endedBy: 'SIGKILL' }));
+  reports('left processes behind', 'TL-SERVER-LEFTOVERS', () =>
+    checkServer({ report: reportOf(), endedBy: undefined, leftProcesses: 2 }),
+  );
+  reports('announces prompts that it does not list', 'TL-SERVER-LIST-MISSING', () =>
+    seen({ prompts: { ...NOTHING, failure: 'prompts/list: it said no' } }),
+  );
+  reports('waits for approval', 'TL-SERVER-APPROVAL', () =>
+    seen({
+      approval: { approved: 0, firstUse: false, fault: null },
+      advice: '2 of its tools wait for approval. Run it.',
+    }),
+  );
 
   it('fails is reported with the phase and its output, and a hint', () => {
     expect(failed('exited', ['boom'])).toMatchObject([
