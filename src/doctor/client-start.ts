@@ -1,9 +1,10 @@
+import { createInterface } from 'node:readline';
 import type { FoundCommand } from '../clients/files/found-server.js';
 import { plural } from '../gateway/status/status-text.js';
 import { isRecord, parseJson } from '../json/json-value.js';
 import { systemClock } from '../observe/system-clock.js';
 import { endGroup } from '../process/end-group.js';
-import { spawnChild } from '../process/spawn-child.js';
+import { type SpawnedChild, spawnChild } from '../process/spawn-child.js';
 import { type Finding, finding } from './finding.js';
 import { type Machine, variableOf } from './machine.js';
 
@@ -55,94 +56,58 @@ export async function startAsClient(run: FoundCommand, env: Record<string, strin
   const startedAt = performance.now();
   const junk: string[] = [];
   const output: string[] = [];
-  let spawnError: string | undefined;
-  const answers = new Answers();
+  let fail: (reason: string) => void = () => {};
+  const failed = new Promise<string>((resolve) => {
+    // The output of a program that has ended may still be unread, so the reason takes effect a moment later.
+    fail = (reason) => void setTimeout(resolve, UNREAD_MS, reason);
+  });
+  let isSpawned = true;
   const child = spawnChild(
     { command: run.command, args: run.args, cwd: run.cwd ?? cwd, env },
     {
       onSpawnError: ({ message }) => {
-        spawnError = message;
-        answers.fail(message);
+        isSpawned = false;
+        fail(message);
       },
-      onExit: ({ code, signal }) =>
-        answers.fail(signal === null ? `it ended with exit code ${code}` : `it ended by ${signal}`),
+      onExit: ({ code, signal }) => fail(signal === null ? `it ended with exit code ${code}` : `it ended by ${signal}`),
     },
   );
-  readLines(child.stdout, (line) => {
-    if (!answers.take(parseJson(line)) && line.trim() !== '' && junk.length < MAX_LINES) junk.push(line);
-  });
-  readLines(child.stderr, (line) => {
+  createInterface({ input: child.stderr }).on('line', (line) => {
     output.push(line);
     if (output.length > MAX_LINES) output.shift();
   });
-  const send = (message: object) => child.stdin.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`);
-  const timer = setTimeout(() => answers.fail(`it did not answer within ${LIST_WITHIN_MS / 1_000} s`), LIST_WITHIN_MS);
-  const outcome = await introduce(send, answers);
+  const timer = setTimeout(() => fail(`it did not answer within ${LIST_WITHIN_MS / 1_000} s`), LIST_WITHIN_MS);
+  const outcome = await Promise.race([listTools(child, junk), failed]);
   clearTimeout(timer);
   const afterMs = performance.now() - startedAt;
-  if (spawnError === undefined) await endGroup(child, LADDER, systemClock);
+  if (isSpawned) await endGroup(child, LADDER, systemClock);
   if (typeof outcome === 'string') return { kind: 'failed', afterMs, tools: [], junk, output, because: outcome };
   return { kind: 'listed', afterMs, tools: outcome, junk, output, because: '' };
 }
 
-/** Resolves with the names of the tools, or with the reason why there are none. */
-async function introduce(send: (message: object) => void, answers: Answers): Promise<readonly string[] | string> {
+/** Resolves with the names of the tools, or with the reason why there are none. Collects lines that are no messages. */
+function listTools({ stdin, stdout }: SpawnedChild, junk: string[]): Promise<readonly string[] | string> {
+  const send = (message: object) => stdin.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`);
   const clientInfo = { name: 'trunkline-doctor', version: '1' };
   send({ id: 1, method: 'initialize', params: { protocolVersion: '2025-06-18', capabilities: {}, clientInfo } });
-  const initialized = await answers.of(1);
-  if (typeof initialized === 'string') return initialized;
-  send({ method: 'notifications/initialized' });
-  send({ id: 2, method: 'tools/list' });
-  const listed = await answers.of(2);
-  if (typeof listed === 'string') return listed;
-  const tools = isRecord(listed.result) && Array.isArray(listed.result.tools) ? listed.result.tools : [];
-  return tools.flatMap((tool) => (isRecord(tool) ? [String(tool.name)] : []));
-}
-
-type Answer = Readonly<Record<string, unknown>>;
-
-/** The answers of the program by their ids, or the reason why none comes. */
-class Answers {
-  readonly #known = new Map<unknown, Answer>();
-  #reason: string | undefined;
-  #changed: () => void = () => {};
-
-  /** Whether this is a message. */
-  take(message: unknown): boolean {
-    if (!isRecord(message) || message.jsonrpc !== '2.0') return false;
-    if ('id' in message && !('method' in message)) this.#known.set(message.id, message);
-    this.#changed();
-    return true;
-  }
-
-  /** The output of a program that has ended may still be unread, so the reason takes effect a moment later. */
-  fail(reason: string): void {
-    setTimeout(() => {
-      this.#reason ??= reason;
-      this.#changed();
-    }, UNREAD_MS);
-  }
-
-  async of(id: number): Promise<Answer | string> {
-    for (;;) {
-      const answer = this.#known.get(id);
-      if (answer !== undefined)
-        return isRecord(answer.error) ? `it answered with an error: ${String(answer.error.message)}` : answer;
-      if (this.#reason !== undefined) return this.#reason;
-      await new Promise<void>((resolve) => {
-        this.#changed = resolve;
-      });
-    }
-  }
-}
-
-function readLines(stream: NodeJS.ReadableStream, onLine: (line: string) => void): void {
-  let rest = '';
-  stream.setEncoding('utf8');
-  stream.on('data', (chunk: string) => {
-    const lines = (rest + chunk).split('\n');
-    rest = lines.pop() ?? '';
-    for (const line of lines) onLine(line.replace(/\r$/, ''));
+  return new Promise((resolve) => {
+    createInterface({ input: stdout }).on('line', (line) => {
+      const message = parseJson(line);
+      if (!isRecord(message) || message.jsonrpc !== '2.0') {
+        if (line.trim() !== '' && junk.length < MAX_LINES) junk.push(line);
+        return;
+      }
+      const { id, method, result, error } = message;
+      if (method !== undefined) return;
+      if (isRecord(error)) resolve(`it answered with an error: ${String(error.message)}`);
+      else if (id === 1) {
+        send({ method: 'notifications/initialized' });
+        send({ id: 2, method: 'tools/list' });
+      } else if (id === 2) {
+        const tools = isRecord(result) && Array.isArray(result.tools) ? result.tools : [];
+        resolve(tools.flatMap((tool) => (isRecord(tool) ? [String(tool.name)] : [])));
+      }
+    });
   });
 }
 

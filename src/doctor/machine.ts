@@ -1,3 +1,12 @@
+import { accessSync, constants, existsSync, type Stats, statSync } from 'node:fs';
+import { readFile, statfs } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { satisfies } from 'semver';
+import { errorCode } from '../errors/error-text.js';
+import { plural } from '../gateway/status/status-text.js';
+import { findNpm } from '../packages/npm-client.js';
+import { type Finding, finding } from './finding.js';
+
 /** The facts about the machine, the user and this process that checks depend on. Tests pass the facts of other machines. */
 export interface Machine {
   readonly platform: 'darwin' | 'linux' | 'win32';
@@ -32,15 +41,6 @@ export function variableOf({ env, platform }: Pick<Machine, 'env' | 'platform'>,
   const found = Object.keys(env).find((each) => each.toUpperCase() === name.toUpperCase());
   return found === undefined ? undefined : env[found];
 }
-
-import { accessSync, constants, existsSync, type Stats, statSync } from 'node:fs';
-import { readFile, statfs } from 'node:fs/promises';
-import { dirname } from 'node:path';
-import { satisfies } from 'semver';
-import { errorCode } from '../errors/error-text.js';
-import { plural } from '../gateway/status/status-text.js';
-import { findNpm } from '../packages/npm-client.js';
-import { type Finding, finding } from './finding.js';
 
 /** Limits of the system for the processes of this user. `undefined`: not limited, or not known. */
 export interface Limits {

@@ -1,4 +1,5 @@
 import { diffArrays } from 'diff';
+import { applyEdits, format } from 'jsonc-parser';
 import type { Config, ServerConfig } from '../../../config/resolve/config.js';
 import { errorMessage } from '../../../errors/error-text.js';
 import { EXIT, UsageError } from '../../../errors/usage-error.js';
@@ -207,22 +208,9 @@ function linesOf(definition: string): string[] {
   });
 }
 
-/** Indents JSON that has no spaces, one member or element per line. Numbers and strings do not change. */
+/** Indents JSON, one member or element per line. Numbers and strings do not change. */
 function laidOut(json: string): string[] {
-  let text = '';
-  let depth = 0;
-  const breakLine = () => `\n${'  '.repeat(depth)}`;
-  for (const [token] of json.matchAll(/"(?:[^"\\]|\\.)*"|\{\}|\[\]|[{}[\],:]|[^"{}[\],:]+/gs)) {
-    if (token === '{' || token === '[') {
-      depth += 1;
-      text += token + breakLine();
-    } else if (token === '}' || token === ']') {
-      depth -= 1;
-      text += breakLine() + token;
-    } else if (token === ',') text += token + breakLine();
-    else text += token === ':' ? ': ' : token;
-  }
-  return text.split('\n');
+  return applyEdits(json, format(json, undefined, { insertSpaces: true, tabSize: 2, eol: '\n' })).split('\n');
 }
 
 type Line = readonly [sign: ' ' | '-' | '+', line: string];
@@ -230,19 +218,12 @@ type Line = readonly [sign: ' ' | '-' | '+', line: string];
 /** The time to find the fewest changed lines grows with their square. With more of them, the search is given up. */
 const MAX_CHANGED_LINES = 1_000;
 
-/** The fewest lines that were removed and added. With too many, everything after the equal beginning counts as changed. */
+/** The fewest lines that were removed and added. With too many, every line counts as changed. */
 function difference(before: readonly string[], after: readonly string[]): Line[] {
   const changes = diffArrays([...before], [...after], { maxEditLength: MAX_CHANGED_LINES });
-  if (changes !== undefined) {
-    return changes.flatMap(({ value, added, removed }) =>
-      value.map((line): Line => [added ? '+' : removed ? '-' : ' ', line]),
-    );
-  }
-  let start = 0;
-  while (start < before.length && before[start] === after[start]) start += 1;
-  return [
-    ...before.slice(0, start).map((line): Line => [' ', line]),
-    ...before.slice(start).map((line): Line => ['-', line]),
-    ...after.slice(start).map((line): Line => ['+', line]),
-  ];
+  if (changes === undefined)
+    return [...before.map((line): Line => ['-', line]), ...after.map((line): Line => ['+', line])];
+  return changes.flatMap(({ value, added, removed }) =>
+    value.map((line): Line => [added ? '+' : removed ? '-' : ' ', line]),
+  );
 }

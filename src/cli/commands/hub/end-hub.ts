@@ -1,6 +1,3 @@
-import { execFile } from 'node:child_process';
-import { readFile } from 'node:fs/promises';
-import { promisify } from 'node:util';
 import type { GlobalOptions } from '../../../app/global-options.js';
 import { EXIT } from '../../../errors/usage-error.js';
 import { plural } from '../../../gateway/status/status-text.js';
@@ -9,7 +6,7 @@ import type { HubControl } from '../../../hub/attach/control-client.js';
 import { claimSuccessor } from '../../../hub/claim.js';
 import type { HubDescription } from '../../../hub/control.js';
 import { allHubFolders, hubNumbers } from '../../../hub/hub-folder.js';
-import { identify, isRunning } from '../../../process/processes.js';
+import { identify, isRunning, readCommandLines } from '../../../process/processes.js';
 import { userHubsFolder } from '../../../state/user-files.js';
 import type { Invocation } from '../../command.js';
 import { note, printJson, tell } from '../../output.js';
@@ -145,7 +142,8 @@ const POLL_MS = 20;
  */
 export async function endHubProcess(pid: number, folder: string): Promise<boolean> {
   const identity = await identify(pid);
-  if (identity === undefined || !(await commandLineOf(pid)).includes(folder)) return false;
+  const found = (await readCommandLines())?.find((each) => each.pid === pid);
+  if (identity === undefined || !found?.words.some((word) => word.includes(folder))) return false;
   try {
     process.kill(pid, 'SIGKILL');
   } catch {
@@ -156,14 +154,4 @@ export async function endHubProcess(pid: number, folder: string): Promise<boolea
     await new Promise((resolve) => setTimeout(resolve, POLL_MS));
   }
   return false;
-}
-
-/** Empty if the process has ended. */
-async function commandLineOf(pid: number): Promise<string> {
-  try {
-    if (process.platform === 'linux') return await readFile(`/proc/${pid}/cmdline`, 'utf8');
-    return (await promisify(execFile)('ps', ['-ww', '-o', 'args=', '-p', String(pid)])).stdout;
-  } catch {
-    return '';
-  }
 }

@@ -38,8 +38,7 @@ export async function add(invocation: Invocation<AddOptions>): Promise<number> {
       const target = openEditableConfig(settings);
       const { config, secrets } = target;
       const key = checkedKey(wanted.key, Object.keys(entriesIn(config.text ?? '')));
-      const written = toEntryOrUsageError(() => toEntry(run, key, { secrets, env: process.env, secretVariables }));
-      const { entry, unset } = written;
+      const { entry, unset } = toEntry(run, key, { secrets, env: process.env, secretVariables });
       const edited = editConfig(config.text ?? '', config.file, { kind: 'add', key, entry });
       checkEdited(config, edited);
       const facts = {
@@ -63,7 +62,7 @@ export async function add(invocation: Invocation<AddOptions>): Promise<number> {
       return EXIT.ok;
     },
     { isDryRun },
-  );
+  ).catch(orUsageError);
 }
 
 interface Wanted {
@@ -139,14 +138,6 @@ function checkedKey(key: string, present: readonly string[]): string {
     `there is a server \`${key}\` already`,
     `remove it with \`trunkline remove ${key}\`, or choose another name: \`trunkline add NAME …\``,
   );
-}
-
-function toEntryOrUsageError<T>(make: () => T): T {
-  try {
-    return make();
-  } catch (error) {
-    return orUsageError(error);
-  }
 }
 
 function orUsageError(error: unknown): never {

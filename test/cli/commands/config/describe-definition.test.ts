@@ -63,6 +63,6 @@ describe('a definition as a person reads it', () => {
   it('is shown at once, however much of it has changed', () => {
     const text = (word: string) =>
       JSON.stringify({ description: Array.from({ length: 5_000 }, (_, n) => word + n).join('\n'), name: 'x' });
-    expect(shown(text('b'), text('a')).split('\n')).toHaveLength(10_001);
+    expect(shown(text('b'), text('a')).split('\n')).toHaveLength(10_002);
   });
 });
