@@ -8,7 +8,7 @@ import type { Invocation } from '../../command.js';
 import type { LocalClient } from '../../local-client.js';
 import { forStream, print, tell } from '../../output.js';
 import { lookOf, table, waiting } from '../../terminal.js';
-import { diagnose, diagnoseTools } from '../config/diagnosis.js';
+import { examine } from '../config/diagnosis.js';
 import { type HubClientForCommand, runningHub } from '../hub/hub-access.js';
 import { chooseFrom, chooseServers, type Once, runOnce } from './run-once.js';
 
@@ -88,28 +88,21 @@ export async function listAllTools(client: LocalClient): Promise<string> {
 }
 
 /** Reports servers that did not start on stderr: all of them, or the one with this key. Returns whether there is one. */
-export function reportFailures({ config, composition }: Once, key?: string): boolean {
-  const { servers } = reportStatus(composition.status());
-  let hasFailed = false;
-  for (const server of config.servers) {
-    if (key !== undefined && server.key !== key) continue;
-    const report = servers.find((candidate) => candidate.server === server.key);
-    const diagnosis = report && diagnose(config.file, server, report);
-    if (diagnosis === undefined) continue;
-    hasFailed = true;
-    tell(`trunkline: server \`${server.key}\` failed: ${diagnosis.reason}`);
+export function reportFailures(once: Once, key?: string): boolean {
+  const failed = examine(once).filter(
+    ({ server, diagnosis }) => diagnosis && (key === undefined || server.key === key),
+  );
+  for (const { server, diagnosis } of failed) {
+    tell(`trunkline: server \`${server.key}\` failed: ${diagnosis?.reason}`);
     tell(`  run \`trunkline check ${server.key}\` for details`);
   }
-  return hasFailed;
+  return failed.length > 0;
 }
 
 /** Reports servers that are ready and do not list their tools on stderr. Returns whether there is one. */
-export function reportUnlisted({ composition }: Once): boolean {
-  const unlisted = reportStatus(composition.status()).servers.flatMap((report) => {
-    const diagnosis = diagnoseTools(report);
-    return diagnosis === undefined ? [] : [{ server: report.server, diagnosis }];
-  });
-  for (const { server, diagnosis } of unlisted) tell(`trunkline: server \`${server}\`: ${diagnosis.reason}`);
+export function reportUnlisted(once: Once): boolean {
+  const unlisted = examine(once).filter((each) => each.unlisted);
+  for (const { server, unlisted: why } of unlisted) tell(`trunkline: server \`${server.key}\`: ${why?.reason}`);
   return unlisted.length > 0;
 }
 

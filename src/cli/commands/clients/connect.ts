@@ -37,7 +37,7 @@ export async function connect({ settings, words, options, isJson }: ConnectInvoc
   const code = await withChangeLock(
     async () => {
       const plans = await planAll(clients, (client) => {
-        return planConnect(client, own, { ...planOptions(), isNamed: !isAll });
+        return planConnect(client, own, { ...context(), isNamed: !isAll });
       });
       const wanted = isAll ? plans.filter(({ kind, client }) => kind !== 'refused' || isInstalledHere(client)) : plans;
       return await carryOutAll(wanted, own, { isDryRun, isJson });
@@ -54,7 +54,7 @@ export async function disconnect({ words, options, isJson }: ConnectInvocation):
   const clients = chosenClients('disconnect', words, isAll);
   return await withChangeLock(
     async () => {
-      const plans = await planAll(clients, (client) => planDisconnect(client, planOptions()));
+      const plans = await planAll(clients, (client) => planDisconnect(client, context()));
       const wanted = isAll ? plans.filter(({ kind }) => kind !== 'unchanged') : plans;
       return await carryOutAll(wanted, undefined, { isDryRun, isJson });
     },
@@ -74,7 +74,7 @@ export async function undo({ words, options: { all: isAll = false }, isJson }: C
   let code: number = EXIT.ok;
   for (const change of changes) {
     try {
-      const undone = await withChangeLock(() => undoChange(change, { ...planOptions(), ...execution(), journal }));
+      const undone = await withChangeLock(() => undoChange(change, { ...context(), journal }));
       results.push({ ...factsOf(change), result: undone, because: null });
       if (!isJson) await print(undoneText(change, undone));
     } catch (error) {
@@ -166,22 +166,26 @@ function isInstalledHere(client: Client): boolean {
 }
 
 /** Plans the changes of each client. */
-export async function planAll(clients: readonly Client[], plan: (client: Client) => Promise<Plan[]>): Promise<Plan[]> {
+async function planAll(clients: readonly Client[], plan: (client: Client) => Promise<Plan[]>): Promise<Plan[]> {
   const plans: Plan[] = [];
   for (const client of clients) plans.push(...(await plan(client)));
   return plans;
 }
 
-/** Registers Trunkline with clients and takes these entries out of them. One undo takes both back. Returns the exit code. */
+/**
+ * Registers Trunkline with clients and takes these entries out of them. One undo takes both back. Without `config`, the
+ * clients use the configuration of the user. Returns the exit code.
+ */
 export async function registerAndTakeOut(
   clients: readonly Client[],
   taken: readonly FoundServer[],
-  { config, isJson, emit }: RegisterOptions,
+  config: string | undefined,
+  { isJson, emit }: { readonly isJson: boolean; readonly emit: EmitJson },
 ): Promise<number> {
   return await withChangeLock(async () => {
     const own = ownCommand({ execPath: process.execPath, cliPath: programPath(), config });
     const options = { isDryRun: false, isJson, emit, run: new Date().toISOString(), tellsRestart: false };
-    const toAdd = await planAll(clients, (client) => planConnect(client, own, { ...planOptions(), isNamed: true }));
+    const toAdd = await planAll(clients, (client) => planConnect(client, own, { ...context(), isNamed: true }));
     const registered = await carryOutAll(toAdd, own, options);
     if (own.warning !== undefined) tell(`warning: ${own.warning}`);
     // A client without Trunkline keeps its servers.
@@ -197,24 +201,22 @@ export async function registerAndTakeOut(
 
 /** Takes servers out of their clients. One undo takes back all changes of one `run`. Throws if that cannot be done. */
 export async function takeOutOfClients(servers: readonly FoundServer[], run: string): Promise<void> {
-  const journal = new ChangeJournal(clientChangesFile());
   await withChangeLock(async () => {
     for (const plan of await planTakeOut(servers, thisSystem())) {
       if (!isChange(plan)) throw new FileRefusal(plan.because);
-      const { isRecorded } = await carryOut(plan, { system: thisSystem(), ...execution(), journal, run });
+      const { isRecorded } = await carryOut(plan, context(run));
       if (!isRecorded) tell(`undo does not know of this: ${shown(clientChangesFile())} cannot be written`);
     }
   });
 }
 
 /** Carries plans out one after the other, and reports each. Returns the exit code. The caller holds the change lock. */
-export async function carryOutAll(
+async function carryOutAll(
   plans: readonly Plan[],
   own: OwnCommand | undefined,
-  { isDryRun, isJson, emit = printJson, run = new Date().toISOString(), tellsRestart = !isDryRun }: CarryOutAllOptions,
+  { isDryRun, isJson, emit = printJson, run, tellsRestart = !isDryRun }: CarryOutAllOptions,
 ): Promise<number> {
-  const journal = new ChangeJournal(clientChangesFile());
-  const options = { ...planOptions(), ...execution(), journal, run };
+  const options = context(run);
   const reports: Report[] = [];
   for (const plan of plans) {
     const report = isDryRun || !isChange(plan) ? { plan } : await attempt(plan);
@@ -235,14 +237,7 @@ export async function carryOutAll(
   }
 }
 
-export interface RegisterOptions {
-  /** The configuration for the clients; the one of the user when absent. */
-  readonly config: string | undefined;
-  readonly isJson: boolean;
-  readonly emit: EmitJson;
-}
-
-export interface CarryOutAllOptions {
+interface CarryOutAllOptions {
   readonly isDryRun: boolean;
   readonly isJson: boolean;
   readonly emit?: EmitJson;
@@ -302,12 +297,10 @@ function isChange(plan: Plan): plan is Extract<Plan, { content: string }> {
   return 'content' in plan;
 }
 
-export function planOptions() {
-  return { system: thisSystem(), cliPath: programPath() };
-}
-
-export function execution() {
-  return { now: new Date(), runProgram };
+/** Everything that plans and changes of clients' files need. One undo takes back all changes of one `run`. */
+function context(run = new Date().toISOString()) {
+  const journal = new ChangeJournal(clientChangesFile());
+  return { system: thisSystem(), cliPath: programPath(), now: new Date(), runProgram, journal, run };
 }
 
 /** Programs of clients answer in seconds. The limit ends one that waits for input. */
@@ -325,11 +318,11 @@ async function runProgram(file: string, args: readonly string[]): Promise<boolea
 }
 
 /** The program that runs: `dist/cli.js`. */
-export function programPath(): string {
+function programPath(): string {
   return process.argv[1] ?? '';
 }
 
 /** Paths in the home folder begin with `~`. */
-export function shown(file: string): string {
+function shown(file: string): string {
   return withoutHome(file, homedir());
 }

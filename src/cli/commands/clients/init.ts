@@ -78,11 +78,10 @@ export async function init({ settings, options, isJson }: Invocation<InitOptions
   const taken = plan.filter((each) => isTaken(each, clients, sound)).map(({ found }) => found);
   tell('\nRegistering Trunkline:');
   const { env, platform } = process;
-  const registered = await registerAndTakeOut(clients, taken, {
-    // Clients find the configuration of the user without a flag.
-    config: target.config.file === userConfigFile({ env, home: homedir(), platform }) ? undefined : target.config.file,
-    ...report.step('connect'),
-  });
+  // Clients find the configuration of the user without a flag.
+  const config =
+    target.config.file === userConfigFile({ env, home: homedir(), platform }) ? undefined : target.config.file;
+  const registered = await registerAndTakeOut(clients, taken, config, report.step('connect'));
   tellEnd(written, broken);
   await report.print({ dryRun: false, clients: chosen, import: toJson(written, added.length > 0) });
   return Math.max(installed, exitCode, registered);

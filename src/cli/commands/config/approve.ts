@@ -3,7 +3,6 @@ import { applyEdits, format } from 'jsonc-parser';
 import type { Config, ServerConfig } from '../../../config/resolve/config.js';
 import { errorMessage } from '../../../errors/error-text.js';
 import { EXIT, UsageError } from '../../../errors/usage-error.js';
-import { reportStatus } from '../../../gateway/status/status.js';
 import { isString, readString, readText, type Span, toBytes, visitMembers } from '../../../json/json-text.js';
 import { parseJson } from '../../../json/json-value.js';
 import { printable } from '../../../json/printable.js';
@@ -13,7 +12,7 @@ import { printJson, tell } from '../../output.js';
 import { openQuestions } from '../../questions.js';
 import { chooseServers, type Once, runOnce } from '../calls/run-once.js';
 import { reportFailures, reportUnlisted } from '../calls/tools.js';
-import { diagnose, diagnoseTools } from './diagnosis.js';
+import { examine } from './diagnosis.js';
 
 /** Result for one tool, as `--json` prints it. */
 interface ReviewedTool {
@@ -63,12 +62,10 @@ export async function approve({ settings, words, options, isJson }: Invocation<{
 }
 
 /** A server that did not start, or does not list its tools, has none to review. */
-function withStartProblem(reviewed: ReviewedServer, { config, composition }: Once): ReviewedServer {
-  const server = config.servers.find(({ key }) => key === reviewed.server);
-  const [report] = reportStatus(composition.status(), reviewed.server).servers;
-  if (reviewed.problem !== null || server === undefined || report === undefined) return reviewed;
-  const diagnosis = diagnose(config.file, server, report) ?? diagnoseTools(report);
-  return { ...reviewed, problem: diagnosis?.reason ?? null };
+function withStartProblem(reviewed: ReviewedServer, once: Once): ReviewedServer {
+  const tried = examine(once).find(({ server }) => server.key === reviewed.server);
+  const why = tried?.diagnosis ?? tried?.unlisted;
+  return { ...reviewed, problem: reviewed.problem ?? why?.reason ?? null };
 }
 
 function chooseApproved(config: Config, name: string | undefined): readonly ServerConfig[] {

@@ -1,13 +1,12 @@
 import type { GlobalOptions } from '../../../app/global-options.js';
-import type { ServerConfig } from '../../../config/resolve/config.js';
 import { EXIT } from '../../../errors/usage-error.js';
-import { reportStatus, type ServerReport } from '../../../gateway/status/status.js';
+import type { ServerReport } from '../../../gateway/status/status.js';
 import type { Invocation } from '../../command.js';
 import { type EmitJson, print, printJson } from '../../output.js';
 import { type Cell, type Look, lookOf, stateCell, table } from '../../terminal.js';
-import { chooseServers, type Once, runOnce } from '../calls/run-once.js';
+import { chooseServers, runOnce } from '../calls/run-once.js';
 import { remarksOnServer } from '../packages/package-remarks.js';
-import { type Diagnosis, diagnose, diagnoseTools, outputOf } from './diagnosis.js';
+import { type Diagnosis, examine, outputOf, type TriedServer } from './diagnosis.js';
 
 /** `trunkline check`: starts every server once and reports the result. */
 export async function check({ settings, words, isJson }: Invocation): Promise<number> {
@@ -34,17 +33,14 @@ export async function tryServers(
     settings,
     (config) => chooseServers(config, names),
     async (once) => {
-      const results = once.config.servers.map((server): Result => {
-        const report = reportOn(once, server.key);
-        const diagnosis = diagnose(once.config.file, server, report);
-        const packageRemarks = remarksOnServer(server, once.config.file);
-        const readyAfterMs = once.starts.readyAfterMs(server.key);
-        return { server, report, diagnosis, unlisted: diagnoseTools(report), packageRemarks, readyAfterMs };
+      const results = examine(once).map((tried): Result => {
+        const packageRemarks = remarksOnServer(tried.server, once.config.file);
+        return { ...tried, packageRemarks, readyAfterMs: once.starts.readyAfterMs(tried.server.key) };
       });
       const look = lookOf(process.stdout);
-      const rows = () => table([HEAD, ...results.map((result) => toRow(result, look))], look);
+      const rows = results.map((result) => toRow(result, look));
       if (isJson) await emit({ configFile: once.config.file, servers: results.map(toFacts) });
-      else await print([rows(), ...remarksBelow(results)].join('\n'));
+      else await print([table([HEAD, ...rows], look), ...remarksBelow(results)].join('\n'));
       const fine = results.filter(({ diagnosis, unlisted }) => diagnosis === undefined && unlisted === undefined);
       sound.push(...fine.map(({ server }) => server.key));
       broken.push(...results.filter((result) => !fine.includes(result)).map(({ server }) => server.key));
@@ -54,24 +50,13 @@ export async function tryServers(
   return { exitCode, sound, broken };
 }
 
-export interface Result {
-  readonly server: ServerConfig;
-  readonly report: ServerReport;
-  readonly diagnosis: Diagnosis | undefined;
-  /** Why the server does not list its tools, although it is ready. */
-  readonly unlisted: Diagnosis | undefined;
+export interface Result extends TriedServer {
   /** Why the package of the server may not work. */
   readonly packageRemarks: readonly string[];
   readonly readyAfterMs: number | undefined;
 }
 
 const HEAD = ['SERVER', 'STATE', 'VERSION', 'PROTOCOL', 'READY AFTER', 'TOOLS', 'QUARANTINED', 'DENIED'];
-
-function reportOn({ composition }: Once, key: string): ServerReport {
-  const [report] = reportStatus(composition.status(), key).servers;
-  if (report === undefined) throw new Error(`No status of "${key}"`);
-  return report;
-}
 
 /** Entry of one server in the output of `--json`. Unknown values are null. */
 function toFacts({ report, diagnosis, unlisted, packageRemarks, readyAfterMs }: Result) {

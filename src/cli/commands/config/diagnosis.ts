@@ -1,8 +1,9 @@
 import { formatProblem } from '../../../config/file/config-error.js';
 import type { ServerConfig } from '../../../config/resolve/config.js';
-import type { ServerReport } from '../../../gateway/status/status.js';
+import { reportStatus, type ServerReport } from '../../../gateway/status/status.js';
 import { findNetworkTrouble } from '../../../gateway/status/status-advice.js';
 import type { ChildSpec } from '../../../supervision/launcher.js';
+import type { Once } from '../calls/run-once.js';
 
 export interface Diagnosis {
   /** Cause of the failure, in one line. */
@@ -18,8 +19,28 @@ export function outputOf({ cause, log }: ServerReport): readonly string[] {
   return cause.length > 0 ? cause : log;
 }
 
+/** A server that was started once, with the reasons why it does not work. */
+export interface TriedServer {
+  readonly server: ServerConfig;
+  readonly report: ServerReport;
+  readonly diagnosis: Diagnosis | undefined;
+  /** Why the server does not list its tools, although it is ready. */
+  readonly unlisted: Diagnosis | undefined;
+}
+
+/** The servers of a gateway that has started each of them once. */
+export function examine({ config, composition }: Pick<Once, 'config' | 'composition'>): TriedServer[] {
+  const status = composition.status();
+  return config.servers.flatMap((server) => {
+    const { servers } = reportStatus(status, server.key);
+    return servers.map((report): TriedServer => {
+      return { server, report, diagnosis: diagnose(config.file, server, report), unlisted: diagnoseTools(report) };
+    });
+  });
+}
+
 /** Explains why a server did not start; `undefined` when it is ready. */
-export function diagnose(file: string, server: ServerConfig, report: ServerReport): Diagnosis | undefined {
+function diagnose(file: string, server: ServerConfig, report: ServerReport): Diagnosis | undefined {
   const { child, problem } = server;
   if (problem !== undefined) {
     const { hint, ...fault } = problem;
@@ -66,7 +87,7 @@ function diagnoseFailure(failure: string, child: ChildSpec, report: ServerReport
 }
 
 /** Explains why a server that is ready does not list its tools; `undefined` when it does. */
-export function diagnoseTools({ state, tools, approval }: ServerReport): Diagnosis | undefined {
+function diagnoseTools({ state, tools, approval }: ServerReport): Diagnosis | undefined {
   if (state !== 'ready' || tools.failure === null) return undefined;
   const cause = 'look at the log of the server; often the network or a service that it needs is missing';
   const effect =

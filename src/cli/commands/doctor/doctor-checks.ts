@@ -34,7 +34,7 @@ import { checkHttpGateways, checkOtherGateways, checkRuns } from '../../../docto
 import { checkEnvFiles, checkLiterals, checkSecretFiles, checkVariables } from '../../../doctor/secrets.js';
 import { checkServer, checkTools, type ListedTool, type ObservedServer } from '../../../doctor/servers.js';
 import { EXIT } from '../../../errors/usage-error.js';
-import { reportStatus, type ServerReport } from '../../../gateway/status/status.js';
+import type { ServerReport } from '../../../gateway/status/status.js';
 import { isRecord, parseJson } from '../../../json/json-value.js';
 import { RpcError } from '../../../jsonrpc/rpc-error.js';
 import { METHODS } from '../../../mcp/methods.js';
@@ -56,7 +56,7 @@ import { LocalClient } from '../../local-client.js';
 import { chooseServers, openQuietLog, runOnce } from '../calls/run-once.js';
 import { listAllTools } from '../calls/tools.js';
 import { takeOutOfClients } from '../clients/connect.js';
-import { diagnose, diagnoseTools } from '../config/diagnosis.js';
+import { examine } from '../config/diagnosis.js';
 import { remarksOnServer } from '../packages/package-remarks.js';
 import { allSettled, workOnPackages } from '../packages/package-work.js';
 import type { DoctorHub } from './doctor-hub.js';
@@ -260,7 +260,8 @@ async function startOnce({ settings, config, servers }: DoctorFacts): Promise<Ob
   await runOnce(
     settings,
     (whole) => whole.servers.filter(({ key }) => keys.has(key)),
-    async ({ config: once, composition, client, starts }) => {
+    async (once) => {
+      const { composition, client, starts } = once;
       // The servers are stopped after this.
       composition.platform.events.subscribe('server.changed', ({ instance, snapshot: { state, lastExit } }) => {
         if (state === 'stopped') endedBy.set(instance, lastExit?.signal ?? undefined);
@@ -268,18 +269,16 @@ async function startOnce({ settings, config, servers }: DoctorFacts): Promise<Ob
       composition.platform.events.subscribe('server.left-processes', ({ server, count }) => {
         left.set(server, (left.get(server) ?? 0) + count);
       });
-      const { servers: reports } = reportStatus(composition.status());
-      const detailed = reports.map(({ server }) => reportStatus(composition.status(), server).servers[0]);
-      const known = detailed.filter((report) => report !== undefined);
-      const pings = await Promise.all(known.map((report) => ping(composition, report)));
+      const tried = examine(once);
+      const pings = await Promise.all(tried.map(({ report }) => ping(composition, report)));
       // The servers that list nothing have findings of their own.
       const list = await listAllTools(client).catch(() => undefined);
-      const all = known.map((report, at): ObservedServer => {
-        const server = once.servers.find(({ key }) => key === report.server) as ServerConfig;
-        const diagnosis = diagnose(once.file, server, report) ?? diagnoseTools(report);
-        return { report, diagnosis, ping: pings[at], readyAfterMs: starts.readyAfterMs(report.server) };
+      const all = tried.map(({ report, diagnosis, unlisted }, at): ObservedServer => {
+        const readyAfterMs = starts.readyAfterMs(report.server);
+        return { report, diagnosis: diagnosis ?? unlisted, ping: pings[at], readyAfterMs };
       });
-      observed = { servers: all, tools: toolsIn(list, known) };
+      const reports = tried.map(({ report }) => report);
+      observed = { servers: all, tools: toolsIn(list, reports) };
       return EXIT.ok;
     },
     { isReview: true, isQuiet: true },

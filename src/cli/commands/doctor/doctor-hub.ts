@@ -71,12 +71,12 @@ async function isAlive(folder: string, number: number): Promise<boolean> {
 }
 
 async function listTools(configFile: string): Promise<string | undefined> {
-  const opened = await openHubClient({ config: configFile, verbosity: 0, logFile: undefined });
-  if (opened.kind !== 'opened') return undefined;
+  const hub = await openHubClient({ config: configFile, verbosity: 0, logFile: undefined });
+  if (hub === undefined || typeof hub === 'string') return undefined;
   try {
-    return await listAllTools(opened.hub.client);
+    return await listAllTools(hub.client);
   } finally {
-    opened.hub.close();
+    hub.close();
   }
 }
 

@@ -11,7 +11,16 @@ import { userHubsFolder } from '../../../state/user-files.js';
 import type { Invocation } from '../../command.js';
 import { note, printJson, tell } from '../../output.js';
 import { waiting } from '../../terminal.js';
-import { findHubSite, type HubSite, notedPid, REFUSED, reachHub, silentText, withHub } from './hub-access.js';
+import {
+  describeHub,
+  findHubSite,
+  type HubSite,
+  notedPid,
+  REFUSED,
+  reachHub,
+  silentText,
+  withHub,
+} from './hub-access.js';
 
 /** `trunkline stop`: ends the hub of the configuration and the earlier ones that drain, or every hub of this user. */
 export async function stop({ settings, options, isJson }: Invocation<{ all: true }>): Promise<number> {
@@ -58,7 +67,7 @@ async function stopOne(folder: string, number: number): Promise<StoppedHub | und
   if (control === 'not running') return undefined;
   if (control === 'silent') return await killSilent(folder, number);
   if (control === 'refused') return { ...UNKNOWN, result: 'failed', text: REFUSED };
-  const { configFile } = await describe(control);
+  const { configFile } = await describeHub(control);
   const { clients } = (await control.request('stop')) as { clients: number };
   // Its process ends after those of its servers.
   await waiting(`waiting for the end of the hub (pid ${control.pid}) and its servers`, control.closed);
@@ -87,7 +96,7 @@ async function killSilent(folder: string, number: number): Promise<StoppedHub> {
 /** `trunkline hub restart`: another hub serves from now on. The clients move to it when nothing is in flight. */
 export async function restartHub({ settings, isJson }: Invocation): Promise<number> {
   return await withHub(settings, async ({ site, control }) => {
-    const { clients, pid } = await describe(control);
+    const { clients, pid } = await describeHub(control);
     if (clients.length === 0) {
       await control.request('stop');
       await control.closed;
@@ -123,13 +132,9 @@ async function startNext(
   if (claim !== undefined) hubStarter(options, site)(claim);
   const control = await reachHub(site.folder);
   if (typeof control === 'string' || control.number <= number) return undefined;
-  const description = await describe(control);
+  const description = await describeHub(control);
   control.close();
   return description;
-}
-
-async function describe(control: HubControl): Promise<HubDescription> {
-  return (await control.request('describe')) as HubDescription;
 }
 
 /** How long a process may take to end after SIGKILL, and the time between two looks. */

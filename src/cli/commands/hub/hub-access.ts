@@ -31,7 +31,8 @@ export async function withHub(options: GlobalOptions, work: (reached: Reached) =
   const site = findHubSite(options);
   const control = await reachHub(site.folder);
   if (typeof control === 'string') {
-    tell(explain(control, site));
+    if (control === 'not running') tell(noHubText(site.configFile, isHubOn(site.configFile)));
+    else tell(control === 'silent' ? silentText(notedPid(site.folder)) : REFUSED);
     return control === 'not running' ? EXIT.noHub : EXIT.failed;
   }
   try {
@@ -43,18 +44,6 @@ export async function withHub(options: GlobalOptions, work: (reached: Reached) =
     return EXIT.failed;
   } finally {
     control.close();
-  }
-}
-
-/** Says why no hub can be reached. */
-function explain(because: NoControl, { configFile, folder }: HubSite): string {
-  switch (because) {
-    case 'not running':
-      return noHubText(configFile, isHubOn(configFile));
-    case 'silent':
-      return silentText(notedPid(folder));
-    case 'refused':
-      return REFUSED;
   }
 }
 
@@ -86,18 +75,16 @@ export async function describeHubs({ site, control }: Reached, withUsage: boolea
   return { hub: hub as HubDescription, draining: draining.flatMap((each) => each ?? []) };
 }
 
-async function describeHub(control: HubControl, withUsage: boolean): Promise<HubDescription> {
+/** Asks a hub to describe itself. */
+export async function describeHub(control: HubControl, withUsage = false): Promise<HubDescription> {
   return (await control.request('describe', { withUsage })) as HubDescription;
 }
 
 /** Connects a command to the running hub. `undefined` if no hub runs, or if it refuses, which is reported on stderr. */
 export async function runningHub(settings: GlobalOptions): Promise<HubClientForCommand | undefined> {
   const opened = await openHubClient(settings);
-  if (opened.kind === 'opened') return opened.hub;
-  if (opened.kind === 'refused')
-    tell(
-      `trunkline: the running hub cannot be used, because ${opened.because}; this command starts servers of its own`,
-    );
+  if (typeof opened !== 'string') return opened;
+  tell(`trunkline: the running hub cannot be used, because ${opened}; this command starts servers of its own`);
   return undefined;
 }
 
@@ -204,21 +191,17 @@ export interface HubClientForCommand {
   close(): void;
 }
 
-type OpenedClient =
-  | { readonly kind: 'opened'; readonly hub: HubClientForCommand }
-  /** No hub runs. */
-  | { readonly kind: 'none' }
-  /** A hub runs and does not take the client. `because` is a sentence without a period. */
-  | { readonly kind: 'refused'; readonly because: string };
-
-/** Connects a command to the hub of its configuration as a client. Starts none. */
-export async function openHubClient(options: GlobalOptions): Promise<OpenedClient> {
-  if (process.env.TRUNKLINE_HUB === 'off') return { kind: 'none' };
+/**
+ * Connects a command to the hub of its configuration as a client. Starts none, and returns `undefined` if none runs. If a hub
+ * does not take the client, returns why, as a sentence without a period.
+ */
+export async function openHubClient(options: GlobalOptions): Promise<HubClientForCommand | string | undefined> {
+  if (process.env.TRUNKLINE_HUB === 'off') return undefined;
   const { configFile, folder } = findHubSite(options);
   const control = await reachHub(folder);
-  if (control === 'not running') return { kind: 'none' };
-  if (control === 'silent') return { kind: 'refused', because: 'it does not answer' };
-  if (control === 'refused') return { kind: 'refused', because: 'it does not take commands of this version' };
+  if (control === 'not running') return undefined;
+  if (control === 'silent') return 'it does not answer';
+  if (control === 'refused') return 'it does not take commands of this version';
   try {
     const hello = helloOf(configFile, 0, options.view ?? '');
     // Servers are shared by clients with equal profiles. A profile of its own would start processes for this command.
@@ -226,20 +209,20 @@ export async function openHubClient(options: GlobalOptions): Promise<OpenedClien
     const attempt = await attachTo(folder, control.number, hello);
     if (attempt.kind !== 'attached') {
       control.close();
-      return { kind: 'refused', because: whyRefused(attempt.kind === 'refused' ? attempt.because : 'ending') };
+      return whyRefused(attempt.kind === 'refused' ? attempt.because : 'ending');
     }
-    const connection = attempt.connection;
+    const { connection } = attempt;
     const client = await LocalClient.connect(createScan(isUtf8), (...on) => overFrames(connection, ...on), profile);
     const report = async () => (await control.request('report')) as StatusReport;
     const close = () => {
       client.close();
       control.close();
     };
-    return { kind: 'opened', hub: { client, report, close } };
+    return { client, report, close };
   } catch (error) {
     control.close();
     if (error instanceof RpcError || !(error instanceof Error)) throw error;
-    return { kind: 'refused', because: error.message };
+    return error.message;
   }
 }
 

@@ -4,7 +4,6 @@ import { EXIT, UsageError } from '../../../errors/usage-error.js';
 import { logLines } from '../../../files/log-lines.js';
 import type { StatusReport } from '../../../gateway/status/status.js';
 import type { HubControl } from '../../../hub/attach/control-client.js';
-import type { HubDescription } from '../../../hub/control.js';
 import { isRecord, parseJson } from '../../../json/json-value.js';
 import { printable } from '../../../json/printable.js';
 import { hintFor } from '../../../json/suggest.js';
@@ -15,7 +14,7 @@ import { callLogFile } from '../../../state/user-files.js';
 import type { Invocation } from '../../command.js';
 import { endWithReader, print, tell } from '../../output.js';
 import { colorOf, fitted, type Look, lookOf, paint } from '../../terminal.js';
-import { findHubSite, isHubOn, reachHub } from './hub-access.js';
+import { describeHub, findHubSite, isHubOn, reachHub } from './hub-access.js';
 
 /** `trunkline logs`: prints the log of the hub, which outlives it, and the last output of a server. */
 export async function logs({ settings, words, options, isJson }: Invocation<{ follow: true }>): Promise<number> {
@@ -66,7 +65,7 @@ async function askHub(folder: string, server: string | undefined): Promise<Known
   const control = await reachHub(folder);
   if (typeof control === 'string') return undefined;
   try {
-    const { logFile, hasStarted } = (await control.request('describe')) as HubDescription;
+    const { logFile, hasStarted } = await describeHub(control);
     if (server === undefined || !hasStarted) return { logFile, output: [] };
     const { servers } = (await control.request('report', { server })) as StatusReport;
     const [report] = servers;

@@ -7,12 +7,12 @@ import { VERSION } from '../../../version.js';
 import type { Invocation } from '../../command.js';
 import { endWithReader, forStream, note, print, printJson, tell } from '../../output.js';
 import { lookOf } from '../../terminal.js';
-import { describeHubs, type HubFacts, hubText, processText, withHub } from './hub-access.js';
+import { describeHub, describeHubs, type HubFacts, hubText, processText, withHub } from './hub-access.js';
 
 /** `trunkline status`: the status of the running hub, as its clients see it. */
 export async function status({ settings, options, isJson }: Invocation<{ watch: true }>): Promise<number> {
   return await withHub(settings, async ({ control, site }) => {
-    const { hasStarted, pid } = (await control.request('describe')) as HubDescription;
+    const { hasStarted, pid } = await describeHub(control);
     if (!hasStarted) {
       tell(`The hub of ${site.configFile} (pid ${pid}) waits for its first client, so no server runs yet.`);
       return EXIT.ok;
