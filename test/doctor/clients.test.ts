@@ -1,33 +1,30 @@
 import { utimesSync } from 'node:fs';
 import { createServer as createHttpServer } from 'node:http';
 import { createServer } from 'node:net';
-import { beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { type ClientStart, checkClientStart, clientEnvironment, startAsClient } from '../../src/doctor/client-start.js';
 import { type Finding, repair } from '../../src/doctor/finding.js';
 import type { Code } from '../../src/errors/codes.js';
-import { DoctorHome } from './doctor-home.js';
+import { home, useHome } from './doctor-home.js';
 
-let home: DoctorHome;
-beforeEach(() => {
-  home = new DoctorHome();
-});
+useHome();
 
 /** Registers this entry in Claude Desktop, with the installed copy as its program. */
 async function registered(
   rest: Record<string, unknown> = {},
   args: readonly string[] = [],
 ): Promise<readonly Finding[]> {
-  home.register({ trunkline: { command: process.execPath, args: [home.install(), ...args], ...rest } });
+  home.register({ trunkline: { ...home.entry(...args), ...rest } });
   return await home.checkClients();
 }
 
 async function claudeCode(): Promise<void> {
-  home.register({ trunkline: { command: process.execPath, args: [home.install()] } }, '.claude.json');
+  home.register({ trunkline: home.entry() }, '.claude.json');
 }
 
 /** Registers Trunkline in a project, for a Claude Code that has decided this about the project. */
 async function inProject(decided: Record<string, unknown>, settings = '{}'): Promise<readonly Finding[]> {
-  home.register({ trunkline: { command: process.execPath, args: [home.install()] } }, 'code/.mcp.json');
+  home.register({ trunkline: home.entry() }, 'code/.mcp.json');
   const project = home.path('code');
   home.write('.claude.json', JSON.stringify({ projects: { [project]: decided } }));
   home.write('code/.claude/settings.local.json', settings);
@@ -78,7 +75,7 @@ describe('the clients', () => {
     home.register({ trunkline: { command: process.execPath, args: [home.install('1.9.0', 'old/trunkline')] } }),
   );
   reports('a disabled entry', 'TL-CLIENT-DISABLED', /has Trunkline disabled/, async () => {
-    const entry = { command: process.execPath, args: [home.install()], disabled: true };
+    const entry = { ...home.entry(), disabled: true };
     home.register({ trunkline: entry }, '.codeium/windsurf/mcp_config.json');
   });
   reports(
@@ -86,7 +83,7 @@ describe('the clients', () => {
     'TL-CLIENT-MSIX',
     /does not read this file/,
     async () => {
-      const entry = { command: process.execPath, args: [home.install()] };
+      const entry = home.entry();
       home.register({ trunkline: entry }, 'AppData/Roaming/Claude/claude_desktop_config.json');
       home.write('AppData/Local/Packages/Claude_x/LocalCache/Roaming/x', '');
       return await home.checkClients({ platform: 'win32' });
@@ -135,7 +132,7 @@ describe('the clients', () => {
     'TL-CLIENT-DENIED',
     /the settings of VS Code \(user, as trunkline\) forbid Trunkline/,
     async () => {
-      const servers = { trunkline: { command: process.execPath, args: [home.install()] } };
+      const servers = { trunkline: home.entry() };
       home.write('.config/Code/User/mcp.json', JSON.stringify({ servers }));
       home.write('.config/Code/User/settings.json', '{\n  // ours\n  "chat.mcp.access": "registry",\n}');
     },
@@ -145,7 +142,7 @@ describe('the clients', () => {
     'TL-CLIENT-GATEWAY',
     /^Claude Desktop runs mcp-hub \(`hub`\) besides Trunkline$/,
     async () => {
-      const trunkline = { command: process.execPath, args: [home.install()] };
+      const trunkline = home.entry();
       home.register({ trunkline, hub: { command: 'mcp-hub' } });
     },
   );
@@ -170,7 +167,7 @@ describe('the clients', () => {
     'TL-CLIENT-LOG',
     /the log of Cursor \(user, as trunkline\) shows a failure/,
     async () => {
-      home.register({ trunkline: { command: process.execPath, args: [home.install()] } }, '.cursor/mcp.json');
+      home.register({ trunkline: home.entry() }, '.cursor/mcp.json');
       const logs = '.config/Cursor/logs/20261123T1/window1/exthost/anysphere.cursor-mcp';
       home.write(`${logs}/MCP user-trunkline.log`, '[error] spawn node ENOENT\n');
       home.write(`${logs}/MCP user-other.log`, '[info] fine\n');
@@ -181,7 +178,7 @@ describe('the clients', () => {
     'TL-CLIENT-LOG',
     /the log of VS Code \(user, as trunkline\) shows a failure/,
     async () => {
-      const servers = { trunkline: { command: process.execPath, args: [home.install()] } };
+      const servers = { trunkline: home.entry() };
       home.write('.config/Code/User/mcp.json', JSON.stringify({ servers }));
       const log = '.config/Code/logs/20261123T1/window2/mcpServer.mcp.config.usrlocal.trunkline.log';
       home.write(log, '[error] Process exited with code 1\n');
@@ -243,7 +240,7 @@ describe('the clients', () => {
 
   it('lose a server that exists twice by --fix, if their Trunkline has it with all of its variables', async () => {
     home.configure({ a: { package: 'notes', env: { KEY: 'x' } } });
-    const trunkline = { command: process.execPath, args: [home.install()] };
+    const trunkline = home.entry();
     const notes = { command: 'npx', args: ['-y', 'notes@2'], env: { KEY: 'y' } };
     home.register({ trunkline, notes });
     const findings = await repair(await home.checkClients());
@@ -255,7 +252,7 @@ describe('the clients', () => {
 
   it('F198: lose all servers of a file in one change, and keep those that do not work in their Trunkline', async () => {
     home.configure({ a: { package: 'notes' }, b: { package: 'maps' }, broken: { package: 'bad' } });
-    const trunkline = { command: process.execPath, args: [home.install()] };
+    const trunkline = home.entry();
     const npx = (name: string) => ({ command: 'npx', args: ['-y', name] });
     home.register({ trunkline, notes: npx('notes'), bad: npx('bad'), maps: npx('maps') });
     const findings = await repair(await home.checkClients());
@@ -270,7 +267,7 @@ describe('the clients', () => {
     ['does not set a variable of the entry', [], { TOKEN: 'x' }],
   ])('keep a server that exists twice if their Trunkline %s', async (_, args, env) => {
     home.configure({ a: { package: 'notes' } });
-    const trunkline = { command: process.execPath, args: [home.install(), ...args] };
+    const trunkline = home.entry(...args);
     home.register({ trunkline, notes: { command: 'npx', args: ['-y', 'notes'], env } });
     await repair(await home.checkClients());
     expect(home.takenOut).toEqual([]);
@@ -278,14 +275,14 @@ describe('the clients', () => {
 
   it('are not told of a server twice if their Trunkline has another configuration', async () => {
     home.configure({ a: { package: 'notes' } });
-    const trunkline = { command: process.execPath, args: [home.install(), '--config', '/other.yaml'] };
+    const trunkline = home.entry('--config', '/other.yaml');
     home.register({ trunkline, notes: { command: 'npx', args: ['-y', 'notes'] } });
     expect((await home.checkClients()).map(({ code }) => code)).not.toContain('TL-CLIENT-DUPLICATE');
   });
 
   it('keep a server that exists twice in the file of a project, which belongs to others, too', async () => {
     home.configure({ a: { package: 'notes' } });
-    home.register({ trunkline: { command: process.execPath, args: [home.install()] } }, '.claude.json');
+    home.register({ trunkline: home.entry() }, '.claude.json');
     home.register({ notes: { command: 'npx', args: ['-y', 'notes'] } }, 'code/.mcp.json');
     const found = await home.checkClients({ cwd: home.path('code') });
     expect(found.map(({ code }) => code)).toContain('TL-CLIENT-DUPLICATE');
@@ -302,7 +299,7 @@ describe('the clients', () => {
 
   it('are told how to remove a server that exists twice', async () => {
     home.configure({ a: { package: 'notes' } });
-    const entry = { command: process.execPath, args: [home.install()] };
+    const entry = home.entry();
     home.register({ trunkline: entry, notes: { command: 'npx', args: ['-y', 'notes@2'] } }, '.claude.json');
     expect(await home.checkClients()).toContainEqual(
       expect.objectContaining({ code: 'TL-CLIENT-DUPLICATE', remedy: 'claude mcp remove notes --scope user' }),

@@ -1,6 +1,6 @@
 import { chmodSync, mkdirSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { checkCommands } from '../../src/doctor/commands.js';
 import { type Finding, repair } from '../../src/doctor/finding.js';
 import { checkPackages } from '../../src/doctor/packages.js';
@@ -9,12 +9,9 @@ import { checkTools, type ListedTool } from '../../src/doctor/servers.js';
 import type { Code } from '../../src/errors/codes.js';
 import type { LockedPackage } from '../../src/packages/lock-file.js';
 import { openLockFile, openStore } from '../../src/packages/package-store.js';
-import { DoctorHome } from './doctor-home.js';
+import { home, useHome } from './doctor-home.js';
 
-let home: DoctorHome;
-beforeEach(() => {
-  home = new DoctorHome();
-});
+useHome();
 
 const LOCKED: LockedPackage = {
   version: '1.0.0',
@@ -45,8 +42,8 @@ function tools(count: number, size = 100, rest: Partial<ListedTool> = {}): Liste
 }
 
 /** Makes what the title says, and expects one finding with this code and sentence. */
-function reports(what: string, code: Code, says: RegExp, make: () => unknown): void {
-  it(`is reported with ${what}: ${code}`, async () => {
+function reports(code: Code, says: RegExp, make: () => unknown): void {
+  it(`is reported with ${code}: ${says.source}`, async () => {
     const made = await make();
     const findings: readonly Finding[] = Array.isArray(made) ? made : home.checkConfiguration();
     const sentences = findings.filter((found) => found.code === code);
@@ -55,65 +52,49 @@ function reports(what: string, code: Code, says: RegExp, make: () => unknown): v
 }
 
 describe('the configuration', () => {
-  reports('a folder in the place of the file', 'TL-CONFIG-UNREADABLE', /cannot be read: it is a folder/, () =>
-    mkdirSync(home.path('trunkline.yaml')),
-  );
-  reports('a setting without effect', 'TL-CONFIG-WARNING', /timeout is longer than maxTimeout/, () =>
+  reports('TL-CONFIG-UNREADABLE', /cannot be read: it is a folder/, () => mkdirSync(home.path('trunkline.yaml')));
+  reports('TL-CONFIG-WARNING', /timeout is longer than maxTimeout/, () =>
     home.configure({ a: { command: 'node', timeout: '2h', maxTimeout: '1h' } }),
   );
-  reports('no servers', 'TL-CONFIG-EMPTY', /has no servers/, () =>
-    home.configure({ a: { command: 'node', disabled: true } }),
-  );
-  reports('a file that everybody can write', 'TL-CONFIG-WRITABLE', /other users can write .*trunkline\.yaml/, () =>
+  reports('TL-CONFIG-EMPTY', /has no servers/, () => home.configure({ a: { command: 'node', disabled: true } }));
+  reports('TL-CONFIG-WRITABLE', /other users can write .*trunkline\.yaml/, () =>
     home.configure({ a: { command: 'node' } }, 0o666),
   );
-  reports('an empty variable', 'TL-VAR-EMPTY', /the variable KEY of server `a` is empty/, () =>
+  reports('TL-VAR-EMPTY', /the variable KEY of server `a` is empty/, () =>
     home.configure({ a: { command: 'node', env: { KEY: '' } } }),
   );
-  reports('a command beyond the border of WSL', 'TL-WSL-MIXED', /between Windows and WSL/, () => {
+  reports('TL-WSL-MIXED', /between Windows and WSL/, () => {
     const command = home.executable('node.exe', '');
     home.configure({ a: { command } });
     const machine = home.machine({ env: { WSL_DISTRO_NAME: 'Debian' } });
     return checkCommands(home.config().servers, { desktop: '/usr/bin', shell: undefined }, machine);
   });
-  reports('an installed package', 'TL-PACKAGE-DEPRECATED', /is deprecated/, () => packaged());
-  reports('a package that may not run here', 'TL-PACKAGE-REMARK', /may not work here/, () =>
-    packaged({ remarks: ['needs Node 24'] }),
-  );
-  reports('a package without its content', 'TL-PACKAGE-DAMAGED', /lacks files/, () => packaged({ isWhole: false }));
-  reports('a package that is not installed', 'TL-PACKAGE-MISSING', /is not installed/, () =>
-    home.configure({ a: { package: 'tool' } }),
-  );
-  reports('a package in node_modules', 'TL-PACKAGE-OK', /the packages of a are installed/, () => {
+  reports('TL-PACKAGE-DEPRECATED', /is deprecated/, () => packaged());
+  reports('TL-PACKAGE-REMARK', /may not work here/, () => packaged({ remarks: ['needs Node 24'] }));
+  reports('TL-PACKAGE-DAMAGED', /lacks files/, () => packaged({ isWhole: false }));
+  reports('TL-PACKAGE-MISSING', /is not installed/, () => home.configure({ a: { package: 'tool' } }));
+  reports('TL-PACKAGE-OK', /the packages of a are installed/, () => {
     home.configure({ a: { package: 'tool' } });
     home.write('node_modules/tool/package.json', '{"name":"tool","version":"1.0.0","bin":"x.js"}');
     home.write('node_modules/tool/x.js', '');
   });
-  reports('a lock file with a conflict', 'TL-LOCK-UNREADABLE', /trunkline\.lock/, () => {
+  reports('TL-LOCK-UNREADABLE', /trunkline\.lock/, () => {
     home.configure({ a: { package: 'tool' } });
     const { servers } = home.config();
     home.write('trunkline.lock', '<<<<<<< HEAD');
     return checkPackages(servers, { places: home.places, remarksOn: () => [], install: async () => {} });
   });
-  reports('long names', 'TL-NAMES-LONG', /^1 tool with names/, () =>
-    checkTools(tools(1, 100, { name: 'x'.repeat(49) })),
+  reports('TL-NAMES-LONG', /^1 tool with names/, () => checkTools(tools(1, 100, { name: 'x'.repeat(49) })));
+  reports('TL-TOOLS-MANY', /81 tools are listed; some clients accept 80/, () => checkTools(tools(81)));
+  reports('TL-TOOLS-HEAVY', /about 25000 tokens/, () => checkTools(tools(10, 10_000)));
+  reports('TL-TOOLS-UNMARKED', /^1 tool that may destroy data, and does not say so$/, () =>
+    checkTools([
+      ...tools(1, 100, { name: 's__delete_file', hasHints: false }),
+      ...tools(1, 100, { name: 's__drop_table' }),
+      ...tools(1, 100, { name: 's__undeleted', hasHints: false }),
+    ]),
   );
-  reports('many tools', 'TL-TOOLS-MANY', /81 tools are listed; some clients accept 80/, () => checkTools(tools(81)));
-  reports('a heavy list', 'TL-TOOLS-HEAVY', /about 25000 tokens/, () => checkTools(tools(10, 10_000)));
-  reports(
-    'tools that sound destructive and do not say so',
-    'TL-TOOLS-UNMARKED',
-    /^1 tool that may destroy data, and does not say so$/,
-    () =>
-      checkTools([
-        ...tools(1, 100, { name: 's__delete_file', hasHints: false }),
-        ...tools(1, 100, { name: 's__drop_table' }),
-        ...tools(1, 100, { name: 's__undeleted', hasHints: false }),
-      ]),
-  );
-  reports('long descriptions', 'TL-SERVER-LONG-TEXT', /^1 tool with desc/, () =>
-    checkTools(tools(1, 100, { descriptionBytes: 3_000 })),
-  );
+  reports('TL-SERVER-LONG-TEXT', /^1 tool with desc/, () => checkTools(tools(1, 100, { descriptionBytes: 3_000 })));
 
   it('has evidence for what the author of a package says', () => {
     expect(packaged()).toContainEqual(expect.objectContaining({ evidence: ['use @new/tool'] }));

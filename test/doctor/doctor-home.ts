@@ -1,4 +1,5 @@
 import { chmodSync } from 'node:fs';
+import { beforeEach } from 'vitest';
 import { findServers } from '../../src/clients/files/find-servers.js';
 import { ConfigError } from '../../src/config/file/config-error.js';
 import type { Config } from '../../src/config/resolve/config.js';
@@ -15,6 +16,16 @@ import { checkServer, type ObservedServer } from '../../src/doctor/servers.js';
 import type { ServerReport } from '../../src/gateway/status/status.js';
 import { ClientHome } from '../clients/files/client-home.js';
 import { loadConfig } from '../support/load-config.js';
+
+/** The home of the test that runs, in a file that calls `useHome`. */
+export let home: DoctorHome;
+
+/** Gives each test of a file a home of its own. */
+export function useHome(): void {
+  beforeEach(() => {
+    home = new DoctorHome();
+  });
+}
 
 /** A home folder of its own, and the machine around it. */
 export class DoctorHome extends ClientHome {
@@ -41,6 +52,11 @@ export class DoctorHome extends ClientHome {
   install(version = '2.0.0', folder = 'lib/trunkline'): string {
     this.write(`${folder}/package.json`, JSON.stringify({ name: 'trunkline', version }));
     return this.write(`${folder}/dist/cli.js`, '');
+  }
+
+  /** The entry of a client that runs this copy of Trunkline, which is installed. */
+  entry(...args: readonly string[]) {
+    return { command: process.execPath, args: [this.install(), ...args] };
   }
 
   /** Writes the configuration; a text is written as it is. */

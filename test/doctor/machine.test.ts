@@ -1,6 +1,6 @@
 import { chmodSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { desktopPath, shellPath } from '../../src/doctor/commands.js';
 import { type Finding, finding, repair, runChecks } from '../../src/doctor/finding.js';
 import {
@@ -13,12 +13,9 @@ import {
   readLimits,
 } from '../../src/doctor/machine.js';
 import type { Code } from '../../src/errors/codes.js';
-import { DoctorHome } from './doctor-home.js';
+import { home, useHome } from './doctor-home.js';
 
-let home: DoctorHome;
-beforeEach(() => {
-  home = new DoctorHome();
-});
+useHome();
 
 const node = { version: '22.4.0', path: '/usr/bin/node', isElectron: false };
 const npm = { file: '/usr/lib/npm-cli.js', isNeeded: true, ping: async (): Promise<string[]> => [] };
@@ -26,8 +23,8 @@ const npm = { file: '/usr/lib/npm-cli.js', isNeeded: true, ping: async (): Promi
 type Make = () => readonly Finding[] | Promise<readonly Finding[]>;
 
 /** Makes what the title says, and expects one finding with this code and sentence. */
-function reports(what: string, code: Code, says: RegExp, make: Make): void {
-  it(`is reported with ${what}: ${code}`, async () => {
+function reports(code: Code, says: RegExp, make: Make): void {
+  it(`is reported with ${code}: ${says.source}`, async () => {
     const findings = await make();
     expect(findings.filter((found) => found.code === code).map(({ sentence }) => sentence)).toEqual([
       expect.stringMatching(says),
@@ -36,53 +33,43 @@ function reports(what: string, code: Code, says: RegExp, make: Make): void {
 }
 
 describe('the machine', () => {
-  reports('a Node that fits', 'TL-NODE-OK', /Node 22\.4\.0 fits/, () => checkNode({ node }));
-  reports('the Node of a desktop program', 'TL-NODE-ELECTRON', /is a part of a desktop program/, () =>
+  reports('TL-NODE-OK', /Node 22\.4\.0 fits/, () => checkNode({ node }));
+  reports('TL-NODE-ELECTRON', /is a part of a desktop program/, () =>
     checkNode({ node: { ...node, isElectron: true } }),
   );
-  reports('an npm that reaches its registry', 'TL-NPM-OK', /reaches its registry/, () =>
-    checkNpm({ isOffline: false }, npm),
-  );
-  reports('no npm', 'TL-NPM-MISSING', /no npm next to/, () =>
-    checkNpm({ isOffline: true }, { ...npm, file: undefined }),
-  );
-  reports('an npm without a network', 'TL-NPM-UNREACHABLE', /does not reach/, () =>
+  reports('TL-NPM-OK', /reaches its registry/, () => checkNpm({ isOffline: false }, npm));
+  reports('TL-NPM-MISSING', /no npm next to/, () => checkNpm({ isOffline: true }, { ...npm, file: undefined }));
+  reports('TL-NPM-UNREACHABLE', /does not reach/, () =>
     checkNpm({ isOffline: false }, { ...npm, ping: async () => ['npm error code ENOTFOUND'] }),
   );
-  reports('folders that can be used', 'TL-DIR-OK', /can be used/, () =>
+  reports('TL-DIR-OK', /can be used/, () =>
     checkFolders(home.machine(), { data: home.path('data/none/yet'), others: [] }),
   );
-  reports('a folder of another user', 'TL-DIR-FOREIGN', /belongs to the user with the id/, () =>
+  reports('TL-DIR-FOREIGN', /belongs to the user with the id/, () =>
     checkFolders(home.machine({ uid: 4_321_987 }), { data: home.folder, others: [] }),
   );
-  reports('a folder in which others can write', 'TL-DIR-EXPOSED', /other users can write into/, () => {
+  reports('TL-DIR-EXPOSED', /other users can write into/, () => {
     mkdirSync(home.path('open'));
     chmodSync(home.path('open'), 0o777);
     return checkFolders(home.machine(), { data: home.path('open'), others: [] });
   });
-  reports('a full disk', 'TL-DISK-LOW', /^100 MB are free$/, () =>
-    diskFindings({ folder: '/d', freeBytes: 100 << 20, type: 0 }),
-  );
-  reports('a home on a network file system', 'TL-HOME-NETWORK', /\(NFS\)/, () =>
-    diskFindings({ folder: '/d', freeBytes: 2 ** 40, type: 0x6969 }),
-  );
-  reports('a home that OneDrive copies', 'TL-HOME-SYNCED', /OneDrive/, () =>
+  reports('TL-DISK-LOW', /^100 MB are free$/, () => diskFindings({ folder: '/d', freeBytes: 100 << 20, type: 0 }));
+  reports('TL-HOME-NETWORK', /\(NFS\)/, () => diskFindings({ folder: '/d', freeBytes: 2 ** 40, type: 0x6969 }));
+  reports('TL-HOME-SYNCED', /OneDrive/, () =>
     checkFolders(home.machine({ platform: 'win32' }), { data: home.path('OneDrive/AppData'), others: [] }),
   );
-  reports('a low limit of files', 'TL-LIMIT-FILES', /256 open files are allowed; 10 servers may need 576/, () =>
+  reports('TL-LIMIT-FILES', /256 open files are allowed; 10 servers may need 576/, () =>
     checkLimits({ openFiles: 256 }, 10),
   );
-  reports('a low limit of processes', 'TL-LIMIT-PROCESSES', /300 processes are allowed; 416/, () =>
-    checkLimits({ processes: 300 }, 10),
-  );
-  reports('a low limit of watches', 'TL-LIMIT-WATCHES', /only 100 files/, () => checkLimits({ watches: 100 }, 10));
-  reports('a proxy that is no URL', 'TL-PROXY-MALFORMED', /^HTTP_PROXY is not a URL$/, () =>
+  reports('TL-LIMIT-PROCESSES', /300 processes are allowed; 416/, () => checkLimits({ processes: 300 }, 10));
+  reports('TL-LIMIT-WATCHES', /only 100 files/, () => checkLimits({ watches: 100 }, 10));
+  reports('TL-PROXY-MALFORMED', /^HTTP_PROXY is not a URL$/, () =>
     checkNetwork({ platform: 'linux', env: { HTTP_PROXY: 'proxy:8080', NO_PROXY: 'localhost' } }),
   );
-  reports('what was mended', 'TL-FIX-DONE', /^TL-RUN-STALE: removed it$/, () =>
+  reports('TL-FIX-DONE', /^TL-RUN-STALE: removed it$/, () =>
     repair([finding('TL-RUN-STALE', 'x', [], { repair: { done: 'removed it', apply: async () => {} } })]),
   );
-  reports('what could not be mended', 'TL-FIX-FAILED', /^TL-RUN-STALE could not be mended$/, () =>
+  reports('TL-FIX-FAILED', /^TL-RUN-STALE could not be mended$/, () =>
     repair([
       finding('TL-RUN-STALE', 'x', [], {
         repair: { done: 'removed it', apply: () => Promise.reject(new Error('no')) },

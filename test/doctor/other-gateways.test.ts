@@ -4,13 +4,10 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { gatewayOf, runningGateway } from '../../src/clients/import/gateways.js';
 import { checkOtherGateways } from '../../src/doctor/processes.js';
 import { type CommandLine, parseCommandLines, readCommandLines } from '../../src/process/processes.js';
-import { DoctorHome } from './doctor-home.js';
+import { home, useHome } from './doctor-home.js';
 
-let home: DoctorHome;
-beforeEach(() => {
-  home = new DoctorHome();
-  home.install();
-});
+useHome();
+beforeEach(() => void home.install());
 
 const SECRET = 'sk-live-0123456789abcdefghij';
 

@@ -1,18 +1,15 @@
 import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync } from 'node:fs';
-import { beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { repair } from '../../src/doctor/finding.js';
 import { checkHub, checkRecentFaults, type HubFacts } from '../../src/doctor/hub.js';
 import { checkRuns } from '../../src/doctor/processes.js';
 import { checkSecretFiles } from '../../src/doctor/secrets.js';
 import type { ClientDescription } from '../../src/hub/control.js';
 import { hostIdentity, identify } from '../../src/process/processes.js';
-import { DoctorHome } from './doctor-home.js';
+import { home, useHome } from './doctor-home.js';
 
-let home: DoctorHome;
-beforeEach(() => {
-  home = new DoctorHome();
-});
+useHome();
 
 function hub(state: HubFacts['state']): HubFacts {
   mkdirSync(home.path('hub'), { recursive: true });

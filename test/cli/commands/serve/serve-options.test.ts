@@ -45,27 +45,13 @@ describe('the address', () => {
     expect(transportsOf('--http', address).http).toEqual({ host, port, ...PLAIN });
   });
 
-  it.each([
-    '',
-    'localhost',
-    ':7411',
-    'localhost:',
-    '65536',
-    '100000',
-    '000080',
-    '-1',
-    '7411x',
-    '80 80',
-    '::1:7411',
-    '[::1]',
-    '[::1]7411',
-    '[localhost]:7411',
-    'http://localhost:7411',
-    'localhost:7411/mcp',
-  ])('%j has no valid port', (address) => {
-    expect(() => transportsOf(`--http=${address}`)).toThrow(UsageError);
-    expect(() => transportsOf(`--http=${address}`)).toThrow(`\`--http ${address}\` has no valid port`);
-  });
+  it.each(['', 'localhost', ':7411', '65536', '-1', '7411x', '::1:7411', '[::1]', 'http://localhost:7411'])(
+    '%j has no valid port',
+    (address) => {
+      expect(() => transportsOf(`--http=${address}`)).toThrow(UsageError);
+      expect(() => transportsOf(`--http=${address}`)).toThrow(`\`--http ${address}\` has no valid port`);
+    },
+  );
 });
 
 describe('the other options', () => {
