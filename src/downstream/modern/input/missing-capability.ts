@@ -1,6 +1,17 @@
-import { readText, toBytes } from '../../../json/json-text.js';
+import { REMOVED, rewriteObject } from '../../../json/edit-members.js';
+import {
+  isObject,
+  isString,
+  OPEN_BRACKET,
+  readString,
+  type Span,
+  toBytes,
+  valuesAt,
+  visitElements,
+} from '../../../json/json-text.js';
 import { isRecord } from '../../../json/json-value.js';
 import { type Edit, splice } from '../../../json/splice.js';
+import { join } from '../../../jsonrpc/message.js';
 import { RpcError } from '../../../jsonrpc/rpc-error.js';
 import type { RequestEnvelope, ResponseEnvelope, ScanEnvelope } from '../../../mcp/envelope.js';
 import { declaresTasks, TASKS_EXTENSION } from '../../../mcp/extensions.js';
@@ -47,7 +58,8 @@ export function withCapabilities(one: Capabilities, other: Capabilities): Capabi
 
 /**
  * Makes the error that revision 2026-07-28 wants in place of a server's own failure. Its data names the capabilities, beside
- * the data of the server's error, or beside the server's result as `result`. Both are left out if they are nested too deep.
+ * the data of the server's error, or beside the server's result as `result`. Both stay byte for byte, and are left out if
+ * they are nested too deep.
  */
 export function lackingCapability(
   { bytes, result, error }: ResponseEnvelope,
@@ -55,34 +67,67 @@ export function lackingCapability(
   { required, because }: Lack,
   scan: ScanEnvelope,
 ): ResponseEnvelope {
-  const span = error ?? result ?? { start: 0, end: 0 };
-  const own = edits.filter((edit) => edit.span.start >= span.start && edit.span.end <= span.end);
-  const json = splice({ bytes, span, edits: own });
-  const said = JSON.parse(readText(json, { start: 0, end: json.length })) as Said;
-  const words = error === undefined ? textOf(said) : said.message;
-  const isShort = typeof words === 'string' && words !== '' && words.length <= MAX_QUOTED;
-  const message = isShort ? `${because}. The server said: ${words}` : because;
-  const ofError = isRecord(said.data) ? said.data : { data: said.data };
-  const whole = error === undefined ? { result: said } : ofError;
+  const said = error === undefined ? textOf(bytes, result) : messageOf(bytes, error);
+  const message = said === undefined ? because : `${because}. The server said: ${said}`;
+  const capabilities = toBytes(`"requiredCapabilities":${JSON.stringify(required)}`);
+  const head = toBytes(
+    `{"jsonrpc":"2.0","id":0,"error":{"code":${MISSING_CAPABILITY},"message":${JSON.stringify(message)},"data":`,
+  );
+  const whole = error === undefined ? dataWith(capabilities, bytes, result, edits) : dataOf(capabilities, bytes, error);
   // The data adds a level, which may be too deep for a message.
-  for (const data of [whole, {}]) {
-    const failure = { code: MISSING_CAPABILITY, message, data: { ...data, requiredCapabilities: required } };
-    const response = scan(toBytes(JSON.stringify({ jsonrpc: '2.0', id: 0, error: failure })));
+  for (const data of [whole, join([OPEN, capabilities, CLOSE])]) {
+    const response = scan(join([head, data, CLOSE_TWICE]));
     if (response.kind === 'response') return response;
   }
   throw new Error('The error that was made is none');
 }
 
-/** A tool result, or an error. */
-interface Said {
-  readonly content?: unknown;
-  readonly message?: unknown;
-  readonly data?: unknown;
+/** The data of the server's error, with the capabilities. */
+function dataOf(capabilities: Uint8Array, bytes: Uint8Array, error: Span): Uint8Array {
+  const [data] = valuesAt(bytes, error, ['data']);
+  if (data === undefined) return join([OPEN, capabilities, CLOSE]);
+  if (!isObject(bytes, data)) return join([OPEN, capabilities, DATA, bytes.subarray(data.start, data.end), CLOSE]);
+  return rewriteObject(bytes, data, {
+    change: (name) => (name === 'requiredCapabilities' ? REMOVED : undefined),
+    insert: () => [capabilities],
+  });
+}
+
+/** The capabilities, and the server's result. */
+function dataWith(
+  capabilities: Uint8Array,
+  bytes: Uint8Array,
+  result: Span | undefined,
+  edits: readonly Edit[],
+): Uint8Array {
+  if (result === undefined) return join([OPEN, capabilities, CLOSE]);
+  const own = edits.filter(({ span }) => span.start >= result.start && span.end <= result.end);
+  return join([OPEN, capabilities, RESULT, splice({ bytes, span: result, edits: own }), CLOSE]);
+}
+
+function messageOf(bytes: Uint8Array, error: Span): string | undefined {
+  const [message] = valuesAt(bytes, error, ['message']);
+  return message !== undefined && isString(bytes, message) ? quoted(readString(bytes, message)) : undefined;
 }
 
 /** The first text among the contents of a tool result. */
-function textOf({ content }: Said): unknown {
-  return Array.isArray(content)
-    ? content.filter(isRecord).find(({ text }) => typeof text === 'string')?.text
-    : undefined;
+function textOf(bytes: Uint8Array, result: Span | undefined): string | undefined {
+  const [content] = result === undefined ? [] : valuesAt(bytes, result, ['content']);
+  if (content === undefined || bytes[content.start] !== OPEN_BRACKET) return undefined;
+  let found: string | undefined;
+  visitElements(bytes, content.start, Number.POSITIVE_INFINITY, (element) => {
+    const [text] = found === undefined && isObject(bytes, element) ? valuesAt(bytes, element, ['text']) : [];
+    if (text !== undefined && isString(bytes, text)) found = readString(bytes, text);
+  });
+  return found === undefined ? undefined : quoted(found);
 }
+
+function quoted(text: string): string | undefined {
+  return text === '' || text.length > MAX_QUOTED ? undefined : text;
+}
+
+const OPEN = toBytes('{');
+const CLOSE = toBytes('}');
+const CLOSE_TWICE = toBytes('}}');
+const DATA = toBytes(',"data":');
+const RESULT = toBytes(',"result":');
