@@ -13,12 +13,12 @@ const TINY_LINES = 25;
 
 /** Bounds are lowered when the program becomes smaller, and raised only with a reason in the commit. */
 const BOUNDS = {
-  sourceLines: 61_500,
-  sourceFiles: 390,
+  sourceLines: 57_000,
+  sourceFiles: 365,
   tinyFiles: 15,
-  testLines: 70_800,
-  callFiles: 52,
-  listFiles: 215,
+  testLines: 61_500,
+  callFiles: 46,
+  listFiles: 200,
 };
 
 const source = filesOf('src');

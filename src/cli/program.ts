@@ -62,7 +62,7 @@ export async function runProgram(args: readonly string[]): Promise<number> {
 }
 
 /** Adds every command to the program, in the order of the overview. */
-export function addCommands(program: CliCommand): void {
+function addCommands(program: CliCommand): void {
   addServing(program);
   addTools(program);
   addRunning(program);

@@ -218,10 +218,10 @@ function versionAt(program: string): string | undefined {
 }
 
 /** Accepts Windows paths on every system, because tests run on another one. */
-export function isAbsolutePath(path: string): boolean {
+function isAbsolutePath(path: string): boolean {
   return isAbsolute(path) || /^[a-z]:[\\/]/i.test(path) || (path.startsWith('\\\\') && win32.isAbsolute(path));
 }
 
-export function isLoopback(url: string): boolean {
+function isLoopback(url: string): boolean {
   return /^https?:\/\/(?:localhost|127\.0\.0\.1|\[::1\])(?::\d+)?(?:\/|$)/i.test(url);
 }
