@@ -10,7 +10,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
-import { installPackage } from '../conformance/packages.mjs';
+import { installPackage } from './conformance/packages.mjs';
 import { manifestOf } from './manifest.mjs';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));

@@ -7,7 +7,7 @@ import { GatewayProcess } from '../support/gateway-process.js';
 import { HubPlace } from '../support/hub-place.js';
 
 const modules = fileURLToPath(new URL('../../node_modules/@modelcontextprotocol', import.meta.url));
-const demoFolder = fileURLToPath(new URL('../../demo', import.meta.url));
+const demoFolder = fileURLToPath(new URL('../../scripts/demo', import.meta.url));
 const CANARY = 'canary-5b1f\\"q7';
 
 let gateway: GatewayProcess | undefined;

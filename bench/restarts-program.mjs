@@ -1,2 +1,0 @@
-// The code that `restarts.mjs` measures.
-export { spawnChild } from '../src/process/spawn-child.js';

@@ -1,0 +1,2 @@
+// The code that `restarts.mjs` measures.
+export { spawnChild } from '../../src/process/spawn-child.js';
