@@ -11,7 +11,6 @@ const TEXT = ['json', 'jsonrpc', 'mcp'];
 const BASE = [...TEXT, 'timing', 'errors'];
 const PORTS = ['downstream', 'upstream', 'observe/events'];
 const COMMANDS = ['serve', 'hub', 'calls', 'clients', 'packages', 'config', 'doctor'];
-const MODERN = ['downstream/modern', 'downstream/modern/input', 'downstream/modern/listen'];
 const CONFIG = ['config/schema', 'config/file', 'config/resolve'];
 /** The folders of the gateway's middle from the ground up: each may import those before it. */
 const MIDDLE = ['catalog', 'dispatch', 'registry', 'routing', 'tasks', 'reverse', 'status'].map(
@@ -33,9 +32,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   // The clients before us.
   downstream: [...TEXT, 'timing', 'errors', 'io', 'upstream'],
   'downstream/legacy': [...BASE, 'io', 'downstream', 'upstream'],
-  'downstream/modern': [...BASE, 'io', 'downstream', ...MODERN, 'upstream'],
-  'downstream/modern/input': [...BASE, 'io', 'downstream', ...MODERN, 'upstream'],
-  'downstream/modern/listen': [...BASE, 'io', 'downstream', ...MODERN, 'upstream'],
+  'downstream/modern': [...BASE, 'io', 'downstream', 'upstream'],
   'downstream/stdio': [...TEXT, 'timing', 'errors', 'io', 'io/streams', 'downstream', 'node'],
   'downstream/http': [...BASE, 'io', 'io/streams', 'downstream', 'observe/events', 'node', 'npm:fastify'],
   // The servers behind us.
@@ -160,7 +157,7 @@ const EXTRA: Readonly<Record<string, readonly string[]>> = {
 /** Folders that know neither the platform nor the time: everything they need is handed to them. */
 const PURE = [
   ...['json', 'timing', 'jsonrpc', 'mcp', 'errors', 'observe/events', 'io', 'downstream', 'downstream/legacy'],
-  ...MODERN,
+  'downstream/modern',
   ...['upstream', 'upstream/health', 'upstream/legacy', 'upstream/modern', 'supervision', 'gateway', ...MIDDLE],
 ];
 const PURE_FILES = ['stdio-bridge.ts', 'incoming-requests.ts'].map((file) => join('upstream', 'stdio', file));

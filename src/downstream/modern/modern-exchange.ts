@@ -5,11 +5,11 @@ import { isErrorResponse, type RequestEnvelope, type ResponseEnvelope, type Scan
 import { METHODS } from '../../mcp/methods.js';
 import { EnvelopeRequest } from '../../mcp/relayed-request.js';
 import type { Clock } from '../../timing/clock.js';
-import { refusedInput, requiredCapabilities } from '../input-requests.js';
+import { lackingCapability, refusedInput, requiredCapabilities, withCapabilities } from '../input-requests.js';
 import type { Exchange, GatewaySeals, InputRequest, WithdrawInput } from '../port.js';
 import { WireExchange, type WireExchangeOptions } from '../wire-exchange.js';
-import { InputRounds, type SuspendedCalls } from './input/input-rounds.js';
-import { lackingCapability, withCapabilities } from './input/missing-capability.js';
+import { InputRounds, type SuspendedCalls } from './input-rounds.js';
+import { type ClientExchange, type ModernClient, NOT_ASKING, requestedLogLevel } from './modern-client.js';
 import {
   instanceName,
   SERVER_STATE,
@@ -17,10 +17,8 @@ import {
   sealState,
   stateContext,
   type VisitState,
-} from './input/request-state.js';
-import { UrlVisits, wantsVisits } from './input/url-visits.js';
-import { type ClientExchange, type ModernClient, NOT_ASKING } from './modern-client.js';
-import { requestedLogLevel } from './request-facts.js';
+} from './request-state.js';
+import { UrlVisits, wantsVisits } from './url-visits.js';
 
 /** Parts that the requests of one session share. */
 export interface ExchangeContext {

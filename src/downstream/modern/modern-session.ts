@@ -1,25 +1,32 @@
-import { internalError, reportInternalError, withErrorBoundary } from '../../errors/internal-error.js';
-import { isString, readString, readText, type Span } from '../../json/json-text.js';
+import {
+  internalError,
+  reportInternalError,
+  withErrorBoundary,
+  withErrorBoundaryAsync,
+} from '../../errors/internal-error.js';
+import { isString, readString, readText, type Span, toBytes } from '../../json/json-text.js';
+import { isRecord } from '../../json/json-value.js';
 import { RequestsById } from '../../jsonrpc/correlation-table.js';
 import { rawId } from '../../jsonrpc/envelope-scanner.js';
-import { type Answer, errorMessage, NULL_ID } from '../../jsonrpc/message.js';
+import { type Answer, errorMessage, NULL_ID, resultMessage } from '../../jsonrpc/message.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
 import type { ClientProfile } from '../../mcp/client-profile.js';
 import type { Envelope, NotificationEnvelope, RequestEnvelope } from '../../mcp/envelope.js';
 import { isDefinedNotification, isRemovedRequest, METHODS } from '../../mcp/methods.js';
 import { MODERN_REVISIONS } from '../../mcp/revisions.js';
-import type { GatewayPort, GatewaySeals, MirroredParam } from '../port.js';
+import { declaredCapabilities, declaredExtensions, type ServerInfo } from '../declared-capabilities.js';
+import { describeFailure } from '../failure.js';
+import { needsTasks, refusedTasks } from '../input-requests.js';
+import type { GatewayDescription, GatewayPort, GatewaySeals, MirroredParam } from '../port.js';
 import type { Era, EraOptions, EraSession, ReplyChannel, TransportSession } from '../transport.js';
 import type { ExchangeOwner } from '../wire-exchange.js';
-import { answerDiscover } from './discover.js';
-import { type InputRounds, STALE, SuspendedCalls } from './input/input-rounds.js';
-import { needsTasks, refusedTasks } from './input/missing-capability.js';
-import { openState } from './input/request-state.js';
-import { visited, withoutInput } from './input/url-visits.js';
-import { type Listen, type ListenFilter, readFilter } from './listen/listen.js';
-import { ModernClient, StatedClients } from './modern-client.js';
+import { type InputRounds, STALE, SuspendedCalls } from './input-rounds.js';
+import { type Listen, type ListenFilter, readFilter } from './listen.js';
+import { ModernClient, readProfile, refusedFacts, StatedClients } from './modern-client.js';
 import { type ExchangeContext, ModernExchange, type ModernExchangeOptions } from './modern-exchange.js';
-import { refusedFacts } from './request-facts.js';
+import { ModernForm } from './modern-form.js';
+import { openState } from './request-state.js';
+import { visited, withoutInput } from './url-visits.js';
 
 /** The revisions without a handshake, from 2026-07-28 on. Each request states the facts about its client. */
 export function modernEra(options: EraOptions): Era {
@@ -125,10 +132,7 @@ class ModernSession implements EraSession {
     const refusal = refusedFacts(request) ?? (needsTasks(method) ? refusedTasks(request) : undefined);
     if (refusal !== undefined) return refusal;
     if (method === METHODS.discover) {
-      const isAlone = this.#transport.server !== undefined;
-      const handshake = isAlone ? this.#clients.of(request).session.handshake() : undefined;
-      const isClosed = () => this.#isClosed;
-      answerDiscover(request, reply, this.#transport, { ...this.#options, handshake, isClosed });
+      this.#discover(request, reply);
       return undefined;
     }
     if (isRemovedRequest(method)) return new RpcError(RPC_CODES.methodNotFound, `Method not found: ${method}`);
@@ -142,6 +146,33 @@ class ModernSession implements EraSession {
     if (requestState !== undefined) return this.#resume(request, key, reply, client, requestState);
     this.#serve(request, key, reply, client);
     return undefined;
+  }
+
+  /**
+   * Answers `server/discover` (page server/discover of revision 2026-07-28). A client that sees all servers gets the known
+   * facts about them, without a session or the start of a server. A client that sees one server gets the answer of that
+   * server as soon as it runs.
+   */
+  #discover(request: RequestEnvelope, reply: ReplyChannel): void {
+    const { gateway, serverInfo, onInternalError } = this.#options;
+    const { server, view, origin } = this.#transport;
+    const handshake = server === undefined ? undefined : this.#clients.of(request).session.handshake();
+    if (handshake === undefined) {
+      const description = gateway.describe({ profile: readProfile(request), server, view, origin });
+      reply.answer(resultMessage(rawId(request), describeAll(description, serverInfo)));
+      return;
+    }
+    // The memory of the request has another use later.
+    const id = rawId(request).slice();
+    const answered = handshake.then((ended) => {
+      if (this.#isClosed) return;
+      reply.answer(
+        ended.kind === 'initialized'
+          ? resultMessage(id, describeServer(ended.result, serverInfo))
+          : errorMessage(id, new RpcError(RPC_CODES.internalError, describeFailure(ended.failure))),
+      );
+    });
+    void withErrorBoundaryAsync(answered, onInternalError, () => reply.answer(errorMessage(id, internalError())));
   }
 
   #listen(request: RequestEnvelope, key: string, reply: ReplyChannel): RpcError | undefined {
@@ -268,6 +299,7 @@ function sealsOf({ seals }: GatewayPort): GatewaySeals {
   if (seals === undefined) throw new Error('The gateway has no servers yet');
   return seals;
 }
+
 const TOO_MANY_LISTENS = new RpcError(
   RPC_CODES.internalError,
   `The client has ${MAX_LISTENS} open subscriptions, which is the limit: end one first, or ask for more in one of them`,
@@ -279,4 +311,40 @@ function filtersTooLarge(bytes: number): RpcError {
     RPC_CODES.internalError,
     `The filters of all open subscriptions would have ${bytes} bytes, ${limit}`,
   );
+}
+
+/** The result of `server/discover` for a client that sees all servers. */
+function describeAll({ offered, instructions }: GatewayDescription, serverInfo: ServerInfo): Uint8Array {
+  const capabilities = declaredCapabilities(MODERN_REVISIONS[0], offered);
+  return discoverResult({ capabilities, ...(instructions !== '' && { instructions }) }, serverInfo);
+}
+
+/** Makes the result from an initialize result, which the upstream side also makes for servers of this revision. */
+function describeServer(initializeResult: Uint8Array, gatewayInfo: ServerInfo): Uint8Array {
+  const result: unknown = JSON.parse(readText(initializeResult, { start: 0, end: initializeResult.length }));
+  const { capabilities, instructions, serverInfo } = isRecord(result) ? result : {};
+  const declared = isRecord(capabilities) ? capabilities : {};
+  // The tasks of earlier revisions are an extension of this one.
+  const { tasks: _tasks, extensions: _extensions, ...others } = declared;
+  const extensions = declaredExtensions(MODERN_REVISIONS[0], [declared]);
+  return discoverResult(
+    { capabilities: { ...others, ...(extensions && { extensions }) }, ...(isText(instructions) && { instructions }) },
+    isServerInfo(serverInfo) ? serverInfo : gatewayInfo,
+  );
+}
+
+function discoverResult(
+  members: { readonly capabilities: Readonly<Record<string, unknown>>; readonly instructions?: string },
+  serverInfo: ServerInfo,
+): Uint8Array {
+  const result = toBytes(JSON.stringify({ supportedVersions: MODERN_REVISIONS, ...members }));
+  return new ModernForm({ serverInfo }).result(result, METHODS.discover);
+}
+
+function isText(value: unknown): value is string {
+  return typeof value === 'string';
+}
+
+function isServerInfo(value: unknown): value is ServerInfo {
+  return isRecord(value) && isText(value.name) && isText(value.version);
 }

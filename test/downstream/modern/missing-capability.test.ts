@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { Asked, elicitation, ModernPeer, type PeerOptions, resultOf } from '../../../support/modern-peer.js';
-import { type Message, responseOf } from '../../../support/wire.js';
+import { Asked, elicitation, ModernPeer, type PeerOptions, resultOf } from '../../support/modern-peer.js';
+import { type Message, responseOf } from '../../support/wire.js';
 
 const FAILED = { content: [{ type: 'text', text: 'No model' }], isError: true };
 

@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { repetitions } from '../../../support/repetitions.js';
-import type { ScriptedClient } from '../../../support/scripted-gateway.js';
-import type { ScriptedPeer } from '../../../support/scripted-peer.js';
-import { flush, type Message } from '../../../support/wire.js';
-import { ACKNOWLEDGED, listening, OTHER, SUBSCRIPTION_ID, TOOLS_CHANGED, UPDATED, URI } from '../listening.js';
+import { repetitions } from '../../support/repetitions.js';
+import type { ScriptedClient } from '../../support/scripted-gateway.js';
+import type { ScriptedPeer } from '../../support/scripted-peer.js';
+import { flush, type Message } from '../../support/wire.js';
+import { ACKNOWLEDGED, listening, OTHER, SUBSCRIPTION_ID, TOOLS_CHANGED, UPDATED, URI } from './listening.js';
 
 /** The server refuses to subscribe to it. */
 const REFUSED = 'x://a/refused';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { ModernPeer, resultOf } from '../../../support/modern-peer.js';
-import { type Message, responseOf } from '../../../support/wire.js';
+import { ModernPeer, resultOf } from '../../support/modern-peer.js';
+import { type Message, responseOf } from '../../support/wire.js';
 
 const MAX_WAIT_MS = 30_000;
 

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { splice } from '../../../../src/json/splice.js';
-import { createSeals } from '../../../../src/state/seal.js';
-import { Asked, elicitation, ModernPeer, PlayedGateway, resultOf } from '../../../support/modern-peer.js';
-import type { Message } from '../../../support/wire.js';
+import { splice } from '../../../src/json/splice.js';
+import { createSeals } from '../../../src/state/seal.js';
+import { Asked, elicitation, ModernPeer, PlayedGateway, resultOf } from '../../support/modern-peer.js';
+import type { Message } from '../../support/wire.js';
 
 const GATHER_MS = 15;
 const EXPIRES_MS = 600_000;

@@ -1,17 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { PendingGateway } from '../../../../src/gateway/pending-gateway.js';
-import { offering, ScriptedClient, scriptGateway } from '../../../support/scripted-gateway.js';
-import { flush, type Message } from '../../../support/wire.js';
-import {
-  ACKNOWLEDGED,
-  listening,
-  notified,
-  OTHER,
-  SUBSCRIPTION_ID,
-  TOOLS_CHANGED,
-  UPDATED,
-  URI,
-} from '../listening.js';
+import { PendingGateway } from '../../../src/gateway/pending-gateway.js';
+import { offering, ScriptedClient, scriptGateway } from '../../support/scripted-gateway.js';
+import { flush, type Message } from '../../support/wire.js';
+import { ACKNOWLEDGED, listening, notified, OTHER, SUBSCRIPTION_ID, TOOLS_CHANGED, UPDATED, URI } from './listening.js';
 
 const ALL_LISTS = { toolsListChanged: true, promptsListChanged: true, resourcesListChanged: true };
 const REFUSAL = { error: { code: -32601, message: 'no subscriptions here' } };

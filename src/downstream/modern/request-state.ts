@@ -1,9 +1,9 @@
-import { canonicalObject } from '../../../json/canonical-json.js';
-import { RPC_CODES, RpcError } from '../../../jsonrpc/rpc-error.js';
-import type { RequestEnvelope } from '../../../mcp/envelope.js';
-import { EnvelopeRequest, type RelayedRequest } from '../../../mcp/relayed-request.js';
-import { type Hmac, isSameSeal } from '../../../mcp/task-id.js';
-import type { GatewaySeals } from '../../port.js';
+import { canonicalObject } from '../../json/canonical-json.js';
+import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
+import type { RequestEnvelope } from '../../mcp/envelope.js';
+import { EnvelopeRequest, type RelayedRequest } from '../../mcp/relayed-request.js';
+import { type Hmac, isSameSeal } from '../../mcp/task-id.js';
+import type { GatewaySeals } from '../port.js';
 
 /*
  * `requestState`, a text that a client keeps for the gateway and brings back with the input. It is signed, so that it counts

@@ -1,14 +1,14 @@
-import { isObject, readString, type Span, toBytes, visitMembers } from '../../../json/json-text.js';
-import { type SplicedMessage, splice } from '../../../json/splice.js';
-import { type Answer, errorMessage, join, resultMessage } from '../../../jsonrpc/message.js';
-import { RPC_CODES, RpcError } from '../../../jsonrpc/rpc-error.js';
-import type { NotificationEnvelope, RequestEnvelope, ScanEnvelope } from '../../../mcp/envelope.js';
-import { METHODS } from '../../../mcp/methods.js';
-import type { Hmac } from '../../../mcp/task-id.js';
-import type { Cancel, Clock } from '../../../timing/clock.js';
-import { inputRequestMembers, isLiftable, MAX_UNANSWERED, TOO_MANY_UNANSWERED } from '../../input-requests.js';
-import type { InputRequest, WithdrawInput } from '../../port.js';
-import type { ReplyChannel } from '../../transport.js';
+import { isObject, readString, type Span, toBytes, visitMembers } from '../../json/json-text.js';
+import { type SplicedMessage, splice } from '../../json/splice.js';
+import { type Answer, errorMessage, join, resultMessage } from '../../jsonrpc/message.js';
+import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
+import type { NotificationEnvelope, RequestEnvelope, ScanEnvelope } from '../../mcp/envelope.js';
+import { METHODS } from '../../mcp/methods.js';
+import type { Hmac } from '../../mcp/task-id.js';
+import type { Cancel, Clock } from '../../timing/clock.js';
+import { inputRequestMembers, isLiftable, MAX_UNANSWERED, TOO_MANY_UNANSWERED } from '../input-requests.js';
+import type { InputRequest, WithdrawInput } from '../port.js';
+import type { ReplyChannel } from '../transport.js';
 import { CALL_STATE, type StateContext, sealState } from './request-state.js';
 
 interface InputRoundsOptions {

@@ -1,4 +1,4 @@
-import { editMembers } from '../../../json/edit-members.js';
+import { editMembers } from '../../json/edit-members.js';
 import {
   isObject,
   isString,
@@ -8,17 +8,16 @@ import {
   toBytes,
   valuesAt,
   visitElements,
-} from '../../../json/json-text.js';
-import { splice } from '../../../json/splice.js';
-import { join } from '../../../jsonrpc/message.js';
-import { RPC_CODES, RpcError } from '../../../jsonrpc/rpc-error.js';
-import type { RequestEnvelope, ResponseEnvelope, ScanEnvelope } from '../../../mcp/envelope.js';
-import { METHODS } from '../../../mcp/methods.js';
-import { EnvelopeRequest } from '../../../mcp/relayed-request.js';
-import type { Hmac } from '../../../mcp/task-id.js';
-import type { Cancel, Clock } from '../../../timing/clock.js';
-import { inputRequestMembers, refusedInput, requiredCapabilities } from '../../input-requests.js';
-import { lackingCapability } from './missing-capability.js';
+} from '../../json/json-text.js';
+import { splice } from '../../json/splice.js';
+import { join } from '../../jsonrpc/message.js';
+import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
+import type { RequestEnvelope, ResponseEnvelope, ScanEnvelope } from '../../mcp/envelope.js';
+import { METHODS } from '../../mcp/methods.js';
+import { EnvelopeRequest } from '../../mcp/relayed-request.js';
+import type { Hmac } from '../../mcp/task-id.js';
+import type { Cancel, Clock } from '../../timing/clock.js';
+import { inputRequestMembers, lackingCapability, refusedInput, requiredCapabilities } from '../input-requests.js';
 import { type StateContext, sealState, VISIT_STATE, type VisitState } from './request-state.js';
 
 /** The most times that one request asks its client for visits, or to come back later. */
