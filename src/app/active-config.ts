@@ -1,5 +1,5 @@
 import type { Config } from '../config/resolve/config.js';
-import type { ConfigFacts } from '../gateway/status/status-facts.js';
+import type { ConfigFacts } from '../gateway/status/status.js';
 import type { Clock } from '../timing/clock.js';
 
 export interface ActiveConfigOptions {

@@ -3,19 +3,19 @@ import { type ConfigChanges, compareConfigs, isChange } from '../config/resolve/
 import type { Config } from '../config/resolve/config.js';
 import { isInView, variantOf } from '../config/resolve/resolve-config.js';
 import { CallFeed } from '../gateway/call-feed.js';
-import { NamedViews } from '../gateway/catalog/named-views.js';
+import { NamedViews } from '../gateway/catalog/tool-policy.js';
 import { Gateway, type GatewaySettings } from '../gateway/gateway.js';
 import type { Backend } from '../gateway/registry/backend.js';
 import type { PoolChange } from '../gateway/registry/backend-pool.js';
 import { createRestartTool, createStatusTool, type OwnTool } from '../gateway/status/own-tool.js';
-import { createToolCountWarning } from '../gateway/status/status.js';
 import {
+  createToolCountWarning,
   RefusedNames,
   type ServiceFacts,
   type StatusFacts,
   type VisibleBackends,
-} from '../gateway/status/status-facts.js';
-import { HELD_MS } from '../gateway/status/status-overview.js';
+} from '../gateway/status/status.js';
+import { HELD_MS } from '../gateway/status/status-text.js';
 import { SharedLimit } from '../io/shared-limit.js';
 import type { ClientProfile } from '../mcp/client-profile.js';
 import { watchEventLoop } from '../observe/event-loop.js';

@@ -6,7 +6,7 @@ import type { Config, Origin } from '../config/resolve/config.js';
 import type { HttpTransport } from '../downstream/http/server.js';
 import { EXIT } from '../errors/usage-error.js';
 import type { PendingGateway } from '../gateway/pending-gateway.js';
-import type { ServiceFacts } from '../gateway/status/status-facts.js';
+import type { ServiceFacts } from '../gateway/status/status.js';
 import type { Logger } from '../observe/logger.js';
 import { Observers } from '../record/observers.js';
 import { CacheFolder } from '../state/cache-folder.js';

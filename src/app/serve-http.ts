@@ -5,7 +5,7 @@ import { type HttpTransport, openHttpTransport } from '../downstream/http/server
 import { errorCode } from '../errors/error-text.js';
 import { UsageError } from '../errors/usage-error.js';
 import { readRegularFile } from '../files/regular-file.js';
-import { RefusedNames } from '../gateway/status/status-facts.js';
+import { RefusedNames } from '../gateway/status/status.js';
 import type { EventSource } from '../observe/events/event-bus.js';
 import type { HttpEvent } from '../observe/events/events.js';
 import type { Logger } from '../observe/logger.js';

@@ -13,16 +13,23 @@ import type { Hmac } from '../mcp/task-id.js';
 import type { EventSink } from '../observe/events/event-bus.js';
 import type { Cancel, Clock } from '../timing/clock.js';
 import { type Catalogs, changedLists, MergedLists, type Shadowed } from './catalog/catalog.js';
-import type { NamedView } from './catalog/named-views.js';
 import type { ListNaming } from './catalog/offered-lists.js';
-import { answerList } from './catalog/paged-list.js';
+import { answerList } from './catalog/pagination.js';
+import type { NamedView } from './catalog/tool-policy.js';
 import { type EditAnswer, FAILURE_REASONS, type Handling } from './dispatch/call.js';
 import type { Backend } from './registry/backend.js';
 import type { LogLevelRouter } from './reverse/log-level-router.js';
 import type { Subscriptions } from './reverse/subscriptions.js';
-import { completesNothing, mayChange, NO_COMPLETIONS, Router, type Target } from './routing/router.js';
+import {
+  type Candidates,
+  completesNothing,
+  mayChange,
+  NO_COMPLETIONS,
+  Router,
+  type Target,
+  TriedExchange,
+} from './routing/router.js';
 import { SkillLists } from './routing/skill-lists.js';
-import { type Candidates, TriedExchange } from './routing/try-in-order.js';
 import type { OwnTool } from './status/own-tool.js';
 import { askedTask, calledTask, updated } from './tasks/called-task.js';
 import type { Tasks } from './tasks/tasks.js';

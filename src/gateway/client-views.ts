@@ -1,5 +1,5 @@
 import type { ClientFacts, DownstreamClient } from '../downstream/port.js';
-import type { NamedView } from './catalog/named-views.js';
+import type { NamedView } from './catalog/tool-policy.js';
 import { ClientView, type ClientViewOptions } from './client-view.js';
 import type { Backend } from './registry/backend.js';
 import type { BackendPool, RunningBackend } from './registry/backend-pool.js';

@@ -18,13 +18,18 @@ import type { Clock } from '../timing/clock.js';
 import type { ServerRequest } from '../upstream/port.js';
 import { type CallFeed, NO_CALLS, namesOf } from './call-feed.js';
 import { type Catalogs, mergeCatalogs, mirroredParams } from './catalog/catalog.js';
-import { type NamedView, NamedViews } from './catalog/named-views.js';
+import { type NamedView, NamedViews } from './catalog/tool-policy.js';
 import type { ClientView } from './client-view.js';
 import { ClientBackends, ClientViews } from './client-views.js';
 import { describeServers, handshakeOf, onlyHandshake } from './instructions.js';
 import type { Backend, BackendListener, ListenerFor } from './registry/backend.js';
-import { BackendPool, type BackendPoolOptions, type PoolChange, type RunningBackend } from './registry/backend-pool.js';
-import { Draining } from './registry/draining.js';
+import {
+  BackendPool,
+  type BackendPoolOptions,
+  Draining,
+  type PoolChange,
+  type RunningBackend,
+} from './registry/backend-pool.js';
 import { LogLevelRouter } from './reverse/log-level-router.js';
 import { NotificationRouter } from './reverse/notification-router.js';
 import { ServerRequests } from './reverse/server-requests.js';

@@ -2,8 +2,8 @@ import type { GatewayDescription, ServerHandshake } from '../downstream/port.js'
 import { clipText, utf8Length } from '../json/clip-text.js';
 import { withoutHiddenCharacters } from '../mcp/hidden-text.js';
 import type { ServerDescription } from '../mcp/initialize-result.js';
-import { type NamedView, toolsInView, type ViewFilter } from './catalog/named-views.js';
 import type { ServerLists } from './catalog/offered-lists.js';
+import { type NamedView, toolsInView, type ViewFilter } from './catalog/tool-policy.js';
 import type { Backend } from './registry/backend.js';
 
 /** Trunkline's own instructions for a model. All others come from servers. */

@@ -10,7 +10,7 @@ import { processesWith, until } from '../support/processes.js';
 const INITIALIZE = [
   ...['src/process/environment.ts', 'src/process/server-node.ts'],
   // The names of views and the policy of tools, which the instructions name.
-  ...['src/gateway/catalog/tool-policy.ts', 'src/gateway/catalog/named-views.ts'],
+  'src/gateway/catalog/tool-policy.ts',
   ...[
     'src/cli/entry.ts',
     'src/cli/main.ts',

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { NamedViews, type NamedViewsOptions } from '../../src/gateway/catalog/named-views.js';
+import { NamedViews, type NamedViewsOptions } from '../../src/gateway/catalog/tool-policy.js';
 import { offering, type ServerScript, scriptGateway, startGateway, type Who } from '../support/scripted-gateway.js';
 import { flush } from '../support/wire.js';
 

@@ -7,9 +7,8 @@ import type { ClientOrigin, DownstreamClient, GatewayPort } from '../../src/down
 import { ClientPipe } from '../../src/downstream/stdio/client-pipe.js';
 import type { Era, EraSession } from '../../src/downstream/transport.js';
 import type { CatalogueContent } from '../../src/gateway/catalog/cached-catalogue.js';
-import type { NamedViews } from '../../src/gateway/catalog/named-views.js';
-import type { ToolApprovals } from '../../src/gateway/catalog/tool-approval.js';
-import { createToolPolicy, type ToolPolicyRules } from '../../src/gateway/catalog/tool-policy.js';
+import type { ToolApprovals } from '../../src/gateway/catalog/exposed-list.js';
+import { createToolPolicy, type NamedViews, type ToolPolicyRules } from '../../src/gateway/catalog/tool-policy.js';
 import { type ToolShapes, ToolShaping } from '../../src/gateway/catalog/tool-shaping.js';
 import type { ServerState } from '../../src/gateway/dispatch/availability.js';
 import type { CallLimits } from '../../src/gateway/dispatch/call.js';

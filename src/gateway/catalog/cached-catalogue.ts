@@ -4,7 +4,7 @@ import type { ResponseEnvelope, ScanEnvelope } from '../../mcp/envelope.js';
 import { declares, readInitializeResult } from '../../mcp/initialize-result.js';
 import { LIST_KINDS, LISTS, type ListKind } from '../../mcp/lists.js';
 import type { UpstreamConnection } from '../../upstream/port.js';
-import type { RawEntry } from './list-pages.js';
+import type { RawEntry } from './pagination.js';
 
 /** Version of the file format. Increase it when the meaning of the lines changes. */
 const FORMAT = 1;

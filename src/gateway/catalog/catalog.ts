@@ -9,9 +9,9 @@ import { mergeCachingHints } from '../../mcp/modern-members.js';
 import { hasHandshake } from '../../mcp/revisions.js';
 import type { Clock } from '../../timing/clock.js';
 import type { ExposedEntry, ExposedList } from './exposed-list.js';
-import { toolsInView, type ViewFilter } from './named-views.js';
 import type { ListNaming, ServerLists } from './offered-lists.js';
-import { PagedList, type Paging } from './paged-list.js';
+import { PagedList, type Paging } from './pagination.js';
+import { toolsInView, type ViewFilter } from './tool-policy.js';
 
 /** Properties of a server for the merged lists. */
 interface ListedServer {

@@ -4,9 +4,15 @@ import { isModernRevision } from '../../mcp/revisions.js';
 import type { Cancel, Clock } from '../../timing/clock.js';
 import { Debounce } from '../../timing/debounce.js';
 import type { RequestTimeouts, UpstreamConnection } from '../../upstream/port.js';
-import { EMPTY_LIST, type ExposedList, type ExposureRules, exposeList, UNOFFERED_LIST } from './exposed-list.js';
-import { listAllPages, type RawEntry, type ReceivedList } from './list-pages.js';
-import { describeRefusal } from './tool-approval.js';
+import {
+  describeRefusal,
+  EMPTY_LIST,
+  type ExposedList,
+  type ExposureRules,
+  exposeList,
+  UNOFFERED_LIST,
+} from './exposed-list.js';
+import { listAllPages, type RawEntry, type ReceivedList } from './pagination.js';
 
 /** Entries of one server for each of the merged lists. */
 export type ServerLists = Readonly<Record<ListKind, ExposedList>>;

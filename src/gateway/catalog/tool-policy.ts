@@ -1,3 +1,5 @@
+import { suggest } from '../../json/suggest.js';
+
 /** Glob patterns for the original names of the tools that are listed and callable. */
 export interface ToolPolicyRules {
   /** Allowed tools. Absent means all. */
@@ -44,4 +46,117 @@ function matchesGlob(glob: string, name: string): boolean {
     }
   }
   return pattern.slice(at).every((rest) => rest === '*');
+}
+
+/** A view of the configuration: some of the servers, and some of their tools. */
+interface ViewRules {
+  readonly name: string;
+  /** Keys of the servers. Absent means all. */
+  readonly servers?: readonly string[] | undefined;
+  /** Globs for names such as `KEY__TOOL`. */
+  readonly tools?: Partial<ToolPolicyRules> | undefined;
+}
+
+export interface NamedViewsOptions {
+  readonly views: readonly ViewRules[];
+  /** Globs for names of clients, in order. A client that names no view gets the view of the first match. */
+  readonly clients: readonly { readonly client: string; readonly view: string }[];
+}
+
+/** A view, as its clients have it. */
+export interface NamedView extends ViewFilter {
+  readonly name: string;
+  /** A sentence that says why the view shows nothing. Absent if the configuration has the view. */
+  readonly fault?: string | undefined;
+  showsServer(key: string): boolean;
+}
+
+/** The tools that some clients see. */
+export interface ViewFilter {
+  /** Absent if they see all tools of their servers. */
+  readonly showsTool?: (tool: ViewedTool) => boolean;
+}
+
+/** The names of one tool. */
+interface ViewedTool {
+  readonly key: string;
+  readonly original: string;
+  /** The name that the configuration gives to it, if another one. */
+  readonly shown?: string | undefined;
+  readonly exposed: string;
+}
+
+/** The views of one configuration. Each of them is the same object as long as the configuration is. */
+export class NamedViews {
+  readonly #views: ReadonlyMap<string, NamedView>;
+  readonly #clients: readonly { readonly matches: (client: string) => boolean; readonly view: string }[];
+
+  constructor({ views, clients }: NamedViewsOptions) {
+    this.#views = new Map(views.map((rules) => [rules.name, toView(rules)]));
+    this.#clients = clients.map(({ client, view }) => ({
+      matches: createToolPolicy({ allow: [client], deny: [] }),
+      view,
+    }));
+  }
+
+  /** Whether the configuration has no views, so that all clients see the same. */
+  get areNone(): boolean {
+    return this.#views.size === 0;
+  }
+
+  has(name: string): boolean {
+    return this.#views.has(name);
+  }
+
+  /** The view of this name. If the configuration has none, the view shows nothing. */
+  of(name: string): NamedView {
+    return this.#views.get(name) ?? unknownView(name, [...this.#views.keys()]);
+  }
+
+  /** The name of the view for a client that names none; `undefined` if it sees everything. */
+  nameFor(client: unknown): string | undefined {
+    if (typeof client !== 'string') return undefined;
+    return this.#clients.find(({ matches }) => matches(client))?.view;
+  }
+}
+
+function toView({ name, servers, tools }: ViewRules): NamedView {
+  const keys = servers && new Set(servers);
+  const showsServer = (key: string) => keys?.has(key) ?? true;
+  if (tools?.allow === undefined && tools?.deny === undefined) return { name, showsServer };
+  const isAllowed = tools.allow === undefined ? () => true : createToolPolicy({ allow: tools.allow, deny: [] });
+  // Each name of a tool counts, so that a name which was shortened hides nothing from a rule.
+  const isDenied = createToolPolicy({ allow: tools.deny ?? [], deny: [] });
+  const showsTool = (tool: ViewedTool) => {
+    const names = namesOf(tool);
+    return names.some(isAllowed) && !names.some(isDenied);
+  };
+  return { name, showsServer, showsTool };
+}
+
+function namesOf({ key, original, shown = original, exposed }: ViewedTool): string[] {
+  return [exposed, `${key}__${original}`, `${key}__${shown}`];
+}
+
+function unknownView(name: string, known: readonly string[]): NamedView {
+  const meant = suggest(name, known);
+  const names = known.length === 0 ? 'It has no views.' : `It has these views: ${known.join(', ')}.`;
+  const hint = meant === undefined ? '' : ` Did you mean \`${meant}\`?`;
+  const fault = `The configuration has no view ${JSON.stringify(name)}, so this client sees no servers.${hint} ${names}`;
+  return { name, fault, showsServer: () => false };
+}
+
+/** The tools of a server that clients of the view see. */
+export function toolsInView<List extends ListedTools>(key: string, tools: List, { showsTool }: ViewFilter = {}): List {
+  if (showsTool === undefined) return tools;
+  const entries = tools.entries.filter(({ exposed, original }) =>
+    showsTool({ key, original, shown: tools.renamed?.get(original), exposed }),
+  );
+  return entries.length === tools.entries.length ? tools : { ...tools, entries };
+}
+
+/** The names of the tools of one server. */
+interface ListedTools {
+  readonly entries: readonly { readonly exposed: string; readonly original: string }[];
+  readonly renamed?: ReadonlyMap<string, string> | undefined;
 }

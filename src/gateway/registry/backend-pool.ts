@@ -1,4 +1,4 @@
-import type { ClientFacts, ClientOrigin, DownstreamClient } from '../../downstream/port.js';
+import type { ClientFacts, ClientOrigin, DownstreamClient, Exchange } from '../../downstream/port.js';
 import { type ClientProfile, profileKey } from '../../mcp/client-profile.js';
 import type { Cancel, Clock } from '../../timing/clock.js';
 import { unavailableBecause } from '../dispatch/availability.js';
@@ -441,5 +441,79 @@ export class Instance {
   get staysWithoutClients(): 'always' | 'for a while' | 'never' {
     if (this.scope === ALL) return this.origin === undefined ? 'always' : 'for a while';
     return typeof this.scope === 'object' ? 'never' : 'for a while';
+  }
+}
+
+/** Time that the calls in flight on a retired process have to finish. Then the process is stopped. */
+const DRAIN_MS = 5_000;
+
+interface Drain {
+  /** Resolves when the process is gone. */
+  readonly gone: Promise<void>;
+  /** Stops the process now. */
+  end(): void;
+}
+
+/**
+ * Stops the processes of retired backends, which no client uses for new calls: the calls in flight get 5 s to finish,
+ * then the process is stopped.
+ */
+export class Draining {
+  readonly #clock: Clock;
+  readonly #drains = new Map<Backend, Drain>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** Starts to drain a backend. Calls that were not sent yet go to `redirect`. */
+  begin({ backend, end }: RunningBackend, redirect: (exchange: Exchange) => void): void {
+    const { dispatcher } = backend;
+    let cancel: Cancel = () => {};
+    let settle = () => {};
+    const gone = new Promise<void>((resolve) => {
+      settle = resolve;
+    });
+    const redirectUnsent = () => {
+      for (const exchange of dispatcher.admission.takeUnsent()) redirect(exchange);
+    };
+    let isEnding = false;
+    const finish = () => {
+      if (isEnding) return;
+      isEnding = true;
+      cancel();
+      redirectUnsent();
+      backend.close();
+      void end().then(() => {
+        this.#drains.delete(backend);
+        settle();
+      });
+    };
+    this.#drains.set(backend, { gone, end: finish });
+    redirectUnsent();
+    cancel = this.#clock.schedule(DRAIN_MS, finish);
+    // The last call leaves the table before its answer is passed on, so the process is stopped in a later microtask.
+    dispatcher.inFlightCalls.whenIdle(() => queueMicrotask(() => dispatcher.inFlightCalls.size === 0 && finish()));
+  }
+
+  /** The backend's process has ended. Its drain is over: no other process may start. */
+  detached(backend: Backend): void {
+    this.#drains.get(backend)?.end();
+  }
+
+  /** The backends that are being drained or stopped. */
+  get backends(): Iterable<Backend> {
+    return this.#drains.keys();
+  }
+
+  /** Resolves when every retired process of this server is gone. */
+  async untilGone(key: string): Promise<void> {
+    const all = [...this.#drains].filter(([backend]) => backend.key === key);
+    await Promise.all(all.map(([, { gone }]) => gone));
+  }
+
+  /** Closes the backends that are being drained, and stops their processes now. */
+  close(): void {
+    for (const { end } of this.#drains.values()) end();
   }
 }

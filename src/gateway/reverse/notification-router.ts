@@ -7,7 +7,7 @@ import { withoutEraMembers } from '../../mcp/modern-members.js';
 import { knowsTasks } from '../../mcp/revisions.js';
 import type { SentNotification, UpstreamConnection } from '../../upstream/port.js';
 import type { Backend } from '../registry/backend.js';
-import type { TaskCarrier } from '../tasks/server-tasks.js';
+import type { TaskCarrier } from '../tasks/task-owners.js';
 import type { Tasks } from '../tasks/tasks.js';
 import { type LogLevelRouter, reachesLevel } from './log-level-router.js';
 import type { ServerRequests } from './server-requests.js';

@@ -1,22 +1,25 @@
+import { ExchangeDecorator } from '../../downstream/exchange-decorator.js';
+import type { Failure } from '../../downstream/failure.js';
+import type { Exchange } from '../../downstream/port.js';
 import { readText, type Span, stringAt, toBytes, valuesAt, visitElements } from '../../json/json-text.js';
+import { printable } from '../../json/printable.js';
 import type { Edit } from '../../json/splice.js';
+import { suggest } from '../../json/suggest.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
 import type { ResponseEnvelope } from '../../mcp/envelope.js';
-import { isShortened } from '../../mcp/exposed-name.js';
+import { isShortened, splitExposedName } from '../../mcp/exposed-name.js';
 import { declaredSkills, isUiUri, SKILL_METHODS, uiPointers } from '../../mcp/extensions.js';
 import { requestedList } from '../../mcp/lists.js';
 import { METHODS } from '../../mcp/methods.js';
 import type { RelayedRequest } from '../../mcp/relayed-request.js';
 import { hasHandshake, type LegacyRevision, MODERN_CODES, resourceNotFoundCode } from '../../mcp/revisions.js';
-import type { Catalogs, Route } from '../catalog/catalog.js';
+import type { Catalog, Catalogs, Route } from '../catalog/catalog.js';
 import { editToolPage } from '../catalog/exposed-list.js';
-import { mayCall, type ViewFilter } from '../catalog/named-views.js';
 import type { ListNaming } from '../catalog/offered-lists.js';
+import type { ViewFilter } from '../catalog/tool-policy.js';
 import type { EditAnswer, Handling } from '../dispatch/call.js';
 import type { Backend } from '../registry/backend.js';
 import { KnownUris, ownerOfUri } from './resource-owner.js';
-import type { Candidates } from './try-in-order.js';
-import { describeUnknownName, plainUnknownName } from './unknown-name.js';
 
 interface RouterOptions {
   readonly backends: ReadonlyMap<string, Backend>;
@@ -96,11 +99,15 @@ export class Router {
     }
   }
 
+  /** Whether policy and view let clients call a tool that is not listed. */
   #mayCallUnlisted(original: string, backend: Backend): boolean {
     if (!backend.rules.policy(original)) return false;
     const { key, prefix } = backend;
-    const { tools } = backend.knownListsAs('exposed');
-    return this.#view === undefined || mayCall({ key, prefix, tools }, original, this.#view);
+    const { entries, renamed } = backend.knownListsAs('exposed').tools;
+    const exposed =
+      entries.find((entry) => entry.original === original)?.exposed ??
+      (prefix === '' ? original : `${prefix}__${original}`);
+    return this.#view?.showsTool?.({ key, original, shown: renamed?.get(original), exposed }) ?? true;
   }
 
   #byName(
@@ -367,4 +374,161 @@ function contentsOf(bytes: Uint8Array, result: Span): readonly Span[] {
     visitElements(bytes, list.start, Number.POSITIVE_INFINITY, (content) => contents.push(content));
   }
   return contents;
+}
+
+/** Servers to try one after the other, for a request whose server is unknown. */
+export interface Candidates {
+  readonly candidates: readonly Backend[];
+  /** Whether the response shows that nothing has happened at the server and that another one may have the answer. */
+  readonly isUnknown: (response: ResponseEnvelope) => boolean;
+  /** Called with the server that knew it. */
+  readonly onFound: (backend: Backend) => void;
+  /** The answer when no server knows it. */
+  readonly notFound: RpcError;
+}
+
+/**
+ * A request while servers are tried for it, in order until one knows it. If no server knows it and one of them failed, the
+ * failure is the answer: that server might have known it.
+ */
+export class TriedExchange extends ExchangeDecorator {
+  readonly #options: Candidates;
+  readonly #send: (exchange: Exchange, backend: Backend) => void;
+  readonly #left: Backend[];
+  #current: Backend | undefined;
+  #failure: RpcError | Failure | undefined;
+
+  /** `send` sends the request to one of the candidates. */
+  constructor(exchange: Exchange, options: Candidates, send: (exchange: Exchange, backend: Backend) => void) {
+    super(exchange);
+    this.#options = options;
+    this.#send = send;
+    this.#left = [...options.candidates];
+  }
+
+  /** Tries the next server. */
+  next(): void {
+    if (this.isSettled) return;
+    this.#current = this.#left.shift();
+    if (this.#current === undefined) super.fail(this.#failure ?? this.#options.notFound);
+    else this.#send(this, this.#current);
+  }
+
+  override answer(response: ResponseEnvelope, edits?: readonly Edit[], server?: Uint8Array): void {
+    if (this.#options.isUnknown(response)) {
+      this.next();
+      return;
+    }
+    if (this.#current !== undefined) this.#options.onFound(this.#current);
+    super.answer(response, edits, server);
+  }
+
+  override fail(reason: RpcError | Failure): void {
+    this.#failure ??= reason;
+    this.next();
+  }
+}
+
+/** Properties of a server for the text. */
+type NamedServer = Pick<Backend, 'key' | 'prefix' | 'isUnavailable' | 'knownListsAs'>;
+
+interface UnknownName {
+  readonly kind: 'tool' | 'prompt';
+  /** As the client wrote it. */
+  readonly name: string;
+  /** The merged list that lacks the name. */
+  readonly catalog: Catalog;
+  /** All servers, also those that do not run. */
+  readonly servers: Iterable<NamedServer>;
+}
+
+/** A name that a client may have meant. */
+interface Candidate {
+  readonly exposed: string;
+  readonly prefix: string;
+  readonly original: string;
+  /** Absent for the gateway's own entries. */
+  readonly server?: NamedServer;
+}
+
+/** A longer name is cut in the message, and nothing is suggested for it. */
+const MAX_NAME_LENGTH = 100;
+/** Comparing two names takes some microseconds, and all other calls wait meanwhile. */
+const MAX_COMPARED = 500;
+const MAX_SUGGESTED = 3;
+
+/**
+ * The message for a name that belongs to no server. It suggests names that the client may have meant, also those of
+ * servers that do not run now.
+ */
+function describeUnknownName({ kind, name, catalog, servers }: UnknownName): string {
+  const message = plainUnknownName(kind, name);
+  if (name.length > MAX_NAME_LENGTH) return message;
+  const all = [...servers];
+  const meant = likely(name, candidatesOf(kind, catalog, all)).slice(0, MAX_SUGGESTED);
+  if (meant.length > 0) {
+    const names = meant.map(({ exposed }) => `\`${printable(exposed)}\``).join(' or ');
+    const down = meant.flatMap(({ server }) => (server?.isUnavailable === true ? [server] : []));
+    return [`${message}. Did you mean ${names}?`, ...describeDown(down, 'so the call would fail')].join(' ');
+  }
+  // Without known names, the prefix alone tells which server may have the entry.
+  const down = all.filter((server) => server.isUnavailable && mayOwn(server, name));
+  return [message, ...describeDown(down, `so its ${kind}s are not listed`)].join('. ');
+}
+
+/** The message without suggestions. */
+function plainUnknownName(kind: UnknownName['kind'], name: string): string {
+  const isCut = name.length > MAX_NAME_LENGTH;
+  return `Unknown ${kind}: ${printable(name.slice(0, MAX_NAME_LENGTH))}${isCut ? '…' : ''}`;
+}
+
+function candidatesOf(kind: UnknownName['kind'], catalog: Catalog, servers: readonly NamedServer[]): Candidate[] {
+  const own = catalog.ownNames.map((exposed): Candidate => {
+    return { exposed, ...(splitExposedName(exposed) ?? { prefix: '', original: exposed }) };
+  });
+  const listed = servers.flatMap((server) =>
+    server.knownListsAs('exposed')[`${kind}s`].entries.flatMap(({ exposed, original, entry }): Candidate[] => {
+      const isShown = entry !== undefined && (server.isUnavailable || catalog.owner(exposed)?.key === server.key);
+      return isShown ? [{ exposed, prefix: server.prefix, original, server }] : [];
+    }),
+  );
+  return [...listed, ...own];
+}
+
+/** The names that were most likely meant: with another prefix or none, with other separators, or misspelled. */
+function likely(name: string, candidates: readonly Candidate[]): readonly Candidate[] {
+  const { prefix, original } = splitExposedName(name) ?? { prefix: '', original: name };
+  const similarPrefix = suggest(prefix, new Set(candidates.map((candidate) => candidate.prefix)));
+  const ofPrefix = candidates.filter((candidate) => prefix !== '' && candidate.prefix === similarPrefix);
+  // Many servers may have a tool of this name, such as `search`.
+  for (const group of [ofPrefix, candidates]) {
+    const sameOriginal = group.filter((candidate) => candidate.original === original);
+    if (sameOriginal.length > 0) return sameOriginal;
+  }
+  const letters = lettersOf(name);
+  const sameLetters = candidates.filter(({ exposed }) => letters !== '' && lettersOf(exposed) === letters);
+  if (sameLetters.length > 0) return sameLetters;
+  return nearest(original, ofPrefix) ?? nearest(original, candidates) ?? [];
+}
+
+function lettersOf(name: string): string {
+  return name.toLowerCase().replace(/[^a-z0-9]/g, '');
+}
+
+function nearest(word: string, candidates: readonly Candidate[]): readonly Candidate[] | undefined {
+  const compared = candidates.slice(0, MAX_COMPARED);
+  const found = suggest(word, new Set(compared.map(({ original }) => original)));
+  return found === undefined ? undefined : compared.filter(({ original }) => original === found);
+}
+
+function mayOwn({ prefix }: NamedServer, name: string): boolean {
+  const wanted = splitExposedName(name)?.prefix;
+  return prefix === '' || (wanted !== undefined && suggest(wanted, [prefix]) !== undefined);
+}
+
+function describeDown(servers: readonly NamedServer[], consequence: string): string[] {
+  const keys = [...new Set(servers.map(({ key }) => `"${key}"`))].slice(0, MAX_SUGGESTED);
+  if (keys.length === 0) return [];
+  const subject = keys.length === 1 ? `Server ${keys[0]} does` : `Servers ${keys.join(', ')} do`;
+  return [`${subject} not run now, ${consequence}; trunkline__status shows why`];
 }

@@ -2,8 +2,7 @@ import type { Exchange } from '../../downstream/port.js';
 import { isString, readString, valuesAt } from '../../json/json-text.js';
 import { declaredSkills, SKILL_METHODS } from '../../mcp/extensions.js';
 import type { Shadowed } from '../catalog/catalog.js';
-import { listAllPages, type RawEntry } from '../catalog/list-pages.js';
-import { answerList, PagedList, type Paging } from '../catalog/paged-list.js';
+import { answerList, listAllPages, PagedList, type Paging, type RawEntry } from '../catalog/pagination.js';
 import type { Backend } from '../registry/backend.js';
 import type { Router } from './router.js';
 

@@ -1,9 +1,7 @@
 import type { CallToolResult, Tool } from '@modelcontextprotocol/sdk/types.js';
 import { toBytes } from '../../json/json-text.js';
-import { reportStatus } from './status.js';
-import type { StatusFacts, VisibleBackends } from './status-facts.js';
-import { overviewOf } from './status-overview.js';
-import { renderOneServer, renderStatus } from './status-text.js';
+import { reportStatus, type StatusFacts, type VisibleBackends } from './status.js';
+import { overviewOf, renderOneServer, renderStatus } from './status-text.js';
 
 /** A tool of the gateway itself. Its name starts with `trunkline__`, which no server may use. */
 export interface OwnTool {

@@ -1,19 +1,43 @@
-import type { Exchange } from '../../downstream/port.js';
+import { isLiftable } from '../../downstream/input-requests.js';
+import type { Exchange, WithdrawInput } from '../../downstream/port.js';
 import { internalError, withErrorBoundaryAsync } from '../../errors/internal-error.js';
-import { stringAt, toBytes } from '../../json/json-text.js';
+import {
+  isNumber,
+  isObject,
+  readString,
+  readText,
+  type Span,
+  stringAt,
+  toBytes,
+  valuesAt,
+  visitMembers,
+} from '../../json/json-text.js';
+import { join } from '../../jsonrpc/message.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
+import type { ResponseEnvelope } from '../../mcp/envelope.js';
 import { declaresTasks, isTaskResult } from '../../mcp/extensions.js';
 import { METHODS } from '../../mcp/methods.js';
+import { withoutResultMembers } from '../../mcp/modern-members.js';
+import { asOlderInput } from '../../mcp/older-content.js';
+import { EnvelopeRequest } from '../../mcp/relayed-request.js';
 import { isModernRevision, knowsTasks } from '../../mcp/revisions.js';
-
+import { isTerminal } from '../../mcp/task-id.js';
+import type { Cancel } from '../../timing/clock.js';
 import type { Outcome, UpstreamConnection } from '../../upstream/port.js';
 import type { Translation } from '../dispatch/call.js';
+import type { Dispatcher } from '../dispatch/dispatcher.js';
 import type { Backend } from '../registry/backend.js';
 import type { Target } from '../routing/router.js';
-import { NOTHING, toAcknowledgment, toTaskResult, toTaskState, UNKNOWN_TASK } from './extension-task.js';
-import { madeOutcome } from './made-response.js';
-import { PolledTask } from './polled-task.js';
-import { TaskInputs } from './task-inputs.js';
+import {
+  madeOutcome,
+  NOTHING,
+  scanOwn,
+  TaskInputs,
+  toAcknowledgment,
+  toTaskResult,
+  toTaskState,
+  UNKNOWN_TASK,
+} from './extension-task.js';
 import type { Tasks } from './tasks.js';
 
 /** Added at the end of `params`, which contains the name of the tool. */
@@ -150,3 +174,221 @@ function answer(exchange: Exchange, backend: Backend, tasks: Tasks, taskId: stri
 }
 
 const SILENT = new RpcError(RPC_CODES.internalError, 'The server of the task does not answer');
+
+/** How often the state of a task is read, if the server does not say, and at most and at least. */
+const POLL_MS = 1_000;
+const MIN_POLL_MS = 100;
+const MAX_POLL_MS = 30_000;
+/** The most inputs that one task asks its client for. No person gives as many. */
+const MAX_ASKED = 256;
+
+export interface PolledTaskOptions {
+  readonly taskId: string;
+  readonly exchange: Exchange;
+  readonly connection: UpstreamConnection;
+  readonly dispatcher: Dispatcher;
+}
+
+/**
+ * A task of the extension that a server made of a call, for a client that does not know the extension: reads the state of
+ * the task until it is done, asks the client for what the task needs, and ends with the answer of the call.
+ */
+class PolledTask {
+  readonly #options: PolledTaskOptions;
+  readonly #endsAt: number;
+  /** The inputs that the client was asked for. The server names an input in each state until it has the answer. */
+  readonly #asked = new Set<string>();
+  /** Answers that the server may not have, because the request that brought them failed. By input. */
+  readonly #unsent = new Map<string, Uint8Array>();
+  /** Present while nothing is asked, until the next time. */
+  #cancelTimer: Cancel | undefined;
+  #settle: (outcome: Outcome) => void = () => {};
+  #isOver = false;
+  /** Withdraws the requests to the client. Does nothing for answered ones. */
+  readonly #withdraws: WithdrawInput[] = [];
+
+  constructor(options: PolledTaskOptions) {
+    this.#options = options;
+    const { dispatcher } = options;
+    this.#endsAt = dispatcher.options.clock.now() + dispatcher.taskTimeouts.maxMs;
+  }
+
+  /** `created` is the answer of the call, which names the task. */
+  outcome(created: ResponseEnvelope): Promise<Outcome> {
+    this.#options.exchange.onCancel(() => this.#stop('cancelled'));
+    return new Promise((resolve) => {
+      this.#settle = resolve;
+      this.#wait(created);
+    });
+  }
+
+  /** Reads the state now: the process may have ended. */
+  hurry(): void {
+    if (this.#cancelTimer === undefined) return;
+    this.#cancelTimer();
+    void this.#poll();
+  }
+
+  #wait(state: ResponseEnvelope | undefined): void {
+    const { clock } = this.#options.dispatcher.options;
+    const leftMs = this.#endsAt - clock.now();
+    if (leftMs <= 0) this.#stop('timeout');
+    else this.#cancelTimer = clock.schedule(Math.min(pollMs(state), leftMs), () => void this.#poll());
+  }
+
+  async #poll(): Promise<void> {
+    const { connection, taskId, dispatcher } = this.#options;
+    this.#cancelTimer = undefined;
+    const outcome = await connection.request(METHODS.getTask, { taskId }, dispatcher.listTimeouts);
+    if (this.#isOver) return;
+    if (outcome.kind === 'failed') {
+      // A state that comes late is no failure of the task.
+      if (outcome.reason === 'timeout') this.#wait(undefined);
+      else this.#end({ ...outcome, sent: true });
+      return;
+    }
+    const { response } = outcome;
+    if (response.result === undefined) this.#end(outcome);
+    else if (isTerminal(response.bytes, response.tokens.resultStatus)) this.#end(this.#final(response));
+    else {
+      this.#askFor(response);
+      // The client may have refused while it was asked.
+      if (!this.#isOver) this.#wait(response);
+    }
+  }
+
+  #final(response: ResponseEnvelope): Outcome {
+    const { bytes, result = { start: 0, end: 0 } } = response;
+    const { dispatcher } = this.#options;
+    const [inner] = valuesAt(bytes, result, ['result']);
+    if (inner !== undefined && isObject(bytes, inner))
+      return madeOutcome(bytes.slice(inner.start, inner.end), dispatcher);
+    const [code] = valuesAt(bytes, result, ['error', 'code']);
+    const [message] = valuesAt(bytes, result, ['error', 'message']);
+    if (code !== undefined && isNumber(bytes, code)) {
+      const text = stringAt(bytes, message) ?? 'The task failed';
+      const [data] = valuesAt(bytes, result, ['error', 'data']);
+      const more: unknown = data === undefined ? undefined : JSON.parse(readText(bytes, data));
+      return madeOutcome(new RpcError(Number(readText(bytes, code)), text, more), dispatcher);
+    }
+    return madeOutcome(CANCELED_BY_SERVER, dispatcher);
+  }
+
+  #askFor({ bytes, result = { start: 0, end: 0 } }: ResponseEnvelope): void {
+    const [requests] = valuesAt(bytes, result, ['inputRequests']);
+    if (requests === undefined || !isObject(bytes, requests)) return;
+    const fresh: [key: string, request: Span][] = [];
+    visitMembers(bytes, requests.start, Number.POSITIVE_INFINITY, (key, value) => {
+      if (isObject(bytes, value)) fresh.push([readString(bytes, key), value]);
+    });
+    for (const [key, request] of fresh) {
+      const unsent = this.#unsent.get(key);
+      if (unsent !== undefined) this.#update(key, unsent);
+      if (this.#asked.has(key)) continue;
+      if (this.#asked.size >= MAX_ASKED) this.#refused('input', `it asked for more than ${MAX_ASKED} inputs`);
+      if (this.#isOver) return;
+      this.#asked.add(key);
+      this.#ask(key, bytes.slice(request.start, request.end));
+    }
+  }
+
+  #ask(key: string, entry: Uint8Array): void {
+    const { exchange } = this.#options;
+    const request = this.#requestOf(key, entry);
+    if (request === undefined) {
+      this.#refused('input', 'the server asked for something that is no request for input');
+      return;
+    }
+    const withdraw = exchange.requireInput({
+      request,
+      edits: asOlderInput(request, exchange.client.revision),
+      answer: ({ bytes, result, error = { start: 0, end: 0 } }) => {
+        if (result !== undefined) this.#update(key, bytes.slice(result.start, result.end));
+        else if (request.method === METHODS.elicit) this.#update(key, CANCELED);
+        else this.#refused(request.method, messageAt(bytes, error));
+      },
+      // A person who does not answer has canceled. The other kinds of input have no such answer.
+      fail: (error) => {
+        if (request.method === METHODS.elicit) this.#update(key, CANCELED);
+        else this.#refused(request.method, error.message);
+      },
+      progress: () => {},
+    });
+    this.#withdraws.push(withdraw);
+  }
+
+  #requestOf(key: string, entry: Uint8Array): EnvelopeRequest | undefined {
+    const whole = { start: 0, end: entry.length };
+    const [method] = valuesAt(entry, whole, ['method']);
+    if (method === undefined || !isLiftable(stringAt(entry, method) ?? '')) return undefined;
+    const [params] = valuesAt(entry, whole, ['params']);
+    const [mode] = valuesAt(entry, whole, ['params', 'mode']);
+    const isUrl = stringAt(entry, mode) === 'url';
+    const name = toBytes(`,"elicitationId":${JSON.stringify(`${this.#options.taskId} ${key}`)}}`);
+    const parts = params === undefined ? [toBytes('{}')] : [entry.subarray(params.start, params.end)];
+    if (isUrl && params !== undefined) parts.splice(0, 1, entry.subarray(params.start, params.end - 1), name);
+    const head = toBytes(`{"jsonrpc":"2.0","id":0,"method":${readText(entry, method)},"params":`);
+    const message = scanOwn(join([head, ...parts, toBytes('}')]));
+    return message.kind === 'request' ? new EnvelopeRequest(message) : undefined;
+  }
+
+  #update(key: string, answer: Uint8Array): void {
+    if (this.#isOver) return;
+    const { connection, taskId, dispatcher } = this.#options;
+    const params = join([
+      toBytes(`{"taskId":${JSON.stringify(taskId)},"inputResponses":{${JSON.stringify(key)}:`),
+      answer,
+      toBytes('}}'),
+    ]);
+    this.#unsent.delete(key);
+    void connection.request(METHODS.updateTask, params, dispatcher.listTimeouts).then(({ kind }) => {
+      if (kind === 'failed') this.#unsent.set(key, answer);
+    });
+  }
+
+  /** The client has no input, and the task cannot go on. */
+  #refused(method: string, message: string): void {
+    if (this.#isOver) return;
+    this.#cancelTask();
+    const text = `The tool needs ${method} from the client, but: ${message}`;
+    const result = toBytes(JSON.stringify({ content: [{ type: 'text', text }], isError: true }));
+    this.#end(madeOutcome(result, this.#options.dispatcher));
+  }
+
+  #stop(reason: 'cancelled' | 'timeout'): void {
+    if (this.#isOver) return;
+    this.#cancelTask();
+    this.#end({ kind: 'failed', reason, sent: true });
+  }
+
+  #cancelTask(): void {
+    const { connection, taskId, dispatcher } = this.#options;
+    void connection.request(METHODS.cancelTask, { taskId }, dispatcher.listTimeouts);
+  }
+
+  #end(outcome: Outcome): void {
+    this.#isOver = true;
+    this.#cancelTimer?.();
+    this.#cancelTimer = undefined;
+    const isOther = outcome.kind === 'answered' && !this.#options.exchange.takesInputRequests;
+    this.#settle(isOther ? { ...outcome, edits: withoutResultMembers(outcome.response) } : outcome);
+    for (const withdraw of this.#withdraws.splice(0)) withdraw();
+  }
+}
+
+function pollMs(state: ResponseEnvelope | undefined): number {
+  if (state?.result === undefined) return POLL_MS;
+  const [wanted] = valuesAt(state.bytes, state.result, ['pollIntervalMs']);
+  if (wanted === undefined || !isNumber(state.bytes, wanted)) return POLL_MS;
+  return Math.min(MAX_POLL_MS, Math.max(MIN_POLL_MS, Number(readText(state.bytes, wanted))));
+}
+
+function messageAt(bytes: Uint8Array, error: Span): string {
+  const [message] = error.end === 0 ? [] : valuesAt(bytes, error, ['message']);
+  return stringAt(bytes, message) ?? 'the client refused';
+}
+
+const CANCELED = toBytes('{"action":"cancel"}');
+const CANCELED_BY_SERVER = toBytes(
+  JSON.stringify({ content: [{ type: 'text', text: 'The server canceled the task of this call' }], isError: true }),
+);

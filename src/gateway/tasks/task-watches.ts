@@ -9,10 +9,8 @@ import { isModernRevision } from '../../mcp/revisions.js';
 import { isTerminal, replaceId } from '../../mcp/task-id.js';
 import type { UpstreamConnection } from '../../upstream/port.js';
 import type { Backend } from '../registry/backend.js';
-import { toTaskState } from './extension-task.js';
-import { madeResponse, scanOwn } from './made-response.js';
-import type { ServerTasks } from './server-tasks.js';
-import { TaskInputs } from './task-inputs.js';
+import { madeResponse, scanOwn, TaskInputs, toTaskState } from './extension-task.js';
+import type { ServerTasks } from './task-owners.js';
 
 /** A client that wants to be notified of one task. */
 interface Watch {

@@ -7,9 +7,8 @@ import type { RelayedRequest } from '../../mcp/relayed-request.js';
 import { type Hmac, replaceId } from '../../mcp/task-id.js';
 import type { Translation } from '../dispatch/call.js';
 import type { Backend } from '../registry/backend.js';
-import { ClientTasks } from './client-tasks.js';
-import { ServerTasks } from './server-tasks.js';
-import { TaskInputs } from './task-inputs.js';
+import { TaskInputs } from './extension-task.js';
+import { ClientTasks, ServerTasks } from './task-owners.js';
 import { TaskWatches } from './task-watches.js';
 
 export interface TasksOptions {

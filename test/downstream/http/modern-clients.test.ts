@@ -1,6 +1,6 @@
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { describe, expect, it } from 'vitest';
-import { NamedViews } from '../../../src/gateway/catalog/named-views.js';
+import { NamedViews } from '../../../src/gateway/catalog/tool-policy.js';
 import { splice } from '../../../src/json/splice.js';
 import { until } from '../../support/processes.js';
 import { toolOf } from '../../support/scripted-gateway.js';

@@ -4,7 +4,7 @@ import {
   readCatalogue,
   serializeCatalogue,
 } from '../../../src/gateway/catalog/cached-catalogue.js';
-import { listAllPages } from '../../../src/gateway/catalog/list-pages.js';
+import { listAllPages } from '../../../src/gateway/catalog/pagination.js';
 import { LISTS, type ListKind } from '../../../src/mcp/lists.js';
 import { bytesOf, scan } from '../../support/wire.js';
 

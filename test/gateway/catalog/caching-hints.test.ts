@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { NamedViews } from '../../../src/gateway/catalog/named-views.js';
+import { NamedViews } from '../../../src/gateway/catalog/tool-policy.js';
 import { type ServerScript, startGateway, toolOf } from '../../support/scripted-gateway.js';
 import { flush, type Message } from '../../support/wire.js';
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { answerList, PagedList, type PageLimits } from '../../../src/gateway/catalog/paged-list.js';
+import { answerList, PagedList, type PageLimits } from '../../../src/gateway/catalog/pagination.js';
 import { LIST_KINDS, LISTS } from '../../../src/mcp/lists.js';
 import { hmac } from '../../support/hmac.js';
 import { InMemoryExchange } from '../../support/in-memory-client.js';

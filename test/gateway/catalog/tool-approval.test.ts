@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { editToolPage } from '../../../src/gateway/catalog/exposed-list.js';
-import type { ApprovalVerdict } from '../../../src/gateway/catalog/tool-approval.js';
+import { type ApprovalVerdict, editToolPage } from '../../../src/gateway/catalog/exposed-list.js';
 import { splice } from '../../../src/json/splice.js';
 import { exposing } from '../../support/exposing.js';
 import { toolOf } from '../../support/scripted-gateway.js';

@@ -1,7 +1,12 @@
 // The facts of a status, without processes: one server `a` with chosen facts, and a server `b` that never started.
 
-import { reportStatus, type StatusReport } from '../../../src/gateway/status/status.js';
-import type { ProcessFacts, ServerFacts, StatusFacts } from '../../../src/gateway/status/status-facts.js';
+import {
+  type ProcessFacts,
+  reportStatus,
+  type ServerFacts,
+  type StatusFacts,
+  type StatusReport,
+} from '../../../src/gateway/status/status.js';
 import { FairMemory } from '../../../src/io/fair-memory.js';
 import { SharedLimit } from '../../../src/io/shared-limit.js';
 import { type ServerScript, scriptGateway, startGateway } from '../../support/scripted-gateway.js';

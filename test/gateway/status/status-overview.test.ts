@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { ServerReport } from '../../../src/gateway/status/status.js';
-import { overviewOf } from '../../../src/gateway/status/status-overview.js';
+import { overviewOf } from '../../../src/gateway/status/status-text.js';
 import { SharedLimit } from '../../../src/io/shared-limit.js';
 import { toolOf } from '../../support/scripted-gateway.js';
 import { FAULT, given, manyReady, SOUND } from './reporting.js';

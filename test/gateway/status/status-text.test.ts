@@ -1,8 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { reportStatus, type ServerReport, type StatusReport } from '../../../src/gateway/status/status.js';
-import { RefusedNames } from '../../../src/gateway/status/status-facts.js';
-import { overviewOf } from '../../../src/gateway/status/status-overview.js';
-import { renderOneServer, renderStatus } from '../../../src/gateway/status/status-text.js';
+import {
+  RefusedNames,
+  reportStatus,
+  type ServerReport,
+  type StatusReport,
+} from '../../../src/gateway/status/status.js';
+import { overviewOf, renderOneServer, renderStatus } from '../../../src/gateway/status/status-text.js';
 import { toolOf } from '../../support/scripted-gateway.js';
 import { FAULT, given, manyReady, NOTHING } from './reporting.js';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { TaskInputs } from '../../../src/gateway/tasks/task-inputs.js';
+import { TaskInputs } from '../../../src/gateway/tasks/extension-task.js';
 import { EnvelopeRequest } from '../../../src/mcp/relayed-request.js';
 import type { UpstreamConnection } from '../../../src/upstream/port.js';
 import { FakeClock } from '../../support/fake-clock.js';

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { eraChooser } from '../../../src/app/platform.js';
 import { legacyEra } from '../../../src/downstream/legacy/legacy-session.js';
 import { modernEra } from '../../../src/downstream/modern/modern-session.js';
-import { NamedViews } from '../../../src/gateway/catalog/named-views.js';
+import { NamedViews } from '../../../src/gateway/catalog/tool-policy.js';
 import { AttachSession } from '../../../src/hub/attach/attach-session.js';
 import { memoryPair } from '../../../src/hub/memory-pair.js';
 import { HubClients } from '../../../src/hub/server/hub-clients.js';

@@ -1,7 +1,6 @@
 import { formatProblem } from '../../../config/file/config-error.js';
 import type { ServerConfig } from '../../../config/resolve/config.js';
-import { reportStatus, type ServerReport } from '../../../gateway/status/status.js';
-import { findNetworkTrouble } from '../../../gateway/status/status-advice.js';
+import { findNetworkTrouble, reportStatus, type ServerReport } from '../../../gateway/status/status.js';
 import type { ChildSpec } from '../../../supervision/launcher.js';
 import type { Once } from '../calls/run-once.js';
 
