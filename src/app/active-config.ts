@@ -1,5 +1,18 @@
-import type { Config } from '../config/resolve/config.js';
+import {
+  type Config,
+  changeOf,
+  type Origin,
+  type ServerChange,
+  type ServerConfig,
+  variantOf,
+} from '../config/resolve/config.js';
+import { createToolPolicy } from '../gateway/catalog/tool-policy.js';
+import { ToolShaping } from '../gateway/catalog/tool-shaping.js';
+import type { BackendRules } from '../gateway/registry/backend.js';
 import type { ConfigFacts } from '../gateway/status/status.js';
+import type { Logger } from '../observe/logger.js';
+import type { SecretSource } from '../observe/redact.js';
+import type { Approvals } from '../state/approvals.js';
 import type { Clock } from '../timing/clock.js';
 
 export interface ActiveConfigOptions {
@@ -73,4 +86,84 @@ export class ActiveConfig {
     this.#fault = { report, since: this.#fault?.since ?? this.#options.clock.now() };
     return true;
   }
+}
+
+/** Change of a server by another configuration, for the clients of one origin. */
+export interface ServerChanged {
+  readonly key: string;
+  readonly change: ServerChange | 'removed';
+  /** The server in the other configuration. */
+  readonly server: ServerConfig | undefined;
+}
+
+/** The servers of the active configuration, as each client gets them: with its variables, and in its folder. */
+export class ConfiguredServers {
+  readonly #approvals: Approvals;
+  readonly #logger: Pick<Logger, 'warn'>;
+  #config: Config;
+  /** Messages already logged about the tools of this configuration. All instances of a server have the same tools. */
+  readonly #told = new Set<string>();
+
+  constructor(config: Config, approvals: Approvals, logger: Pick<Logger, 'warn'>) {
+    this.#config = config;
+    this.#approvals = approvals;
+    this.#logger = logger;
+  }
+
+  use(config: Config): void {
+    this.#config = config;
+    this.#told.clear();
+  }
+
+  /** The server for clients of this origin, in the active configuration or in another one. */
+  of(key: string, origin: Origin | undefined, config = this.#config): ServerConfig | undefined {
+    const own = config.servers.find((server) => server.key === key);
+    const isOwn = own === undefined || origin === undefined || variantOf(own, origin) === variantOf(own);
+    return isOwn ? own : config.serverFor(key, origin);
+  }
+
+  /** Change by another configuration for clients of this origin. `complete` adds packages that were installed since. */
+  changeOf(
+    { server: before, origin }: { readonly server: ServerConfig; readonly origin: Origin | undefined },
+    config: Config,
+    complete: (server: ServerConfig) => ServerConfig,
+  ): ServerChanged {
+    const { key } = before;
+    const server = this.of(key, origin, config);
+    return { key, change: server === undefined ? 'removed' : changeOf(complete(before), complete(server)), server };
+  }
+
+  /** The rules for the backends of a server. */
+  rulesOf(server: ServerConfig): BackendRules {
+    const { key, prefix, tools, shapes, methods, trusted, calls, idleStopMs, approval } = server;
+    return {
+      prefix,
+      limits: calls,
+      policy: createToolPolicy(tools),
+      answers: createToolPolicy({ allow: methods, deny: [] }),
+      isTrusted: trusted,
+      idleStopMs,
+      shaping: shapes && new ToolShaping(shapes, (warnings) => this.#warn(key, warnings)),
+      approvals: approval === 'off' ? undefined : this.#approvals.of(key, this.#config.file),
+    };
+  }
+
+  #warn(server: string, warnings: readonly string[]): void {
+    for (const warning of warnings) {
+      const told = JSON.stringify([server, warning]);
+      if (this.#told.size >= MAX_TOLD || this.#told.has(told)) continue;
+      this.#told.add(told);
+      this.#logger.warn({ server }, `\`tools\` of this server: ${warning}`);
+    }
+  }
+}
+
+/** The texts contain names of the configuration only, but a server decides which of its tools are missing. */
+const MAX_TOLD = 1_000;
+
+export function secretSourcesOf({ child, references, secrets = {} }: ServerConfig): SecretSource[] {
+  const fromFile = child === undefined ? [] : [child];
+  // By these names, each value counts as a secret.
+  const named = Object.fromEntries(Object.entries(secrets).map(([name, value]) => [`secret ${name}`, value]));
+  return [...fromFile, { env: { ...references, ...named }, args: [] }];
 }

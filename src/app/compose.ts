@@ -1,7 +1,12 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { type ConfigChanges, compareConfigs, isChange } from '../config/resolve/compare.js';
-import type { Config } from '../config/resolve/config.js';
-import { isInView, variantOf } from '../config/resolve/resolve-config.js';
+import {
+  type Config,
+  type ConfigChanges,
+  compareConfigs,
+  isChange,
+  isInView,
+  variantOf,
+} from '../config/resolve/config.js';
 import { CallFeed } from '../gateway/call-feed.js';
 import { NamedViews } from '../gateway/catalog/tool-policy.js';
 import { Gateway, type GatewaySettings } from '../gateway/gateway.js';
@@ -25,11 +30,10 @@ import { KnownSecrets } from '../observe/redact.js';
 import { backgroundClock } from '../observe/system-clock.js';
 import { type ApprovalPlaces, Approvals, quotedPath } from '../state/approvals.js';
 import type { CatalogueCache } from '../state/catalogue-cache.js';
-import { createSeals } from '../state/seal.js';
+import { createSeals } from '../state/keys.js';
 import type { StopLadder } from '../supervision/launcher.js';
 import { VERSION } from '../version.js';
-import { ActiveConfig } from './active-config.js';
-import { ConfiguredServers, secretsOf } from './configured-servers.js';
+import { ActiveConfig, ConfiguredServers, secretSourcesOf } from './active-config.js';
 import { createPlatform, type Platform } from './platform.js';
 import type { ServerProcesses } from './server-processes.js';
 import { SupervisedBackends, type SupervisedBackendsOptions } from './supervised-backends.js';
@@ -97,7 +101,7 @@ export function compose(options: ComposeOptions): Composition {
   logEvents(events, logger);
   const refusedNames = new RefusedNames();
   events.subscribe('http.refused', ({ named }) => named && refusedNames.count(named, clock.now()));
-  secrets.know(config.servers.flatMap(secretsOf));
+  secrets.know(config.servers.flatMap(secretSourcesOf));
   const startedAt = clock.now();
   let processes: ServerProcesses | undefined;
   const activeConfig = new ActiveConfig({ clock, config, fault: configFault, servesHttp: hasManyConnections });
@@ -230,7 +234,7 @@ export function compose(options: ComposeOptions): Composition {
       const isOther = isChange(changes) || notice !== undefined;
       activeConfig.accept(next, isOther);
       // Secrets must be known before anything about the new servers is logged.
-      secrets.know(next.servers.flatMap(secretsOf));
+      secrets.know(next.servers.flatMap(secretSourcesOf));
       waiting.limitTo(next.gateway.maxQueued);
       unfinishedLines.limitTo(next.gateway.maxPartialBytes);
       instances.change(next, ofInstances);

@@ -1,8 +1,8 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { CheckedFileCache } from '../config/file/checked-file.js';
 import { ConfigError } from '../config/file/config-error.js';
 import type { ConfigPlace } from '../config/file/find-config.js';
 import type { Config, Origin } from '../config/resolve/config.js';
+import { emptyConfig } from '../config/resolve/resolve-config.js';
 import type { HttpTransport } from '../downstream/http/server.js';
 import { EXIT } from '../errors/usage-error.js';
 import type { PendingGateway } from '../gateway/pending-gateway.js';
@@ -11,9 +11,8 @@ import type { Logger } from '../observe/logger.js';
 import { Observers } from '../record/observers.js';
 import { CacheFolder } from '../state/cache-folder.js';
 import { CatalogueCache } from '../state/catalogue-cache.js';
-import { ConfigCache } from '../state/config-cache.js';
+import { readSealKey, readSealSecret, type SealSecret } from '../state/keys.js';
 import { keepInstructions, MAX_INSTRUCTIONS_FILE_BYTES } from '../state/known-instructions.js';
-import { readSealKey, readSealSecret, type SealSecret } from '../state/seal.js';
 import {
   approvalPlaces,
   catalogueFolder,
@@ -23,13 +22,12 @@ import {
   runFolder,
 } from '../state/user-files.js';
 import { type Composition, compose } from './compose.js';
-import type { DrainOptions } from './drain-client.js';
 import { type GlobalOptions, openLog } from './global-options.js';
 import type { Platform } from './platform.js';
-import { readConfigFile, requireView } from './read-config.js';
-import { logConfig, reloadOnChange } from './reload-config.js';
+import { ConfigCache, logConfig, readConfigFile, reloadOnChange, requireView } from './read-config.js';
 import { runToEnd } from './run-to-end.js';
 import type { HttpSettings, ServeHttpOptions } from './serve-http.js';
+import type { DrainOptions } from './stdio-client.js';
 
 /** Objects set up before the configuration is read, and the settings of the HTTP transport, which opens after that. */
 interface ClientSide {
@@ -164,7 +162,7 @@ interface UsableConfig {
 async function usableConfig(
   place: ConfigPlace,
   logger: Logger,
-  checkedFiles: CheckedFileCache | undefined,
+  checkedFiles: ConfigCache | undefined,
   local: LocalClients | undefined,
 ): Promise<UsableConfig> {
   try {
@@ -172,7 +170,6 @@ async function usableConfig(
   } catch (error) {
     if (!(error instanceof ConfigError) || local?.isAttached !== true) throw error;
     logger.error({ code: error.code }, error.report);
-    const { emptyConfig } = await import('../config/resolve/resolve-config.js');
     return { config: emptyConfig(error.file), fault: error.report };
   }
 }
@@ -183,7 +180,7 @@ interface Caches {
   readonly onSealed: () => void;
   /** Absent when the secret cannot be stored: no later run could read what is cached. */
   readonly catalogues?: CatalogueCache;
-  readonly checkedFiles?: CheckedFileCache;
+  readonly checkedFiles?: ConfigCache;
   readonly instructions?: CacheFolder;
 }
 

@@ -10,7 +10,7 @@ import type { EventSource } from '../observe/events/event-bus.js';
 import type { HttpEvent } from '../observe/events/events.js';
 import type { Logger } from '../observe/logger.js';
 import { HttpGatewayFile, removeEndedHttpGateways } from '../state/http-gateway-file.js';
-import { readOrCreateToken, TokenFileError } from '../state/token-file.js';
+import { readOrCreateToken, TokenFileError } from '../state/keys.js';
 import { httpGatewayFolder, tokenFile } from '../state/user-files.js';
 import type { Clock } from '../timing/clock.js';
 import { IDENTITY } from '../version.js';

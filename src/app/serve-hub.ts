@@ -19,11 +19,18 @@ import { type ByteReader, copyInto } from '../io/byte-reader.js';
 import type { Logger } from '../observe/logger.js';
 import { knownDescription } from '../state/known-instructions.js';
 import { IDENTITY, VERSION } from '../version.js';
-import type { DrainOptions } from './drain-client.js';
-import { endProcess } from './end-process.js';
 import type { GlobalOptions } from './global-options.js';
 import { createEraChooser, createPlatform, type Platform } from './platform.js';
-import { FIRST_MESSAGE_MS, inTime, LOCAL_USER, MAX_LINE_BYTES, signal } from './stdio-client.js';
+import { endProcess } from './run-to-end.js';
+import {
+  type DrainOptions,
+  FIRST_MESSAGE_MS,
+  inTime,
+  LOCAL_USER,
+  limitDrain,
+  MAX_LINE_BYTES,
+  signal,
+} from './stdio-client.js';
 
 interface HubOptions {
   readonly platform: Platform;
@@ -171,7 +178,7 @@ interface Drain {
 
 /** A client that has sent its last request gets the answers that a client alone on stdin would get. */
 async function drain(client: Pick<StdioTransport, 'inFlight'>, { serving, giveUp, over }: Drain): Promise<void> {
-  const [options, { limitDrain }] = await Promise.all([serving, import('./drain-client.js')]);
+  const options = await serving;
   if (over.aborted) return;
   const drained = {
     get inFlight() {
@@ -218,12 +225,7 @@ interface HubProcessOptions {
  * cache. Left out is what is large and only reads some configurations: such a change has no effect then.
  */
 async function loadRest(commands: () => Promise<unknown>): Promise<void> {
-  const own = [
-    commands(),
-    import('./drain-client.js'),
-    import('../record/record-to.js'),
-    import('../config/resolve/secrets.js'),
-  ];
+  const own = [commands(), import('../record/record-to.js'), import('../config/resolve/secrets.js')];
   await Promise.allSettled([...own, import('opossum'), import('p-queue')]);
 }
 

@@ -1,12 +1,12 @@
 import { ConfigPlace } from '../config/file/find-config.js';
 import { PendingGateway } from '../gateway/pending-gateway.js';
 import { knownDescription } from '../state/known-instructions.js';
-import { endProcess, fileOperationsEnd } from './end-process.js';
 import type { GlobalOptions } from './global-options.js';
 import { createPlatform } from './platform.js';
+import { endProcess, fileOperationsEnd } from './run-to-end.js';
 import type { LocalClients } from './serve-clients.js';
 import type { HttpSettings } from './serve-http.js';
-import { openStdioClient, type StdioClient } from './stdio-client.js';
+import { drainClient, openStdioClient, type StdioClient } from './stdio-client.js';
 
 /** The transports to open; at least one. */
 export interface Transports {
@@ -67,10 +67,7 @@ function onStdin(client: StdioClient, aloneBecause: string | undefined): LocalCl
     configured: ({ file }) => {
       if (isPerson) process.stderr.write(`${describeForTerminal(file)}\n`);
     },
-    served: async (options) => {
-      const { drainClient } = await import('./drain-client.js');
-      await drainClient(client, options);
-    },
+    served: async (options) => await drainClient(client, options),
   };
 }
 

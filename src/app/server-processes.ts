@@ -1,15 +1,18 @@
 import { randomUUID } from 'node:crypto';
+import { type OnInternalError, withErrorBoundaryAsync } from '../errors/internal-error.js';
+import type { ListFailure } from '../gateway/catalog/offered-lists.js';
+import type { Backend } from '../gateway/registry/backend.js';
 import { FloodQueue } from '../io/streams/flood-bound.js';
 import type { Logger } from '../observe/logger.js';
 import type { KnownSecrets } from '../observe/redact.js';
 import { networkVariables } from '../process/environment.js';
 import { OrphanGuard } from '../process/orphan-guard.js';
 import { ResourceWatch, readUsage } from '../process/resource-watch.js';
-import type { Launcher } from '../supervision/launcher.js';
+import type { ChildSpec, LaunchEvents, Launched, Launcher } from '../supervision/launcher.js';
 import { legacyDialect } from '../upstream/legacy/legacy-dialect.js';
 import { EraDialect } from '../upstream/modern/era-dialect.js';
+import type { Dialed, Dialer, DialTarget } from '../upstream/port.js';
 import { StdioDialer, type StdioDialerOptions } from '../upstream/stdio/stdio-dialer.js';
-import { BackendLauncher, type LaunchTarget } from './backend-launcher.js';
 import type { Platform } from './platform.js';
 
 export interface ServerProcessesOptions extends Pick<StdioDialerOptions, 'environment' | 'hasManyConnections'> {
@@ -72,4 +75,101 @@ export class ServerProcesses {
   async close(): Promise<void> {
     await this.orphanGuard.close();
   }
+}
+
+/** Dependencies of a launch besides the server's spec. */
+export interface LaunchTarget extends Omit<DialTarget, 'spec' | 'generation'> {
+  readonly log: DialTarget['log'] & { beginAttempt(): void };
+  readonly backend: Pick<
+    Backend,
+    'serverRequest' | 'notification' | 'opened' | 'loadLists' | 'attach' | 'listFailures'
+  >;
+}
+
+export interface BackendLauncherOptions {
+  readonly dialer: Dialer;
+  /** By the keys of the specs that the supervisor launches. */
+  readonly targets: ReadonlyMap<string, LaunchTarget>;
+  readonly logger: { warn(facts: object, text: string): void };
+  readonly onInternalError: OnInternalError;
+}
+
+/**
+ * Launches one generation of a server: connects to it, reads its lists, and attaches the connection to its backend. Only
+ * then is the server ready. How the server is reached is the dialer's concern.
+ *
+ * A server that has answered `initialize` is up, whatever becomes of its lists: it may serve calls without listing its
+ * tools. So a list that cannot be read fails no launch, and the start timeout ends with the handshake. The wait for the
+ * lists has limits of its own.
+ */
+export class BackendLauncher implements Launcher {
+  readonly #options: BackendLauncherOptions;
+
+  constructor(options: BackendLauncherOptions) {
+    this.#options = options;
+  }
+
+  launch(spec: ChildSpec, generation: number, events: LaunchEvents): Launched {
+    const { dialer, targets, logger, onInternalError } = this.#options;
+    const target = targets.get(spec.key);
+    if (target === undefined) throw new Error(`No launch target for "${spec.key}"`);
+    const { backend, log, era } = target;
+    log.beginAttempt();
+    // Tells whether the end of the launch was the fault of the probe.
+    const isOver = () => {
+      const isStartRefused = era.ended();
+      if (isStartRefused) events.startRefused();
+      return isStartRefused;
+    };
+    const dialed = dialer.dial(
+      { ...target, spec, generation },
+      {
+        handshakeStarted: () => events.began(),
+        request: (request) => backend.serverRequest(request),
+        notification: (notification) => backend.notification(notification),
+        suspected: () => events.suspected(),
+        cleared: () => events.cleared(),
+        unfit: (reason) => {
+          // Also if the question for the era is blamed: nothing else would tell why the process ended.
+          log.add(`Trunkline restarts this server: ${reason}`);
+          if (!isOver()) events.unfit(reason);
+        },
+        closed: (exit) => {
+          if (!isOver()) events.exited(exit);
+        },
+      },
+    );
+    const attached = attach(dialed, target, events, (unread) => {
+      for (const { method, reason } of unread)
+        logger.warn({ server: spec.key, reason }, `server runs, but ${method} fails; Trunkline asks again`);
+    });
+    void withErrorBoundaryAsync(attached, onInternalError, () => events.failed({ reason: 'a bug in Trunkline' }));
+    return dialed;
+  }
+}
+
+async function attach(
+  { connection }: Dialed,
+  { backend, era }: LaunchTarget,
+  events: LaunchEvents,
+  report: (unread: readonly ListFailure[]) => void,
+): Promise<void> {
+  const outcome = await connection;
+  if (outcome.kind === 'failed') {
+    const { reason, isHostFault = false } = outcome;
+    if (!isHostFault && era.ended()) events.startRefused();
+    else events.failed({ reason, hostFault: isHostFault });
+    return;
+  }
+  events.answered();
+  backend.opened(outcome.connection);
+  await backend.loadLists(outcome.connection);
+  // The end of the server is usually reported already, and this is ignored then.
+  if (outcome.connection.isClosed) {
+    events.failed({ reason: 'exited' });
+    return;
+  }
+  backend.attach(outcome.connection);
+  events.ready();
+  report(backend.listFailures);
 }

@@ -1,25 +1,28 @@
 import { createHash } from 'node:crypto';
 import type { Config, Origin, ServerConfig } from '../config/resolve/config.js';
+import type { Failure } from '../downstream/failure.js';
 import { withErrorBoundary } from '../errors/internal-error.js';
+import type { ServerState } from '../gateway/dispatch/availability.js';
 import { Backend, type ListenerFor } from '../gateway/registry/backend.js';
 import type { RunningBackend } from '../gateway/registry/backend-pool.js';
 import type { ServerFacts } from '../gateway/status/status.js';
 import type { SharedLimit } from '../io/shared-limit.js';
+import { printable } from '../json/printable.js';
 import type { ClientProfile } from '../mcp/client-profile.js';
+import { causeLines } from '../observe/cause-lines.js';
 import { ChildLog } from '../observe/child-log.js';
 import type { Logger } from '../observe/logger.js';
-import type { KnownSecrets } from '../observe/redact.js';
+import type { KnownSecrets, Redact } from '../observe/redact.js';
 import { ChildInstaller } from '../packages/child-installer.js';
 import type { PackageInstaller } from '../packages/package-installer.js';
 import type { PackagePlaces } from '../packages/package-store.js';
 import type { CatalogueCache, CatalogueCacheEntry } from '../state/catalogue-cache.js';
+import type { ChildSnapshot } from '../supervision/child-state.js';
 import type { ChildSpec, StopLadder } from '../supervision/launcher.js';
 import { Supervisor } from '../supervision/supervisor.js';
 import { ServerEra } from '../upstream/server-era.js';
-import type { LaunchTarget } from './backend-launcher.js';
-import { type ConfiguredServers, type ServerChanged, secretsOf } from './configured-servers.js';
-import { causeOfFailure, type Failed, StateLog, whyDown } from './failures.js';
-import type { ServerProcesses, ServerProcessesOptions } from './server-processes.js';
+import { type ConfiguredServers, type ServerChanged, secretSourcesOf } from './active-config.js';
+import type { LaunchTarget, ServerProcesses, ServerProcessesOptions } from './server-processes.js';
 
 export interface SupervisedBackendsOptions extends Pick<ServerProcessesOptions, 'platform' | 'logger' | 'environment'> {
   readonly config: Config;
@@ -159,7 +162,7 @@ export class SupervisedBackends {
     const { logger, secrets, platform, configured, catalogues } = this.#options;
     const server = configured.of(key, origin);
     if (server === undefined) throw new Error(`There is no server "${key}"`);
-    const forgetSecrets = secrets.knowWhile(secretsOf(server));
+    const forgetSecrets = secrets.knowWhile(secretSourcesOf(server));
     // The log of the configuration says why a server cannot run that is the same for all clients.
     if (server.problem !== undefined && server !== configured.of(key, undefined))
       logger.error({ server: id, ...server.problem }, 'this server cannot run for a client, with its variables');
@@ -304,4 +307,101 @@ async function offerCached(entry: CatalogueCacheEntry | undefined, backend: Back
   const fault = await backend.loadCached(cached);
   if (fault !== undefined) logger.debug({ server: backend.key, fault }, 'not used of the last run');
   return fault === undefined;
+}
+
+const MAX_LINES = 5;
+const MAX_LINES_IN_A_SENTENCE = 2;
+const MAX_SENTENCE_CHARACTERS = 400;
+
+/** The failure of a server: its state, its output, and what removes secrets from it. */
+export interface Failed {
+  readonly snapshot: ChildSnapshot;
+  readonly log: Pick<ChildLog, 'linesOf'>;
+  readonly redact: Redact;
+}
+
+/** The lines that name the cause of the latest failure. Empty while the server runs, or if nothing failed. */
+export function causeOfFailure({ snapshot, log, redact }: Failed, max = MAX_LINES): readonly string[] {
+  if (!isFailing(snapshot)) return [];
+  const { state, lastFailure } = snapshot;
+  const lines = log.linesOf(state === 'starting' ? 'previous' : 'latest');
+  // Trunkline's own line about the end of the server only repeats the reason.
+  const reason = lastFailure?.isUnfit === true ? lastFailure.reason : undefined;
+  const output = reason === undefined ? lines : lines.filter((line) => !line.endsWith(reason));
+  // Reading the lines can complete a secret: colors and escapes are gone.
+  return causeLines(output, max).map(redact);
+}
+
+/** Why a server does not run, for the failure of a call. */
+export function whyDown(failed: Failed): Pick<Failure, 'cause' | 'because'> {
+  const { lastFailure } = failed.snapshot;
+  return { cause: describeCause(failed), because: lastFailure?.isUnfit === true ? lastFailure.reason : undefined };
+}
+
+/** The cause as a sentence. `undefined` if it is not known, or if the server runs. */
+function describeCause(failed: Failed): string | undefined {
+  const output = causeOfFailure(failed, MAX_LINES_IN_A_SENTENCE).map(printable).join(' / ');
+  if (output !== '') return `Its output says: "${shortened(output)}".`;
+  const { snapshot, redact } = failed;
+  const reason = isFailing(snapshot) ? snapshot.lastFailure?.reason : undefined;
+  if (reason === undefined || !BAD_ANSWER.test(reason)) return undefined;
+  return `Its last start failed: ${shortened(printable(redact(reason)))}.`;
+}
+
+/** Reports of the dialect about an unusable answer to `initialize` or `server/discover`. */
+const BAD_ANSWER = /^(?:initialize|server\/discover): the /;
+
+function shortened(text: string): string {
+  return text.length > MAX_SENTENCE_CHARACTERS ? `${text.slice(0, MAX_SENTENCE_CHARACTERS)}…` : text;
+}
+
+function isFailing({ state, consecutiveFailures }: ChildSnapshot): boolean {
+  return state === 'backoff' || state === 'parked' || (state === 'starting' && consecutiveFailures > 0);
+}
+
+/** Logs each change of the state of a server; in trouble with the reason and the cause. */
+export class StateLog {
+  readonly #logger: Pick<Logger, 'info' | 'warn'>;
+  /** The last logged state of each instance. */
+  readonly #logged = new Map<string, ServerState>();
+  /** Failures whose last output is not read yet. */
+  readonly #unlogged = new Map<string, ChildSnapshot>();
+
+  constructor(logger: Pick<Logger, 'info' | 'warn'>) {
+    this.#logger = logger;
+  }
+
+  changed(id: string, failed: Failed): void {
+    const { snapshot } = failed;
+    const hasFailed = snapshot.state === 'backoff' || snapshot.state === 'parked';
+    // While there is a pid, the last output of a failed server may not be read yet.
+    if (hasFailed && snapshot.pid !== undefined) {
+      this.#unlogged.set(id, snapshot);
+      return;
+    }
+    // The next start does not wait any longer if the end of the process took longer than the delay.
+    const earlier = this.#unlogged.get(id);
+    this.#unlogged.delete(id);
+    if (earlier !== undefined && !hasFailed) this.#log(id, { ...failed, snapshot: { ...earlier, pid: undefined } });
+    this.#log(id, failed);
+  }
+
+  #log(id: string, failed: Failed): void {
+    const { state, generation, pid, lastFailure, restarts, missing } = failed.snapshot;
+    if (this.#logged.get(id) === state) return;
+    const hasFailed = state === 'backoff' || state === 'parked';
+    this.#logged.set(id, state);
+    const facts = { server: id, state, generation, pid, restarts, ...(missing && { package: missing }) };
+    if (!hasFailed && state !== 'suspect') {
+      this.#logger.info(facts, `server ${state}`);
+      return;
+    }
+    const { reason, code, signal } = (hasFailed ? lastFailure : undefined) ?? {};
+    this.#logger.warn({ ...facts, reason, code, signal, cause: causeOfFailure(failed) }, `server ${state}`);
+  }
+
+  forget(id: string): void {
+    this.#logged.delete(id);
+    this.#unlogged.delete(id);
+  }
 }

@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util';
-import { endProcess } from '../app/end-process.js';
 import type { GlobalOptions } from '../app/global-options.js';
+import { endProcess } from '../app/run-to-end.js';
 import { attach } from '../hub/attach/attach.js';
 import { LISTENER_DESCRIPTOR } from '../hub/hub-folder.js';
 import { codeCacheFolder } from '../state/user-files.js';

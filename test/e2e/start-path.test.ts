@@ -23,7 +23,7 @@ const INITIALIZE = [
   ...['src/hub/memory-pair.ts', 'src/errors/usage-error.ts'],
   'src/process/environment.ts',
   ...['src/app/serve.ts', 'src/app/stdio-client.ts', 'src/errors/usage-error.ts', 'src/app/platform.ts'],
-  'src/app/end-process.ts',
+  'src/app/run-to-end.ts',
   ...['src/app/platform.ts', 'src/observe/system-clock.ts', 'src/observe/events/event-bus.ts'],
   ...['src/errors/', 'src/timing/', 'src/json/', 'src/jsonrpc/', 'src/io/', 'src/mcp/'],
   ...['src/downstream/legacy/', 'src/downstream/stdio/', 'src/downstream/failure.ts', 'src/app/platform.ts'],
@@ -50,7 +50,7 @@ const ATTACH = [
   ...[
     'src/hub/attach/attach.ts',
     'src/errors/usage-error.ts',
-    'src/app/end-process.ts',
+    'src/app/run-to-end.ts',
     'src/config/file/find-config.ts',
     'src/state/user-files.ts',
   ],
@@ -69,8 +69,8 @@ const ATTACH = [
 /** What must not be loaded before the first list is answered: it is most of what there is to load. */
 const LATER = [
   ...['src/config/file/check-file.ts', 'src/config/file/yaml-source.ts', 'src/config/resolve/secrets.ts'],
-  ...['src/config/schema/schema.ts', 'src/config/schema/fields.ts', 'src/app/serve-http.ts'],
-  ...['src/files/secret-file.ts', 'src/cli/commands/config/secret.ts'],
+  ...['src/config/schema/schema.ts', 'src/app/serve-http.ts'],
+  'src/cli/commands/config/secret.ts',
   ...['src/upstream/stdio/', 'src/upstream/legacy/', 'src/downstream/http/'],
   ...['src/process/guardian.ts', 'src/process/spawn-child.ts'],
   ...[

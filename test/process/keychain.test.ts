@@ -2,8 +2,7 @@ import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync 
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type Keychain, readSecrets, systemKeychain } from '../../src/config/resolve/secrets.js';
-import { writeSecretFile } from '../../src/files/secret-file.js';
+import { type Keychain, readSecrets, systemKeychain, writeSecretFile } from '../../src/config/resolve/secrets.js';
 
 let folder: string;
 beforeEach(() => {

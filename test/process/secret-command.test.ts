@@ -3,8 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Secret } from '../../src/config/resolve/references.js';
-import { readSecrets } from '../../src/config/resolve/secrets.js';
-import { writeSecretFile } from '../../src/files/secret-file.js';
+import { readSecrets, writeSecretFile } from '../../src/config/resolve/secrets.js';
 
 let folder: string;
 beforeEach(() => {

@@ -1,7 +1,7 @@
 import type { NewEntry } from '../../config/edit/edit-config.js';
 import { canBeInEnv } from '../../config/edit/env-draft.js';
 import { namesIn, type Variables } from '../../config/resolve/references.js';
-import { NOTATIONS } from '../../config/schema/units.js';
+import { NOTATIONS } from '../../config/schema/settings.js';
 import { secretValuesIn } from '../../observe/redact.js';
 import { findSecretShapes } from '../../observe/secret-shapes.js';
 import type { FoundServer } from '../files/found-server.js';

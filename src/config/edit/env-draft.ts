@@ -4,10 +4,8 @@ import { parseEnv } from 'node:util';
 import { readRegularFileSync } from '../../files/regular-file.js';
 import { createFileSync, replaceFileSync } from '../../files/whole-file.js';
 import { ConfigError } from '../file/config-error.js';
-import { ENV_FILE_RULES, envFilePath, mistakeInEnv, valuesInEnv } from '../resolve/env-file.js';
-import type { Variables } from '../resolve/references.js';
-import { cannotWrite, changedMeanwhile } from './config-file.js';
-import { sharedEnvFile } from './edit-config.js';
+import { ENV_FILE_RULES, envFilePath, mistakeInEnv, type Variables, valuesInEnv } from '../resolve/references.js';
+import { cannotWrite, changedMeanwhile, sharedEnvFile } from './edit-config.js';
 
 /** The name of the file for secrets beside a configuration. */
 const ENV_FILE_NAME = 'trunkline.env';

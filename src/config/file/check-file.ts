@@ -3,14 +3,8 @@ import { isRecord } from '../../json/json-value.js';
 import { didYouMean, suggest } from '../../json/suggest.js';
 import { type FileData, fileSchema, type ServerEntry, sharedFileSchema } from '../schema/schema.js';
 import { usableServerKey } from '../schema/server-key.js';
-import {
-  type CheckedFile,
-  type CheckedServer,
-  type ServerSettings,
-  type ServersKey,
-  toCheckedGateway,
-  toCheckedServer,
-} from './checked-file.js';
+import { GATEWAY_SETTINGS, SERVER_SETTINGS, settingsOf } from '../schema/settings.js';
+import type { CheckedFile, CheckedServer, ServerSettings, ServersKey } from './checked-file.js';
 import {
   ConfigError,
   type ConfigProblem,
@@ -68,6 +62,29 @@ function checkText(text: string, file: string): CheckedFile {
       ...servers.flatMap(({ key, settings }) => settingWarnings(settings, [root, key], source)),
       ...gatewayWarnings(gateway, source),
     ],
+  };
+}
+
+/** One server of the file. The caller adds its places. */
+function toCheckedServer(
+  key: string,
+  { settings: own, ...entry }: ServerEntry,
+  { defaults: { settings: shared, env, envFile } = { settings: {} } }: FileData,
+): Omit<CheckedServer, 'places'> {
+  return {
+    key,
+    entry: { ...(envFile !== undefined && { envFile }), ...entry, env: { ...env, ...entry.env } },
+    settings: settingsOf(SERVER_SETTINGS, shared, own),
+  };
+}
+
+function toCheckedGateway({ gateway, views = {}, clients = {} }: FileData): CheckedFile['gateway'] {
+  const { http, ...settings } = settingsOf(GATEWAY_SETTINGS, gateway?.settings ?? {});
+  return {
+    ...settings,
+    http: { ...http, maxPartialBytes: Math.max(http.maxPartialBytes, http.maxBodyBytes) },
+    views: Object.entries(views).map(([name, view]) => ({ name, ...view })),
+    clientViews: Object.entries(clients).map(([client, view]) => ({ client, view })),
   };
 }
 

@@ -1,11 +1,5 @@
-import type { FileData, ServerEntry } from '../schema/schema.js';
-import {
-  GATEWAY_SETTINGS,
-  type HTTP_SETTINGS,
-  SERVER_SETTINGS,
-  settingsOf,
-  type ValuesOf,
-} from '../schema/settings.js';
+import type { ServerEntry } from '../schema/schema.js';
+import type { GATEWAY_SETTINGS, HTTP_SETTINGS, SERVER_SETTINGS, ValuesOf } from '../schema/settings.js';
 import type { ConfigProblem, Place, ServerProblem } from './config-error.js';
 
 /**
@@ -36,12 +30,6 @@ export interface CheckedServer {
 
 /** The entry of a server without its settings. */
 export type CheckedEntry = Omit<ServerEntry, 'settings'>;
-
-/** Caches checked files. The check by the schema takes longer than every other step of reading a configuration. */
-export interface CheckedFileCache {
-  find(file: string, text: string): CheckedFile | undefined;
-  put(file: string, text: string, checked: CheckedFile): void;
-}
 
 /** The settings of a server: its own, or else those of `defaults:`, or else the built-in ones. */
 export type ServerSettings = ValuesOf<typeof SERVER_SETTINGS>;
@@ -74,27 +62,4 @@ export interface ViewConfig {
 export interface ToolFilter {
   readonly allow?: readonly string[];
   readonly deny: readonly string[];
-}
-
-/** One server of the file. The caller adds its places. */
-export function toCheckedServer(
-  key: string,
-  { settings: own, ...entry }: ServerEntry,
-  { defaults: { settings: shared, env, envFile } = { settings: {} } }: FileData,
-): Omit<CheckedServer, 'places'> {
-  return {
-    key,
-    entry: { ...(envFile !== undefined && { envFile }), ...entry, env: { ...env, ...entry.env } },
-    settings: settingsOf(SERVER_SETTINGS, shared, own),
-  };
-}
-
-export function toCheckedGateway({ gateway, views = {}, clients = {} }: FileData): CheckedFile['gateway'] {
-  const { http, ...settings } = settingsOf(GATEWAY_SETTINGS, gateway?.settings ?? {});
-  return {
-    ...settings,
-    http: { ...http, maxPartialBytes: Math.max(http.maxPartialBytes, http.maxBodyBytes) },
-    views: Object.entries(views).map(([name, view]) => ({ name, ...view })),
-    clientViews: Object.entries(clients).map(([client, view]) => ({ client, view })),
-  };
 }

@@ -1,28 +1,30 @@
 import { availableParallelism, homedir } from 'node:os';
-import { dirname, resolve } from 'node:path';
-import { statOf } from '../../files/regular-file.js';
+import { basename, delimiter, dirname, join, resolve } from 'node:path';
+import { realPath, statOf } from '../../files/regular-file.js';
+import { readJsonFile } from '../../files/whole-file.js';
+import { isRecord } from '../../json/json-value.js';
 import type { ChildSpec, PackageRequest } from '../../supervision/launcher.js';
-import {
-  type CheckedEntry,
-  type CheckedFile,
-  type CheckedServer,
-  type ServerSettings,
-  toCheckedGateway,
-} from '../file/checked-file.js';
+import type { CheckedEntry, CheckedFile, CheckedServer, ServerSettings } from '../file/checked-file.js';
 import { faultsAt, formatProblem, locateFault, ServerFault } from '../file/config-error.js';
-import { DEMAND_EVERY_MS, MIN_START_LIMIT, STOP_KILL_AFTER_MS } from '../schema/settings.js';
+import { candidateFiles } from '../file/find-config.js';
+import {
+  DEMAND_EVERY_MS,
+  GATEWAY_SETTINGS,
+  MIN_START_LIMIT,
+  STOP_KILL_AFTER_MS,
+  settingsOf,
+} from '../schema/settings.js';
 import type { Config, Origin, ServerConfig } from './config.js';
-import { EnvFiles, expandHome } from './env-file.js';
-import { checkNesting } from './nesting.js';
 import { findPackage, type InstalledPackages, parsePackage } from './package-bin.js';
 import {
+  EnvFiles,
+  expandHome,
   expand as expandIn,
   resolveShapes,
   type Secret,
   secretReader,
   secretValuesOf,
   type Variables,
-  variableIn,
 } from './references.js';
 
 export interface LoadOptions {
@@ -240,40 +242,111 @@ function workingFolder(
   );
 }
 
-/** Whether clients of this view see the server. Without a view, they see every server; in an unknown one, none. */
-export function isInView(
-  { gateway: { views } }: Pick<Config, 'gateway'>,
-  key: string,
-  view: string | undefined,
-): boolean {
-  if (view === undefined || view === '') return true;
-  const found = views.find(({ name }) => name === view);
-  return found !== undefined && (found.servers === undefined || found.servers.includes(key));
-}
-
-/**
- * Identifies what the server is for clients of this origin. Clients for which it is the same may share a process: the
- * variables that the entry refers to are equal and, with `sharing: folder`, so is the working folder. Without an origin,
- * the one that the server was resolved for.
- *
- * The text contains the values of variables: it must stay in memory.
- */
-export function variantOf(
-  { variables, sharing, references, folder = '' }: ServerConfig,
-  origin: Origin = { environment: references, folder },
-): string {
-  const values = variables.map((name) => variableIn(name, origin.environment) ?? null);
-  return JSON.stringify(sharing === 'folder' ? [values, origin.folder] : [values]);
-}
-
 /** A configuration without servers, in place of a file that cannot be used. `file` may be unknown. */
 export function emptyConfig(file: string | undefined): Config {
   return {
     file: file === undefined ? '' : resolve(file),
     servers: [],
-    gateway: { ...toCheckedGateway({}), startupWaitMs: 0, idleStopMs: 0, startLimit: MIN_START_LIMIT },
+    gateway: {
+      ...settingsOf(GATEWAY_SETTINGS),
+      ...{ views: [], clientViews: [], startupWaitMs: 0, idleStopMs: 0, startLimit: MIN_START_LIMIT },
+    },
     warnings: [],
     envFiles: [],
     serverFor: () => undefined,
   };
+}
+
+export interface NestingOptions {
+  /** The configuration file that has the server. */
+  readonly file: string;
+  /** The variables of this process. */
+  readonly env: Variables;
+  readonly home: string;
+  /** Name of the package that the server runs, if it runs one. */
+  readonly packageName: string | undefined;
+}
+
+/** Lists the configuration files of the Trunklines above this one, the outermost first. */
+const PARENTS = 'TRUNKLINE_PARENTS';
+
+/**
+ * Finds out whether a server is Trunkline itself. With another configuration file that is allowed; the result is then the
+ * variables that tell the nested Trunkline about the files above it. Throws a `ServerFault` if the nested Trunkline would
+ * read one of those files: each Trunkline would start another one, without end.
+ */
+function checkNesting(
+  child: Pick<ChildSpec, 'command' | 'args' | 'cwd' | 'env'>,
+  { file, env, home, packageName }: NestingOptions,
+): Readonly<Record<string, string>> {
+  const path = child.env.PATH ?? env.PATH ?? env.Path ?? '';
+  const args = packageName === 'trunkline' ? child.args : ownArguments(child, path);
+  // A server that is replayed reads no configuration.
+  if (args === undefined || args.some((arg) => /^--as-server(?:=|$)/.test(arg))) return {};
+  const own = realPath(file) ?? file;
+  const parents = [...(env[PARENTS] ?? '').split(delimiter).filter(Boolean), own];
+  const nested = realPath(configOf(args, child, env.HOME ?? env.USERPROFILE ?? home));
+  if (nested !== undefined && parents.includes(nested)) {
+    throw new ServerFault(
+      nested === own
+        ? 'this server is Trunkline itself with the same configuration file, so it would start itself without end'
+        : 'this server is Trunkline itself with a configuration file that has started this one, so they would start each other without end',
+      'remove this server, or give it another configuration file with `--config`',
+    );
+  }
+  return { [PARENTS]: parents.join(delimiter) };
+}
+
+/** The arguments that Trunkline would get; `undefined` if the server is another program. */
+function ownArguments({ command, args, cwd }: Parameters<typeof checkNesting>[0], path: string) {
+  const name = basename(command).replace(/\.(?:exe|cmd)$/i, '');
+  if (name === 'trunkline') return args;
+  if (/^(?:node|nodejs|bun)$/.test(name) && args[0] !== 'x') {
+    const script = firstPositional(args, /^(?:-r|--require|--import|--loader|--experimental-loader|--env-file)$/);
+    const isOwn = script >= 0 && isOwnProgram(resolve(cwd, args[script] ?? ''));
+    return isOwn ? args.slice(script + 1) : undefined;
+  }
+  if (/^(?:npx|pnpx|bunx|npm|pnpm|yarn|bun)$/.test(name)) {
+    const words = /^(?:exec|x|dlx)$/.test(args[0] ?? '') ? args.slice(1) : args;
+    const program = firstPositional(words, /^(?:-p|--package|-c|--call)$/);
+    const isOwn = /^trunkline(?:@.*)?$/.test(words[program] ?? '');
+    return isOwn ? words.slice(program + 1) : undefined;
+  }
+  return isOwnProgram(locate(command, cwd, path)) ? args : undefined;
+}
+
+/** Index of the first argument that is neither an option nor the value of one of these options; -1 if there is none. */
+function firstPositional(args: readonly string[], withValue: RegExp): number {
+  return args.findIndex((arg, at) => !arg.startsWith('-') && !withValue.test(args[at - 1] ?? ''));
+}
+
+function locate(command: string, cwd: string, path: string): string {
+  if (/[\\/]/.test(command)) return resolve(cwd, command);
+  const places = path.split(delimiter).filter(Boolean);
+  return places.map((folder) => join(folder, command)).find(isFile) ?? '';
+}
+
+/** Whether a file is the program of an installed Trunkline, also through symbolic links. */
+function isOwnProgram(file: string): boolean {
+  const program = realPath(file);
+  if (program === undefined || basename(program) !== 'cli.js') return false;
+  const value = readJsonFile(join(dirname(program), '..', 'package.json'));
+  return isRecord(value) && value.name === 'trunkline';
+}
+
+/** The configuration file that a Trunkline with these arguments reads; '' if it finds none. */
+function configOf(args: readonly string[], { cwd, env }: Parameters<typeof checkNesting>[0], home: string): string {
+  const at = args.findIndex((arg) => /^(?:--config(?:=|$)|-c)/.test(arg));
+  const option = args[at] ?? '';
+  const attached = option.replace(/^(?:--config=?|-c)/, '');
+  const named = (attached === '' ? args[at + 1] : attached) ?? '';
+  if (at >= 0) return named === '' ? '' : resolve(cwd, named);
+  if (env.TRUNKLINE_CONFIG) return resolve(cwd, env.TRUNKLINE_CONFIG);
+  // A server inherits neither TRUNKLINE_CONFIG nor the folders that variables name.
+  const { platform } = process;
+  return candidateFiles({ cwd, env, home: env.HOME ?? home, platform }).find(isFile) ?? '';
+}
+
+function isFile(path: string): boolean {
+  return statOf(path)?.isFile() === true;
 }

@@ -1,12 +1,11 @@
 import { chmodSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { secretsOf } from '../../../src/app/configured-servers.js';
+import { secretSourcesOf } from '../../../src/app/active-config.js';
 import { checkFile } from '../../../src/config/file/check-file.js';
-import { changeOf } from '../../../src/config/resolve/compare.js';
+import { changeOf } from '../../../src/config/resolve/config.js';
 import type { Secret } from '../../../src/config/resolve/references.js';
-import { readSecrets } from '../../../src/config/resolve/secrets.js';
-import { readSecretFile, writeSecretFile } from '../../../src/files/secret-file.js';
+import { readSecretFile, readSecrets, writeSecretFile } from '../../../src/config/resolve/secrets.js';
 import { secretValuesIn as secretTexts } from '../../../src/observe/redact.js';
 import { folderWith } from '../files.js';
 import { load, loadServer, problemsOf } from '../loading.js';
@@ -88,7 +87,7 @@ describe('a configuration with secrets', () => {
     expect(server.child).toMatchObject({ args: ['--key=key-value'], env: { API: 'Bearer tok3n-value' } });
     expect(server.shapes?.params?.t?.set).toEqual({ k: 'key-value', o: 'somebody' });
     expect(server.variables).toEqual(['OWNER']);
-    const known = secretsOf(server).flatMap(secretTexts);
+    const known = secretSourcesOf(server).flatMap(secretTexts);
     expect(known).toEqual(expect.arrayContaining(['tok3n-value', 'key-value', 'somebody']));
   });
 

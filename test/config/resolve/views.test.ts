@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { compareConfigs } from '../../../src/config/resolve/compare.js';
+import { compareConfigs } from '../../../src/config/resolve/config.js';
 import { errorOf, load, problemsOf } from '../loading.js';
 
 const TEXT = `

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { changeOf } from '../../../src/config/resolve/compare.js';
-import { variantOf } from '../../../src/config/resolve/resolve-config.js';
+import { changeOf, variantOf } from '../../../src/config/resolve/config.js';
 import { loadServer, problemsOf } from '../loading.js';
 
 const SHAPED = `

@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 import type { GlobalOptions } from '../../../app/global-options.js';
-import { NOTATIONS } from '../../../config/schema/units.js';
+import { NOTATIONS } from '../../../config/schema/settings.js';
 import { UsageError } from '../../../errors/usage-error.js';
 import { type Recording, readRecording } from '../../../record/recording-file.js';
 

@@ -21,7 +21,7 @@ import { findConfigFile } from '../../../config/file/find-config.js';
 import { EXIT, UsageError } from '../../../errors/usage-error.js';
 import { FileRefusal } from '../../../files/edit/parse-text.js';
 import { hintFor } from '../../../json/suggest.js';
-import { withChangeLock } from '../../../state/change-lock.js';
+import { withChangeLock } from '../../../state/process-lock.js';
 import { clientChangesFile } from '../../../state/user-files.js';
 import type { Invocation } from '../../command.js';
 import { type EmitJson, print, printJson, tell, withoutHome } from '../../output.js';

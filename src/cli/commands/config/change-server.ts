@@ -2,14 +2,21 @@ import { homedir } from 'node:os';
 import { resolve } from 'node:path';
 import type { GlobalOptions } from '../../../app/global-options.js';
 import { runOf } from '../../../clients/import/run.js';
-import { type OpenConfig, openConfig, saveConfig } from '../../../config/edit/config-file.js';
-import { type ConfigEdit, editConfig, entriesIn, type NewEntry } from '../../../config/edit/edit-config.js';
+import {
+  type ConfigEdit,
+  editConfig,
+  entriesIn,
+  type NewEntry,
+  type OpenConfig,
+  openConfig,
+  saveConfig,
+} from '../../../config/edit/edit-config.js';
 import { EnvDraft } from '../../../config/edit/env-draft.js';
 import { ConfigError } from '../../../config/file/config-error.js';
 import { ConfigPlace, userConfigFile } from '../../../config/file/find-config.js';
 import { namesIn } from '../../../config/resolve/references.js';
 import { EXIT, UsageError } from '../../../errors/usage-error.js';
-import { withChangeLock } from '../../../state/change-lock.js';
+import { withChangeLock } from '../../../state/process-lock.js';
 import type { Invocation } from '../../command.js';
 import { printJson, tell } from '../../output.js';
 

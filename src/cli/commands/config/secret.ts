@@ -1,9 +1,8 @@
 import { homedir } from 'node:os';
-import { type Keychain, systemKeychain } from '../../../config/resolve/secrets.js';
+import { type Keychain, readSecretFile, systemKeychain, writeSecretFile } from '../../../config/resolve/secrets.js';
 import { EXIT, UsageError } from '../../../errors/usage-error.js';
-import { readSecretFile, writeSecretFile } from '../../../files/secret-file.js';
 import { hintFor } from '../../../json/suggest.js';
-import { withChangeLock } from '../../../state/change-lock.js';
+import { withChangeLock } from '../../../state/process-lock.js';
 import { secretFile } from '../../../state/user-files.js';
 import type { Invocation } from '../../command.js';
 import { print, printJson, tell } from '../../output.js';

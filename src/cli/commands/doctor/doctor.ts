@@ -1,6 +1,6 @@
 import { realpathSync } from 'node:fs';
 import { parse } from 'node:path';
-import { secretsOf } from '../../../app/configured-servers.js';
+import { secretSourcesOf } from '../../../app/active-config.js';
 import { type GlobalOptions, openLog } from '../../../app/global-options.js';
 import { readConfig } from '../../../app/read-config.js';
 import { thisSystem } from '../../../clients/files/client-locations.js';
@@ -41,7 +41,7 @@ export async function doctor({ settings, words, options, isJson }: Invocation<Do
   const chosen = config instanceof ConfigError ? [] : chooseServers(config, words);
   const clients = await findServers(thisSystem());
   secrets.know([
-    ...servers.flatMap(secretsOf),
+    ...servers.flatMap(secretSourcesOf),
     ...clients.servers.flatMap(secretsOfClient),
     { env: networkVariables(process.env), args: [] },
   ]);

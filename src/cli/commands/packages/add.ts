@@ -8,15 +8,14 @@ import {
 } from '../../../clients/import/registry.js';
 import { CannotImport, remoteRun } from '../../../clients/import/run.js';
 import { toEntry } from '../../../clients/import/to-entry.js';
-import { checkEdited } from '../../../config/edit/config-file.js';
-import { editConfig, entriesIn } from '../../../config/edit/edit-config.js';
+import { checkEdited, editConfig, entriesIn } from '../../../config/edit/edit-config.js';
 import { ServerFault } from '../../../config/file/config-error.js';
 import { parsePackage } from '../../../config/resolve/package-bin.js';
 import { serverKeyFault, usableServerKey } from '../../../config/schema/server-key.js';
 import { EXIT, UsageError } from '../../../errors/usage-error.js';
 import { yamlLines } from '../../../files/edit/edit-yaml.js';
 import { didYouMean } from '../../../json/suggest.js';
-import { withChangeLock } from '../../../state/change-lock.js';
+import { withChangeLock } from '../../../state/process-lock.js';
 import type { Invocation } from '../../command.js';
 import { print, printJson, tell } from '../../output.js';
 import { openEditableConfig, saveEdit, whereToSet } from '../config/change-server.js';

@@ -1,4 +1,4 @@
-import { secretsOf } from '../../../app/configured-servers.js';
+import { secretSourcesOf } from '../../../app/active-config.js';
 import { type GlobalOptions, type OpenLog, openLog } from '../../../app/global-options.js';
 import { readConfig } from '../../../app/read-config.js';
 import { formatProblem } from '../../../config/file/config-error.js';
@@ -40,7 +40,7 @@ export async function workOnPackages(
   const log = openLog(settings);
   const { logger, secrets } = log;
   const config = await readConfig(settings);
-  secrets.know([...config.servers.flatMap(secretsOf), { env: networkVariables(process.env), args: [] }]);
+  secrets.know([...config.servers.flatMap(secretSourcesOf), { env: networkVariables(process.env), args: [] }]);
   for (const warning of config.warnings) tell(warning);
   const chosen = choose(config);
   const servers = chosen.filter((server): server is PackagedServer => server.package !== undefined);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { drainClient } from '../../src/app/drain-client.js';
+import { drainClient } from '../../src/app/stdio-client.js';
 import { scriptGateway } from '../support/scripted-gateway.js';
 import { flush } from '../support/wire.js';
 

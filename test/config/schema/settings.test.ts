@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { NOTATIONS } from '../../../src/config/schema/units.js';
+import { NOTATIONS } from '../../../src/config/schema/settings.js';
 
 const { parse: parseDuration } = NOTATIONS.duration;
 const { parse: parseBytes } = NOTATIONS.bytes;
