@@ -1,6 +1,6 @@
 import type { Composition } from '../app/compose.js';
 import { createEraChooser } from '../app/platform.js';
-import { ClientPipe } from '../downstream/stdio/client-pipe.js';
+import { ClientPipe } from '../downstream/stdio/stdio-transport.js';
 import { readText, toBytes } from '../json/json-text.js';
 import { splice } from '../json/splice.js';
 import { RPC_CODES, RpcError } from '../jsonrpc/rpc-error.js';

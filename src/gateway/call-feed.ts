@@ -1,6 +1,5 @@
-import { ExchangeDecorator } from '../downstream/exchange-decorator.js';
 import type { Failure } from '../downstream/failure.js';
-import type { ClientFacts, Exchange } from '../downstream/port.js';
+import { type ClientFacts, type Exchange, ExchangeDecorator } from '../downstream/port.js';
 import { isString, readString, readText, type Span, valuesAt } from '../json/json-text.js';
 import { asText } from '../json/json-value.js';
 import { type Edit, splicedLength } from '../json/splice.js';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { ClientPipe } from '../../src/downstream/stdio/client-pipe.js';
+import { ClientPipe } from '../../src/downstream/stdio/stdio-transport.js';
 import type { EraSession, TransportSession } from '../../src/downstream/transport.js';
 import { whole } from '../../src/jsonrpc/message.js';
 import { bytesOf, lineOf, type Message, RecordingSink, scan } from '../support/wire.js';

@@ -11,7 +11,7 @@ import { type Changed, type Composition, compose } from '../../src/app/compose.j
 import { createEraChooser, createPlatform } from '../../src/app/platform.js';
 import type { Config } from '../../src/config/resolve/config.js';
 import type { ClientOrigin } from '../../src/downstream/port.js';
-import { ClientPipe } from '../../src/downstream/stdio/client-pipe.js';
+import { ClientPipe } from '../../src/downstream/stdio/stdio-transport.js';
 import { reportStatus, type ServerReport } from '../../src/gateway/status/status.js';
 import type { FairMemory } from '../../src/io/fair-memory.js';
 import type { ChildSnapshot } from '../../src/supervision/child-state.js';

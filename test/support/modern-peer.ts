@@ -10,7 +10,7 @@ import type {
   InputRequest,
   ListCaching,
 } from '../../src/downstream/port.js';
-import { ClientPipe } from '../../src/downstream/stdio/client-pipe.js';
+import { ClientPipe } from '../../src/downstream/stdio/stdio-transport.js';
 import { toBytes } from '../../src/json/json-text.js';
 import type { RpcError } from '../../src/jsonrpc/rpc-error.js';
 import { EnvelopeRequest } from '../../src/mcp/relayed-request.js';

@@ -4,7 +4,7 @@ import { eraChooser } from '../../src/app/platform.js';
 import { legacyEra } from '../../src/downstream/legacy/legacy-session.js';
 import { modernEra } from '../../src/downstream/modern/modern-session.js';
 import type { ClientOrigin, DownstreamClient, GatewayPort } from '../../src/downstream/port.js';
-import { ClientPipe } from '../../src/downstream/stdio/client-pipe.js';
+import { ClientPipe } from '../../src/downstream/stdio/stdio-transport.js';
 import type { Era, EraSession } from '../../src/downstream/transport.js';
 import type { CatalogueContent } from '../../src/gateway/catalog/cached-catalogue.js';
 import type { ToolApprovals } from '../../src/gateway/catalog/exposed-list.js';

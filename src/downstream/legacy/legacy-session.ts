@@ -5,10 +5,17 @@ import {
   withErrorBoundaryAsync,
 } from '../../errors/internal-error.js';
 import { isObject, isString, readString, readText, type Span, toBytes, valuesAt } from '../../json/json-text.js';
-import { type Edit, type SplicedMessage, splice } from '../../json/splice.js';
-import { RequestsById } from '../../jsonrpc/correlation-table.js';
+import { type Edit, NumberWriter, type SplicedMessage, splice } from '../../json/splice.js';
+import { AnsweredRequests, CorrelationTable, RequestsById } from '../../jsonrpc/correlation-table.js';
 import { rawId } from '../../jsonrpc/envelope-scanner.js';
-import { type Answer, errorMessage, NULL_ID, resultMessage, whole } from '../../jsonrpc/message.js';
+import {
+  type Answer,
+  errorMessage,
+  NULL_ID,
+  notificationMessage,
+  resultMessage,
+  whole,
+} from '../../jsonrpc/message.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
 import type { ClientProfile } from '../../mcp/client-profile.js';
 import {
@@ -17,6 +24,7 @@ import {
   type NotificationEnvelope,
   type Rejection,
   type RequestEnvelope,
+  type ResponseEnvelope,
   rejectionReply,
   type ScanEnvelope,
 } from '../../mcp/envelope.js';
@@ -25,11 +33,11 @@ import { isLegacyRequest, METHODS } from '../../mcp/methods.js';
 import { isOlder, type LegacyRevision, negotiateRevision } from '../../mcp/revisions.js';
 import { declaredCapabilities, type ServerInfo } from '../declared-capabilities.js';
 import { describeFailure } from '../failure.js';
+import { MAX_UNANSWERED, refusedInput, TOO_MANY_UNANSWERED } from '../input-requests.js';
 import { ListChanges } from '../list-changes.js';
 import type { DownstreamClient, GatewaySession, InputRequest, ServerHandshake, WithdrawInput } from '../port.js';
 import type { Era, EraOptions, EraSession, ReplyChannel, TransportSession } from '../transport.js';
 import { type ExchangeOwner, UNCHANGED, WireExchange, type WireExchangeOptions } from '../wire-exchange.js';
-import { OutgoingServerRequests } from './outgoing-server-requests.js';
 
 /** The revisions with a handshake, 2024-11-05 to 2025-11-25. A session begins with `initialize`. */
 export function legacyEra(options: EraOptions): Era {
@@ -264,6 +272,92 @@ class LegacySession implements DownstreamClient, EraSession {
     // With several requests of this id in flight, it is unknown which one the client means.
     if (others.length === 0) exchange?.cancel(notification);
   }
+}
+
+/** Sends a server request, or the cancellation of it. */
+type Send = (message: SplicedMessage, input: InputRequest) => void;
+
+/**
+ * The server requests that one client has to answer, by the ids that the gateway gives them.
+ *
+ * A request that needs a capability which the client did not declare fails at once. A client that sees one server
+ * unchanged gets such a request, too, and refuses it itself.
+ */
+export class OutgoingServerRequests {
+  readonly #sendUnsolicited: Send;
+  readonly #pending: CorrelationTable<InputRequest>;
+  readonly #answered = new AnsweredRequests<InputRequest>();
+  readonly #numbers = new NumberWriter();
+  #capabilities: Readonly<Record<string, unknown>> | undefined;
+
+  /** `sendUnsolicited` sends messages that no request of the client caused. */
+  constructor(sendUnsolicited: Send, firstId?: number) {
+    this.#sendUnsolicited = sendUnsolicited;
+    this.#pending = new CorrelationTable(firstId);
+  }
+
+  /** Sets the capabilities that the client declared in `initialize`. Without them, the client gets every request. */
+  declare(capabilities: Readonly<Record<string, unknown>>): void {
+    this.#capabilities = capabilities;
+  }
+
+  /** Requests that the client has not answered yet. */
+  get size(): number {
+    return this.#pending.size;
+  }
+
+  /** Sends the request to the client. `send` also sends its cancellation, so that the two keep their order. */
+  send(input: InputRequest, send: Send = this.#sendUnsolicited): WithdrawInput {
+    const { request, edits } = input;
+    const isFull = this.#pending.size >= MAX_UNANSWERED;
+    const refusal = isFull ? TOO_MANY_UNANSWERED : refusedInput(request, this.#capabilities);
+    if (refusal !== undefined) {
+      input.fail(refusal);
+      return () => {};
+    }
+    const id = this.#pending.add(input);
+    send(request.message(this.#numbers.write(id), edits), input);
+    return (notification, cancelEdits) => this.#withdraw(id, send, notification, cancelEdits);
+  }
+
+  /** The client's response. A response to no pending request is dropped. */
+  answered(response: ResponseEnvelope): void {
+    const id = readId(response.bytes, response.id);
+    const input = id === undefined ? undefined : this.#pending.settle(id);
+    if (id !== undefined) input?.answer(response, () => this.#answered.add(id, input));
+  }
+
+  /** The client's progress on a pending request, or on the task that a request has become. */
+  progressed(notification: NotificationEnvelope): void {
+    const { progressToken } = notification.tokens;
+    const id = progressToken === undefined ? undefined : readId(notification.bytes, progressToken);
+    const input = id === undefined ? undefined : (this.#pending.get(id) ?? this.#answered.get(id));
+    input?.progress(notification);
+  }
+
+  /** The client has left: pending requests fail. */
+  close(): void {
+    for (const input of this.#pending.drain()) {
+      input.fail(new RpcError(RPC_CODES.internalError, 'The client has left'));
+    }
+  }
+
+  #withdraw(id: number, send: Send, notification?: NotificationEnvelope, edits: readonly Edit[] = []): void {
+    const input = this.#pending.abandon(id);
+    if (input === undefined) return;
+    const requestId = notification?.tokens.requestId;
+    if (notification === undefined || requestId === undefined) {
+      send(notificationMessage(METHODS.cancelled, { requestId: id }), input);
+    } else {
+      const own: Edit = { span: requestId, ...this.#numbers.write(id) };
+      send({ bytes: notification.bytes, span: notification.span, edits: [own, ...edits] }, input);
+    }
+  }
+}
+
+function readId(bytes: Uint8Array, token: Span): number | undefined {
+  const id = Number(readText(bytes, token));
+  return Number.isSafeInteger(id) ? id : undefined;
 }
 
 const EMPTY_RESULT = toBytes('{}');

@@ -1,6 +1,5 @@
-import { ExchangeDecorator } from '../../downstream/exchange-decorator.js';
 import type { Failure } from '../../downstream/failure.js';
-import type { DownstreamClient, Exchange } from '../../downstream/port.js';
+import { type DownstreamClient, type Exchange, ExchangeDecorator } from '../../downstream/port.js';
 import { internalError, type OnInternalError, withErrorBoundaryAsync } from '../../errors/internal-error.js';
 import { isString, readString, toBytes } from '../../json/json-text.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';

@@ -1,6 +1,5 @@
-import { ExchangeDecorator } from '../../downstream/exchange-decorator.js';
 import type { Failure } from '../../downstream/failure.js';
-import type { Exchange } from '../../downstream/port.js';
+import { type Exchange, ExchangeDecorator } from '../../downstream/port.js';
 import { readText, type Span, stringAt, toBytes, valuesAt, visitElements } from '../../json/json-text.js';
 import { printable } from '../../json/printable.js';
 import type { Edit } from '../../json/splice.js';

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { PipeReply } from '../../downstream/stdio/client-pipe.js';
+import type { PipeReply } from '../../downstream/stdio/stdio-transport.js';
 import type { ReplyChannel } from '../../downstream/transport.js';
 import { isString, readString, valuesAt } from '../../json/json-text.js';
 import { type SplicedMessage, splicedLength } from '../../json/splice.js';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { BatchReply } from '../../../src/downstream/stdio/client-pipe.js';
+import { BatchReply } from '../../../src/downstream/stdio/stdio-transport.js';
 import { whole } from '../../../src/jsonrpc/message.js';
 import { EnvelopeRequest } from '../../../src/mcp/relayed-request.js';
 import { repetitions } from '../../support/repetitions.js';
