@@ -16,7 +16,7 @@ const STAGES = [
   // Two small files of `src/json` are there for the commands, which need nothing else of what serves.
   {
     name: 'main',
-    test: /src\/(hub|cli|errors|json)\/(attach\/|commands\/serve\/)?(main|attach|code-cache|usage-error|serve-options|printable|suggest)\.ts$/,
+    test: /src\/(hub|cli|errors|json)\/(attach\/|commands\/serve\/)?(main|attach|usage-error|serve-options|printable|suggest)\.ts$/,
   },
   { name: 'serve', test: path('src/app/serve.ts') },
   { name: 'serve-clients', test: path('src/app/serve-clients.ts') },

@@ -1,3 +1,5 @@
+import { mkdirSync, readdirSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import type { GlobalOptions } from '../app/global-options.js';
 import { endProcess } from '../app/run-to-end.js';
@@ -5,7 +7,6 @@ import { attach } from '../hub/attach/attach.js';
 import { LISTENER_DESCRIPTOR } from '../hub/hub-folder.js';
 import { codeCacheFolder } from '../state/user-files.js';
 import { VERSION } from '../version.js';
-import { cacheCompiledCode } from './code-cache.js';
 import { type HttpValues, readTransports, SERVE_OPTIONS } from './commands/serve/serve-options.js';
 
 // A client waits while this loads, so only the way to the hub is imported statically; the rest is loaded on demand.
@@ -52,8 +53,8 @@ async function run(args: string[]): Promise<number> {
   }
   if (values.record === undefined && values.max === undefined)
     return await serveOrAttach(settings, values, values['no-hub'] === true);
-  const { recordingOptions } = await import('./commands/calls/recording.js');
-  return await serveOrAttach({ ...settings, ...recordingOptions(values) }, values, true);
+  const { recordingOptions } = await import('./commands/calls/record.js');
+  return await serveOrAttach({ ...settings, ...recordingOptions(values.record, values.max) }, values, true);
 }
 
 /** The command line if it asks to serve and has no mistake. */
@@ -83,4 +84,29 @@ async function serveOrAttach(settings: GlobalOptions, values: HttpValues, isAlon
 async function loadHub(settings: GlobalOptions) {
   const { serveInside } = await import('../app/serve-hub.js');
   return serveInside.bind(undefined, settings);
+}
+
+/**
+ * Lets Node keep the compiled code of the modules that are loaded from now on, so that the next start need not compile them.
+ * `folder` belongs to the user alone, because others could put code into the system's folder for temporary files, which is
+ * Node's default.
+ */
+export function cacheCompiledCode(folder: string, version: string, enable = enableCompileCache()): void {
+  if (enable === undefined) return;
+  const ownFolder = join(folder, version);
+  try {
+    const isNew = mkdirSync(ownFolder, { recursive: true, mode: 0o700 }) !== undefined;
+    // The code of another version of Trunkline takes nearly a megabyte.
+    const others = isNew ? readdirSync(folder).filter((name) => name !== version) : [];
+    for (const name of others) rmSync(join(folder, name), { recursive: true, force: true });
+    enable(ownFolder);
+  } catch {
+    // Where the folder cannot be written, each start compiles the code.
+  }
+}
+
+/** Node has this function from version 22.8 on. */
+function enableCompileCache(): ((folder: string) => unknown) | undefined {
+  return (process.getBuiltinModule('node:module') as { enableCompileCache?: (folder: string) => unknown })
+    .enableCompileCache;
 }

@@ -10,17 +10,14 @@ import { type Machine, variableOf } from './machine.js';
 
 /** The result of running a client's command as the client runs it. */
 export interface ClientStart {
-  readonly kind: 'listed' | 'failed';
   /** From the spawn to the first list of tools, or to the failure. */
   readonly afterMs: number;
-  /** Names of the tools in the first list. */
-  readonly tools: readonly string[];
+  /** Names of the tools in the first list, or the reason why there is none, as a phrase. */
+  readonly tools: readonly string[] | string;
   /** Lines of stdout that are no messages. */
   readonly junk: readonly string[];
   /** The last lines of stderr. */
   readonly output: readonly string[];
-  /** Why there is no list, as a phrase. */
-  readonly because: string;
 }
 
 /** Longer than the 10 s that Codex waits, shorter than the 30 s that others wait. */
@@ -77,12 +74,11 @@ export async function startAsClient(run: FoundCommand, env: Record<string, strin
     if (output.length > MAX_LINES) output.shift();
   });
   const timer = setTimeout(() => fail(`it did not answer within ${LIST_WITHIN_MS / 1_000} s`), LIST_WITHIN_MS);
-  const outcome = await Promise.race([listTools(child, junk), failed]);
+  const tools = await Promise.race([listTools(child, junk), failed]);
   clearTimeout(timer);
   const afterMs = performance.now() - startedAt;
   if (isSpawned) await endGroup(child, LADDER, systemClock);
-  if (typeof outcome === 'string') return { kind: 'failed', afterMs, tools: [], junk, output, because: outcome };
-  return { kind: 'listed', afterMs, tools: outcome, junk, output, because: '' };
+  return { afterMs, tools, junk, output };
 }
 
 /** Resolves with the names of the tools, or with the reason why there are none. Collects lines that are no messages. */
@@ -118,10 +114,8 @@ export function checkClientStart(start: ClientStart, titles: readonly string[], 
   const found: Finding[] = [];
   if (start.junk.length > 0)
     found.push(finding('TL-START-STDOUT', `the command of ${who} writes text to stdout`, start.junk.slice(0, 3)));
-  if (start.kind === 'failed') {
-    const evidence = start.output.slice(-20);
-    return [finding('TL-START-FAILED', `${asThey}, ${start.because}`, evidence), ...found];
-  }
+  if (typeof start.tools === 'string')
+    return [finding('TL-START-FAILED', `${asThey}, ${start.tools}`, start.output.slice(-20)), ...found];
   const seconds = (start.afterMs / 1_000).toFixed(1);
   const tools = start.tools.filter((name) => !name.startsWith('trunkline__'));
   const text = `${asThey}, Trunkline listed ${plural(tools.length, 'tool')} after ${seconds} s`;

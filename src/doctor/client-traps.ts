@@ -1,6 +1,7 @@
-import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { folderNamed } from '../clients/files/client-locations.js';
 import { parseText } from '../files/edit/parse-text.js';
 import { isRecord } from '../json/json-value.js';
 import { type Registration, titleOf } from './clients.js';
@@ -15,7 +16,7 @@ export async function checkTraps(
 ): Promise<Finding[]> {
   return [
     ...checkStoreApp(registrations, machine),
-    ...checkClientSettings(registrations, machine),
+    ...registrations.flatMap((registration) => checkSettings(registration, machine)),
     ...(await checkClientLogs(registrations, machine, now)),
   ];
 }
@@ -26,36 +27,33 @@ export async function checkTraps(
  */
 function checkStoreApp(registrations: readonly Registration[], machine: Machine): Finding[] {
   if (machine.platform !== 'win32') return [];
-  const local = variableOf(machine, 'LOCALAPPDATA') ?? join(machine.home, 'AppData', 'Local');
-  const packages = join(local, 'Packages');
-  const names = existsSync(packages) ? readdirSync(packages).filter((name) => name.startsWith('Claude_')) : [];
-  if (names.length === 0) return [];
+  const packages = join(folderNamed('local', machine), 'Packages');
+  const [name] = namesIn(packages).filter((each) => each.startsWith('Claude_'));
+  if (name === undefined) return [];
   const files = registrations
     .filter(({ server }) => server.place.client === 'claude-desktop' && server.place.scope === 'user')
     .map(({ server }) => server.place.file);
   if (files.length === 0 || files.some((file) => /[\\/]Packages[\\/]Claude_/.test(file))) return [];
-  const target = join(packages, names[0] ?? '', 'LocalCache', 'Roaming', 'Claude', 'claude_desktop_config.json');
+  const target = join(packages, name, 'LocalCache', 'Roaming', 'Claude', 'claude_desktop_config.json');
   const remedy = `Register Trunkline in ${target}, and remove it from ${files[0]}.`;
   return [finding('TL-CLIENT-MSIX', 'Claude Desktop does not read this file', files, { remedy })];
 }
 
 /** Settings of clients that forbid Trunkline, or that keep its entry from being used. */
-function checkClientSettings(registrations: readonly Registration[], machine: Machine): Finding[] {
-  return registrations.flatMap((registration) => {
-    switch (registration.server.place.client) {
-      case 'claude-code':
-        return checkClaudeCode(registration, machine);
-      case 'vscode':
-      case 'vscode-insiders':
-        return checkVsCode(registration);
-      default:
-        return [];
-    }
-  });
+function checkSettings(registration: Registration, machine: Machine): Finding[] {
+  switch (registration.server.place.client) {
+    case 'claude-code':
+      return checkClaudeCode(registration, machine);
+    case 'vscode':
+    case 'vscode-insiders':
+      return checkVsCode(registration);
+    default:
+      return [];
+  }
 }
 
-/** A file with settings, as far as it can be read. */
-interface Settings {
+/** A file with settings of a client. */
+interface SettingsFile {
   readonly file: string;
   readonly values: Readonly<Record<string, unknown>>;
 }
@@ -98,14 +96,14 @@ function managedFolder(machine: Machine): string {
   return join(variableOf(machine, 'PROGRAMFILES') ?? join(root, 'Program Files'), 'ClaudeCode');
 }
 
-function denies({ permissions, deniedMcpServers }: Settings['values'], { server }: Registration): boolean {
+function denies({ permissions, deniedMcpServers }: SettingsFile['values'], { server }: Registration): boolean {
   const rules = [`mcp__${server.name}`, `mcp__${server.name}__*`, 'mcp__*'];
   const deny = isRecord(permissions) ? permissions.deny : undefined;
   return rules.some((rule) => listHas(deny, rule)) || names(deniedMcpServers, server);
 }
 
 /** A list of allowed servers forbids all others. */
-function allows({ allowedMcpServers }: Settings['values'], { server }: Registration): boolean {
+function allows({ allowedMcpServers }: SettingsFile['values'], { server }: Registration): boolean {
   return !Array.isArray(allowedMcpServers) || names(allowedMcpServers, server);
 }
 
@@ -135,7 +133,7 @@ function checkVsCode(registration: Registration): Finding[] {
 }
 
 /** One file, or none if it does not exist or cannot be understood. */
-function settingsIn(file: string): Settings[] {
+function settingsIn(file: string): SettingsFile[] {
   try {
     const values = parseText('jsonc', readFileSync(file, 'utf8'));
     return isRecord(values) ? [{ file, values }] : [];
@@ -175,15 +173,19 @@ async function checkClientLogs(
 ): Promise<Finding[]> {
   const found: Finding[] = [];
   for (const registration of registrations) {
-    const file = newest(logsOf(registration, machine));
-    if (file === undefined || now - file.mtimeMs > RECENT_MS || file.size > MAX_LOG_BYTES) continue;
-    const lines = (await readFile(file.path, 'utf8')).trimEnd().split('\n').slice(-LAST_LINES);
+    const [newest] = logsOf(registration, machine)
+      .map((path) => ({ path, stats: statSync(path, { throwIfNoEntry: false }) }))
+      .sort((one, other) => (other.stats?.mtimeMs ?? 0) - (one.stats?.mtimeMs ?? 0));
+    if (newest?.stats === undefined) continue;
+    const { path, stats } = newest;
+    if (now - stats.mtimeMs > RECENT_MS || stats.size > MAX_LOG_BYTES) continue;
+    const lines = (await readFile(path, 'utf8')).trimEnd().split('\n').slice(-LAST_LINES);
     const good = lines.findLastIndex((line) => GOOD.test(line));
     const trouble = lines.slice(good + 1).filter((line) => TROUBLE.test(line.replace(STDERR, '')));
     if (trouble.length === 0) continue;
     const shown = trouble.slice(-SHOWN_LINES).map((line) => line.slice(0, SHOWN_CHARACTERS));
     const text = `the log of ${titleOf(registration)} shows a failure`;
-    found.push(finding('TL-CLIENT-LOG', text, [file.path, ...shown]));
+    found.push(finding('TL-CLIENT-LOG', text, [path, ...shown]));
   }
   return found;
 }
@@ -200,14 +202,16 @@ function logsOf({ server: { place, name } }: Registration, machine: Machine): st
     }
     case 'claude-code': {
       const project = cwd.replaceAll(/[^a-zA-Z0-9]/g, '-');
-      return filesIn(join(cacheFolder(machine), 'claude-cli-nodejs', project, `mcp-logs-${name}`), /\.(?:jsonl|txt)$/);
+      const folder = join(cacheFolder(machine), 'claude-cli-nodejs', project, `mcp-logs-${name}`);
+      return namesIn(folder).flatMap((file) => (/\.(?:jsonl|txt)$/.test(file) ? [join(folder, file)] : []));
     }
     case 'vscode':
     case 'vscode-insiders':
       return windowLogs(dirname(dirname(place.file)), ['exthost', ''], (file) => isOf(file, /^mcpServer\./, name));
     case 'cursor': {
       const folders = [join('exthost', 'anysphere.cursor-mcp')];
-      return windowLogs(configFolderOf(machine, 'Cursor'), folders, (file) => isOf(file, /^MCP /, name));
+      const program = join(folderNamed('config', machine), 'Cursor');
+      return windowLogs(program, folders, (file) => isOf(file, /^MCP /, name));
     }
     default:
       return [];
@@ -224,32 +228,14 @@ function windowLogs(program: string, folders: readonly string[], isWanted: (file
   const [latest] = namesIn(logs).sort().reverse();
   if (latest === undefined) return [];
   const windows = namesIn(join(logs, latest)).filter((name) => name.startsWith('window'));
-  return windows.flatMap((window) =>
-    folders.flatMap((folder) => {
-      const path = join(logs, latest, window, folder);
-      return namesIn(path)
-        .filter(isWanted)
-        .map((name) => join(path, name));
-    }),
-  );
+  const paths = windows.flatMap((window) => folders.map((folder) => join(logs, latest, window, folder)));
+  return paths.flatMap((path) => namesIn(path).flatMap((name) => (isWanted(name) ? [join(path, name)] : [])));
 }
 
-function configFolderOf({ platform, home, env }: Machine, program: string): string {
-  if (platform === 'darwin') return join(home, 'Library', 'Application Support', program);
-  if (platform === 'win32') return join(env.APPDATA ?? join(home, 'AppData', 'Roaming'), program);
-  return join(env.XDG_CONFIG_HOME ?? join(home, '.config'), program);
-}
-
-function cacheFolder({ platform, home, env }: Machine): string {
+function cacheFolder(machine: Machine): string {
+  const { platform, home, env } = machine;
   if (platform === 'darwin') return join(home, 'Library', 'Caches');
-  if (platform === 'win32') return env.LOCALAPPDATA ?? join(home, 'AppData', 'Local');
-  return env.XDG_CACHE_HOME ?? join(home, '.cache');
-}
-
-function filesIn(folder: string, wanted: RegExp): string[] {
-  return namesIn(folder)
-    .filter((name) => wanted.test(name))
-    .map((name) => join(folder, name));
+  return platform === 'win32' ? folderNamed('local', machine) : (env.XDG_CACHE_HOME ?? join(home, '.cache'));
 }
 
 function namesIn(folder: string): string[] {
@@ -259,14 +245,4 @@ function namesIn(folder: string): string[] {
     // There is none.
     return [];
   }
-}
-
-function newest(files: readonly string[]) {
-  const known = files.filter((path) => existsSync(path)).map((path) => ({ path, ...timesOf(path) }));
-  return known.sort((one, other) => other.mtimeMs - one.mtimeMs)[0];
-}
-
-function timesOf(path: string): { readonly mtimeMs: number; readonly size: number } {
-  const { mtimeMs, size } = statSync(path);
-  return { mtimeMs, size };
 }

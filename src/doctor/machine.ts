@@ -107,24 +107,17 @@ const NETWORK_FILE_SYSTEMS = new Map([
 
 /** Whether Trunkline can use its folders: they exist or can be created, are ours, and have space. */
 export async function checkFolders(
-  machine: Pick<Machine, 'platform' | 'uid'>,
-  folders: FolderPlaces,
+  machine: Machine,
+  { data, others }: { readonly data: string; readonly others: readonly string[] },
 ): Promise<Finding[]> {
-  const found = [folders.data, ...folders.others].flatMap((folder) => checkFolder(folder, machine));
-  const space = await checkSpace(nearestExisting(folders.data), machine);
-  const synced = machine.platform === 'win32' && /[\\/]OneDrive[^\\/]*[\\/]/i.test(folders.data);
-  if (synced) found.push(finding('TL-HOME-SYNCED', 'OneDrive copies the data folder', [folders.data]));
-  const all = [...found, ...space];
-  return all.length > 0 ? all : [finding('TL-DIR-OK', 'the folders of Trunkline can be used', [folders.data])];
+  const found = [data, ...others].flatMap((folder) => checkFolder(folder, machine));
+  const isSynced = machine.platform === 'win32' && /[\\/]OneDrive[^\\/]*[\\/]/i.test(data);
+  if (isSynced) found.push(finding('TL-HOME-SYNCED', 'OneDrive copies the data folder', [data]));
+  const all = [...found, ...(await checkSpace(nearestExisting(data), machine))];
+  return all.length > 0 ? all : [finding('TL-DIR-OK', 'the folders of Trunkline can be used', [data])];
 }
 
-interface FolderPlaces {
-  /** Packages, approvals, tokens, caches. */
-  readonly data: string;
-  readonly others: readonly string[];
-}
-
-function checkFolder(folder: string, { uid }: Pick<Machine, 'uid'>): Finding[] {
+function checkFolder(folder: string, { uid }: Machine): Finding[] {
   const existing = nearestExisting(folder);
   const evidence = [folder];
   let stats: Stats;
@@ -145,7 +138,7 @@ function checkFolder(folder: string, { uid }: Pick<Machine, 'uid'>): Finding[] {
   return [finding('TL-DIR-EXPOSED', `other users can write into ${folder}`, evidence, { remedy })];
 }
 
-async function checkSpace(folder: string, { platform }: Pick<Machine, 'platform'>): Promise<Finding[]> {
+async function checkSpace(folder: string, { platform }: Machine): Promise<Finding[]> {
   try {
     const { bavail, bsize, type } = await statfs(folder);
     return diskFindings({ folder, freeBytes: bavail * bsize, type: platform === 'linux' ? type : 0 });
@@ -158,14 +151,13 @@ async function checkSpace(folder: string, { platform }: Pick<Machine, 'platform'
 /** `type` is the magic number of the file system on Linux; 0 if it is not known. */
 export function diskFindings(disk: { folder: string; freeBytes: number; type: number }): Finding[] {
   const { folder, freeBytes, type } = disk;
-  const evidence = [folder];
-  const found: Finding[] = [];
-  if (freeBytes < MIN_FREE_BYTES)
-    found.push(finding('TL-DISK-LOW', `${Math.round(freeBytes / 1024 / 1024)} MB are free`, evidence));
+  const low = `${Math.round(freeBytes / 1024 / 1024)} MB are free`;
   const network = NETWORK_FILE_SYSTEMS.get(type);
-  if (network !== undefined)
-    found.push(finding('TL-HOME-NETWORK', `the data folder is on a network file system (${network})`, evidence));
-  return found;
+  const shared = `the data folder is on a network file system (${network})`;
+  return [
+    ...(freeBytes < MIN_FREE_BYTES ? [finding('TL-DISK-LOW', low, [folder])] : []),
+    ...(network === undefined ? [] : [finding('TL-HOME-NETWORK', shared, [folder])]),
+  ];
 }
 
 function nearestExisting(path: string): string {
@@ -186,20 +178,15 @@ export function checkNetwork(machine: Pick<Machine, 'env' | 'platform'>): Findin
     found.push(finding('TL-PROXY-LOCALHOST', `${set.join(' and ')} is set, and NO_PROXY lacks localhost`));
   for (const name of CERTIFICATE_FILES) {
     const file = variableOf(machine, name);
-    const fault = file ? unreadable(file) : undefined;
-    if (fault !== undefined && file !== undefined)
-      found.push(finding('TL-CERT-MISSING', `${name} names a file that cannot be read (${fault})`, [file]));
+    if (!file) continue;
+    try {
+      accessSync(file, constants.R_OK);
+    } catch (error) {
+      const text = `${name} names a file that cannot be read (${errorCode(error) ?? 'unknown error'})`;
+      found.push(finding('TL-CERT-MISSING', text, [file]));
+    }
   }
   return found;
-}
-
-function unreadable(file: string): string | undefined {
-  try {
-    accessSync(file, constants.R_OK);
-    return undefined;
-  } catch (error) {
-    return errorCode(error) ?? 'unknown error';
-  }
 }
 
 /** As in `engines` of our package.json. */
@@ -233,22 +220,17 @@ export function whyVanishing(path: string): string | undefined {
   return VANISHING.find(([sign]) => sign.test(path))?.[1];
 }
 
-interface NpmFacts {
-  /** The file of npm; `undefined` if there is none. */
-  readonly file: string | undefined;
-  /** Asks npm whether it reaches its registry. Resolves with its errors, none if it does. */
-  readonly ping: () => Promise<readonly string[]>;
-  /** Whether the configuration has servers with a package. */
-  readonly isNeeded: boolean;
-}
-
-/** Whether packages can be installed. Asks the registry only if packages are used, and never offline. */
-export async function checkNpm(machine: Pick<Machine, 'isOffline'>, npm: NpmFacts): Promise<Finding[]> {
-  if (npm.file === undefined) return [finding('TL-NPM-MISSING', 'no npm next to this Node or in PATH')];
-  const evidence = [npm.file];
-  if (machine.isOffline || !npm.isNeeded) return [finding('TL-NPM-OK', 'npm is there', evidence)];
-  const errors = await npm.ping();
-  if (errors.length === 0) return [finding('TL-NPM-OK', 'npm is there and reaches its registry', evidence)];
+/** Whether packages can be installed. Asks the registry only if packages are used, and never offline. `ping` resolves with the errors of npm: none if it reaches its registry. */
+export async function checkNpm(
+  { isOffline }: Pick<Machine, 'isOffline'>,
+  file: string | undefined,
+  isNeeded: boolean,
+  ping: () => Promise<readonly string[]>,
+): Promise<Finding[]> {
+  if (file === undefined) return [finding('TL-NPM-MISSING', 'no npm next to this Node or in PATH')];
+  if (isOffline || !isNeeded) return [finding('TL-NPM-OK', 'npm is there', [file])];
+  const errors = await ping();
+  if (errors.length === 0) return [finding('TL-NPM-OK', 'npm is there and reaches its registry', [file])];
   return [finding('TL-NPM-UNREACHABLE', 'npm does not reach its registry', errors.slice(0, 3))];
 }
 

@@ -22,13 +22,7 @@ export function checkLiterals(file: string, { uid }: Pick<Machine, 'uid'>): Find
   return found;
 }
 
-interface Literal {
-  readonly path: readonly (string | number)[];
-  readonly line: number;
-  readonly column: number;
-}
-
-function literalsIn({ value, positionOf }: YamlSource): Literal[] {
+function literalsIn({ value, positionOf }: YamlSource) {
   if (!isRecord(value)) return [];
   const shared = isRecord(value.defaults) ? envIn(['defaults'], value.defaults.env) : [];
   const values = ['servers', 'mcpServers'].flatMap((root) =>

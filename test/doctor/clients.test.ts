@@ -319,12 +319,12 @@ async function start(script: string, env: Record<string, string> = {}): Promise<
   return await startAsClient(run, env, home.folder);
 }
 
-const LISTED: ClientStart = { kind: 'listed', afterMs: 100, tools: ['a__b'], junk: [], output: [], because: '' };
+const LISTED: ClientStart = { afterMs: 100, tools: ['a__b'], junk: [], output: [] };
 
 describe('the command of a client', () => {
   it('is fine if it lists tools', async () => {
     const started = await start(SERVER, { TOOL: 'a__b' });
-    expect(started).toMatchObject({ kind: 'listed', tools: ['a__b'], junk: [] });
+    expect(started).toMatchObject({ tools: ['a__b'], junk: [] });
     expect(checkClientStart(started, ['Cursor'], 1)).toMatchObject([
       {
         code: 'TL-START-OK',

@@ -18,7 +18,7 @@ import { home, useHome } from './doctor-home.js';
 useHome();
 
 const node = { version: '22.4.0', path: '/usr/bin/node', isElectron: false };
-const npm = { file: '/usr/lib/npm-cli.js', isNeeded: true, ping: async (): Promise<string[]> => [] };
+const npm = '/usr/lib/npm-cli.js';
 
 type Make = () => readonly Finding[] | Promise<readonly Finding[]>;
 
@@ -37,10 +37,10 @@ describe('the machine', () => {
   reports('TL-NODE-ELECTRON', /is a part of a desktop program/, () =>
     checkNode({ node: { ...node, isElectron: true } }),
   );
-  reports('TL-NPM-OK', /reaches its registry/, () => checkNpm({ isOffline: false }, npm));
-  reports('TL-NPM-MISSING', /no npm next to/, () => checkNpm({ isOffline: true }, { ...npm, file: undefined }));
+  reports('TL-NPM-OK', /reaches its registry/, () => checkNpm({ isOffline: false }, npm, true, async () => []));
+  reports('TL-NPM-MISSING', /no npm next to/, () => checkNpm({ isOffline: true }, undefined, true, async () => []));
   reports('TL-NPM-UNREACHABLE', /does not reach/, () =>
-    checkNpm({ isOffline: false }, { ...npm, ping: async () => ['npm error code ENOTFOUND'] }),
+    checkNpm({ isOffline: false }, npm, true, async () => ['npm error code ENOTFOUND']),
   );
   reports('TL-DIR-OK', /can be used/, () =>
     checkFolders(home.machine(), { data: home.path('data/none/yet'), others: [] }),
@@ -84,10 +84,8 @@ describe('the machine', () => {
 
   it('asks the registry neither offline nor without packages', async () => {
     const ping = () => Promise.reject(new Error('must not be asked'));
-    expect(await checkNpm({ isOffline: true }, { ...npm, ping })).toMatchObject([{ code: 'TL-NPM-OK' }]);
-    expect(await checkNpm({ isOffline: false }, { ...npm, ping, isNeeded: false })).toMatchObject([
-      { code: 'TL-NPM-OK' },
-    ]);
+    expect(await checkNpm({ isOffline: true }, npm, true, ping)).toMatchObject([{ code: 'TL-NPM-OK' }]);
+    expect(await checkNpm({ isOffline: false }, npm, false, ping)).toMatchObject([{ code: 'TL-NPM-OK' }]);
   });
 
   it('exempts itself from a proxy in several ways', () => {

@@ -14,7 +14,6 @@ const INITIALIZE = [
   ...[
     'src/cli/entry.ts',
     'src/cli/main.ts',
-    'src/cli/code-cache.ts',
     'src/version.ts',
     'src/cli/commands/serve/serve-options.ts',
   ],
@@ -42,7 +41,6 @@ const ATTACH = [
   ...[
     'src/cli/entry.ts',
     'src/cli/main.ts',
-    'src/cli/code-cache.ts',
     'src/version.ts',
     'src/cli/commands/serve/serve-options.ts',
   ],

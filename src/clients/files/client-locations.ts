@@ -10,12 +10,8 @@ import type { ClientLocation, ClientSystem } from './found-server.js';
 /** The system of this process. Any system but macOS and Windows keeps its files where Linux does. */
 export function thisSystem(): ClientSystem {
   const { platform, env } = process;
-  return {
-    platform: platform === 'darwin' || platform === 'win32' ? platform : 'linux',
-    home: homedir(),
-    cwd: process.cwd(),
-    env,
-  };
+  const known = platform === 'darwin' || platform === 'win32' ? platform : 'linux';
+  return { platform: known, home: homedir(), cwd: process.cwd(), env };
 }
 
 /** All locations where clients may keep servers, whether the files exist or not. */
@@ -46,13 +42,9 @@ export function userFiles(client: Client, system: ClientSystem, which: 'written'
   });
 }
 
-export function locationIn(
-  { client, title, format, path, isList }: Client,
-  scope: ClientLocation['scope'],
-  file: string,
-) {
-  const place: ClientLocation = { client, title, scope, file, format, path };
-  return isList === true ? { ...place, isList } : place;
+export function locationIn(client: Client, scope: ClientLocation['scope'], file: string): ClientLocation {
+  const { title, format, path, isList } = client;
+  return { client: client.client, title, scope, file, format, path, ...(isList && { isList }) };
 }
 
 /** The absolute paths that a path of the table stands for: one, unless it contains `*`. */
@@ -80,7 +72,8 @@ function projectFile({ project = [] }: Client, { cwd, home }: ClientSystem): str
   return undefined;
 }
 
-function folderNamed(name: string, { platform, home, env }: ClientSystem): string {
+/** The folder that a path of the table names in braces. */
+export function folderNamed(name: string, { platform, home, env }: ClientSystem): string {
   const set = (variable: string) => {
     const value = env[variable];
     return value !== undefined && isAbsolute(value) ? value : undefined;

@@ -13,6 +13,7 @@ import {
 import { basename, dirname, join } from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
 import {
+  ChangeJournal,
   carryOut,
   changesToUndo,
   type Plan,
@@ -23,7 +24,6 @@ import {
   type Undone,
   undoChange,
 } from '../../../src/clients/files/change-client-file.js';
-import { ChangeJournal } from '../../../src/clients/files/change-journal.js';
 import { type Client, clientNamed } from '../../../src/clients/files/client-table.js';
 import { findServers } from '../../../src/clients/files/find-servers.js';
 import type { ClientSystem } from '../../../src/clients/files/found-server.js';

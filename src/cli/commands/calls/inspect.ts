@@ -8,7 +8,7 @@ import type { Invocation } from '../../command.js';
 import { endWithReader, print, printJson, tell } from '../../output.js';
 import { fitted } from '../../terminal.js';
 import { withHub } from '../hub/hub-access.js';
-import { openRecording } from './recording.js';
+import { openRecording } from './record.js';
 
 /** `trunkline inspect`: shows the messages of a recording, or those that pass in the running hub, one a line. */
 export async function inspect(invocation: Invocation<{ follow: true; server: string }>): Promise<number> {

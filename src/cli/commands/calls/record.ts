@@ -1,11 +1,13 @@
 import { resolve } from 'node:path';
-import { EXIT } from '../../../errors/usage-error.js';
+import { NOTATIONS } from '../../../config/schema/settings.js';
+import { EXIT, UsageError } from '../../../errors/usage-error.js';
+import { plural } from '../../../gateway/status/status-text.js';
 import type { RecordCounts } from '../../../hub/server/hub-commands.js';
+import { type Recording, readRecording } from '../../../record/recording-file.js';
 import type { Invocation } from '../../command.js';
 import { printJson, tell } from '../../output.js';
 import { ProgressLine } from '../../terminal.js';
 import { withHub } from '../hub/hub-access.js';
-import { readSize } from './recording.js';
 
 /** `trunkline record`: records all messages of the running hub until Ctrl-C. The hub writes the file. */
 export async function record({
@@ -41,13 +43,44 @@ export async function record({
 
 /** Text that counts the messages of a recording, and the missing ones. */
 export function countsText({ written, dropped, fault }: RecordCounts): string {
-  const missing =
-    dropped === 0 ? '' : `; ${dropped} ${dropped === 1 ? 'is' : 'are'} missing, because the disk was too slow or full`;
-  return `${written} ${written === 1 ? 'message' : 'messages'}${missing}${fault === undefined ? '' : ` (${fault})`}`;
+  const missing = `; ${dropped} ${dropped === 1 ? 'is' : 'are'} missing, because the disk was too slow or full`;
+  const reason = fault === undefined ? '' : ` (${fault})`;
+  return `${plural(written, 'message')}${dropped === 0 ? '' : missing}${reason}`;
 }
 
 function interrupted(): Promise<void> {
   return new Promise((resolve) => {
     for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => resolve());
   });
+}
+
+/** Reads the options `--record` and `--max` of `serve`. Throws a `UsageError` for options that make no sense. */
+export function recordingOptions(record: string | undefined, max: string | undefined) {
+  if (record === undefined) throw new UsageError('`--max` needs `--record`', 'name the file of the recording');
+  return { record: resolve(record), recordMax: readSize(max) };
+}
+
+/** The smallest recording: a part of it has room for some messages. */
+const MIN_BYTES = 64 * 1024;
+
+/** The size of a recording in bytes. Throws a `UsageError` for what is no size. */
+function readSize(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  try {
+    const bytes = NOTATIONS.bytes.parse(text);
+    if (bytes >= MIN_BYTES) return bytes;
+  } catch {
+    // Not a size.
+  }
+  throw new UsageError(`\`--max ${text}\` is no size of a recording`, `write ${NOTATIONS.bytes.form}; at least 64KiB`);
+}
+
+/** Reads the recording that a command was given. Throws a `UsageError` for a file that cannot be read or is none. */
+export async function openRecording(file: string): Promise<Recording> {
+  try {
+    return await readRecording(file);
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new UsageError(`cannot read the recording: ${reason}`, 'name a file that Trunkline has recorded', { cause });
+  }
 }

@@ -16,7 +16,7 @@ import { packageFolders } from '../../../state/user-files.js';
 import type { Invocation } from '../../command.js';
 import { openPipe } from '../../local-client.js';
 import { endWithReader, print, printJson, tell } from '../../output.js';
-import { openRecording } from './recording.js';
+import { openRecording } from './record.js';
 import { composeOnce, openQuietLog, runCommand } from './run-once.js';
 
 interface ReplayOptions {

@@ -8,9 +8,8 @@ import type { Invocation } from '../../command.js';
 import type { LocalClient } from '../../local-client.js';
 import { forStream, print, tell } from '../../output.js';
 import { lookOf, table, waiting } from '../../terminal.js';
-import { examine } from '../config/diagnosis.js';
 import { type HubClientForCommand, runningHub } from '../hub/hub-access.js';
-import { chooseFrom, chooseServers, type Once, runOnce } from './run-once.js';
+import { chooseFrom, chooseServers, examine, type Once, runOnce } from './run-once.js';
 
 /** `trunkline tools`: prints the merged list of tools, of the running hub if there is one, as JSON or as a table. */
 export async function tools({ settings, words: names, options, isJson }: Invocation<{ alone: true }>): Promise<number> {

@@ -3,6 +3,8 @@ import { homedir } from 'node:os';
 import { resolve } from 'node:path';
 import {
   type CarriedOut,
+  type Change,
+  ChangeJournal,
   carryOut,
   changesToUndo,
   type Plan,
@@ -12,7 +14,6 @@ import {
   type Undone,
   undoChange,
 } from '../../../clients/files/change-client-file.js';
-import { type Change, ChangeJournal } from '../../../clients/files/change-journal.js';
 import { isInstalled, thisSystem } from '../../../clients/files/client-locations.js';
 import { CLIENTS, type Client, clientNamed } from '../../../clients/files/client-table.js';
 import type { FoundServer } from '../../../clients/files/found-server.js';

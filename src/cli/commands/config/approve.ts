@@ -3,16 +3,15 @@ import { applyEdits, format } from 'jsonc-parser';
 import type { Config, ServerConfig } from '../../../config/resolve/config.js';
 import { errorMessage } from '../../../errors/error-text.js';
 import { EXIT, UsageError } from '../../../errors/usage-error.js';
-import { isString, readString, readText, type Span, toBytes, visitMembers } from '../../../json/json-text.js';
+import { isString, readString, readText, toBytes, visitMembers } from '../../../json/json-text.js';
 import { parseJson } from '../../../json/json-value.js';
 import { printable } from '../../../json/printable.js';
 import type { ServerApprovals, WithheldTool } from '../../../state/approvals.js';
 import type { Invocation } from '../../command.js';
 import { printJson, tell } from '../../output.js';
 import { openQuestions } from '../../questions.js';
-import { chooseServers, type Once, runOnce } from '../calls/run-once.js';
+import { chooseServers, examine, type Once, runOnce } from '../calls/run-once.js';
 import { reportFailures, reportUnlisted } from '../calls/tools.js';
-import { examine } from './diagnosis.js';
 
 /** Result for one tool, as `--json` prints it. */
 interface ReviewedTool {
@@ -71,26 +70,17 @@ function withStartProblem(reviewed: ReviewedServer, once: Once): ReviewedServer 
 function chooseApproved(config: Config, name: string | undefined): readonly ServerConfig[] {
   const chosen = chooseServers(config, name === undefined ? [] : [name]);
   const needing = chosen.filter(({ approval }) => approval === 'required');
-  if (name !== undefined && needing.length === 0) {
-    throw new UsageError(
-      `server \`${name}\` does not require approval`,
-      'to require it, set `approval: required` in the configuration',
-    );
-  }
-  return needing;
+  if (name === undefined || needing.length > 0) return needing;
+  const hint = 'to require it, set `approval: required` in the configuration';
+  throw new UsageError(`server \`${name}\` does not require approval`, hint);
 }
 
 /** Asks or decides whether to approve a tool; `undefined` if there is no decision. */
 type Decide = (question: string) => Promise<boolean | undefined>;
 
-interface DecisionMaker {
-  readonly decide: Decide;
-  /** Whether the tools wait because there is no terminal on which to ask. */
-  readonly isUnasked: boolean;
-}
-
-async function decisionMaker(isYes: boolean, isJson: boolean, ending: AbortSignal): Promise<DecisionMaker> {
-  if (isYes) return { decide: async () => true, isUnasked: false };
+/** `isUnasked`: the tools wait because there is no terminal on which to ask. */
+async function decisionMaker(isYes: boolean, isJson: boolean, ending: AbortSignal) {
+  if (isYes) return { decide: (async () => true) as Decide, isUnasked: false };
   // A program that reads JSON answers no question.
   const questions = isJson ? undefined : await openQuestions();
   if (questions === undefined) return { decide: async () => undefined, isUnasked: !isJson };
@@ -169,12 +159,11 @@ function ownName(name: string, prefix: string, approvals: ServerApprovals): stri
 }
 
 function describe(key: string, tool: WithheldTool, approvals: ServerApprovals): string[] {
-  const earlier = approvals.earlier(tool);
-  const change = earlier.wasApproved ? 'has changed since it was approved' : 'is new';
+  const { wasApproved, definition } = approvals.earlier(tool);
+  const change = wasApproved ? 'has changed since it was approved' : 'is new';
   const source = approvals.isOffered(tool) ? '' : ', as a running Trunkline has seen it';
-  const note =
-    earlier.wasApproved && earlier.definition === undefined ? '; its earlier definition was too long to store' : '';
-  return [`${key}: ${tool.name} ${change}${source}${note}`, ...describeDefinition(tool.definition, earlier.definition)];
+  const note = wasApproved && definition === undefined ? '; its earlier definition was too long to store' : '';
+  return [`${key}: ${tool.name} ${change}${source}${note}`, ...describeDefinition(tool.definition, definition)];
 }
 
 /** The order in which a person wants to read the members. */
@@ -193,21 +182,19 @@ export function describeDefinition(definition: string, earlier?: string): string
 /** The lines of all members except the name, which the caller prints. */
 function linesOf(definition: string): string[] {
   const bytes = toBytes(definition);
-  const members: { readonly name: string; readonly value: Span }[] = [];
+  const members: { readonly name: string; readonly lines: readonly string[] }[] = [];
   visitMembers(bytes, 0, Number.POSITIVE_INFINITY, (key, value) => {
     const name = readString(bytes, key);
-    if (name !== 'name') members.push({ name, value });
+    const text = isString(bytes, value) ? readString(bytes, value) : indented(readText(bytes, value));
+    if (name !== 'name') members.push({ name, lines: text.split('\n') });
   });
   const sorted = members.sort((one, other) => ORDER.indexOf(one.name) - ORDER.indexOf(other.name));
-  return sorted.flatMap(({ name, value }) => {
-    const text = isString(bytes, value) ? readString(bytes, value).split('\n') : laidOut(readText(bytes, value));
-    return [`${name}:`, ...text.map((line) => `  ${line}`)];
-  });
+  return sorted.flatMap(({ name, lines }) => [`${name}:`, ...lines.map((line) => `  ${line}`)]);
 }
 
 /** Indents JSON, one member or element per line. Numbers and strings do not change. */
-function laidOut(json: string): string[] {
-  return applyEdits(json, format(json, undefined, { insertSpaces: true, tabSize: 2, eol: '\n' })).split('\n');
+function indented(json: string): string {
+  return applyEdits(json, format(json, undefined, { insertSpaces: true, tabSize: 2, eol: '\n' }));
 }
 
 type Line = readonly [sign: ' ' | '-' | '+', line: string];

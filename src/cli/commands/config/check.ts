@@ -1,32 +1,24 @@
 import type { GlobalOptions } from '../../../app/global-options.js';
 import { EXIT } from '../../../errors/usage-error.js';
 import type { ServerReport } from '../../../gateway/status/status.js';
+import { plural } from '../../../gateway/status/status-text.js';
 import type { Invocation } from '../../command.js';
 import { type EmitJson, print, printJson } from '../../output.js';
 import { type Cell, type Look, lookOf, stateCell, table } from '../../terminal.js';
-import { chooseServers, runOnce } from '../calls/run-once.js';
+import { chooseServers, type Diagnosis, examine, outputOf, runOnce, type TriedServer } from '../calls/run-once.js';
 import { remarksOnServer } from '../packages/package-remarks.js';
-import { type Diagnosis, examine, outputOf, type TriedServer } from './diagnosis.js';
 
 /** `trunkline check`: starts every server once and reports the result. */
 export async function check({ settings, words, isJson }: Invocation): Promise<number> {
   return (await tryServers(settings, words, { isJson })).exitCode;
 }
 
-/** Keys of the servers that worked in a trial, and of those that did not. */
-interface Trial {
-  readonly exitCode: number;
-  /** Those that start and list their tools. */
-  readonly sound: readonly string[];
-  readonly broken: readonly string[];
-}
-
-/** Starts every server, or the named ones, once, and reports the result. */
+/** Starts every server, or the named ones, once, and reports the result. `sound`: those that start and list their tools. */
 export async function tryServers(
   settings: GlobalOptions,
   names: readonly string[],
   { isJson, emit = printJson }: { readonly isJson: boolean; readonly emit?: EmitJson },
-): Promise<Trial> {
+) {
   const sound: string[] = [];
   const broken: string[] = [];
   const exitCode = await runOnce(
@@ -41,10 +33,9 @@ export async function tryServers(
       const rows = results.map((result) => toRow(result, look));
       if (isJson) await emit({ configFile: once.config.file, servers: results.map(toFacts) });
       else await print([table([HEAD, ...rows], look), ...remarksBelow(results)].join('\n'));
-      const fine = results.filter(({ diagnosis, unlisted }) => diagnosis === undefined && unlisted === undefined);
-      sound.push(...fine.map(({ server }) => server.key));
-      broken.push(...results.filter((result) => !fine.includes(result)).map(({ server }) => server.key));
-      return fine.length === results.length ? EXIT.ok : EXIT.failed;
+      for (const { server, diagnosis, unlisted } of results)
+        (diagnosis === undefined && unlisted === undefined ? sound : broken).push(server.key);
+      return broken.length === 0 ? EXIT.ok : EXIT.failed;
     },
   );
   return { exitCode, sound, broken };
@@ -101,10 +92,7 @@ function toRow({ server: config, report, diagnosis, readyAfterMs }: Result, look
 export function remarksBelow(results: readonly Result[]): string[] {
   const groups = new Map<string, Result[]>();
   for (const result of results) groups.set(causeOf(result), [...(groups.get(causeOf(result)) ?? []), result]);
-  return [...groups.values()].flatMap((group) => {
-    const [first] = group;
-    return first === undefined ? [] : toRemarks(first, group);
-  });
+  return [...groups.values()].flatMap(toRemarks);
 }
 
 /** Equal for servers that fail for the same reason. A server that works stands alone. */
@@ -114,7 +102,10 @@ function causeOf({ report, diagnosis, unlisted }: Result): string {
   return fault.trouble ?? JSON.stringify([fault, outputOf(report)]);
 }
 
-function toRemarks({ report, diagnosis, unlisted }: Result, group: readonly Result[]): string[] {
+function toRemarks(group: readonly Result[]): string[] {
+  const [first] = group;
+  if (first === undefined) return [];
+  const { report, diagnosis, unlisted } = first;
   const names = group.map((each) => each.report.server).join(', ');
   const onPackages = group.flatMap((each) => each.packageRemarks.map((remark) => `  ${remark}`));
   const fault = diagnosis ?? unlisted;
@@ -136,15 +127,10 @@ function remarksOnLists(report: ServerReport): string[] {
   if (report.approval !== null && report.advice !== '') remarks.push(report.advice);
   if (tools.truncated !== null) remarks.push(`its list of tools is incomplete: ${tools.truncated}`);
   remarks.push(...report.unshaped.map((warning) => `\`tools\` of the configuration: ${warning}`));
-  if (tools.hiding.length > 0) {
-    remarks.push(
-      `the descriptions of these tools contain invisible characters, which a model reads: ${tools.hiding.join(', ')}`,
-    );
-  }
-  if (junk > 0) {
-    remarks.push(
-      `skipped ${junk} ${junk === 1 ? 'line' : 'lines'} of its stdout, which must have MCP messages only; it should log to stderr`,
-    );
-  }
+  const hiding = tools.hiding.join(', ');
+  if (hiding !== '')
+    remarks.push(`the descriptions of these tools contain invisible characters, which a model reads: ${hiding}`);
+  const skipped = `skipped ${plural(junk, 'line')} of its stdout`;
+  if (junk > 0) remarks.push(`${skipped}, which must have MCP messages only; it should log to stderr`);
   return remarks;
 }

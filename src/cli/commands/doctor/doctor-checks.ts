@@ -11,10 +11,17 @@ import { CannotImport, toRun } from '../../../clients/import/run.js';
 import { ConfigError } from '../../../config/file/config-error.js';
 import { userConfigFile } from '../../../config/file/find-config.js';
 import type { Config, ServerConfig } from '../../../config/resolve/config.js';
-import { checkDuplicates, checkGateways, type Taken } from '../../../doctor/client-duplicates.js';
 import { checkClientStart, clientEnvironment, startAsClient } from '../../../doctor/client-start.js';
 import { checkTraps } from '../../../doctor/client-traps.js';
-import { checkClients, optionIn, type Registration, titleOf } from '../../../doctor/clients.js';
+import {
+  checkClients,
+  checkDuplicates,
+  checkGateways,
+  optionIn,
+  type Registration,
+  type Taken,
+  titleOf,
+} from '../../../doctor/clients.js';
 import { checkCommands, desktopPath, shellPath } from '../../../doctor/commands.js';
 import { checkBrokenConfig, checkConfig } from '../../../doctor/config-file.js';
 import { type Checks, type Finding, runChecks } from '../../../doctor/finding.js';
@@ -53,10 +60,9 @@ import {
   userDataFolder,
 } from '../../../state/user-files.js';
 import { LocalClient } from '../../local-client.js';
-import { chooseServers, openQuietLog, runOnce } from '../calls/run-once.js';
+import { chooseServers, examine, openQuietLog, runOnce } from '../calls/run-once.js';
 import { listAllTools } from '../calls/tools.js';
 import { takeOutOfClients } from '../clients/connect.js';
-import { examine } from '../config/diagnosis.js';
 import { remarksOnServer } from '../packages/package-remarks.js';
 import { allSettled, workOnPackages } from '../packages/package-work.js';
 import type { DoctorHub } from './doctor-hub.js';
@@ -122,7 +128,7 @@ function machineChecks({ machine, config, servers }: DoctorFacts): Checks {
   const npm = npmOf(machine);
   return {
     Node: () => checkNode(machine),
-    npm: () => checkNpm(machine, { file: npm, ping: () => pingRegistry(npm ?? '', machine), isNeeded }),
+    npm: () => checkNpm(machine, npm, isNeeded, () => pingRegistry(npm ?? '', machine)),
     folders: () => checkFolders(machine, folders),
     limits: async () => checkLimits(await readLimits(), servers.length),
     'proxies and certificates': () => checkNetwork(machine),

@@ -11,7 +11,7 @@ import type { Config } from '../../../config/resolve/config.js';
 import { findRegistrations } from '../../../doctor/clients.js';
 import { type Finding, repair } from '../../../doctor/finding.js';
 import type { Machine } from '../../../doctor/machine.js';
-import { AREAS, type Code, type Level } from '../../../errors/codes.js';
+import { AREAS, type Level } from '../../../errors/codes.js';
 import { EXIT } from '../../../errors/usage-error.js';
 import { plural } from '../../../gateway/status/status-text.js';
 import { printable } from '../../../json/printable.js';
@@ -110,6 +110,13 @@ async function report(
   return counts.fail === 0 ? EXIT.ok : EXIT.failed;
 }
 
+/** All codes, in the order of their areas. */
+export function listedCodes() {
+  return AREAS.flatMap(({ title: area, codes }) =>
+    Object.entries(codes).map(([code, entry]) => ({ area, code, ...entry })),
+  );
+}
+
 async function printCodes(isJson: boolean): Promise<number> {
   const codes = listedCodes();
   const rows = codes.map(({ code, level, means }) => [code, level, means]);
@@ -151,24 +158,6 @@ function countsOf(findings: readonly ReportedFinding[]): Readonly<Record<Level, 
 function summaryText(findings: readonly ReportedFinding[]): string {
   const { warn, fail } = countsOf(findings);
   if (warn + fail === 0) return 'Everything is fine.';
-  const parts = [fail > 0 && plural(fail, 'problem'), warn > 0 && plural(warn, 'warning')].filter(
-    (part) => part !== false,
-  );
-  return `${parts.join(' and ')}.`;
-}
-
-/** One row of `--codes`. */
-interface ListedCode {
-  readonly area: string;
-  readonly code: Code;
-  readonly level: Level;
-  readonly means: string;
-  readonly remedy: string;
-}
-
-/** All codes, in the order of their areas. */
-export function listedCodes(): ListedCode[] {
-  return AREAS.flatMap(({ title, codes }) =>
-    Object.entries(codes).map(([code, entry]) => ({ area: title, code: code as Code, ...entry })),
-  );
+  const parts = [fail > 0 && plural(fail, 'problem'), warn > 0 && plural(warn, 'warning')];
+  return `${parts.filter(Boolean).join(' and ')}.`;
 }

@@ -30,13 +30,12 @@ interface AddOptions {
 export async function add(invocation: Invocation<AddOptions>): Promise<number> {
   const { settings, options, isJson } = invocation;
   const isDryRun = options.dryRun === true;
-  const wanted = read(invocation);
-  const { run, secretVariables } = await wanted.resolve().catch(orUsageError);
+  const { wanted, run, secretVariables } = await read(invocation).catch(orUsageError);
   return await withChangeLock(
     async () => {
       const target = openEditableConfig(settings);
       const { config, secrets } = target;
-      const key = checkedKey(wanted.key, Object.keys(entriesIn(config.text ?? '')));
+      const key = checkedKey(wanted, Object.keys(entriesIn(config.text ?? '')));
       const { entry, unset } = toEntry(run, key, { secrets, env: process.env, secretVariables });
       const edited = editConfig(config.text ?? '', config.file, { kind: 'add', key, entry });
       checkEdited(config, edited);
@@ -64,15 +63,14 @@ export async function add(invocation: Invocation<AddOptions>): Promise<number> {
   ).catch(orUsageError);
 }
 
-interface Wanted {
-  readonly key: string;
-  readonly resolve: () => Promise<RegistryRun>;
-}
-
 const HOW = 'write `trunkline add NAME PACKAGE` or `trunkline add NAME -- COMMAND ARGS…`';
 
 /** Reads `NAME`, `PACKAGE`, `NAME PACKAGE` or a name of the registry, and a command or arguments behind `--`. */
-function read({ words, behind: rest, options: { env: pairs = [] } }: Invocation<AddOptions>): Wanted {
+async function read({
+  words,
+  behind: rest,
+  options: { env: pairs = [] },
+}: Invocation<AddOptions>): Promise<RegistryRun & { readonly wanted: string }> {
   const [first, second, ...excess] = words.slice(0, words.length - (rest?.length ?? 0));
   if (first === undefined || excess.length > 0)
     throw new UsageError('`trunkline add` needs a name and what to run', HOW);
@@ -85,7 +83,7 @@ function read({ words, behind: rest, options: { env: pairs = [] } }: Invocation<
       const hint = `for arguments of the package \`${first}\`, write \`trunkline add NAME ${first} -- …\``;
       throw new UsageError(`\`${command}\` after \`--\` is no command`, hint);
     }
-    return { key: first, resolve: async () => ({ run: { program: { command }, args, env }, secretVariables: [] }) };
+    return { wanted: first, run: { program: { command }, args, env }, secretVariables: [] };
   }
   const source = second ?? first;
   const args = rest ?? [];
@@ -93,18 +91,17 @@ function read({ words, behind: rest, options: { env: pairs = [] } }: Invocation<
     if (second === undefined)
       throw new UsageError('a server at an address needs a name', 'write `trunkline add NAME URL`');
     const remote = remoteRun({ kind: 'remote', url: source, transport: 'http', headers: {} }, (text) => text);
-    const run = { ...remote, args: [...remote.args, ...args], env };
-    return { key: first, resolve: async () => ({ run, secretVariables: [] }) };
+    return { wanted: first, run: { ...remote, args: [...remote.args, ...args], env }, secretVariables: [] };
   }
   if (isRegistryName(source)) {
     const address = process.env.TRUNKLINE_REGISTRY_URL || undefined;
-    const key = second === undefined ? packageKey(source) : first;
-    return { key, resolve: async () => runFromRegistry(await fetchServer(source, address), { env, args }) };
+    const found = runFromRegistry(await fetchServer(source, address), { env, args });
+    return { wanted: second === undefined ? packageKey(source) : first, ...found };
   }
   const { name, range } = packageParts(source);
   const program = { package: name, ...(range && { version: range }) };
-  const key = second === undefined ? packageKey(name) : first;
-  return { key, resolve: async () => ({ run: { program, args, env }, secretVariables: [] }) };
+  const wanted = second === undefined ? packageKey(name) : first;
+  return { wanted, run: { program, args, env }, secretVariables: [] };
 }
 
 function variable(pair: string): [string, string] {
@@ -115,7 +112,7 @@ function variable(pair: string): [string, string] {
   return [name, value ?? `\${${name}}`];
 }
 
-function packageParts(spec: string): { name: string; range: string | undefined } {
+function packageParts(spec: string) {
   try {
     parsePackage(spec, spec);
   } catch (error) {

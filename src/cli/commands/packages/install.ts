@@ -46,12 +46,12 @@ interface Result {
   readonly result: 'installed' | 'present' | 'near' | 'failed';
   readonly version?: string | undefined;
   /** Why the installed package may not work. */
-  readonly remarks?: readonly string[];
+  readonly remarks: readonly string[];
   readonly fault?: InstallFault;
 }
 
 /** Entry of one server in the output of `--json`. */
-function toFacts({ server, result, version = undefined, remarks = [], fault }: Result) {
+function toFacts({ server, result, version = undefined, remarks, fault }: Result) {
   const facts = { server: server.key, package: server.package.request.shown, result, version: version ?? null };
   return { ...facts, remarks, failure: fault?.message ?? null };
 }
@@ -63,7 +63,7 @@ function describe(results: readonly Result[]): string {
     server.package.request.shown,
     { text: OUTCOMES[result.result](result.version), format: result.result === 'failed' ? 'red' : undefined },
   ]);
-  const remarks = listRemarks(results.map(({ server, remarks = [] }) => ({ key: server.key, remarks })));
+  const remarks = listRemarks(results.map(({ server, remarks }) => ({ key: server.key, remarks })));
   return `${table([['SERVER', 'PACKAGE', 'RESULT'], ...rows], look)}\n${forStream(remarks, process.stdout)}`;
 }
 
@@ -101,14 +101,13 @@ async function installOne(server: PackagedServer, work: PackageWork): Promise<Re
   }
   try {
     const { locked, isNew } = await installer.obtain(request, ending);
-    const [result, { version }] = [isNew ? ('installed' as const) : ('present' as const), locked];
+    const { version } = locked;
     const isNewestWanted = isNew && request.version === undefined;
-    const onNewest = isNewestWanted ? await lookUpNewest(request, locked.version, work) : undefined;
-    const onInstalled = remarksOn(request, storedTree(request, locked, places));
-    const remarks = onNewest === undefined ? onInstalled : [onNewest, ...onInstalled];
-    return { server, result, version, remarks };
+    const onNewest = isNewestWanted ? await lookUpNewest(request, version, work) : [];
+    const remarks = [...onNewest, ...remarksOn(request, storedTree(request, locked, places))];
+    return { server, result: isNew ? 'installed' : 'present', version, remarks };
   } catch (error) {
     if (!(error instanceof InstallFault)) throw error;
-    return { server, result: 'failed', fault: error };
+    return { server, result: 'failed', remarks: [], fault: error };
   }
 }

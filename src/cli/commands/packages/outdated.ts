@@ -10,11 +10,12 @@ import type { Invocation } from '../../command.js';
 import { forStream, printJson, tell } from '../../output.js';
 import { type Cell, elapsed, lookOf, table } from '../../terminal.js';
 import { progressBar } from '../calls/run-once.js';
-import { listRemarks, remarkOnNewest, remarksOn } from './package-remarks.js';
+import { listRemarks, remarksOn, remarksOnNewest } from './package-remarks.js';
 import { workOnPackages } from './package-work.js';
 
 /** Each lookup is a process of npm. */
 const CONCURRENCY = 4;
+const HEAD = ['SERVER', 'PACKAGE', 'INSTALLED', 'WANTED', 'NEWEST', 'WHERE'];
 
 /** `trunkline outdated`: lists the installed, the newest accepted and the newest version of each package. */
 export async function outdated({ settings, isJson }: Invocation): Promise<number> {
@@ -25,11 +26,9 @@ export async function outdated({ settings, isJson }: Invocation): Promise<number
       const requests = new Map(servers.map(({ package: { request } }) => [request.name, request]));
       const published = new Map<string, PublishedVersions>();
       const faults: string[] = [];
-      const queue = new PQueue({ concurrency: CONCURRENCY });
       let done = 0;
       const since = performance.now();
-      const lookUp = async (request: PackageRequest) => {
-        const { name } = request;
+      const lookUp = async ([name, request]: readonly [string, PackageRequest]) => {
         try {
           published.set(name, await npm.published(request, ending));
         } catch (error) {
@@ -37,17 +36,14 @@ export async function outdated({ settings, isJson }: Invocation): Promise<number
           faults.push(`trunkline: cannot look up the versions of ${name}: ${error.message}`);
         }
         done += 1;
-        progressLine.show(
-          `${progressBar(done, requests.size)} ${done} of ${requests.size} looked up, ${elapsed(since)}`,
-        );
+        const bar = progressBar(done, requests.size);
+        progressLine.show(`${bar} ${done} of ${requests.size} looked up, ${elapsed(since)}`);
       };
-      await queue.addAll([...requests.values()].map((request) => () => lookUp(request)));
+      await new PQueue({ concurrency: CONCURRENCY }).addAll([...requests].map((each) => () => lookUp(each)));
       progressLine.clear();
-      const facts = servers.map(({ key, package: { request, found } }): PackageFacts => {
+      const facts = servers.map(({ key, package: { request, found } }) => {
         const versions = published.get(request.name);
-        const known = versions && newestOf(versions);
-        const onNewest = known && remarkOnNewest(request, known, found?.version);
-        const onInstalled = remarksOn(request, installedTree(request, found, places));
+        const onNewest = remarksOnNewest(request, versions && newestOf(versions), found?.version);
         return {
           server: key,
           package: request.shown,
@@ -55,37 +51,24 @@ export async function outdated({ settings, isJson }: Invocation): Promise<number
           wanted: (versions && newestAccepted(request, versions)) ?? null,
           newest: versions?.tags.latest ?? null,
           where: found === undefined ? null : found.place === 'near' ? 'node_modules' : 'store',
-          remarks: onNewest === undefined ? onInstalled : [onNewest, ...onInstalled],
+          remarks: [...onNewest, ...remarksOn(request, installedTree(request, found, places))],
         };
       });
       if (isJson) await printJson({ servers: facts });
-      else process.stdout.write(describe(facts));
+      else {
+        const rows = facts.map(({ server, package: shown, installed, wanted, newest, where }): Cell[] => {
+          const isBehind = wanted !== null && installed !== null && wanted !== installed;
+          const accepted: Cell = { text: wanted ?? '?', format: isBehind ? 'yellow' : undefined };
+          return [server, shown, installed ?? '-', accepted, newest ?? '?', where ?? 'not installed'];
+        });
+        const remarks = listRemarks(facts.map((each) => ({ key: each.server, remarks: each.remarks })));
+        const text = `${table([HEAD, ...rows], lookOf(process.stdout))}\n${forStream(remarks, process.stdout)}`;
+        process.stdout.write(text);
+      }
       for (const fault of faults) tell(fault);
       return faults.length > 0 ? EXIT.failed : EXIT.ok;
     },
   );
-}
-
-/** Entry of one server in the output of `--json`. Unknown values are null. */
-interface PackageFacts {
-  readonly server: string;
-  readonly package: string;
-  readonly installed: string | null;
-  readonly wanted: string | null;
-  readonly newest: string | null;
-  readonly where: 'node_modules' | 'store' | null;
-  readonly remarks: readonly string[];
-}
-
-function describe(servers: readonly PackageFacts[]): string {
-  const rows = servers.map(({ server, package: shown, installed, wanted, newest, where }): Cell[] => {
-    const isBehind = wanted !== null && installed !== null && wanted !== installed;
-    const accepted: Cell = { text: wanted ?? '?', format: isBehind ? 'yellow' : undefined };
-    return [server, shown, installed ?? '-', accepted, newest ?? '?', where ?? 'not installed'];
-  });
-  const head = ['SERVER', 'PACKAGE', 'INSTALLED', 'WANTED', 'NEWEST', 'WHERE'];
-  const remarks = listRemarks(servers.map((each) => ({ key: each.server, remarks: each.remarks })));
-  return `${table([head, ...rows], lookOf(process.stdout))}\n${forStream(remarks, process.stdout)}`;
 }
 
 /** The version that `trunkline update` would install, by the rules of npm: the tag `latest` goes first if it is in the range. */

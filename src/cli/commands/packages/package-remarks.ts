@@ -15,12 +15,7 @@ import type { PackageRequest } from '../../../supervision/launcher.js';
 import type { PackageWork } from './package-work.js';
 
 /** The Node that runs Trunkline, which also runs the packages. */
-interface RunningNode {
-  readonly version: string;
-  readonly path: string;
-}
-
-const THIS_NODE: RunningNode = { version: process.versions.node, path: process.execPath };
+const THIS_NODE = { version: process.versions.node, path: process.execPath };
 
 /** Why an installed package may not work, and what to do about it: one line each. */
 export function remarksOn(request: PackageRequest, tree: InstalledTree | undefined, node = THIS_NODE): string[] {
@@ -33,21 +28,20 @@ export function remarksOnServer({ package: used }: ServerConfig, configFile: str
   return remarksOn(used.request, installedTree(used.request, used.found, { ...packageFolders(), configFile }));
 }
 
-/**
- * Says that the newest version of a package needs another Node, so that npm installs an older one. Undefined if the newest
- * version fits this Node or is not newer than the installed version.
- */
-export function remarkOnNewest(
+/** The remark that the newest version needs another Node, so that npm installs an older one. None if it fits or is not newer. */
+export function remarksOnNewest(
   request: PackageRequest,
-  newest: NewestVersion,
+  newest: NewestVersion | undefined,
   installed: string | undefined,
   node = THIS_NODE,
-): string | undefined {
-  const range = nodeRangeIn(newest.engines);
-  if (fitsNode(range, node.version)) return undefined;
-  if (installed !== undefined && !isNewer(newest.version, installed)) return undefined;
+): string[] {
+  const range = nodeRangeIn(newest?.engines);
+  if (newest === undefined || fitsNode(range, node.version)) return [];
+  if (installed !== undefined && !isNewer(newest.version, installed)) return [];
   const then = request.version === undefined ? 'run `trunkline update`' : 'change `package`';
-  return `${visibleName(request)} ${newest.version} needs Node ${range}; ${thisIs(node)}: to use it, start Trunkline with a Node that fits, then ${then}`;
+  return [
+    `${visibleName(request)} ${newest.version} needs Node ${range}; ${thisIs(node)}: to use it, start Trunkline with a Node that fits, then ${then}`,
+  ];
 }
 
 /** The remarks about several servers below a table; servers with the same remarks share them. */
@@ -61,25 +55,21 @@ export function listRemarks(servers: readonly { readonly key: string; readonly r
   return [...byText].map(([text, keys]) => `\n${keys.join(', ')}:\n${text}\n`).join('');
 }
 
-/**
- * Looks up the newest version after an installation, because npm installs the newest version that fits this Node. Returns
- * the remark on it. Undefined if there is no remark, or if the lookup fails.
- */
+/** The same after an installation, with a lookup of the newest version. None if the lookup fails. */
 export async function lookUpNewest(
   request: PackageRequest,
   installed: string,
-  { npm, ending }: Pick<PackageWork, 'npm' | 'ending'>,
-): Promise<string | undefined> {
+  { npm, ending }: PackageWork,
+): Promise<string[]> {
   try {
-    const newest = newestOf(await npm.published(request, ending));
-    return newest && remarkOnNewest(request, newest, installed);
+    return remarksOnNewest(request, newestOf(await npm.published(request, ending)), installed);
   } catch (error) {
-    if (error instanceof NpmFault) return undefined;
+    if (error instanceof NpmFault) return [];
     throw error;
   }
 }
 
-function nodeRemarks(request: PackageRequest, tree: InstalledTree, node: RunningNode): string[] {
+function nodeRemarks(request: PackageRequest, tree: InstalledTree, node: typeof THIS_NODE): string[] {
   const needs = needsOtherNode(tree, node.version);
   const [first] = needs;
   if (first === undefined) return [];
@@ -101,7 +91,7 @@ function scriptRemarks(request: PackageRequest, tree: InstalledTree): string[] {
   ];
 }
 
-function thisIs({ version, path }: RunningNode): string {
+function thisIs({ version, path }: typeof THIS_NODE): string {
   return `this is ${version} at ${path}`;
 }
 

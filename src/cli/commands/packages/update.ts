@@ -13,9 +13,8 @@ import type { Invocation } from '../../command.js';
 import { LocalClient } from '../../local-client.js';
 import { forStream, printJson, tell } from '../../output.js';
 import { waiting } from '../../terminal.js';
-import { composeOnce, FirstStarts, triedOnce } from '../calls/run-once.js';
+import { composeOnce, type Diagnosis, examine, FirstStarts, outputOf, triedOnce } from '../calls/run-once.js';
 import { listAllTools } from '../calls/tools.js';
-import { type Diagnosis, examine, outputOf } from '../config/diagnosis.js';
 import { reportInstallFault } from './install.js';
 import { lookUpNewest, remarksOn } from './package-remarks.js';
 import { type PackagedServer, type PackageWork, workOnPackages } from './package-work.js';
@@ -29,13 +28,14 @@ export async function update({ settings, words: [name], isJson }: Invocation): P
     settings,
     (config) => chooseByName(config, name),
     async (work) => {
-      const packages: UpdateFacts[] = [];
+      const packages: Omit<Outcome, 'text'>[] = [];
       for (const [first, ...others] of byPackage(work.servers)) {
         if (first === undefined) continue;
         work.ending.throwIfAborted();
         const servers = [first, ...others];
         const { text, ...facts } = await updateOne(servers, first.package, work);
-        packages.push({ servers: servers.map(({ key }) => key), package: first.package.request.shown, ...facts });
+        const about = { servers: servers.map(({ key }) => key), package: first.package.request.shown };
+        packages.push({ ...about, ...facts });
         if (!isJson && text !== undefined) process.stdout.write(`${forStream(text, process.stdout)}\n`);
       }
       if (isJson) await printJson({ packages });
@@ -51,20 +51,9 @@ interface Outcome {
   readonly result: 'installed' | 'updated' | 'current' | 'fixed' | 'near' | 'failed';
   readonly from: string | null;
   readonly to: string | null;
-  readonly changes: readonly ServerChanges[];
+  /** How the tools of each server differ in the new version; `tools` is null if there is nothing to compare with. */
+  readonly changes: readonly { readonly server: string; readonly tools: ToolChanges | null }[];
   readonly remarks: readonly string[];
-}
-
-/** Entry of one package in the output of `--json`. */
-interface UpdateFacts extends Omit<Outcome, 'text'> {
-  readonly servers: readonly string[];
-  readonly package: string;
-}
-
-/** How the tools of a server differ in the new version; null if there is nothing to compare with. */
-interface ServerChanges {
-  readonly server: string;
-  readonly tools: ToolChanges | null;
 }
 
 /** Finds servers by key or by the name of their package. */
@@ -116,20 +105,17 @@ async function updateOne(
   const store = openStore(places);
   const folderOf = (locked: LockedPackage) => store.folderOf({ ...request, locked });
   const onNewest = await lookUpNewest(request, newest.locked.version, work);
-  const remarks = [
-    ...(onNewest === undefined ? [] : [onNewest]),
-    ...remarksOn(request, storedTree(request, newest.locked, places)),
-  ];
+  const remarks = [...onNewest, ...remarksOn(request, storedTree(request, newest.locked, places))];
   const below = remarks.map((remark) => `  ${remark}`);
   const versions = { from: before?.version ?? null, to: newest.locked.version, remarks };
   if (before !== undefined && folderOf(before) === folderOf(newest.locked)) {
     progressLine.clear();
-    const limit = onNewest === undefined ? '' : ', the newest version for this Node';
+    const limit = onNewest.length === 0 ? '' : ', the newest version for this Node';
     const text = [`${label} is up to date: ${before.version}${limit}`, ...below].join('\n');
     return { ...versions, result: 'current', changes: [], text };
   }
   const report: string[] = [];
-  const changes: ServerChanges[] = [];
+  const changes: Outcome['changes'][number][] = [];
   for (const server of servers) {
     progressLine.show(`starting ${server.key} to compare its tools`);
     const outcome = await compareVersions(server, before && folderOf(before), folderOf(newest.locked), work);
@@ -148,39 +134,30 @@ async function updateOne(
   return { ...versions, result: before === undefined ? 'installed' : 'updated', changes, text };
 }
 
-type Compared =
-  | { readonly report: readonly string[]; readonly changes: ToolChanges | null }
-  | { readonly refused: readonly string[] };
-
 /** Starts both versions with the settings of this server. An old version that does not start is not compared. */
 async function compareVersions(
   server: PackagedServer,
   oldFolder: string | undefined,
   newFolder: string,
   work: PackageWork,
-): Promise<Compared> {
+): Promise<{ report: string[]; changes: ToolChanges | null } | { refused: string[] }> {
+  const { key } = server;
   const after = await probeTools(runFrom(server, newFolder), work);
   if ('fault' in after) {
     const { reason, hint } = after.fault;
-    return {
-      refused: [
-        `trunkline: the new version of ${server.key} cannot be used: ${reason}`,
-        ...after.output.map((line) => `  | ${line}`),
-        `  ${hint}`,
-      ],
-    };
+    const output = after.output.map((line) => `  | ${line}`);
+    return { refused: [`trunkline: the new version of ${key} cannot be used: ${reason}`, ...output, `  ${hint}`] };
   }
   if (oldFolder === undefined || server.package.found === undefined) return { report: [], changes: null };
   const before = await probeTools(runFrom(server, oldFolder), work);
-  if ('fault' in before)
-    return {
-      report: [`  ${server.key}: the old version does not list its tools, so they were not compared`],
-      changes: null,
-    };
+  if ('fault' in before) {
+    const report = [`  ${key}: the old version does not list its tools, so they were not compared`];
+    return { report, changes: null };
+  }
   const changes = compareTools(before.tools, after.tools);
   const isWithheld = server.approval === 'required' && changes.added.length + changes.changed.length > 0;
-  const advice = `  ${server.key}: new and changed tools are withheld until you run \`trunkline approve ${server.key}\``;
-  return { report: [...describeChanges(server.key, changes), ...(isWithheld ? [advice] : [])], changes };
+  const advice = `  ${key}: new and changed tools are withheld until you run \`trunkline approve ${key}\``;
+  return { report: [...describeChanges(key, changes), ...(isWithheld ? [advice] : [])], changes };
 }
 
 /** Returns the server with the program of the package in this folder. */
@@ -208,10 +185,11 @@ function describeChanges(key: string, { added, removed, changed }: ToolChanges):
   return lines.map((line) => `  ${key}: ${printable(line)}`);
 }
 
-type Probed = { readonly tools: Tools } | { readonly fault: Diagnosis; readonly output: readonly string[] };
-
 /** Starts a server once, lists its tools under their original names, and stops it. */
-async function probeTools(server: ServerConfig, { config, log, ending, stoppers }: PackageWork): Promise<Probed> {
+async function probeTools(
+  server: ServerConfig,
+  { config, log, ending, stoppers }: PackageWork,
+): Promise<{ tools: Tools } | { fault: Diagnosis; output: readonly string[] }> {
   const { key } = server;
   const whole = triedOnce({ ...server, prefix: '', tools: { deny: [] }, approval: 'off' });
   const starts = new FirstStarts([key]);

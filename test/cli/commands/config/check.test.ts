@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import type { Diagnosis } from '../../../../src/cli/commands/calls/run-once.js';
 import { type Result, remarksBelow } from '../../../../src/cli/commands/config/check.js';
-import type { Diagnosis } from '../../../../src/cli/commands/config/diagnosis.js';
 
 /** A server that failed, with one line of output. */
 function failed(server: string, diagnosis: Diagnosis, line: string): Result {

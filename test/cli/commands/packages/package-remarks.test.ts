@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { listRemarks, remarkOnNewest, remarksOn } from '../../../../src/cli/commands/packages/package-remarks.js';
+import { listRemarks, remarksOn, remarksOnNewest } from '../../../../src/cli/commands/packages/package-remarks.js';
 import type { InstalledTree } from '../../../../src/packages/package-needs.js';
 import type { PackageRequest } from '../../../../src/supervision/launcher.js';
 
@@ -52,11 +52,11 @@ describe('the remarks on an installed package', () => {
     const entry = { version: '1.0.0', engines: { node: '>=22' }, hasInstallScript: true };
     const remarks = [
       ...remarksOn(hidden, treeOf({ 'node_modules/server': entry }), NODE),
-      remarkOnNewest(hidden, entry, undefined, NODE),
+      ...remarksOnNewest(hidden, entry, undefined, NODE),
     ];
     expect(remarks).toHaveLength(3);
     for (const remark of remarks)
-      expect(remark?.replace('the server needs', '')).toMatch(/\$\{SERVER\}(?!.*\bserver\b)/);
+      expect(remark.replace('the server needs', '')).toMatch(/\$\{SERVER\}(?!.*\bserver\b)/);
   });
 });
 
@@ -64,18 +64,18 @@ describe('the remark on the newest version', () => {
   const newest = { version: '2.0.1', engines: { node: '>=22' } };
 
   it('says that it needs another Node, and what to do then', () => {
-    expect(remarkOnNewest(REQUEST, newest, '1.0.6', NODE)).toBe(
+    expect(remarksOnNewest(REQUEST, newest, '1.0.6', NODE)).toEqual([
       'server 2.0.1 needs Node >=22; this is 20.20.2 at /usr/bin/node: to use it, start Trunkline with a Node that fits, then run `trunkline update`',
-    );
+    ]);
     const pinned = { ...REQUEST, shown: 'server@1.0.6', version: '1.0.6' };
-    expect(remarkOnNewest(pinned, newest, '1.0.6', NODE)).toMatch(/^server 2\.0\.1 .* then change `package`$/);
+    expect(remarksOnNewest(pinned, newest, '1.0.6', NODE)[0]).toMatch(/^server 2\.0\.1 .* then change `package`$/);
   });
 
   it('is absent if this Node can run it, or if it is not newer', () => {
-    expect(remarkOnNewest(REQUEST, newest, '1.0.6', { ...NODE, version: '22.1.0' })).toBeUndefined();
-    expect(remarkOnNewest(REQUEST, { ...newest, engines: undefined }, '1.0.6', NODE)).toBeUndefined();
-    expect(remarkOnNewest(REQUEST, newest, '2.0.1', NODE)).toBeUndefined();
-    expect(remarkOnNewest(REQUEST, newest, '3.0.0-beta.1', NODE)).toBeUndefined();
+    expect(remarksOnNewest(REQUEST, newest, '1.0.6', { ...NODE, version: '22.1.0' })).toEqual([]);
+    expect(remarksOnNewest(REQUEST, { ...newest, engines: undefined }, '1.0.6', NODE)).toEqual([]);
+    expect(remarksOnNewest(REQUEST, newest, '2.0.1', NODE)).toEqual([]);
+    expect(remarksOnNewest(REQUEST, newest, '3.0.0-beta.1', NODE)).toEqual([]);
   });
 });
 

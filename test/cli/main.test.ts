@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writ
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { cacheCompiledCode } from '../../src/cli/code-cache.js';
+import { cacheCompiledCode } from '../../src/cli/main.js';
 
 let place: string;
 let folder: string;
