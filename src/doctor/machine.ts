@@ -220,7 +220,10 @@ export function whyVanishing(path: string): string | undefined {
   return VANISHING.find(([sign]) => sign.test(path))?.[1];
 }
 
-/** Whether packages can be installed. Asks the registry only if packages are used, and never offline. `ping` resolves with the errors of npm: none if it reaches its registry. */
+/**
+ * Whether packages can be installed. Asks the registry only if packages are used, and never offline: `ping` resolves with
+ * the errors of npm.
+ */
 export async function checkNpm(
   { isOffline }: Pick<Machine, 'isOffline'>,
   file: string | undefined,
