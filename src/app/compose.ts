@@ -22,12 +22,11 @@ import {
 } from '../gateway/status/status.js';
 import { HELD_MS } from '../gateway/status/status-text.js';
 import { SharedLimit } from '../io/shared-limit.js';
-import type { ClientProfile } from '../mcp/client-profile.js';
-import { watchEventLoop } from '../observe/event-loop.js';
-import type { EventSource } from '../observe/events/event-bus.js';
+import type { ClientProfile } from '../mcp/handshake.js';
+import type { EventSource } from '../observe/events/events.js';
 import type { Logger } from '../observe/logger.js';
 import { KnownSecrets } from '../observe/redact.js';
-import { backgroundClock } from '../observe/system-clock.js';
+import { backgroundClock, watchEventLoop } from '../observe/system-clock.js';
 import { type ApprovalPlaces, Approvals, quotedPath } from '../state/approvals.js';
 import type { CatalogueCache } from '../state/catalogue-cache.js';
 import { createSeals } from '../state/keys.js';

@@ -6,12 +6,12 @@ import type { GatewayPort } from '../downstream/port.js';
 import type { ChooseEra, Era } from '../downstream/transport.js';
 import { InternalErrorLog } from '../errors/internal-error.js';
 import { BufferPool } from '../io/buffer-pool.js';
-import { FairMemory } from '../io/fair-memory.js';
 import { createLineMemory } from '../io/line-decoder.js';
 import { MessageFeed } from '../io/message-feed.js';
+import { FairMemory } from '../io/shared-limit.js';
 import { Backpressure } from '../io/streams/backpressure.js';
 import { createScan, type ScanEnvelope } from '../mcp/envelope.js';
-import { EventBus } from '../observe/events/event-bus.js';
+import { EventBus } from '../observe/events/events.js';
 import { systemClock } from '../observe/system-clock.js';
 import type { Clock } from '../timing/clock.js';
 

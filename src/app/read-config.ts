@@ -15,7 +15,7 @@ import type { FileWatch } from '../files/watch-files.js';
 import { didYouMean, suggest } from '../json/suggest.js';
 import type { Logger } from '../observe/logger.js';
 import { installedPackages } from '../packages/package-store.js';
-import { serverNode } from '../process/server-node.js';
+import { serverNode } from '../process/environment.js';
 import type { CacheFolder } from '../state/cache-folder.js';
 import { packageFolders, secretFile } from '../state/user-files.js';
 import { OWN_FOLDER, VERSION } from '../version.js';

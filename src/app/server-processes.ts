@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { type OnInternalError, withErrorBoundaryAsync } from '../errors/internal-error.js';
 import type { ListFailure } from '../gateway/catalog/offered-lists.js';
 import type { Backend } from '../gateway/registry/backend.js';
-import { FloodQueue } from '../io/streams/flood-bound.js';
+import { FloodQueue } from '../io/streams/turn-reader.js';
 import type { Logger } from '../observe/logger.js';
 import type { KnownSecrets } from '../observe/redact.js';
 import { networkVariables } from '../process/environment.js';

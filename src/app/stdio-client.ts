@@ -2,7 +2,7 @@ import { openStdioTransport, type StdioTransport } from '../downstream/stdio/std
 import type { Gateway } from '../gateway/gateway.js';
 import type { PendingGateway } from '../gateway/pending-gateway.js';
 import { readInto } from '../io/streams/read-into.js';
-import type { EventSource } from '../observe/events/event-bus.js';
+import type { EventSource } from '../observe/events/events.js';
 import type { Logger } from '../observe/logger.js';
 import type { Cancel, Clock } from '../timing/clock.js';
 import { IDENTITY } from '../version.js';

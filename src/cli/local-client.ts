@@ -3,7 +3,7 @@ import { createEraChooser } from '../app/platform.js';
 import { ClientPipe } from '../downstream/stdio/stdio-transport.js';
 import { readText, toBytes } from '../json/json-text.js';
 import { splice } from '../json/splice.js';
-import { RPC_CODES, RpcError } from '../jsonrpc/rpc-error.js';
+import { RPC_CODES, RpcError } from '../jsonrpc/message.js';
 import type { NotificationEnvelope, RequestEnvelope, ResponseEnvelope, ScanEnvelope } from '../mcp/envelope.js';
 import { METHODS } from '../mcp/methods.js';
 import { LATEST_LEGACY_REVISION } from '../mcp/revisions.js';

@@ -6,7 +6,7 @@ import type { ClientDescription, HubDescription } from '../hub/control.js';
 import { hubFiles, hubNumbers, latestHub } from '../hub/hub-folder.js';
 import { isRecord, parseJson } from '../json/json-value.js';
 import { MAX_LOG_FILES } from '../observe/log-file.js';
-import { toText } from '../observe/log-text.js';
+import { toText } from '../observe/log-line.js';
 import { type Finding, finding, RECENT_MS } from './finding.js';
 
 /** The hub of a configuration, and whether it answers. */

@@ -1,5 +1,5 @@
 import type { Code } from '../errors/codes.js';
-import { ERROR_SIGNS } from '../errors/error-signs.js';
+import { ERROR_SIGNS } from '../errors/error-text.js';
 import type { ListReport, ServerReport } from '../gateway/status/status.js';
 import { describeEra, plural } from '../gateway/status/status-text.js';
 import { type Finding, finding, sentence, someOf } from './finding.js';

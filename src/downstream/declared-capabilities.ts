@@ -1,6 +1,6 @@
 import { isRecord } from '../json/json-value.js';
 import { SKILLS_EXTENSION, TASKS_EXTENSION } from '../mcp/extensions.js';
-import { declares } from '../mcp/initialize-result.js';
+import { declares } from '../mcp/handshake.js';
 import { isModernRevision } from '../mcp/revisions.js';
 
 /** Name and version of the gateway, or of a server, for clients. */

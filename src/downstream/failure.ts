@@ -1,6 +1,6 @@
 import type { Code } from '../errors/codes.js';
 import { toBytes } from '../json/json-text.js';
-import { RPC_CODES, RpcError } from '../jsonrpc/rpc-error.js';
+import { RPC_CODES, RpcError } from '../jsonrpc/message.js';
 
 const RESTARTS = 'Trunkline restarts it, unless it has failed too often.';
 

@@ -11,8 +11,7 @@ import {
 } from '../json/json-text.js';
 import { isRecord } from '../json/json-value.js';
 import { type Edit, splice } from '../json/splice.js';
-import { join } from '../jsonrpc/message.js';
-import { RPC_CODES, RpcError } from '../jsonrpc/rpc-error.js';
+import { join, RPC_CODES, RpcError } from '../jsonrpc/message.js';
 import type { RequestEnvelope, ResponseEnvelope, ScanEnvelope } from '../mcp/envelope.js';
 import { declaresTasks, TASKS_EXTENSION } from '../mcp/extensions.js';
 import { METHODS } from '../mcp/methods.js';

@@ -1,6 +1,6 @@
 import type { SplicedMessage } from '../json/splice.js';
 import { notificationMessage } from '../jsonrpc/message.js';
-import { LISTS, type ListKind } from '../mcp/lists.js';
+import { LISTS, type ListKind } from '../mcp/methods.js';
 import type { Clock } from '../timing/clock.js';
 import { Debounce } from '../timing/debounce.js';
 

@@ -1,9 +1,8 @@
 import type { Edit, SplicedMessage } from '../json/splice.js';
-import type { RpcError } from '../jsonrpc/rpc-error.js';
-import type { ClientProfile } from '../mcp/client-profile.js';
+import type { RpcError } from '../jsonrpc/message.js';
 import type { NotificationEnvelope, ResponseEnvelope } from '../mcp/envelope.js';
-import type { ListKind } from '../mcp/lists.js';
-import type { LogLevel } from '../mcp/log-levels.js';
+import type { ClientProfile } from '../mcp/handshake.js';
+import type { ListKind, LogLevel } from '../mcp/methods.js';
 import type { InputRequest, RelayedRequest, WithdrawInput } from '../mcp/relayed-request.js';
 import type { Hmac } from '../mcp/task-id.js';
 import type { Failure } from './failure.js';

@@ -1,8 +1,6 @@
 import type { OnInternalError } from '../errors/internal-error.js';
 import type { SplicedMessage } from '../json/splice.js';
-import type { Answer, MessageSink } from '../jsonrpc/message.js';
-import type { RpcError } from '../jsonrpc/rpc-error.js';
-import type { ClientProfile } from '../mcp/client-profile.js';
+import type { Answer, MessageSink, RpcError } from '../jsonrpc/message.js';
 import {
   type Envelope,
   type Rejection,
@@ -10,6 +8,7 @@ import {
   rejectionReply,
   type ScanEnvelope,
 } from '../mcp/envelope.js';
+import type { ClientProfile } from '../mcp/handshake.js';
 import type { Clock } from '../timing/clock.js';
 import type { ServerInfo } from './declared-capabilities.js';
 import type { ClientFacts, GatewayPort, MirroredParam } from './port.js';

@@ -1,5 +1,5 @@
-import { RPC_CODES, RpcError } from '../jsonrpc/rpc-error.js';
-import type { EventBus } from '../observe/events/event-bus.js';
+import { RPC_CODES, RpcError } from '../jsonrpc/message.js';
+import type { EventBus } from '../observe/events/events.js';
 import type { Code } from './codes.js';
 
 /** Receives an internal error that an error boundary caught. */

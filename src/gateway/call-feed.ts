@@ -3,7 +3,7 @@ import { type ClientFacts, type Exchange, ExchangeDecorator } from '../downstrea
 import { isString, readString, readText, type Span, valuesAt } from '../json/json-text.js';
 import { asText } from '../json/json-value.js';
 import { type Edit, splicedLength } from '../json/splice.js';
-import { RpcError } from '../jsonrpc/rpc-error.js';
+import { RpcError } from '../jsonrpc/message.js';
 import { isErrorResponse, type ResponseEnvelope } from '../mcp/envelope.js';
 import { METHODS } from '../mcp/methods.js';
 

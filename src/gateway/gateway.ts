@@ -9,11 +9,11 @@ import type {
   GatewaySession,
 } from '../downstream/port.js';
 import type { OnInternalError } from '../errors/internal-error.js';
-import type { ClientProfile } from '../mcp/client-profile.js';
 import type { NotificationEnvelope } from '../mcp/envelope.js';
+import type { ClientProfile } from '../mcp/handshake.js';
 import { METHODS } from '../mcp/methods.js';
 import type { Hmac } from '../mcp/task-id.js';
-import { type EventSink, NO_EVENTS } from '../observe/events/event-bus.js';
+import { type EventSink, NO_EVENTS } from '../observe/events/events.js';
 import type { Clock } from '../timing/clock.js';
 import type { ServerRequest } from '../upstream/port.js';
 import { type CallFeed, NO_CALLS, namesOf } from './call-feed.js';

@@ -1,7 +1,6 @@
 import type { GatewayDescription, ServerHandshake } from '../downstream/port.js';
-import { clipText, utf8Length } from '../json/clip-text.js';
-import { withoutHiddenCharacters } from '../mcp/hidden-text.js';
-import type { ServerDescription } from '../mcp/initialize-result.js';
+import { clipText, utf8Length, withoutHiddenCharacters } from '../json/printable.js';
+import type { ServerDescription } from '../mcp/handshake.js';
 import type { ServerLists } from './catalog/offered-lists.js';
 import { type NamedView, toolsInView, type ViewFilter } from './catalog/tool-policy.js';
 import type { Backend } from './registry/backend.js';

@@ -7,7 +7,7 @@ import type {
   GatewaySession,
   ListCaching,
 } from '../downstream/port.js';
-import { RPC_CODES, RpcError } from '../jsonrpc/rpc-error.js';
+import { RPC_CODES, RpcError } from '../jsonrpc/message.js';
 
 /** Limit of queued requests of one client. More than a client sends while the configuration is read. */
 const MAX_QUEUED = 1_024;

@@ -1,7 +1,7 @@
 import { join } from '../jsonrpc/message.js';
 import { BufferPool, type Lease } from './buffer-pool.js';
 import type { ByteReader } from './byte-reader.js';
-import { FairMemory, type Holder } from './fair-memory.js';
+import { FairMemory, type Holder } from './shared-limit.js';
 
 const NEWLINE = 0x0a;
 const CARRIAGE_RETURN = 0x0d;

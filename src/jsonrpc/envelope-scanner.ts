@@ -16,8 +16,8 @@ import {
   skipWhitespace,
   TOO_DEEP,
   toBytes,
+  visitElements,
 } from '../json/json-text.js';
-import { type BatchFault, type BatchLimits, splitBatch } from './batch.js';
 
 /** The limits for batches; the depth and the encoding apply to every line. */
 interface EnvelopeScannerOptions<Paths extends WatchedPaths> extends BatchLimits {
@@ -410,4 +410,36 @@ export type Envelope<Paths extends WatchedPaths> =
 /** The id of a message as raw JSON: a view of the message's memory. */
 export function rawId({ bytes, id }: { readonly bytes: Uint8Array; readonly id: Span }): Uint8Array {
   return bytes.subarray(id.start, id.end);
+}
+
+export interface BatchLimits {
+  /** The most levels of nesting in a line; the array itself is the first. */
+  readonly maxDepth: number;
+  /** The most elements in an array. */
+  readonly maxElements: number;
+  /** Whether the bytes are valid UTF-8. Called once for each line that is otherwise a valid array. */
+  readonly isUtf8: (bytes: Uint8Array) => boolean;
+}
+
+/** Reason for which a line that begins as an array is rejected. */
+export type BatchFault = 'not-json' | 'too-deep' | 'invalid-utf8' | 'batch-too-long';
+
+/**
+ * Finds the elements of an array whose opening bracket is at `at`. The array must be all of `bytes` apart from white
+ * space.
+ *
+ * The whole line must be valid for `JSON.parse`. The elements may be of any kind. Collects no more elements than the
+ * limit allows.
+ */
+export function splitBatch(bytes: Uint8Array, at: number, limits: BatchLimits): readonly Span[] | BatchFault {
+  const elements: Span[] = [];
+  let count = 0;
+  const end = visitElements(bytes, at, limits.maxDepth - 1, (element) => {
+    count += 1;
+    if (count <= limits.maxElements) elements.push(element);
+  });
+  if (end === TOO_DEEP) return 'too-deep';
+  if (end < 0 || skipWhitespace(bytes, end) !== bytes.length) return 'not-json';
+  if (!limits.isUtf8(bytes)) return 'invalid-utf8';
+  return count > limits.maxElements ? 'batch-too-long' : elements;
 }

@@ -1,6 +1,5 @@
 import { toBytes } from '../json/json-text.js';
-import type { SplicedMessage } from '../json/splice.js';
-import type { RpcError } from './rpc-error.js';
+import { type Edit, type SplicedMessage, visitPieces } from '../json/splice.js';
 
 /** Receives messages and writes them, one a line. */
 export interface MessageSink {
@@ -81,3 +80,47 @@ export function join(parts: readonly Uint8Array[]): Uint8Array {
   }
   return joined;
 }
+
+/** The error codes of JSON-RPC 2.0 that the gateway uses. */
+export const RPC_CODES = {
+  parseError: -32700,
+  invalidRequest: -32600,
+  methodNotFound: -32601,
+  invalidParams: -32602,
+  internalError: -32603,
+} as const;
+
+/** The error that a JSON-RPC request was answered with, or is to be answered with. */
+export class RpcError extends Error {
+  readonly code: number;
+  readonly data: unknown;
+
+  constructor(code: number, message: string, data?: unknown) {
+    super(message);
+    this.name = 'RpcError';
+    this.code = code;
+    this.data = data;
+  }
+
+  /** The `error` member of a response. */
+  toJSON(): { code: number; message: string; data?: unknown } {
+    return { code: this.code, message: this.message, ...(this.data === undefined ? {} : { data: this.data }) };
+  }
+}
+
+/** Combines messages to one array, without copying their bytes. */
+export function batchMessage(messages: readonly SplicedMessage[]): SplicedMessage {
+  const pieces: Uint8Array[] = [OPEN];
+  for (const message of messages) {
+    if (pieces.length > 1) pieces.push(COMMA);
+    visitPieces(message, (piece) => pieces.push(piece));
+  }
+  pieces.push(CLOSE);
+  // The bytes are placeholders, one for each piece. An edit replaces each one by its piece.
+  const edits = pieces.map((text, start): Edit => ({ span: { start, end: start + 1 }, text }));
+  return { bytes: new Uint8Array(pieces.length), span: { start: 0, end: pieces.length }, edits };
+}
+
+const OPEN = toBytes('[');
+const COMMA = toBytes(',');
+const CLOSE = toBytes(']');

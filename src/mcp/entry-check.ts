@@ -1,7 +1,8 @@
-import { toBytes } from '../json/json-text.js';
+import { canonicalObject } from '../json/edit-members.js';
+import { type Span, toBytes } from '../json/json-text.js';
 import { isRecord } from '../json/json-value.js';
-import { hidesCharacters } from './hidden-text.js';
-import type { ListKind } from './lists.js';
+import { hidesCharacters } from '../json/printable.js';
+import type { ListKind } from './methods.js';
 
 /** The result of the check of one entry of a server's list. `name` is what identifies the entry: a name or a URI. */
 export type EntryVerdict =
@@ -246,3 +247,24 @@ export function isOrdinary(json: string): boolean {
 const VISIBLE = /^[ -~]*$/;
 /** Also matches the character after an escaped backslash, which costs only time. */
 const RARE_ESCAPE = /\\[^"\\nrt]/;
+
+/** The members of a tool's entry that tell a model what the tool is and how to call it. */
+const DEFINING_MEMBERS: ReadonlySet<string> = new Set([
+  'name',
+  'title',
+  'description',
+  'inputSchema',
+  'outputSchema',
+  'annotations',
+]);
+
+/**
+ * Returns the definition of a tool as canonical JSON: no spaces, sorted members. Entries with the same definition give
+ * the same text.
+ *
+ * Numbers keep their raw text, because 1 and 1.0 differ for some clients, and large numbers would lose digits.
+ * Duplicate members are all kept, because clients differ in which of them they take.
+ */
+export function toolDefinition(bytes: Uint8Array, entry: Span): string {
+  return canonicalObject(bytes, entry, (name) => DEFINING_MEMBERS.has(name));
+}

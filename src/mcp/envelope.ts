@@ -1,8 +1,8 @@
+import { readText, stringAt } from '../json/json-text.js';
 import type { SplicedMessage } from '../json/splice.js';
 import type * as jsonrpc from '../jsonrpc/envelope-scanner.js';
 import { EnvelopeScanner } from '../jsonrpc/envelope-scanner.js';
-import { errorMessage, NULL_ID } from '../jsonrpc/message.js';
-import { RPC_CODES, RpcError } from '../jsonrpc/rpc-error.js';
+import { errorMessage, NULL_ID, RPC_CODES, RpcError } from '../jsonrpc/message.js';
 
 /** The key in `_meta` that names the task of a message. */
 export const RELATED_TASK = 'io.modelcontextprotocol/related-task';
@@ -133,3 +133,29 @@ export function isErrorResponse({ error, bytes, tokens: { isError } }: ResponseE
 
 /** The first byte of the token `true`. */
 const LETTER_T = 0x74;
+
+/** A server's statement on how its result may be cached: `ttlMs` and `cacheScope` of revision 2026-07-28. */
+export interface CachingHint {
+  /** Milliseconds on the clock. */
+  readonly freshUntil: number;
+  /** Whether the result is the same for all users. */
+  readonly isPublic: boolean;
+}
+
+/** The hint of a result that was read at this time; `undefined` if it has none, as before revision 2026-07-28. */
+export function readCachingHint({ bytes, tokens }: ResponseEnvelope, at: number): CachingHint | undefined {
+  const { ttlMs, cacheScope } = tokens;
+  if (ttlMs === undefined && cacheScope === undefined) return undefined;
+  const ttl = ttlMs === undefined ? 0 : Number(readText(bytes, ttlMs));
+  return { freshUntil: ttl > 0 ? at + ttl : at, isPublic: stringAt(bytes, cacheScope) === 'public' };
+}
+
+/** The hint of several results together. Those without a hint are for one user, and say nothing about the time. */
+export function mergeCachingHints(hints: readonly (CachingHint | undefined)[]): CachingHint | undefined {
+  const known = hints.filter((hint) => hint !== undefined);
+  if (known.length === 0) return undefined;
+  return {
+    freshUntil: Math.min(...known.map(({ freshUntil }) => freshUntil)),
+    isPublic: known.length === hints.length && known.every(({ isPublic }) => isPublic),
+  };
+}

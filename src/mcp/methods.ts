@@ -1,6 +1,4 @@
-import { LISTS, requestedList } from './lists.js';
-
-/** The methods that the gateway knows by name. Those of lists are in `lists.ts`. */
+/** The methods that the gateway knows by name. `LISTS` has those of lists. */
 export const METHODS = {
   initialize: 'initialize',
   initialized: 'notifications/initialized',
@@ -32,6 +30,78 @@ export const METHODS = {
   acknowledged: 'notifications/subscriptions/acknowledged',
   updateTask: 'tasks/update',
 } as const;
+
+/** The lists that servers offer and the gateway merges. */
+export const LIST_KINDS = ['tools', 'prompts', 'resources', 'templates'] as const;
+
+export type ListKind = (typeof LIST_KINDS)[number];
+
+/** The names of one kind of list in the protocol. */
+export interface ListFacts {
+  readonly method: string;
+  /** The member of the result with the entries, and the name of its token. */
+  readonly member: string;
+  readonly token: 'resultTools' | 'resultPrompts' | 'resultResources' | 'resultTemplates';
+  /** The server capability that goes with it. */
+  readonly capability: 'tools' | 'prompts' | 'resources';
+  /** The notification that the list has changed. */
+  readonly changed: string;
+}
+
+const RESOURCES_CHANGED = 'notifications/resources/list_changed';
+
+export const LISTS: Readonly<Record<ListKind, ListFacts>> = {
+  tools: {
+    method: 'tools/list',
+    member: 'tools',
+    token: 'resultTools',
+    capability: 'tools',
+    changed: 'notifications/tools/list_changed',
+  },
+  prompts: {
+    method: 'prompts/list',
+    member: 'prompts',
+    token: 'resultPrompts',
+    capability: 'prompts',
+    changed: 'notifications/prompts/list_changed',
+  },
+  resources: {
+    method: 'resources/list',
+    member: 'resources',
+    token: 'resultResources',
+    capability: 'resources',
+    changed: RESOURCES_CHANGED,
+  },
+  templates: {
+    method: 'resources/templates/list',
+    member: 'resourceTemplates',
+    token: 'resultTemplates',
+    capability: 'resources',
+    changed: RESOURCES_CHANGED,
+  },
+};
+
+/** Whether names identify the entries, which get the server's prefix. Otherwise URIs do, which stay as they are. */
+export function isNamed(kind: ListKind): boolean {
+  return kind === 'tools' || kind === 'prompts';
+}
+
+/** Returns the list that a method requests, if any. */
+export function requestedList(method: string): ListKind | undefined {
+  return BY_METHOD.get(method);
+}
+
+/** Returns the lists that a notification reports as changed. */
+export function listsChangedBy(method: string): readonly ListKind[] {
+  return BY_CHANGE.get(method) ?? [];
+}
+
+const BY_METHOD = new Map(LIST_KINDS.map((kind) => [LISTS[kind].method, kind]));
+const BY_CHANGE = new Map<string, readonly ListKind[]>([
+  [LISTS.tools.changed, ['tools']],
+  [LISTS.prompts.changed, ['prompts']],
+  [RESOURCES_CHANGED, ['resources', 'templates']],
+]);
 
 /** Whether a revision with a handshake defines the request. `server/discover` of later revisions is not one of them. */
 export function isLegacyRequest(method: string): boolean {
@@ -88,3 +158,26 @@ const REMOVED_REQUESTS: ReadonlySet<string> = new Set([
   METHODS.elicit,
   METHODS.listRoots,
 ]);
+
+/** The levels of log messages, from the least severe to the most severe. */
+const LOG_LEVELS = ['debug', 'info', 'notice', 'warning', 'error', 'critical', 'alert', 'emergency'] as const;
+
+export type LogLevel = (typeof LOG_LEVELS)[number];
+
+/** At this level, a server sends every message. */
+export const MOST_VERBOSE: LogLevel = 'debug';
+
+export function isLogLevel(text: string): text is LogLevel {
+  return (LOG_LEVELS as readonly string[]).includes(text);
+}
+
+/** Whether `level` is at least as severe as `least`. An unknown level always is. */
+export function isAtLeast(level: string, least: LogLevel): boolean {
+  return !isLogLevel(level) || LOG_LEVELS.indexOf(level) >= LOG_LEVELS.indexOf(least);
+}
+
+/** Returns the least severe of the levels; `undefined` if there are none. */
+export function mostTalkative(levels: Iterable<LogLevel>): LogLevel | undefined {
+  const wanted = new Set(levels);
+  return LOG_LEVELS.find((level) => wanted.has(level));
+}

@@ -1,6 +1,6 @@
 import type { Span } from '../json/json-text.js';
 import type { Edit, SplicedMessage, TokenText } from '../json/splice.js';
-import type { RpcError } from '../jsonrpc/rpc-error.js';
+import type { RpcError } from '../jsonrpc/message.js';
 import type { NotificationEnvelope, RequestEnvelope, ResponseEnvelope } from './envelope.js';
 
 /** The members of `params` that routing reads. Absent ones are `undefined`. */

@@ -1,4 +1,4 @@
-import { RPC_CODES } from '../jsonrpc/rpc-error.js';
+import { RPC_CODES } from '../jsonrpc/message.js';
 
 /** The revisions in which a session begins with `initialize`, latest first. */
 export const LEGACY_REVISIONS = ['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05'] as const;

@@ -1,4 +1,4 @@
-import { ERROR_CODE } from '../errors/error-signs.js';
+import { ERROR_CODE } from '../errors/error-text.js';
 import { type LogLevel, readLogLine } from './log-line.js';
 
 /** Later lines are closer to the failure; a server can write very many. */

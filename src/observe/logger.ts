@@ -1,7 +1,7 @@
 import { type DestinationStream, type Level, type Logger as PinoLogger, pino } from 'pino';
 import { escapeUnsafe } from '../json/printable.js';
 import { LogFile } from './log-file.js';
-import { toText } from './log-text.js';
+import { toText } from './log-line.js';
 import type { Redact } from './redact.js';
 
 /** The part of pino's interface that Trunkline uses. */

@@ -1,4 +1,5 @@
-import type { Clock } from '../timing/clock.js';
+import { type IntervalHistogram, monitorEventLoopDelay } from 'node:perf_hooks';
+import type { Cancel, Clock } from '../timing/clock.js';
 
 /** A local binding is faster than the global, which is looked up for each access. */
 const { performance } = globalThis;
@@ -22,3 +23,59 @@ export const backgroundClock: Pick<Clock, 'schedule'> = {
     return () => clearTimeout(timer);
   },
 };
+
+/** Time between two measurements, in milliseconds: ten a second take 0.07 % of a processor. A shorter delay may be missed. */
+const RESOLUTION_MS = 100;
+const LOOK_EVERY_MS = 60_000;
+
+/** Delays of the event loop. One long piece of work delays everything else. */
+export interface EventLoopDelay {
+  /** 99 % of the measured delays were no longer. */
+  readonly p99Ms: number;
+  readonly maxMs: number;
+}
+
+export interface EventLoopOptions {
+  readonly clock: Pick<Clock, 'schedule'>;
+  /** A longer delay is reported. */
+  readonly heldMs: number;
+  /** Called once a minute at most, with the longest delay since the last look. */
+  readonly onHeld: (ms: number) => void;
+}
+
+/** Measures the delays of the event loop until `close` is called. */
+export function watchEventLoop({ clock, heldMs, onHeld }: EventLoopOptions): EventLoopDelay & { close(): void } {
+  const [all, latest] = [measure(), measure()];
+  let cancel: Cancel;
+  const look = () => {
+    const ms = delayMs(latest.max);
+    latest.reset();
+    if (ms > heldMs) onHeld(ms);
+    cancel = clock.schedule(LOOK_EVERY_MS, look);
+  };
+  cancel = clock.schedule(LOOK_EVERY_MS, look);
+  return {
+    get p99Ms() {
+      return delayMs(all.percentile(99));
+    },
+    get maxMs() {
+      return delayMs(all.max);
+    },
+    close: () => {
+      cancel();
+      all.disable();
+      latest.disable();
+    },
+  };
+}
+
+function measure(): IntervalHistogram {
+  const intervals = monitorEventLoopDelay({ resolution: RESOLUTION_MS });
+  intervals.enable();
+  return intervals;
+}
+
+/** Node records the time between two ticks of a timer, in nanoseconds. */
+function delayMs(nanoseconds: number): number {
+  return Math.max(0, Math.round(nanoseconds / 1e6) - RESOLUTION_MS);
+}

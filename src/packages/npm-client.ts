@@ -1,12 +1,11 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { delimiter, dirname, join } from 'node:path';
-import { ERROR_SIGNS } from '../errors/error-signs.js';
+import { ERROR_SIGNS } from '../errors/error-text.js';
 import { realPath } from '../files/regular-file.js';
 import { isRecord, parseJson } from '../json/json-value.js';
 import { endGroup } from '../process/end-group.js';
-import { npmEnvironment } from '../process/environment.js';
+import { npmEnvironment, serverNode } from '../process/environment.js';
 import type { GroupGuard } from '../process/orphan-guard.js';
-import { serverNode } from '../process/server-node.js';
 import { spawnChild } from '../process/spawn-child.js';
 import type { PackageRequest } from '../supervision/launcher.js';
 import type { Clock } from '../timing/clock.js';

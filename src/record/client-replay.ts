@@ -1,6 +1,6 @@
 import { readString } from '../json/json-text.js';
 import { isRecord } from '../json/json-value.js';
-import { RPC_CODES } from '../jsonrpc/rpc-error.js';
+import { RPC_CODES } from '../jsonrpc/message.js';
 import type { Envelope, RequestEnvelope, ResponseEnvelope } from '../mcp/envelope.js';
 import { METHODS } from '../mcp/methods.js';
 import { REDACTED } from '../observe/redact.js';

@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import { canonicalObject } from '../json/canonical-json.js';
+import { canonicalObject } from '../json/edit-members.js';
 import { readText, type Span, toBytes } from '../json/json-text.js';
 import { parseJson } from '../json/json-value.js';
 import { splice } from '../json/splice.js';

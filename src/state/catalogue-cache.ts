@@ -10,8 +10,8 @@ import {
   serializeCatalogue,
 } from '../gateway/catalog/cached-catalogue.js';
 import { isRecord, parseJson } from '../json/json-value.js';
-import { type ClientProfile, profileKey } from '../mcp/client-profile.js';
 import type { ScanEnvelope } from '../mcp/envelope.js';
+import { type ClientProfile, profileKey } from '../mcp/handshake.js';
 import type { ChildSpec } from '../supervision/launcher.js';
 import type { EraVerdicts } from '../upstream/server-era.js';
 import type { CacheFolder } from './cache-folder.js';

@@ -1,6 +1,5 @@
-import type { ClientProfile } from '../mcp/client-profile.js';
 import type { NotificationEnvelope } from '../mcp/envelope.js';
-import { declares, type InitializeResult } from '../mcp/initialize-result.js';
+import { type ClientProfile, declares, type InitializeResult } from '../mcp/handshake.js';
 import type {
   CloseReason,
   DialOutcome,

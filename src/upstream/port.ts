@@ -1,9 +1,8 @@
 import type { ByteReader } from '../io/byte-reader.js';
 import type { Edit, SplicedMessage } from '../json/splice.js';
-import type { RpcError } from '../jsonrpc/rpc-error.js';
-import type { ClientProfile } from '../mcp/client-profile.js';
+import type { RpcError } from '../jsonrpc/message.js';
 import type { NotificationEnvelope, RequestEnvelope, ResponseEnvelope } from '../mcp/envelope.js';
-import type { ServerDescription } from '../mcp/initialize-result.js';
+import type { ClientProfile, ServerDescription } from '../mcp/handshake.js';
 import type { InputRequest, RelayedRequest, WithdrawInput } from '../mcp/relayed-request.js';
 import type { ChildExit, ChildSpec, LaunchEvents, Launched, ResourceLimits } from '../supervision/launcher.js';
 import type { ServerEra } from './server-era.js';

@@ -2,7 +2,7 @@ import { pino } from 'pino';
 import { describe, expect, it } from 'vitest';
 import { causeOfFailure, type Failed, StateLog, whyDown } from '../../src/app/supervised-backends.js';
 import { createRedactor } from '../../src/observe/redact.js';
-import { initialState, toSnapshot } from '../../src/supervision/child-state.js';
+import { initialState, toSnapshot } from '../../src/supervision/transition.js';
 import { sampleSpec } from '../supervision/sample-spec.js';
 
 const SECRET = 'canary-0123456789';

@@ -8,22 +8,17 @@ import { processesWith, until } from '../support/processes.js';
 
 /** What the answer to `initialize` needs of ours. A client waits for every one of these, each time. */
 const INITIALIZE = [
-  ...['src/process/environment.ts', 'src/process/server-node.ts'],
+  'src/process/environment.ts',
   // The names of views and the policy of tools, which the instructions name.
   'src/gateway/catalog/tool-policy.ts',
-  ...[
-    'src/cli/entry.ts',
-    'src/cli/main.ts',
-    'src/version.ts',
-    'src/cli/commands/serve/serve-options.ts',
-  ],
+  ...['src/cli/entry.ts', 'src/cli/main.ts', 'src/version.ts', 'src/cli/commands/serve/serve-options.ts'],
   // The way to the hub, which is loaded before it is known whether there is one.
   ...['src/hub/attach/attach.ts', 'src/hub/attach/', 'src/hub/claim.ts', 'src/hub/hub-folder.ts', 'src/hub/wire.ts'],
   ...['src/hub/memory-pair.ts', 'src/errors/usage-error.ts'],
   'src/process/environment.ts',
   ...['src/app/serve.ts', 'src/app/stdio-client.ts', 'src/errors/usage-error.ts', 'src/app/platform.ts'],
   'src/app/run-to-end.ts',
-  ...['src/app/platform.ts', 'src/observe/system-clock.ts', 'src/observe/events/event-bus.ts'],
+  ...['src/app/platform.ts', 'src/observe/system-clock.ts', 'src/observe/events/events.ts'],
   ...['src/errors/', 'src/timing/', 'src/json/', 'src/jsonrpc/', 'src/io/', 'src/mcp/'],
   ...['src/downstream/legacy/', 'src/downstream/stdio/', 'src/downstream/failure.ts', 'src/app/platform.ts'],
   ...['src/gateway/pending-gateway.ts', 'src/gateway/instructions.ts'],
@@ -37,13 +32,8 @@ const INITIALIZE = [
 
 /** What a client waits for that attaches to a running hub. Each client has a process with this for as long as it lives. */
 const ATTACH = [
-  ...['src/process/environment.ts', 'src/process/server-node.ts'],
-  ...[
-    'src/cli/entry.ts',
-    'src/cli/main.ts',
-    'src/version.ts',
-    'src/cli/commands/serve/serve-options.ts',
-  ],
+  'src/process/environment.ts',
+  ...['src/cli/entry.ts', 'src/cli/main.ts', 'src/version.ts', 'src/cli/commands/serve/serve-options.ts'],
   'src/errors/usage-error.ts',
   ...[
     'src/hub/attach/attach.ts',

@@ -80,7 +80,7 @@ describe('a clock that jumps', () => {
       'app/serve-hub.ts',
       'hub/attach/find-hub.ts',
       'hub/server/hub-commands.ts',
-      'observe/log-text.ts',
+      'observe/log-line.ts',
       'observe/logger.ts',
       'process/run-file.ts',
       'record/call-log.ts',

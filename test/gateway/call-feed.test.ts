@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Exchange } from '../../src/downstream/port.js';
 import { CallFeed, type EndedCall } from '../../src/gateway/call-feed.js';
-import { RpcError } from '../../src/jsonrpc/rpc-error.js';
+import { RpcError } from '../../src/jsonrpc/message.js';
 import { InMemoryExchange } from '../support/in-memory-client.js';
 import { scriptGateway } from '../support/scripted-gateway.js';
 import { bytesOf, responseOf } from '../support/wire.js';

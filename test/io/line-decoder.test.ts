@@ -2,13 +2,13 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { BufferPool, Lease } from '../../src/io/buffer-pool.js';
 import { copyInto } from '../../src/io/byte-reader.js';
-import type { FairMemory } from '../../src/io/fair-memory.js';
 import {
   createLineMemory,
   LineDecoder,
   type LineDecoderOptions,
   type OversizedLine,
 } from '../../src/io/line-decoder.js';
+import type { FairMemory } from '../../src/io/shared-limit.js';
 import { repetitions } from '../support/repetitions.js';
 
 const MIB = 1024 * 1024;

@@ -1,8 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { copyInto } from '../../src/io/byte-reader.js';
-import type { OversizedLine } from '../../src/io/line-decoder.js';
-import { LineDecoder } from '../../src/io/line-decoder.js';
+import { LineDecoder, type OversizedLine } from '../../src/io/line-decoder.js';
 import { readMessageEnds } from '../../src/jsonrpc/message-ends.js';
 import { growthOf, LINEAR } from '../support/cpu-time.js';
 

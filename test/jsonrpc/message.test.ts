@@ -4,10 +4,10 @@ import {
   errorMessage,
   NULL_ID,
   notificationMessage,
+  RpcError,
   requestMessage,
   resultMessage,
 } from '../../src/jsonrpc/message.js';
-import { RpcError } from '../../src/jsonrpc/rpc-error.js';
 
 const bytes = (text: string) => Buffer.from(text);
 const text = (message: SplicedMessage) => Buffer.from(splice(message)).toString();

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { ServerConfig } from '../../src/config/resolve/config.js';
-import type { ClientProfile } from '../../src/mcp/client-profile.js';
+import type { ClientProfile } from '../../src/mcp/handshake.js';
 import { CacheFolder } from '../../src/state/cache-folder.js';
 import { CatalogueCache, cachedVerdicts } from '../../src/state/catalogue-cache.js';
 import type { ChildSpec } from '../../src/supervision/launcher.js';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { StartSlots } from '../../src/supervision/start-slots.js';
+import { StartSlots } from '../../src/supervision/supervisor.js';
 import { FakeClock } from '../support/fake-clock.js';
 
 function setUp(limit: number) {

@@ -2,13 +2,14 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
   type Awaiting,
+  backoffDelayMs,
   type ChildEffect,
   type ChildEvent,
   type ChildPhase,
   type ChildState,
   initialState,
-} from '../../src/supervision/child-state.js';
-import { backoffDelayMs, transition } from '../../src/supervision/transition.js';
+  transition,
+} from '../../src/supervision/transition.js';
 import { missingSpec, sampleSpec } from './sample-spec.js';
 
 const NOW = 1_000_000;

@@ -10,9 +10,9 @@ import type {
 } from '../../src/downstream/port.js';
 import { type Span, valuesAt } from '../../src/json/json-text.js';
 import { type Edit, type SplicedMessage, splice, type TokenText } from '../../src/json/splice.js';
-import { RpcError } from '../../src/jsonrpc/rpc-error.js';
+import { RpcError } from '../../src/jsonrpc/message.js';
 import type { NotificationEnvelope, ResponseEnvelope } from '../../src/mcp/envelope.js';
-import type { ListKind } from '../../src/mcp/lists.js';
+import type { ListKind } from '../../src/mcp/methods.js';
 import type { ParamTokens, RelayedRequest } from '../../src/mcp/relayed-request.js';
 import { bytesOf, type Message, notificationOf } from './wire.js';
 

@@ -1,7 +1,7 @@
 import type { Edit, SplicedMessage, TokenText } from '../../src/json/splice.js';
 import { errorMessage, notificationMessage, requestMessage, resultMessage } from '../../src/jsonrpc/message.js';
 import type { NotificationEnvelope, RequestEnvelope, ResponseEnvelope } from '../../src/mcp/envelope.js';
-import { declares } from '../../src/mcp/initialize-result.js';
+import { declares } from '../../src/mcp/handshake.js';
 import type { RelayedRequest } from '../../src/mcp/relayed-request.js';
 import type { Cancel, Clock } from '../../src/timing/clock.js';
 import {

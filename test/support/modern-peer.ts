@@ -12,7 +12,7 @@ import type {
 } from '../../src/downstream/port.js';
 import { ClientPipe } from '../../src/downstream/stdio/stdio-transport.js';
 import { toBytes } from '../../src/json/json-text.js';
-import type { RpcError } from '../../src/jsonrpc/rpc-error.js';
+import type { RpcError } from '../../src/jsonrpc/message.js';
 import { EnvelopeRequest } from '../../src/mcp/relayed-request.js';
 import { FakeClock } from './fake-clock.js';
 import { hmac } from './hmac.js';

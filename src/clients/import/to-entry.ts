@@ -2,8 +2,7 @@ import type { NewEntry } from '../../config/edit/edit-config.js';
 import { canBeInEnv } from '../../config/edit/env-draft.js';
 import { namesIn, type Variables } from '../../config/resolve/references.js';
 import { NOTATIONS } from '../../config/schema/settings.js';
-import { secretValuesIn } from '../../observe/redact.js';
-import { findSecretShapes } from '../../observe/secret-shapes.js';
+import { findSecretShapes, secretValuesIn } from '../../observe/redact.js';
 import type { FoundServer } from '../files/found-server.js';
 import { CannotImport, literal, literalIn, type Run, variableName } from './run.js';
 

@@ -1,10 +1,10 @@
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { FairMemory, Holder } from '../../io/fair-memory.js';
-import { RPC_CODES } from '../../jsonrpc/rpc-error.js';
+import type { FairMemory, Holder } from '../../io/shared-limit.js';
+import { RPC_CODES } from '../../jsonrpc/message.js';
 import type { Envelope, Rejection, RequestEnvelope, ScanEnvelope } from '../../mcp/envelope.js';
-import type { EventSink } from '../../observe/events/event-bus.js';
+import type { EventSink } from '../../observe/events/events.js';
 import type { Clock } from '../../timing/clock.js';
 import type { Deadlines } from '../../timing/deadlines.js';
 import { onOneLine, parseEventId, type Timed } from './event-stream.js';

@@ -1,5 +1,5 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
-import { RPC_CODES } from '../../jsonrpc/rpc-error.js';
+import { RPC_CODES } from '../../jsonrpc/message.js';
 import { isLegacyRevision, isModernRevision, LEGACY_REVISIONS } from '../../mcp/revisions.js';
 import { isHostHeader } from './bind.js';
 import { FailureWindow } from './rate-limit.js';

@@ -2,11 +2,9 @@ import type { FeedConnection, MessageFeed } from '../../io/message-feed.js';
 import type { Backpressure, ClientBackpressure } from '../../io/streams/backpressure.js';
 import { readText } from '../../json/json-text.js';
 import { type SplicedMessage, splice } from '../../json/splice.js';
-import { type Answer, type MessageSink, whole } from '../../jsonrpc/message.js';
-import type { RpcError } from '../../jsonrpc/rpc-error.js';
+import { type Answer, type MessageSink, type RpcError, whole } from '../../jsonrpc/message.js';
 import type { Envelope, Rejection, RequestEnvelope, ScanEnvelope } from '../../mcp/envelope.js';
-import { LISTS } from '../../mcp/lists.js';
-import { METHODS } from '../../mcp/methods.js';
+import { LISTS, METHODS } from '../../mcp/methods.js';
 import type { MirroredParam } from '../port.js';
 import { type ChooseEra, EraSessions, type OpenReply, type TransportSession } from '../transport.js';
 

@@ -1,7 +1,7 @@
 import * as http from 'node:http';
 import * as https from 'node:https';
 import * as net from 'node:net';
-import type { EventSink } from '../../observe/events/event-bus.js';
+import type { EventSink } from '../../observe/events/events.js';
 import type { HttpBind } from './bind.js';
 import type { HttpLimits } from './limits.js';
 

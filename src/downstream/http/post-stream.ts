@@ -1,7 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import { type SplicedMessage, splicedLength, visitPieces } from '../../json/splice.js';
-import { batchMessage } from '../../jsonrpc/batch.js';
-import { type Answer, whole } from '../../jsonrpc/message.js';
+import { type Answer, batchMessage, whole } from '../../jsonrpc/message.js';
 import type { Clock } from '../../timing/clock.js';
 import type { Deadlines } from '../../timing/deadlines.js';
 import type { ReplyChannel } from '../transport.js';

@@ -1,6 +1,5 @@
 import { splice } from '../../json/splice.js';
-import { errorMessage, NULL_ID } from '../../jsonrpc/message.js';
-import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
+import { errorMessage, NULL_ID, RPC_CODES, RpcError } from '../../jsonrpc/message.js';
 import type { RefusedName } from '../../observe/events/events.js';
 import { viewAt } from './http-client.js';
 

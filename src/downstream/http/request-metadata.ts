@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { isNumber, isString, readString, readText, type Span, valuesAt } from '../../json/json-text.js';
-import { RPC_CODES, type RpcError } from '../../jsonrpc/rpc-error.js';
+import { RPC_CODES, type RpcError } from '../../jsonrpc/message.js';
 import type { Envelope, NotificationEnvelope, Rejection, RequestEnvelope } from '../../mcp/envelope.js';
 import { isDefinedNotification, METHODS } from '../../mcp/methods.js';
 import { MODERN_CODES } from '../../mcp/revisions.js';

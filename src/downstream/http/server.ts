@@ -1,8 +1,8 @@
 import { METHODS, type Server } from 'node:http';
 import { type FastifyInstance, fastify } from 'fastify';
-import type { FairMemory } from '../../io/fair-memory.js';
+import type { FairMemory } from '../../io/shared-limit.js';
 import type { ScanEnvelope } from '../../mcp/envelope.js';
-import type { EventSink } from '../../observe/events/event-bus.js';
+import type { EventSink } from '../../observe/events/events.js';
 import type { Clock } from '../../timing/clock.js';
 import { Deadlines } from '../../timing/deadlines.js';
 import { allowedNames, checkBind, type HttpBind, literal } from './bind.js';

@@ -1,6 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import type { Answer } from '../../jsonrpc/message.js';
-import { RPC_CODES } from '../../jsonrpc/rpc-error.js';
+import { type Answer, RPC_CODES } from '../../jsonrpc/message.js';
 import type { Envelope, RequestEnvelope } from '../../mcp/envelope.js';
 import { METHODS } from '../../mcp/methods.js';
 import { MODERN_CODES } from '../../mcp/revisions.js';

@@ -13,11 +13,11 @@ import {
   errorMessage,
   NULL_ID,
   notificationMessage,
+  RPC_CODES,
+  RpcError,
   resultMessage,
   whole,
 } from '../../jsonrpc/message.js';
-import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
-import type { ClientProfile } from '../../mcp/client-profile.js';
 import {
   type Envelope,
   messagesOf,
@@ -28,8 +28,8 @@ import {
   rejectionReply,
   type ScanEnvelope,
 } from '../../mcp/envelope.js';
-import { type ListKind, requestedList } from '../../mcp/lists.js';
-import { isLegacyRequest, METHODS } from '../../mcp/methods.js';
+import type { ClientProfile } from '../../mcp/handshake.js';
+import { isLegacyRequest, type ListKind, METHODS, requestedList } from '../../mcp/methods.js';
 import { isOlder, type LegacyRevision, negotiateRevision } from '../../mcp/revisions.js';
 import { declaredCapabilities, type ServerInfo } from '../declared-capabilities.js';
 import { describeFailure } from '../failure.js';

@@ -1,7 +1,6 @@
 import { isObject, readString, type Span, toBytes, visitMembers } from '../../json/json-text.js';
 import { type SplicedMessage, splice } from '../../json/splice.js';
-import { type Answer, errorMessage, join, resultMessage } from '../../jsonrpc/message.js';
-import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
+import { type Answer, errorMessage, join, RPC_CODES, RpcError, resultMessage } from '../../jsonrpc/message.js';
 import type { NotificationEnvelope, RequestEnvelope, ScanEnvelope } from '../../mcp/envelope.js';
 import { METHODS } from '../../mcp/methods.js';
 import type { Hmac } from '../../mcp/task-id.js';

@@ -1,12 +1,10 @@
 import { editMembers } from '../../json/edit-members.js';
 import { isObject, isString, readString, readText, type Span, toBytes, valuesAt } from '../../json/json-text.js';
 import { type Edit, splice } from '../../json/splice.js';
-import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
-import type { ClientProfile } from '../../mcp/client-profile.js';
+import { RPC_CODES, RpcError } from '../../jsonrpc/message.js';
 import type { NotificationEnvelope, RequestEnvelope } from '../../mcp/envelope.js';
-import type { ListKind } from '../../mcp/lists.js';
-import { isLogLevel } from '../../mcp/log-levels.js';
-import { METHODS } from '../../mcp/methods.js';
+import type { ClientProfile } from '../../mcp/handshake.js';
+import { isLogLevel, type ListKind, METHODS } from '../../mcp/methods.js';
 import { isModernRevision, LATEST_LEGACY_REVISION, MODERN_CODES, MODERN_REVISIONS } from '../../mcp/revisions.js';
 import type { Clock } from '../../timing/clock.js';
 import { MAX_UNANSWERED, TOO_MANY_UNANSWERED } from '../input-requests.js';

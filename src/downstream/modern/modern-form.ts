@@ -1,12 +1,10 @@
 import { addFirst } from '../../json/edit-members.js';
 import { isObject, isString, readString, readText, type Span, toBytes, valuesAt } from '../../json/json-text.js';
 import { type Edit, splice } from '../../json/splice.js';
-import { join } from '../../jsonrpc/message.js';
-import { RPC_CODES } from '../../jsonrpc/rpc-error.js';
+import { join, RPC_CODES } from '../../jsonrpc/message.js';
 import type { ResponseEnvelope } from '../../mcp/envelope.js';
 import { SKILL_METHODS } from '../../mcp/extensions.js';
-import { type ListKind, requestedList } from '../../mcp/lists.js';
-import { METHODS } from '../../mcp/methods.js';
+import { type ListKind, METHODS, requestedList } from '../../mcp/methods.js';
 import type { ServerInfo } from '../declared-capabilities.js';
 import type { GatewaySession } from '../port.js';
 import type { AnswerForm } from '../wire-exchange.js';

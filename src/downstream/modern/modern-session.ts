@@ -8,10 +8,9 @@ import { isString, readString, readText, type Span, toBytes } from '../../json/j
 import { isRecord } from '../../json/json-value.js';
 import { RequestsById } from '../../jsonrpc/correlation-table.js';
 import { rawId } from '../../jsonrpc/envelope-scanner.js';
-import { type Answer, errorMessage, NULL_ID, resultMessage } from '../../jsonrpc/message.js';
-import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
-import type { ClientProfile } from '../../mcp/client-profile.js';
+import { type Answer, errorMessage, NULL_ID, RPC_CODES, RpcError, resultMessage } from '../../jsonrpc/message.js';
 import type { Envelope, NotificationEnvelope, RequestEnvelope } from '../../mcp/envelope.js';
+import type { ClientProfile } from '../../mcp/handshake.js';
 import { isDefinedNotification, isRemovedRequest, METHODS } from '../../mcp/methods.js';
 import { MODERN_REVISIONS } from '../../mcp/revisions.js';
 import { declaredCapabilities, declaredExtensions, type ServerInfo } from '../declared-capabilities.js';

@@ -1,5 +1,5 @@
-import { canonicalObject } from '../../json/canonical-json.js';
-import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
+import { canonicalObject } from '../../json/edit-members.js';
+import { RPC_CODES, RpcError } from '../../jsonrpc/message.js';
 import type { RequestEnvelope } from '../../mcp/envelope.js';
 import { EnvelopeRequest, type RelayedRequest } from '../../mcp/relayed-request.js';
 import { type Hmac, isSameSeal } from '../../mcp/task-id.js';

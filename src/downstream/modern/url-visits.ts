@@ -10,8 +10,7 @@ import {
   visitElements,
 } from '../../json/json-text.js';
 import { splice } from '../../json/splice.js';
-import { join } from '../../jsonrpc/message.js';
-import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
+import { join, RPC_CODES, RpcError } from '../../jsonrpc/message.js';
 import type { RequestEnvelope, ResponseEnvelope, ScanEnvelope } from '../../mcp/envelope.js';
 import { METHODS } from '../../mcp/methods.js';
 import { EnvelopeRequest } from '../../mcp/relayed-request.js';

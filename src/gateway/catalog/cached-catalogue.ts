@@ -1,8 +1,8 @@
 import { toBytes } from '../../json/json-text.js';
 import { join } from '../../jsonrpc/message.js';
 import type { ResponseEnvelope, ScanEnvelope } from '../../mcp/envelope.js';
-import { declares, readInitializeResult } from '../../mcp/initialize-result.js';
-import { LIST_KINDS, LISTS, type ListKind } from '../../mcp/lists.js';
+import { declares, readInitializeResult } from '../../mcp/handshake.js';
+import { LIST_KINDS, LISTS, type ListKind } from '../../mcp/methods.js';
 import type { UpstreamConnection } from '../../upstream/port.js';
 import type { RawEntry } from './pagination.js';
 

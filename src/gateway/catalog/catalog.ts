@@ -1,11 +1,11 @@
 import type { ListCaching, MirroredParam } from '../../downstream/port.js';
 import { readText, toBytes } from '../../json/json-text.js';
 import { splice } from '../../json/splice.js';
+import { mergeCachingHints } from '../../mcp/envelope.js';
 import { splitExposedName } from '../../mcp/exposed-name.js';
 import { keyInUiAlias } from '../../mcp/extensions.js';
-import { asLegacyTool } from '../../mcp/legacy-output.js';
-import { isNamed, LIST_KINDS, type ListKind } from '../../mcp/lists.js';
-import { mergeCachingHints } from '../../mcp/modern-members.js';
+import { isNamed, LIST_KINDS, type ListKind } from '../../mcp/methods.js';
+import { asLegacyTool } from '../../mcp/older-revisions.js';
 import { hasHandshake } from '../../mcp/revisions.js';
 import type { Clock } from '../../timing/clock.js';
 import type { ExposedEntry, ExposedList } from './exposed-list.js';

@@ -1,5 +1,5 @@
 import { type OnInternalError, withErrorBoundaryAsync } from '../../errors/internal-error.js';
-import { LISTS, type ListKind } from '../../mcp/lists.js';
+import { LISTS, type ListKind } from '../../mcp/methods.js';
 import { isModernRevision } from '../../mcp/revisions.js';
 import type { Cancel, Clock } from '../../timing/clock.js';
 import { Debounce } from '../../timing/debounce.js';

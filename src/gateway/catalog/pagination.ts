@@ -1,10 +1,8 @@
 import type { Exchange } from '../../downstream/port.js';
 import { isString, readString, readText, type Span, toBytes, valuesAt, visitElements } from '../../json/json-text.js';
-import { join } from '../../jsonrpc/message.js';
-import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
-import type { ResponseEnvelope } from '../../mcp/envelope.js';
-import { LISTS, type ListFacts, type ListKind } from '../../mcp/lists.js';
-import { type CachingHint, mergeCachingHints, readCachingHint } from '../../mcp/modern-members.js';
+import { join, RPC_CODES, RpcError } from '../../jsonrpc/message.js';
+import { type CachingHint, mergeCachingHints, type ResponseEnvelope, readCachingHint } from '../../mcp/envelope.js';
+import { LISTS, type ListFacts, type ListKind } from '../../mcp/methods.js';
 import type { Hmac } from '../../mcp/task-id.js';
 import type { RequestFailure, RequestTimeouts, UpstreamConnection } from '../../upstream/port.js';
 

@@ -10,8 +10,7 @@ import {
 } from '../../json/json-text.js';
 import type { Edit } from '../../json/splice.js';
 import { didYouMean, suggest } from '../../json/suggest.js';
-import { join } from '../../jsonrpc/message.js';
-import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
+import { join, RPC_CODES, RpcError } from '../../jsonrpc/message.js';
 import type { RelayedRequest } from '../../mcp/relayed-request.js';
 
 /** Other forms in which tools of a server are shown and called, by original name. */

@@ -8,10 +8,9 @@ import {
 } from '../../errors/internal-error.js';
 import { concatEdits, type Edit, type SplicedMessage } from '../../json/splice.js';
 import { isErrorResponse, type NotificationEnvelope, type ResponseEnvelope } from '../../mcp/envelope.js';
-import { requestedList } from '../../mcp/lists.js';
-import { METHODS, TASK_METHODS } from '../../mcp/methods.js';
-import { asOlderInput } from '../../mcp/older-content.js';
-import type { EventSink } from '../../observe/events/event-bus.js';
+import { METHODS, requestedList, TASK_METHODS } from '../../mcp/methods.js';
+import { asOlderInput } from '../../mcp/older-revisions.js';
+import type { EventSink } from '../../observe/events/events.js';
 import type { Clock } from '../../timing/clock.js';
 import type { Due } from '../../timing/deadlines.js';
 import type { CircuitBreaker } from '../../upstream/health/circuit-breaker.js';

@@ -1,5 +1,5 @@
 import type { ClientFacts, ClientOrigin, DownstreamClient, Exchange } from '../../downstream/port.js';
-import { type ClientProfile, profileKey } from '../../mcp/client-profile.js';
+import { type ClientProfile, profileKey } from '../../mcp/handshake.js';
 import type { Cancel, Clock } from '../../timing/clock.js';
 import { unavailableBecause } from '../dispatch/availability.js';
 import type { Backend } from './backend.js';

@@ -1,7 +1,7 @@
 import type { FailureReason } from '../../downstream/failure.js';
 import type { DownstreamClient, Exchange } from '../../downstream/port.js';
 import type { NotificationEnvelope } from '../../mcp/envelope.js';
-import { LIST_KINDS, type ListKind, listsChangedBy } from '../../mcp/lists.js';
+import { LIST_KINDS, type ListKind, listsChangedBy } from '../../mcp/methods.js';
 import type { Cancel, Clock } from '../../timing/clock.js';
 import type { ServerRequest, UpstreamConnection } from '../../upstream/port.js';
 import type { CachedCatalogue, CatalogueContent } from '../catalog/cached-catalogue.js';

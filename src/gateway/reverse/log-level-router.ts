@@ -1,9 +1,8 @@
 import type { DownstreamClient, Exchange } from '../../downstream/port.js';
 import { isString, readString, toBytes } from '../../json/json-text.js';
-import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
+import { RPC_CODES, RpcError } from '../../jsonrpc/message.js';
 import type { NotificationEnvelope } from '../../mcp/envelope.js';
-import { isAtLeast, isLogLevel, type LogLevel, MOST_VERBOSE, mostTalkative } from '../../mcp/log-levels.js';
-import { METHODS } from '../../mcp/methods.js';
+import { isAtLeast, isLogLevel, type LogLevel, METHODS, MOST_VERBOSE, mostTalkative } from '../../mcp/methods.js';
 import type { RelayedRequest } from '../../mcp/relayed-request.js';
 import type { Handling } from '../dispatch/call.js';
 import type { Backend } from '../registry/backend.js';

@@ -3,7 +3,7 @@ import type { Span } from '../../json/json-text.js';
 import type { Edit } from '../../json/splice.js';
 import type { NotificationEnvelope } from '../../mcp/envelope.js';
 import { isDefinedNotification, METHODS } from '../../mcp/methods.js';
-import { withoutEraMembers } from '../../mcp/modern-members.js';
+import { withoutEraMembers } from '../../mcp/older-revisions.js';
 import { knowsTasks } from '../../mcp/revisions.js';
 import type { SentNotification, UpstreamConnection } from '../../upstream/port.js';
 import type { Backend } from '../registry/backend.js';

@@ -1,7 +1,7 @@
 import type { DownstreamClient, Exchange, InputRequest, WithdrawInput } from '../../downstream/port.js';
 import { readText, toBytes } from '../../json/json-text.js';
 import type { Edit } from '../../json/splice.js';
-import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
+import { RPC_CODES, RpcError } from '../../jsonrpc/message.js';
 import type { NotificationEnvelope, RequestEnvelope } from '../../mcp/envelope.js';
 import { METHODS, TASK_METHODS } from '../../mcp/methods.js';
 import { EnvelopeRequest } from '../../mcp/relayed-request.js';

@@ -2,7 +2,7 @@ import type { Failure } from '../../downstream/failure.js';
 import { type DownstreamClient, type Exchange, ExchangeDecorator } from '../../downstream/port.js';
 import { internalError, type OnInternalError, withErrorBoundaryAsync } from '../../errors/internal-error.js';
 import { isString, readString, toBytes } from '../../json/json-text.js';
-import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
+import { RPC_CODES, RpcError } from '../../jsonrpc/message.js';
 import type { NotificationEnvelope, ResponseEnvelope } from '../../mcp/envelope.js';
 import { isUiUri } from '../../mcp/extensions.js';
 import { METHODS } from '../../mcp/methods.js';

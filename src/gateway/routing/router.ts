@@ -4,12 +4,11 @@ import { readText, type Span, stringAt, toBytes, valuesAt, visitElements } from 
 import { printable } from '../../json/printable.js';
 import type { Edit } from '../../json/splice.js';
 import { suggest } from '../../json/suggest.js';
-import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
+import { RPC_CODES, RpcError } from '../../jsonrpc/message.js';
 import type { ResponseEnvelope } from '../../mcp/envelope.js';
 import { isShortened, splitExposedName } from '../../mcp/exposed-name.js';
 import { declaredSkills, isUiUri, SKILL_METHODS, uiPointers } from '../../mcp/extensions.js';
-import { requestedList } from '../../mcp/lists.js';
-import { METHODS } from '../../mcp/methods.js';
+import { METHODS, requestedList } from '../../mcp/methods.js';
 import type { RelayedRequest } from '../../mcp/relayed-request.js';
 import { hasHandshake, type LegacyRevision, MODERN_CODES, resourceNotFoundCode } from '../../mcp/revisions.js';
 import type { Catalog, Catalogs, Route } from '../catalog/catalog.js';

@@ -1,9 +1,8 @@
 import { CODES, type Code } from '../../errors/codes.js';
-import { ERROR_SIGNS } from '../../errors/error-signs.js';
-import type { FairMemory } from '../../io/fair-memory.js';
-import type { SharedLimit } from '../../io/shared-limit.js';
+import { ERROR_SIGNS } from '../../errors/error-text.js';
+import type { FairMemory, SharedLimit } from '../../io/shared-limit.js';
 import { printable, printableLines } from '../../json/printable.js';
-import type { ListKind } from '../../mcp/lists.js';
+import type { ListKind } from '../../mcp/methods.js';
 import { isModernRevision } from '../../mcp/revisions.js';
 import type { RefusedName } from '../../observe/events/events.js';
 import type { EraSource } from '../../upstream/server-era.js';

@@ -12,13 +12,11 @@ import {
   valuesAt,
   visitMembers,
 } from '../../json/json-text.js';
-import { join } from '../../jsonrpc/message.js';
-import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
+import { join, RPC_CODES, RpcError } from '../../jsonrpc/message.js';
 import type { ResponseEnvelope } from '../../mcp/envelope.js';
 import { declaresTasks, isTaskResult } from '../../mcp/extensions.js';
 import { METHODS } from '../../mcp/methods.js';
-import { withoutResultMembers } from '../../mcp/modern-members.js';
-import { asOlderInput } from '../../mcp/older-content.js';
+import { asOlderInput, withoutResultMembers } from '../../mcp/older-revisions.js';
 import { EnvelopeRequest } from '../../mcp/relayed-request.js';
 import { isModernRevision, knowsTasks } from '../../mcp/revisions.js';
 import { isTerminal } from '../../mcp/task-id.js';

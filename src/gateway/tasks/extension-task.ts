@@ -18,8 +18,7 @@ import {
   visitMembers,
 } from '../../json/json-text.js';
 import { type Edit, splice } from '../../json/splice.js';
-import { errorMessage, join, resultMessage } from '../../jsonrpc/message.js';
-import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
+import { errorMessage, join, RPC_CODES, RpcError, resultMessage } from '../../jsonrpc/message.js';
 import { createScan, RELATED_TASK, type ResponseEnvelope } from '../../mcp/envelope.js';
 import { METHODS } from '../../mcp/methods.js';
 import type { RelayedRequest } from '../../mcp/relayed-request.js';

@@ -1,8 +1,7 @@
 import type { DownstreamClient, Exchange } from '../../downstream/port.js';
 import { isString, readString, type Span, stringAt, toBytes, valuesAt, visitElements } from '../../json/json-text.js';
 import { type Edit, splice } from '../../json/splice.js';
-import { join } from '../../jsonrpc/message.js';
-import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
+import { join, RPC_CODES, RpcError } from '../../jsonrpc/message.js';
 import type { NotificationEnvelope, RequestEnvelope, ResponseEnvelope } from '../../mcp/envelope.js';
 import { isTaskResult } from '../../mcp/extensions.js';
 import { METHODS } from '../../mcp/methods.js';

@@ -1,10 +1,9 @@
 import { toBytes } from '../../json/json-text.js';
 import { concatEdits, type Edit } from '../../json/splice.js';
 import { join } from '../../jsonrpc/message.js';
-import type { ClientProfile } from '../../mcp/client-profile.js';
-import { readInitializeResult } from '../../mcp/initialize-result.js';
+import { type ClientProfile, readInitializeResult } from '../../mcp/handshake.js';
 import { METHODS } from '../../mcp/methods.js';
-import { withoutEraMembers } from '../../mcp/modern-members.js';
+import { withoutEraMembers } from '../../mcp/older-revisions.js';
 import type { RelayedRequest } from '../../mcp/relayed-request.js';
 import { isLegacyRevision, LATEST_LEGACY_REVISION } from '../../mcp/revisions.js';
 import { type Channel, type Dialect, EraConnection, type OpenOptions } from '../dialect.js';

@@ -1,12 +1,11 @@
 import type { ResponseEnvelope } from '../../mcp/envelope.js';
-import { type DiscoverResult, offeredRevision, readDiscoverResult } from '../../mcp/initialize-result.js';
+import { type DiscoverResult, offeredRevision, readDiscoverResult } from '../../mcp/handshake.js';
 import { METHODS } from '../../mcp/methods.js';
 import { MODERN_REVISIONS, type ModernRevision } from '../../mcp/revisions.js';
 import type { Channel, Dialect, OpenOptions } from '../dialect.js';
 import type { DialOutcome, Outcome, SentRequest } from '../port.js';
 import type { ModernOptions } from './modern-connection.js';
-import { ownRequest } from './own-messages.js';
-import { OutgoingMessage, RequestMeta } from './request-meta.js';
+import { OutgoingMessage, ownRequest, RequestMeta } from './modern-messages.js';
 
 export interface EraDialectOptions extends ModernOptions {
   /** The dialect with a handshake. Tells the version that the server gave itself. */

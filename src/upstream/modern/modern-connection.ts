@@ -1,10 +1,9 @@
 import { toBytes } from '../../json/json-text.js';
 import type { Edit } from '../../json/splice.js';
-import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
+import { RPC_CODES, RpcError } from '../../jsonrpc/message.js';
 import type { ResponseEnvelope, ScanEnvelope } from '../../mcp/envelope.js';
-import { type DiscoverResult, offeredRevision } from '../../mcp/initialize-result.js';
-import { isLogLevel } from '../../mcp/log-levels.js';
-import { METHODS } from '../../mcp/methods.js';
+import { type DiscoverResult, offeredRevision } from '../../mcp/handshake.js';
+import { isLogLevel, METHODS } from '../../mcp/methods.js';
 import type { RelayedRequest } from '../../mcp/relayed-request.js';
 import type { ModernRevision } from '../../mcp/revisions.js';
 import type { Clock } from '../../timing/clock.js';
@@ -18,9 +17,8 @@ import type {
   ServerRequest,
   UpstreamConnection,
 } from '../port.js';
+import { EMPTY_RESULT, errorText, ownRequest, ownResponse, RequestMeta, sentText } from './modern-messages.js';
 import { ModernRequest, type RequestContext } from './modern-request.js';
-import { EMPTY_RESULT, errorText, ownRequest, ownResponse } from './own-messages.js';
-import { RequestMeta, sentText } from './request-meta.js';
 import { type Subject, UpstreamListen } from './upstream-listen.js';
 
 export interface ModernOptions {

@@ -2,17 +2,15 @@ import { editMembers, REMOVED, rewriteObject } from '../../json/edit-members.js'
 import { isObject, readText, stringAt, toBytes } from '../../json/json-text.js';
 import { isRecord, parseJson } from '../../json/json-value.js';
 import { splice } from '../../json/splice.js';
-import { RPC_CODES, RpcError } from '../../jsonrpc/rpc-error.js';
+import { RPC_CODES, RpcError } from '../../jsonrpc/message.js';
 import type { NotificationEnvelope, ScanEnvelope } from '../../mcp/envelope.js';
-import { LISTS } from '../../mcp/lists.js';
-import { METHODS } from '../../mcp/methods.js';
-import { hasOnly, SUBSCRIPTION_ID } from '../../mcp/modern-members.js';
+import { LISTS, METHODS } from '../../mcp/methods.js';
+import { hasOnly, SUBSCRIPTION_ID } from '../../mcp/older-revisions.js';
 import { isTerminal } from '../../mcp/task-id.js';
 import type { Cancel, Clock } from '../../timing/clock.js';
 import type { Channel } from '../dialect.js';
 import type { Outcome, SentRequest, UpstreamListener } from '../port.js';
-import { ownNotification, ownRequest } from './own-messages.js';
-import { OutgoingMessage, type RequestMeta } from './request-meta.js';
+import { OutgoingMessage, ownNotification, ownRequest, type RequestMeta } from './modern-messages.js';
 
 interface UpstreamListenOptions {
   readonly channel: Channel;

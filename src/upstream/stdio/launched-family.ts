@@ -1,4 +1,4 @@
-import type { EventSink } from '../../observe/events/event-bus.js';
+import type { EventSink } from '../../observe/events/events.js';
 import type { Logger } from '../../observe/logger.js';
 import { endGroup } from '../../process/end-group.js';
 import { familyVariable } from '../../process/environment.js';

@@ -7,7 +7,7 @@ import {
   type LineSink,
   type OversizedLine,
 } from '../../io/line-decoder.js';
-import type { FloodBound } from '../../io/streams/flood-bound.js';
+import type { FloodBound } from '../../io/streams/turn-reader.js';
 import { isObject, OPEN_BRACE, OPEN_BRACKET, readText } from '../../json/json-text.js';
 import { type Edit, NumberWriter, type SplicedMessage } from '../../json/splice.js';
 import { rawId } from '../../jsonrpc/envelope-scanner.js';

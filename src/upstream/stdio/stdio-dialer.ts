@@ -1,17 +1,16 @@
 import type { OnInternalError } from '../../errors/internal-error.js';
 import type { Direction, MessageFeed } from '../../io/message-feed.js';
 import type { Backpressure } from '../../io/streams/backpressure.js';
-import { FloodBound, type FloodQueue } from '../../io/streams/flood-bound.js';
 import { LineWriter } from '../../io/streams/line-writer.js';
 import { readInto, watchReader } from '../../io/streams/read-into.js';
-import { TurnReader } from '../../io/streams/turn-reader.js';
+import { FloodBound, type FloodQueue, TurnReader } from '../../io/streams/turn-reader.js';
 import type { Logger } from '../../observe/logger.js';
 import { environmentOf } from '../../process/environment.js';
 import type { ResourceWatch } from '../../process/resource-watch.js';
 import { type SpawnedChild, spawnChild } from '../../process/spawn-child.js';
 import type { Cancel, Clock } from '../../timing/clock.js';
 import type { Dialect } from '../dialect.js';
-import { LivenessProbe } from '../health/liveness-probe.js';
+import { LivenessProbe } from '../health/health-monitor.js';
 import type {
   Dialed,
   Dialer,

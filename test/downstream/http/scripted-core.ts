@@ -2,8 +2,15 @@ import type { HttpClientSession, HttpSessionPort } from '../../../src/downstream
 import type { MirroredParam } from '../../../src/downstream/port.js';
 import type { OpenReply, ReplyChannel } from '../../../src/downstream/transport.js';
 import type { SplicedMessage } from '../../../src/json/splice.js';
-import { type Answer, errorMessage, type MessageSink, NULL_ID, whole } from '../../../src/jsonrpc/message.js';
-import { RPC_CODES, RpcError } from '../../../src/jsonrpc/rpc-error.js';
+import {
+  type Answer,
+  errorMessage,
+  type MessageSink,
+  NULL_ID,
+  RPC_CODES,
+  RpcError,
+  whole,
+} from '../../../src/jsonrpc/message.js';
 import type { Envelope, Rejection, RequestEnvelope } from '../../../src/mcp/envelope.js';
 import type { Message } from '../../support/wire.js';
 

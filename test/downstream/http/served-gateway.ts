@@ -3,7 +3,7 @@ import { createEraChooser, createPlatform } from '../../../src/app/platform.js';
 import { createHttpClients } from '../../../src/downstream/http/http-client.js';
 import { openHttpTransport } from '../../../src/downstream/http/server.js';
 import type { MessageFeed } from '../../../src/io/message-feed.js';
-import type { EventBus } from '../../../src/observe/events/event-bus.js';
+import type { EventBus } from '../../../src/observe/events/events.js';
 import { type GatewayScript, scriptGateway } from '../../support/scripted-gateway.js';
 import { DEFAULT_LIMITS, onTestEnd, TOKEN } from './serving.js';
 

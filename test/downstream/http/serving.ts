@@ -6,7 +6,7 @@ import { HTTP_SETTINGS, settingsOf } from '../../../src/config/schema/settings.j
 import type { HttpBind } from '../../../src/downstream/http/bind.js';
 import { FIXED_LIMITS, type HttpLimits } from '../../../src/downstream/http/limits.js';
 import { type HttpTransport, openHttpTransport } from '../../../src/downstream/http/server.js';
-import { FairMemory } from '../../../src/io/fair-memory.js';
+import { FairMemory } from '../../../src/io/shared-limit.js';
 import type { GatewayEvent } from '../../../src/observe/events/events.js';
 import { FakeClock } from '../../support/fake-clock.js';
 import { type Message, scan } from '../../support/wire.js';

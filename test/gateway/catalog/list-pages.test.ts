@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { listAllPages } from '../../../src/gateway/catalog/pagination.js';
-import { LISTS } from '../../../src/mcp/lists.js';
+import { LISTS } from '../../../src/mcp/methods.js';
 import type { UpstreamConnection } from '../../../src/upstream/port.js';
 import { type Message, responseOf } from '../../support/wire.js';
 

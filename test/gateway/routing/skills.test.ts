@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { createOwnTool, type OwnTool, textResult } from '../../../src/gateway/status/own-tool.js';
 import type { VisibleBackends } from '../../../src/gateway/status/status.js';
-import type { ServerScript } from '../../support/scripted-gateway.js';
-import { type ScriptedClient, startGateway } from '../../support/scripted-gateway.js';
+import { type ScriptedClient, type ServerScript, startGateway } from '../../support/scripted-gateway.js';
 import { flush, type Message } from '../../support/wire.js';
 
 const EXTENSION = 'io.modelcontextprotocol/skills';

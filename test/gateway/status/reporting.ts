@@ -7,8 +7,7 @@ import {
   type StatusFacts,
   type StatusReport,
 } from '../../../src/gateway/status/status.js';
-import { FairMemory } from '../../../src/io/fair-memory.js';
-import { SharedLimit } from '../../../src/io/shared-limit.js';
+import { FairMemory, SharedLimit } from '../../../src/io/shared-limit.js';
 import { type ServerScript, scriptGateway, startGateway } from '../../support/scripted-gateway.js';
 
 /** A server that runs for a minute. */

@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { adviseOnToolCount, createToolCountWarning, reportStatus } from '../../../src/gateway/status/status.js';
 import { overviewOf, renderOneServer, renderStatus } from '../../../src/gateway/status/status-text.js';
-import { FairMemory } from '../../../src/io/fair-memory.js';
-import { SharedLimit } from '../../../src/io/shared-limit.js';
+import { FairMemory, SharedLimit } from '../../../src/io/shared-limit.js';
 import { offering, type ServerScript, startGateway, toolOf } from '../../support/scripted-gateway.js';
 import { factsOf, given, NOTHING } from './reporting.js';
 

@@ -1,8 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { copyInto } from '../../../src/io/byte-reader.js';
-import { HealthMonitor } from '../../../src/upstream/health/health-monitor.js';
+import { EnvelopeRequest } from '../../../src/mcp/relayed-request.js';
+import { HealthMonitor, LivenessProbe } from '../../../src/upstream/health/health-monitor.js';
 import { FakeClock } from '../../support/fake-clock.js';
-import { bridging, sendCall } from '../stdio/bridging.js';
+import { ScriptedChild } from '../../support/scripted-child.js';
+import { flush, type Message, requestOf } from '../../support/wire.js';
+import { answerTo, bridging, CALL, Listener, progressOf, sendCall } from '../stdio/bridging.js';
 
 const MIB = 1024 * 1024;
 const TOO_MANY = 'it sent 3 broken, oversized or unfinished frames within a minute';
@@ -107,5 +110,203 @@ describe('a child', () => {
     expect(health).toEqual([TOO_MANY]);
     expect(notifications).toEqual([]);
     expect(listener.told).toEqual(['exited sent']);
+  });
+});
+
+/** Output that proves nothing: a thread may print it while the one that answers is stuck. */
+const NO_SIGNS: readonly (readonly [what: string, message: Message | string])[] = [
+  ['lines that are no messages', 'not even a message'],
+  ['notifications', { jsonrpc: '2.0', method: 'notifications/message', params: { level: 'info', data: 'x' } }],
+  ['progress that nobody asked for', progressOf(999_999, 1)],
+  ['answers that nobody asked for', answerTo(999_999)],
+  ['answers that it has given already', answerTo(1)],
+  ['requests of its own', { jsonrpc: '2.0', id: 'q', method: 'ping' }],
+];
+
+/** A server after its handshake, with the reports of the liveness probe written down. */
+async function suspecting() {
+  const clock = new FakeClock();
+  const told: string[] = [];
+  const child = new ScriptedChild({ clock, silent: () => livenessProbe.start() });
+  child.listsTools = false;
+  const livenessProbe = new LivenessProbe({
+    clock,
+    connection: child.bridge,
+    request: (...request) => child.bridge.request(...request),
+    suspected: () => told.push('suspected'),
+    cleared: () => told.push('cleared'),
+    unresponsive: () => told.push('unresponsive'),
+  });
+  await child.connect();
+  const call = (idleMs = 1_000) =>
+    child.bridge.send(new EnvelopeRequest(requestOf(CALL)), [], { idleMs, maxMs: 600_000 }, new Listener());
+  const advance = async (ms: number) => {
+    clock.advance(ms);
+    await flush();
+  };
+  const asked = () =>
+    child.received.messages.map(({ method }) => method).filter((m) => m === 'ping' || m === 'tools/list');
+  return { child, told, call, advance, asked, clock };
+}
+
+describe('a child that lets requests time out', () => {
+  it('is suspect after the third in a row', async () => {
+    const { told, call, advance } = await suspecting();
+    for (let count = 0; count < 3; count += 1) {
+      expect(told).toEqual([]);
+      call();
+      await advance(1_000);
+    }
+    expect(told).toEqual(['suspected']);
+  });
+
+  it('is not, if it answers others meanwhile, in time or late', async () => {
+    const { child, told, call, advance } = await suspecting();
+    for (let round = 0; round < 4; round += 1) {
+      for (let count = 0; count < 2; count += 1) {
+        call();
+        await advance(1_000);
+      }
+      if (round % 2 === 0) call();
+      child.say(answerTo(child.calls.at(-1)?.id));
+    }
+    expect(child.bridge.counters).toMatchObject({ late: 2, duplicate: 0 });
+    expect(told).toEqual([]);
+  });
+
+  it.each(NO_SIGNS)('is, although it prints %s all the time', async (_, message) => {
+    const { child, told, call, advance } = await suspecting();
+    for (let count = 0; count < 3; count += 1) {
+      call();
+      child.say(message);
+      await advance(1_000);
+      child.say(message);
+    }
+    expect(told).toEqual(['suspected']);
+  });
+
+  it('is not while one of its calls reports progress, however seldom', async () => {
+    const { child, told, call, advance } = await suspecting();
+    call(60_000);
+    child.say(progressOf(child.calls[0]?.id, 1));
+    for (let count = 0; count < 20; count += 1) call();
+    await advance(59_000);
+    child.say(progressOf(child.calls[0]?.id, 2));
+    for (let count = 0; count < 20; count += 1) call();
+    await advance(59_000);
+    expect(told).toEqual([]);
+  });
+
+  it('is after that call has timed out, too', async () => {
+    const { child, told, call, advance } = await suspecting();
+    call(5_000);
+    child.say(progressOf(child.calls[0]?.id, 1));
+    for (let count = 0; count < 3; count += 1) call();
+    await advance(5_000);
+    expect(told).toEqual([]);
+    for (let count = 0; count < 2; count += 1) call();
+    await advance(1_000);
+    expect(told).toEqual(['suspected']);
+  });
+});
+
+describe('a suspect child', () => {
+  async function suspect() {
+    const world = await suspecting();
+    for (let count = 0; count < 3; count += 1) world.call();
+    await world.advance(1_000);
+    expect(world.told).toEqual(['suspected']);
+    return world;
+  }
+
+  it('is asked two different things, for ten seconds each, and is of no use when it answers neither', async () => {
+    const { told, advance, asked, clock } = await suspect();
+    expect(asked()).toEqual(['ping']);
+    await advance(10_000);
+    expect(asked()).toEqual(['ping', 'tools/list']);
+    await advance(9_999);
+    expect(told).toEqual(['suspected']);
+    await advance(1);
+    expect(told).toEqual(['suspected', 'unresponsive']);
+    await advance(600_000);
+    expect(asked()).toHaveLength(2);
+    expect(clock.pending).toBe(0);
+  });
+
+  it('is cleared by its answer to ping, and asked nothing more', async () => {
+    const { child, told, advance, asked } = await suspect();
+    child.reply('ping');
+    await flush();
+    await advance(60_000);
+    expect(told).toEqual(['suspected', 'cleared']);
+    expect(asked()).toEqual(['ping']);
+  });
+
+  it('is cleared by its answer to tools/list, be it an error: there are healthy servers that ignore ping', async () => {
+    const { child, told, advance } = await suspect();
+    await advance(10_000);
+    child.reply('tools/list', { code: -32601, message: 'no tools' });
+    await flush();
+    expect(told).toEqual(['suspected', 'cleared']);
+  });
+
+  it('is not probed while another request is in flight, and is cleared by any output about that', async () => {
+    const { child, told, call, advance, asked } = await suspecting();
+    const long = call(300_000);
+    for (let count = 0; count < 3; count += 1) call();
+    await advance(1_000);
+    expect(told).toEqual(['suspected']);
+    await advance(100_000);
+    expect(asked()).toEqual([]);
+    expect(long).toBeDefined();
+    child.say(answerTo(child.calls[0]?.id));
+    await advance(250);
+    expect(told).toEqual(['suspected', 'cleared']);
+    expect(asked()).toEqual([]);
+  });
+
+  it('is probed when the other request has timed out as well', async () => {
+    const { call, advance, asked } = await suspecting();
+    call(5_000);
+    for (let count = 0; count < 3; count += 1) call();
+    await advance(5_000);
+    await advance(250);
+    expect(asked()).toEqual(['ping']);
+  });
+
+  it('that ends meanwhile concerns nobody any more', async () => {
+    const { child, told, advance, clock } = await suspect();
+    child.bridge.close('exited');
+    await advance(60_000);
+    expect(told).toEqual(['suspected']);
+    expect(clock.pending).toBe(0);
+  });
+
+  it.each(NO_SIGNS)('is not cleared by %s', async (_, message) => {
+    const { child, told, advance } = await suspect();
+    for (let second = 0; second < 20; second += 1) {
+      child.say(message);
+      await advance(1_000);
+    }
+    expect(told).toEqual(['suspected', 'unresponsive']);
+  });
+
+  it('is cleared by progress of a call that is still in flight', async () => {
+    const { child, told, call, advance } = await suspecting();
+    call(60_000);
+    for (let count = 0; count < 3; count += 1) call();
+    await advance(1_000);
+    child.say(progressOf(child.calls[0]?.id, 1));
+    await advance(250);
+    expect(told).toEqual(['suspected', 'cleared']);
+  });
+
+  it('can become suspect again after it was cleared', async () => {
+    const { child, told, call, advance } = await suspect();
+    child.reply('ping');
+    await flush();
+    for (let count = 0; count < 3; count += 1) call();
+    await advance(1_000);
+    expect(told).toEqual(['suspected', 'cleared', 'suspected']);
   });
 });

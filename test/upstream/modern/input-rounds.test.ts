@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { splice } from '../../../src/json/splice.js';
-import { RpcError } from '../../../src/jsonrpc/rpc-error.js';
+import { RpcError } from '../../../src/jsonrpc/message.js';
 import type { InputRequest } from '../../../src/mcp/relayed-request.js';
 import type { RequestHandler } from '../../../src/upstream/port.js';
 import { type Message, responseOf } from '../../support/wire.js';

@@ -1,4 +1,4 @@
-import type { ClientProfile } from '../../../src/mcp/client-profile.js';
+import type { ClientProfile } from '../../../src/mcp/handshake.js';
 import { EnvelopeRequest } from '../../../src/mcp/relayed-request.js';
 import { legacyDialect } from '../../../src/upstream/legacy/legacy-dialect.js';
 import { EraDialect } from '../../../src/upstream/modern/era-dialect.js';

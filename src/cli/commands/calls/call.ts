@@ -4,7 +4,7 @@ import { readConfig } from '../../../app/read-config.js';
 import type { Config, ServerConfig } from '../../../config/resolve/config.js';
 import { EXIT, UsageError } from '../../../errors/usage-error.js';
 import { didYouMean, suggest } from '../../../json/suggest.js';
-import { RpcError } from '../../../jsonrpc/rpc-error.js';
+import { RpcError } from '../../../jsonrpc/message.js';
 import { exposedName, splitExposedName } from '../../../mcp/exposed-name.js';
 import { METHODS } from '../../../mcp/methods.js';
 import type { Invocation } from '../../command.js';

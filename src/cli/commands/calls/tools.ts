@@ -3,7 +3,7 @@ import { EXIT } from '../../../errors/usage-error.js';
 import { reportStatus, type ServerReport } from '../../../gateway/status/status.js';
 import { readString, readText, toBytes, visitElements, visitMembers } from '../../../json/json-text.js';
 import { printable } from '../../../json/printable.js';
-import { LISTS } from '../../../mcp/lists.js';
+import { LISTS } from '../../../mcp/methods.js';
 import type { Invocation } from '../../command.js';
 import type { LocalClient } from '../../local-client.js';
 import { forStream, print, tell } from '../../output.js';

@@ -43,7 +43,7 @@ import { checkServer, checkTools, type ListedTool, type ObservedServer } from '.
 import { EXIT } from '../../../errors/usage-error.js';
 import type { ServerReport } from '../../../gateway/status/status.js';
 import { isRecord, parseJson } from '../../../json/json-value.js';
-import { RpcError } from '../../../jsonrpc/rpc-error.js';
+import { RpcError } from '../../../jsonrpc/message.js';
 import { METHODS } from '../../../mcp/methods.js';
 import { systemClock } from '../../../observe/system-clock.js';
 import { runNpm } from '../../../packages/npm-client.js';

@@ -13,7 +13,7 @@ import { FrameReader } from '../../../hub/attach/frame-reader.js';
 import type { ClientDescription, HubDescription } from '../../../hub/control.js';
 import { hubFiles, hubLog, hubNumbers, latestHub } from '../../../hub/hub-folder.js';
 import { describeBytes, printable } from '../../../json/printable.js';
-import { RPC_CODES, RpcError } from '../../../jsonrpc/rpc-error.js';
+import { RPC_CODES, RpcError } from '../../../jsonrpc/message.js';
 import { createScan } from '../../../mcp/envelope.js';
 import { VERSION } from '../../../version.js';
 import { type ClientConnection, LocalClient, type ToldProfile } from '../../local-client.js';

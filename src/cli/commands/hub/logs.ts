@@ -8,7 +8,7 @@ import { isRecord, parseJson } from '../../../json/json-value.js';
 import { printable } from '../../../json/printable.js';
 import { hintFor } from '../../../json/suggest.js';
 import { MAX_LOG_FILES } from '../../../observe/log-file.js';
-import { toText } from '../../../observe/log-text.js';
+import { toText } from '../../../observe/log-line.js';
 import { type LoggedCall, MAX_CALL_FILES } from '../../../record/call-log.js';
 import { callLogFile } from '../../../state/user-files.js';
 import type { Invocation } from '../../command.js';

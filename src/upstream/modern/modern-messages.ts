@@ -1,11 +1,12 @@
 import { REMOVED, rewriteObject } from '../../json/edit-members.js';
 import { equalsAt, isObject, type Span, skipWhitespace, stringAt, toBytes } from '../../json/json-text.js';
 import { concatEdits, type Edit, type SplicedMessage, type TokenText } from '../../json/splice.js';
-import { join } from '../../jsonrpc/message.js';
-import type { ClientProfile } from '../../mcp/client-profile.js';
+import { join, notificationMessage, type RpcError, requestMessage } from '../../jsonrpc/message.js';
+import type { NotificationEnvelope, ResponseEnvelope, ScanEnvelope } from '../../mcp/envelope.js';
 import { TASKS_EXTENSION } from '../../mcp/extensions.js';
-import type { LogLevel } from '../../mcp/log-levels.js';
-import type { RelayedRequest } from '../../mcp/relayed-request.js';
+import type { ClientProfile } from '../../mcp/handshake.js';
+import type { LogLevel } from '../../mcp/methods.js';
+import { EnvelopeRequest, type RelayedRequest } from '../../mcp/relayed-request.js';
 
 /**
  * Description of the client for the `_meta` of each request to a modern server. The texts are made once for a connection, so a
@@ -209,3 +210,34 @@ export function sentText(
   const { text, part = { start: 0, end: text.length } } = edit ?? { text: bytes, part: span };
   return span === undefined ? undefined : stringAt(text, part);
 }
+
+// Messages that the gateway makes up in the place of the server or of a client.
+
+/** A request without an id of its own. `params` is JSON; `undefined` omits the member. */
+export function ownRequest(scan: ScanEnvelope, method: string, params?: Uint8Array): EnvelopeRequest {
+  const envelope = scan(requestMessage(0, method, params).bytes);
+  if (envelope.kind !== 'request') throw new Error(`Not a request: ${method}`);
+  return new EnvelopeRequest(envelope);
+}
+
+/**
+ * A notification, `undefined` if no client could read it. `params` must be serializable, or bytes of JSON; `undefined` omits
+ * the member.
+ */
+export function ownNotification(scan: ScanEnvelope, method: string, params?: object): NotificationEnvelope | undefined {
+  const envelope = scan(notificationMessage(method, params).bytes);
+  return envelope.kind === 'notification' ? envelope : undefined;
+}
+
+/** A response with a result or an error, as JSON. */
+export function ownResponse(scan: ScanEnvelope, member: 'result' | 'error', value: Uint8Array): ResponseEnvelope {
+  const envelope = scan(join([toBytes(`{"jsonrpc":"2.0","id":0,"${member}":`), value, toBytes('}')]));
+  if (envelope.kind !== 'response') throw new Error(`Not a ${member}`);
+  return envelope;
+}
+
+export function errorText(error: RpcError): Uint8Array {
+  return toBytes(JSON.stringify(error));
+}
+
+export const EMPTY_RESULT = toBytes('{}');

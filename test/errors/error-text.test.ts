@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { ERROR_CODE, ERROR_SIGNS } from '../../src/errors/error-signs.js';
+import { ERROR_CODE, ERROR_SIGNS } from '../../src/errors/error-text.js';
 import { findNetworkTrouble } from '../../src/gateway/status/status.js';
 import { causeLines } from '../../src/observe/cause-lines.js';
 import { explainNpmFailure } from '../../src/packages/npm-client.js';

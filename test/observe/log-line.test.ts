@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { readableLine, toText } from '../../src/observe/log-text.js';
+import { readableLine, toText } from '../../src/observe/log-line.js';
 import { createLogger } from '../../src/observe/logger.js';
 import { createRedactor } from '../../src/observe/redact.js';
 

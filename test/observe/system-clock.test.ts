@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { watchEventLoop } from '../../src/observe/event-loop.js';
+import { watchEventLoop } from '../../src/observe/system-clock.js';
 import { FakeClock } from '../support/fake-clock.js';
 
 const clock = new FakeClock();

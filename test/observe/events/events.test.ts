@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { EventBus } from '../../../src/observe/events/event-bus.js';
+import { EventBus } from '../../../src/observe/events/events.js';
 
 const CUT = { kind: 'http.stream-cut', unwrittenBytes: 1 } as const;
 const MERGED = { kind: 'lists.merged', tools: 3, only: undefined } as const;

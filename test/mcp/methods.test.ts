@@ -1,6 +1,17 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { isNamed, LIST_KINDS, LISTS, listsChangedBy, requestedList, toolDefinition } from '../../src/mcp/lists.js';
+import { toolDefinition } from '../../src/mcp/entry-check.js';
+import {
+  isAtLeast,
+  isLogLevel,
+  isNamed,
+  LIST_KINDS,
+  LISTS,
+  type LogLevel,
+  listsChangedBy,
+  mostTalkative,
+  requestedList,
+} from '../../src/mcp/methods.js';
 import { bytesOf } from '../support/wire.js';
 
 describe('a list', () => {
@@ -88,5 +99,41 @@ describe('what a tool says it is', () => {
         expect(definitionOf(definitionOf(text))).toBe(definitionOf(text));
       }),
     );
+  });
+});
+
+const LEVELS: readonly LogLevel[] = [
+  ...(['debug', 'info', 'notice', 'warning', 'error', 'critical', 'alert', 'emergency'] as const),
+];
+
+describe('a log level', () => {
+  it.each(LEVELS)('is %s', (level) => {
+    expect(isLogLevel(level)).toBe(true);
+  });
+
+  it.each(['', 'warn', 'DEBUG', 'fatal', '__proto__', 'length'])('is not %j', (text) => {
+    expect(isLogLevel(text)).toBe(false);
+  });
+
+  it('lets through itself and all that are graver', () => {
+    for (const [rank, least] of LEVELS.entries()) {
+      expect(LEVELS.filter((level) => isAtLeast(level, least))).toEqual(LEVELS.slice(rank));
+    }
+  });
+
+  it('lets through what nobody knows', () => {
+    for (const least of LEVELS) expect(isAtLeast('fatal', least)).toBe(true);
+  });
+});
+
+describe('the most talkative of several levels', () => {
+  it('is none of none', () => {
+    expect(mostTalkative([])).toBeUndefined();
+  });
+
+  it('is the least grave one, in whatever order they come', () => {
+    expect(mostTalkative(['error', 'info', 'alert'])).toBe('info');
+    expect(mostTalkative(['emergency', 'debug', 'debug'])).toBe('debug');
+    expect(mostTalkative(new Set<LogLevel>(['alert']))).toBe('alert');
   });
 });
