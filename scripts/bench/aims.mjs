@@ -22,7 +22,6 @@ const AIMS = [
   { aim: 'Resident memory under load', of: ofMemory(({ peak }) => peak), unit: 'MiB', atMost: 160 },
   { aim: 'Resident memory after it ÷ idle', of: ofMemory(({ after, idle }) => after / idle), atMost: 1.2 },
   { aim: '`tools/list` of 10,000 tools, slowest page', of: ofManyTools, unit: 'ms', atMost: 3 },
-  { aim: '`initialize` answered', of: ofStarts, unit: 'ms', atMost: 150 },
   ...ofEras('modern', 'modern', 1.15),
   ...ofEras('modern', 'legacy', 1.3),
 ];
@@ -89,12 +88,6 @@ function ofEras(era, serverEra, atMost) {
 
 function ofManyTools({ manyTools }) {
   return manyTools && median(manyTools.get(TRUNKLINE).map(({ slowest }) => slowest));
-}
-
-function ofStarts({ starts }) {
-  if (starts === undefined) return undefined;
-  const ours = [...starts].filter(([name]) => name.startsWith(TRUNKLINE));
-  return Math.max(...ours.map(([, times]) => median(times)));
 }
 
 function ofMemory(pick) {

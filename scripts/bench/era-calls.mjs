@@ -2,7 +2,7 @@ import { IN_FLIGHT_FACTOR, measured, WARM_UP_ROUNDS } from './calls.mjs';
 import { inRounds } from './measure.mjs';
 import { table } from './page.mjs';
 import { median, quantile, shownRatio } from './statistics.mjs';
-import { IN_FLIGHT, OpenWay, TRUNKLINE, tinyServer } from './ways.mjs';
+import { caseOf, IN_FLIGHT, OpenWay, TRUNKLINE, tinyServer } from './ways.mjs';
 
 const ERAS = ['legacy', 'modern'];
 
@@ -19,7 +19,7 @@ export function eraPairs(builds) {
 }
 
 export function pairName(era, serverEra, build = TRUNKLINE) {
-  return `${build === TRUNKLINE ? '' : `${build}: `}${era} client, ${serverEra} server`;
+  return caseOf(build, `${era} client, ${serverEra} server`);
 }
 
 /** Small calls: one at a time, and many in flight. By pair and round; times are in µs. */

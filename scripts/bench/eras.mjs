@@ -9,7 +9,7 @@ import { aimsTable, brokenAims } from './aims.mjs';
 import { eraPairs, eraTables, measureEras } from './era-calls.mjs';
 import './plain-node.mjs';
 import { describeMachine, writeSection } from './page.mjs';
-import { otherBuild, trunkline } from './ways.mjs';
+import { buildsWith } from './ways.mjs';
 
 const PAGE = fileURLToPath(new URL('../../docs/performance.md', import.meta.url));
 const FULL = { rounds: 30, calls: 2_000 };
@@ -37,8 +37,7 @@ process.env.XDG_DATA_HOME = folder;
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.once(signal, () => process.exit(1));
 
 const machine = describeMachine();
-const builds = values.against === undefined ? [trunkline] : [trunkline, otherBuild(values.against)];
-const eras = await measureEras(eraPairs(builds), folder, size);
+const eras = await measureEras(eraPairs(buildsWith(values.against)), folder, size);
 const report = [machine, ...eraTables(eras, size), ...aimsTable({ eras })].join('\n\n');
 console.log(report);
 if (values.write) writeSection(PAGE, 'bench-eras', report);

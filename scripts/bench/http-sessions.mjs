@@ -26,15 +26,15 @@ const { values } = parseArgs({
     rounds: { type: 'string' },
     calls: { type: 'string' },
     streams: { type: 'boolean', default: true },
-    quick: { type: 'boolean', default: false },
+    short: { type: 'boolean', default: false },
     write: { type: 'boolean', default: false },
   },
   allowNegative: true,
 });
-const sessions = count('sessions', values.quick ? 100 : 1000);
-const rounds = count('rounds', values.quick ? 3 : 20);
-const calls = count('calls', values.quick ? 300 : 1000);
-if (values.write && values.quick) throw new Error('--write is for full runs: leave out --quick');
+const sessions = count('sessions', values.short ? 100 : 1000);
+const rounds = count('rounds', values.short ? 3 : 20);
+const calls = count('calls', values.short ? 300 : 1000);
+if (values.write && values.short) throw new Error('--write is for full runs: leave out --short');
 
 const folder = mkdtempSync(join(tmpdir(), 'trunkline-bench-'));
 process.once('exit', () => rmSync(folder, { recursive: true, force: true }));

@@ -5,7 +5,7 @@ import { cpuOf, HubPlace } from './hub-place.mjs';
 import { inRounds } from './measure.mjs';
 import { textOf } from './payload.mjs';
 import { median, quantile } from './statistics.mjs';
-import { DIRECT, IN_FLIGHT, RELAY, TRUNKLINE, tinyServer } from './ways.mjs';
+import { caseOf, DIRECT, IN_FLIGHT, RELAY, TRUNKLINE, tinyServer } from './ways.mjs';
 
 export const TWO_RELAYS = 'two byte relays';
 export const SINGLE = `${TRUNKLINE}, single process`;
@@ -16,8 +16,10 @@ const WAYS = [
   { name: DIRECT, command: tinyServer() },
   { name: RELAY, command: [...relay, ...tinyServer()] },
   { name: TWO_RELAYS, command: [...relay, ...relay, ...tinyServer()] },
-  { name: SINGLE, isShared: false },
-  { name: HUB, isShared: true },
+];
+const waysOf = ({ name, start }) => [
+  { name: caseOf(name, SINGLE), isShared: false, start },
+  { name: caseOf(name, HUB), isShared: true, start },
 ];
 const WARM_UP_ROUNDS = 2;
 const IN_FLIGHT_FACTOR = 4;
@@ -28,10 +30,10 @@ const TEXT = 'text';
  * Calls by way and round: one at a time with all processes on one core, so that the figures do not depend on which core a
  * process wakes up on; then many in flight, with a write for each call or many in one write, and large results, on all cores.
  */
-export async function measureHubCalls(folder, { rounds, calls }) {
+export async function measureHubCalls(folder, { rounds, calls, builds }) {
   const ways = [];
   try {
-    for (const way of WAYS) ways.push(await open(way, folder));
+    for (const way of [...WAYS, ...builds.flatMap(waysOf)]) ways.push(await open(way, folder));
     const pin = (cores) => {
       const pids = [process.pid, ...ways.flatMap(({ place }) => place.processes().map(({ pid }) => pid))];
       for (const pid of pids) execFileSync('taskset', ['-acp', cores, String(pid)], { stdio: 'ignore' });
@@ -60,8 +62,8 @@ export async function measureHubCalls(folder, { rounds, calls }) {
   }
 }
 
-async function open({ name, command, isShared }, folder) {
-  const place = new HubPlace(folder, { tiny: tinyServer() }, { isShared });
+async function open({ name, command, isShared, start }, folder) {
+  const place = new HubPlace(folder, { tiny: tinyServer() }, { isShared, start });
   const client = place.open(command);
   await client.initialize();
   await client.open(4);

@@ -10,11 +10,17 @@ const LOAD_MS = 5_000;
 /** Clients that start at the same time. */
 const AT_ONCE = 4;
 
-/** What so many equal clients take with a hub and without one, and what an attach process and a hub take. */
-export async function measureHubMemory(folder) {
+/** For each build: what so many equal clients take with a hub and without one, and what an attach process and a hub take. */
+export async function measureHubMemory(folder, { builds }) {
+  const results = [];
+  for (const build of builds) results.push({ build: build.name, ...(await memoryOfBuild(build, folder)) });
+  return results;
+}
+
+async function memoryOfBuild({ start }, folder) {
   const keys = Array.from({ length: SERVERS }, (_, index) => `s${index}`);
   const servers = Object.fromEntries(keys.map((key) => [key, tinyServer()]));
-  const place = new HubPlace(folder, servers);
+  const place = new HubPlace(folder, servers, { start });
   const clients = [];
   const pidOf = (kind) => place.processes().find((each) => each.kind === kind).pid;
   const shared = { attach: {}, hub: {} };
@@ -36,7 +42,7 @@ export async function measureHubMemory(folder) {
   } finally {
     await closeAll(clients, place);
   }
-  const single = new HubPlace(folder, servers, { isShared: false });
+  const single = new HubPlace(folder, servers, { isShared: false, start });
   const singles = [];
   try {
     singles.push(...(await openAll(single, CLIENTS)));

@@ -4,11 +4,9 @@ import { spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
-import { fileURLToPath } from 'node:url';
 import { Client } from './client.mjs';
-import { writeConfig } from './ways.mjs';
+import { trunkline, writeConfig } from './ways.mjs';
 
-const CLI = fileURLToPath(new URL('../../dist/cli.js', import.meta.url));
 const GONE_WITHIN_MS = 20_000;
 const KIB = 1024;
 
@@ -16,8 +14,11 @@ export class HubPlace {
   env;
   config;
   #mark;
+  #start;
 
-  constructor(folder, servers, { isShared = true } = {}) {
+  /** `start` is the command of a build, without the configuration. */
+  constructor(folder, servers, { isShared = true, start = trunkline.start } = {}) {
+    this.#start = start;
     const own = mkdtempSync(join(folder, 'h-'));
     this.config = writeConfig(own, 'config.json', servers);
     this.#mark = `TMPDIR=${join(own, 'tmp')}\0`;
@@ -33,7 +34,7 @@ export class HubPlace {
 
   /** What a client registers. */
   get command() {
-    return [process.execPath, CLI, '--config', this.config];
+    return [...this.#start, this.config];
   }
 
   /** A client of this command. */

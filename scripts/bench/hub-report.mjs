@@ -3,7 +3,7 @@ import { CLIENTS, SERVERS } from './hub-memory.mjs';
 import { BARE, COLD, WARM } from './hub-starts.mjs';
 import { table } from './page.mjs';
 import { median, shownRatio, spread } from './statistics.mjs';
-import { RELAY } from './ways.mjs';
+import { caseOf, RELAY } from './ways.mjs';
 
 export function startTables(results, { rounds }) {
   const cell = (values) => {
@@ -48,7 +48,12 @@ export function callTables({ alone, apart, together, large }, { rounds, calls })
   ];
 }
 
-export function memoryTables({ shared, single }) {
+/** `results` are those of each build. */
+export function memoryTables(results) {
+  return results.flatMap(memoryTablesOf);
+}
+
+function memoryTablesOf({ build, shared, single }) {
   const { attach, hub } = shared;
   const kinds = [...new Set([...shared.together.keys(), ...single.together.keys()])];
   const cells = (of, kind) => {
@@ -56,14 +61,7 @@ export function memoryTables({ shared, single }) {
     return [String(count), share.toFixed(0)];
   };
   return [
-    `Resident memory, ${SERVERS} servers, MiB:`,
-    table(
-      ['', 'idle', `idle, ${CLIENTS} clients`, 'after load', 'at most'],
-      [
-        ['attach process', attach.idle.toFixed(0), '', attach.loaded.toFixed(0), attach.peak.toFixed(0)],
-        ['hub', hub.one.toFixed(0), hub.all.toFixed(0), hub.loaded.toFixed(0), ''],
-      ],
-    ),
+    `${caseOf(build, 'Resident memory')} with ${SERVERS} servers, MiB: attach process ${attach.idle.toFixed(0)} idle, ${attach.loaded.toFixed(0)} after load, ${attach.peak.toFixed(0)} at most; hub ${hub.one.toFixed(0)} idle, ${hub.all.toFixed(0)} idle with ${CLIENTS} clients, ${hub.loaded.toFixed(0)} after load.`,
     `${CLIENTS} equal clients of ${SERVERS} servers, idle: processes, and proportional memory in MiB, which counts what processes share once:`,
     table(
       ['', 'with a hub', 'MiB', 'without', 'MiB'],
@@ -118,7 +116,7 @@ export function hubAims({ starts, calls, memory }) {
     rows.push(['p50 of a call above the single process', `${added.toFixed(0)} µs`, 'no aim']);
   }
   if (memory !== undefined) {
-    const { attach, hub } = memory.shared;
+    const { attach, hub } = memory[0].shared;
     const mib = { unit: 'MiB', digits: 0 };
     aim('attach process, idle', attach.idle, { ...mib, atMost: 43 });
     aim('attach process, loaded', attach.peak, { ...mib, atMost: 55 });

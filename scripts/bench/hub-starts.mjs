@@ -1,9 +1,7 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { HubPlace } from './hub-place.mjs';
 import { inRounds } from './measure.mjs';
-import { StartClient } from './start-client.mjs';
-import { tinyServer } from './ways.mjs';
+import { msOfNodeAlone, StartClient } from './start-client.mjs';
+import { caseOf, tinyServer } from './ways.mjs';
 
 export const BARE = '`node -e 0`, to its exit';
 export const WARM = 'attach to a running hub, 1 server';
@@ -13,31 +11,14 @@ export const SINGLE_MANY = 'single process, 20 servers';
 const MANY = 20;
 
 /** Milliseconds from the spawn to the first answers, with cached catalogues. */
-export async function measureHubStarts(folder, { rounds }) {
-  const servers = (count) =>
-    Object.fromEntries(Array.from({ length: count }, (_, index) => [`s${index}`, tinyServer()]));
-  const warm = new HubPlace(folder, servers(1));
-  const cold = new HubPlace(folder, servers(MANY));
-  const one = new HubPlace(folder, servers(1), { isShared: false });
-  const many = new HubPlace(folder, servers(MANY), { isShared: false });
-  for (const [place, count] of [
-    [cold, MANY],
-    [one, 1],
-    [many, MANY],
-    [warm, 1],
-  ]) {
+export async function measureHubStarts(folder, { rounds, builds }) {
+  const cases = builds.flatMap((build) => casesOf(build, folder));
+  for (const { place, count, isKept } of cases) {
     await start(place, (client) => client.untilReady(count));
-    if (place !== warm) await place.end();
+    if (!isKept) await place.end();
   }
-  const cases = [
-    { name: BARE },
-    { name: WARM, place: warm, count: 1 },
-    { name: COLD, place: cold, count: MANY, isEnded: true },
-    { name: SINGLE_ONE, place: one, count: 1 },
-    { name: SINGLE_MANY, place: many, count: MANY },
-  ];
   try {
-    return await inRounds(cases, rounds, 1, async ({ place, count, isEnded }) => {
+    return await inRounds([{ name: BARE }, ...cases], rounds, 1, async ({ place, count, isEnded }) => {
       if (place === undefined) return await bare();
       const times = await start(place, (_, list) => {
         if (list.tools !== 4 * count + 1) throw new Error(`${list.tools} tools are listed of ${count} servers`);
@@ -46,14 +27,28 @@ export async function measureHubStarts(folder, { rounds }) {
       return times;
     });
   } finally {
-    await warm.end();
+    for (const { place, isKept } of cases) if (isKept) await place.end();
   }
 }
 
+function casesOf({ name: build, start }, folder) {
+  const servers = (count) =>
+    Object.fromEntries(Array.from({ length: count }, (_, index) => [`s${index}`, tinyServer()]));
+  const of = (name, count, options) => ({
+    name: caseOf(build, name),
+    place: new HubPlace(folder, servers(count), { start, ...options }),
+    count,
+  });
+  return [
+    { ...of(WARM, 1), isKept: true },
+    { ...of(COLD, MANY), isEnded: true },
+    of(SINGLE_ONE, 1, { isShared: false }),
+    of(SINGLE_MANY, MANY, { isShared: false }),
+  ];
+}
+
 async function bare() {
-  const startedAt = performance.now();
-  await once(spawn(process.execPath, ['-e', '0']), 'exit');
-  const list = performance.now() - startedAt;
+  const list = await msOfNodeAlone();
   return { initialize: list, list };
 }
 

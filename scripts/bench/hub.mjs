@@ -11,6 +11,7 @@ import { callTables, hubAims, memoryTables, startTables } from './hub-report.mjs
 import { measureHubStarts } from './hub-starts.mjs';
 import './plain-node.mjs';
 import { describeMachine, writeSection } from './page.mjs';
+import { buildsWith } from './ways.mjs';
 
 const PAGE = fileURLToPath(new URL('../../docs/performance.md', import.meta.url));
 const PARTS = {
@@ -22,16 +23,18 @@ const PARTS = {
 const { values } = parseArgs({
   options: {
     only: { type: 'string' },
+    against: { type: 'string' },
     rounds: { type: 'string', default: '11' },
     write: { type: 'boolean', default: false },
   },
 });
-const size = { rounds: Number(values.rounds), calls: 2_000 };
+const size = { rounds: Number(values.rounds), calls: 2_000, builds: buildsWith(values.against) };
 if (!Number.isInteger(size.rounds) || size.rounds < 1) throw new Error('--rounds takes a whole number above 0');
 const only = values.only?.split(',') ?? Object.keys(PARTS);
 const unknown = only.filter((name) => !Object.hasOwn(PARTS, name));
 if (unknown.length > 0) throw new Error(`--only takes ${Object.keys(PARTS)}, not ${unknown}`);
-if (values.write && values.only !== undefined) throw new Error('--write is for full runs: leave out --only');
+const isWhole = values.only === undefined && values.against === undefined;
+if (values.write && !isWhole) throw new Error('--write is for full runs: leave out --only and --against');
 if (process.platform !== 'linux') throw new Error('Only Linux tells what is measured here');
 
 const folder = mkdtempSync(join(tmpdir(), 'trunkline-bench-'));

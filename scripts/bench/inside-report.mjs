@@ -33,6 +33,33 @@ export function insideTables(title, byBuild) {
   return [title, table(head, cells)];
 }
 
+/** The rows that the page shows: the shortest round of all runs, with the part that is measured and without it. */
+export function pageTable(measured) {
+  const shortest = (part, row, unit) => {
+    const runs = measured.get(part).get(TRUNKLINE);
+    const values = runs.flatMap((rows) => rows.find(({ name }) => name === row).rounds);
+    return (Math.min(...values) / UNITS[unit]).toFixed(unit === 'bytes' ? 0 : 2);
+  };
+  const call = (title, row, unit) => [
+    `${title}, ${unit} (without: client and server alone)`,
+    shortest('calls', `${row}, inside the gateway`, unit),
+    shortest('calls', `${row}, client and server alone`, unit),
+  ];
+  const scan = (row) => [
+    `scan of 1 MiB of ${row}, ms (without: no WebAssembly)`,
+    shortest('scan', row, 'ms'),
+    shortest('plainScan', row, 'ms'),
+  ];
+  return table(
+    ['Shortest round', 'Trunkline', 'without'],
+    [
+      call('a call', 'a call', 'µs'),
+      call('allocated for it', 'allocated for it', 'bytes'),
+      ...['text', 'non-Latin text', 'JSON'].map(scan),
+    ],
+  );
+}
+
 function summed({ rounds }) {
   return { shortest: Math.min(...rounds), middle: median(rounds) };
 }

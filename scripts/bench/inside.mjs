@@ -9,10 +9,11 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { bundle } from './inside-bundle.mjs';
 import { PARTS } from './inside-parts.mjs';
-import { insideTables } from './inside-report.mjs';
-import { describeMachine } from './page.mjs';
+import { insideTables, pageTable } from './inside-report.mjs';
+import { describeMachine, writeSection } from './page.mjs';
 import { OTHER_BUILD, TRUNKLINE } from './ways.mjs';
 
+const PAGE = fileURLToPath(new URL('../../docs/performance.md', import.meta.url));
 /** Far more than any part takes: a call that is never answered must not keep us for ever. */
 const PART_WITHIN_MS = 300_000;
 
@@ -23,6 +24,7 @@ const { values } = parseArgs({
     rounds: { type: 'string' },
     against: { type: 'string' },
     short: { type: 'boolean', default: false },
+    write: { type: 'boolean', default: false },
   },
 });
 const runs = count('runs', values.short ? 1 : 5);
@@ -31,12 +33,16 @@ const only = values.only?.split(',') ?? Object.keys(PARTS);
 const unknown = only.filter((name) => !Object.hasOwn(PARTS, name));
 if (unknown.length > 0) throw new Error(`--only takes ${Object.keys(PARTS)}, not ${unknown}`);
 
+const isWhole = !values.short && values.only === undefined && values.against === undefined;
+if (values.write && !isWhole) throw new Error('--write is for full runs: leave out --short, --only and --against');
+
 const folder = mkdtempSync(join(realpathSync(tmpdir()), 'trunkline-bench-'));
 process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
 // What was forked ends with the channel between us.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.once(signal, () => process.exit(1));
 
-console.log(describeMachine());
+const machine = describeMachine();
+console.log(machine);
 const builds = [{ name: TRUNKLINE, checkout: fileURLToPath(new URL('../..', import.meta.url)) }];
 if (values.against !== undefined) builds.push({ name: OTHER_BUILD, checkout: values.against });
 for (const [index, build] of builds.entries())
@@ -58,6 +64,8 @@ for (let run = 0; run < runs; run += 1) {
 for (const [part, byBuild] of measured) {
   for (const paragraph of insideTables(PARTS[part].title(sizeOf(part), runs), byBuild)) console.log(`\n${paragraph}`);
 }
+
+if (values.write) writeSection(PAGE, 'bench-inside', [machine, pageTable(measured)].join('\n\n'));
 
 /** One part, in a process of its own: what the engine learns from one must not change another. */
 async function measure(program, part) {

@@ -1,4 +1,3 @@
-import { table } from './page.mjs';
 import { median } from './statistics.mjs';
 import { OpenWay, tinyServer } from './ways.mjs';
 
@@ -45,15 +44,11 @@ async function list(client) {
 }
 
 export function manyToolsTables(results, { rounds }) {
-  const rows = [...results].map(([name, listings]) => [
-    name,
-    median(listings.map(({ first }) => first)).toFixed(1),
-    median(listings.map(({ slowest }) => slowest)).toFixed(1),
-    median(listings.map(({ all }) => all)).toFixed(1),
-    String(listings[0].pages),
-  ]);
+  const ways = [...results].map(([name, listings]) => {
+    const ms = (what) => median(listings.map((listing) => listing[what])).toFixed(1);
+    return `${name}: first page ${ms('first')}, slowest page ${ms('slowest')}, all pages ${ms('all')} (${listings[0].pages})`;
+  });
   return [
-    `\`tools/list\` of ${SERVERS} servers with ${TOOLS} tools each, ms; ${rounds} listings:`,
-    table(['', 'first page', 'slowest page', 'all pages', 'pages'], rows),
+    `\`tools/list\` of ${SERVERS} servers with ${TOOLS} tools each, ms and pages; ${rounds} listings. ${ways.join('; ')}.`,
   ];
 }

@@ -26,7 +26,7 @@ export function writeSection(file, name, report) {
   const from = page.indexOf(begin);
   const to = page.indexOf(end);
   if (from < 0 || to < from) throw new Error(`${file} has no ${begin} before ${end}`);
-  writeFileSync(file, `${page.slice(0, from + begin.length)}\n\n${withMissedAims(report)}\n\n${page.slice(to)}`);
+  writeFileSync(file, `${page.slice(0, from + begin.length)}\n${withMissedAims(report)}\n${page.slice(to)}`);
 }
 
 /** Shortens each table of aims to a count and the missed ones; the output of the script has them all. */

@@ -1,11 +1,8 @@
 import { callTables, measureCalls } from './calls.mjs';
 import { manyToolsTables, measureManyTools } from './many-tools.mjs';
-import { measureStarts } from './measure.mjs';
 import { measureMemory, memoryTables } from './memory.mjs';
 import { measureNeighbours, neighbourTables } from './neighbours.mjs';
-import { startPaths } from './paths.mjs';
 import { measurePayloads, payloadTables } from './payloads.mjs';
-import { startTables } from './starts.mjs';
 
 /**
  * The parts of a run in their order: how each is measured and shown, and how long in a full and in a short run. What
@@ -29,11 +26,6 @@ export const PARTS = {
     tables: neighbourTables,
     full: { rounds: 10, calls: 2000 },
     short: { rounds: 3, calls: 500 },
-  },
-  starts: {
-    measure: (_, folder, { rounds }) => measureStarts(startPaths(folder), rounds),
-    tables: startTables,
-    full: { rounds: 12 },
   },
   memory: {
     measure: measureMemory,

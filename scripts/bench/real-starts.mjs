@@ -7,19 +7,18 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import './plain-node.mjs';
 import { prepareServers } from '../conformance/real-servers.mjs';
-import { describeMachine, table, writeSection } from './page.mjs';
+import { describeMachine, table } from './page.mjs';
 import { StartClient } from './start-client.mjs';
 import { median, spread } from './statistics.mjs';
 
 const CLI = fileURLToPath(new URL('../../dist/cli.js', import.meta.url));
-const PAGE = fileURLToPath(new URL('../../docs/performance.md', import.meta.url));
 /** As long as the first list waits for servers by default. */
 const WAIT_MS = 3_000;
 /** Of the tools that the servers themselves deliver in that time, in percent. */
 const SHARE = 95;
 
 const { values } = parseArgs({
-  options: { rounds: { type: 'string', default: '5' }, write: { type: 'boolean', default: false } },
+  options: { rounds: { type: 'string', default: '5' } },
 });
 const rounds = Number(values.rounds);
 if (!Number.isInteger(rounds) || rounds < 1) throw new Error('--rounds takes a whole number above 0');
@@ -124,4 +123,3 @@ const report = [
   ),
 ].join('\n\n');
 console.log(report);
-if (values.write) writeSection(PAGE, 'bench-real-starts', report);

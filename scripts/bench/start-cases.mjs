@@ -3,10 +3,9 @@ import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { DirectClient, StartClient } from './start-client.mjs';
+import { DirectClient, msOfNodeAlone, StartClient } from './start-client.mjs';
 
 const path = (file) => fileURLToPath(new URL(file, import.meta.url));
-const CLI = path('../../dist/cli.js');
 const TINY = path('tiny-server.mjs');
 const SILENT = path('silent-server.mjs');
 const SLOW = path('slow-server.mjs');
@@ -36,13 +35,19 @@ export const PARTIAL = [
 
 export class StartCases {
   #folder;
+  #start;
   #places = 0;
 
-  constructor(folder) {
+  /** `start` is the command of a build, without the configuration. */
+  constructor(folder, start) {
     this.#folder = folder;
+    this.#start = start;
   }
 
-  /** One client that lists and then calls, and one that calls at once: directly, in the first and in the second run. */
+  /**
+   * One client that lists and then calls, and one that calls at once: directly, in the first and in the second run. In place of a
+   * direct `initialize` stands a Node that does nothing.
+   */
   async compared(count) {
     const place = this.#place(tiny(count));
     const other = this.#place(tiny(count));
@@ -61,6 +66,7 @@ export class StartCases {
         await client.initialize();
         return await client.call('s0__echo');
       });
+    const initialize = await msOfNodeAlone();
     const direct = await this.#direct(count, (client) => client.listThenCall('echo'));
     const first = await listing(true);
     const directAtOnce = await this.#direct(count, (client) => client.callAtOnce('echo'));
@@ -69,7 +75,7 @@ export class StartCases {
     const secondAtOnce = await calling(place);
     this.#forget(place, other);
     return {
-      direct: { ...direct, atOnce: directAtOnce },
+      direct: { ...direct, initialize, atOnce: directAtOnce },
       first: { ...first, atOnce: firstAtOnce },
       second: { ...second, atOnce: secondAtOnce },
     };
@@ -139,7 +145,7 @@ export class StartCases {
   }
 
   #gateway({ config, data }, run) {
-    return closing(new StartClient([CLI, '--config', config], { env: { XDG_DATA_HOME: data } }), run);
+    return closing(new StartClient([...this.#start.slice(1), config], { env: { XDG_DATA_HOME: data } }), run);
   }
 
   #direct(count, run) {

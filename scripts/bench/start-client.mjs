@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 
 const END_WITHIN_MS = 5_000;
@@ -107,6 +108,13 @@ export class StartClient {
     const messages = lines.filter((line) => line.startsWith('{')).map((line) => JSON.parse(line));
     for (const message of messages) this.#waiting.get(message.id)?.({ ...message, at });
   }
+}
+
+/** Milliseconds from the spawn of a Node that does nothing to its exit. */
+export async function msOfNodeAlone() {
+  const startedAt = performance.now();
+  await once(spawn(process.execPath, ['-e', '0']), 'exit');
+  return performance.now() - startedAt;
 }
 
 /** A client without a gateway: it starts all servers side by side, and has the list when each of them has answered. */

@@ -1,6 +1,7 @@
 import { table } from './page.mjs';
 import { COUNTS, PARTIAL } from './start-cases.mjs';
-import { median, spread } from './statistics.mjs';
+import { median, shownRatio, spread } from './statistics.mjs';
+import { OTHER_BUILD, TRUNKLINE } from './ways.mjs';
 
 /** Milliseconds above the direct client in the first run, by the number of servers. */
 const FIRST_RUN_MARGIN = new Map([
@@ -10,6 +11,8 @@ const FIRST_RUN_MARGIN = new Map([
 ]);
 /** Milliseconds above the direct client in the second run, for the list and for each call. */
 const SECOND_RUN_MARGIN = { list: 75, call: 80, atOnce: 80 };
+/** Milliseconds above a Node that does nothing. */
+const INITIALIZE_MARGIN = 20;
 /** Of the tools that the servers themselves can deliver while the first list waits, in percent. */
 const FIRST_LIST_SHARE = 95;
 
@@ -26,11 +29,28 @@ export function startReport(results, rounds) {
     table(['', 'direct', 'Trunkline, first run', 'second run'], comparedRows(results)),
     'The first list when a server is missing, ms; and the share of the tools of all servers that become ready:',
     table(['', 'first run', 'share', 'second run', 'share'], partialRows(results)),
-    '20 servers with 500 tools each, and five servers that nobody calls, in the first run:',
-    table(['', 'first page, ms', 'all pages, ms', 'peak memory, MiB'], largeRows(results)),
+    largeRuns(results),
     'Aims, for medians:',
     table(['Aim', 'Measured', ''], aimRows(results)),
   ];
+}
+
+/** The times of this build ÷ those of the other build in the same round. */
+export function buildsReport(own, other) {
+  const rows = COUNTS.flatMap((count) =>
+    [...MEASURES, { what: 'initialize', shown: '`initialize`' }].map(({ what, shown }) => [
+      `${servers(count)}: ${shown}`,
+      ...['first', 'second'].map((run) => {
+        const ofBuild = ({ compared }) => compared.get(count).map((round) => round[run]);
+        const results = new Map([
+          [TRUNKLINE, ofBuild(own)],
+          [OTHER_BUILD, ofBuild(other)],
+        ]);
+        return shownRatio(results, TRUNKLINE, what, OTHER_BUILD);
+      }),
+    ]),
+  );
+  return [`÷ ${OTHER_BUILD}, median (smallest–largest):`, table(['', 'first run', 'second run'], rows)];
 }
 
 function comparedRows({ compared }) {
@@ -40,12 +60,10 @@ function comparedRows({ compared }) {
       ...['direct', 'first', 'second'].map((way) => cell(compared.get(count).map((round) => round[way][what]))),
     ]),
   );
-  const initialized = [
-    `${servers(1)}: \`initialize\``,
-    '',
-    ...['first', 'second'].map((way) => cell(compared.get(1).map((round) => round[way].initialize))),
-  ];
-  return [...rows, initialized];
+  const initialized = ['direct', 'first', 'second'].map((way) =>
+    cell(compared.get(1).map((round) => round[way].initialize)),
+  );
+  return [...rows, [`${servers(1)}: \`initialize\`; instead of direct: \`node -e 0\`, to its exit`, ...initialized]];
 }
 
 function partialRows({ partial }) {
@@ -57,12 +75,10 @@ function partialRows({ partial }) {
   });
 }
 
-function largeRows({ manyTools, idleMemory }) {
+function largeRuns({ manyTools, idleMemory }) {
   const of = (what) => cell(manyTools.map((round) => round[what]));
-  return [
-    ['20 servers with 500 tools each', of('list'), of('all'), of('peak')],
-    ['5 servers, idle', '', '', cell(idleMemory.map(({ peak }) => peak))],
-  ];
+  const idle = cell(idleMemory.map(({ peak }) => peak));
+  return `First run of 20 servers with 500 tools each: first page ${of('list')} ms, all pages ${of('all')} ms, peak memory ${of('peak')} MiB. First run of 5 servers that nobody calls: peak memory ${idle} MiB.`;
 }
 
 function aimRows({ compared, partial, manyTools, idleMemory }) {
@@ -78,6 +94,14 @@ function aimRows({ compared, partial, manyTools, idleMemory }) {
   return [
     ...COUNTS.flatMap((count) => MEASURES.map((each) => above(count, 'first', each, FIRST_RUN_MARGIN.get(count)))),
     ...COUNTS.flatMap((count) => MEASURES.map((each) => above(count, 'second', each, SECOND_RUN_MARGIN[each.what]))),
+    ...['first', 'second'].map((way) =>
+      verdict(
+        `${RUN[way]}, 1 server: \`initialize\` ≤ \`node -e 0\` + ${INITIALIZE_MARGIN} ms`,
+        aboveDirect(1, way, 'initialize'),
+        INITIALIZE_MARGIN,
+        '+ ',
+      ),
+    ),
     ...PARTIAL.flatMap((each) => shareAims(each, partial.get(each.name))),
     verdict(
       'first run, 20 servers with 500 tools each: `tools/list` ≤ 600 ms',

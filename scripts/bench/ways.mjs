@@ -30,8 +30,7 @@ export function allWays({ against, peers = [] }) {
       isProbed: true,
       commandFor: (server) => [...node(import.meta.resolve('./byte-relay.mjs')), ...server],
     },
-    trunkline,
-    ...(against === undefined ? [] : [otherBuild(against)]),
+    ...buildsWith(against),
     { name: NAIVE, ...gateway, isQuiet: true, start: node(import.meta.resolve('./naive-gateway.mjs')) },
     ...peers.map(toPeer),
   ];
@@ -45,9 +44,16 @@ export const trunkline = {
   start: [...node(import.meta.resolve('../../dist/cli.js')), '--config'],
 };
 
-/** The build of another checkout. */
-export function otherBuild(checkout) {
-  return { ...trunkline, name: OTHER_BUILD, start: [process.execPath, resolve(checkout, 'dist/cli.js'), '--config'] };
+/** This build and, for `--against`, the build of another checkout. */
+export function buildsWith(checkout) {
+  if (checkout === undefined) return [trunkline];
+  const start = [process.execPath, resolve(checkout, 'dist/cli.js'), '--config'];
+  return [trunkline, { ...trunkline, name: OTHER_BUILD, start }];
+}
+
+/** The name of a case, with the build before it unless that is this one. */
+export function caseOf(build, name) {
+  return build === TRUNKLINE ? name : `${build}: ${name}`;
 }
 
 /** Trunkline with a concurrency limit, so that most calls in flight wait in its queue. */

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { COUNTS, PARTIAL } from '../../scripts/bench/start-cases.mjs';
-import { startReport } from '../../scripts/bench/start-report.mjs';
+import { buildsReport, startReport } from '../../scripts/bench/start-report.mjs';
 
 const start = (list: number) => ({ initialize: 20, list, call: list + 5, atOnce: list + 1 });
 
@@ -50,5 +50,16 @@ it('the aim for the first list of the first run counts only servers that can be 
   );
   expect(missed).toContain(
     '| second run, 15 servers, and 5 that take 6 s: share of all tools ≥ 100 % | 93 % | not met |',
+  );
+});
+
+it('the report of two builds divides the times of a round by those of the other build in that round', () => {
+  const [, table] = buildsReport(resultsOf({ first: 100, second: 0 }), resultsOf({ first: 300, second: 0 }));
+  expect(table).toContain('| 5 servers: `tools/list` | 0.67 (0.50–0.85) | 1.00 (1.00–1.00) |');
+});
+
+it('the report compares `initialize` with a Node that does nothing', () => {
+  expect(report({ first: 0, second: 0 })).toContain(
+    '| first run, 1 server: `initialize` ≤ `node -e 0` + 20 ms | + 0 ms | met |',
   );
 });
