@@ -27,7 +27,6 @@ import {
   type Target,
   TriedExchange,
 } from './routing/router.js';
-import { SkillLists } from './routing/skill-lists.js';
 import type { OwnTool } from './status/own-tool.js';
 import { askedTask, calledTask, updated } from './tasks/called-task.js';
 import type { Tasks } from './tasks/tasks.js';
@@ -66,7 +65,6 @@ export class ClientView {
   readonly lists: MergedLists;
   readonly #announcements: ListAnnouncements;
   readonly #router: Router;
-  readonly #skills: SkillLists;
   readonly #queue: StartupQueue;
   readonly #options: ClientViewOptions;
   /** Whether the servers' own lists were merged, after their first starts. */
@@ -84,15 +82,15 @@ export class ClientView {
     this.#backends = new Map(backends.map((backend) => [backend.key, backend]));
     this.#ownTools = new Map(ownTools.map((tool) => [tool.name, tool]));
     this.#before = before;
-    const facts = { ...options, backends: this.#backends };
+    const paging = { hmac };
+    const facts = { ...options, backends: this.#backends, paging };
     this.#router = new Router(facts, before === undefined ? undefined : before.#router);
-    this.#skills = new SkillLists({ ...facts, paging: { hmac }, router: this.#router });
     this.lists = new MergedLists(
       {
         ...options,
         view: named,
         servers: backends,
-        paging: { hmac },
+        paging,
         isFollowed: () => [...this.clients].some(({ followsLists }) => followsLists === true),
         onMerged: (catalogs) => this.#merged(catalogs),
       },
@@ -125,7 +123,7 @@ export class ClientView {
   }
 
   get shadowedSkills(): readonly Shadowed[] {
-    return this.#skills.shadowed;
+    return this.#router.skills.shadowed;
   }
 
   uses(backend: Backend): boolean {
@@ -141,8 +139,8 @@ export class ClientView {
     else if (method === METHODS.ping) relayPing(exchange, this.#options.backends[0]);
     else if (method === METHODS.listTasks)
       this.#runFor(exchange, this.#options.tasks.ofServers.list(exchange, this.#backends.values()));
-    else if (method === SKILL_METHODS.list && !this.isUnchanged && this.#skills.isOffered)
-      this.#runFor(exchange, this.#skills.answer(exchange));
+    else if (method === SKILL_METHODS.list && !this.isUnchanged && this.#router.skills.isOffered)
+      this.#runFor(exchange, this.#router.skills.answer(exchange));
     else this.#route(exchange);
   }
 
@@ -466,4 +464,80 @@ function relayPing(exchange: Exchange, server: Backend | undefined): void {
     },
   });
   if (sent !== undefined) exchange.onCancel((notification) => sent.cancel(notification));
+}
+
+type SharedOptions = Omit<ClientViewOptions, 'backends' | 'named' | 'naming' | 'ownTools' | 'startupWaitMs' | 'before'>;
+
+interface ClientViewsOptions extends SharedOptions {
+  readonly settings: () => Pick<ClientViewOptions, 'ownTools' | 'startupWaitMs'>;
+}
+
+/** Distinguishes client views with the same backends. */
+interface ViewKind {
+  readonly isAlone: boolean;
+  /** The view of the configuration. */
+  readonly named: NamedView | undefined;
+}
+
+/** All views, each for the clients that use the same backends. */
+export class ClientViews {
+  readonly #options: ClientViewsOptions;
+  /** By their backends. */
+  readonly #views = new Map<string, ClientView>();
+
+  constructor(options: ClientViewsOptions) {
+    this.#options = options;
+  }
+
+  get all(): readonly ClientView[] {
+    return [...this.#views.values()];
+  }
+
+  /** The view of these backends; with `isAlone`, of a single unchanged server. A new view replaces `before`. */
+  of(backends: readonly Backend[], { isAlone, named }: ViewKind, before?: ClientView): ClientView {
+    const id = idOf(backends, { isAlone, named });
+    const known = this.#views.get(id);
+    if (known !== undefined) return known;
+    const { settings, ...shared } = this.#options;
+    const { ownTools, startupWaitMs } = settings();
+    const naming = isAlone ? 'original' : 'exposed';
+    const own = { backends, named, naming, ownTools: isAlone ? [] : ownTools, startupWaitMs, before } as const;
+    const view = new ClientView({ ...shared, ...own });
+    this.#views.set(id, view);
+    return view;
+  }
+
+  eachOf(backend: Backend, visit: (view: ClientView) => void): void {
+    for (const view of this.#views.values()) if (view.uses(backend)) visit(view);
+  }
+
+  /** Removes and returns all views. Call `keep` for those that clients continue to use. */
+  takeAll(): readonly ClientView[] {
+    const { all } = this;
+    this.#views.clear();
+    return all;
+  }
+
+  /** Returns whether the view stays. It does not if clients that have moved share another view of the same backends. */
+  keep(view: ClientView): boolean {
+    const { isUnchanged: isAlone, named } = view;
+    const id = idOf([...view.backends.values()], { isAlone, named });
+    const known = this.#views.get(id) ?? view;
+    this.#views.set(id, known);
+    return known === view;
+  }
+
+  /** The view has no clients any more. */
+  end(view: ClientView): void {
+    view.close();
+    for (const [id, each] of this.#views) if (each === view) this.#views.delete(id);
+  }
+
+  close(): void {
+    for (const view of this.takeAll()) view.close();
+  }
+}
+
+function idOf(backends: readonly Backend[], { isAlone, named }: ViewKind): string {
+  return JSON.stringify([isAlone, named?.name, ...backends.map((backend) => backend.id)]);
 }

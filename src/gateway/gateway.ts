@@ -19,8 +19,7 @@ import type { ServerRequest } from '../upstream/port.js';
 import { type CallFeed, NO_CALLS, namesOf } from './call-feed.js';
 import { type Catalogs, mergeCatalogs, mirroredParams } from './catalog/catalog.js';
 import { type NamedView, NamedViews } from './catalog/tool-policy.js';
-import type { ClientView } from './client-view.js';
-import { ClientBackends, ClientViews } from './client-views.js';
+import { type ClientView, ClientViews } from './client-view.js';
 import { describeServers, handshakeOf, onlyHandshake } from './instructions.js';
 import type { Backend, BackendListener, ListenerFor } from './registry/backend.js';
 import {
@@ -96,7 +95,6 @@ export class Gateway implements GatewayPort {
   readonly #serverRequests: ServerRequests;
   readonly #notifications: NotificationRouter;
   readonly #draining: Draining;
-  readonly #backends: ClientBackends;
   readonly #clients = new Map<DownstreamClient, Connected>();
   readonly #views: ClientViews;
   #isReady = false;
@@ -131,7 +129,6 @@ export class Gateway implements GatewayPort {
       create: (key, id, profile, origin) =>
         options.create(key, id, profile, (backend) => this.#listenerFor(backend), origin),
     });
-    this.#backends = new ClientBackends({ pool: this.#pool, subscriptions: this.#subscriptions, logs: this.#logs });
   }
 
   /** All servers with their backends. */
@@ -160,7 +157,7 @@ export class Gateway implements GatewayPort {
     const viewName = this.#viewNameFor(facts);
     const named = this.#named(viewName);
     const isAlone = facts.server !== undefined;
-    const backends = this.#backends.join(client, facts, named);
+    const backends = this.#claimAll(client, facts, named);
     const view = this.#views.of(backends, { isAlone, named });
     view.clients.add(client);
     const connected: Connected = { facts, viewName, view };
@@ -194,8 +191,11 @@ export class Gateway implements GatewayPort {
       return { offered: [capabilities], instructions };
     }
     const named = this.#named(this.#viewNameFor(facts));
-    const isShown = ({ key }: Backend) => facts.server === undefined && named?.showsServer(key) !== false;
-    return this.#description(this.#pool.oldest.filter(isShown), named);
+    const isShown = isShownTo(facts, named);
+    return this.#description(
+      this.#pool.oldest.filter(({ key }) => isShown(key)),
+      named,
+    );
   }
 
   /**
@@ -246,13 +246,46 @@ export class Gateway implements GatewayPort {
     };
   }
 
-  /** Gives a client its backends of the configured servers: the same ones as before where they stay. Returns the unused ones. */
+  /** Assigns a new client its backends. Throws if the one server that the client wants to see does not exist. */
+  #claimAll(client: DownstreamClient, facts: ClientFacts, named: NamedView | undefined): Backend[] {
+    const keys = facts.server === undefined ? this.#pool.keys : [facts.server];
+    const backends = [...keys].filter(isShownTo(facts, named)).map((key) => this.#pool.claim(key, client, facts));
+    // A new client has no level yet, and gets what the servers send.
+    for (const backend of backends) this.#logs.adjust(backend);
+    return backends;
+  }
+
+  /**
+   * Assigns a client its backends after a change of the servers: the same ones as before where the client may keep them.
+   * Returns the backends that no client uses any more. The caller must end them after their calls in flight.
+   */
   #moveClient(client: DownstreamClient, connected: Connected, hasOwnChanged: boolean): readonly RunningBackend[] {
     const { facts, viewName, view } = connected;
     const isAlone = facts.server !== undefined;
     const named = this.#named(viewName);
-    const { backends, unused } = this.#backends.move(client, facts, view.backends, named);
+    const isShown = isShownTo(facts, named);
     const old = [...view.backends.values()];
+    const unused: RunningBackend[] = [];
+    const leave = (before: Backend) => {
+      const running = this.#pool.vacate(before, client);
+      if (running !== undefined) unused.push(running);
+      this.#logs.adjust(before);
+    };
+    const hidden = old.filter((before) => !isShown(before.key) && this.#pool.includes(before));
+    this.#subscriptions.drop(client, hidden);
+    for (const before of hidden) leave(before);
+    const backends = [...this.#pool.keys].filter(isShown).map((key) => {
+      const before = view.backends.get(key);
+      if (before !== undefined && this.#pool.suits(before, facts)) return before;
+      const now = this.#pool.claim(key, client, facts);
+      this.#logs.adjust(now);
+      if (before === undefined) return now;
+      now.copyListsFrom(before);
+      this.#subscriptions.move(client, before, now);
+      // A retired backend keeps its clients until its last calls have ended. One that other clients use goes on.
+      if (this.#pool.includes(before)) leave(before);
+      return now;
+    });
     const isSame = backends.length === old.length && backends.every((backend, at) => backend === old[at]);
     const mayStay = isSame && named === view.named && (isAlone || !hasOwnChanged);
     if (mayStay && this.#views.keep(view)) return unused;
@@ -310,7 +343,12 @@ export class Gateway implements GatewayPort {
     view.clients.delete(client);
     const backends = [...view.backends.values(), ...this.#drainingOf(client)];
     this.#tasks.left(client, backends);
-    this.#backends.leave(client, backends);
+    this.#subscriptions.drop(client, backends);
+    this.#logs.drop(client);
+    for (const backend of backends) {
+      this.#pool.release(backend, client);
+      this.#logs.adjust(backend);
+    }
     if (view.clients.size === 0) this.#views.end(view);
   }
 
@@ -331,6 +369,11 @@ export class Gateway implements GatewayPort {
     }
     this.#notifications.fromServer(backend, notification);
   }
+}
+
+/** Returns whether a client sees the server with a key. */
+function isShownTo({ server }: ClientFacts, named: NamedView | undefined): (key: string) => boolean {
+  return (key) => (server === undefined ? named?.showsServer(key) !== false : key === server);
 }
 
 const NO_VIEWS = new NamedViews({ views: [], clients: [] });

@@ -1,6 +1,15 @@
 import type { Failure } from '../../downstream/failure.js';
 import { type Exchange, ExchangeDecorator } from '../../downstream/port.js';
-import { readText, type Span, stringAt, toBytes, valuesAt, visitElements } from '../../json/json-text.js';
+import {
+  isString,
+  readString,
+  readText,
+  type Span,
+  stringAt,
+  toBytes,
+  valuesAt,
+  visitElements,
+} from '../../json/json-text.js';
 import { printable } from '../../json/printable.js';
 import type { Edit } from '../../json/splice.js';
 import { suggest } from '../../json/suggest.js';
@@ -11,9 +20,10 @@ import { declaredSkills, isUiUri, SKILL_METHODS, uiPointers } from '../../mcp/ex
 import { METHODS, requestedList } from '../../mcp/methods.js';
 import type { RelayedRequest } from '../../mcp/relayed-request.js';
 import { hasHandshake, type LegacyRevision, MODERN_CODES, resourceNotFoundCode } from '../../mcp/revisions.js';
-import type { Catalog, Catalogs, Route } from '../catalog/catalog.js';
+import type { Catalog, Catalogs, Route, Shadowed } from '../catalog/catalog.js';
 import { editToolPage } from '../catalog/exposed-list.js';
 import type { ListNaming } from '../catalog/offered-lists.js';
+import { answerList, listAllPages, PagedList, type Paging, type RawEntry } from '../catalog/pagination.js';
 import type { ViewFilter } from '../catalog/tool-policy.js';
 import type { EditAnswer, Handling } from '../dispatch/call.js';
 import type { Backend } from '../registry/backend.js';
@@ -24,6 +34,9 @@ interface RouterOptions {
   readonly naming: ListNaming;
   /** The view of the configuration that the clients have. Absent if they see everything. */
   readonly named?: ViewFilter | undefined;
+  readonly paging: Paging;
+  /** How long a list of skills waits for a server that has skills and does not run, in milliseconds. */
+  readonly startupWaitMs: number;
 }
 
 /** The server that a request is for, and what to replace in the request and its response. */
@@ -42,6 +55,7 @@ class NotListed extends RpcError {}
 
 /** Finds the server that a request is for by its name or URI; an error if there is none. */
 export class Router {
+  readonly skills: SkillLists;
   readonly #backends: ReadonlyMap<string, Backend>;
   readonly #naming: ListNaming;
   readonly #view: ViewFilter | undefined;
@@ -50,12 +64,14 @@ export class Router {
   readonly #methods: Map<string, string>;
 
   /** Takes over what `before` has learned about the same servers. */
-  constructor({ backends, naming, named }: RouterOptions, before?: Router) {
+  constructor(options: RouterOptions, before?: Router) {
+    const { backends, naming, named } = options;
     this.#backends = backends;
     this.#naming = naming;
     this.#view = named;
     const isThere = (key: string) => backends.has(key);
     this.#uris = before === undefined ? new KnownUris() : before.#uris.of(isThere);
+    this.skills = new SkillLists(options, this.#uris);
     const methods = before === undefined ? [] : [...before.#methods];
     this.#methods = new Map(methods.filter(([, key]) => isThere(key)));
   }
@@ -193,11 +209,6 @@ export class Router {
       },
       notFound,
     };
-  }
-
-  /** Learns which servers own the listed skills. */
-  noteSkills(owners: ReadonlyMap<string, string>): void {
-    this.#uris.noteSkills(owners);
   }
 
   /** Finds the server of a skill, or of a folder in it, like that of a resource, among the servers that have skills. */
@@ -530,3 +541,74 @@ function describeDown(servers: readonly NamedServer[], consequence: string): str
   const subject = keys.length === 1 ? `Server ${keys[0]} does` : `Servers ${keys.join(', ')} do`;
   return [`${subject} not run now, ${consequence}; trunkline__status shows why`];
 }
+
+/**
+ * The skills of all servers that have some (SEP-2640), merged in the order of the configuration. Their URIs stay as they
+ * are, because skills refer to their files by them; of two skills with the same URI, the first one is listed.
+ *
+ * Few clients ask for skills, so the lists of the servers are read for each request.
+ */
+class SkillLists {
+  /** The skills that were not listed last time, because another server has a skill with the same URI. */
+  shadowed: readonly Shadowed[] = [];
+  readonly #options: Pick<RouterOptions, 'backends' | 'paging' | 'startupWaitMs'>;
+  readonly #uris: KnownUris;
+
+  constructor(options: Pick<RouterOptions, 'backends' | 'paging' | 'startupWaitMs'>, uris: KnownUris) {
+    this.#options = options;
+    this.#uris = uris;
+  }
+
+  /** Whether any server has skills. */
+  get isOffered(): boolean {
+    return this.#offering.length > 0;
+  }
+
+  /** Answers `skills/list`. A server that fails has no skills. */
+  async answer(exchange: Exchange): Promise<void> {
+    const lists = await Promise.all(this.#offering.map((backend) => this.#read(backend)));
+    const owners = new Map<string, string>();
+    const shadowed: Shadowed[] = [];
+    const entries: Uint8Array[] = [];
+    for (const { key, skills } of lists) {
+      for (const { uri, entry } of skills) {
+        const owner = owners.get(uri);
+        if (owner === undefined) {
+          owners.set(uri, key);
+          entries.push(entry);
+        } else if (owner !== key) shadowed.push({ key, exposed: uri, owner });
+      }
+    }
+    this.shadowed = shadowed;
+    this.#uris.noteSkills(owners);
+    answerList(exchange, new PagedList('skills', entries, this.#options.paging));
+  }
+
+  get #offering(): readonly Backend[] {
+    return [...this.#options.backends.values()].filter(
+      ({ handshake, isUnavailable }) => !isUnavailable && handshake && declaredSkills(handshake.capabilities),
+    );
+  }
+
+  async #read(backend: Backend): Promise<SkillsOfServer> {
+    const { key, dispatcher } = backend;
+    if (backend.openConnection === undefined) await backend.untilOpen(this.#options.startupWaitMs);
+    const connection = backend.openConnection;
+    if (connection === undefined) return { key, skills: [] };
+    const list = await listAllPages(connection, SKILL_LIST, dispatcher.listTimeouts);
+    return { key, skills: list.kind === 'failed' ? [] : list.entries.flatMap(toSkill) };
+  }
+}
+
+interface SkillsOfServer {
+  readonly key: string;
+  readonly skills: readonly { readonly uri: string; readonly entry: Uint8Array }[];
+}
+
+function toSkill({ bytes, isTooLarge }: RawEntry): SkillsOfServer['skills'] {
+  const [uri] = valuesAt(bytes, { start: 0, end: bytes.length }, ['uri']);
+  if (isTooLarge === true || uri === undefined || !isString(bytes, uri)) return [];
+  return [{ uri: readString(bytes, uri), entry: bytes }];
+}
+
+const SKILL_LIST = { method: SKILL_METHODS.list, token: 'resultSkills' } as const;
