@@ -1,4 +1,6 @@
-import { lstatSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { randomBytes } from 'node:crypto';
+import { existsSync, lstatSync, mkdirSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { createServer, type Server } from 'node:net';
 import { hostname, tmpdir, userInfo } from 'node:os';
 import { basename, join } from 'node:path';
 import { errorCode } from '../errors/error-text.js';
@@ -83,10 +85,7 @@ function hubKey({ configFile, dataFolder }: PlaceOptions): string {
   return fingerprint(JSON.stringify(parts));
 }
 
-/**
- * FNV-1a with 64 bits, as 16 hexadecimal digits. Every client waits for this, and `node:crypto` takes longer to load than
- * everything else of ours. It keeps apart what one user configures; nothing secret depends on it.
- */
+/** FNV-1a with 64 bits, as 16 hexadecimal digits. Keeps apart the configurations of one user; nothing secret depends on it. */
 function fingerprint(text: string): string {
   let sum = 0xcbf29ce484222325n;
   for (const byte of Buffer.from(text)) sum = BigInt.asUintN(64, (sum ^ BigInt(byte)) * 0x100000001b3n);
@@ -185,4 +184,68 @@ export function socketPath(folder: string): string {
 /** The number of the hub with this folder. */
 export function numberOf(place: string): number {
   return Number(basename(place));
+}
+
+/** The right to start the hub with this number, and its socket, which listens already. */
+export interface Claim {
+  readonly number: number;
+  readonly listener: Server;
+}
+
+/**
+ * Claims the right to start the successor of hub `latest`. Returns `undefined` if another process was faster, or has done
+ * so meanwhile: its hub is the one to use.
+ *
+ * The listening socket is the lock. It is made in a folder of its own, and that folder is renamed to the next number, which
+ * the system refuses while a folder with content has that name. So a hub is never seen without its socket, and a socket
+ * that refuses connections belongs to a dead hub: no process ids, no times, nothing stale to interpret.
+ *
+ * Throws if the folder cannot be written.
+ */
+export async function claimSuccessor(folder: string, latest: number): Promise<Claim | undefined> {
+  const number = latest + 1;
+  const draft = join(folder, `.${process.pid}-${randomBytes(4).toString('hex')}`);
+  mkdirSync(draft, { mode: 0o700 });
+  let listener: Server | undefined;
+  try {
+    writeFileSync(join(draft, 'token'), randomBytes(32).toString('base64url'), { mode: 0o600, flag: 'wx' });
+    listener = await listen(socketPath(draft));
+    const { folder: place } = hubFiles(folder, number);
+    renameSync(draft, place);
+    if (latestHub(folder) === number) return { number, listener };
+    // Somebody saw a later hub end and started another one since: this number came too late.
+    rmSync(place, { recursive: true, force: true });
+  } catch (error) {
+    rmSync(draft, { recursive: true, force: true });
+    if (!['ENOTEMPTY', 'EEXIST'].includes(errorCode(error) ?? '')) {
+      listener?.close();
+      throw error;
+    }
+  }
+  listener?.close();
+  return undefined;
+}
+
+function listen(path: string): Promise<Server> {
+  return new Promise((resolve, reject) => {
+    const server = createServer();
+    server.once('error', reject);
+    // Enough for all clients of a person that start at once.
+    server.listen({ path, backlog: 511 }, () => resolve(server));
+  });
+}
+
+/** Number of failed starts within a minute after which no hub is started for a while. */
+const MAX_FAILED = 3;
+const FAILED_WITHIN_MS = 60_000;
+
+/** Whether the hub keeps failing before it has served anybody, so that clients had better serve themselves. */
+export function isHubFailing(folder: string, now: number): boolean {
+  const failed = hubNumbers(folder).filter((number) => {
+    const { folder: own, ready, ended } = hubFiles(folder, number);
+    if (existsSync(ready) || existsSync(ended)) return false;
+    const since = statSync(own, { throwIfNoEntry: false })?.mtimeMs;
+    return since !== undefined && now - since < FAILED_WITHIN_MS;
+  });
+  return failed.length >= MAX_FAILED;
 }

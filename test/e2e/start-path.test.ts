@@ -13,8 +13,8 @@ const INITIALIZE = [
   'src/gateway/catalog/tool-policy.ts',
   ...['src/cli/entry.ts', 'src/cli/main.ts', 'src/version.ts', 'src/cli/commands/serve/serve-options.ts'],
   // The way to the hub, which is loaded before it is known whether there is one.
-  ...['src/hub/attach/attach.ts', 'src/hub/attach/', 'src/hub/claim.ts', 'src/hub/hub-folder.ts', 'src/hub/wire.ts'],
-  ...['src/hub/memory-pair.ts', 'src/errors/usage-error.ts'],
+  ...['src/hub/attach/attach.ts', 'src/hub/attach/', 'src/hub/hub-folder.ts', 'src/hub/wire.ts'],
+  ...['src/errors/usage-error.ts'],
   'src/process/environment.ts',
   ...['src/app/serve.ts', 'src/app/stdio-client.ts', 'src/errors/usage-error.ts', 'src/app/platform.ts'],
   'src/app/run-to-end.ts',
@@ -43,7 +43,7 @@ const ATTACH = [
     'src/state/user-files.ts',
   ],
   ...['src/config/file/find-config.ts', 'src/config/file/config-error.ts', 'src/files/regular-file.ts'],
-  ...['src/hub/attach/', 'src/hub/claim.ts', 'src/hub/hub-folder.ts', 'src/hub/wire.ts', 'src/hub/memory-pair.ts'],
+  ...['src/hub/attach/', 'src/hub/hub-folder.ts', 'src/hub/wire.ts'],
   ...[
     'src/process/environment.ts',
     'src/process/environment.ts',

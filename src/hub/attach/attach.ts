@@ -3,16 +3,14 @@ import { accessSync, closeSync, constants, openSync } from 'node:fs';
 import type { Server } from 'node:net';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
-import type { Duplex } from 'node:stream';
+import { Duplex } from 'node:stream';
 import { ConfigPlace, readConfigText } from '../../config/file/find-config.js';
 import { EXIT } from '../../errors/usage-error.js';
 import { type ByteReader, copyInto } from '../../io/byte-reader.js';
 import { FAMILY_PREFIX, isInherited } from '../../process/environment.js';
 import { userDataFolder, userHubsFolder } from '../../state/user-files.js';
 import { VERSION } from '../../version.js';
-import type { Claim } from '../claim.js';
-import { hubFiles, hubFolder, hubLog, note } from '../hub-folder.js';
-import { memoryPair } from '../memory-pair.js';
+import { type Claim, hubFiles, hubFolder, hubLog, note } from '../hub-folder.js';
 import type { Hello } from '../wire.js';
 import { attachClient, type HubEnd } from './attach-client.js';
 import { findHub } from './find-hub.js';
@@ -240,4 +238,51 @@ function serveInside(loadHub: LoadHub, hello: Omit<Hello, 'wire' | 'token'>, bec
       here.on('data', (chunk: Uint8Array) => copyInto(reader, chunk));
     },
   };
+}
+
+/** Two streams in this process: what is written to one is read from the other, as with the two ends of a socket. */
+export function memoryPair(): [Duplex, Duplex] {
+  const one = new MemoryEnd();
+  const other = new MemoryEnd();
+  one.peer = other;
+  other.peer = one;
+  return [one, other];
+}
+
+class MemoryEnd extends Duplex {
+  peer: MemoryEnd | undefined;
+  #onRead: (() => void) | undefined;
+
+  constructor() {
+    super({ allowHalfOpen: true });
+  }
+
+  override _read(): void {
+    const onRead = this.#onRead;
+    this.#onRead = undefined;
+    onRead?.();
+  }
+
+  override _write(chunk: Uint8Array, _encoding: string, callback: () => void): void {
+    if (this.peer === undefined || this.peer.destroyed || this.peer.#take(chunk)) callback();
+    else this.peer.#onRead = callback;
+  }
+
+  override _final(callback: () => void): void {
+    this.peer?.push(null);
+    callback();
+  }
+
+  override _destroy(error: Error | null, callback: (error: Error | null) => void): void {
+    const { peer } = this;
+    this.peer = undefined;
+    // As a socket, which is closed at both ends.
+    if (peer !== undefined && !peer.destroyed) queueMicrotask(() => peer.destroy());
+    callback(error);
+  }
+
+  /** The reader may keep the bytes, and the writer may use their memory again. */
+  #take(chunk: Uint8Array): boolean {
+    return this.push(Buffer.from(chunk));
+  }
 }

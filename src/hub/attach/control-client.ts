@@ -1,9 +1,8 @@
 import { isRecord, parseJson } from '../../json/json-value.js';
 import { isNewer } from '../../packages/package-needs.js';
 import { VERSION } from '../../version.js';
-import { type Claim, claimSuccessor } from '../claim.js';
 import { type ControlReply, type ControlRequest, lineReader } from '../control.js';
-import { hubNumbers, latestHub } from '../hub-folder.js';
+import { type Claim, claimSuccessor, hubNumbers, latestHub } from '../hub-folder.js';
 import { attachTo, type HubConnection } from './find-hub.js';
 
 /** A connection for commands. */

@@ -3,8 +3,7 @@ import { connect, type Socket } from 'node:net';
 import { errorCode } from '../../errors/error-text.js';
 import type { ByteReader } from '../../io/byte-reader.js';
 import { isRecord, parseJson } from '../../json/json-value.js';
-import { claimSuccessor, isHubFailing } from '../claim.js';
-import { hubFiles, latestHub } from '../hub-folder.js';
+import { type Claim, claimSuccessor, hubFiles, isHubFailing, latestHub } from '../hub-folder.js';
 import { FirstLineReader, type Hello, type Refusal, type Welcome, WIRE } from '../wire.js';
 
 export interface FindHubOptions {
@@ -15,7 +14,7 @@ export interface FindHubOptions {
    * Starts the process of a hub with the claimed number on this listener. Must not return to the event loop before the
    * process has the listener, since this process would accept the connections.
    */
-  readonly start: (claim: NonNullable<Awaited<ReturnType<typeof claimSuccessor>>>) => void;
+  readonly start: (claim: Claim) => void;
 }
 
 export type FoundHub =

@@ -2,8 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import { expect, it, onTestFinished } from 'vitest';
 import { openControl, succeedOlder } from '../../../src/hub/attach/control-client.js';
-import { claimSuccessor } from '../../../src/hub/claim.js';
-import { latestHub } from '../../../src/hub/hub-folder.js';
+import { claimSuccessor, latestHub } from '../../../src/hub/hub-folder.js';
 
 it('a command that is given after the end of the hub fails', async () => {
   // The path of a socket is short.

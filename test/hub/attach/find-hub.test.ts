@@ -2,8 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import type { Server, Socket } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type FoundHub, findHub } from '../../../src/hub/attach/find-hub.js';
-import { claimSuccessor } from '../../../src/hub/claim.js';
-import { hubFiles, hubNumbers } from '../../../src/hub/hub-folder.js';
+import { claimSuccessor, hubFiles, hubNumbers } from '../../../src/hub/hub-folder.js';
 
 const HELLO = { role: 'client', version: '1.0.0', pid: 1, folder: '/', environment: {}, resumed: 0 } as const;
 

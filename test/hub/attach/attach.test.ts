@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { memoryPair } from '../../src/hub/memory-pair.js';
-import { flush } from '../support/wire.js';
+import { memoryPair } from '../../../src/hub/attach/attach.js';
+import { flush } from '../../support/wire.js';
 
 describe('two ends in one process', () => {
   it('carry bytes, which stay as they are when the writer uses its memory again', async () => {
