@@ -1,4 +1,4 @@
-import { type Argument, CommanderError, Help, type Option } from 'commander';
+import { CommanderError, Help, type Option } from 'commander';
 import { readConfig } from '../app/read-config.js';
 import { cachedToolNames } from '../state/catalogue-cache.js';
 import { catalogueFolder } from '../state/user-files.js';
@@ -55,15 +55,17 @@ export async function complete(
   const word = words.at(-1) ?? '';
   const found = parsed(program, words.slice(0, -1));
   if (found === undefined) return [];
-  const { command, given } = found;
+  const { command } = found;
   const candidates = word.startsWith('-')
     ? optionsOf(command).map(({ long, description }) => ({ value: long ?? '', about: description }))
-    : await candidatesFor({ command, given, word, names: namesIn(program.opts().config) });
+    : command.commands.length > 0
+      ? commandsOf(command)
+      : await argumentsFor(found, namesIn(program.opts().config));
   return candidates.filter(({ value }) => value.startsWith(word));
 }
 
 /** The command that these words call, and its arguments. `undefined` if a value of an option is next, or for a mistake. */
-function parsed(command: CliCommand, words: readonly string[]): Pick<Position, 'command' | 'given'> | undefined {
+function parsed(command: CliCommand, words: readonly string[]): Position | undefined {
   try {
     command.configureOutput({ writeOut: () => {}, writeErr: () => {} });
     const { operands, unknown } = command.parseOptions([...words]);
@@ -77,28 +79,19 @@ function parsed(command: CliCommand, words: readonly string[]): Pick<Position, '
   }
 }
 
-/** Where the word stands. */
+/** A command, and its earlier words. */
 interface Position {
   readonly command: CliCommand;
-  /** The earlier words of the command. */
   readonly given: readonly string[];
-  readonly word: string;
-  readonly names: Names;
 }
 
-async function candidatesFor(position: Position): Promise<readonly Candidate[]> {
-  const { command, given } = position;
-  if (command.commands.length > 0) return commandsOf(command);
+/** The candidates for the next argument, by its name. */
+async function argumentsFor({ command, given }: Position, names: Names): Promise<readonly Candidate[]> {
   const all = command.registeredArguments;
   const last = all.at(-1);
   const argument = all[given.length] ?? (last?.variadic ? last : undefined);
-  return argument === undefined ? [] : await namesFor(argument, position);
-}
-
-/** A command gets these by the name of its argument. */
-async function namesFor(argument: Argument, { command, given, names }: Position): Promise<readonly Candidate[]> {
-  if (argument.argChoices !== undefined) return argument.argChoices.map((value) => ({ value, about: '' }));
-  switch (argument.name()) {
+  if (argument?.argChoices !== undefined) return argument.argChoices.map((value) => ({ value, about: '' }));
+  switch (argument?.name()) {
     case 'SERVER':
       return (await names.servers())
         .filter((server) => !given.includes(server))
@@ -107,11 +100,8 @@ async function namesFor(argument: Argument, { command, given, names }: Position)
       // After the key of a server its own names, elsewhere with the key.
       const [server] = given;
       const servers = server === undefined ? await names.servers() : [server];
-      const lists = await Promise.all(
-        servers.map(async (key) =>
-          (await names.tools(key)).map((tool) => (server === undefined ? `${key}.${tool}` : tool)),
-        ),
-      );
+      const named = (key: string) => (tool: string) => (server === undefined ? `${key}.${tool}` : tool);
+      const lists = await Promise.all(servers.map(async (key) => (await names.tools(key)).map(named(key))));
       return lists.flat().map((value) => ({ value, about: 'tool' }));
     }
     case 'COMMAND': {

@@ -35,7 +35,9 @@ Without --config, Trunkline uses the file named by the variable TRUNKLINE_CONFIG
       outputError: (text, write) => write(text.replace(/^error: /, 'trunkline: ')),
     })
     .exitOverride();
-  addCommands(program);
+  // In the order of the overview.
+  const groups = [addServing, addTools, addRunning, addMessages, addConfiguration, addClients, addPackages, addSetup];
+  for (const add of groups) add(program);
   return program;
 }
 
@@ -59,18 +61,6 @@ export async function runProgram(args: readonly string[]): Promise<number> {
   } finally {
     await flushed();
   }
-}
-
-/** Adds every command to the program, in the order of the overview. */
-function addCommands(program: CliCommand): void {
-  addServing(program);
-  addTools(program);
-  addRunning(program);
-  addMessages(program);
-  addConfiguration(program);
-  addClients(program);
-  addPackages(program);
-  addSetup(program);
 }
 
 function addServing(program: CliCommand): void {
@@ -178,7 +168,7 @@ With --watch, a terminal shows the servers with their state, calls per second, m
     )
     .option('--json', 'print the lists as JSON')
     .example('trunkline ps', `trunkline ps --json | jq '.hub.clients[].name'`)
-    .runs(async () => (await import('./commands/hub/status.js')).ps);
+    .runs(async () => (await import('./commands/hub/status.js')).printHubs.bind(undefined, true));
   program
     .command('logs')
     .argument('[SERVER]', 'key of a server: print only what concerns it')
@@ -200,16 +190,7 @@ With --watch, a terminal shows the servers with their state, calls per second, m
     .option('--json', 'print the result as JSON')
     .example('trunkline restart files')
     .runs(async () => (await import('./commands/hub/status.js')).restartServer);
-  program
-    .command('stop')
-    .summary('stop the hub and its servers')
-    .description(
-      'Stops the hub of the configuration and its servers; the same as `trunkline hub stop`. Clients stay connected: each starts a hub again when it has something to send.',
-    )
-    .option(...STOP_ALL)
-    .option('--json', 'print the result as JSON')
-    .example('trunkline stop', 'trunkline stop --all')
-    .runs(async () => (await import('./commands/hub/end-hub.js')).stop);
+  addStop(program, 'stop the hub and its servers', '; the same as `trunkline hub stop`');
   const hub = program
     .command('hub')
     .summary('show, stop or restart the hub itself')
@@ -221,17 +202,8 @@ With --watch, a terminal shows the servers with their state, calls per second, m
     .description('Shows whether the hub runs, its version, and earlier hubs that still serve clients.')
     .option('--json', 'print it as JSON')
     .example('trunkline hub status')
-    .runs(async () => (await import('./commands/hub/status.js')).hubStatus);
-  hub
-    .command('stop')
-    .summary('stop it and its servers')
-    .description(
-      'Stops the hub of the configuration and its servers. Clients stay connected: each starts a hub again when it has something to send.',
-    )
-    .option(...STOP_ALL)
-    .option('--json', 'print the result as JSON')
-    .example('trunkline hub stop', 'trunkline hub stop --all')
-    .runs(async () => (await import('./commands/hub/end-hub.js')).stop);
+    .runs(async () => (await import('./commands/hub/status.js')).printHubs.bind(undefined, false));
+  addStop(hub, 'stop it and its servers', '');
   hub
     .command('restart')
     .summary('start another hub, as after an update of Trunkline')
@@ -319,15 +291,11 @@ function addConfiguration(program: CliCommand): void {
     .example('trunkline add weather -- python3 /opt/weather/server.py')
     .example('trunkline add io.github.user/server --env API_KEY=…')
     .runs(async () => (await import('./commands/packages/add.js')).add);
-  addChange(program, 'remove', 'remove a server from the configuration').description(
-    'Removes a server from the configuration. Everything else in the file stays as it is.',
-  );
-  addChange(program, 'enable', 'use a disabled server again').description(
-    'Makes Trunkline use a disabled server again.',
-  );
-  addChange(program, 'disable', 'ignore a server').description(
-    'Makes Trunkline ignore a server, which stays in the configuration.',
-  );
+  const removed = 'Removes a server from the configuration. Everything else in the file stays as it is.';
+  addChange(program, 'remove', 'remove a server from the configuration', removed);
+  addChange(program, 'enable', 'use a disabled server again', 'Makes Trunkline use a disabled server again.');
+  const ignored = 'Makes Trunkline ignore a server, which stays in the configuration.';
+  addChange(program, 'disable', 'ignore a server', ignored);
   const secret = program
     .command('secret')
     .summary('store, list or remove secrets')
@@ -335,10 +303,8 @@ function addConfiguration(program: CliCommand): void {
       `Secrets of yours, to which a configuration refers with \${secret:NAME}. They are in a file of the data folder that only you can read, or in the keychain of the system.`,
     )
     .example('trunkline secret set GITHUB_TOKEN', 'trunkline secret list');
-  addSecret(secret, 'set', 'store a secret; asks for its value, or reads it from stdin').option(
-    '--keychain',
-    'in the keychain of the system (macOS and Linux)',
-  );
+  const set = addSecret(secret, 'set', 'store a secret; asks for its value, or reads it from stdin');
+  set.option('--keychain', 'in the keychain of the system (macOS and Linux)');
   addSecret(secret, 'list', 'list the names of the secrets');
   addSecret(secret, 'remove', 'remove a secret');
 }
@@ -515,13 +481,30 @@ function addSetup(program: CliCommand): void {
     });
 }
 
-const STOP_ALL = ['--all', 'stop every hub of yours, whatever its configuration'] as const;
+function addStop(parent: CliCommand, summary: string, same: string): void {
+  const command = parent.command('stop');
+  command
+    .summary(summary)
+    .description(
+      `Stops the hub of the configuration and its servers${same}. Clients stay connected: each starts a hub again when it has something to send.`,
+    )
+    .option('--all', 'stop every hub of yours, whatever its configuration')
+    .option('--json', 'print the result as JSON')
+    .example(command.path, `${command.path} --all`)
+    .runs(async () => (await import('./commands/hub/end-hub.js')).stop);
+}
 
-function addChange(program: CliCommand, command: 'remove' | 'enable' | 'disable', summary: string): CliCommand {
-  return program
+function addChange(
+  program: CliCommand,
+  command: 'remove' | 'enable' | 'disable',
+  summary: string,
+  description: string,
+): void {
+  program
     .command(command)
     .argument('<SERVER>', 'key of a server, as `trunkline check` shows it')
     .summary(summary)
+    .description(description)
     .option('--json', 'print the result as JSON')
     .example(`trunkline ${command} files`)
     .runs(async () => (await import('./commands/config/change-server.js')).changeServer.bind(undefined, command));

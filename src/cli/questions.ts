@@ -5,15 +5,9 @@ import { printable } from '../json/printable.js';
 
 /** Asks a person on a terminal. The answer is `undefined` if the person gives up with Ctrl-C or Escape. */
 export interface Questions {
-  confirm(question: string, options: ConfirmOptions): Promise<boolean | undefined>;
+  /** `byDefault` is the answer that Enter alone gives; `signal` ends the question without an answer. */
+  confirm(question: string, options: { byDefault: boolean; signal?: AbortSignal }): Promise<boolean | undefined>;
   choose<T>(question: string, choices: readonly Choice<T>[]): Promise<readonly T[] | undefined>;
-}
-
-interface ConfirmOptions {
-  /** The answer that Enter alone gives. */
-  readonly byDefault: boolean;
-  /** Ends the question without an answer. */
-  readonly signal?: AbortSignal;
 }
 
 interface Choice<T> {
@@ -21,25 +15,22 @@ interface Choice<T> {
   readonly label: string;
 }
 
-/** The terminal on which questions are asked: stdout belongs to the results. */
-interface Terminal {
-  readonly input: Pick<ReadStream, 'isTTY'>;
-  readonly output: Pick<WriteStream, 'isTTY' | 'columns' | 'rows'>;
-}
-
 const DEFAULT_COLUMNS = 80;
 const DEFAULT_ROWS = 24;
 
-/** Opens the terminal for questions. Returns `undefined` if stdin or stderr is no terminal. */
+/** Opens the terminal for questions: stdin and stderr, because stdout belongs to the results. `undefined` if one is no terminal. */
 export async function openQuestions(
-  { input, output }: Terminal = { input: process.stdin, output: process.stderr },
+  streams: { readonly input: ReadStream; readonly output: WriteStream } = {
+    input: process.stdin,
+    output: process.stderr,
+  },
 ): Promise<Questions | undefined> {
+  const { input, output } = streams;
   if (!input.isTTY || !output.isTTY) return undefined;
   // A terminal without a size, as some programs open one, has 0 columns: each letter would stand on a line of its own.
   output.columns ||= DEFAULT_COLUMNS;
   output.rows ||= DEFAULT_ROWS;
   const { confirm, isCancel, multiselect } = await import('@clack/prompts');
-  const streams = { input: input as ReadStream, output: output as WriteStream };
   return {
     confirm: async (question, { byDefault, signal }) => {
       const message = printable(question);

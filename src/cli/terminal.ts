@@ -35,17 +35,12 @@ export function paint({ isColored }: Look, format: Format | undefined, text: str
   return isColored && format !== undefined && text !== '' ? styleText(format, text, { validateStream: false }) : text;
 }
 
-interface StateLook {
-  readonly symbol: string;
-  readonly format: Format;
-}
+const GOOD = { symbol: '●', format: 'green' } as const;
+const BUSY = { symbol: '◐', format: 'yellow' } as const;
+const BAD = { symbol: '✖', format: 'red' } as const;
+const RESTING = { symbol: '○', format: 'gray' } as const;
 
-const GOOD: StateLook = { symbol: '●', format: 'green' };
-const BUSY: StateLook = { symbol: '◐', format: 'yellow' };
-const BAD: StateLook = { symbol: '✖', format: 'red' };
-const RESTING: StateLook = { symbol: '○', format: 'gray' };
-
-const STATES: Readonly<Record<string, StateLook>> = {
+const STATES: Readonly<Record<string, { readonly symbol: string; readonly format: Format }>> = {
   ...{ ready: GOOD, starting: BUSY, installing: BUSY, stopping: BUSY, suspect: BUSY },
   ...{ backoff: BAD, parked: BAD, failed: BAD, misconfigured: BAD },
 };
@@ -58,15 +53,9 @@ export function stateCell(state: string, { width }: Look): { readonly text: stri
 
 /** Colors that can be told apart on dark and on light terminals. */
 const SERVER_COLORS = [
-  'cyan',
-  'magenta',
-  'blue',
-  'green',
-  'yellow',
-  'cyanBright',
-  'magentaBright',
-  'blueBright',
-] as const;
+  ...(['cyan', 'magenta', 'blue', 'green', 'yellow'] as const),
+  ...(['cyanBright', 'magentaBright', 'blueBright'] as const),
+];
 
 /** A color for this name, the same one each time. */
 export function colorOf(name: string): Format {
@@ -89,7 +78,8 @@ const GAP = 2;
 /** Aligns columns, two spaces apart. On a terminal, the widest columns are cut so that each row fits on one line. */
 export function table(rows: readonly (readonly Cell[])[], look: Look = PLAIN): string {
   const texts = rows.map((row) => row.map((cell) => toText(cell, look)));
-  const widths = narrowed(naturalWidths(texts), look.width);
+  const natural = (texts[0] ?? []).map((_, column) => Math.max(...texts.map((row) => stringWidth(row[column] ?? ''))));
+  const widths = narrowed(natural, look.width);
   return rows
     .map((row, at) => {
       const head: Format | undefined = at === 0 ? 'bold' : undefined;
@@ -109,16 +99,6 @@ export function table(rows: readonly (readonly Cell[])[], look: Look = PLAIN): s
 function toText(cell: Cell, { width }: Look): string {
   const text = typeof cell === 'string' ? cell : cell.text;
   return width === undefined ? text : printable(text);
-}
-
-function naturalWidths(rows: readonly (readonly string[])[]): number[] {
-  const widths: number[] = [];
-  for (const row of rows) {
-    row.forEach((text, column) => {
-      widths[column] = Math.max(widths[column] ?? 0, stringWidth(text));
-    });
-  }
-  return widths;
 }
 
 /** Cuts the widest columns, which are those of descriptions and paths, until the row fits. */

@@ -67,10 +67,8 @@ export async function disconnect({ words, options, isJson }: ConnectInvocation):
 export async function undo({ words, options: { all: isAll = false }, isJson }: ConnectInvocation): Promise<number> {
   const clients = isAll || words.length > 0 ? chosenClients('undo', words, isAll) : undefined;
   const journal = new ChangeJournal(clientChangesFile());
-  const changes = await changesToUndo(
-    journal,
-    clients?.map(({ client }) => client),
-  );
+  const names = clients?.map(({ client }) => client);
+  const changes = await changesToUndo(journal, names);
   const results: object[] = [];
   let code: number = EXIT.ok;
   for (const change of changes) {
@@ -134,12 +132,9 @@ function remarksOn({ warning }: OwnCommand, config: string | undefined): string[
   const variable = process.env.TRUNKLINE_CONFIG;
   const here = ['trunkline.yaml', 'trunkline.yml'].map((name) => resolve(name)).find((file) => existsSync(file));
   const used = variable ? resolve(variable) : here;
-  if (used !== undefined) {
-    remarks.push(
-      `note: clients will not use ${used}, but the configuration in your configuration folder; to use this one, add \`--config ${used}\``,
-    );
-  }
-  return remarks;
+  if (used === undefined) return remarks;
+  const note = `note: clients will not use ${used}, but the configuration in your configuration folder`;
+  return [...remarks, `${note}; to use this one, add \`--config ${used}\``];
 }
 
 function undoneText(change: Change, undone: Undone): string {
@@ -191,10 +186,8 @@ export async function registerAndTakeOut(
     if (own.warning !== undefined) tell(`warning: ${own.warning}`);
     // A client without Trunkline keeps its servers.
     const refused = new Set(toAdd.flatMap(({ kind, client }) => (kind === 'refused' ? [client.client] : [])));
-    const toRemove = await planTakeOut(
-      taken.filter(({ place }) => !refused.has(place.client)),
-      thisSystem(),
-    );
+    const left = taken.filter(({ place }) => !refused.has(place.client));
+    const toRemove = await planTakeOut(left, thisSystem());
     const removed = toRemove.length === 0 ? EXIT.ok : await carryOutAll(toRemove, undefined, options);
     return Math.max(registered, removed);
   });
@@ -309,13 +302,8 @@ const PROGRAM_TIMEOUT_MS = 30_000;
 
 async function runProgram(file: string, args: readonly string[]): Promise<boolean> {
   const { execa } = await import('execa');
-  const { exitCode } = await execa(file, [...args], {
-    cwd: homedir(),
-    reject: false,
-    stdio: 'ignore',
-    timeout: PROGRAM_TIMEOUT_MS,
-  });
-  return exitCode === 0;
+  const options = { cwd: homedir(), reject: false, stdio: 'ignore', timeout: PROGRAM_TIMEOUT_MS } as const;
+  return (await execa(file, [...args], options)).exitCode === 0;
 }
 
 /** The program that runs: `dist/cli.js`. */

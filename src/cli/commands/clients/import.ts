@@ -14,6 +14,7 @@ import { checkEdited, editConfig, entriesIn } from '../../../config/edit/edit-co
 import { valuesInEnv } from '../../../config/resolve/references.js';
 import { errorCode, errorMessage } from '../../../errors/error-text.js';
 import { EXIT, UsageError } from '../../../errors/usage-error.js';
+import { plural } from '../../../gateway/status/status-text.js';
 import { printable } from '../../../json/printable.js';
 import { hintFor } from '../../../json/suggest.js';
 import { withChangeLock } from '../../../state/process-lock.js';
@@ -107,13 +108,7 @@ function requireNames(names: readonly string[], { servers }: FoundServers): void
   throw new UsageError(`no client has a server \`${unknown}\``, hint);
 }
 
-const WORDS: Readonly<Record<Verdict, string>> = {
-  new: 'new',
-  renamed: 'new',
-  same: 'known',
-  skipped: 'skipped',
-  cannot: 'cannot',
-};
+const WORDS: Partial<Record<Verdict, string>> = { renamed: 'new', same: 'known' };
 
 /** Prints the verdict on each found server. */
 export function reportPlan({ plan, added, found: { unreadable }, target: { config } }: PreparedImport): void {
@@ -126,17 +121,12 @@ export function reportPlan({ plan, added, found: { unreadable }, target: { confi
       `${found.place.title} (${found.place.scope})`,
       printable(describeRun(found.run, run)),
       variablesOf(found.run).map(printable).join(' ') || '-',
-      `${WORDS[verdict]}${renamed}${disabled}${reason}`,
+      `${WORDS[verdict] ?? verdict}${renamed}${disabled}${reason}`,
     ];
   });
+  const look = { ...lookOf(process.stderr), isColored: false };
   if (rows.length === 0) tell('No servers were found.');
-  else
-    tell(
-      table([['NAME', 'CLIENT', 'RUNS', 'VARIABLES', 'VERDICT'], ...rows], {
-        ...lookOf(process.stderr),
-        isColored: false,
-      }),
-    );
+  else tell(table([['NAME', 'CLIENT', 'RUNS', 'VARIABLES', 'VERDICT'], ...rows], look));
   for (const { place, because } of unreadable) tell(`${place.title}: ${place.file} cannot be read: ${because}`);
   if (rows.length > 0) tell(`\n${added.length} of ${rows.length} would be added to ${config.file}.`);
 }
@@ -154,7 +144,7 @@ async function agrees(count: number, { config }: EditableConfig): Promise<boolea
 }
 
 function tellWritten(added: readonly PlannedServer[], target: EditableConfig): void {
-  tell(`Added ${added.length} ${added.length === 1 ? 'server' : 'servers'} to ${target.config.file}.`);
+  tell(`Added ${plural(added.length, 'server')} to ${target.config.file}.`);
   for (const { key, entry = {}, unset = [] } of added) {
     if (unset.length > 0) tell(`  ${key}: set ${unset.join(', ')} ${whereToSet(entry, target)}`);
   }
@@ -192,10 +182,8 @@ export async function serversFrom(from: string | undefined, system: ClientSystem
   if (from === '-') return fromText(placeOf('stdin'), await readAll(process.stdin), 'stdin');
   if (CLIENTS.some(({ client }) => client === from)) {
     const { servers, unreadable } = await findServers(system);
-    return {
-      servers: servers.filter(({ place }) => place.client === from),
-      unreadable: unreadable.filter(({ place }) => place.client === from),
-    };
+    const isWanted = ({ place }: { readonly place: ClientLocation }) => place.client === from;
+    return { servers: servers.filter(isWanted), unreadable: unreadable.filter(isWanted) };
   }
   const file = resolve(from);
   const text = textOf(file, from);
@@ -218,9 +206,8 @@ function textOf(file: string, from: string): string {
     return readFileSync(file, 'utf8');
   } catch (cause) {
     if (/[\\/.]/.test(from)) {
-      throw new UsageError(`the file ${from} cannot be read (${errorCode(cause) ?? 'unknown'})`, 'correct --from', {
-        cause,
-      });
+      const reason = errorCode(cause) ?? 'unknown';
+      throw new UsageError(`the file ${from} cannot be read (${reason})`, 'correct --from', { cause });
     }
     const names = CLIENTS.map(({ client }) => client);
     const hint = hintFor(from, names, `clients are ${names.join(', ')}`);

@@ -8,7 +8,7 @@ import { EXIT, UsageError } from '../../../errors/usage-error.js';
 import { isRecord } from '../../../json/json-value.js';
 import { withChangeLock } from '../../../state/process-lock.js';
 import type { Invocation } from '../../command.js';
-import { type EmitJson, printJson, tell } from '../../output.js';
+import { printJson, tell } from '../../output.js';
 import { openQuestions, type Questions } from '../../questions.js';
 import { tryServers } from '../config/check.js';
 import { install } from '../packages/install.js';
@@ -61,13 +61,9 @@ export async function init({ settings, options, isJson }: Invocation<InitOptions
   const enabled = added.filter(({ entry }) => entry?.disabled !== true).map(({ key = '' }) => key);
   if (enabled.length > 0) tell('\nInstalling the packages of these servers:');
   // Starting a server whose package failed installs it again, and reports the failure.
+  const step = { ...report.step('install'), reportsFaults: false };
   const installed =
-    enabled.length > 0
-      ? await install(
-          { settings: configured, words: enabled, isJson },
-          { ...report.step('install'), reportsFaults: false },
-        )
-      : EXIT.ok;
+    enabled.length > 0 ? await install({ settings: configured, words: enabled, isJson }, step) : EXIT.ok;
   // A signal ends the step that runs; nothing may follow it.
   if (isInterrupted(installed)) return installed;
   tell('\nStarting every server once:');
@@ -98,9 +94,8 @@ function disableBroken(prepared: PreparedImport, broken: readonly string[]): Pre
     return editConfig(text, config.file, { kind: 'disable', key, isDisabled: true });
   }, config.text ?? '');
   saveConfig(config, edited);
-  const plan = prepared.plan.map((each) =>
-    isBroken(each) ? { ...each, entry: { ...each.entry, disabled: true } } : each,
-  );
+  const disabled = ({ entry, ...rest }: PlannedServer) => ({ ...rest, entry: { ...entry, disabled: true } });
+  const plan = prepared.plan.map((each) => (isBroken(each) ? disabled(each) : each));
   return { ...prepared, plan, edited };
 }
 
@@ -169,10 +164,8 @@ function tellEnd({ plan, edited, target }: PreparedImport, broken: readonly stri
   }
   if (untried.length > 0)
     tell(`\n${untried.join(', ')}: disabled in ${file}, so the clients keep their own entries.\n${AFTER_MENDING}`);
-  const shared = new Set(
-    plan.filter(({ found }) => found.place.scope === 'project').map(({ found }) => found.place.file),
-  );
-  for (const each of shared)
+  const ofProjects = plan.filter(({ found }) => found.place.scope === 'project');
+  for (const each of new Set(ofProjects.map(({ found }) => found.place.file)))
     tell(`\n${each} belongs to a project and was left as it is: its servers exist twice there.`);
   const extensions = plan.filter(({ found, key }) => found.place.scope === 'extension' && key !== undefined);
   if (extensions.length > 0) {
@@ -184,26 +177,23 @@ function tellEnd({ plan, edited, target }: PreparedImport, broken: readonly stri
   );
 }
 
-/** The steps of `trunkline init` that print JSON of their own. */
-type Step = 'install' | 'check' | 'connect';
-
 /** Collects what the steps of `trunkline init --json` would print, and prints it as one value. */
 class InitReport {
-  readonly isJson: boolean;
-  readonly #values: Record<Step, unknown[]> = { install: [], check: [], connect: [] };
+  readonly #isJson: boolean;
+  readonly #values = { install: [] as unknown[], check: [] as unknown[], connect: [] as unknown[] };
 
   constructor(isJson: boolean) {
-    this.isJson = isJson;
+    this.#isJson = isJson;
   }
 
   /** The options of a step: it prints for a person, or passes its value on. */
-  step(step: Step): { readonly isJson: boolean; readonly emit: EmitJson } {
-    return { isJson: this.isJson, emit: (value) => void this.#values[step].push(value) };
+  step(step: 'install' | 'check' | 'connect') {
+    return { isJson: this.#isJson, emit: (value: unknown) => void this.#values[step].push(value) };
   }
 
   /** Prints the whole, if JSON is wanted. A step that did not run is `null`. */
   async print(plan: { readonly dryRun: boolean; readonly clients: readonly string[]; readonly import: unknown }) {
-    if (!this.isJson) return;
+    if (!this.#isJson) return;
     const { install, check, connect } = this.#values;
     // Registering and taking servers out are two lists of changes.
     const changes = connect.flatMap((value) => (isRecord(value) && Array.isArray(value.changes) ? value.changes : []));

@@ -44,27 +44,18 @@ export interface SecretPlaces {
   readonly wanted: Storage;
 }
 
-interface UsedSecrets {
-  /** Names for stdout. */
-  readonly names: readonly string[];
-  readonly inKeychain: readonly string[];
-  /** Where the secret is, or was. */
-  readonly place: Storage;
-  /** Sentence for stderr; may be empty. */
-  readonly note: string;
-}
-
-/** Stores, lists or removes secrets. Throws a `UsageError`. */
+/** Stores, lists or removes secrets. Returns the names for stdout, and a sentence for stderr. Throws a `UsageError`. */
 export async function useSecrets(
   action: SecretAction,
   name: string,
   { file, readValue: ask, keychain, wanted }: SecretPlaces,
-): Promise<UsedSecrets> {
+) {
   // An unusable file is reported before the user is asked for a value.
   const found = await readUsable(file);
   if (action === 'list') {
     const { names, inKeychain } = found;
-    return { names, inKeychain, place: 'file', note: listNote(names, inKeychain) };
+    const note = inKeychain.length === 0 ? '' : `In the keychain: ${inKeychain.join(', ')}.`;
+    return { names, inKeychain, place: 'file', note: names.length === 0 ? NONE : note };
   }
   if (action === 'set' && !NAME.test(name))
     throw new UsageError(`\`${name}\` is not a name of a secret`, 'use letters, digits and `_`, as for a variable');
@@ -74,11 +65,10 @@ export async function useSecrets(
   const { before, inKeychain, listed, place } = await withChangeLock(async () => {
     // Another command may have stored a secret while this one waited for the value.
     const { names, inKeychain: listed, stored } = await readUsable(file);
-    if (action === 'remove' && !names.includes(name))
-      throw new UsageError(
-        `there is no secret \`${name}\``,
-        hintFor(name, names, '`trunkline secret list` shows the names'),
-      );
+    if (action === 'remove' && !names.includes(name)) {
+      const hint = hintFor(name, names, '`trunkline secret list` shows the names');
+      throw new UsageError(`there is no secret \`${name}\``, hint);
+    }
     const secrets = new Map(stored.secrets);
     const inKeychain = new Set(listed);
     const before: Storage = inKeychain.has(name) ? 'keychain' : 'file';
@@ -112,11 +102,6 @@ async function storeInKeychain(keychain: Keychain | undefined, name: string, val
   const fault = await keychain.store(name, value);
   if (fault === undefined) return;
   throw new UsageError(`the ${keychain.title} does not take the secret ${name}: ${fault}`, hint);
-}
-
-function listNote(names: readonly string[], inKeychain: readonly string[]): string {
-  if (names.length === 0) return NONE;
-  return inKeychain.length === 0 ? '' : `In the keychain: ${inKeychain.join(', ')}.`;
 }
 
 const NO_KEYCHAIN = 'Trunkline cannot use the keychain of this system';

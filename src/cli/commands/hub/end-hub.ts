@@ -1,9 +1,9 @@
+import { setTimeout } from 'node:timers/promises';
 import type { GlobalOptions } from '../../../app/global-options.js';
 import { EXIT } from '../../../errors/usage-error.js';
 import { plural } from '../../../gateway/status/status-text.js';
 import { hubStarter } from '../../../hub/attach/attach.js';
 import type { HubControl } from '../../../hub/attach/control-client.js';
-import type { HubDescription } from '../../../hub/control.js';
 import { allHubFolders, claimSuccessor, hubNumbers } from '../../../hub/hub-folder.js';
 import { identify, isRunning, readCommandLines } from '../../../process/processes.js';
 import { userHubsFolder } from '../../../state/user-files.js';
@@ -56,31 +56,26 @@ async function report(hubs: readonly StoppedHub[], isJson: boolean, ifNone: stri
 
 /** Ends all hubs of one folder that run. */
 async function stopAllOf(folder: string): Promise<StoppedHub[]> {
-  const outcomes = await Promise.all(hubNumbers(folder).map((number) => stopOne(folder, number)));
-  return outcomes.flatMap((outcome) => outcome ?? []);
+  return (await Promise.all(hubNumbers(folder).map((number) => stopOne(folder, number)))).flat();
 }
 
-/** `undefined` if the hub does not run. */
-async function stopOne(folder: string, number: number): Promise<StoppedHub | undefined> {
+/** Ends the hub with this number, if it runs. */
+async function stopOne(folder: string, number: number): Promise<StoppedHub[]> {
   const control = await reachHub(folder, number);
-  if (control === 'not running') return undefined;
-  if (control === 'silent') return await killSilent(folder, number);
-  if (control === 'refused') return { ...UNKNOWN, result: 'failed', text: REFUSED };
+  if (control === 'not running') return [];
+  if (control === 'silent') return [await killSilent(folder, number)];
+  if (control === 'refused') return [{ ...UNKNOWN, result: 'failed', text: REFUSED }];
   const { configFile } = await describeHub(control);
   const { clients } = (await control.request('stop')) as { clients: number };
   // Its process ends after those of its servers.
   await waiting(`waiting for the end of the hub (pid ${control.pid}) and its servers`, control.closed);
-  const text = `Stopped the hub of ${configFile} (pid ${control.pid}) and its servers.${whatClientsDo(clients)}`;
-  return { pid: control.pid, configFile, result: 'stopped', clients, text };
+  const who = clients === 1 ? '1 client stays connected and starts' : `${clients} clients stay connected and start`;
+  const next = clients === 0 ? '' : ` ${who} a hub again with the next message.`;
+  const text = `Stopped the hub of ${configFile} (pid ${control.pid}) and its servers.${next}`;
+  return [{ pid: control.pid, configFile, result: 'stopped', clients, text }];
 }
 
 const UNKNOWN = { pid: null, configFile: null, clients: null };
-
-function whatClientsDo(clients: number): string {
-  if (clients === 0) return '';
-  const who = clients === 1 ? '1 client stays connected and starts' : `${clients} clients stay connected and start`;
-  return ` ${who} a hub again with the next message.`;
-}
 
 /** Kills a silent hub. Its guardian ends its servers. */
 async function killSilent(folder: string, number: number): Promise<StoppedHub> {
@@ -110,23 +105,16 @@ export async function restartHub({ settings, isJson }: Invocation): Promise<numb
       return EXIT.failed;
     }
     const { clients: moving } = (await control.request('move')) as { clients: number };
-    if (isJson) {
-      const { pid: nextPid, version, number } = next;
-      await printJson({ result: 'replaced', pid, next: { pid: nextPid, version, number }, moving });
-    } else
-      note(
-        `A new hub (pid ${next.pid}, version ${next.version}) serves from now on. The old one (pid ${pid}) ends when nothing is in flight for its ${plural(moving, 'client')}.`,
-      );
+    const { pid: nextPid, version, number } = next;
+    const old = `The old one (pid ${pid}) ends when nothing is in flight for its ${plural(moving, 'client')}.`;
+    if (isJson) await printJson({ result: 'replaced', pid, next: { pid: nextPid, version, number }, moving });
+    else note(`A new hub (pid ${nextPid}, version ${version}) serves from now on. ${old}`);
     return EXIT.ok;
   });
 }
 
 /** Starts the successor, unless another process has just done so. */
-async function startNext(
-  options: GlobalOptions,
-  site: HubSite,
-  { number }: HubControl,
-): Promise<HubDescription | undefined> {
+async function startNext(options: GlobalOptions, site: HubSite, { number }: HubControl) {
   const claim = await claimSuccessor(site.folder, number);
   if (claim !== undefined) hubStarter(options, site)(claim);
   const control = await reachHub(site.folder);
@@ -155,7 +143,7 @@ export async function endHubProcess(pid: number, folder: string): Promise<boolea
   }
   for (let waitedMs = 0; waitedMs < GONE_WITHIN_MS; waitedMs += POLL_MS) {
     if (!(await isRunning({ pid, ...identity }))) return true;
-    await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+    await setTimeout(POLL_MS);
   }
   return false;
 }

@@ -103,10 +103,10 @@ export function hubText({ hub, draining }: HubFacts, version: string): string {
     `  clients  ${hub.clients.length}`,
     `  servers  ${hub.hasStarted ? new Set(hub.servers.map(({ server }) => server)).size : NOT_STARTED}`,
     `  log      ${hub.logFile}`,
-    ...draining.map(
-      (earlier) =>
-        `An earlier hub (pid ${earlier.pid}, version ${earlier.version}, number ${earlier.number}) still serves ${plural(earlier.clients.length, 'client')}, until nothing of theirs is in flight.`,
-    ),
+    ...draining.map(({ pid, version, number, clients }) => {
+      const which = `An earlier hub (pid ${pid}, version ${version}, number ${number})`;
+      return `${which} still serves ${plural(clients.length, 'client')}, until nothing of theirs is in flight.`;
+    }),
   ];
   if (hub.version !== version)
     lines.push(`This command has version ${version}. \`trunkline hub restart\` starts a hub of this version.`);
@@ -118,24 +118,16 @@ const NOT_STARTED = 'none yet: the hub waits for its first client';
 /** Text of `trunkline ps`. */
 export function processText({ hub, draining }: HubFacts, look: Look = PLAIN): string {
   const hubs = [hub, ...draining];
+  const hubRows = hubs.map((each) => {
+    const about = each === hub ? each.configFile : 'an earlier hub, which still serves clients';
+    return [String(each.pid), each.version, duration(each.uptimeSeconds), about];
+  });
+  const clientRows = hubs.flatMap(({ clients }) => clients.map(clientRow));
+  const serverRows = hubs.flatMap(({ servers }) => servers.map((server) => serverRow(server, look)));
   const sections: Cell[][][] = [
-    [
-      ['HUB', 'VERSION', 'UP', 'CONFIGURATION'],
-      ...hubs.map((each) => [
-        String(each.pid),
-        each.version,
-        duration(each.uptimeSeconds),
-        each === hub ? each.configFile : 'an earlier hub, which still serves clients',
-      ]),
-    ],
-    [
-      ['CLIENT', 'VERSION', 'PID', 'REVISION', 'ATTACHED FOR', 'IN FLIGHT'],
-      ...hubs.flatMap(({ clients }) => clients.map(clientRow)),
-    ],
-    [
-      ['SERVER', 'STATE', 'PID', 'REVISION', 'MEMORY', 'CPU', 'PROCESSES', 'CALLS', 'CLIENTS'],
-      ...hubs.flatMap(({ servers }) => servers.map((server) => serverRow(server, look))),
-    ],
+    [['HUB', 'VERSION', 'UP', 'CONFIGURATION'], ...hubRows],
+    [['CLIENT', 'VERSION', 'PID', 'REVISION', 'ATTACHED FOR', 'IN FLIGHT'], ...clientRows],
+    [['SERVER', 'STATE', 'PID', 'REVISION', 'MEMORY', 'CPU', 'PROCESSES', 'CALLS', 'CLIENTS'], ...serverRows],
   ];
   return sections.map((rows) => table(rows, look)).join('\n\n');
 }
@@ -147,24 +139,13 @@ function clientRow({ name, version, pid, revision, uptimeSeconds, inFlight }: Cl
 
 function serverRow(server: ProcessReport, look: Look): Cell[] {
   const { id, state, pid, revision, memoryBytes, cpuPercent, processes, calls, clients } = server;
-  return [
-    id,
-    stateCell(state, look),
-    orUnknown(pid),
-    revision ?? UNKNOWN,
-    memoryBytes === null ? UNKNOWN : describeBytes(memoryBytes),
-    cpuPercent === null ? UNKNOWN : `${cpuPercent} %`,
-    orUnknown(processes),
-    String(calls),
-    String(clients),
-  ];
+  const memory = memoryBytes === null ? UNKNOWN : describeBytes(memoryBytes);
+  const cpu = cpuPercent === null ? UNKNOWN : `${cpuPercent} %`;
+  const numbers = [String(processes ?? UNKNOWN), String(calls), String(clients)];
+  return [id, stateCell(state, look), String(pid ?? UNKNOWN), revision ?? UNKNOWN, memory, cpu, ...numbers];
 }
 
 const UNKNOWN = '-';
-
-function orUnknown(value: number | null): string {
-  return value === null ? UNKNOWN : String(value);
-}
 
 /** The message when no hub runs, with the reason why that is no fault. `isHubOn`: whether clients look for one. */
 export function noHubText(configFile: string, isHubOn: boolean): string {

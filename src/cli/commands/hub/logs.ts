@@ -3,7 +3,6 @@ import type { GlobalOptions } from '../../../app/global-options.js';
 import { EXIT, UsageError } from '../../../errors/usage-error.js';
 import { logLines } from '../../../files/log-lines.js';
 import type { StatusReport } from '../../../gateway/status/status.js';
-import type { HubControl } from '../../../hub/attach/control-client.js';
 import { isRecord, parseJson } from '../../../json/json-value.js';
 import { printable } from '../../../json/printable.js';
 import { hintFor } from '../../../json/suggest.js';
@@ -54,33 +53,22 @@ async function mustBeConfigured(settings: GlobalOptions, server: string): Promis
   chooseServers(await readConfig(settings), [server]);
 }
 
-interface Known {
-  readonly logFile: string;
-  /** The last output of the server, if one was named. */
-  readonly output: readonly string[];
-}
-
-/** Facts of the running hub; `undefined` if none runs. The log file exists without a hub, too. */
-async function askHub(folder: string, server: string | undefined): Promise<Known | undefined> {
+/** The log file of the running hub, and the last output of the named server; `undefined` if no hub runs. */
+async function askHub(folder: string, server: string | undefined) {
   const control = await reachHub(folder);
   if (typeof control === 'string') return undefined;
   try {
     const { logFile, hasStarted } = await describeHub(control);
     if (server === undefined || !hasStarted) return { logFile, output: [] };
-    const { servers } = (await control.request('report', { server })) as StatusReport;
-    const [report] = servers;
-    if (report === undefined) throw await unknownServer(control, server);
-    return { logFile, output: [...report.cause, ...report.log] };
+    const { servers } = (await control.request('report')) as StatusReport;
+    const report = servers.find((each) => each.server === server);
+    if (report !== undefined) return { logFile, output: [...report.cause, ...report.log] };
+    const keys = servers.map((each) => each.server);
+    const hint = hintFor(server, keys, `its servers are: ${keys.join(', ')}`);
+    throw new UsageError(`the hub has no server \`${server}\``, hint);
   } finally {
     control.close();
   }
-}
-
-async function unknownServer(control: HubControl, server: string): Promise<UsageError> {
-  const { servers } = (await control.request('report')) as StatusReport;
-  const keys = servers.map((each) => each.server);
-  const hint = hintFor(server, keys, `its servers are: ${keys.join(', ')}`);
-  return new UsageError(`the hub has no server \`${server}\``, hint);
 }
 
 /** The last output of a server: with a heading on a terminal, as records elsewhere. */
@@ -101,13 +89,9 @@ export function logText(line: string, server: string | undefined, look: Look | u
   const text = toText(record).trimEnd();
   const { server: named } = record;
   if (typeof named !== 'string') return text;
-  // The name comes first after the time and the level.
-  return text.replace(`${printable(named)}: `, (name) => paint(look, colorOf(keyOf(named)), name));
-}
-
-/** The key of a server without the number of the instance: all instances of a server have the same color. */
-function keyOf(instance: string): string {
-  return instance.replace(/~\d+$/, '');
+  // All instances of a server have the color of its key. The name comes first after the time and the level.
+  const color = colorOf(named.replace(/~\d+$/, ''));
+  return text.replace(`${printable(named)}: `, (name) => paint(look, color, name));
 }
 
 /** Instances of one server are called `KEY`, `KEY~2`, `KEY~3`. */

@@ -7,7 +7,7 @@ import { VERSION } from '../../../version.js';
 import type { Invocation } from '../../command.js';
 import { endWithReader, forStream, note, print, printJson, tell } from '../../output.js';
 import { lookOf } from '../../terminal.js';
-import { describeHub, describeHubs, type HubFacts, hubText, processText, withHub } from './hub-access.js';
+import { describeHub, describeHubs, hubText, processText, withHub } from './hub-access.js';
 
 /** `trunkline status`: the status of the running hub, as its clients see it. */
 export async function status({ settings, options, isJson }: Invocation<{ watch: true }>): Promise<number> {
@@ -73,25 +73,12 @@ export function withoutTimes(text: string): string {
   return text.replaceAll(/\b\d+ (?:s|min|h)\b/g, '');
 }
 
-/** `trunkline hub status`: describes the running hub, and the earlier ones that still drain. */
-export async function hubStatus(invocation: Invocation): Promise<number> {
-  return await printHubs(invocation, false, (facts) => hubText(facts, VERSION));
-}
-
-/** `trunkline ps`: the hub, its clients and the processes of its servers. */
-export async function ps(invocation: Invocation): Promise<number> {
-  return await printHubs(invocation, true, (facts) => processText(facts, lookOf(process.stdout)));
-}
-
-async function printHubs(
-  { settings, isJson }: Invocation,
-  withUsage: boolean,
-  toText: (facts: HubFacts) => string,
-): Promise<number> {
+/** `trunkline hub status`: the hub, and the earlier ones that still drain. `trunkline ps`: with clients and processes. */
+export async function printHubs(withUsage: boolean, { settings, isJson }: Invocation): Promise<number> {
   return await withHub(settings, async (reached) => {
     const facts = await describeHubs(reached, withUsage);
     if (isJson) await printJson(facts);
-    else await print(toText(facts));
+    else await print(withUsage ? processText(facts, lookOf(process.stdout)) : hubText(facts, VERSION));
     return EXIT.ok;
   });
 }
@@ -100,11 +87,9 @@ async function printHubs(
 export async function restartServer({ settings, words: [server = ''], isJson }: Invocation): Promise<number> {
   return await withHub(settings, async ({ control }) => {
     await control.request('restart', { server });
+    const text = `Server "${server}" is being restarted. Its calls in flight fail.`;
     if (isJson) await printJson({ server, restarting: true });
-    else
-      note(
-        `Server "${server}" is being restarted. Its calls in flight fail. \`trunkline status\` shows when it is ready.`,
-      );
+    else note(`${text} \`trunkline status\` shows when it is ready.`);
     return EXIT.ok;
   });
 }

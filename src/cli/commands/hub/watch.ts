@@ -69,8 +69,8 @@ class WatchScreen {
   #state: WatchState | undefined;
   #shown = '';
   #timer: NodeJS.Timeout | undefined;
-  #resolve: (code: number) => void = () => {};
-  #reject: (error: unknown) => void = () => {};
+  #resolve!: (code: number) => void;
+  #reject!: (error: unknown) => void;
   #isOver = false;
 
   constructor(options: WatchTerminalOptions) {
@@ -79,7 +79,7 @@ class WatchScreen {
       this.#resolve = resolve;
       this.#reject = reject;
     });
-    this.#look();
+    void this.#look();
   }
 
   end(code: number): void {
@@ -114,15 +114,14 @@ class WatchScreen {
     output.write(BEGIN + text + END);
   };
 
-  #look(): void {
-    const { readFacts } = this.#options;
-    readFacts()
-      .then(async (facts) => {
-        this.#state = withFacts(this.#state, facts);
-        await this.#readLog();
-        if (!this.#isOver) this.#timer = setTimeout(() => this.#look(), LOOK_EVERY_MS);
-      })
-      .catch(this.#failed);
+  async #look(): Promise<void> {
+    try {
+      this.#state = withFacts(this.#state, await this.#options.readFacts());
+      await this.#readLog();
+      if (!this.#isOver) this.#timer = setTimeout(() => this.#look(), LOOK_EVERY_MS);
+    } catch (error) {
+      this.#failed(error);
+    }
   }
 
   async #readLog(): Promise<void> {
@@ -146,9 +145,7 @@ class WatchScreen {
 
   /** Waits a moment before it reports a failed request, because the end of the hub fails requests, too, and is reported by itself. */
   readonly #failed = (error: unknown): void => {
-    void this.#options.hubEnded.then(() => this.end(EXIT.noHub));
-    const timer = setTimeout(() => this.#reject(error), LOOK_EVERY_MS);
-    timer.unref();
+    setTimeout(() => this.#reject(error), LOOK_EVERY_MS).unref();
   };
 }
 
@@ -165,13 +162,14 @@ export function view(state: WatchState, width: number, height: number, isColored
   const wanted = state.servers.length + 1;
   const log = logLines(state, look);
   const forLog = Math.min(log.length, Math.max(Math.floor(free / 2), free - wanted - 1));
-  const beside = log.length > 0 ? forLog + 1 : clientLines(state);
+  const beside = log.length > 0 ? forLog + 1 : state.clients.length + 2;
   const forServers = Math.min(wanted, free, Math.max(free - beside, log.length > 0 ? 2 : MIN_SERVER_LINES));
   const body = [...serverLines(state, forServers, look), ''];
   if (log.length > 0) body.push(...log.slice(0, 1), ...log.slice(1).slice(1 - forLog));
   else body.push(...clientTable(state, look).slice(0, Math.max(free - body.length, 0)));
   // On a very narrow terminal, a table is still too wide.
-  const lines = [printable(titleOf(state)), '', ...fixed(body, free), printable(state.note)];
+  const fixed = Array.from({ length: Math.max(free, 0) }, (_, at) => body[at] ?? '');
+  const lines = [printable(titleOf(state)), '', ...fixed, printable(state.note)];
   const keys = paint(look, 'inverse', cliTruncate(KEYS, width).padEnd(width));
   return [...lines.map((line) => cliTruncate(line, width)), keys].slice(-height);
 }
@@ -197,7 +195,7 @@ function serverRow(server: WatchedServer, isChosen: boolean, look: Look): Cell[]
   const { key, state, callsPerSecond, p50Ms, memoryBytes, lastError } = server;
   return [
     isChosen ? '>' : ' ',
-    isChosen ? { text: key, format: 'inverse' } : { text: key, format: undefined },
+    { text: key, format: isChosen ? 'inverse' : undefined },
     stateCell(state, look),
     callsPerSecond === null ? UNKNOWN : callsPerSecond.toFixed(1),
     p50Ms === null ? UNKNOWN : `${p50Ms} ms`,
@@ -207,10 +205,6 @@ function serverRow(server: WatchedServer, isChosen: boolean, look: Look): Cell[]
 }
 
 const UNKNOWN = '-';
-
-function clientLines({ clients }: WatchState): number {
-  return clients.length + 2;
-}
 
 function clientTable({ clients }: WatchState, look: Look): string[] {
   const rows = clients.map(({ name, version, pid, uptimeSeconds, inFlight }): Cell[] => [
@@ -226,10 +220,6 @@ function logLines({ log }: WatchState, look: Look): string[] {
   const lines = log.lines.length === 0 ? ['(nothing was written yet)'] : log.lines;
   const heading = paint(look, 'bold', cliTruncate(`The last output of ${log.server}:`, look.width ?? 0));
   return [heading, ...lines.map((line) => cliTruncate(`  ${printable(line)}`, look.width ?? 0))];
-}
-
-function fixed(lines: readonly string[], height: number): string[] {
-  return Array.from({ length: Math.max(height, 0) }, (_, at) => lines[at] ?? '');
 }
 
 /** Answers of the hub at one moment. */
@@ -288,23 +278,15 @@ export function withFacts(earlier: WatchState | undefined, { hub, report, at }: 
       needsApproval: server.approval !== null,
     };
   });
-  const isThere = servers.some(({ key }) => key === earlier?.chosen);
-  return {
-    hub,
-    at,
-    servers,
-    clients: hub.clients,
-    chosen: isThere ? earlier?.chosen : servers[0]?.key,
-    log: earlier?.log,
-    note: earlier?.note ?? '',
-  };
+  const chosen = servers.some(({ key }) => key === earlier?.chosen) ? earlier?.chosen : servers[0]?.key;
+  return { hub, at, servers, clients: hub.clients, chosen, log: earlier?.log, note: earlier?.note ?? '' };
 }
 
-/** Action that follows a key, besides the next state. */
-type WatchEffect = { readonly kind: 'quit' } | { readonly kind: 'restart'; readonly server: string };
-
-/** Next state and action after a key, by its name in `node:readline`. */
-export function withKey(state: WatchState, key: string): { readonly state: WatchState; readonly effect?: WatchEffect } {
+/** Next state after a key, by its name in `node:readline`, and the effect of the key besides. */
+export function withKey(
+  state: WatchState,
+  key: string,
+): { state: WatchState; effect?: { kind: 'quit' } | { kind: 'restart'; server: string } } {
   const { servers, chosen: server } = state;
   switch (key) {
     case 'q':
