@@ -17,20 +17,12 @@ export interface OwnCommand {
   readonly warning?: string;
 }
 
-interface OwnCommandOptions {
-  /** The Node.js that runs. */
-  readonly execPath: string;
-  /** Trunkline's program, as it was started. */
-  readonly cliPath: string;
-  /** The absolute path of the configuration, if clients need it. */
-  readonly config: string | undefined;
-}
-
 /**
- * The command to register. Clients have another `PATH` and another folder than a shell, so all paths are absolute. Never a
+ * The command to register: the Node.js that runs, Trunkline's program as it was started, and the absolute path of the
+ * configuration, if clients need it. Clients have another `PATH` and another folder than a shell, so all paths are absolute. Never a
  * script of Windows (`.cmd`): some clients lose the arguments of one.
  */
-export function ownCommand({ execPath, cliPath, config }: OwnCommandOptions): OwnCommand {
+export function ownCommand(execPath: string, cliPath: string, config: string | undefined): OwnCommand {
   const program = realpathSync(cliPath);
   const args = config === undefined ? [program] : [program, '--config', config];
   const { command, isStable } = stableNode(execPath);
@@ -80,9 +72,8 @@ function stableNode(execPath: string): { command: string; isStable: boolean } {
 
 function linksTo(real: string): string[] {
   const [, prefix, formula] = /^(.*)\/Cellar\/([^/]+)\/[^/]+\/bin\/node$/.exec(real) ?? [];
-  if (prefix !== undefined && formula !== undefined) {
+  if (prefix !== undefined && formula !== undefined)
     return [join(prefix, 'opt', formula, 'bin', 'node'), join(prefix, 'bin', 'node')];
-  }
   const [, fnm] = /^(.*)[\\/]node-versions[\\/]/.exec(real) ?? [];
   if (fnm !== undefined) {
     const folder = join(fnm, 'aliases', 'default');
@@ -96,9 +87,8 @@ function linksTo(real: string): string[] {
 
 function warningFor(command: string, isStable: boolean, program: string): string | undefined {
   const again = 'run this command again after that';
-  if (/[\\/]_npx[\\/]/.test(program)) {
+  if (/[\\/]_npx[\\/]/.test(program))
     return `Trunkline runs from the cache of npx, which npm may clear; install it, and run \`trunkline connect\` again`;
-  }
   if (!isStable) return `${command} is gone when you remove this version of Node.js; ${again}`;
   if (MANAGED.test(program)) return `Trunkline is installed for one version of Node.js, and gone with it; ${again}`;
   return undefined;
@@ -152,13 +142,10 @@ function launchedPackage(program: string, args: readonly string[]): { launched?:
 }
 
 function addressIdentity(address: string): string {
-  try {
-    const { protocol, host, pathname, search } = new URL(address);
-    return `url ${protocol}//${host}${pathname.replace(/\/+$/, '')}${search}`;
-  } catch {
-    // It has variables, for example.
-    return `url ${address}`;
-  }
+  // An address with variables cannot be parsed.
+  if (!URL.canParse(address)) return `url ${address}`;
+  const { protocol, host, pathname, search } = new URL(address);
+  return `url ${protocol}//${host}${pathname.replace(/\/+$/, '')}${search}`;
 }
 
 function isOurProgram(word: string, cliPath: string): boolean {

@@ -54,14 +54,8 @@ export function withoutEntry(text: string, { format, path }: ClientLocation, nam
 
 /** In the order in which to look. */
 const USUAL_PATHS = [
-  ['mcpServers'],
-  ['mcp_servers'],
-  ['servers'],
-  ['context_servers'],
-  ['amp.mcpServers'],
-  ['mcp', 'servers'],
-  ['mcp'],
-  ['extensions'],
+  ...[['mcpServers'], ['mcp_servers'], ['servers'], ['context_servers'], ['amp.mcpServers']],
+  ...[['mcp', 'servers'], ['mcp'], ['extensions']],
 ];
 const USUAL_NAMES = '`mcpServers`, `servers`, `mcp_servers`, `context_servers`, `mcp` or `extensions`';
 
@@ -90,8 +84,6 @@ function namedEntries({ isList }: ClientLocation, value: unknown): [string, unkn
   return isRecord(value) ? Object.entries(value) : [];
 }
 
-type Mutable<T> = { -readonly [Key in keyof T]: T[Key] };
-
 /**
  * Reads one entry, whatever shape it has: the members of different clients have different names, with few exceptions.
  * `undefined` if the entry is no server, such as an extension that the client has built in.
@@ -105,18 +97,14 @@ export function readEntry(place: ClientLocation, name: string, entry: unknown): 
   const refersToVariables = ['env_vars', 'env_keys', 'bearer_token_env_var', 'env_http_headers'].some(
     (member) => entry[member] !== undefined,
   );
-  const found: Mutable<FoundServer> = {
-    place,
-    name,
-    run,
-    isDisabled: entry.disabled === true || entry.enabled === false,
-    variables: refersToVariables ? 'claude-code' : (client?.variables ?? guessVariables(place)),
-  };
+  const isDisabled = entry.disabled === true || entry.enabled === false;
+  // VS Code alone calls the member `servers`.
+  const usual = client?.variables ?? (place.path[0] === 'servers' ? 'vscode' : 'claude-code');
+  const variables = refersToVariables ? 'claude-code' : usual;
   const allowed = toolNames(entry.includeTools ?? entry.enabled_tools ?? entry.available_tools ?? entry.tools);
   const denied = toolNames(entry.excludeTools ?? entry.disabled_tools ?? entry.disabledTools);
-  if (allowed !== undefined) found.allowedTools = allowed;
-  if (denied !== undefined) found.deniedTools = denied;
-  return found;
+  const tools = { ...(allowed && { allowedTools: allowed }), ...(denied && { deniedTools: denied }) };
+  return { place, name, run, isDisabled, variables, ...tools };
 }
 
 function commandOf(entry: Entry, shape: Shape): FoundCommand | undefined {
@@ -131,12 +119,13 @@ function commandOf(entry: Entry, shape: Shape): FoundCommand | undefined {
     ...references(entry.env_keys),
   };
   const args = [...first, ...strings(nested?.args ?? entry.args)].map((arg) => translated(arg, shape));
-  const found: Mutable<FoundCommand> = { kind: 'command', command, args, env };
-  if (typeof entry.cwd === 'string') found.cwd = entry.cwd;
-  if (typeof entry.envFile === 'string') found.envFile = entry.envFile;
   const timeoutMs = timeoutOf(entry, shape);
-  if (timeoutMs !== undefined) found.timeoutMs = timeoutMs;
-  return found;
+  return {
+    ...{ kind: 'command', command, args, env },
+    ...(typeof entry.cwd === 'string' && { cwd: entry.cwd }),
+    ...(typeof entry.envFile === 'string' && { envFile: entry.envFile }),
+    ...(timeoutMs !== undefined && { timeoutMs }),
+  };
 }
 
 function remoteOf(entry: Entry, shape: Shape): FoundRemote | undefined {
@@ -215,9 +204,4 @@ function textOf(value: unknown): string | undefined {
 /** OpenCode has a notation for variables of its own. */
 function translated(text: string, shape: Shape): string {
   return shape === 'opencode' ? text.replaceAll(/\{env:(\w+)\}/g, '$${$1}') : text;
-}
-
-/** Guesses the notation of variables in a file of no known client. VS Code alone calls the member `servers`. */
-function guessVariables({ path }: ClientLocation): FoundServer['variables'] {
-  return path[0] === 'servers' ? 'vscode' : 'claude-code';
 }

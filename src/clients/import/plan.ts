@@ -39,89 +39,65 @@ export interface PlanOptions extends ToRunOptions {
 
 /** Decides about each server. Writes nothing; `secrets` takes the secrets of the servers to add. */
 export function planImport(options: PlanOptions): PlannedServer[] {
-  return new ImportPlan(options).servers;
+  const { present, found, names, secrets, env, isOurselves } = options;
+  const identityOf = (run: Run) => identityOfRun(run, { ...env, ...secrets.values });
+  const takenKeys = new Set(Object.keys(present).map((key) => key.toLowerCase()));
+  /** By identity, the key of the server that is or will be in the configuration. */
+  const keys = new Map<string, string>();
+  for (const [key, entry] of Object.entries(present)) {
+    const run = runOf(entry);
+    if (run !== undefined) keys.set(identityOf(run), key);
+  }
+  const wanted = found.filter(({ name }) => names.length === 0 || names.includes(name));
+  const runs = wanted.map((server) => [server, orCannot(() => toRun(server, options))] as const);
+  // A server is enabled if at least one client has enabled it: a disabled copy of another client does not count.
+  const enabled = new Set(
+    runs.flatMap(([server, run]) => (server.isDisabled || run instanceof CannotImport ? [] : [identityOf(run)])),
+  );
+  return runs.map(([server, run]): PlannedServer => {
+    if (isOurselves(server.run)) return { found: server, verdict: 'skipped', because: 'it is Trunkline itself' };
+    if (run instanceof CannotImport) return { found: server, verdict: 'cannot', because: run.message };
+    const gateway = gatewayOf(run);
+    if (gateway !== undefined && names.length === 0) {
+      const because = `it is another gateway, ${gateway}; import its own file with --from FILE`;
+      return { found: server, verdict: 'skipped', because, run };
+    }
+    const identity = identityOf(run);
+    const known = keys.get(identity);
+    if (known !== undefined) return { found: server, verdict: 'same', key: known, because: `same as ${known}`, run };
+    const usual = keyFor(server.name, run);
+    const key = freeKey(usual, takenKeys);
+    const { allowedTools, deniedTools, name, place } = server;
+    const timeoutMs = server.run.kind === 'command' ? server.run.timeoutMs : undefined;
+    const settings = { allowedTools, deniedTools, timeoutMs, isDisabled: !enabled.has(identity) };
+    const made = orCannot(() => toEntry(run, key, { ...settings, secrets, env }));
+    if (made instanceof CannotImport) return { found: server, verdict: 'cannot', because: made.message, run };
+    keys.set(identity, key);
+    takenKeys.add(key.toLowerCase());
+    const because = key === usual ? '' : `the name ${usual} is taken`;
+    const planned = { found: server, key, run, ...made, because };
+    return key === name
+      ? { ...planned, verdict: 'new' }
+      : { ...planned, verdict: 'renamed', comment: `"${name}" in ${place.title}` };
+  });
 }
 
-class ImportPlan {
-  readonly servers: PlannedServer[];
-  readonly #options: PlanOptions;
-  /** By identity, the key of the server that is or will be in the configuration. */
-  readonly #known = new Map<string, string>();
-  /** In lower case. */
-  readonly #taken: Set<string>;
-  /** Identities of servers that at least one client has enabled. A disabled copy of another client does not count. */
-  readonly #enabled = new Set<string>();
-
-  constructor(options: PlanOptions) {
-    const { present, found, names } = options;
-    this.#options = options;
-    this.#taken = new Set(Object.keys(present).map((key) => key.toLowerCase()));
-    for (const [key, entry] of Object.entries(present)) {
-      const run = runOf(entry);
-      if (run !== undefined) this.#known.set(this.#identityOf(run), key);
-    }
-    const wanted = found.filter(({ name }) => names.length === 0 || names.includes(name));
-    const runs = wanted.map((server): [FoundServer, Run | CannotImport] => [server, this.#runOf(server)]);
-    for (const [{ isDisabled }, run] of runs) {
-      if (!isDisabled && !(run instanceof CannotImport)) this.#enabled.add(this.#identityOf(run));
-    }
-    this.servers = runs.map(([server, run]) => this.#plan(server, run));
+/** The result, or the `CannotImport` that was thrown. */
+function orCannot<T>(make: () => T): T | CannotImport {
+  try {
+    return make();
+  } catch (error) {
+    if (error instanceof CannotImport) return error;
+    throw error;
   }
+}
 
-  #runOf(server: FoundServer): Run | CannotImport {
-    try {
-      return toRun(server, this.#options);
-    } catch (error) {
-      if (error instanceof CannotImport) return error;
-      throw error;
-    }
-  }
-
-  #plan(found: FoundServer, run: Run | CannotImport): PlannedServer {
-    if (this.#options.isOurselves(found.run)) return { found, verdict: 'skipped', because: 'it is Trunkline itself' };
-    if (run instanceof CannotImport) return { found, verdict: 'cannot', because: run.message };
-    const gateway = gatewayOf(run);
-    if (gateway !== undefined && this.#options.names.length === 0) {
-      const because = `it is another gateway, ${gateway}; import its own file with --from FILE`;
-      return { found, verdict: 'skipped', because, run };
-    }
-    const identity = this.#identityOf(run);
-    const known = this.#known.get(identity);
-    if (known !== undefined) return { found, verdict: 'same', key: known, because: `same as ${known}`, run };
-    const wanted = keyFor(found.name, run);
-    const key = this.#freeKey(wanted);
-    try {
-      const planned = this.#new(found, run, key, !this.#enabled.has(identity));
-      this.#known.set(identity, key);
-      this.#taken.add(key.toLowerCase());
-      const because = key === wanted ? '' : `the name ${wanted} is taken`;
-      return { ...planned, verdict: key === found.name ? 'new' : 'renamed', because };
-    } catch (error) {
-      if (error instanceof CannotImport) return { found, verdict: 'cannot', because: error.message, run };
-      throw error;
-    }
-  }
-
-  #new(found: FoundServer, run: Run, key: string, isDisabled: boolean): Omit<PlannedServer, 'verdict' | 'because'> {
-    const { allowedTools, deniedTools } = found;
-    const timeoutMs = found.run.kind === 'command' ? found.run.timeoutMs : undefined;
-    const settings = { allowedTools, deniedTools, timeoutMs, isDisabled };
-    const { secrets, env } = this.#options;
-    const { entry, unset } = toEntry(run, key, { ...settings, secrets, env });
-    const isRenamed = key !== found.name;
-    return { found, key, run, entry, unset, ...(isRenamed && { comment: `"${found.name}" in ${found.place.title}` }) };
-  }
-
-  #identityOf(run: Run): string {
-    const { env, secrets } = this.#options;
-    return identityOfRun(run, { ...env, ...secrets.values });
-  }
-
-  #freeKey(wanted: string): string {
-    for (let count = 1; ; count += 1) {
-      const key = count === 1 ? wanted : numbered(wanted, count);
-      if (!this.#taken.has(key.toLowerCase())) return key;
-    }
+function freeKey(wanted: string, takenKeys: ReadonlySet<string>): string {
+  for (let count = 1; ; count += 1) {
+    const suffix = `-${count}`;
+    const short = wanted.slice(0, SERVER_KEY_MAX_LENGTH - suffix.length).replace(/[-_]$/, '');
+    const key = count === 1 ? wanted : short + suffix;
+    if (!takenKeys.has(key.toLowerCase())) return key;
   }
 }
 
@@ -132,9 +108,4 @@ function keyFor(name: string, { program }: Run): string {
   const parts = used.split(/[\\/]/);
   const others = [`${name}-server`, parts.at(-1) ?? '', `${parts.at(-1)}-server`];
   return usableServerKey(name) ?? others.map(usableServerKey).find((key) => key !== undefined) ?? 'server';
-}
-
-function numbered(key: string, count: number): string {
-  const suffix = `-${count}`;
-  return key.slice(0, SERVER_KEY_MAX_LENGTH - suffix.length).replace(/[-_]$/, '') + suffix;
 }

@@ -51,13 +51,9 @@ async function get(path: string, address: string): Promise<unknown> {
   } catch (error) {
     if (error instanceof SyntaxError) throw notUnderstood(address);
     const cause = error instanceof Error ? error.cause : undefined;
-    const reason =
-      errorCode(cause) ?? (error instanceof TypeError ? errorMessage(cause ?? error) : errorMessage(error));
-    throw new RegistryError(
-      `the registry ${address} cannot be reached (${reason})`,
-      'check your network and proxy, or name another registry with TRUNKLINE_REGISTRY_URL',
-      { cause: error },
-    );
+    const reason = errorCode(cause) ?? errorMessage(cause ?? error);
+    const hint = 'check your network and proxy, or name another registry with TRUNKLINE_REGISTRY_URL';
+    throw new RegistryError(`the registry ${address} cannot be reached (${reason})`, hint, { cause: error });
   }
   if (response.status === 404) return undefined;
   throw new RegistryError(`the registry ${address} answered with status ${response.status}`, 'try again later');
@@ -87,9 +83,8 @@ type Data = Readonly<Record<string, unknown>>;
  * endpoint. Throws `CannotImport` if it has none that Trunkline can run, or if inputs are missing.
  */
 export function runFromRegistry(server: Data, given: GivenInputs): RegistryRun {
-  const packages = records(server.packages).filter(
-    ({ transport }) => !isRecord(transport) || transport.type === 'stdio',
-  );
+  const isStdio = ({ transport }: Data) => !isRecord(transport) || transport.type === 'stdio';
+  const packages = records(server.packages).filter(isStdio);
   for (const kind of KINDS) {
     const found = packages.find(({ registryType }) => registryType === kind);
     if (found !== undefined) return new Inputs(given).runOf(kind, found);
@@ -120,19 +115,18 @@ class Inputs {
     const args = [...this.#args(records(found.packageArguments)), ...this.#given.args];
     const before = kind === 'npm' ? [] : this.#args(records(found.runtimeArguments));
     const run = (command: string, own: string[]): Run => ({ program: { command }, args: [...own, ...args], env });
-    const atVersion = version === undefined ? `${identifier}` : `${identifier}@${version}`;
     if (identifier === undefined) throw new CannotImport('the registry does not say which package it is');
+    const at = (sign: string) => (version === undefined ? identifier : identifier + sign + version);
     switch (kind) {
       case 'npm':
         return this.#complete({ program: { package: identifier, ...(version && { version }) }, args, env });
       case 'pypi':
-        return this.#complete(run('uvx', [...before, atVersion]));
+        return this.#complete(run('uvx', [...before, at('@')]));
       case 'nuget':
-        return this.#complete(run('dnx', [...before, atVersion, '--yes']));
+        return this.#complete(run('dnx', [...before, at('@'), '--yes']));
       case 'oci': {
         const names = Object.keys(env).flatMap((name) => ['-e', name]);
-        const image = version === undefined ? identifier : `${identifier}:${version}`;
-        return this.#complete(run('docker', ['run', '-i', '--rm', ...before, ...names, image]));
+        return this.#complete(run('docker', ['run', '-i', '--rm', ...before, ...names, at(':')]));
       }
     }
   }

@@ -27,8 +27,7 @@ export interface ToRunOptions {
 /** Translates an entry of a client. Throws `CannotImport` if Trunkline cannot run it. */
 export function toRun(server: FoundServer, options: ToRunOptions): Run {
   const project = projectOf(server);
-  const surroundings: Surroundings = { ...options.system, project };
-  const our = (text: string) => translate(text, server.variables, surroundings);
+  const our = (text: string) => translate(text, server.variables, { ...options.system, project });
   const { run } = server;
   return run.kind === 'remote' ? remoteRun(run, our) : commandRun(run, our, project, options);
 }
@@ -98,13 +97,10 @@ export function remoteRun({ url, transport, headers }: FoundRemote, our: (text: 
 export function runOf(entry: unknown): Run | undefined {
   if (!isRecord(entry)) return undefined;
   const { package: used, command, args, env, cwd } = entry;
+  const variables = Object.entries(isRecord(env) ? env : {}).filter(([, value]) => typeof value === 'string');
   const rest = {
     args: Array.isArray(args) ? args.filter((arg) => typeof arg === 'string') : [],
-    env: Object.fromEntries(
-      Object.entries(isRecord(env) ? env : {}).flatMap(([name, value]) => {
-        return typeof value === 'string' ? [[name, value] as const] : [];
-      }),
-    ),
+    env: Object.fromEntries(variables) as Record<string, string>,
     ...(typeof cwd === 'string' && { cwd }),
   };
   if (typeof used === 'string') return { ...rest, program: { package: used.replace(/(?<=.)@[^@/]*$/, '') } };
@@ -136,13 +132,8 @@ const SPEC = /^((?:@[a-z0-9~][\w.~-]*\/)?[a-z0-9~][\w.~-]*)(?:@([^/:]*))?$/i;
 const EXACT = /^\d+\.\d+\.\d+(?:[-+][\w.+-]+)?$/;
 const TAG = /^[a-z][\w.-]*$/i;
 
-/** The known values of client variables, such as the project folder. */
-export interface Surroundings {
-  readonly platform: 'darwin' | 'linux' | 'win32';
-  readonly home: string;
-  /** The folder of the project, for entries of one. */
-  readonly project: string | undefined;
-}
+/** The values of client variables. `project` is the folder of the project that has the entry. */
+type Surroundings = ToRunOptions['system'] & { readonly project: string | undefined };
 
 /**
  * A text of a client's file in the notation of the configuration: its variables become ours, and a literal `${` is escaped.
@@ -197,13 +188,10 @@ function editorReference(body: string, { platform, home, project }: Surroundings
     case 'workspaceFolderBasename':
       if (project === undefined) throw new CannotImport('it refers to the folder that is open in the editor');
       return literal(body === 'workspaceFolder' ? project : (project.split(/[\\/]/).at(-1) ?? ''));
-    default:
-      throw new CannotImport(
-        /^[\w:.-]{1,40}$/.test(body)
-          ? `it uses \${${body}}, which only its client can resolve`
-          : 'it uses a variable that only its client can resolve',
-      );
   }
+  const isShown = /^[\w:.-]{1,40}$/.test(body);
+  const what = isShown ? `\${${body}}, which only its client` : 'a variable that only its client';
+  throw new CannotImport(`it uses ${what} can resolve`);
 }
 
 /** A valid name of a variable that is similar to this text. */

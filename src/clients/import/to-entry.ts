@@ -7,14 +7,18 @@ import type { FoundServer } from '../files/found-server.js';
 import { CannotImport, literal, literalIn, type Run, variableName } from './run.js';
 
 /** The environment file of the configuration, as far as an entry has to know it. */
-export interface SecretFile extends SecretStore {
+export interface SecretFile {
+  /** Takes a secret in, and returns the name of the variable that has it from now on. */
+  put(name: string, value: string): string;
   /** The `envFile` of an entry that needs these variables; undefined if `defaults` has it already. */
   readonly envFile: string | undefined;
   readonly values: Variables;
 }
 
-/** The settings of an entry besides its run. */
+/** What an entry needs besides its run. */
 interface EntrySettings {
+  readonly secrets: SecretFile;
+  readonly env: Variables;
   readonly isDisabled?: boolean;
   readonly allowedTools?: readonly string[] | undefined;
   readonly deniedTools?: readonly string[] | undefined;
@@ -23,18 +27,15 @@ interface EntrySettings {
   readonly secretVariables?: readonly string[];
 }
 
-interface WrittenEntry {
-  readonly entry: NewEntry;
-  /** The variables that it refers to and that are set nowhere now. */
-  readonly unset: readonly string[];
-}
-
-/** An entry of the configuration without secrets: the environment file takes them. */
+/**
+ * An entry of the configuration without secrets: the environment file takes them. `unset` names the variables to which it
+ * refers and that are set nowhere now.
+ */
 export function toEntry(
   run: Run,
   key: string,
-  { secrets, env, ...settings }: EntrySettings & { readonly secrets: SecretFile; readonly env: Variables },
-): WrittenEntry {
+  { secrets, env, ...settings }: EntrySettings,
+): { entry: NewEntry; unset: string[] } {
   const clean = withoutSecrets(run, key, secrets, settings.secretVariables);
   const { program, args, cwd } = clean;
   const texts = [...args, ...Object.values(clean.env), cwd ?? '', 'command' in program ? program.command : ''];
@@ -69,22 +70,13 @@ function timeouts(timeoutMs: number | undefined): NewEntry {
   return { timeout, ...(timeoutMs > USUAL_MAX_MS && { maxTimeout: timeout }) };
 }
 
-/** Takes a secret in, and returns the name of the variable that has it from now on. */
-interface SecretStore {
-  put(name: string, value: string): string;
-}
-
 /** Whether a value may be written into the configuration. Every value that is not obviously a setting counts as a secret. */
 export function isPlainSetting(name: string, value: string): boolean {
   if (value === '') return true;
-  if (isSecret(name, value)) return false;
+  // A short value under the name of a secret is one, too.
+  const isNamed = secretValuesIn({ env: { [name]: value.padEnd(6, '.') }, args: [] }).length > 0;
+  if (isNamed || findSecretShapes(value).length > 0) return false;
   return WORD.test(value) || SHORT_NUMBER.test(value) || PATH.test(value) || isPlainAddress(value);
-}
-
-function isSecret(name: string, value: string): boolean {
-  return (
-    findSecretShapes(value).length > 0 || secretValuesIn({ env: { [name]: value.padEnd(6, '.') }, args: [] }).length > 0
-  );
 }
 
 /** A word such as `production`, a locale, or a few of them with commas. */
@@ -107,7 +99,12 @@ function looksRandom(part: string): boolean {
  * The same run with each secret replaced by a reference. `key` begins the names of the variables that take the secrets, and
  * `secret` names variables of the server that are secrets whatever they look like.
  */
-export function withoutSecrets(run: Run, key: string, store: SecretStore, secret: readonly string[] = []): Run {
+export function withoutSecrets(
+  run: Run,
+  key: string,
+  store: Pick<SecretFile, 'put'>,
+  secret: readonly string[] = [],
+): Run {
   const owner = variableName(key);
   const put = (name: string, value: string) => {
     if (!canBeInEnv(value)) {
@@ -157,10 +154,8 @@ function withoutSecretArgs(args: readonly string[], put: (name: string, value: s
 }
 
 function isAddressWithSecret(text: string): boolean {
-  return URL.canParse(text) && !isPlainAddress(text) && /^\w+:\/\/[^\s]*$/.test(text) && hasParts(new URL(text));
-}
-
-function hasParts({ username, password, search, pathname }: URL): boolean {
+  if (!URL.canParse(text) || !/^\w+:\/\/\S*$/.test(text)) return false;
+  const { username, password, search, pathname } = new URL(text);
   return [username, password, search].some((part) => part !== '') || pathname.split('/').some(looksRandom);
 }
 

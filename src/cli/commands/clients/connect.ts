@@ -34,7 +34,7 @@ export async function connect({ settings, words, options, isJson }: ConnectInvoc
   const { all: isAll = false, dryRun: isDryRun = false } = options;
   const clients = chosenClients('connect', words, isAll);
   const config = chosenConfig(settings.config);
-  const own = ownCommand({ execPath: process.execPath, cliPath: programPath(), config });
+  const own = ownCommand(process.execPath, programPath(), config);
   const code = await withChangeLock(
     async () => {
       const plans = await planAll(clients, (client) => {
@@ -179,7 +179,7 @@ export async function registerAndTakeOut(
   { isJson, emit }: { readonly isJson: boolean; readonly emit: EmitJson },
 ): Promise<number> {
   return await withChangeLock(async () => {
-    const own = ownCommand({ execPath: process.execPath, cliPath: programPath(), config });
+    const own = ownCommand(process.execPath, programPath(), config);
     const options = { isDryRun: false, isJson, emit, run: new Date().toISOString(), tellsRestart: false };
     const toAdd = await planAll(clients, (client) => planConnect(client, own, { ...context(), isNamed: true }));
     const registered = await carryOutAll(toAdd, own, options);
