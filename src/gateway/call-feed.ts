@@ -1,10 +1,9 @@
-import type { Failure } from '../downstream/failure.js';
-import { type ClientFacts, type Exchange, ExchangeDecorator } from '../downstream/port.js';
+import { type ClientFacts, type Exchange, withMembers } from '../downstream/port.js';
 import { isString, readString, readText, type Span, valuesAt } from '../json/json-text.js';
 import { asText } from '../json/json-value.js';
-import { type Edit, splicedLength } from '../json/splice.js';
+import { splicedLength } from '../json/splice.js';
 import { RpcError } from '../jsonrpc/message.js';
-import { isErrorResponse, type ResponseEnvelope } from '../mcp/envelope.js';
+import { isErrorResponse } from '../mcp/envelope.js';
 import { METHODS } from '../mcp/methods.js';
 
 /** A call of a client, from its arrival at the gateway to its answer. */
@@ -73,7 +72,7 @@ export class CallFeed {
     return (exchange) => {
       const { observer } = this;
       const isWanted = observer !== undefined && CALLS.includes(exchange.request.method);
-      connected.view.serve(isWanted ? new ObservedExchange(exchange, { client, observer, now: this.now }) : exchange);
+      connected.view.serve(isWanted ? observed(exchange, { client, observer, now: this.now }) : exchange);
     };
   }
 }
@@ -98,82 +97,62 @@ interface Observation {
   readonly now: () => number;
 }
 
-/** A request whose end is reported. */
-class ObservedExchange extends ExchangeDecorator {
-  readonly #observation: Observation;
-  readonly #startedAt: number;
-  /** Read at once: the memory of a large request is used again when it was written. */
-  readonly #facts: Pick<EndedCall, 'method' | 'name' | 'requestId' | 'bytesIn' | 'params'>;
-  #instance: string | undefined;
-  #hasEnded = false;
-
-  constructor(exchange: Exchange, observation: Observation) {
-    super(exchange);
-    this.#observation = observation;
-    this.#startedAt = observation.now();
-    const { method, bytes, params, tokens } = exchange.request;
-    this.#facts = {
-      method,
-      name: tokens.name && isString(bytes, tokens.name) ? readString(bytes, tokens.name) : undefined,
-      requestId: exchange.requestId,
-      bytesIn: params === undefined ? 0 : params.end - params.start,
-      params: this.#excerpt(bytes, params && (valuesAt(bytes, params, ['arguments'])[0] ?? params)),
-    };
-    super.onCancel(() => this.#end('cancelled'));
-  }
-
-  override route(source: string): void {
-    this.#instance = source;
-    super.route(source);
-  }
-
-  override answer(response: ResponseEnvelope, edits: readonly Edit[] = [], server?: Uint8Array): void {
-    const failed = response.error === undefined ? 'tool_error' : 'rpc_error';
-    const { bytes, result, error } = response;
-    this.#end(isErrorResponse(response) ? failed : 'ok', {
-      bytesOut: splicedLength({ ...response, edits }),
-      result: this.#excerpt(bytes, result ?? error),
-    });
-    super.answer(response, edits, server);
-  }
-
-  override succeed(result: Uint8Array): void {
-    const span = { start: 0, end: result.length };
-    this.#end('ok', { bytesOut: result.length, result: this.#excerpt(result, span) });
-    super.succeed(result);
-  }
-
-  override fail(failure: RpcError | Failure): void {
-    if (failure instanceof RpcError) this.#end('rpc_error', { reason: failure.message });
-    else this.#end('failed', { reason: failure.reason, generation: failure.generation });
-    super.fail(failure);
-  }
-
-  override onCancel(listener: Parameters<Exchange['onCancel']>[0]): void {
-    super.onCancel((notification) => {
-      this.#end('cancelled');
-      listener(notification);
-    });
-  }
-
-  #excerpt(bytes: Uint8Array, span: Span | undefined): Excerpt | undefined {
-    if (span === undefined || !this.#observation.observer.wantsContent) return undefined;
+/** Reports the end of a request. */
+function observed(exchange: Exchange, { client, observer, now }: Observation): Exchange {
+  const startedAt = now();
+  const { method, bytes, params, tokens } = exchange.request;
+  const excerpt = (text: Uint8Array, span: Span | undefined): Excerpt | undefined => {
+    if (span === undefined || !observer.wantsContent) return undefined;
     const end = Math.min(span.end, span.start + MAX_READ_BYTES);
-    return { text: readText(bytes, { start: span.start, end }), isCut: end < span.end };
-  }
-
-  #end(
+    return { text: readText(text, { start: span.start, end }), isCut: end < span.end };
+  };
+  // Read at once, because the memory of a large request is used again when it was written.
+  const facts = {
+    method,
+    name: tokens.name && isString(bytes, tokens.name) ? readString(bytes, tokens.name) : undefined,
+    requestId: exchange.requestId,
+    bytesIn: params === undefined ? 0 : params.end - params.start,
+    params: excerpt(bytes, params && (valuesAt(bytes, params, ['arguments'])[0] ?? params)),
+  };
+  let instance: string | undefined;
+  let hasEnded = false;
+  const end = (
     outcome: EndedCall['outcome'],
-    found: Partial<Pick<EndedCall, 'bytesOut' | 'result' | 'reason' | 'generation'>> = {},
-  ): void {
+    { bytesOut = 0, result, reason, generation }: Partial<EndedCall> = {},
+  ): void => {
     // A cancellation is told after it has settled the exchange.
-    if (this.#hasEnded || (this.isSettled && outcome !== 'cancelled')) return;
-    this.#hasEnded = true;
-    const { client, observer, now } = this.#observation;
-    observer.ended({
-      ...{ client, outcome, instance: this.#instance, durationMs: now() - this.#startedAt },
-      ...this.#facts,
-      ...{ generation: found.generation, reason: found.reason, bytesOut: found.bytesOut ?? 0, result: found.result },
-    });
-  }
+    if (hasEnded || (exchange.isSettled && outcome !== 'cancelled')) return;
+    hasEnded = true;
+    const durationMs = now() - startedAt;
+    observer.ended({ ...facts, client, outcome, instance, durationMs, generation, reason, bytesOut, result });
+  };
+  exchange.onCancel(() => end('cancelled'));
+  return withMembers(exchange, {
+    route: (source) => {
+      instance = source;
+      exchange.route(source);
+    },
+    answer: (response, edits = [], server) => {
+      const failed = response.error === undefined ? 'tool_error' : 'rpc_error';
+      end(isErrorResponse(response) ? failed : 'ok', {
+        bytesOut: splicedLength({ ...response, edits }),
+        result: excerpt(response.bytes, response.result ?? response.error),
+      });
+      exchange.answer(response, edits, server);
+    },
+    succeed: (result) => {
+      end('ok', { bytesOut: result.length, result: excerpt(result, { start: 0, end: result.length }) });
+      exchange.succeed(result);
+    },
+    fail: (failure) => {
+      if (failure instanceof RpcError) end('rpc_error', { reason: failure.message });
+      else end('failed', { reason: failure.reason, generation: failure.generation });
+      exchange.fail(failure);
+    },
+    onCancel: (listener) =>
+      exchange.onCancel((notification) => {
+        end('cancelled');
+        listener(notification);
+      }),
+  });
 }

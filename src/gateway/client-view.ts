@@ -25,7 +25,7 @@ import {
   NO_COMPLETIONS,
   Router,
   type Target,
-  TriedExchange,
+  tryInOrder,
 } from './routing/router.js';
 import type { OwnTool } from './status/own-tool.js';
 import { askedTask, calledTask, updated } from './tasks/called-task.js';
@@ -238,7 +238,7 @@ export class ClientView {
       return;
     }
     if ('candidates' in target) {
-      new TriedExchange(exchange, target, (tried, backend) => this.#send(tried, { backend, edits: [] })).next();
+      tryInOrder(exchange, target, (tried, backend) => this.#send(tried, { backend, edits: [] }));
       return;
     }
     const { backend, original } = target;

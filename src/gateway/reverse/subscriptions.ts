@@ -1,9 +1,8 @@
-import type { Failure } from '../../downstream/failure.js';
-import { type DownstreamClient, type Exchange, ExchangeDecorator } from '../../downstream/port.js';
+import { type DownstreamClient, type Exchange, withMembers } from '../../downstream/port.js';
 import { internalError, type OnInternalError, withErrorBoundaryAsync } from '../../errors/internal-error.js';
 import { isString, readString, toBytes } from '../../json/json-text.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/message.js';
-import type { NotificationEnvelope, ResponseEnvelope } from '../../mcp/envelope.js';
+import type { NotificationEnvelope } from '../../mcp/envelope.js';
 import { isUiUri } from '../../mcp/extensions.js';
 import { METHODS } from '../../mcp/methods.js';
 import type { Backend } from '../registry/backend.js';
@@ -203,12 +202,12 @@ export class Subscriptions {
     const isSame = token === undefined || readString(request.bytes, token) === uri;
     const edits = isSame ? [] : [{ span: token, text: toBytes(JSON.stringify(uri)) }];
     return new Promise((resolve) => {
-      const observed = new ObservedExchange(exchange, (agreed) => {
+      const forwarded = observed(exchange, (agreed) => {
         // The client has cancelled or left, while the server may have agreed. This removes the subscription again.
         if (agreed === undefined && request.method === METHODS.subscribe) this.#send(METHODS.unsubscribe, backend, uri);
         resolve(agreed === true);
       });
-      backend.serve(observed, { edits });
+      backend.serve(forwarded, { edits });
     });
   }
 
@@ -223,28 +222,20 @@ function sizeOf(uri: string): number {
 }
 
 /** Reports how a request to subscribe or unsubscribe ended: whether the server agreed, `undefined` if cancelled. */
-class ObservedExchange extends ExchangeDecorator {
-  readonly #onEnd: (agreed: boolean | undefined) => void;
-
-  constructor(exchange: Exchange, onEnd: (agreed: boolean | undefined) => void) {
-    super(exchange);
-    this.#onEnd = onEnd;
-  }
-
-  override answer(response: ResponseEnvelope): void {
-    super.answer(response);
-    this.#onEnd(response.error === undefined);
-  }
-
-  override fail(reason: RpcError | Failure): void {
-    super.fail(reason);
-    this.#onEnd(false);
-  }
-
-  override onCancel(listener: (notification?: NotificationEnvelope) => void): void {
-    super.onCancel((notification) => {
-      listener(notification);
-      this.#onEnd(undefined);
-    });
-  }
+function observed(exchange: Exchange, onEnd: (agreed: boolean | undefined) => void): Exchange {
+  return withMembers(exchange, {
+    answer: (response) => {
+      exchange.answer(response);
+      onEnd(response.error === undefined);
+    },
+    fail: (reason) => {
+      exchange.fail(reason);
+      onEnd(false);
+    },
+    onCancel: (listener) =>
+      exchange.onCancel((notification) => {
+        listener(notification);
+        onEnd(undefined);
+      }),
+  });
 }

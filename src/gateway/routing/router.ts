@@ -1,5 +1,5 @@
 import type { Failure } from '../../downstream/failure.js';
-import { type Exchange, ExchangeDecorator } from '../../downstream/port.js';
+import { type Exchange, withMembers } from '../../downstream/port.js';
 import {
   isString,
   readString,
@@ -397,45 +397,38 @@ export interface Candidates {
 }
 
 /**
- * A request while servers are tried for it, in order until one knows it. If no server knows it and one of them failed, the
- * failure is the answer: that server might have known it.
+ * Tries servers for a request, in order until one knows it. If no server knows it and one of them failed, the failure is the
+ * answer, because that server might have known it. `send` sends the request to one of the candidates.
  */
-export class TriedExchange extends ExchangeDecorator {
-  readonly #options: Candidates;
-  readonly #send: (exchange: Exchange, backend: Backend) => void;
-  readonly #left: Backend[];
-  #current: Backend | undefined;
-  #failure: RpcError | Failure | undefined;
-
-  /** `send` sends the request to one of the candidates. */
-  constructor(exchange: Exchange, options: Candidates, send: (exchange: Exchange, backend: Backend) => void) {
-    super(exchange);
-    this.#options = options;
-    this.#send = send;
-    this.#left = [...options.candidates];
-  }
-
-  /** Tries the next server. */
-  next(): void {
-    if (this.isSettled) return;
-    this.#current = this.#left.shift();
-    if (this.#current === undefined) super.fail(this.#failure ?? this.#options.notFound);
-    else this.#send(this, this.#current);
-  }
-
-  override answer(response: ResponseEnvelope, edits?: readonly Edit[], server?: Uint8Array): void {
-    if (this.#options.isUnknown(response)) {
-      this.next();
-      return;
-    }
-    if (this.#current !== undefined) this.#options.onFound(this.#current);
-    super.answer(response, edits, server);
-  }
-
-  override fail(reason: RpcError | Failure): void {
-    this.#failure ??= reason;
-    this.next();
-  }
+export function tryInOrder(
+  exchange: Exchange,
+  { candidates, isUnknown, onFound, notFound }: Candidates,
+  send: (exchange: Exchange, backend: Backend) => void,
+): void {
+  const left = [...candidates];
+  let current: Backend | undefined;
+  let failure: RpcError | Failure | undefined;
+  const next = () => {
+    if (exchange.isSettled) return;
+    current = left.shift();
+    if (current === undefined) exchange.fail(failure ?? notFound);
+    else send(tried, current);
+  };
+  const tried = withMembers(exchange, {
+    answer: (response, edits, server) => {
+      if (isUnknown(response)) {
+        next();
+        return;
+      }
+      if (current !== undefined) onFound(current);
+      exchange.answer(response, edits, server);
+    },
+    fail: (reason) => {
+      failure ??= reason;
+      next();
+    },
+  });
+  next();
 }
 
 /** Properties of a server for the text. */
