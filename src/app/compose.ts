@@ -27,7 +27,7 @@ import type { EventSource } from '../observe/events/events.js';
 import type { Logger } from '../observe/logger.js';
 import { KnownSecrets } from '../observe/redact.js';
 import { backgroundClock, watchEventLoop } from '../observe/system-clock.js';
-import { type ApprovalPlaces, Approvals, quotedPath } from '../state/approvals.js';
+import { type ApprovalFolders, Approvals, quotedPath } from '../state/approvals.js';
 import type { CatalogueCache } from '../state/catalogue-cache.js';
 import { createSeals } from '../state/keys.js';
 import type { StopLadder } from '../supervision/launcher.js';
@@ -45,7 +45,7 @@ interface ComposeOptions {
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** Folder of the run files: the next gateway reads there which processes a killed gateway has left behind. */
   readonly runFolder: string;
-  readonly approvals: ApprovalPlaces;
+  readonly approvals: ApprovalFolders;
   /** Where missing packages are installed; nothing is installed when absent. */
   readonly packages?: SupervisedBackendsOptions['packages'];
   /** Shared with a transport that is already open. */
@@ -106,7 +106,7 @@ export function compose(options: ComposeOptions): Composition {
   const activeConfig = new ActiveConfig({ clock, config, fault: configFault, servesHttp: hasManyConnections });
   const { redact } = secrets;
   const approvals = new Approvals({
-    places: options.approvals,
+    folders: options.approvals,
     clock,
     logger,
     onChange: (key) => instances.approvalsChanged(key),

@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { isDeepStrictEqual } from 'node:util';
 import type { CheckedFile } from '../config/file/checked-file.js';
 import { ConfigError } from '../config/file/config-error.js';
-import { ConfigPlace, candidateFiles, checksumOf, readConfigText, stateOf } from '../config/file/find-config.js';
+import { ConfigLocation, candidateFiles, checksumOf, readConfigText, stateOf } from '../config/file/find-config.js';
 import type { Config, Origin } from '../config/resolve/config.js';
 import { secretNamesIn, textsOf } from '../config/resolve/references.js';
 import { type LoadOptions, resolveConfig } from '../config/resolve/resolve-config.js';
@@ -24,7 +24,7 @@ import type { GlobalOptions } from './global-options.js';
 
 /** Finds and reads the configuration, as `readConfigFile` does. Throws a `ConfigError` when there is none. */
 export async function readConfig(options: GlobalOptions, ...rest: ReadOptions): Promise<Config> {
-  return await readConfigFile(new ConfigPlace(options).file, ...rest);
+  return await readConfigFile(new ConfigLocation(options).file, ...rest);
 }
 
 type ReadOptions = [checkedFiles?: ConfigCache | undefined, origin?: Origin | undefined];
@@ -113,7 +113,7 @@ export function reloadOnChange(options: ReloadOptions): () => Promise<void> {
     cancel();
     await (await watching)?.close();
   };
-  // Once a file is chosen, it stays the same: a file in another place would be another set of servers.
+  // Once a file is chosen, it stays the same: another file would be another set of servers.
   let chosen = file;
   const read = () => {
     const rest = [checkedFiles, origin] as const;
@@ -134,10 +134,10 @@ export function reloadOnChange(options: ReloadOptions): () => Promise<void> {
     logger.info('stopped watching the configuration file, because it says `watch: false`');
     void stop();
   };
-  const places = file === undefined ? candidates() : [file];
-  let watched: readonly string[] = [...places, ...envFiles];
+  const configFiles = file === undefined ? candidates() : [file];
+  let watched: readonly string[] = [...configFiles, ...envFiles];
   const follow = (named: readonly string[]) => {
-    const files = [...places, ...named];
+    const files = [...configFiles, ...named];
     if (isDeepStrictEqual(files, watched)) return;
     watched = files;
     watching = watching?.then(async (earlier) => {
@@ -152,7 +152,7 @@ export function reloadOnChange(options: ReloadOptions): () => Promise<void> {
     if (!loaded) return undefined;
     const watch = loaded.watchFiles({ files: watched, clock, onChange: reload, onError });
     // A file may have changed between the first read and now. Without a change, no secret is read a second time.
-    const isSame = () => places.length === watched.length && file !== undefined && stateOf(file) === state;
+    const isSame = () => configFiles.length === watched.length && file !== undefined && stateOf(file) === state;
     void watch.ready.then(() => {
       logger.debug('watching the configuration file');
       if (state === undefined || !isSame()) reload();

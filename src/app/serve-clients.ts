@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { ConfigError } from '../config/file/config-error.js';
-import type { ConfigPlace } from '../config/file/find-config.js';
+import type { ConfigLocation } from '../config/file/find-config.js';
 import type { Config, Origin } from '../config/resolve/config.js';
 import { emptyConfig } from '../config/resolve/resolve-config.js';
 import type { HttpTransport } from '../downstream/http/server.js';
@@ -14,7 +14,7 @@ import { CatalogueCache } from '../state/catalogue-cache.js';
 import { readSealKey, readSealSecret, type SealSecret } from '../state/keys.js';
 import { keepInstructions, MAX_INSTRUCTIONS_FILE_BYTES } from '../state/known-instructions.js';
 import {
-  approvalPlaces,
+  approvalFolders,
   catalogueFolder,
   checkedFolder,
   instructionsFolder,
@@ -32,7 +32,7 @@ import type { DrainOptions } from './stdio-client.js';
 /** Objects set up before the configuration is read, and the settings of the HTTP transport, which opens after that. */
 interface ClientSide {
   readonly platform: Platform;
-  readonly place: ConfigPlace;
+  readonly location: ConfigLocation;
   readonly gateway: PendingGateway;
   /** Absent when only HTTP is served. */
   readonly local: LocalClients | undefined;
@@ -51,7 +51,7 @@ export async function serveClients(settings: GlobalOptions, clientSide: ClientSi
   const service = local?.service();
   if (service?.kind === 'alone') logger.warn({ because: service.because }, NOT_SHARED);
   const caches = openCaches(await readSealSecret(logger), clientSide.platform, logger);
-  const { config, fault }: UsableConfig = await usableConfig(clientSide.place, logger, caches.checkedFiles, local);
+  const { config, fault }: UsableConfig = await usableConfig(clientSide.location, logger, caches.checkedFiles, local);
   if (fault === undefined) logConfig(config, logger);
   // A client that is there learns it from the instructions and the status.
   if (local?.isAttached !== true) requireView(config, settings.view);
@@ -68,7 +68,7 @@ export async function serveClients(settings: GlobalOptions, clientSide: ClientSi
     hasManyConnections: clientSide.http !== undefined,
     onlyView: clientSide.http === undefined ? settings.view : undefined,
     runFolder: runFolder(),
-    approvals: approvalPlaces('serve'),
+    approvals: approvalFolders('serve'),
     packages: packageFolders(),
     ...caches,
     sharedKey,
@@ -160,13 +160,13 @@ interface UsableConfig {
  * A connected client can show the report to its user. A person at a terminal, or a service manager, needs the failure.
  */
 async function usableConfig(
-  place: ConfigPlace,
+  location: ConfigLocation,
   logger: Logger,
   checkedFiles: ConfigCache | undefined,
   local: LocalClients | undefined,
 ): Promise<UsableConfig> {
   try {
-    return { config: await readConfigFile(place.file, checkedFiles, local?.origin) };
+    return { config: await readConfigFile(location.file, checkedFiles, local?.origin) };
   } catch (error) {
     if (!(error instanceof ConfigError) || local?.isAttached !== true) throw error;
     logger.error({ code: error.code }, error.report);

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { delimiter, dirname, isAbsolute } from 'node:path';
 import type { Duplex } from 'node:stream';
-import { ConfigPlace } from '../config/file/find-config.js';
+import { ConfigLocation } from '../config/file/find-config.js';
 import type { Config } from '../config/resolve/config.js';
 import { GATEWAY_SETTINGS } from '../config/schema/settings.js';
 import type { StdioTransport } from '../downstream/stdio/stdio-transport.js';
@@ -65,9 +65,9 @@ const FIRST_CLIENTS = GATEWAY_SETTINGS.hubClients.max;
 /** Serves many clients of this user and of one configuration, until the hub's life is over. */
 async function serveHub(options: GlobalOptions, { platform, life, listen, aloneBecause }: HubOptions) {
   platform.messages.hold();
-  const place = new ConfigPlace(options);
+  const location = new ConfigLocation(options);
   const since = platform.clock.now();
-  const gateway = new PendingGateway((facts) => knownDescription(place, facts));
+  const gateway = new PendingGateway((facts) => knownDescription(location, facts));
   let logger: Pick<Logger, 'warn'> | undefined;
   const [firstMessage, onFirstMessage] = signal();
   const [serving, onServing] = signal<DrainOptions>();
@@ -119,7 +119,7 @@ async function serveHub(options: GlobalOptions, { platform, life, listen, aloneB
   const { serveClients } = await loading;
   return await serveClients(options, {
     platform,
-    place,
+    location,
     gateway,
     http: undefined,
     onListening: () => {},
@@ -153,7 +153,7 @@ async function serveHub(options: GlobalOptions, { platform, life, listen, aloneB
         onServing(options);
         life.begin(
           () => composition.config.gateway,
-          () => existsSync(place.file),
+          () => existsSync(location.file),
         );
         source.ready({ clients, composition });
         // After a signal, the servers end. What clients write from now on is for the next hub.
@@ -215,7 +215,7 @@ export async function serveInside(
 
 interface HubProcessOptions {
   /** The folder of this hub, which the process that starts it has made. */
-  readonly place: string;
+  readonly hubFolder: string;
   /** The descriptor of the listening socket. */
   readonly descriptor: number;
 }
@@ -230,12 +230,12 @@ async function loadRest(commands: () => Promise<unknown>): Promise<void> {
 }
 
 /** The background process that serves the clients of this user and this configuration. */
-export async function runHub(options: GlobalOptions, { place, descriptor }: HubProcessOptions): Promise<number> {
+export async function runHub(options: GlobalOptions, { hubFolder, descriptor }: HubProcessOptions): Promise<number> {
   // The hub outlives the terminal or the login that started it. Until the servers start, no other listener ignores the signal.
   process.on('SIGHUP', () => {});
   const platform = createPlatform();
   const life = new HubLife(platform.clock);
-  const folder = dirname(place);
+  const folder = dirname(hubFolder);
   const startedAt = platform.clock.now();
   let runningHub: RunningHub | undefined;
   let onRunning: (hub: RunningHub) => void = () => {};
@@ -253,7 +253,7 @@ export async function runHub(options: GlobalOptions, { place, descriptor }: HubP
   const commands = () => {
     // The same for all connections: one command can end what another one has begun.
     loaded ??= import('../hub/server/hub-commands.js').then(({ hubCommands }) =>
-      hubCommands({ running, hub, life, platform, place, startedAt, configFile, logFile }),
+      hubCommands({ running, hub, life, platform, hubFolder, startedAt, configFile, logFile }),
     );
     return loaded;
   };
@@ -264,7 +264,7 @@ export async function runHub(options: GlobalOptions, { place, descriptor }: HubP
       life,
       listen: (accept) => {
         const listener = new HubListener({
-          place,
+          hubFolder,
           descriptor,
           version: VERSION,
           onHello: (hello, peer) => {
@@ -283,8 +283,8 @@ export async function runHub(options: GlobalOptions, { place, descriptor }: HubP
           ready: (hub) => {
             onRunning(hub);
             void loadRest(commands);
-            void movePredecessors(folder, numberOf(place), VERSION).then((running) =>
-              removeLeftovers(place, running, Date.now()),
+            void movePredecessors(folder, numberOf(hubFolder), VERSION).then((running) =>
+              removeLeftovers(hubFolder, running, Date.now()),
             );
           },
           close: () => listener.close(),

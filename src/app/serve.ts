@@ -1,4 +1,4 @@
-import { ConfigPlace } from '../config/file/find-config.js';
+import { ConfigLocation } from '../config/file/find-config.js';
 import { PendingGateway } from '../gateway/pending-gateway.js';
 import { knownDescription } from '../state/known-instructions.js';
 import type { GlobalOptions } from './global-options.js';
@@ -37,8 +37,8 @@ export async function serve(
   for (const signal of SIGNALS) process.on(signal, leave);
   const platform = createPlatform();
   platform.messages.hold();
-  const place = new ConfigPlace(options);
-  const gateway = new PendingGateway((facts) => knownDescription(place, facts));
+  const location = new ConfigLocation(options);
+  const gateway = new PendingGateway((facts) => knownDescription(location, facts));
   const client = stdio ? await openStdioClient(platform, gateway, options.view) : undefined;
   const { serveClients } = await import('./serve-clients.js');
   // A signal without a listener ends the process uncleanly, so these listeners stay until `serveClients` has its own.
@@ -48,7 +48,7 @@ export async function serve(
     if (left !== undefined) process.emit(left, left);
   };
   const local = client && onStdin(client, aloneBecause);
-  return await serveClients(options, { platform, place, gateway, local, http, onListening });
+  return await serveClients(options, { platform, location, gateway, local, http, onListening });
 }
 
 /** The one client on stdin. `aloneBecause` says why no hub serves it, if one should. */

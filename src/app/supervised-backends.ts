@@ -15,7 +15,7 @@ import type { Logger } from '../observe/logger.js';
 import type { KnownSecrets, Redact } from '../observe/redact.js';
 import { ChildInstaller } from '../packages/child-installer.js';
 import type { PackageInstaller } from '../packages/package-installer.js';
-import type { PackagePlaces } from '../packages/package-store.js';
+import type { PackagePaths } from '../packages/package-store.js';
 import type { CatalogueCache, CatalogueCacheEntry } from '../state/catalogue-cache.js';
 import type { ChildSpec, StopLadder } from '../supervision/launcher.js';
 import { Supervisor } from '../supervision/supervisor.js';
@@ -32,7 +32,7 @@ export interface SupervisedBackendsOptions extends Pick<ServerProcessesOptions, 
   /** Limits the waiting calls of all servers together. */
   readonly waiting: SharedLimit;
   /** Where missing packages are installed. Absent if none are installed. */
-  readonly packages?: Omit<PackagePlaces, 'configFile'>;
+  readonly packages?: Omit<PackagePaths, 'configFile'>;
   /** The cached catalogues of earlier runs. Nothing is cached if absent. */
   readonly catalogues: CatalogueCache | undefined;
 }
@@ -245,8 +245,8 @@ export class SupervisedBackends {
     const { orphanGuard } = this.#running;
     if (packages === undefined) throw new Error('there is no place to install to');
     const { openInstaller } = await import('../packages/package-installer.js');
-    const places = { ...packages, configFile: config.file };
-    return openInstaller({ ...this.#options, orphanGuard, clock: platform.clock, places }).installer;
+    const paths = { ...packages, configFile: config.file };
+    return openInstaller({ ...this.#options, orphanGuard, clock: platform.clock, paths }).installer;
   }
 
   /** Offers the cached catalogue for this client. Resolves with whether there was one. */

@@ -49,7 +49,7 @@ async function run(args: string[]): Promise<number> {
   };
   if (command === 'hub serve') {
     const { runHub } = await import('../app/serve-hub.js');
-    return await runHub(settings, { place: values.place ?? '', descriptor: LISTENER_DESCRIPTOR });
+    return await runHub(settings, { hubFolder: values.place ?? '', descriptor: LISTENER_DESCRIPTOR });
   }
   if (values.record === undefined && values.max === undefined)
     return await serveOrAttach(settings, values, values['no-hub'] === true);

@@ -107,19 +107,19 @@ const WITHIN_MS = 1_000;
 async function checkAddress(run: FoundRemote, title: string, file: string): Promise<Finding[]> {
   const { hostname, port, protocol } = new URL(run.url);
   const number = port === '' ? (protocol === 'https:' ? 443 : 80) : Number(port);
-  const place = `${hostname}:${number}`;
+  const address = `${hostname}:${number}`;
   const evidence = [file];
   if (!(await listens(hostname.replace(/^\[|\]$/g, ''), number)))
-    return [finding('TL-CLIENT-UNREACHED', `${title} uses ${place}, where nothing listens`, evidence)];
+    return [finding('TL-CLIENT-UNREACHED', `${title} uses ${address}, where nothing listens`, evidence)];
   switch (await whoAnswers(run)) {
     case 'trunkline':
     // A certificate that only the client trusts, for example.
     case 'unknown':
       return [];
     case 'refused':
-      return [finding('TL-CLIENT-TOKEN', `${title} uses ${place}, which refuses its token`, evidence)];
+      return [finding('TL-CLIENT-TOKEN', `${title} uses ${address}, which refuses its token`, evidence)];
     case 'other':
-      return [finding('TL-CLIENT-FOREIGN', `${title} uses ${place}, where another program answers`, evidence)];
+      return [finding('TL-CLIENT-FOREIGN', `${title} uses ${address}, where another program answers`, evidence)];
   }
 }
 

@@ -18,8 +18,8 @@ const CODE_OF_ERROR: Readonly<Record<ConfigErrorCode, Code>> = {
 /** Turns each mistake of an unusable configuration into a finding. */
 export function checkBrokenConfig({ code, file, problems }: ConfigError): Finding[] {
   return problems.map((problem) => {
-    const { hint, ...place } = problem;
-    const [first = '', ...looked] = formatProblem(file, place).split('\n');
+    const { hint, ...located } = problem;
+    const [first = '', ...looked] = formatProblem(file, located).split('\n');
     const remedy = hint === undefined ? undefined : sentence(hint);
     return finding(
       CODE_OF_ERROR[code],

@@ -1,11 +1,11 @@
 import type { ServerConfig } from '../config/resolve/config.js';
 import { isRecord } from '../json/json-value.js';
 import { type LockedPackage, LockFileError } from '../packages/lock-file.js';
-import { lockKey, openLockFile, openStore, type PackagePlaces } from '../packages/package-store.js';
+import { lockKey, openLockFile, openStore, type PackagePaths } from '../packages/package-store.js';
 import { type Finding, finding, someOf } from './finding.js';
 
 export interface PackageTools {
-  readonly places: PackagePlaces;
+  readonly paths: PackagePaths;
   /** Why the installed package of a server may not work: one line each. */
   readonly remarksOn: (server: ServerConfig) => readonly string[];
   /** Installs the packages of these servers as they are locked. Rejects if that fails. */
@@ -18,7 +18,7 @@ export function checkPackages(servers: readonly ServerConfig[], tools: PackageTo
   if (packaged.length === 0) return [];
   let locked: ReadonlyMap<string, LockedPackage>;
   try {
-    locked = openLockFile(tools.places).read();
+    locked = openLockFile(tools.paths).read();
   } catch (error) {
     if (!(error instanceof LockFileError)) throw error;
     return [finding('TL-LOCK-UNREADABLE', error.message, [], { remedy: error.hint })];
@@ -31,20 +31,20 @@ export function checkPackages(servers: readonly ServerConfig[], tools: PackageTo
 function checkPackage(
   server: ServerConfig,
   locked: ReadonlyMap<string, LockedPackage>,
-  { places, remarksOn, install }: PackageTools,
+  { paths, remarksOn, install }: PackageTools,
 ): Finding[] {
   const { key, package: used } = server;
   if (used === undefined) return [];
-  const { request, found: place } = used;
-  const entry = place?.place === 'near' ? undefined : locked.get(lockKey(request));
+  const { request, found: installed } = used;
+  const entry = installed?.location === 'near' ? undefined : locked.get(lockKey(request));
   const of = `the package ${request.shown} of server \`${key}\``;
   const found: Finding[] = [];
-  if (entry !== undefined && openStore(places).isDamaged({ ...request, locked: entry })) {
-    const evidence = [openStore(places).folderOf({ ...request, locked: entry })];
+  if (entry !== undefined && openStore(paths).isDamaged({ ...request, locked: entry })) {
+    const evidence = [openStore(paths).folderOf({ ...request, locked: entry })];
     const repair = { done: `installed ${request.shown} again`, apply: async () => await install([key]) };
     const remedy = `trunkline install ${key}`;
     found.push(finding('TL-PACKAGE-DAMAGED', `${of} lacks files`, evidence, { remedy, repair }));
-  } else if (place === undefined) {
+  } else if (installed === undefined) {
     found.push(finding('TL-PACKAGE-MISSING', `${of} is not installed`, [], { remedy: `trunkline install ${key}` }));
   }
   const words = entry === undefined ? undefined : deprecationIn(entry, request.name);

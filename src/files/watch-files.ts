@@ -53,15 +53,15 @@ export function watchFiles({ files, clock, onChange, onError }: WatchOptions): F
     if (files.some((file) => existsSync(file))) onChange();
     else plan(ABSENT_MS, onChange);
   };
-  let places = placesOf(files);
-  let watcher = watchPlaces(places, onEvent, onError);
+  let targets = targetsOf(files);
+  let watcher = watchTargets(targets, onEvent, onError);
   /** Symbolic links may have a new target, and folders may have appeared or disappeared. */
   const follow = () => {
-    const now = placesOf(files);
-    if (isDeepStrictEqual(now, places)) return;
-    places = now;
+    const now = targetsOf(files);
+    if (isDeepStrictEqual(now, targets)) return;
+    targets = now;
     void watcher.close();
-    watcher = watchPlaces(places, onEvent, onError);
+    watcher = watchTargets(targets, onEvent, onError);
     // The new watcher has not seen what happened before it was ready.
     watcher.once('ready', onEvent);
   };
@@ -75,7 +75,7 @@ export function watchFiles({ files, clock, onChange, onError }: WatchOptions): F
   };
 }
 
-function watchPlaces({ folders, entries }: Places, onEvent: () => void, onError: WatchOptions['onError']): FSWatcher {
+function watchTargets({ folders, entries }: Targets, onEvent: () => void, onError: WatchOptions['onError']): FSWatcher {
   const watcher = watch([...folders], {
     persistent: false,
     ignoreInitial: true,
@@ -90,19 +90,19 @@ function watchPlaces({ folders, entries }: Places, onEvent: () => void, onError:
 }
 
 /** The folders to watch, and the entries in them that matter. */
-interface Places {
+interface Targets {
   readonly folders: Set<string>;
   readonly entries: Set<string>;
 }
 
-function placesOf(files: readonly string[]): Places {
-  const places: Places = { folders: new Set(), entries: new Set() };
-  for (const file of files) addPlaces(resolve(file), places);
-  return places;
+function targetsOf(files: readonly string[]): Targets {
+  const targets: Targets = { folders: new Set(), entries: new Set() };
+  for (const file of files) addTargets(resolve(file), targets);
+  return targets;
 }
 
-function addPlaces(path: string, places: Places): void {
-  const { folders, entries } = places;
+function addTargets(path: string, targets: Targets): void {
+  const { folders, entries } = targets;
   let folder = dirname(path);
   let name = basename(path);
   // For a folder that does not exist yet, the nearest existing parent is watched.
@@ -116,7 +116,7 @@ function addPlaces(path: string, places: Places): void {
   if (entries.has(slashed(entry))) return;
   folders.add(slashed(dirname(entry)));
   entries.add(slashed(entry));
-  for (const link of linksAlong(path)) addPlaces(link, places);
+  for (const link of linksAlong(path)) addTargets(link, targets);
 }
 
 /** chokidar reports paths with slashes, on Windows too. */

@@ -60,12 +60,12 @@ function unlessTaken(error: unknown): false {
   throw error;
 }
 
-/** `place` must leave no draft behind, unless it rejects. Each step is a round trip through a thread, so none is done in vain. */
+/** `publish` must leave no draft behind, unless it rejects. Each step is a round trip through a thread, so none is done in vain. */
 async function withDraft<T>(
   file: string,
   content: string | Uint8Array,
   { mode = 0o600, flush = false }: WriteOptions = {},
-  place: (draft: string) => Promise<T>,
+  publish: (draft: string) => Promise<T>,
 ): Promise<T> {
   const draft = draftOf(file);
   const write = () => writeFile(draft, content, { mode, flush, flag: 'wx' });
@@ -75,7 +75,7 @@ async function withDraft<T>(
       await mkdir(dirname(file), { recursive: true, mode: 0o700 });
       await write();
     });
-    return await place(draft);
+    return await publish(draft);
   } catch (error) {
     // The first error says what is wrong. Where the folder is none, the draft cannot be removed, either.
     await removeDraft(draft).catch(() => {});
@@ -87,13 +87,13 @@ function withDraftSync<T>(
   file: string,
   content: string | Uint8Array,
   { mode = 0o600, flush = false }: WriteOptions = {},
-  place: (draft: string) => T,
+  publish: (draft: string) => T,
 ): T {
   const draft = draftOf(file);
   mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
   try {
     writeFileSync(draft, content, { mode, flush, flag: 'wx' });
-    return place(draft);
+    return publish(draft);
   } finally {
     rmSync(draft, { force: true });
   }

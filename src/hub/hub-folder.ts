@@ -6,7 +6,7 @@ import { basename, join } from 'node:path';
 import { errorCode } from '../errors/error-text.js';
 import { WIRE } from './wire.js';
 
-export interface PlaceOptions {
+export interface HubFolderOptions {
   /** The configuration file as the client names it, absolute. Two names of one file are two hubs. */
   readonly configFile: string;
   /** Trunkline's data folder. Hubs with different stores and approvals are different hubs. */
@@ -16,8 +16,8 @@ export interface PlaceOptions {
 }
 
 /** Thrown if no folder can be used. The message is one phrase, fit for "the hub cannot be used, because …". */
-class PlaceError extends Error {
-  override readonly name = 'PlaceError';
+class HubFolderError extends Error {
+  override readonly name = 'HubFolderError';
 }
 
 /** The longest path that every system accepts for a socket. Node cuts longer ones without a word. */
@@ -32,7 +32,7 @@ const LONGEST_SUFFIX = '/.4294967295-abcdefgh/s'.length;
  * not depend on variables such as HOME, XDG_RUNTIME_DIR or TMPDIR: the home folder is the one of the password database.
  * Where it cannot be written, or its path is too long for a socket, a folder below `/tmp` is used.
  */
-export function hubFolder(options: PlaceOptions): string {
+export function hubFolder(options: HubFolderOptions): string {
   const key = hubKey(options);
   const faults: string[] = [];
   for (const hubs of foldersOfHubs(options.hubsFolder)) {
@@ -45,11 +45,11 @@ export function hubFolder(options: PlaceOptions): string {
     if (fault === undefined) return folder;
     faults.push(fault);
   }
-  throw new PlaceError(faults.join(', and '));
+  throw new HubFolderError(faults.join(', and '));
 }
 
 /** Finds the folder of the hub of this user and this configuration, or the faults of the folders. Creates nothing. */
-export function inspectHubFolder(options: PlaceOptions): {
+export function inspectHubFolder(options: HubFolderOptions): {
   readonly folder?: string;
   readonly faults: readonly string[];
 } {
@@ -80,7 +80,7 @@ export function allHubFolders(hubsFolder: string | undefined): string[] {
 }
 
 /** 16 hexadecimal digits. Everything by which two hubs have to differ is part of it. */
-function hubKey({ configFile, dataFolder }: PlaceOptions): string {
+function hubKey({ configFile, dataFolder }: HubFolderOptions): string {
   const parts = [WIRE, hostname(), process.getuid?.() ?? userInfo().username, configFile, dataFolder];
   return fingerprint(JSON.stringify(parts));
 }
@@ -182,8 +182,8 @@ export function socketPath(folder: string): string {
 }
 
 /** The number of the hub with this folder. */
-export function numberOf(place: string): number {
-  return Number(basename(place));
+export function numberOf(hubFolder: string): number {
+  return Number(basename(hubFolder));
 }
 
 /** The right to start the hub with this number, and its socket, which listens already. */
@@ -210,11 +210,11 @@ export async function claimSuccessor(folder: string, latest: number): Promise<Cl
   try {
     writeFileSync(join(draft, 'token'), randomBytes(32).toString('base64url'), { mode: 0o600, flag: 'wx' });
     listener = await listen(socketPath(draft));
-    const { folder: place } = hubFiles(folder, number);
-    renameSync(draft, place);
+    const { folder: hub } = hubFiles(folder, number);
+    renameSync(draft, hub);
     if (latestHub(folder) === number) return { number, listener };
     // Somebody saw a later hub end and started another one since: this number came too late.
-    rmSync(place, { recursive: true, force: true });
+    rmSync(hub, { recursive: true, force: true });
   } catch (error) {
     rmSync(draft, { recursive: true, force: true });
     if (!['ENOTEMPTY', 'EEXIST'].includes(errorCode(error) ?? '')) {

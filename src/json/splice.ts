@@ -27,9 +27,9 @@ export interface SplicedMessage {
 /** Returns the message's length in bytes with the edits made. */
 export function splicedLength({ span, edits }: SplicedMessage): number {
   let length = span.end - span.start;
-  for (const { span: place, text, part } of edits) {
+  for (const { span: replaced, text, part } of edits) {
     length += part === undefined ? text.length : part.end - part.start;
-    length -= place.end - place.start;
+    length -= replaced.end - replaced.start;
   }
   return length;
 }

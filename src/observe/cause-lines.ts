@@ -60,7 +60,7 @@ function raiseLast(said: readonly Line[]): void {
 
 /** Reads the output from its beginning, since what a line means depends on the lines before it. */
 function rankLines(output: readonly string[]): Line[] {
-  const reading: Reading = { place: 'anywhere', excerptLines: 0, isAfterError: false };
+  const reading: Reading = { section: 'anywhere', excerptLines: 0, isAfterError: false };
   return output.map((line) => {
     const { text, level } = readLogLine(line);
     const rank = rankOf(text.slice(0, MAX_READ_CHARACTERS), level, reading);
@@ -72,7 +72,7 @@ function rankLines(output: readonly string[]): Line[] {
 /** Context of the next line from the lines before it. */
 interface Reading {
   /** In which text of several lines the next line is. */
-  place: 'anywhere' | 'excerpt' | 'uncaught' | 'frames' | 'python-frames' | 'usage';
+  section: 'anywhere' | 'excerpt' | 'uncaught' | 'frames' | 'python-frames' | 'usage';
   excerptLines: number;
   isAfterError: boolean;
 }
@@ -86,42 +86,42 @@ function rankOf(line: string, level: LogLevel, reading: Reading): Rank {
     return enter(reading, 'excerpt');
   }
   if (MARKER.test(text)) return enter(reading, 'uncaught');
-  if (reading.place === 'excerpt') {
+  if (reading.section === 'excerpt') {
     reading.excerptLines += 1;
     if (!ERROR_NAME.test(text) && reading.excerptLines <= MAX_EXCERPT_LINES) return RANK.noise;
-    reading.place = 'anywhere';
+    reading.section = 'anywhere';
   }
   if (FRAME.test(text)) return enter(reading, 'frames');
   if (PYTHON_TRACEBACK.test(text)) return enter(reading, 'python-frames');
-  if (reading.place === 'python-frames') {
+  if (reading.section === 'python-frames') {
     if (isIndented) return RANK.noise;
-    reading.place = 'anywhere';
+    reading.section = 'anywhere';
     return RANK.fatal;
   }
-  if (reading.place === 'uncaught') {
-    reading.place = 'anywhere';
+  if (reading.section === 'uncaught') {
+    reading.section = 'anywhere';
     return RANK.fatal;
   }
-  if (reading.place === 'frames' && !isIndented) reading.place = 'anywhere';
+  if (reading.section === 'frames' && !isIndented) reading.section = 'anywhere';
   if (FATAL.test(text)) return RANK.fatal;
   if (USAGE.test(text)) {
-    reading.place = 'usage';
+    reading.section = 'usage';
     return RANK.near;
   }
   if (NOISE.some((pattern) => pattern.test(text))) return RANK.noise;
   const isError = level === 'error' || (level === 'unknown' && ERROR.some((pattern) => pattern.test(text)));
-  if (reading.place === 'usage') {
+  if (reading.section === 'usage') {
     if (isIndented || !isError) return RANK.noise;
-    reading.place = 'anywhere';
+    reading.section = 'anywhere';
   }
   if (isError) return RANK.error;
   if (level !== 'unknown') return RANK.plain;
   // The lines of a message, or what to do about it.
-  return reading.isAfterError && reading.place === 'anywhere' ? RANK.near : RANK.plain;
+  return reading.isAfterError && reading.section === 'anywhere' ? RANK.near : RANK.plain;
 }
 
-function enter(reading: Reading, place: Reading['place']): Rank {
-  reading.place = place;
+function enter(reading: Reading, section: Reading['section']): Rank {
+  reading.section = section;
   return RANK.noise;
 }
 

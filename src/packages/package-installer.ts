@@ -10,7 +10,7 @@ import type { PackageRequest } from '../supervision/launcher.js';
 import type { Clock } from '../timing/clock.js';
 import { type LockedPackage, type LockFile, LockFileError } from './lock-file.js';
 import { NpmClient, NpmFault } from './npm-client.js';
-import { lockKey, openLockFile, openStore, type PackagePlaces, type PackageStore } from './package-store.js';
+import { lockKey, openLockFile, openStore, type PackagePaths, type PackageStore } from './package-store.js';
 
 interface PackageInstallerOptions {
   readonly clock: Clock;
@@ -178,7 +178,7 @@ function hidingVariables(request: PackageRequest): (text: string) => string {
 }
 
 interface OpenInstallerOptions {
-  readonly places: PackagePlaces;
+  readonly paths: PackagePaths;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly environment: Readonly<Record<string, string | undefined>>;
@@ -198,16 +198,16 @@ const MAX_INSTALLS = 8;
 
 /** Creates the package installer. This file is loaded only when there is something to install. */
 export function openInstaller(options: OpenInstallerOptions): OpenedInstaller {
-  const { places, clock, logger, environment, orphanGuard } = options;
-  const npm = new NpmClient({ clock, environment, orphanGuard, folder: places.storeFolder });
-  const storeLock = openProcessLock(places.storeFolder, (file, reason) =>
+  const { paths, clock, logger, environment, orphanGuard } = options;
+  const npm = new NpmClient({ clock, environment, orphanGuard, folder: paths.storeFolder });
+  const storeLock = openProcessLock(paths.storeFolder, (file, reason) =>
     logger.warn({ file, reason }, 'a lock of the package store is torn, so nobody can hold it: it is passed over'),
   );
   const installer = new PackageInstaller({
     clock,
-    store: openStore(places),
+    store: openStore(paths),
     storeLock,
-    lockFile: openLockFile(places, (file) =>
+    lockFile: openLockFile(paths, (file) =>
       logger.warn({ file }, 'the lock file is empty, as after a power failure, so its packages are locked again'),
     ),
     npm,

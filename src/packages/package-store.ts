@@ -160,20 +160,20 @@ function contentOf(tree: LockedPackage['tree']): unknown {
 }
 
 /** The configuration file, and the folders of its packages. */
-export interface PackagePlaces {
+export interface PackagePaths {
   readonly configFile: string;
   readonly storeFolder: string;
   /** For lock files of configurations in folders that cannot be written. */
   readonly locksFolder: string;
 }
 
-export function openStore({ storeFolder }: PackagePlaces): PackageStore {
+export function openStore({ storeFolder }: PackagePaths): PackageStore {
   const { platform, arch, versions } = process;
   return new PackageStore(storeFolder, { platform, arch, abi: versions.modules });
 }
 
 export function openLockFile(
-  { configFile, locksFolder }: PackagePlaces,
+  { configFile, locksFolder }: PackagePaths,
   onEmpty: (file: string) => void = () => {},
 ): LockFile {
   return new LockFile({ configFile, fallbackFolder: locksFolder, onEmpty });
@@ -185,13 +185,13 @@ export function lockKey({ name, version }: Pick<PackageRequest, 'name' | 'versio
 }
 
 /** Finds packages that are locked and installed. The lock file is read at the first call. */
-export function installedPackages(places: PackagePlaces): InstalledPackages {
-  const store = openStore(places);
+export function installedPackages(paths: PackagePaths): InstalledPackages {
+  const store = openStore(paths);
   let locked: ReturnType<LockFile['read']> | undefined;
   return {
     find: (request) => {
       try {
-        locked ??= openLockFile(places).read();
+        locked ??= openLockFile(paths).read();
       } catch (error) {
         throw error instanceof LockFileError ? new ServerFault(error.message, error.hint) : error;
       }
@@ -204,8 +204,8 @@ export function installedPackages(places: PackagePlaces): InstalledPackages {
 }
 
 /** The tree of a package in the store. */
-export function storedTree(request: PackageRequest, locked: LockedPackage, places: PackagePlaces): InstalledTree {
-  const folder = openStore(places).folderOf({ ...request, locked });
+export function storedTree(request: PackageRequest, locked: LockedPackage, paths: PackagePaths): InstalledTree {
+  const folder = openStore(paths).folderOf({ ...request, locked });
   return { name: request.name, tree: locked.tree, isPresent: (path) => existsSync(join(folder, path)) };
 }
 
@@ -216,28 +216,28 @@ export function storedTree(request: PackageRequest, locked: LockedPackage, place
 export function installedTree(
   request: PackageRequest,
   found: FoundPackage | undefined,
-  places: PackagePlaces,
+  paths: PackagePaths,
 ): InstalledTree | undefined {
-  if (found?.place === 'near') {
+  if (found?.location === 'near') {
     const manifest = manifestOf(found.program, request.name);
     if (manifest === undefined) return undefined;
     const { version, engines } = manifest;
     const tree = { [`node_modules/${request.name}`]: { version, engines } };
     return { name: request.name, tree, isPresent: () => true };
   }
-  const locked = findLocked(request, places);
-  return locked === undefined ? undefined : storedTree(request, locked, places);
+  const locked = findLocked(request, paths);
+  return locked === undefined ? undefined : storedTree(request, locked, paths);
 }
 
-function findLocked(request: PackageRequest, places: PackagePlaces): LockedPackage | undefined {
+function findLocked(request: PackageRequest, paths: PackagePaths): LockedPackage | undefined {
   let locked: LockedPackage | undefined;
   try {
-    locked = openLockFile(places).read().get(lockKey(request));
+    locked = openLockFile(paths).read().get(lockKey(request));
   } catch (error) {
     // The servers that need this file are reported as misconfigured.
     if (!(error instanceof LockFileError)) throw error;
   }
-  return locked !== undefined && openStore(places).has({ ...request, locked }) ? locked : undefined;
+  return locked !== undefined && openStore(paths).has({ ...request, locked }) ? locked : undefined;
 }
 
 /** The package.json of the package that a file belongs to. */

@@ -191,7 +191,7 @@ export function serverNode(): ServerNode {
 export function chooseNode(options: ChooseNodeOptions): ServerNode {
   const { versions, execPath, isFile: isThere } = options;
   if (versions.electron === undefined) return { path: execPath, variables: {} };
-  const found = [...inPath(options), ...places(options)].find(isThere);
+  const found = [...inPath(options), ...usualFiles(options)].find(isThere);
   return found === undefined ? { path: execPath, variables: AS_NODE } : { path: found, variables: {} };
 }
 
@@ -205,7 +205,7 @@ function inPath({ env, platform }: ChooseNodeOptions): string[] {
 }
 
 /** Places where installers put a Node. `*` stands for a folder that is named after a version, the newest first. */
-function places({ env, home, platform, entriesOf }: ChooseNodeOptions): string[] {
+function usualFiles({ env, home, platform, entriesOf }: ChooseNodeOptions): string[] {
   const isWindows = platform === 'win32';
   const { join } = isWindows ? win32 : posix;
   const roaming = env.APPDATA || join(home, 'AppData', 'Roaming');

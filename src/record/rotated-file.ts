@@ -115,15 +115,15 @@ async function openAt({ file, isShared }: RotatedFileOptions): Promise<FileHandl
   return await open(file, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | (isShared ? 0 : O_EXCL), 0o600);
 }
 
-interface Place {
+interface FileIdentity {
   readonly ino: number;
   readonly dev: number;
 }
 
-async function statOf(file: string): Promise<Place | undefined> {
+async function statOf(file: string): Promise<FileIdentity | undefined> {
   return await stat(file).catch(() => undefined);
 }
 
-function isSame(one: Place | undefined, other: Place): boolean {
+function isSame(one: FileIdentity | undefined, other: FileIdentity): boolean {
   return one?.ino === other.ino && one.dev === other.dev;
 }

@@ -10,7 +10,7 @@ import type { Cancel, Clock } from '../timing/clock.js';
 import { CacheFolder } from './cache-folder.js';
 
 /** Folders of the approvals, and how this process uses them. */
-export interface ApprovalPlaces {
+export interface ApprovalFolders {
   readonly approvalsFolder: string;
   /** Folder of withheld tools: gateways write it, and `trunkline approve` reads it. */
   readonly withheldFolder: string;
@@ -22,7 +22,7 @@ export interface ApprovalPlaces {
 }
 
 interface ApprovalsOptions {
-  readonly places: ApprovalPlaces;
+  readonly folders: ApprovalFolders;
   readonly clock: Clock;
   readonly logger: Logger;
   /** Called when another process has changed the approvals of a server. */
@@ -52,10 +52,10 @@ export class Approvals {
   #watch: Promise<FileWatch> | undefined;
 
   constructor(options: ApprovalsOptions) {
-    const { places, logger } = options;
+    const { folders, logger } = options;
     this.#options = options;
     this.#withheld = new CacheFolder({
-      folder: places.withheldFolder,
+      folder: folders.withheldFolder,
       maxFileBytes: MAX_WITHHELD_BYTES,
       maxFiles: MAX_WITHHELD_FILES,
       onIgnored: (file, reason) => logger.debug({ file, reason }, 'a file of withheld tools is ignored'),
@@ -66,15 +66,15 @@ export class Approvals {
 
   of(key: string, configFile: string): ServerApprovals {
     const name = `${createHash('sha256').update(configFile).digest('hex').slice(0, DIGEST_LENGTH)}-${key}`;
-    const { places, logger } = this.#options;
-    const path = join(places.approvalsFolder, `${name}.json`);
+    const { folders, logger } = this.#options;
+    const path = join(folders.approvalsFolder, `${name}.json`);
     const known = this.#known.get(path);
     if (known !== undefined) return known.approvals;
     const file = new ApprovalFile(path);
     const approvals = new ServerApprovals({
       file,
       command: `trunkline approve ${key} --config ${quotedPath(configFile)}`,
-      trustsFirstUse: places.purpose !== 'review',
+      trustsFirstUse: folders.purpose !== 'review',
       onFirstUse: (tools) =>
         logger.warn(
           { server: key, tools },
@@ -86,18 +86,18 @@ export class Approvals {
           { server: key, tools: withheld.map(({ name: tool }) => tool) },
           'tools wait for approval; `trunkline approve` shows them',
         );
-        if (places.purpose === 'serve') this.#withheld.write(name, new TextEncoder().encode(JSON.stringify(withheld)));
+        if (folders.purpose === 'serve') this.#withheld.write(name, new TextEncoder().encode(JSON.stringify(withheld)));
       },
     });
     this.#known.set(path, { key, file, approvals });
-    if (places.purpose === 'review') for (const tool of this.#readWithheld(name)) approvals.note(tool);
+    if (folders.purpose === 'review') for (const tool of this.#readWithheld(name)) approvals.note(tool);
     if (this.#isFollowing) this.#openWatch();
     return approvals;
   }
 
   /** Applies what other processes approve, from a second after the call on. */
   follow(): void {
-    if (this.#options.places.purpose !== 'serve') return;
+    if (this.#options.folders.purpose !== 'serve') return;
     this.#cancel = this.#options.clock.schedule(FOLLOW_AFTER_MS, () => {
       this.#isFollowing = true;
       if (this.#known.size > 0) this.#openWatch();

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { type ConfigPlace, checksumOf, readConfigText, stateOf } from '../config/file/find-config.js';
+import { type ConfigLocation, checksumOf, readConfigText, stateOf } from '../config/file/find-config.js';
 import type { Config } from '../config/resolve/config.js';
 import { withoutRelayed } from '../downstream/declared-capabilities.js';
 import type { ClientFacts, GatewayDescription } from '../downstream/port.js';
@@ -19,9 +19,9 @@ import { instructionsFolder, sealFile } from './user-files.js';
  * Description of the gateway for a client that connects before the configuration is read: the instructions and the
  * capabilities for such a client at the end of the last run, if the configuration file has not changed since.
  */
-export function knownDescription(place: ConfigPlace, { profile, view }: ClientFacts): GatewayDescription {
+export function knownDescription(location: ConfigLocation, { profile, view }: ClientFacts): GatewayDescription {
   try {
-    const { file: configFile } = place;
+    const { file: configFile } = location;
     const cached = readInstructions(instructionsFolder(), { configFile, profile, view });
     if (cached !== undefined && isFor(configFile, cached))
       return { offered: cached.offered, instructions: cached.text };

@@ -1,6 +1,6 @@
 import { homedir } from 'node:os';
 import { join, posix, win32 } from 'node:path';
-import type { ApprovalPlaces } from './approvals.js';
+import type { ApprovalFolders } from './approvals.js';
 
 /** File of the bearer token for HTTP clients. */
 export const tokenFile = inDataFolder('token');
@@ -32,7 +32,7 @@ export const callLogFile = inDataFolder('calls.jsonl');
 export const instructionsFolder = inDataFolder('instructions');
 
 /** Folders of approved tools and of tools that wait for approval. */
-export function approvalPlaces(purpose: ApprovalPlaces['purpose']): ApprovalPlaces {
+export function approvalFolders(purpose: ApprovalFolders['purpose']): ApprovalFolders {
   const folder = userDataFolder();
   return { approvalsFolder: join(folder, 'approvals'), withheldFolder: join(folder, 'withheld'), purpose };
 }

@@ -22,12 +22,12 @@ const LOCKED: LockedPackage = {
 /** A server with the package `tool`, which is locked, and installed unless a file is missing. */
 function packaged({ isWhole = true, remarks = [] as string[] } = {}): readonly Finding[] {
   home.configure({ a: { package: 'tool' } });
-  openLockFile(home.places).lock('tool', LOCKED);
-  const folder = openStore(home.places).folderOf({ name: 'tool', locked: LOCKED, installScripts: false });
+  openLockFile(home.paths).lock('tool', LOCKED);
+  const folder = openStore(home.paths).folderOf({ name: 'tool', locked: LOCKED, installScripts: false });
   mkdirSync(join(folder, 'node_modules/tool'), { recursive: true });
   writeFileSync(join(folder, 'node_modules/tool/package.json'), isWhole ? '{"bin":"x.js"}' : '');
   const { servers } = home.config();
-  return checkPackages(servers, { places: home.places, remarksOn: () => remarks, install: async () => {} });
+  return checkPackages(servers, { paths: home.paths, remarksOn: () => remarks, install: async () => {} });
 }
 
 function tools(count: number, size = 100, rest: Partial<ListedTool> = {}): ListedTool[] {
@@ -82,7 +82,7 @@ describe('the configuration', () => {
     home.configure({ a: { package: 'tool' } });
     const { servers } = home.config();
     home.write('trunkline.lock', '<<<<<<< HEAD');
-    return checkPackages(servers, { places: home.places, remarksOn: () => [], install: async () => {} });
+    return checkPackages(servers, { paths: home.paths, remarksOn: () => [], install: async () => {} });
   });
   reports('TL-NAMES-LONG', /^1 tool with names/, () => checkTools(tools(1, 100, { name: 'x'.repeat(49) })));
   reports('TL-TOOLS-MANY', /81 tools are listed; some clients accept 80/, () => checkTools(tools(81)));

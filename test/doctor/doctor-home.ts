@@ -96,7 +96,7 @@ export class DoctorHome extends ClientHome {
         ...checkLiterals(file, machine),
         ...checkEnvFiles(file, servers, machine),
         ...checkCommands(servers, { desktop: '/usr/bin:/bin', shell }, machine),
-        ...checkPackages(servers, { places: this.places, remarksOn: () => [], install: async () => {} }),
+        ...checkPackages(servers, { paths: this.paths, remarksOn: () => [], install: async () => {} }),
         ...checkTwins(servers),
       ];
     } catch (error) {
@@ -110,7 +110,7 @@ export class DoctorHome extends ClientHome {
     return [...this.checkConfiguration(), ...(await this.checkClients())];
   }
 
-  get places() {
+  get paths() {
     const configFile = this.path('trunkline.yaml');
     return { configFile, storeFolder: this.path('store'), locksFolder: this.path('locks') };
   }

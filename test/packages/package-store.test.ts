@@ -3,7 +3,7 @@ import { basename, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { FoundPackage } from '../../src/config/resolve/config.js';
 import type { LockedPackage } from '../../src/packages/lock-file.js';
-import { installedTree, openStore, type PackagePlaces, PackageStore } from '../../src/packages/package-store.js';
+import { installedTree, openStore, type PackagePaths, PackageStore } from '../../src/packages/package-store.js';
 import type { PackageRequest } from '../../src/supervision/launcher.js';
 import { folderWith } from '../config/files.js';
 
@@ -146,7 +146,7 @@ const LOCK = JSON.stringify({ lockVersion: 1, packages: { '@acme/server': LOCKED
 function placesWith(files: Readonly<Record<string, string>>) {
   const folder = folderWith(files);
   const [configFile, storeFolder, locksFolder] = ['trunkline.yaml', 'store', 'locks'].map((name) => join(folder, name));
-  return { folder, places: { configFile, storeFolder, locksFolder } as PackagePlaces };
+  return { folder, places: { configFile, storeFolder, locksFolder } as PackagePaths };
 }
 
 describe('the tree of an installed package', () => {
@@ -157,7 +157,7 @@ describe('the tree of an installed package', () => {
       'node_modules/@acme/server/dist/package.json': '{"type":"module"}',
     });
     const program = join(folder, 'node_modules/@acme/server/dist/cli.js');
-    const found: FoundPackage = { place: 'near', version: '1.2.3', program };
+    const found: FoundPackage = { location: 'near', version: '1.2.3', program };
     expect(installedTree(REQUEST, found, places)?.tree).toEqual({
       'node_modules/@acme/server': { version: '1.2.3', engines: { node: '>=22' } },
     });

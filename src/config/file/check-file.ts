@@ -11,7 +11,7 @@ import {
   formatPath,
   locateFault,
   type Path,
-  type Place,
+  type PathPosition,
   ServerFault,
   type ServerProblem,
 } from './config-error.js';
@@ -47,9 +47,9 @@ function checkText(text: string, file: string): CheckedFile {
 
   const remote = remoteKeys(source.value, root);
   const servers = entries.map(([key, own]): CheckedServer => {
-    const places = placesIn(own, { env: shared, ...(envFile !== undefined && { envFile }) }, [root, key], source);
-    const problem: ServerProblem | undefined = remote.has(key) ? locateFault(remoteFault(), places) : undefined;
-    return { ...toCheckedServer(key, own, data), places, ...(problem && { problem }) };
+    const positions = positionsIn(own, { env: shared, ...(envFile !== undefined && { envFile }) }, [root, key], source);
+    const problem: ServerProblem | undefined = remote.has(key) ? locateFault(remoteFault(), positions) : undefined;
+    return { ...toCheckedServer(key, own, data), positions, ...(problem && { problem }) };
   });
   const gateway = toCheckedGateway(data);
   return {
@@ -65,12 +65,12 @@ function checkText(text: string, file: string): CheckedFile {
   };
 }
 
-/** One server of the file. The caller adds its places. */
+/** One server of the file. The caller adds its positions. */
 function toCheckedServer(
   key: string,
   { settings: own, ...entry }: ServerEntry,
   { defaults: { settings: shared, env, envFile } = { settings: {} } }: FileData,
-): Omit<CheckedServer, 'places'> {
+): Omit<CheckedServer, 'positions'> {
   return {
     key,
     entry: { ...(envFile !== undefined && { envFile }), ...entry, env: { ...env, ...entry.env } },
@@ -135,13 +135,13 @@ function unknownTopLevel({ value, positionOfKey }: YamlSource, root: ServersKey)
     }));
 }
 
-/** The place of the entry, then the places of all its values that are resolved later, those of `defaults` at the end. */
-function placesIn(
+/** The position of the entry, then those of all its values that are resolved later, with the values of `defaults` at the end. */
+function positionsIn(
   entry: ServerEntry,
   shared: Required<Pick<ServerEntry, 'env'>> & Pick<ServerEntry, 'envFile'>,
   root: Path,
   { positionOf, positionOfKey }: YamlSource,
-): readonly Place[] {
+): readonly PathPosition[] {
   const resolved: Path[] = [
     ...(entry.args ?? []).map((_, index) => ['args', index]),
     ...Object.keys(entry.env ?? {}).map((name) => ['env', name]),
@@ -299,11 +299,11 @@ function unknownKeyHint(key: string, known: readonly string[]): string {
 
 function toProblem(issue: Issue, schema: z.ZodMiniType, source: YamlSource): ConfigProblem[] {
   const { path } = issue;
-  const place = path.length === 0 ? '' : `${formatPath(path)}: `;
+  const prefix = path.length === 0 ? '' : `${formatPath(path)}: `;
   if (issue.code === 'unrecognized_keys') {
     const known = keysAt(schema, path);
     return issue.keys.map((key) => ({
-      message: `${place}unknown key \`${key}\``,
+      message: `${prefix}unknown key \`${key}\``,
       hint: unknownKeyHint(key, known),
       ...source.positionOfKey([...path, key]),
     }));
@@ -313,14 +313,14 @@ function toProblem(issue: Issue, schema: z.ZodMiniType, source: YamlSource): Con
     const usable = path.at(-2) === 'env' ? undefined : usableServerKey(String(path.at(-1)));
     return [
       {
-        message: `${place}${issue.issues[0]?.message ?? issue.message}`,
+        message: `${prefix}${issue.issues[0]?.message ?? issue.message}`,
         ...(usable !== undefined && { hint: didYouMean(usable) }),
         ...source.positionOfKey(path),
       },
     ];
   }
   const position = isAboutKey(issue) ? source.positionOfKey(path) : source.positionOf(path);
-  return [{ message: `${place}${issue.message}`, ...position }];
+  return [{ message: `${prefix}${issue.message}`, ...position }];
 }
 
 /** Whether the schema marked the issue as one to report at a key instead of a value. */

@@ -1,6 +1,6 @@
 import type { ServerEntry } from '../schema/schema.js';
 import type { GATEWAY_SETTINGS, HTTP_SETTINGS, SERVER_SETTINGS, ValuesOf } from '../schema/settings.js';
-import type { ConfigProblem, Place, ServerProblem } from './config-error.js';
+import type { ConfigProblem, PathPosition, ServerProblem } from './config-error.js';
 
 /**
  * A checked configuration file: defaults are filled in, durations and sizes are numbers. Variables and packages of this
@@ -25,7 +25,7 @@ export interface CheckedServer {
   /** The reason why the server cannot run on any machine; set for remote servers. */
   readonly problem?: ServerProblem;
   /** Places of the entry and of its values that are resolved later. */
-  readonly places: readonly Place[];
+  readonly positions: readonly PathPosition[];
 }
 
 /** The entry of a server without its settings. */

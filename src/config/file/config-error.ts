@@ -71,8 +71,8 @@ function bounded(problems: ConfigError['problems']): ConfigError['problems'] {
 
 /** Returns `FILE:LINE:COL: message`, with the hint indented on the next line. */
 export function formatProblem(file: string | undefined, { message, hint, line, column }: ConfigProblem): string {
-  const place = [file, line, column].filter((part) => part !== undefined).join(':');
-  const located = place === '' ? message : `${place}: ${message}`;
+  const position = [file, line, column].filter((part) => part !== undefined).join(':');
+  const located = position === '' ? message : `${position}: ${message}`;
   return hint === undefined ? located : `${located}\n  ${hint.replaceAll('\n', '\n  ')}`;
 }
 
@@ -105,7 +105,7 @@ export function faultsAt<T>(path: readonly PropertyKey[], read: () => T): T {
 }
 
 /** A position in the file, for problems that are found after parsing. */
-export interface Place {
+export interface PathPosition {
   /** From the root of the file. */
   readonly path: Path;
   /** Path of the value in the file if it comes from `defaults`. */
@@ -122,12 +122,13 @@ export interface ServerProblem {
   readonly column: number;
 }
 
-/** Adds line and column to a fault. The first of `places` is the place of the entry; the places of its values follow. */
-export function locateFault({ message, hint, path }: ServerFault, places: readonly Place[]): ServerProblem {
-  const [entry, ...inside] = places;
-  if (entry === undefined) throw new Error('locateFault needs the place of the entry');
+/** Adds line and column to a fault. The first of `positions` is the position of the entry; the positions of its values follow. */
+export function locateFault({ message, hint, path }: ServerFault, positions: readonly PathPosition[]): ServerProblem {
+  const [entry, ...inside] = positions;
+  if (entry === undefined) throw new Error('locateFault needs the position of the entry');
   const whole = [...entry.path, ...path];
-  const isAt = (place: Place) => place.path.length === whole.length && whole.every((step, i) => step === place.path[i]);
+  const isAt = (position: PathPosition) =>
+    position.path.length === whole.length && whole.every((step, i) => step === position.path[i]);
   const { origin = whole, line, column } = inside.find(isAt) ?? entry;
   return { message: `${formatPath(origin)}: ${message}`, hint, line, column };
 }

@@ -187,7 +187,7 @@ export function checksumOf(text: string): number {
  * The configuration file of one run. The folders are searched until one has a file, and then no more, because the answer to
  * `initialize` and everything after it must come from the same file.
  */
-export class ConfigPlace {
+export class ConfigLocation {
   readonly #flag: string | undefined;
   #file: string | undefined;
 

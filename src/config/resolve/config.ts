@@ -64,10 +64,10 @@ export interface ServerPackage {
   readonly found?: FoundPackage;
 }
 
-/** The place where a package was found, and its program, which runs with Node. */
+/** A package that was found, and its program, which runs with Node. */
 export interface FoundPackage {
   /** `near`: in `node_modules` next to the configuration file. `store`: in Trunkline's own store. */
-  readonly place: 'near' | 'store';
+  readonly location: 'near' | 'store';
   readonly version: string | undefined;
   /** Absolute. */
   readonly program: string;

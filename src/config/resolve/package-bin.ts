@@ -34,11 +34,11 @@ export function findPackage({ request, configFolder, ownFolder, store }: FindPac
   const near = realPath(configFolder) === realPath(ownFolder) ? undefined : installedIn(configFolder, name);
   if (near !== undefined && (version === undefined || near.version === version || isInRange(near.version, version))) {
     const reinstall = `reinstall the package: npm install --prefix "${configFolder}" ${request.shown}`;
-    return { place: 'near', version: near.version, program: programOf(near, request, reinstall) };
+    return { location: 'near', version: near.version, program: programOf(near, request, reinstall) };
   }
   const stored = store?.find(request);
   if (stored === undefined) return undefined;
-  return { place: 'store', version: stored.version, program: programIn(stored.folder, request) };
+  return { location: 'store', version: stored.version, program: programIn(stored.folder, request) };
 }
 
 /** The program of a package that is installed into a separate folder. Throws a `ServerFault` if it has none. */

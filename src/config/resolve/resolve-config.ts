@@ -123,13 +123,13 @@ function resolveServer(server: CheckedServer, surroundings: Surroundings): Serve
 type Resolved = Pick<ServerConfig, 'child' | 'problem' | 'package' | 'shapes'>;
 
 /** Returns the result of `resolveIt`, or the problem for which the server cannot run. */
-function withProblem({ problem, places }: CheckedServer, resolveIt: () => Resolved): Resolved {
+function withProblem({ problem, positions }: CheckedServer, resolveIt: () => Resolved): Resolved {
   if (problem !== undefined) return { child: undefined, problem };
   try {
     return resolveIt();
   } catch (fault) {
     if (!(fault instanceof ServerFault)) throw fault;
-    return { child: undefined, problem: locateFault(fault, places) };
+    return { child: undefined, problem: locateFault(fault, positions) };
   }
 }
 
@@ -322,8 +322,8 @@ function firstPositional(args: readonly string[], withValue: RegExp): number {
 
 function locate(command: string, cwd: string, path: string): string {
   if (/[\\/]/.test(command)) return resolve(cwd, command);
-  const places = path.split(delimiter).filter(Boolean);
-  return places.map((folder) => join(folder, command)).find(isFile) ?? '';
+  const folders = path.split(delimiter).filter(Boolean);
+  return folders.map((folder) => join(folder, command)).find(isFile) ?? '';
 }
 
 /** Whether a file is the program of an installed Trunkline, also through symbolic links. */

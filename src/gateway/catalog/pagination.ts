@@ -213,8 +213,8 @@ export class PagedList {
     const snapshot = hmac(`list\0${texts.join('\0')}`).slice(0, SIGNATURE_LENGTH);
     const cursors = starts.map((start) => {
       if (start === 0) return undefined;
-      const place = `${this.#kind}.${snapshot}.${start}`;
-      return toBase64Url(`${place}.${hmac(`cursor\0${place}`).slice(0, SIGNATURE_LENGTH)}`);
+      const position = `${this.#kind}.${snapshot}.${start}`;
+      return toBase64Url(`${position}.${hmac(`cursor\0${position}`).slice(0, SIGNATURE_LENGTH)}`);
     });
     const member = this.#kind === 'skills' ? this.#kind : LISTS[this.#kind].member;
     return new Map(

@@ -4,7 +4,7 @@ import type { Server } from 'node:net';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { Duplex } from 'node:stream';
-import { ConfigPlace, readConfigText } from '../../config/file/find-config.js';
+import { ConfigLocation, readConfigText } from '../../config/file/find-config.js';
 import { EXIT } from '../../errors/usage-error.js';
 import { type ByteReader, copyInto } from '../../io/byte-reader.js';
 import { FAMILY_PREFIX, isInherited } from '../../process/environment.js';
@@ -37,7 +37,7 @@ export type NotAttached = { readonly because: string | undefined } | undefined;
 export async function attach(options: AttachOptions, loadHub: LoadHub): Promise<NotAttached> {
   let configFile: string;
   try {
-    configFile = new ConfigPlace(options).file;
+    configFile = new ConfigLocation(options).file;
     if (!isHubWanted(configFile)) return { because: undefined };
   } catch {
     // The process that serves the client reads the file again, and says what is wrong with it.
@@ -103,12 +103,12 @@ export function hubStarter(options: AttachOptions, site: HubSite): (claim: Claim
  */
 function startHub({ number, listener }: Claim, options: AttachOptions, { configFile, folder }: HubSite): void {
   const program = [...process.execArgv, process.argv[1] ?? ''];
-  const place = ['--place', join(folder, String(number))];
+  const hubFolder = ['--place', join(folder, String(number))];
   const log = openLog(hubLog(folder));
   const { pid, ended } = hubFiles(folder, number);
   let isStarted = false;
   try {
-    const args = [...program, 'hub', 'serve', ...place, '--config', configFile, ...loggingArgs(options)];
+    const args = [...program, 'hub', 'serve', ...hubFolder, '--config', configFile, ...loggingArgs(options)];
     const child = spawn(process.execPath, args, {
       cwd: homeOr(folder),
       env: hubEnvironment(namesIn(configFile)),

@@ -35,7 +35,7 @@ interface HubCommandsOptions {
   readonly life: HubLife;
   readonly platform: { readonly clock: Clock };
   /** The folder of this hub, whose name is its number. */
-  readonly place: string;
+  readonly hubFolder: string;
   /** Start of the process, in milliseconds on the clock. */
   readonly startedAt: number;
   readonly configFile: string;
@@ -54,9 +54,9 @@ export function hubCommands(options: HubCommandsOptions): ControlCommands {
     describe: async ({ withUsage }): Promise<HubDescription> => {
       const hub = options.hub();
       if (withUsage === true) await hub?.composition.readUsage();
-      const { place, configFile, logFile } = options;
+      const { hubFolder, configFile, logFile } = options;
       return {
-        ...{ pid: process.pid, version: VERSION, number: numberOf(place), configFile, logFile },
+        ...{ pid: process.pid, version: VERSION, number: numberOf(hubFolder), configFile, logFile },
         ...ageOf(startedAt, clock),
         hasStarted: hub !== undefined,
         isDraining: life.refusal !== undefined,

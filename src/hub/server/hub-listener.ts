@@ -10,7 +10,7 @@ import { FirstLineReader, type Hello, type Refusal, type Welcome, WIRE } from '.
 
 export interface HubListenerOptions {
   /** The folder of this hub: the folder of the hubs of one configuration, and the number. */
-  readonly place: string;
+  readonly hubFolder: string;
   /** The descriptor of the socket, which listens already. */
   readonly descriptor: number;
   readonly version: string;
@@ -42,7 +42,7 @@ export class HubListener {
 
   constructor(options: HubListenerOptions) {
     this.#options = options;
-    this.#token = readFileSync(filesOf(options.place).token);
+    this.#token = readFileSync(filesOf(options.hubFolder).token);
     this.#server = createServer({ pauseOnConnect: true, allowHalfOpen: true }, (socket) => this.#connected(socket));
     this.#server.listen({ fd: options.descriptor });
     // Without file descriptors, a connection waits in the queue of the socket until there is one.
@@ -51,14 +51,14 @@ export class HubListener {
 
   /** Clients get answers from now on, and those that come expect a prompt one. */
   markReady(): void {
-    note(filesOf(this.#options.place).ready);
+    note(filesOf(this.#options.hubFolder).ready);
   }
 
   /** Takes no more connections. Clients that come from now on start another hub. */
   close(): void {
     if (this.#isEnding) return;
     this.#isEnding = true;
-    note(filesOf(this.#options.place).ended);
+    note(filesOf(this.#options.hubFolder).ended);
     this.#server.close();
     for (const stream of this.#silent) stream.destroy();
   }
@@ -117,19 +117,19 @@ function welcomeLine(answer: Welcome): string {
   return `${JSON.stringify(answer)}\n`;
 }
 
-function filesOf(place: string): ReturnType<typeof hubFiles> {
-  return hubFiles(dirname(place), numberOf(place));
+function filesOf(hubFolder: string): ReturnType<typeof hubFiles> {
+  return hubFiles(dirname(hubFolder), numberOf(hubFolder));
 }
 
 /** Age at which the remains of a dead hub no longer show that it has failed: see `isHubFailing`. */
 const LEFTOVER_MS = 5 * 60_000;
 
 /** Removes what hubs and attach processes have left behind that ended without doing so. Hubs that run need their sockets. */
-export function removeLeftovers(place: string, running: ReadonlySet<number>, now: number): void {
-  const folder = dirname(place);
+export function removeLeftovers(hubFolder: string, running: ReadonlySet<number>, now: number): void {
+  const folder = dirname(hubFolder);
   for (const number of hubNumbers(folder)) {
     const { folder: own, ended } = hubFiles(folder, number);
-    if (number >= numberOf(place)) break;
+    if (number >= numberOf(hubFolder)) break;
     if (existsSync(ended) || (!running.has(number) && isOlder(own, now))) remove(own);
   }
   for (const name of readdirSync(folder)) {

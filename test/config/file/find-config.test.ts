@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, it, test } from 'vitest';
 import { ConfigError } from '../../../src/config/file/config-error.js';
 import {
-  ConfigPlace,
+  ConfigLocation,
   candidateFiles,
   type FindConfigOptions,
   findConfigFile,
@@ -147,7 +147,7 @@ describe.skipIf(process.platform === 'win32')('findConfigFile', () => {
 describe('the file of one run', () => {
   it('is searched until there is one, and stays, even if the file is gone later', () => {
     const config = join(folderWith(), 'trunkline.yaml');
-    const place = new ConfigPlace({ config });
+    const place = new ConfigLocation({ config });
     expect(() => place.file).toThrow(ConfigError);
     writeFileSync(config, 'servers: {}');
     expect(place.file).toBe(config);

@@ -78,9 +78,9 @@ describe('findPackage', () => {
     const store = { find: () => ({ folder: join(folder, 'store/x'), version: '2.0.0' }) };
     const request = { spec: '@acme/tool', store };
     const program = join(folder, 'store/x/node_modules/@acme/tool/run.js');
-    expect(resolveIn(folder, request)).toEqual({ place: 'store', version: '2.0.0', program });
+    expect(resolveIn(folder, request)).toEqual({ location: 'store', version: '2.0.0', program });
     const both = folderWith({ ...files, ...installed(IN_APP, ONE) });
-    expect(resolveIn(both, request)).toMatchObject({ place: 'near', version: '1.2.3' });
+    expect(resolveIn(both, request)).toMatchObject({ location: 'near', version: '1.2.3' });
   });
 
   test('says to remove a folder of the store that somebody emptied', () => {

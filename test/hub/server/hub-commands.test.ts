@@ -14,7 +14,7 @@ function waitingHub() {
   const clock = new FakeClock();
   const life = new HubLife(clock);
   const commands = hubCommands({
-    ...{ life, platform: { clock }, place: '/hubs/key/4', startedAt: clock.now() },
+    ...{ life, platform: { clock }, hubFolder: '/hubs/key/4', startedAt: clock.now() },
     ...{ configFile: '/c/trunkline.yaml', logFile: '/hubs/key/hub.log' },
     running: new Promise(() => {}),
     hub: () => undefined,

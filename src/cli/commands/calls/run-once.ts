@@ -9,7 +9,7 @@ import { someOf } from '../../../doctor/finding.js';
 import { UsageError } from '../../../errors/usage-error.js';
 import { findNetworkTrouble, reportStatus, type ServerReport } from '../../../gateway/status/status.js';
 import { hintFor } from '../../../json/suggest.js';
-import { approvalPlaces, packageFolders, runFolder } from '../../../state/user-files.js';
+import { approvalFolders, packageFolders, runFolder } from '../../../state/user-files.js';
 import type { ChildSpec } from '../../../supervision/launcher.js';
 import type { ChildSnapshot } from '../../../supervision/transition.js';
 import { LocalClient } from '../../local-client.js';
@@ -87,7 +87,7 @@ export function composeOnce(
     packages,
   }: { readonly isReview?: boolean; readonly packages?: ReturnType<typeof packageFolders> } = {},
 ): Composition {
-  const approvals = approvalPlaces(isReview ? 'review' : 'once');
+  const approvals = approvalFolders(isReview ? 'review' : 'once');
   const rest = { environment: process.env, runFolder: runFolder(), approvals, ...(packages && { packages }) };
   return compose({ config, ...log, ...rest });
 }

@@ -13,7 +13,7 @@ import {
 } from '../../../config/edit/edit-config.js';
 import { EnvDraft } from '../../../config/edit/env-draft.js';
 import { ConfigError } from '../../../config/file/config-error.js';
-import { ConfigPlace, userConfigFile } from '../../../config/file/find-config.js';
+import { ConfigLocation, userConfigFile } from '../../../config/file/find-config.js';
 import { namesIn } from '../../../config/resolve/references.js';
 import { EXIT, UsageError } from '../../../errors/usage-error.js';
 import { withChangeLock } from '../../../state/process-lock.js';
@@ -104,7 +104,7 @@ export function openEditableConfig(settings: GlobalOptions): EditableConfig {
 
 function fileToEdit(named: string | undefined): string {
   try {
-    return new ConfigPlace({ config: named }).file;
+    return new ConfigLocation({ config: named }).file;
   } catch (error) {
     if (!(error instanceof ConfigError) || error.code !== 'config-not-found') throw error;
     const { env, platform } = process;

@@ -78,7 +78,7 @@ function stateOf({ state }: ServerReport, diagnosis: Diagnosis | undefined): 're
 /** A version that is not in `node_modules` is the one in the lock file. */
 function toRow({ server: config, report, diagnosis, readyAfterMs }: Result, look: Look): Cell[] {
   const { server, packageVersion, protocolVersion, tools } = report;
-  const isNear = config.package?.found?.place === 'near';
+  const isNear = config.package?.found?.location === 'near';
   const version = packageVersion === null ? '-' : `${packageVersion}${isNear ? ' (node_modules)' : ''}`;
   const state = stateCell(stateOf(report, diagnosis), look);
   if (diagnosis !== undefined) return [server, state, version, '-', '-', '-', '-', '-'];

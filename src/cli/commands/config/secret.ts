@@ -21,10 +21,10 @@ export async function secret(
   const file = secretFile();
   const keychain = systemKeychain({ platform: process.platform, env: process.env, cwd: homedir() });
   const wanted: Storage = options.keychain ? 'keychain' : 'file';
-  const { names, inKeychain, place, note } = await useSecrets(action, name, { file, readValue, keychain, wanted });
+  const { names, inKeychain, storage, note } = await useSecrets(action, name, { file, readValue, keychain, wanted });
   if (isJson) {
     const result = action === 'set' ? 'stored' : 'removed';
-    await printJson(action === 'list' ? { file, names, keychain: inKeychain } : { file, name, result, place });
+    await printJson(action === 'list' ? { file, names, keychain: inKeychain } : { file, name, result, place: storage });
     return EXIT.ok;
   }
   if (names.length > 0) await print(names.join('\n'));
@@ -34,7 +34,7 @@ export async function secret(
 
 type SecretAction = 'set' | 'list' | 'remove';
 
-export interface SecretPlaces {
+export interface SecretStores {
   readonly file: string;
   /** Asks for the value of a secret; `undefined` if the person gives none. */
   readonly readValue: (name: string) => Promise<string | undefined>;
@@ -48,21 +48,21 @@ export interface SecretPlaces {
 export async function useSecrets(
   action: SecretAction,
   name: string,
-  { file, readValue: ask, keychain, wanted }: SecretPlaces,
+  { file, readValue: ask, keychain, wanted }: SecretStores,
 ) {
   // An unusable file is reported before the user is asked for a value.
   const found = await readUsable(file);
   if (action === 'list') {
     const { names, inKeychain } = found;
     const note = inKeychain.length === 0 ? '' : `In the keychain: ${inKeychain.join(', ')}.`;
-    return { names, inKeychain, place: 'file', note: names.length === 0 ? NONE : note };
+    return { names, inKeychain, storage: 'file', note: names.length === 0 ? NONE : note };
   }
   if (action === 'set' && !NAME.test(name))
     throw new UsageError(`\`${name}\` is not a name of a secret`, 'use letters, digits and `_`, as for a variable');
   const value = action === 'set' ? checkedValue(await ask(name)) : '';
   // The new value is stored before the old one is removed, which then cannot be lost.
   if (action === 'set' && wanted === 'keychain') await storeInKeychain(keychain, name, value);
-  const { before, inKeychain, listed, place } = await withChangeLock(async () => {
+  const { before, inKeychain, listed, storage } = await withChangeLock(async () => {
     // Another command may have stored a secret while this one waited for the value.
     const { names, inKeychain: listed, stored } = await readUsable(file);
     if (action === 'remove' && !names.includes(name)) {
@@ -77,13 +77,13 @@ export async function useSecrets(
     if (action === 'set' && wanted === 'file') secrets.set(name, value);
     else if (action === 'set') inKeychain.add(name);
     await writeSecretFile(file, { secrets, inKeychain });
-    return { before, inKeychain, listed, place: action === 'set' ? wanted : before };
+    return { before, inKeychain, listed, storage: action === 'set' ? wanted : before };
   });
   const isLeft = before === 'keychain' && !inKeychain.has(name);
   const fault = isLeft ? await (keychain?.remove(name) ?? NO_KEYCHAIN) : undefined;
   const done = action === 'set' ? `Stored the secret ${name}${TO[wanted]}` : `Removed the secret ${name}`;
   const rest = fault === undefined ? '' : ` It is still in the keychain, and not used: ${fault}.`;
-  return { names: [], inKeychain: listed, place, note: `${done}. ${LATER}${rest}` };
+  return { names: [], inKeychain: listed, storage, note: `${done}. ${LATER}${rest}` };
 }
 
 async function readUsable(file: string) {

@@ -155,7 +155,7 @@ function configChecks({ settings, machine, servers }: DoctorFacts, config: Confi
   const { file } = config;
   const source = settings.config ? '--config' : process.env.TRUNKLINE_CONFIG ? 'TRUNKLINE_CONFIG' : 'the usual places';
   const tools = {
-    places: { ...packageFolders(), configFile: file },
+    paths: { ...packageFolders(), configFile: file },
     remarksOn: (server: ServerConfig) => remarksOnServer(server, file),
     install: (keys: readonly string[]) => installPackages({ ...settings, config: file }, keys),
   };

@@ -24,9 +24,9 @@ const ANSWER_WITHIN_MS = 2_500;
 
 /** Finds the hub of this configuration, and connects to it if it runs. */
 export async function openDoctorHub(configFile: string): Promise<DoctorHub> {
-  const place = { configFile, dataFolder: userDataFolder(), hubsFolder: userHubsFolder() };
+  const site = { configFile, dataFolder: userDataFolder(), hubsFolder: userHubsFolder() };
   const { folder, faults } =
-    process.env.TRUNKLINE_HUB === 'off' ? { folder: undefined, faults: [] } : inspectHubFolder(place);
+    process.env.TRUNKLINE_HUB === 'off' ? { folder: undefined, faults: [] } : inspectHubFolder(site);
   const absent: DoctorHub = {
     ...{ folder, faults, state: { kind: 'not running' }, isAlive: async () => false, close: () => {} },
     ...{ logFile: undefined, servers: async () => undefined, tools: async () => undefined },

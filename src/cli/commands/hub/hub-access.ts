@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { readFileSync } from 'node:fs';
 import type { GlobalOptions } from '../../../app/global-options.js';
-import { ConfigPlace } from '../../../config/file/find-config.js';
+import { ConfigLocation } from '../../../config/file/find-config.js';
 import { errorMessage } from '../../../errors/error-text.js';
 import { EXIT, UsageError } from '../../../errors/usage-error.js';
 import type { ProcessReport, StatusReport } from '../../../gateway/status/status.js';
@@ -256,7 +256,7 @@ export interface HubSite {
 
 /** Finds the place of the hub. Throws a `ConfigError` without a configuration file, a `UsageError` without a folder. */
 export function findHubSite(options: GlobalOptions): HubSite {
-  const configFile = new ConfigPlace(options).file;
+  const configFile = new ConfigLocation(options).file;
   try {
     const folder = folderOfHub(configFile);
     return { configFile, folder, logFile: options.logFile ?? hubLog(folder) };

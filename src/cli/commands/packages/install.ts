@@ -93,10 +93,10 @@ async function installAll(work: PackageWork): Promise<Result[]> {
 }
 
 async function installOne(server: PackagedServer, work: PackageWork): Promise<Result> {
-  const { installer, places, ending } = work;
+  const { installer, paths, ending } = work;
   const { request, found } = server.package;
-  if (found?.place === 'near') {
-    const remarks = remarksOn(request, installedTree(request, found, places));
+  if (found?.location === 'near') {
+    const remarks = remarksOn(request, installedTree(request, found, paths));
     return { server, result: 'near', version: found.version, remarks };
   }
   try {
@@ -104,7 +104,7 @@ async function installOne(server: PackagedServer, work: PackageWork): Promise<Re
     const { version } = locked;
     const isNewestWanted = isNew && request.version === undefined;
     const onNewest = isNewestWanted ? await lookUpNewest(request, version, work) : [];
-    const remarks = [...onNewest, ...remarksOn(request, storedTree(request, locked, places))];
+    const remarks = [...onNewest, ...remarksOn(request, storedTree(request, locked, paths))];
     return { server, result: isNew ? 'installed' : 'present', version, remarks };
   } catch (error) {
     if (!(error instanceof InstallFault)) throw error;

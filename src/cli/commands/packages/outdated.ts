@@ -22,7 +22,7 @@ export async function outdated({ settings, isJson }: Invocation): Promise<number
   return await workOnPackages(
     settings,
     ({ servers }) => servers,
-    async ({ servers, npm, places, progressLine, ending }) => {
+    async ({ servers, npm, paths, progressLine, ending }) => {
       const requests = new Map(servers.map(({ package: { request } }) => [request.name, request]));
       const published = new Map<string, PublishedVersions>();
       const faults: string[] = [];
@@ -50,8 +50,8 @@ export async function outdated({ settings, isJson }: Invocation): Promise<number
           installed: found?.version ?? null,
           wanted: (versions && newestAccepted(request, versions)) ?? null,
           newest: versions?.tags.latest ?? null,
-          where: found === undefined ? null : found.place === 'near' ? 'node_modules' : 'store',
-          remarks: [...onNewest, ...remarksOn(request, installedTree(request, found, places))],
+          where: found === undefined ? null : found.location === 'near' ? 'node_modules' : 'store',
+          remarks: [...onNewest, ...remarksOn(request, installedTree(request, found, paths))],
         };
       });
       if (isJson) await printJson({ servers: facts });

@@ -6,7 +6,7 @@ import type { Config, ServerConfig, ServerPackage } from '../../../config/resolv
 import { EXIT } from '../../../errors/usage-error.js';
 import { systemClock } from '../../../observe/system-clock.js';
 import { type OpenedInstaller, openInstaller } from '../../../packages/package-installer.js';
-import type { PackagePlaces } from '../../../packages/package-store.js';
+import type { PackagePaths } from '../../../packages/package-store.js';
 import { networkVariables } from '../../../process/environment.js';
 import { OrphanGuard } from '../../../process/orphan-guard.js';
 import { packageFolders, runFolder } from '../../../state/user-files.js';
@@ -20,7 +20,7 @@ export interface PackageWork extends OpenedInstaller {
   readonly config: Config;
   /** The chosen servers that run a package. */
   readonly servers: readonly PackagedServer[];
-  readonly places: PackagePlaces;
+  readonly paths: PackagePaths;
   readonly log: OpenLog;
   readonly progressLine: ProgressLine;
   /** When aborted, nothing may be started or printed. */
@@ -44,9 +44,9 @@ export async function workOnPackages(
   for (const warning of config.warnings) tell(warning);
   const chosen = choose(config);
   const servers = chosen.filter((server): server is PackagedServer => server.package !== undefined);
-  const places = { ...packageFolders(), configFile: config.file };
+  const paths = { ...packageFolders(), configFile: config.file };
   const orphanGuard = new OrphanGuard({ clock: systemClock, logger, runFolder: runFolder() });
-  const opened = openInstaller({ places, clock: systemClock, logger, environment: process.env, orphanGuard });
+  const opened = openInstaller({ paths, clock: systemClock, logger, environment: process.env, orphanGuard });
   const progressLine = new ProgressLine(process.stderr);
   const stoppers = new Set<(ladder: StopLadder) => Promise<void>>();
   let done: Promise<unknown> = Promise.resolve();
@@ -56,7 +56,7 @@ export async function workOnPackages(
     await orphanGuard.close();
   };
   return await runCommand({ stop }, log, async (ending) => {
-    const working = work({ ...opened, config, servers, places, log, progressLine, ending, stoppers });
+    const working = work({ ...opened, config, servers, paths, log, progressLine, ending, stoppers });
     done = working.catch(() => {}).finally(() => progressLine.clear());
     const code = await working;
     return reportProblems(config, chosen) ? EXIT.failed : code;

@@ -71,7 +71,7 @@ function byPackage(servers: readonly PackagedServer[]): Iterable<readonly Packag
   const groups = new Map<string, PackagedServer[]>();
   for (const server of servers) {
     const { request, found } = server.package;
-    const key = JSON.stringify([lockKey(request), request.installScripts, found?.place === 'near']);
+    const key = JSON.stringify([lockKey(request), request.installScripts, found?.location === 'near']);
     groups.set(key, [...(groups.get(key) ?? []), server]);
   }
   return groups.values();
@@ -83,10 +83,10 @@ async function updateOne(
   { request, found }: PackagedServer['package'],
   work: PackageWork,
 ): Promise<Outcome> {
-  const { installer, progressLine, ending, places } = work;
+  const { installer, progressLine, ending, paths } = work;
   const label = `${servers.map(({ key }) => key).join(', ')}: ${request.shown}`;
   const same = { from: found?.version ?? null, to: found?.version ?? null, changes: [], remarks: [] };
-  if (found?.place === 'near')
+  if (found?.location === 'near')
     return { ...same, result: 'near', text: `${label} is in node_modules; use npm to update it` };
   if (isExact(request)) return { ...same, result: 'fixed', text: `${label} is a fixed version in the configuration` };
 
@@ -101,11 +101,11 @@ async function updateOne(
     reportInstallFault(error, work);
     return { ...same, result: 'failed' };
   }
-  const before = openLockFile(places).read().get(lockKey(request));
-  const store = openStore(places);
+  const before = openLockFile(paths).read().get(lockKey(request));
+  const store = openStore(paths);
   const folderOf = (locked: LockedPackage) => store.folderOf({ ...request, locked });
   const onNewest = await lookUpNewest(request, newest.locked.version, work);
-  const remarks = [...onNewest, ...remarksOn(request, storedTree(request, newest.locked, places))];
+  const remarks = [...onNewest, ...remarksOn(request, storedTree(request, newest.locked, paths))];
   const below = remarks.map((remark) => `  ${remark}`);
   const versions = { from: before?.version ?? null, to: newest.locked.version, remarks };
   if (before !== undefined && folderOf(before) === folderOf(newest.locked)) {

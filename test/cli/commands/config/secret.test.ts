@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { type SecretPlaces, useSecrets } from '../../../../src/cli/commands/config/secret.js';
+import { type SecretStores, useSecrets } from '../../../../src/cli/commands/config/secret.js';
 import type { Keychain } from '../../../../src/config/resolve/secrets.js';
 
 let folder: string;
@@ -16,7 +16,7 @@ afterEach(() => {
 });
 
 /** Runs `trunkline secret` with these words, for a person who gives this value. */
-async function use(words: string, value?: string, { wanted = 'file', keychain }: Partial<SecretPlaces> = {}) {
+async function use(words: string, value?: string, { wanted = 'file', keychain }: Partial<SecretStores> = {}) {
   const file = join(folder, 'data', 'secrets');
   const [action, name = ''] = words.split(' ');
   return await useSecrets(action as 'set', name, { file, readValue: async () => value, keychain, wanted });
@@ -68,7 +68,7 @@ describe('the command for secrets', () => {
     const file = () => readFileSync(join(folder, 'data', 'secrets'), 'utf8');
     await use('set TOKEN', 'hunter2');
     const stored = await use('set TOKEN', 'hunter3', { keychain, wanted: 'keychain' });
-    expect(stored).toMatchObject({ place: 'keychain', note: expect.stringContaining('TOKEN in the keychain.') });
+    expect(stored).toMatchObject({ storage: 'keychain', note: expect.stringContaining('TOKEN in the keychain.') });
     expect([file().includes('hunter'), values.get('TOKEN')]).toEqual([false, 'hunter3']);
     const note = 'In the keychain: TOKEN.';
     expect(await use('list', undefined, { keychain })).toMatchObject({ names: ['TOKEN'], inKeychain: ['TOKEN'], note });
@@ -80,7 +80,7 @@ describe('the command for secrets', () => {
     const { keychain, values } = memory();
     await use('set A', 'x', { keychain, wanted: 'keychain' });
     await use('set B', 'x', { keychain, wanted: 'keychain' });
-    expect(await use('remove A', undefined, { keychain })).toMatchObject({ place: 'keychain' });
+    expect(await use('remove A', undefined, { keychain })).toMatchObject({ storage: 'keychain' });
     expect([...values.keys()]).toEqual(['B']);
     const locked = { ...keychain, remove: async () => 'it is locked' };
     const { note } = await use('remove B', undefined, { keychain: locked });
