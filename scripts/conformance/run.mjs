@@ -69,15 +69,15 @@ async function runSuite(suite, { name, era, warmUp, missing, targets }) {
 }
 
 /** Each version and target has a server of its own; its scenarios run one by one, as a client would. */
-async function runAgainst({ version, scenarios, runScenario }, target, { era, first }) {
+async function runAgainst({ version, scenarios, runScenario, runAll }, target, { era, first }) {
   const server = await TARGETS[target](era);
   try {
     if (scenarios.includes(first)) await runScenario(first, server.url, stop.signal);
-    const outcomes = [];
-    for (const name of scenarios) {
-      outcomes.push(await runScenario(name, server.url, stop.signal));
-      stop.signal.throwIfAborted();
-    }
+    const outcomes =
+      values.scenario === undefined
+        ? await runAll(server.url, stop.signal)
+        : [await runScenario(values.scenario, server.url, stop.signal)];
+    stop.signal.throwIfAborted();
     if (values.verbose) say(`What ${target} said while suite ${version} ran:\n${server.lastWords()}`);
     return outcomes;
   } finally {
