@@ -27,7 +27,7 @@ const { values } = parseArgs({
     short: { type: 'boolean', default: false },
   },
 });
-const runCount = Number(values.runs ?? (values.short ? 3 : 10));
+const runCount = Number(values.runs ?? (values.short ? 2 : 10));
 const wanted = values.client ?? Object.keys(CLIENTS).filter((key) => CLIENTS[key].isShort || !values.short);
 const unknown = wanted.find((key) => !Object.hasOwn(CLIENTS, key));
 if (unknown !== undefined) throw new Error(`There is no client ${unknown}: ${Object.keys(CLIENTS).join(', ')}`);

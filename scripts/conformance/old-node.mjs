@@ -19,8 +19,10 @@ const data = mkdtempSync(join(tmpdir(), 'trunkline-old-node-'));
 const env = { ...process.env, XDG_DATA_HOME: data };
 
 let failures = 0;
-for (const version of [...TOO_OLD, ...OLDEST_SUPPORTED]) {
-  const node = join(await installPackage('node', version), 'bin', 'node');
+const versions = [...TOO_OLD, ...OLDEST_SUPPORTED];
+const folders = await Promise.all(versions.map((version) => installPackage('node', version)));
+for (const [index, version] of versions.entries()) {
+  const node = join(folders[index], 'bin', 'node');
   const isTooOld = TOO_OLD.includes(version);
   for (const args of isTooOld ? COMMANDS : COMMANDS.slice(0, -1)) {
     const { status, stdout, stderr } = spawnSync(node, [CLI, ...args], { encoding: 'utf8', input: '', env });
