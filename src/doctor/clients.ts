@@ -45,9 +45,8 @@ function checkCommand(run: FoundCommand, registration: Registration, machine: Ma
   const { file } = server.place;
   const config = optionIn(run, '--config', '-c') ?? run.env.TRUNKLINE_CONFIG;
   const remedy = remedyFor(server, config);
-  const missing = [run.command, program].find(
-    (path) => path !== undefined && isAbsolutePath(path) && !existsSync(path),
-  );
+  const isMissing = (path: string | undefined) => path !== undefined && isAbsolutePath(path) && !existsSync(path);
+  const missing = [run.command, program].find(isMissing);
   if (missing !== undefined) {
     const text = `${title} names a program or file that does not exist: ${missing}`;
     found.push(finding('TL-CLIENT-COMMAND', text, [file], { remedy }));
@@ -60,10 +59,8 @@ function checkCommand(run: FoundCommand, registration: Registration, machine: Ma
   const why = whyVanishing(run.command);
   if (why !== undefined)
     found.push(finding('TL-NODE-VANISHING', `${title} runs a Node that may vanish: ${why}`, [run.command]));
-  if (config !== undefined && isAbsolutePath(config) && !existsSync(config)) {
-    const text = `${title} passes a configuration that does not exist`;
-    found.push(finding('TL-CLIENT-CONFIG', text, [config, file]));
-  }
+  if (config !== undefined && isMissing(config))
+    found.push(finding('TL-CLIENT-CONFIG', `${title} passes a configuration that does not exist`, [config, file]));
   if (missing === undefined && version !== undefined && version !== machine.version) {
     const text = `${title} runs Trunkline ${version}; this is ${machine.version}`;
     found.push(finding('TL-CLIENT-VERSION', text, program === undefined ? [] : [program], { remedy }));
@@ -203,11 +200,12 @@ export function optionIn({ args }: FoundCommand, long: string, short: string): s
   return at >= 0 ? args[at + 1] : args.find((arg) => arg.startsWith(`${long}=`))?.slice(long.length + 1);
 }
 
+const OWN_PROGRAM = /[\\/](?:cli\.js|trunkline(?:\.cmd|\.exe)?)$/i;
+
 /** The file of the program itself, whether it exists or not. */
 function programIn({ command, args }: FoundCommand): string | undefined {
-  return [command, ...args].find(
-    (word) => isAbsolutePath(word) && /[\\/](?:cli\.js|trunkline(?:\.cmd|\.exe)?)$/i.test(word),
-  );
+  const isProgram = (word: string) => isAbsolutePath(word) && OWN_PROGRAM.test(word);
+  return [command, ...args].find(isProgram);
 }
 
 function versionAt(program: string): string | undefined {
@@ -292,8 +290,7 @@ export function checkGateways(
 
 /**
  * Whether the client loses nothing: in every folder it runs a Trunkline in which this server works, with all variables that
- * the entry sets. The file of a project belongs to others, too, and
- * an extension to its client.
+ * the entry sets. The file of a project belongs to others, too, and an extension to its client.
  */
 function canTakeOut(
   { place, run }: FoundServer,

@@ -7,11 +7,9 @@ import type { ChildSpec } from '../supervision/launcher.js';
 import { type Finding, finding } from './finding.js';
 import { type Machine, pathSeparator, variableOf } from './machine.js';
 
-/** Where commands are looked for. */
+/** Folders in which programs that the desktop has started find commands, and those of the login shell, if they are known. */
 interface SearchPaths {
-  /** Of a program that the desktop has started. */
   readonly desktop: string;
-  /** Of the user's login shell, if it is known. */
   readonly shell: string | undefined;
 }
 
@@ -34,15 +32,13 @@ function checkCommand(key: string, child: ChildSpec, { desktop, shell }: SearchP
   const withNode = (path: string) => [dirname(machine.node.path), path].join(separator);
   const onDesktop = findCommand(command, withNode(env.PATH ?? desktop), cwd, machine);
   const of = `the command of server \`${key}\`, \`${label}\`,`;
-  if (onDesktop.kind === 'found')
-    return [
-      ...checkInterpreter(key, onDesktop.file, env.PATH ?? desktop, child, machine),
-      ...checkBorder(key, child, machine),
-    ];
-  const others = [shell, machine.env.PATH].filter((path) => path !== undefined && env.PATH === undefined);
-  for (const path of others) {
-    const inShell = findCommand(command, withNode(path ?? ''), cwd, machine);
-    if (inShell.kind !== 'found') continue;
+  if (onDesktop.kind === 'found') {
+    const path = withNode(env.PATH ?? desktop);
+    return [...checkInterpreter(key, onDesktop.file, path, child, machine), ...checkBorder(key, child, machine)];
+  }
+  for (const path of env.PATH === undefined ? [shell, machine.env.PATH] : []) {
+    const inShell = path === undefined ? undefined : findCommand(command, withNode(path), cwd, machine);
+    if (inShell?.kind !== 'found') continue;
     const remedy = `Write its absolute path: \`command: ${inShell.file}\`.`;
     const text = `${of} is found by your shell, and not by programs of the desktop`;
     return [finding('TL-PATH-SHELL-ONLY', text, [inShell.file], { remedy })];
@@ -57,10 +53,9 @@ function checkCommand(key: string, child: ChildSpec, { desktop, shell }: SearchP
 function checkInterpreter(key: string, file: string, path: string, { cwd }: ChildSpec, machine: Asked): Finding[] {
   const interpreter = machine.platform === 'win32' ? undefined : interpreterOf(file);
   if (interpreter === undefined) return [];
-  const whole = [dirname(machine.node.path), path].join(pathSeparator(machine));
-  if (findCommand(interpreter, whole, cwd, machine).kind === 'found') return [];
-  const isWindowsText = interpreter.endsWith('\r');
-  const text = `the script of server \`${key}\` needs ${isWindowsText ? `${interpreter.trim()} with a Windows line end` : interpreter}, which does not exist`;
+  if (findCommand(interpreter, path, cwd, machine).kind === 'found') return [];
+  const needed = interpreter.endsWith('\r') ? `${interpreter.trim()} with a Windows line end` : interpreter;
+  const text = `the script of server \`${key}\` needs ${needed}, which does not exist`;
   return [finding('TL-COMMAND-INTERPRETER', text, [file])];
 }
 
@@ -78,8 +73,7 @@ function checkArguments(key: string, { args, cwd }: ChildSpec, { home }: Asked):
     if (!PATH_LIKE.test(arg)) return [];
     const path = /^~[\\/]/.test(arg) ? join(home, arg.slice(2)) : resolve(cwd, arg);
     if (existsSync(path)) return [];
-    const isHome = arg.startsWith('~');
-    const remedy = isHome ? 'Write the whole path: `~` is not replaced in arguments.' : undefined;
+    const remedy = arg.startsWith('~') ? 'Write the whole path: `~` is not replaced in arguments.' : undefined;
     const text = `args[${index}] of server \`${key}\` looks like a path that does not exist`;
     return [finding('TL-ARG-PATH-MISSING', text, [path], { remedy })];
   });
@@ -121,12 +115,8 @@ export async function shellPath(machine: Shells): Promise<string | undefined> {
   const { SHELL } = machine.env;
   if (machine.platform === 'win32' || !SHELL) return undefined;
   // The shell's profile may print text before the mark.
-  const output = await outputOf(
-    SHELL,
-    ['-ilc', 'printf "<trunkline>%s</trunkline>" "$PATH"'],
-    machine,
-    SHELL_WITHIN_MS,
-  );
+  const words = ['-ilc', 'printf "<trunkline>%s</trunkline>" "$PATH"'];
+  const output = await outputOf(SHELL, words, machine, SHELL_WITHIN_MS);
   return /<trunkline>(.*)<\/trunkline>/.exec(output)?.[1];
 }
 

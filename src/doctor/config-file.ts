@@ -20,13 +20,8 @@ export function checkBrokenConfig({ code, file, problems }: ConfigError): Findin
   return problems.map((problem) => {
     const { hint, ...located } = problem;
     const [first = '', ...looked] = formatProblem(file, located).split('\n');
-    const remedy = hint === undefined ? undefined : sentence(hint);
-    return finding(
-      CODE_OF_ERROR[code],
-      first,
-      looked.map((line) => line.trim()),
-      { remedy },
-    );
+    const evidence = looked.map((line) => line.trim());
+    return finding(CODE_OF_ERROR[code], first, evidence, { remedy: hint && sentence(hint) });
   });
 }
 
@@ -50,11 +45,8 @@ export function checkConfig(config: Config, source: ConfigSource, machine: Machi
     found.push(finding(code, `server \`${key}\` cannot run: ${message}`, evidence, { remedy: sentence(hint) }));
   }
   if (servers.length === 0) found.push(finding('TL-CONFIG-EMPTY', 'the configuration has no servers', [file]));
-  const ok = finding(
-    'TL-CONFIG-OK',
-    `the configuration comes from ${source} and has ${plural(servers.length, 'server')}`,
-    [file],
-  );
+  const text = `the configuration comes from ${source} and has ${plural(servers.length, 'server')}`;
+  const ok = finding('TL-CONFIG-OK', text, [file]);
   return found.some(({ level }) => level === 'fail') ? found : [ok, ...found];
 }
 

@@ -20,18 +20,12 @@ export interface Repair {
   readonly apply: () => Promise<void>;
 }
 
-interface Mending {
-  /** Default: the remedy in the table of codes. */
-  readonly remedy?: string | undefined;
-  readonly repair?: Repair | undefined;
-}
-
-/** A finding with the level of its code. */
+/** A finding with the level of its code, and with the remedy in the table of codes unless another one is given. */
 export function finding(
   code: Code,
   sentence: string,
   evidence: readonly string[] = [],
-  { remedy, repair }: Mending = {},
+  { remedy, repair }: { readonly remedy?: string | undefined; readonly repair?: Repair | undefined } = {},
 ): Finding {
   const { level, remedy: usual } = CODES[code];
   const found = { level, code, sentence, evidence, remedy: level === 'ok' ? '' : (remedy ?? usual) };

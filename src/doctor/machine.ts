@@ -63,10 +63,8 @@ const MIN_WATCHES = 4_096;
 export function checkLimits({ openFiles, processes, watches }: Limits, servers: number): Finding[] {
   const found: Finding[] = [];
   const files = servers * FILES_OF_SERVER + OWN_FILES;
-  if (openFiles !== undefined && openFiles < files)
-    found.push(
-      finding('TL-LIMIT-FILES', `${openFiles} open files are allowed; ${plural(servers, 'server')} may need ${files}`),
-    );
+  const text = `${openFiles} open files are allowed; ${plural(servers, 'server')} may need ${files}`;
+  if (openFiles !== undefined && openFiles < files) found.push(finding('TL-LIMIT-FILES', text));
   const needed = servers * PROCESSES_OF_SERVER + OTHER_PROCESSES;
   if (processes !== undefined && processes < needed)
     found.push(finding('TL-LIMIT-PROCESSES', `${processes} processes are allowed; ${needed} may be needed`));

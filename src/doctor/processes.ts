@@ -115,10 +115,8 @@ export function checkHttpGateways(facts: HttpGatewaysFacts): Finding[] {
 
 function checkTwice({ httpGateways, configFile, hub }: HttpGatewaysFacts): Finding[] {
   const same = httpGateways.filter((found) => found.configFile === configFile);
-  const names = [
-    ...(hub === undefined ? [] : [`the hub ${hub}`]),
-    ...same.map(({ pid, url }) => `Trunkline ${pid} at ${url}`),
-  ];
+  const overHttp = same.map(({ pid, url }) => `Trunkline ${pid} at ${url}`);
+  const names = hub === undefined ? overHttp : [`the hub ${hub}`, ...overHttp];
   if (configFile === undefined || names.length < 2) return [];
   return [finding('TL-RUN-TWICE', `${names.join(' and ')} run the servers of the same configuration`, [configFile])];
 }
@@ -142,9 +140,9 @@ export async function checkRuns(runFolder: string, sweep: () => Promise<void>): 
 
 async function checkRun({ file, run }: FoundRun, sweep: () => Promise<void>): Promise<Finding[]> {
   if (await isRunning(run.gateway)) return [];
-  const leaders = await Promise.all(
-    run.groups.map(async ({ pid, startTime }) => ((await identify(pid))?.startTime === startTime ? [pid] : [])),
-  );
+  const leaderOf = async ({ pid, startTime }: (typeof run.groups)[number]) =>
+    (await identify(pid))?.startTime === startTime ? [pid] : [];
+  const leaders = await Promise.all(run.groups.map(leaderOf));
   const families = await Promise.all(run.groups.flatMap(({ mark }) => (mark === undefined ? [] : [findFamily(mark)])));
   const pids = new Set([...leaders.flat(), ...families.flat().map(({ pid }) => pid)]);
   if (pids.size === 0) {

@@ -28,11 +28,9 @@ function literalsIn({ value, positionOf }: YamlSource) {
   const values = ['servers', 'mcpServers'].flatMap((root) =>
     Object.entries(isRecord(value[root]) ? value[root] : {}).flatMap(([key, entry]) => {
       if (!isRecord(entry)) return [];
-      const args = Array.isArray(entry.args) ? entry.args : [];
-      return [
-        ...envIn([root, key], entry.env),
-        ...args.map((arg, at) => ({ path: [root, key, 'args', at], name: '', text: arg as unknown })),
-      ];
+      const args: unknown[] = Array.isArray(entry.args) ? entry.args : [];
+      const texts = args.map((text, at) => ({ path: [root, key, 'args', at], name: '', text }));
+      return [...envIn([root, key], entry.env), ...texts];
     }),
   );
   return [...shared, ...values].flatMap(({ path, name, text }) =>
@@ -56,11 +54,7 @@ function isCredential(name: string, text: string): boolean {
 }
 
 /** Files with variables that servers read, beside the configuration or named by an argument. */
-export function checkEnvFiles(
-  configFile: string,
-  servers: readonly ServerConfig[],
-  machine: Pick<Machine, 'uid'>,
-): Finding[] {
+export function checkEnvFiles(configFile: string, servers: readonly ServerConfig[], { uid }: Machine): Finding[] {
   const folder = dirname(configFile);
   const beside = readdirSync(folder).filter((name) => /^\.env(?:\.(?!example|sample|template)[\w-]+)?$/.test(name));
   const named = servers.flatMap(({ child }) => {
@@ -70,29 +64,24 @@ export function checkEnvFiles(
       return file === undefined ? [] : [isAbsolute(file) ? file : resolve(child.cwd, file)];
     });
   });
-  const files = new Set([...beside.map((name) => join(folder, name)), ...named]);
-  return [...files]
-    .filter((file) => isReadableByOthers(file, machine.uid))
-    .map((file) => exposed(file, 'TL-CONFIG-EXPOSED'));
+  const files = [...new Set([...beside.map((name) => join(folder, name)), ...named])];
+  return files.filter((file) => isReadableByOthers(file, uid)).map((file) => exposed(file, 'TL-CONFIG-EXPOSED'));
 }
 
 /** The token for HTTP clients, and the key that protects caches. */
 export async function checkSecretFiles(
   { tokenFile, sealFile }: { readonly tokenFile: string; readonly sealFile: string },
-  { uid }: Pick<Machine, 'uid'>,
+  { uid }: Machine,
 ): Promise<Finding[]> {
-  const found = [tokenFile, sealFile]
-    .filter((file) => isReadableByOthers(file, uid))
-    .map((file) => exposed(file, 'TL-TOKEN-EXPOSED'));
+  const open = [tokenFile, sealFile].filter((file) => isReadableByOthers(file, uid));
+  const found = open.map((file) => exposed(file, 'TL-TOKEN-EXPOSED'));
   try {
     await readToken(tokenFile);
   } catch (error) {
     if (!(error instanceof TokenFileError)) throw error;
-    const isKnown = error.code === 'token-file-exposed' && found.length > 0;
-    if (!isKnown) {
-      const code = error.code === 'token-file-exposed' ? 'TL-TOKEN-EXPOSED' : 'TL-TOKEN-MALFORMED';
-      found.push(finding(code, error.message, [tokenFile]));
-    }
+    const isExposed = error.code === 'token-file-exposed';
+    const code = isExposed ? 'TL-TOKEN-EXPOSED' : 'TL-TOKEN-MALFORMED';
+    if (!isExposed || found.length === 0) found.push(finding(code, error.message, [tokenFile]));
   }
   return found;
 }

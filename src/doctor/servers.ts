@@ -52,16 +52,15 @@ function failureOf({ report, diagnosis }: ObservedServer): Finding | undefined {
   const output = (cause.length > 0 ? cause : log).filter((line) => line !== lastFailure).slice(-MAX_LINES);
   const { phase, code: usual } = phaseOf(report);
   const reason = diagnosis?.reason ?? problem;
-  const remedy = diagnosis === undefined ? advice : `${sentence(diagnosis.hint)}`;
+  const remedy = diagnosis === undefined ? advice : sentence(diagnosis.hint);
   const isFirst = code === null || diagnosis !== undefined;
   const known =
     usual === 'TL-SERVER-SPAWN' ? undefined : causeIn([lastFailure ?? '', ...output, report.tools.failure ?? '']);
   const chosen = known ?? (isFirst ? usual : (code as Code));
   const evidence = [`phase: ${phase}`, ...output];
   // The table knows more about a known cause than the diagnosis of the failure does.
-  return finding(chosen, `server \`${server}\`: ${reason}`, evidence, {
-    remedy: known === undefined ? remedy : undefined,
-  });
+  const mending = known === undefined ? { remedy } : {};
+  return finding(chosen, `server \`${server}\`: ${reason}`, evidence, mending);
 }
 
 /** The phase in which a start failed: installed → spawned → handshake → lists. */
@@ -102,16 +101,12 @@ function remarksOn(report: ServerReport): Finding[] {
   }
   if (tools.hiding.length > 0)
     found.push(finding('TL-SERVER-HIDDEN-TEXT', `tools of ${of} hide text: ${someOf(tools.hiding)}`));
-  const cut = [tools, prompts, resources].map(({ truncated }: ListReport) => truncated).find((why) => why !== null);
-  if (cut !== undefined && cut !== null)
-    found.push(finding('TL-SERVER-TRUNCATED', `a list of ${of} is not complete`, [cut]));
+  const [cut] = [tools, prompts, resources].flatMap(({ truncated }: ListReport) => truncated ?? []);
+  if (cut !== undefined) found.push(finding('TL-SERVER-TRUNCATED', `a list of ${of} is not complete`, [cut]));
   const waiting = /(\d+) of its tools waits? for approval/.exec(advice)?.[1];
+  const remedy = `trunkline approve ${server}`;
   if (approval !== null && waiting !== undefined)
-    found.push(
-      finding('TL-SERVER-APPROVAL', `tools of ${of} wait for approval: ${waiting}`, [], {
-        remedy: `trunkline approve ${server}`,
-      }),
-    );
+    found.push(finding('TL-SERVER-APPROVAL', `tools of ${of} wait for approval: ${waiting}`, [], { remedy }));
   return found;
 }
 
@@ -133,7 +128,7 @@ function remarksOnEnd({ report: { server }, endedBy, leftProcesses = 0 }: Observ
   return found;
 }
 
-/** Why a server fails, as its output shows it. The first sign that matches wins, so the narrow ones come first. */
+/** Causes of failures that the output of a server shows. The first sign that matches wins, so the narrow ones come first. */
 const SIGNS: readonly (readonly [sign: RegExp, code: Code])[] = [
   [/\bEADDRINUSE\b|address already in use/i, 'TL-SERVER-PORT'],
   [
@@ -161,7 +156,7 @@ const SIGNS: readonly (readonly [sign: RegExp, code: Code])[] = [
   [/\b(?:ENOENT|EACCES|EPERM|ENOTDIR|EROFS)\b|no such file or directory|permission denied/i, 'TL-SERVER-FILE'],
 ];
 
-/** The code for what these lines say; `undefined` if they say nothing that is known. */
+/** The code for the cause in these lines; `undefined` if they show no known cause. */
 function causeIn(lines: readonly string[]): Code | undefined {
   const text = lines.join('\n');
   return SIGNS.find(([sign]) => sign.test(text))?.[1];

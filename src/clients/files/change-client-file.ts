@@ -166,11 +166,8 @@ function isSame(existing: Entry, place: ClientLocation, fresh: Entry): boolean {
 }
 
 function enabled(entry: Entry): Entry {
-  return {
-    ...entry,
-    ...(entry.disabled === true && { disabled: false }),
-    ...(entry.enabled === false && { enabled: true }),
-  };
+  const { disabled, enabled: isEnabled } = entry;
+  return { ...entry, ...(disabled === true && { disabled: false }), ...(isEnabled === false && { enabled: true }) };
 }
 
 interface CarryOutOptions {
@@ -300,13 +297,11 @@ export async function undoChange(change: Change, options: UndoOptions): Promise<
   const known = await readClientFile(file, options.system.home);
   const found = backup === undefined ? undefined : await readRegularFile(backup, { maxBytes: MAX_FILE_BYTES });
   const before = found?.kind === 'read' ? found.bytes : undefined;
+  const isOurs = known.bytes !== undefined && hashOf(known.bytes) === written;
+  const isComplete = (backup === undefined) === (before === undefined);
   let undone: Undone = 'nothing';
-  if (known.bytes !== undefined) {
-    const isOurs = hashOf(known.bytes) === written && (backup === undefined) === (before === undefined);
-    undone = isOurs
-      ? await restore(known, backup, before)
-      : await putEntriesBack(client, change, known, before, options);
-  }
+  if (isOurs && isComplete) undone = await restore(known, backup, before);
+  else if (known.bytes !== undefined) undone = await putEntriesBack(client, change, known, before, options);
   await options.journal.remove(change);
   return undone;
 }
@@ -403,10 +398,8 @@ export class ChangeJournal {
 
   async #write(changes: readonly Change[]): Promise<boolean> {
     const text = `${JSON.stringify({ changes: changes.slice(-MAX_CHANGES) }, null, 2)}\n`;
-    return await replaceFile(this.#file, text).then(
-      () => true,
-      () => false,
-    );
+    const write = replaceFile(this.#file, text).then(() => true);
+    return await write.catch(() => false);
   }
 }
 

@@ -121,10 +121,8 @@ function removeOldBackups(file: string, newest: string): void {
   const isBackup = (name: string) => /^\d{8}-\d{6}(?:-\d+)?\.bak$/.test(name.slice(beginning.length));
   const names = readdirSync(folder).filter((name) => name.startsWith(beginning) && isBackup(name));
   const others = names.map((name) => join(folder, name)).filter((path) => path !== newest);
-  const ordered = others.sort(
-    (one, other) => statSync(one).mtimeMs - statSync(other).mtimeMs || (one < other ? -1 : 1),
-  );
-  for (const path of ordered.slice(0, Math.max(0, others.length - MAX_BACKUPS + 1))) dropBackup(path);
+  const age = (one: string, other: string) => statSync(one).mtimeMs - statSync(other).mtimeMs || (one < other ? -1 : 1);
+  for (const path of others.sort(age).slice(0, Math.max(0, others.length - MAX_BACKUPS + 1))) dropBackup(path);
 }
 
 /** Local time, as people look for it. */

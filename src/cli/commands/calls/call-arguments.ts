@@ -4,8 +4,6 @@ import { isRecord, parseJson } from '../../../json/json-value.js';
 
 /** The arguments of a call as they were typed: one JSON object, or pairs that need the schema of the tool. */
 export type CallArguments =
-  /** `-`: the object is on stdin. */
-  | { readonly kind: 'stdin' }
   | { readonly kind: 'object'; readonly text: string }
   | { readonly kind: 'pairs'; readonly pairs: readonly ArgumentPair[] };
 
@@ -25,7 +23,7 @@ export function readArguments(words: readonly string[]): CallArguments {
   const isJson = JSON_START.test(first) || (more.length === 0 && !PAIR.test(first));
   if (isJson) {
     if (more.length > 0) throw new UsageError('`trunkline call` takes a tool and one JSON object', QUOTES);
-    return first === '-' ? { kind: 'stdin' } : { kind: 'object', text: toJsonObject(first) };
+    return { kind: 'object', text: toJsonObject(first) };
   }
   const pairs = words.map((word) => {
     const { key, sign, value } = PAIR.exec(word)?.groups ?? {};

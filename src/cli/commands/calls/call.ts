@@ -19,8 +19,8 @@ import { listAllTools, reportFailures } from './tools.js';
 /** `trunkline call`: calls one tool, at the running hub if there is one, and prints its result. */
 export async function call({ settings, words, options, isJson }: Invocation<{ alone: true }>): Promise<number> {
   const [tool = '', ...typed] = words;
-  const given = readArguments(typed);
-  const args = given.kind === 'stdin' ? { kind: 'object' as const, text: toJsonObject(await readStdin()) } : given;
+  const isOnStdin = typed.length === 1 && typed[0] === '-';
+  const args = isOnStdin ? { kind: 'object' as const, text: toJsonObject(await readStdin()) } : readArguments(typed);
   const name = tool.includes('.') ? exposedNameOf(tool, await readConfig(settings)) : tool;
   const hub = options.alone ? undefined : await runningHub(settings);
   if (hub !== undefined) return await callAtHub(hub, { name, args, isJson });
@@ -47,12 +47,9 @@ export async function call({ settings, words, options, isJson }: Invocation<{ al
   );
 }
 
-/** Arguments after stdin was read. */
-type ReadArguments = Exclude<CallArguments, { kind: 'stdin' }>;
-
 async function callAtHub(
   hub: HubClientForCommand,
-  { name, args, isJson }: { name: string; args: ReadArguments; isJson: boolean },
+  { name, args, isJson }: { name: string; args: CallArguments; isJson: boolean },
 ): Promise<number> {
   try {
     const progressLine = new ProgressLine(process.stderr);
@@ -79,7 +76,7 @@ function exposedNameOf(name: string, { servers }: Pick<Config, 'servers'>): stri
 }
 
 /** The arguments as JSON. The types of pairs come from the schema of the tool, if its server lists it. */
-async function objectFor(client: LocalClient, name: string, args: ReadArguments): Promise<string> {
+async function objectFor(client: LocalClient, name: string, args: CallArguments): Promise<string> {
   if (args.kind === 'object') return args.text;
   const { tools } = JSON.parse(await listAllTools(client)) as ListToolsResult;
   return objectOf(args.pairs, tools.find((tool) => tool.name === name)?.inputSchema);

@@ -74,7 +74,7 @@ async function replayClient(
   const log = openQuietLog(settings);
   const read = await readConfig(settings);
   const config = { ...read, gateway: { ...read.gateway, startupWaitMs: STARTUP_WAIT_MS } };
-  const composition = composeOnce(config, log, { packages: packageFolders() });
+  const composition = composeOnce(config, log, packageFolders());
   const connect: ClientReplayOptions['connect'] = (receive) => {
     const pipe = openPipe(composition, (message) => receive(Buffer.from(message).toString()));
     return { send: (text) => pipe.send(toBytes(text)), close: () => pipe.close() };

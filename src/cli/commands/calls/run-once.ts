@@ -49,7 +49,7 @@ export async function runOnce(
   const keys = config.servers.flatMap(({ key, child }) => (child === undefined ? [] : [key]));
   const progress = new StartProgress(progressLine, keys);
   const starts = new FirstStarts(keys, (pending) => progress.remaining(pending));
-  const composition = composeOnce(config, log, { isReview, packages: packageFolders() });
+  const composition = composeOnce(config, log, packageFolders(), isReview);
   composition.platform.events.subscribe('server.changed', ({ instance, snapshot }) => {
     starts.moved(instance, snapshot);
     progress.moved(instance, snapshot);
@@ -82,10 +82,8 @@ export function openQuietLog(settings: GlobalOptions): OpenLog {
 export function composeOnce(
   config: Config,
   log: OpenLog,
-  {
-    isReview = false,
-    packages,
-  }: { readonly isReview?: boolean; readonly packages?: ReturnType<typeof packageFolders> } = {},
+  packages?: ReturnType<typeof packageFolders>,
+  isReview = false,
 ): Composition {
   const approvals = approvalFolders(isReview ? 'review' : 'once');
   const rest = { environment: process.env, runFolder: runFolder(), approvals, ...(packages && { packages }) };
@@ -104,10 +102,8 @@ export async function runCommand(
 
 /** The servers with these keys; all servers when there are no names. */
 export function chooseServers({ servers }: Config, names: readonly string[]): readonly ServerConfig[] {
-  const chosen = chooseFrom(
-    servers.map(({ key }) => key),
-    names,
-  );
+  const keys = servers.map(({ key }) => key);
+  const chosen = chooseFrom(keys, names);
   return servers.filter(({ key }) => chosen.includes(key));
 }
 
@@ -280,26 +276,18 @@ function diagnose(file: string, server: ServerConfig, report: ServerReport): Dia
   if (report.state === 'ready' || child === undefined) return undefined;
   const failure = report.lastFailure ?? 'unknown';
   const trouble = findNetworkTrouble(report.log);
-  if (trouble !== undefined) {
-    return {
-      ...diagnoseFailure(failure, child, report),
-      hint: `its output shows ${trouble.problem}: ${trouble.cure}`,
-      trouble: trouble.problem,
-    };
-  }
-  return diagnoseFailure(failure, child, report);
+  const diagnosis = diagnoseFailure(failure, child, report);
+  if (trouble === undefined) return diagnosis;
+  const { problem: shown, cure } = trouble;
+  return { ...diagnosis, hint: `its output shows ${shown}: ${cure}`, trouble: shown };
 }
 
 function diagnoseFailure(failure: string, child: ChildSpec, report: ServerReport): Diagnosis {
   // The end of the process and the failure of the handshake can be noticed in either order.
   if (failure === 'exited' || failure.endsWith(': exited')) {
-    return {
-      reason: `it ended ${describeEnd(report)} before it was ready`,
-      hint:
-        outputOf(report).length > 0
-          ? 'its output above says why; often an argument, a variable in `env` or a file is missing'
-          : 'it printed nothing; often an argument, a variable in `env` or a file is missing',
-    };
+    const source = outputOf(report).length > 0 ? 'its output above says why' : 'it printed nothing';
+    const hint = `${source}; often an argument, a variable in \`env\` or a file is missing`;
+    return { reason: `it ended ${describeEnd(report)} before it was ready`, hint };
   }
   if (failure === 'start-timeout' || failure.endsWith(': timeout')) {
     return {

@@ -9,7 +9,7 @@ import type { LocalClient } from '../../local-client.js';
 import { forStream, print, tell } from '../../output.js';
 import { lookOf, table, waiting } from '../../terminal.js';
 import { type HubClientForCommand, runningHub } from '../hub/hub-access.js';
-import { chooseFrom, chooseServers, examine, type Once, runOnce } from './run-once.js';
+import { chooseFrom, chooseServers, examine, type Once, runOnce, type TriedServer } from './run-once.js';
 
 /** `trunkline tools`: prints the merged list of tools, of the running hub if there is one, as JSON or as a table. */
 export async function tools({ settings, words: names, options, isJson }: Invocation<{ alone: true }>): Promise<number> {
@@ -35,10 +35,8 @@ async function toolsOfHub(hub: HubClientForCommand, names: readonly string[], is
   try {
     const result = await waiting('waiting for the lists of the hub', listAllTools(hub.client));
     const { servers } = await hub.report();
-    const chosen = chooseFrom(
-      servers.map(({ server }) => server),
-      names,
-    );
+    const keys = servers.map(({ server }) => server);
+    const chosen = chooseFrom(keys, names);
     const reports = servers.filter(({ server }) => chosen.includes(server));
     const listed = names.length === 0 ? result : onlyOf(result, reports);
     await print(isJson ? forStream(listed, process.stdout) : describe(JSON.parse(listed), reports, names.length === 0));
@@ -88,9 +86,8 @@ export async function listAllTools(client: LocalClient): Promise<string> {
 
 /** Reports servers that did not start on stderr: all of them, or the one with this key. Returns whether there is one. */
 export function reportFailures(once: Once, key?: string): boolean {
-  const failed = examine(once).filter(
-    ({ server, diagnosis }) => diagnosis && (key === undefined || server.key === key),
-  );
+  const isWanted = ({ server }: TriedServer) => key === undefined || server.key === key;
+  const failed = examine(once).filter((tried) => tried.diagnosis && isWanted(tried));
   for (const { server, diagnosis } of failed) {
     tell(`trunkline: server \`${server.key}\` failed: ${diagnosis?.reason}`);
     tell(`  run \`trunkline check ${server.key}\` for details`);
@@ -114,8 +111,8 @@ function describe(result: ListToolsResult, servers: readonly ServerReport[], wit
     const [firstLine = ''] = (description ?? title ?? '').trim().split(/\r?\n/);
     return [[name, owner ?? 'trunkline', printable(firstLine)]];
   });
-  const quarantined = servers.flatMap(({ server, tools: { quarantined: withheld } }) =>
-    withheld.map(({ name, reason }) => [name, server, reason]),
+  const quarantined = servers.flatMap(({ server, tools }) =>
+    tools.quarantined.map(({ name, reason }) => [name, server, reason]),
   );
   const sections = [[['TOOL', 'SERVER', 'DESCRIPTION'], ...listed]];
   if (quarantined.length > 0) sections.push([['QUARANTINED', 'SERVER', 'REASON'], ...quarantined]);

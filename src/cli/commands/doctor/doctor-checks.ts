@@ -323,16 +323,11 @@ function toolsIn(list: string | undefined, reports: readonly ServerReport[]): Li
     const name = isRecord(tool) ? String(tool.name) : '';
     const server = owners.get(name);
     if (server === undefined || !isRecord(tool)) return [];
-    const descriptionBytes = Buffer.byteLength(String(tool.description ?? ''));
-    return [
-      { server, name, size: JSON.stringify(tool).length, descriptionBytes, hasHints: hasHints(tool.annotations) },
-    ];
+    const { description = '', annotations } = tool;
+    const descriptionBytes = Buffer.byteLength(String(description));
+    const hasHints = isRecord(annotations) && ('destructiveHint' in annotations || 'readOnlyHint' in annotations);
+    return [{ server, name, size: JSON.stringify(tool).length, descriptionBytes, hasHints }];
   });
-}
-
-/** A tool that is read-only says so, too. */
-function hasHints(annotations: unknown): boolean {
-  return isRecord(annotations) && ('destructiveHint' in annotations || 'readOnlyHint' in annotations);
 }
 
 /** Each command once, also if several clients have it. One after the other, since each starts all servers. */
@@ -358,10 +353,8 @@ async function checkClientStarts(facts: DoctorFacts): Promise<Finding[]> {
   const servers = config instanceof ConfigError ? 0 : config.servers.length;
   const found: Finding[] = [];
   for (const { run, titles } of byRun.values()) {
-    const env = {
-      ...clientEnvironment(run, path, machine),
-      ...(sharesHub(run, facts) ? {} : { TRUNKLINE_HUB: 'off' }),
-    };
+    const alone = sharesHub(run, facts) ? {} : { TRUNKLINE_HUB: 'off' };
+    const env = { ...clientEnvironment(run, path, machine), ...alone };
     found.push(...checkClientStart(await startAsClient(run, env, ROOT), titles, servers));
   }
   return found;

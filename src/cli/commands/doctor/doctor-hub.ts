@@ -2,11 +2,10 @@ import { setTimeout } from 'node:timers/promises';
 import type { HubFacts } from '../../../doctor/hub.js';
 import type { ServerReport, StatusReport } from '../../../gateway/status/status.js';
 import type { HubControl, NoControl } from '../../../hub/attach/control-client.js';
-import type { HubDescription } from '../../../hub/control.js';
 import { hubLog, inspectHubFolder } from '../../../hub/hub-folder.js';
 import { userDataFolder, userHubsFolder } from '../../../state/user-files.js';
 import { listAllTools } from '../calls/tools.js';
-import { notedPid, openHubClient, reachHub } from '../hub/hub-access.js';
+import { describeHub, notedPid, openHubClient, reachHub } from '../hub/hub-access.js';
 
 /** The hub of a configuration, running or not. Asking for it starts nothing and creates nothing. */
 export interface DoctorHub extends HubFacts {
@@ -33,18 +32,13 @@ export async function openDoctorHub(configFile: string): Promise<DoctorHub> {
   };
   if (folder === undefined) return absent;
   const control = await reachSoon(folder);
-  const known = {
-    ...absent,
-    logFile: hubLog(folder),
-    isAlive: async (number: number) => await isAlive(folder, number),
-  };
+  const known = { ...absent, logFile: hubLog(folder), isAlive: (number: number) => isAlive(folder, number) };
   if (control === 'not running' || control === 'refused') return { ...known, state: { kind: control } };
+  const silent = { ...known, state: { kind: 'silent', pid: notedPid(folder) } } as const;
+  if (control === 'silent') return silent;
   // The hub may end meanwhile.
-  const description =
-    control === 'silent' ? undefined : await withinTime(control.request('describe').catch(() => undefined));
-  if (control === 'silent' || description === undefined)
-    return { ...known, state: { kind: 'silent', pid: notedPid(folder) } };
-  const hub = description as HubDescription;
+  const hub = await withinTime(describeHub(control).catch(() => undefined));
+  if (hub === undefined) return silent;
   const report = async () => ((await control.request('report')) as StatusReport).servers;
   return {
     ...known,

@@ -37,7 +37,6 @@ describe('the arguments of a call', () => {
   it('are one JSON object, stdin, or pairs', () => {
     expect(readArguments([])).toEqual({ kind: 'object', text: '{}' });
     expect(readArguments(['{"a":"b=c",\n"n":1.0}'])).toEqual({ kind: 'object', text: '{"a":"b=c", "n":1.0}' });
-    expect(readArguments(['-'])).toEqual({ kind: 'stdin' });
     expect(readArguments(['a=b=c', 'n:=5'])).toEqual({
       kind: 'pairs',
       pairs: [
