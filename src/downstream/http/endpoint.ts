@@ -29,8 +29,7 @@ import {
   unknownEndpoint,
 } from './refusal.js';
 import { isForServers, refusedBy, refuseMetadata, refuseParams, refuseUnreadable } from './request-metadata.js';
-import { SessionlessClient, type SessionlessClients } from './sessionless-clients.js';
-import { Session, type Sessions } from './sessions.js';
+import { Session, SessionlessClient, type SessionlessClients, type Sessions } from './sessions.js';
 
 interface EndpointOptions {
   readonly core: HttpSessionPort;

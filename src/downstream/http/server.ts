@@ -13,8 +13,7 @@ import type { HttpSessionPort } from './http-client.js';
 import { type ConfigurableLimits, FIXED_LIMITS, type HttpLimits } from './limits.js';
 import { addressOf, endBrokenConnection, Listener, listenAlso, portOf } from './listener.js';
 import { RequestRates } from './rate-limit.js';
-import { SessionlessClients } from './sessionless-clients.js';
-import { Sessions } from './sessions.js';
+import { SessionlessClients, Sessions } from './sessions.js';
 
 export interface HttpTransportOptions {
   readonly core: HttpSessionPort;

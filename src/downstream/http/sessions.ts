@@ -1,10 +1,144 @@
 import { randomBytes } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
-import type { Envelope, Rejection } from '../../mcp/envelope.js';
+import { type Answer, RPC_CODES } from '../../jsonrpc/message.js';
+import type { Envelope, Rejection, RequestEnvelope } from '../../mcp/envelope.js';
+import { METHODS } from '../../mcp/methods.js';
+import { MODERN_CODES } from '../../mcp/revisions.js';
 import type { Clock } from '../../timing/clock.js';
-import { type EventId, EventStream, ReplayRing } from './event-stream.js';
-import { PostingClient, type PostingClientOptions, PostingClients } from './posting-client.js';
-import { GONE, type HttpRefusal, SHUTTING_DOWN } from './refusal.js';
+import { Deadlines, type Due } from '../../timing/deadlines.js';
+import type { MirroredParam } from '../port.js';
+import { EventConnection, type EventId, EventStream, OpenConnections, ReplayRing, type Timed } from './event-stream.js';
+import type { HttpClientSession, HttpSessionPort } from './http-client.js';
+import type { HttpLimits } from './limits.js';
+import { PostStream, type PostStreamOptions, refuse, respond } from './post-stream.js';
+import { FULL, GONE, type HttpRefusal, SHUTTING_DOWN, unknownEndpoint } from './refusal.js';
+
+interface PostingClientOptions {
+  readonly client: HttpClientSession;
+  readonly clock: Clock;
+  readonly timers: Deadlines<Timed>;
+  readonly limits: HttpLimits;
+  /** Reports that a stream was cut because its client does not read. */
+  readonly onCut: (unwrittenBytes: number) => void;
+}
+
+/** Form in which the POSTs of a client are answered. */
+type PostForm = Pick<PostStreamOptions, 'openStream' | 'statusOf' | 'isAbandonedByClosing' | 'onOver'>;
+
+/** A client of the HTTP transport: its POSTs in flight and its open streams. */
+abstract class PostingClient implements Due {
+  dueAt = 0;
+  protected readonly client: HttpClientSession;
+  protected readonly posts = new Set<PostStream>();
+  readonly #options: PostingClientOptions;
+  readonly #open: OpenConnections;
+
+  constructor(options: PostingClientOptions) {
+    this.#options = options;
+    this.client = options.client;
+    this.#open = new OpenConnections(options.limits.maxUnreadBytes, options.onCut);
+    this.touch();
+  }
+
+  /** The name under which the client is found. */
+  abstract readonly id: string;
+
+  /** Ends everything of the client, and refuses its requests in flight. */
+  abstract close(refusal: HttpRefusal): void;
+
+  /** Whether a POST is in flight. */
+  get isBusy(): boolean {
+    return this.posts.size > 0;
+  }
+
+  /** Restarts the idle time. */
+  touch(): void {
+    this.dueAt = this.#options.clock.now() + this.#options.limits.sessionIdleMs;
+  }
+
+  /** Serves a POST. Returns whether its body was JSON-RPC; if not, the POST was answered with an error. */
+  protected serve(
+    message: Envelope | Rejection,
+    response: ServerResponse,
+    form: PostForm,
+    headers: Readonly<Record<string, string>> = {},
+  ): boolean {
+    const { clock, timers, limits } = this.#options;
+    let post: PostStream | undefined;
+    const openReply = (answers: number, isBatch: boolean) => {
+      const opened = new PostStream({
+        ...form,
+        ...{ response, answers, isBatch, clock, timers, headers, streamAfterMs: limits.streamAfterMs },
+        passing: (passing) => this.client.passing(passing),
+        onOver: () => {
+          this.posts.delete(opened);
+          form.onOver();
+          this.touch();
+        },
+      });
+      post = opened;
+      this.posts.add(opened);
+      return opened;
+    };
+    try {
+      const refusal = this.client.receive(message, openReply);
+      if (refusal !== undefined) respond(response, 400, headers, refusal);
+      if (response.destroyed) post?.closed();
+      return refusal === undefined;
+    } catch (error) {
+      post?.endEarly(FAILED);
+      refuse(response, FAILED, headers);
+      throw error;
+    }
+  }
+
+  protected connection(response: ServerResponse, headers: Readonly<Record<string, string>> = {}): EventConnection {
+    const { clock, timers, limits } = this.#options;
+    const { keepAliveMs } = limits;
+    return new EventConnection(response, { clock, timers, keepAliveMs, open: this.#open, headers });
+  }
+}
+
+const FAILED = { status: 500, message: 'Internal error' };
+
+/** Clients by their ids, the least recently added first. One timer ends idle ones. */
+abstract class PostingClients<C extends PostingClient> {
+  protected readonly clients = new Map<string, C>();
+  readonly #idle: Deadlines<C>;
+
+  constructor(clock: Clock) {
+    this.#idle = new Deadlines(clock, (client) => {
+      if (!client.isBusy) {
+        this.end(client, 'expired');
+        return;
+      }
+      client.touch();
+      this.#idle.watch(client);
+    });
+  }
+
+  get size(): number {
+    return this.clients.size;
+  }
+
+  add(client: C): void {
+    this.clients.set(client.id, client);
+    this.#idle.watch(client);
+  }
+
+  /** Closes a client, and returns whether it was there. */
+  end(client: C, reason: SessionEnd): boolean {
+    this.#idle.unwatch(client);
+    if (!this.clients.delete(client.id)) return false;
+    client.close(reason === 'shutdown' ? SHUTTING_DOWN : GONE);
+    return true;
+  }
+
+  close(): void {
+    for (const client of this.clients.values()) this.end(client, 'shutdown');
+    this.#idle.close();
+  }
+}
 
 type SessionEnd = 'deleted' | 'expired' | 'refused' | 'removed' | 'shutdown';
 
@@ -15,44 +149,30 @@ interface SessionsOptions {
 }
 
 /** The sessions by their ids. */
-export class Sessions {
+export class Sessions extends PostingClients<Session> {
   readonly #options: SessionsOptions;
-  readonly #sessions: PostingClients<Session>;
 
   constructor(options: SessionsOptions) {
+    super(options.clock);
     this.#options = options;
-    this.#sessions = new PostingClients(options.clock, (session) => this.end(session, 'expired'));
-  }
-
-  get size(): number {
-    return this.#sessions.size;
   }
 
   get isFull(): boolean {
     return this.size >= this.#options.maxSessions;
   }
 
-  add(session: Session): void {
-    this.#sessions.add(session);
-  }
-
   /** The session, if it belongs to this principal and endpoint. For others it does not exist. */
   find(id: string, principal: string, endpoint: string | undefined): Session | undefined {
-    const session = this.#sessions.get(id);
+    const session = this.clients.get(id);
     if (session?.principal !== principal || session.endpoint !== endpoint) return undefined;
     session.touch();
     return session;
   }
 
-  end(session: Session, reason: SessionEnd): void {
-    if (!this.#sessions.delete(session)) return;
-    session.close(reason === 'shutdown' ? SHUTTING_DOWN : GONE);
-    this.#options.onEnded(reason, this.size);
-  }
-
-  close(): void {
-    for (const session of this.#sessions.all()) this.end(session, 'shutdown');
-    this.#sessions.close();
+  override end(session: Session, reason: SessionEnd): boolean {
+    const hasEnded = super.end(session, reason);
+    if (hasEnded) this.#options.onEnded(reason, this.size);
+    return hasEnded;
   }
 }
 
@@ -166,4 +286,92 @@ export class Session extends PostingClient {
   get #isPrimed(): boolean {
     return this.client.revision === PRIMED_REVISION;
   }
+}
+
+interface SessionlessClientsOptions extends Omit<PostingClientOptions, 'client'> {
+  readonly open: HttpSessionPort['openSession'];
+}
+
+/** The clients without a session: one for each token and endpoint, until it has been idle for the time of a session. */
+export class SessionlessClients extends PostingClients<SessionlessClient> {
+  readonly #options: SessionlessClientsOptions;
+
+  constructor(options: SessionlessClientsOptions) {
+    super(options.clock);
+    this.#options = options;
+  }
+
+  /** Returns the client of this token at this endpoint, or the refusal if there is none. */
+  of(principal: string, endpoint: string | undefined): SessionlessClient | HttpRefusal {
+    // Neither contains a line break.
+    const id = `${principal}\n${endpoint ?? ''}`;
+    const known = this.clients.get(id);
+    if (known === undefined) return this.#opened(id, principal, endpoint);
+    // The least recently used client stays the first.
+    this.clients.delete(id);
+    this.clients.set(id, known);
+    known.touch();
+    return known;
+  }
+
+  #opened(id: string, principal: string, endpoint: string | undefined): SessionlessClient | HttpRefusal {
+    const { limits, open } = this.#options;
+    if (this.size >= limits.maxSessions && !this.#makeRoom()) return FULL;
+    const session = open(endpoint, principal, () => this.end(client, 'removed'));
+    if (session === undefined) return unknownEndpoint(endpoint);
+    const client = new SessionlessClient(id, { ...this.#options, client: session });
+    this.add(client);
+    return client;
+  }
+
+  /** Ends the least recently used client without a request in flight; returns `false` if there is none. */
+  #makeRoom(): boolean {
+    const idle = [...this.clients.values()].find(({ isBusy }) => !isBusy);
+    return idle !== undefined && this.end(idle, 'expired');
+  }
+}
+
+/**
+ * All programs that send requests without a session to one endpoint with one token. They may be unrelated, so each POST
+ * stands alone, and only its response connects it to its program.
+ */
+export class SessionlessClient extends PostingClient {
+  readonly id: string;
+
+  constructor(id: string, options: PostingClientOptions) {
+    super(options);
+    this.id = id;
+  }
+
+  /** Parameters that this call must repeat in its headers. */
+  mirroredParams(call: RequestEnvelope): readonly MirroredParam[] {
+    return call.method === METHODS.callTool ? this.client.mirroredParams(call) : [];
+  }
+
+  /** Serves a POST. Closing the response cancels its request. */
+  post(message: Envelope, response: ServerResponse): void {
+    const openStream = () => {
+      const stream = new EventStream();
+      stream.begin(this.connection(response), false);
+      return stream;
+    };
+    this.serve(message, response, { openStream, statusOf, isAbandonedByClosing: true, onOver: () => {} });
+  }
+
+  /** Refuses the requests without an event stream first. Event streams may get a last message while their requests end. */
+  close(refusal: HttpRefusal): void {
+    for (const post of [...this.posts]) if (!post.isStreaming) post.endEarly(refusal);
+    this.client.close();
+    for (const post of [...this.posts]) post.endEarly(refusal);
+  }
+}
+
+/** Statuses of errors in the form of a request. All other errors have 200, because some clients ignore the body otherwise. */
+const STATUS_OF_CODE: ReadonlyMap<number, number> = new Map([
+  [RPC_CODES.methodNotFound, 404],
+  ...Object.values(MODERN_CODES).map((code) => [code, 400] as const),
+]);
+
+function statusOf({ errorCode }: Answer): number {
+  return errorCode === undefined ? 200 : (STATUS_OF_CODE.get(errorCode) ?? 200);
 }
