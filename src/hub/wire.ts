@@ -97,12 +97,10 @@ export function lengthOf(first: number): number {
 
 /** Frames up to this size reach the client whole or not at all. Larger ones are passed on as they come. */
 const BUFFER_BYTES = 64 * 1024;
-/** Number of released buffers that are kept for later reads. */
-const MAX_SPARE = 4;
 
 /** Learns what the frames say. */
 export interface FrameSink {
-  /** The bytes for the client from one read. They are valid until the next read, or until they are given back: see `lend`. */
+  /** The bytes for the client from one read. They are valid until the next read, unless they are lent: see `lend`. */
   write(bytes: Uint8Array): void;
   /** A frame for the client has begun that settles this line; 0 for a message that settles none. Returns whether to drop it. */
   message(line: number): boolean;
@@ -123,7 +121,6 @@ export class FrameReader implements ByteReader {
   #missing = 0;
   #isDropped = false;
   #isLent = false;
-  readonly #spare: Buffer<ArrayBuffer>[] = [];
 
   constructor(sink: FrameSink) {
     this.#sink = sink;
@@ -179,7 +176,7 @@ export class FrameReader implements ByteReader {
     const rest = end - read;
     if (written > 0) this.#sink.write(this.#buffer.subarray(0, written));
     if (this.#isLent) {
-      const next = this.#spare.pop() ?? Buffer.allocUnsafeSlow(BUFFER_BYTES);
+      const next = Buffer.allocUnsafeSlow(BUFFER_BYTES);
       next.set(this.#buffer.subarray(read, end));
       this.#buffer = next;
       this.#isLent = false;
@@ -189,16 +186,9 @@ export class FrameReader implements ByteReader {
     this.#begun = rest;
   }
 
-  /**
-   * The bytes of this `write` stay in use: the next ones go to other memory. Returns what to call when they are not in use
-   * any more.
-   */
-  lend(): () => void {
+  /** Leaves the bytes of this `write` as they are, because they stay in use. The next ones go to other memory. */
+  lend(): void {
     this.#isLent = true;
-    const lent = this.#buffer;
-    return () => {
-      if (this.#spare.length < MAX_SPARE) this.#spare.push(lent);
-    };
   }
 }
 

@@ -26,7 +26,6 @@ import {
   type RequestEnvelope,
   type ResponseEnvelope,
   rejectionReply,
-  type ScanEnvelope,
 } from '../../mcp/envelope.js';
 import type { ClientProfile } from '../../mcp/handshake.js';
 import { isLegacyRequest, type ListKind, METHODS, requestedList } from '../../mcp/methods.js';
@@ -37,7 +36,7 @@ import { MAX_UNANSWERED, refusedInput, TOO_MANY_UNANSWERED } from '../input-requ
 import { ListChanges } from '../list-changes.js';
 import type { DownstreamClient, GatewaySession, InputRequest, ServerHandshake, WithdrawInput } from '../port.js';
 import type { Era, EraOptions, EraSession, ReplyChannel, TransportSession } from '../transport.js';
-import { type ExchangeOwner, UNCHANGED, WireExchange, type WireExchangeOptions } from '../wire-exchange.js';
+import { type ExchangeOwner, UNCHANGED, WireExchange } from '../wire-exchange.js';
 
 /** The revisions with a handshake, 2024-11-05 to 2025-11-25. A session begins with `initialize`. */
 export function legacyEra(options: EraOptions): Era {
@@ -61,11 +60,6 @@ class LegacySession implements DownstreamClient, EraSession {
     sendUnsolicited: (message) => this.#transport.send(message),
     settled: (exchange) => this.#settled(exchange),
   };
-  readonly #requireInput: LegacyExchangeOptions['requireInput'] = (input, exchange) =>
-    this.#serverRequests.send(input, (message) => {
-      if (exchange.isSettled) this.#sendUnsolicited(message, input);
-      else exchange.send(message);
-    });
   /** Server requests that must not be sent before the client's `initialized` notification, or their cancellations. */
   readonly #early = new Map<InputRequest, SplicedMessage>();
   #gatewaySession: GatewaySession | undefined;
@@ -77,9 +71,7 @@ class LegacySession implements DownstreamClient, EraSession {
     this.#options = options;
     this.#transport = transport;
     this.#listChanges = new ListChanges(options.clock, (message) => transport.send(message));
-    const { firstRequestId } = transport;
-    const send = (message: SplicedMessage, input: InputRequest) => this.#sendUnsolicited(message, input);
-    this.#serverRequests = new OutgoingServerRequests(send, firstRequestId);
+    this.#serverRequests = new OutgoingServerRequests(transport.firstRequestId);
   }
 
   get principal(): string {
@@ -109,9 +101,30 @@ class LegacySession implements DownstreamClient, EraSession {
     else withErrorBoundary(() => this.#serverRequests.answered(message), onInternalError);
   }
 
+  /**
+   * Hands each message of a client's batch to the session as if it had come alone. A message that cannot be read gets an
+   * error, and so does a request whose id an earlier request of the batch has.
+   */
   receiveBatch(batch: Rejection, openReply: (answers: number) => ReplyChannel): Answer | undefined {
-    const { scan } = this.#options;
-    return acceptBatch({ batch, scan, session: this, openReply });
+    if (this.#revision === undefined)
+      return refuseBatch('The session has to begin with initialize, which cannot be in a batch');
+    if (this.#revision !== BATCHING) return refuseBatch(`Revision ${this.#revision} has no batches`);
+    const messages = messagesOf(batch, this.#options.scan);
+    if (messages.length === 0) return refuseBatch('The batch is empty');
+    if (messages.some(isInitialize)) return refuseBatch('initialize cannot be in a batch');
+
+    const answers = messages.filter(({ kind }) => kind === 'request' || kind === 'rejected').length;
+    const reply = openReply(answers);
+    const ids = new Set<string>();
+    for (const message of messages) {
+      const id = message.kind === 'request' ? readText(message.bytes, message.id) : undefined;
+      if (message.kind === 'rejected') reply.answer(rejectionReply(message));
+      else if (id !== undefined && ids.has(id)) reply.answer(errorMessage(toBytes(id), repeatedId()));
+      else this.receive(message, reply);
+      if (id !== undefined) ids.add(id);
+    }
+    if (answers === 0) reply.withdraw();
+    return undefined;
   }
 
   listChanged(kind: ListKind): void {
@@ -130,8 +143,12 @@ class LegacySession implements DownstreamClient, EraSession {
   /** Does nothing, because the subscriptions of these revisions end with the connection. */
   ending(): void {}
 
-  requireInput(input: InputRequest): WithdrawInput {
-    return this.#serverRequests.send(input);
+  /** Asks the client, on the channel of the request that caused the input if there is one that is not settled. */
+  requireInput(input: InputRequest, cause?: WireExchange): WithdrawInput {
+    return this.#serverRequests.send(input, (message) => {
+      if (cause === undefined || cause.isSettled) this.#sendUnsolicited(message, input);
+      else cause.send(message);
+    });
   }
 
   notify({ bytes, span }: NotificationEnvelope, edits: readonly Edit[] = []): void {
@@ -178,9 +195,7 @@ class LegacySession implements DownstreamClient, EraSession {
 
   #serve(envelope: RequestEnvelope, key: string, reply: ReplyChannel, gatewaySession: GatewaySession): void {
     const { clock, onInternalError } = this.#options;
-    const owner = this.#owner;
-    const requireInput = this.#requireInput;
-    const exchange = new LegacyExchange({ envelope, client: this, key, reply, clock, owner, requireInput });
+    const exchange = new LegacyExchange({ envelope, client: this, key, reply, clock, owner: this.#owner });
     this.#inFlight.add(key, exchange);
     try {
       gatewaySession.serve(exchange);
@@ -275,7 +290,7 @@ class LegacySession implements DownstreamClient, EraSession {
 }
 
 /** Sends a server request, or the cancellation of it. */
-type Send = (message: SplicedMessage, input: InputRequest) => void;
+type Send = (message: SplicedMessage) => void;
 
 /**
  * The server requests that one client has to answer, by the ids that the gateway gives them.
@@ -284,15 +299,12 @@ type Send = (message: SplicedMessage, input: InputRequest) => void;
  * unchanged gets such a request, too, and refuses it itself.
  */
 export class OutgoingServerRequests {
-  readonly #sendUnsolicited: Send;
   readonly #pending: CorrelationTable<InputRequest>;
   readonly #answered = new AnsweredRequests<InputRequest>();
   readonly #numbers = new NumberWriter();
   #capabilities: Readonly<Record<string, unknown>> | undefined;
 
-  /** `sendUnsolicited` sends messages that no request of the client caused. */
-  constructor(sendUnsolicited: Send, firstId?: number) {
-    this.#sendUnsolicited = sendUnsolicited;
+  constructor(firstId?: number) {
     this.#pending = new CorrelationTable(firstId);
   }
 
@@ -301,13 +313,8 @@ export class OutgoingServerRequests {
     this.#capabilities = capabilities;
   }
 
-  /** Requests that the client has not answered yet. */
-  get size(): number {
-    return this.#pending.size;
-  }
-
   /** Sends the request to the client. `send` also sends its cancellation, so that the two keep their order. */
-  send(input: InputRequest, send: Send = this.#sendUnsolicited): WithdrawInput {
+  send(input: InputRequest, send: Send): WithdrawInput {
     const { request, edits } = input;
     const isFull = this.#pending.size >= MAX_UNANSWERED;
     const refusal = isFull ? TOO_MANY_UNANSWERED : refusedInput(request, this.#capabilities);
@@ -316,7 +323,7 @@ export class OutgoingServerRequests {
       return () => {};
     }
     const id = this.#pending.add(input);
-    send(request.message(this.#numbers.write(id), edits), input);
+    send(request.message(this.#numbers.write(id), edits));
     return (notification, cancelEdits) => this.#withdraw(id, send, notification, cancelEdits);
   }
 
@@ -347,10 +354,10 @@ export class OutgoingServerRequests {
     if (input === undefined) return;
     const requestId = notification?.tokens.requestId;
     if (notification === undefined || requestId === undefined) {
-      send(notificationMessage(METHODS.cancelled, { requestId: id }), input);
+      send(notificationMessage(METHODS.cancelled, { requestId: id }));
     } else {
       const own: Edit = { span: requestId, ...this.#numbers.write(id) };
-      send({ bytes: notification.bytes, span: notification.span, edits: [own, ...edits] }, input);
+      send({ bytes: notification.bytes, span: notification.span, edits: [own, ...edits] });
     }
   }
 }
@@ -445,71 +452,25 @@ function parse(object: Uint8Array): Record<string, unknown> {
   return JSON.parse(readText(object, { start: 0, end: object.length })) as Record<string, unknown>;
 }
 
-interface LegacyExchangeOptions extends WireExchangeOptions {
-  /** Asks the client for input because of this exchange. */
-  readonly requireInput: (input: InputRequest, exchange: LegacyExchange) => WithdrawInput;
-}
-
 /** A request of a client that speaks a revision with a handshake. */
 export class LegacyExchange extends WireExchange {
+  declare readonly client: LegacySession;
   readonly logLevel = undefined;
   readonly takesInputRequests = false;
   readonly isSuspended = false;
   protected readonly form = UNCHANGED;
-  readonly #requireInput: LegacyExchangeOptions['requireInput'];
-
-  constructor(options: LegacyExchangeOptions) {
-    super(options);
-    this.#requireInput = options.requireInput;
-  }
 
   get conversation(): object {
     return this.client;
   }
 
   requireInput(input: InputRequest): WithdrawInput {
-    return this.#requireInput(input, this);
+    return this.client.requireInput(input, this);
   }
-}
-
-interface AcceptBatchOptions {
-  readonly batch: Rejection;
-  readonly scan: ScanEnvelope;
-  /** Takes each message of the batch. */
-  readonly session: Pick<EraSession, 'revision' | 'receive'>;
-  /** Opens the channel for the given number of answers. */
-  readonly openReply: (answers: number) => ReplyChannel;
 }
 
 /** The only revision with batches. Older revisions do not mention them, and newer ones forbid them. */
 const BATCHING: LegacyRevision = '2025-03-26';
-
-/**
- * Hands each message of a client's batch to its session as if it had come alone. A message that cannot be read gets an
- * error, and so does a request whose id an earlier request of the batch has.
- */
-function acceptBatch({ batch, scan, session, openReply }: AcceptBatchOptions): Answer | undefined {
-  const { revision } = session;
-  if (revision === undefined)
-    return refuseBatch('The session has to begin with initialize, which cannot be in a batch');
-  if (revision !== BATCHING) return refuseBatch(`Revision ${revision} has no batches`);
-  const messages = messagesOf(batch, scan);
-  if (messages.length === 0) return refuseBatch('The batch is empty');
-  if (messages.some(isInitialize)) return refuseBatch('initialize cannot be in a batch');
-
-  const answers = messages.filter(({ kind }) => kind === 'request' || kind === 'rejected').length;
-  const reply = openReply(answers);
-  const ids = new Set<string>();
-  for (const message of messages) {
-    const id = message.kind === 'request' ? readText(message.bytes, message.id) : undefined;
-    if (message.kind === 'rejected') reply.answer(rejectionReply(message));
-    else if (id !== undefined && ids.has(id)) reply.answer(errorMessage(toBytes(id), repeatedId()));
-    else session.receive(message, reply);
-    if (id !== undefined) ids.add(id);
-  }
-  if (answers === 0) reply.withdraw();
-  return undefined;
-}
 
 function isInitialize(message: Envelope | Rejection): boolean {
   return message.kind === 'request' && message.method === METHODS.initialize;

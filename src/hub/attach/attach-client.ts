@@ -113,16 +113,15 @@ class Attachment {
     if (this.#hasInputEnded) stream.end();
   }
 
-  #toClient(bytes: Uint8Array, lend: () => () => void): void {
+  #toClient(bytes: Uint8Array, lend: () => void): void {
     const { output } = this.#options;
     output.write(bytes);
     if (output.writableLength === 0) return;
-    const giveBack = lend();
+    lend();
     this.#unwritten += 1;
     if (this.#unwritten >= MAX_UNWRITTEN) this.#hub?.stream.pause();
     // Called once everything before it is written.
     output.write(NOTHING, () => {
-      giveBack();
       this.#unwritten -= 1;
       this.#hub?.stream.resume();
     });

@@ -5,11 +5,8 @@ import { isRecord, parseJson } from '../../json/json-value.js';
 import { FRAME, FrameReader, lineAfter } from '../wire.js';
 
 export interface AttachSessionOptions {
-  /**
-   * Writes to the client. The bytes may be overwritten after the call, unless it calls `lend`: then when what `lend` has
-   * returned is called.
-   */
-  readonly toClient: (bytes: Uint8Array, lend: () => () => void) => void;
+  /** Writes to the client. The bytes may be overwritten after the call, unless it calls `lend`. */
+  readonly toClient: (bytes: Uint8Array, lend: () => void) => void;
   /** Writes to the hub that is attached. */
   readonly toHub: (bytes: Uint8Array) => void;
   /** Another hub serves from now on, and nothing is in flight on this one: call `detached` at once. */
@@ -151,8 +148,8 @@ export class AttachSession implements ByteReader {
   }
 }
 
-/** Keeps bytes without copying them, because they are never overwritten. */
-const KEPT = () => () => {};
+/** Lends bytes that are never overwritten. */
+const KEPT = () => {};
 const NEWLINE = Buffer.from('\n');
 
 const [TAB, LF, CARRIAGE_RETURN, SPACE] = [0x09, 0x0a, 0x0d, 0x20];

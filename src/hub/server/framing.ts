@@ -14,8 +14,6 @@ const NOTHING = new Uint8Array(0);
 /** More server requests than a person answers in a year. The ids of a thousand hubs fit into 32 bits with a sign. */
 const REQUESTS_PER_HUB = 2 ** 20;
 const START = { start: 0, end: 0 };
-/** Headers are parts of larger memory, since an array of its own for each costs more than the header. */
-const HEADERS_BYTES = 512 * FRAME_HEADER_BYTES;
 /** Of the newline that ends every message. */
 const NEWLINE_BYTES = 1;
 
@@ -32,9 +30,6 @@ export class HubFraming {
   #lastLine = 0;
   #hasHandshake = false;
   #hasEnded = false;
-  /** Memory for headers, and how much of it is used. What was sent may wait, so nothing is used twice. */
-  #headers = Buffer.alloc(0);
-  #headersEnd = 0;
 
   constructor(sink: MessageSink, resumed: number) {
     this.#sink = sink;
@@ -83,7 +78,22 @@ export class HubFraming {
       },
     };
     const isListen = message?.kind === 'request' && message.method === METHODS.listen;
-    return new LineReply(pipe, isListen ? this.#listening(pipe, line, once, listenSlot(message)) : once);
+    const reply = isListen ? this.#listening(pipe, line, once, listenSlot(message)) : once;
+    return {
+      ...{ isShared: true, isUnheard: false, onAbandoned: () => {} },
+      get unwrittenBytes() {
+        return pipe.unwrittenBytes;
+      },
+      send: reply.send ?? ((sent, source) => pipe.send(sent, source)),
+      answer: (answer, source) => {
+        reply.answer(answer, source);
+        pipe.withdraw();
+      },
+      withdraw: () => {
+        reply.settle();
+        pipe.withdraw();
+      },
+    };
   };
 
   /**
@@ -114,18 +124,13 @@ export class HubFraming {
   }
 
   #send(message: SplicedMessage, source: string | undefined, line: number): void {
-    if (this.#headersEnd === this.#headers.length) {
-      this.#headers = Buffer.allocUnsafeSlow(HEADERS_BYTES);
-      this.#headersEnd = 0;
-    }
-    const text = this.#headers;
-    const part = { start: this.#headersEnd, end: this.#headersEnd + FRAME_HEADER_BYTES };
-    this.#headersEnd = part.end;
-    writeFrameHeader(text, part.start, FRAME.message, line, splicedLength(message) + NEWLINE_BYTES);
+    // Node takes the memory of small buffers from a pool.
+    const text = Buffer.allocUnsafe(FRAME_HEADER_BYTES);
+    writeFrameHeader(text, 0, FRAME.message, line, splicedLength(message) + NEWLINE_BYTES);
     const { bytes, span, edits, lease } = message;
     const at = { start: span.start, end: span.start };
     // The first of the edits at one place is written first.
-    this.#sink.send({ bytes, span, edits: [{ span: at, text, part }, ...edits], lease }, source);
+    this.#sink.send({ bytes, span, edits: [{ span: at, text }, ...edits], lease }, source);
   }
 
   #settle(line: number): void {
@@ -178,43 +183,10 @@ function listenSlot({ bytes, id }: RequestEnvelope): string {
   return `listen ${createHash('sha256').update(bytes.subarray(id.start, id.end)).digest('base64url')}`;
 }
 
+/** Treatment of the messages that one line of the client causes. */
 interface Line {
-  /** Absent if what precedes the answer goes to the channel of the client. */
-  send?(message: SplicedMessage, source?: string): void;
+  /** Absent if the messages before the answer go to the channel of the client. */
+  readonly send?: (message: SplicedMessage, source?: string) => void;
   answer(message: SplicedMessage, source?: string): void;
   settle(): void;
-}
-
-/** The channel of one line. Everything else goes to the channel of the client. */
-class LineReply implements ReplyChannel {
-  readonly isShared = true;
-  readonly isUnheard = false;
-  readonly #pipe: ReplyChannel;
-  readonly #line: Line;
-
-  constructor(pipe: ReplyChannel, line: Line) {
-    this.#pipe = pipe;
-    this.#line = line;
-  }
-
-  get unwrittenBytes(): number {
-    return this.#pipe.unwrittenBytes;
-  }
-
-  send(message: SplicedMessage, source?: string): void {
-    if (this.#line.send === undefined) this.#pipe.send(message, source);
-    else this.#line.send(message, source);
-  }
-
-  answer(message: SplicedMessage, source?: string): void {
-    this.#line.answer(message, source);
-    this.#pipe.withdraw();
-  }
-
-  withdraw(): void {
-    this.#line.settle();
-    this.#pipe.withdraw();
-  }
-
-  onAbandoned(): void {}
 }

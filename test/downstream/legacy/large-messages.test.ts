@@ -54,7 +54,7 @@ function calling() {
     exchanges.push(
       new LegacyExchange({
         ...{ envelope, clock, client: {} as DownstreamClient, key: readText(envelope.bytes, envelope.id) },
-        ...{ reply: replyOn(answers), requireInput: () => () => {} },
+        reply: replyOn(answers),
         owner: { sendUnsolicited: () => {}, settled: () => {} },
       }),
     );
