@@ -1,5 +1,5 @@
 import { type ClientFacts, type Exchange, withMembers } from '../downstream/port.js';
-import { isString, readString, readText, type Span, valuesAt } from '../json/json-text.js';
+import { readText, type Span, stringAt, valuesAt } from '../json/json-text.js';
 import { asText } from '../json/json-value.js';
 import { splicedLength } from '../json/splice.js';
 import { RpcError } from '../jsonrpc/message.js';
@@ -109,7 +109,7 @@ function observed(exchange: Exchange, { client, observer, now }: Observation): E
   // Read at once, because the memory of a large request is used again when it was written.
   const facts = {
     method,
-    name: tokens.name && isString(bytes, tokens.name) ? readString(bytes, tokens.name) : undefined,
+    name: stringAt(bytes, tokens.name),
     requestId: exchange.requestId,
     bytesIn: params === undefined ? 0 : params.end - params.start,
     params: excerpt(bytes, params && (valuesAt(bytes, params, ['arguments'])[0] ?? params)),

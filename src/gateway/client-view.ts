@@ -1,7 +1,7 @@
 import type { DownstreamClient, Exchange } from '../downstream/port.js';
 import { internalError, type OnInternalError, withErrorBoundaryAsync } from '../errors/internal-error.js';
-import { isString, readString, readText, toBytes } from '../json/json-text.js';
-import { RPC_CODES, RpcError } from '../jsonrpc/message.js';
+import { readText, stringAt, toBytes } from '../json/json-text.js';
+import { EMPTY_RESULT, RPC_CODES, RpcError } from '../jsonrpc/message.js';
 import type { NotificationEnvelope } from '../mcp/envelope.js';
 import { SKILL_METHODS } from '../mcp/extensions.js';
 import { isRepeatable, LIST_KINDS, type ListKind, METHODS, requestedList, TASK_METHODS } from '../mcp/methods.js';
@@ -178,7 +178,7 @@ export class ClientView {
 
   /** A server has sent an update of a resource, listed or not. */
   noteUpdated({ bytes, tokens: { uri } }: NotificationEnvelope, { key }: Backend): void {
-    if (uri !== undefined && isString(bytes, uri)) this.#router.noteUri(readString(bytes, uri), key);
+    this.#router.noteUri(stringAt(bytes, uri) ?? '', key);
   }
 
   /** The first start of a backend has ended. */
@@ -219,18 +219,16 @@ export class ClientView {
 
   #route(exchange: Exchange): void {
     const { method, bytes, tokens } = exchange.request;
-    const isCall = method === METHODS.callTool && tokens.name !== undefined && isString(bytes, tokens.name);
-    const own = isCall ? this.#ownTools.get(readString(bytes, tokens.name)) : undefined;
+    const own = method === METHODS.callTool ? this.#ownTools.get(stringAt(bytes, tokens.name) ?? '') : undefined;
     if (own !== undefined) {
       if (tokens.task === undefined) this.#runFor(exchange, this.#callOwnTool(own, exchange));
       else exchange.fail(new RpcError(RPC_CODES.methodNotFound, `${own.name} cannot run as a task`));
       return;
     }
     const isSubscription = method === METHODS.subscribe || method === METHODS.unsubscribe;
-    const uri = isSubscription && tokens.uri !== undefined && isString(bytes, tokens.uri) ? tokens.uri : undefined;
-    const subscribedTo = uri === undefined ? '' : readString(bytes, uri);
+    const uri = isSubscription ? stringAt(bytes, tokens.uri) : undefined;
     const { subscriptions, logs } = this.#options;
-    const holder = uri && subscriptions.holder(exchange.client, subscribedTo, this.#backends.values());
+    const holder = uri === undefined ? undefined : subscriptions.holder(exchange.client, uri, this.#backends.values());
     const target = holder ?? this.#target(exchange);
     if (mayChange(target) && this.#queue.add(exchange)) return;
     if (target instanceof RpcError) {
@@ -243,7 +241,7 @@ export class ClientView {
     }
     const { backend, original } = target;
     if (uri !== undefined) {
-      subscriptions.serve(exchange, backend, original ?? subscribedTo, subscribedTo);
+      subscriptions.serve(exchange, backend, original ?? uri, uri);
     } else if (method === METHODS.complete && !this.isUnchanged && completesNothing(backend)) {
       exchange.succeed(NO_COMPLETIONS);
     } else if (method === METHODS.setLevel) {
@@ -405,7 +403,7 @@ function sendToServer(
 ): void {
   const { backend, edits, editAnswer, tool } = target;
   const needsApproval = tool !== undefined && backend.rules.approvals !== undefined;
-  const refusal = needsApproval ? () => backend.approvalRefusal(tool) : undefined;
+  const refusal = needsApproval ? () => backend.lists.approvalRefusal(tool) : undefined;
   const { request, client } = exchange;
   const { task, relatedTask } = request.tokens;
   if (task === undefined && relatedTask === undefined && !TASK_METHODS.has(request.method)) {
@@ -439,8 +437,6 @@ function forClient({ client, request }: Exchange, { backend, tool, editAnswer }:
     return [...(own ?? []), ...output, ...content];
   };
 }
-
-const EMPTY_RESULT = toBytes('{}');
 
 /**
  * Relays the `ping` of a client that sees one server unchanged. The server gets it at once, whatever calls wait: it takes

@@ -20,7 +20,7 @@ import { type CallFeed, NO_CALLS, namesOf } from './call-feed.js';
 import { type Catalogs, mergeCatalogs, mirroredParams } from './catalog/catalog.js';
 import { type NamedView, NamedViews } from './catalog/tool-policy.js';
 import { type ClientView, ClientViews } from './client-view.js';
-import { describeServers, handshakeOf, onlyHandshake } from './instructions.js';
+import { describeServers, onlyHandshake } from './instructions.js';
 import type { Backend, BackendListener, ListenerFor } from './registry/backend.js';
 import {
   BackendPool,
@@ -296,7 +296,8 @@ export class Gateway implements GatewayPort {
 
   /** The handshake of the client's process, or of one that runs alike until that one is ready. */
   #handshake(own: Backend): Backend['handshake'] {
-    return handshakeOf([own, ...this.#pool.alike(own)]);
+    const running = [own, ...this.#pool.alike(own)].find(({ dispatcher }) => dispatcher.connection !== undefined);
+    return (running ?? own).handshake;
   }
 
   /** The view that the client asked for, or that the configuration has for its name. */

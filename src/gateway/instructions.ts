@@ -178,11 +178,6 @@ export function onlyHandshake(
   return first && handshake(first);
 }
 
-/** The handshake of the first of these backends that has a process, or what the first one knows from the cache. */
-export function handshakeOf([own, ...others]: readonly [Backend, ...Backend[]]): Backend['handshake'] {
-  return ([own, ...others].find(({ dispatcher }) => dispatcher.connection !== undefined) ?? own).handshake;
-}
-
 /** Makes the properties of a server from its backend and its handshake. `undefined` without a handshake. */
 function instructingServer(
   backend: Backend,

@@ -81,6 +81,15 @@ export function join(parts: readonly Uint8Array[]): Uint8Array {
   return joined;
 }
 
+/** Joins JSON texts into an array. */
+export function jsonArray(elements: readonly Uint8Array[]): Uint8Array {
+  const parts = elements.flatMap((element, index) => (index === 0 ? [element] : [COMMA, element]));
+  return join([OPEN, ...parts, CLOSE]);
+}
+
+/** The result of a request that is answered without content. */
+export const EMPTY_RESULT = toBytes('{}');
+
 /** The error codes of JSON-RPC 2.0 that the gateway uses. */
 export const RPC_CODES = {
   parseError: -32700,

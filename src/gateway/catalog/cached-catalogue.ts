@@ -1,5 +1,5 @@
 import { toBytes } from '../../json/json-text.js';
-import { join } from '../../jsonrpc/message.js';
+import { join, jsonArray } from '../../jsonrpc/message.js';
 import type { ResponseEnvelope, ScanEnvelope } from '../../mcp/envelope.js';
 import { declares, readInitializeResult } from '../../mcp/handshake.js';
 import { LIST_KINDS, LISTS, type ListKind } from '../../mcp/methods.js';
@@ -23,8 +23,8 @@ export function serializeCatalogue({ initializeResult, lists }: CatalogueContent
   const kinds = LIST_KINDS.filter((kind) => lists.has(kind));
   const head = toBytes(`${JSON.stringify({ format: FORMAT, lists: kinds })}\n`);
   const answers = kinds.map((kind) => {
-    const entries = (lists.get(kind) ?? []).flatMap(({ bytes }, index) => [toBytes(index === 0 ? '' : ','), bytes]);
-    return answer([toBytes(`{"${LISTS[kind].member}":[`), ...entries, toBytes(']}')]);
+    const entries = (lists.get(kind) ?? []).map(({ bytes }) => bytes);
+    return answer([toBytes(`{"${LISTS[kind].member}":`), jsonArray(entries), toBytes('}')]);
   });
   return join([head, answer([initializeResult]), ...answers]);
 }

@@ -1,5 +1,6 @@
 import type { ListCaching, MirroredParam } from '../../downstream/port.js';
 import { readText, toBytes } from '../../json/json-text.js';
+import { isRecord } from '../../json/json-value.js';
 import { splice } from '../../json/splice.js';
 import { mergeCachingHints } from '../../mcp/envelope.js';
 import { splitExposedName } from '../../mcp/exposed-name.js';
@@ -26,8 +27,10 @@ interface ListedServer {
   listsAs(naming: ListNaming): ServerLists;
   /** The latest known entries, also while the server is unavailable. */
   knownListsAs(naming: ListNaming): ServerLists;
-  /** A client was shown this list. */
-  listShown(kind: ListKind): void;
+  readonly lists: {
+    /** A client was shown this list. */
+    shown(kind: ListKind): void;
+  };
 }
 
 interface MergeOptions {
@@ -88,7 +91,7 @@ export class MergedLists {
   show(kind: ListKind): Catalog {
     const list = this.catalogs[kind];
     this.#wereShown = true;
-    for (const server of this.#options.servers) server.listShown(kind);
+    for (const server of this.#options.servers) server.lists.shown(kind);
     return list;
   }
 
@@ -341,10 +344,6 @@ function annotatedIn(schema: unknown, path: readonly string[]): readonly Mirrore
   const own = typeof header === 'string' && PRIMITIVES.has(type) && path.length > 0 ? [{ header, path }] : NONE;
   if (!isRecord(properties)) return own;
   return [...own, ...Object.entries(properties).flatMap(([name, inner]) => annotatedIn(inner, [...path, name]))];
-}
-
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 /** The latest known lists of one server, also while the server is unavailable. */

@@ -3,7 +3,7 @@ import { isString, readString, readText, type Span, toBytes, valuesAt, visitElem
 import { isRecord } from '../../json/json-value.js';
 import { hidesCharactersWithin } from '../../json/printable.js';
 import { type Edit, splice } from '../../json/splice.js';
-import { join } from '../../jsonrpc/message.js';
+import { jsonArray } from '../../jsonrpc/message.js';
 import { checkEntry, type EntryVerdict, isOrdinary, toolDefinition } from '../../mcp/entry-check.js';
 import type { CachingHint, ResponseEnvelope } from '../../mcp/envelope.js';
 import { exposedName, type Sha256 } from '../../mcp/exposed-name.js';
@@ -295,9 +295,9 @@ export function editToolPage(
     const isOther = isTranslated && hasOtherOutput(readEntry({ bytes: text }).value);
     const shown = isOther ? asLegacyTool(text, wholeOf(text)) : text;
     isSame &&= isShown && shown === entry.bytes;
-    return isShown ? [toBytes(','), shown] : [];
+    return isShown ? [shown] : [];
   });
-  return isSame ? [] : [{ span: resultTools, text: join([toBytes('['), ...parts.slice(1), toBytes(']')]) }];
+  return isSame ? [] : [{ span: resultTools, text: jsonArray(parts) }];
 }
 
 /** Reason why a tool is not approved. `unreadable`: the file with the approvals cannot be read. */

@@ -112,16 +112,6 @@ export class OfferedLists {
     return verdict === 'approved' ? undefined : describeRefusal(verdict, approvals.facts);
   }
 
-  /** Whether the server lists this tool with `execution.taskSupport: required`. */
-  isTaskOnly(originalName: string): boolean {
-    return this.#lists.tools.as('exposed').taskOnly.has(originalName);
-  }
-
-  /** Whether the annotations of this tool say that a call may be repeated. */
-  isRepeatable(originalName: string): boolean {
-    return this.#lists.tools.as('exposed').repeatable.has(originalName);
-  }
-
   /** Shows the lists of another instance under the rules of this one, unless lists were read already. */
   copyFrom(other: OfferedLists): void {
     if (this.#all.some(({ isKnown }) => isKnown)) return;

@@ -1,6 +1,6 @@
 import type { Exchange } from '../../downstream/port.js';
-import { isString, readString, readText, type Span, toBytes, valuesAt, visitElements } from '../../json/json-text.js';
-import { join, RPC_CODES, RpcError } from '../../jsonrpc/message.js';
+import { isString, readText, type Span, stringAt, toBytes, valuesAt, visitElements } from '../../json/json-text.js';
+import { join, jsonArray, RPC_CODES, RpcError } from '../../jsonrpc/message.js';
 import { type CachingHint, mergeCachingHints, type ResponseEnvelope, readCachingHint } from '../../mcp/envelope.js';
 import { LISTS, type ListFacts, type ListKind } from '../../mcp/methods.js';
 import type { Hmac } from '../../mcp/task-id.js';
@@ -163,7 +163,7 @@ export interface PageLimits {
 
 /** Settings of pagination. */
 export interface Paging {
-  /** Signs cursors. */
+  /** Makes the cursors. */
   readonly hmac: Hmac;
   readonly limits?: PageLimits;
 }
@@ -174,8 +174,8 @@ const DEFAULT_LIMITS: PageLimits = { maxEntries: 1_000, maxBytes: 4 * 1024 * 102
  * The response pages of one merged list. All entries are on one page unless that page would be too large, because many
  * clients never request a second page.
  *
- * The gateway stores no state per client. A cursor names the list, its state and the next entry, and is signed; any
- * other cursor is invalid. The pages are built on first use, because joining a thousand entries is the most expensive step
+ * The gateway stores no state per client. A cursor is a keyed hash of the list, its state and the next entry; any other
+ * cursor is invalid. The pages are built on first use, because joining a thousand entries is the most expensive step
  * of answering a list request.
  */
 export class PagedList {
@@ -210,19 +210,18 @@ export class PagedList {
     // A hash of the entries identifies this state of the list.
     const texts =
       starts.length === 1 ? [] : this.#entries.map((entry) => readText(entry, { start: 0, end: entry.length }));
-    const snapshot = hmac(`list\0${texts.join('\0')}`).slice(0, SIGNATURE_LENGTH);
+    const snapshot = hmac(`list\0${texts.join('\0')}`);
     const cursors = starts.map((start) => {
       if (start === 0) return undefined;
-      const position = `${this.#kind}.${snapshot}.${start}`;
-      return toBase64Url(`${position}.${hmac(`cursor\0${position}`).slice(0, SIGNATURE_LENGTH)}`);
+      return hmac(`cursor\0${this.#kind}.${snapshot}.${start}`).slice(0, CURSOR_LENGTH);
     });
     const member = this.#kind === 'skills' ? this.#kind : LISTS[this.#kind].member;
     return new Map(
       cursors.map((cursor, index) => {
         const next = cursors[index + 1];
-        const entries = this.#entries.slice(starts[index], starts[index + 1]).flatMap((entry) => [COMMA, entry]);
-        const end = toBytes(next === undefined ? ']}' : `],"nextCursor":"${next}"}`);
-        return [cursor, join([toBytes(`{"${member}":[`), ...entries.slice(1), end])];
+        const entries = jsonArray(this.#entries.slice(starts[index], starts[index + 1]));
+        const end = toBytes(next === undefined ? '}' : `,"nextCursor":"${next}"}`);
+        return [cursor, join([toBytes(`{"${member}":`), entries, end])];
       }),
     );
   }
@@ -236,28 +235,28 @@ export function answerList(exchange: Exchange, pages: PagedList): void {
   const { bytes, tokens } = exchange.request;
   const { cursor } = tokens;
   // A cursor that is present but empty or not a string is an invalid cursor, not a missing one.
-  const isValid = cursor === undefined || isString(bytes, cursor);
-  const page = isValid ? pages.at(cursor && readString(bytes, cursor)) : undefined;
+  const text = stringAt(bytes, cursor);
+  const page = cursor !== undefined && text === undefined ? undefined : pages.at(text);
   if (page === undefined) exchange.fail(new RpcError(RPC_CODES.invalidParams, 'Invalid cursor'));
   else exchange.succeed(page);
 }
 
 /** Length in hexadecimal digits: 128 bits. */
-const SIGNATURE_LENGTH = 32;
+const CURSOR_LENGTH = 32;
 
-const COMMA = toBytes(',');
+const COMMA_BYTES = 1;
 
 function startsOf(entries: readonly Uint8Array[], { maxEntries, maxBytes }: PageLimits): number[] {
   const starts = [0];
   let count = 0;
   let byteLength = 0;
   entries.forEach(({ length }, index) => {
-    if (count > 0 && (count === maxEntries || byteLength + COMMA.length + length > maxBytes)) {
+    if (count > 0 && (count === maxEntries || byteLength + COMMA_BYTES + length > maxBytes)) {
       starts.push(index);
       count = 0;
       byteLength = 0;
     }
-    byteLength += (count === 0 ? 0 : COMMA.length) + length;
+    byteLength += (count === 0 ? 0 : COMMA_BYTES) + length;
     count += 1;
   });
   return starts;
@@ -266,9 +265,4 @@ function startsOf(entries: readonly Uint8Array[], { maxEntries, maxBytes }: Page
 function isSame(entry: Uint8Array, other: Uint8Array | undefined): boolean {
   if (entry === other) return true;
   return entry.length === other?.length && entry.every((byte, index) => byte === other[index]);
-}
-
-/** Encodes ASCII text as base64url without padding. */
-function toBase64Url(text: string): string {
-  return btoa(text).replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '');
 }

@@ -10,7 +10,7 @@ import {
 } from '../../json/json-text.js';
 import type { Edit } from '../../json/splice.js';
 import { didYouMean, suggest } from '../../json/suggest.js';
-import { join, RPC_CODES, RpcError } from '../../jsonrpc/message.js';
+import { join, jsonArray, RPC_CODES, RpcError } from '../../jsonrpc/message.js';
 import type { RelayedRequest } from '../../mcp/relayed-request.js';
 
 /** Other forms in which tools of a server are shown and called, by original name. */
@@ -283,11 +283,7 @@ function withoutRequired(bytes: Uint8Array, value: Span, optional: ReadonlySet<s
   const kept = elements.filter((element) => !isString(bytes, element) || !optional.has(readString(bytes, element)));
   if (kept.length === elements.length) return undefined;
   if (kept.length === 0) return REMOVED;
-  const pieces = kept.flatMap(({ start, end }, index) => [
-    toBytes(index === 0 ? '[' : ','),
-    bytes.subarray(start, end),
-  ]);
-  return join([...pieces, toBytes(']')]);
+  return jsonArray(kept.map(({ start, end }) => bytes.subarray(start, end)));
 }
 
 function describedAs(description: Description, bytes: Uint8Array, old: Span): Uint8Array {

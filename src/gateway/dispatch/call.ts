@@ -67,7 +67,6 @@ export class Call implements Due, RequestHandler {
   stage: Stage = 'none';
   /** Releases the slot of the call. */
   release: (() => void) | undefined;
-  isExclusive = false;
   dueAt = 0;
 
   /** The latest progress value that the client received. */
@@ -517,20 +516,20 @@ export function taskTimeouts({ maxTimeoutMs }: CallLimits): RequestTimeouts {
   return { idleMs: maxTimeoutMs, maxMs: maxTimeoutMs };
 }
 
-/** Counters of the calls to one server. They only grow. */
-export interface CallCounters {
-  calls: number;
-  /** Calls that the server answered with a JSON-RPC error or with a tool result that has `isError`. */
-  errors: number;
-  /** Calls that the gateway answered because the server could not. */
-  failures: number;
-  cancelled: number;
-  /** Calls that were sent to a second process because the first one ended. */
-  repeated: number;
-}
+type CallCounters = ReturnType<typeof newCallCounters>;
 
-export function newCallCounters(): CallCounters {
-  return { calls: 0, errors: 0, failures: 0, cancelled: 0, repeated: 0 };
+/** Counters of the calls to one server. They only grow. */
+export function newCallCounters() {
+  return {
+    calls: 0,
+    /** Calls that the server answered with a JSON-RPC error or with a tool result that has `isError`. */
+    errors: 0,
+    /** Calls that the gateway answered because the server could not. */
+    failures: 0,
+    cancelled: 0,
+    /** Calls that were sent to a second process because the first one ended. */
+    repeated: 0,
+  };
 }
 
 const MAX_SAMPLES = 512;

@@ -33,21 +33,20 @@ export class Backend {
   readonly firstStart: FirstStart;
   #options: BackendOptions;
   readonly #listener: BackendListener | undefined;
-  readonly #lists: OfferedLists;
+  readonly lists: OfferedLists;
   readonly #idleTimer: IdleTimer;
   /**
    * The connection of the latest process, from its handshake on. Requests use a connection only when its lists are read; the
    * server's initialize result and notifications of clients need not wait for that.
    */
   #opened: UpstreamConnection | undefined;
-  readonly listShown = (kind: ListKind) => this.#lists.shown(kind);
 
   constructor(options: BackendOptions & { readonly listenerFor?: ListenerFor | undefined }) {
     this.#options = options;
     this.key = options.key;
     this.id = options.id;
     this.dispatcher = new Dispatcher(options);
-    this.firstStart = new FirstStart(options);
+    this.firstStart = new FirstStart(options.onStartMissed);
     this.#listener = options.listenerFor?.(this);
     this.#idleTimer = new IdleTimer({
       clock: options.clock,
@@ -58,7 +57,7 @@ export class Backend {
         options.idleStop?.();
       },
     });
-    this.#lists = new OfferedLists({
+    this.lists = new OfferedLists({
       ...options,
       connection: () => this.dispatcher.connection,
       timeouts: () => this.dispatcher.listTimeouts,
@@ -81,7 +80,7 @@ export class Backend {
    * merged before may lack this server's entries.
    */
   get isStartSettled(): boolean {
-    return this.dispatcher.availability.isStartSettled && !this.#lists.isCatchingUp;
+    return this.dispatcher.availability.isStartSettled && !this.lists.isCatchingUp;
   }
 
   /** Whether no process will come, so that calls fail at once. False before the first start. */
@@ -111,29 +110,29 @@ export class Backend {
 
   /** The latest known lists, also while the server is unavailable. */
   knownListsAs(naming: ListNaming): ServerLists {
-    return this.#lists.as(naming);
+    return this.lists.as(naming);
   }
 
   /** Shows the lists of another instance of this server until this instance has read its own lists. */
   copyListsFrom(other: Backend): void {
-    if (!this.isStartSettled && !this.dispatcher.hasBeenUp) this.#lists.copyFrom(other.#lists);
+    if (!this.isStartSettled && !this.dispatcher.hasBeenUp) this.lists.copyFrom(other.lists);
   }
 
   /** Applies other rules to the running process. */
   configure(rules: BackendRules): void {
     this.#options = { ...this.#options, ...rules };
     this.dispatcher.configure(rules.limits);
-    this.#lists.configure(this.#options);
+    this.lists.configure(this.#options);
     this.#idleTimer.configure(rules.idleStopMs ?? 0);
     this.#listener?.listsChanged();
-    if (this.#lists.areUnread) this.#listener?.unreadListsChanged();
-    this.#lists.catchUp();
+    if (this.lists.areUnread) this.#listener?.unreadListsChanged();
+    this.lists.catchUp();
   }
 
   /** A client uses this server from now on. With `readsLists`, the client reads the lists from the server itself. */
   join(client: DownstreamClient, readsLists: boolean): void {
     this.clients.add(client);
-    this.#lists.joined(readsLists);
+    this.lists.joined(readsLists);
   }
 
   /**
@@ -162,24 +161,14 @@ export class Backend {
     return this.#options;
   }
 
-  /** Why this tool must not be called: its current definition is not approved. Call this before each send. */
-  approvalRefusal(originalName: string): string | undefined {
-    return this.#lists.approvalRefusal(originalName);
-  }
-
   /** State of the tool approvals; absent if the tools need no approval. */
   get approval(): ApprovalFacts | undefined {
     return this.#options.approvals?.facts;
   }
 
-  /** Whether the server lists this tool with `execution.taskSupport: required`. */
-  isTaskOnly(originalName: string): boolean {
-    return this.#lists.isTaskOnly(originalName);
-  }
-
   /** Whether a call of this tool may be repeated: its annotations say so, and the configuration trusts the server. */
   isRepeatable(originalName: string): boolean {
-    return this.#options.isTrusted === true && this.#lists.isRepeatable(originalName);
+    return this.#options.isTrusted === true && this.knownListsAs('exposed').tools.repeatable.has(originalName);
   }
 
   /**
@@ -187,7 +176,7 @@ export class Backend {
    * catalogue cannot be used.
    */
   async loadCached(catalogue: CachedCatalogue): Promise<string | undefined> {
-    const fault = await this.#lists.loadCached(catalogue);
+    const fault = await this.lists.loadCached(catalogue);
     if (fault !== undefined) return fault;
     this.firstStart.catalogue = catalogue;
     this.#listener?.listsChanged();
@@ -208,21 +197,21 @@ export class Backend {
 
   /** Reads the lists of a process before `attach`, if needed. A list that cannot be read is read again later. */
   async loadLists(connection: UpstreamConnection): Promise<void> {
-    await this.#lists.loadAll(connection);
+    await this.lists.loadAll(connection);
   }
 
   /** The lists that the process offers and that could not be read. */
   get listFailures(): readonly ListFailure[] {
-    return this.#lists.failures;
+    return this.lists.failures;
   }
 
   /** Sends calls over this connection from now on. Its handshake is done and its lists were requested. */
   attach(connection: UpstreamConnection): void {
     const isRestart = this.dispatcher.hasBeenUp;
     this.dispatcher.connect(connection);
-    this.#lists.connected();
+    this.lists.connected();
     this.#listener?.attached();
-    if (isRestart && this.#lists.areUnread) this.#listener?.unreadListsChanged();
+    if (isRestart && this.lists.areUnread) this.#listener?.unreadListsChanged();
   }
 
   /** Takes over a new state from the supervisor. */
@@ -247,7 +236,7 @@ export class Backend {
 
   /** Serves a client request, unless it must not be sent. A refused request starts no process. */
   serve(exchange: Exchange, handling: Handling): void {
-    this.#lists.used();
+    this.lists.used();
     const refusal = handling.refusal?.();
     if (refusal !== undefined) {
       this.dispatcher.refuse(exchange, 'not_approved', refusal);
@@ -276,12 +265,12 @@ export class Backend {
       return;
     }
     this.#listener?.listsAnnounced(changed, notification);
-    this.#lists.changed(changed);
+    this.lists.changed(changed);
   }
 
   close(): void {
     this.firstStart.close();
-    this.#lists.close();
+    this.lists.close();
     this.#idleTimer.stop();
     this.dispatcher.close();
   }
@@ -294,7 +283,7 @@ export class Backend {
   #announceLists(announced: readonly ListKind[] = []): void {
     this.#listener?.listsChanged(announced);
     const { connection } = this.dispatcher;
-    const lists = connection && this.#lists.raw;
+    const lists = connection && this.lists.raw;
     if (connection !== undefined && lists !== undefined)
       this.#options.onListsRead?.({ initializeResult: connection.initializeResult, lists });
   }
@@ -325,11 +314,7 @@ export interface BackendListener {
   wouldLoseState(): boolean;
 }
 
-interface BackendOptions
-  extends ExposureRules,
-    DispatcherOptions,
-    BackendRules,
-    Pick<FirstStartOptions, 'onStartMissed'> {
+interface BackendOptions extends ExposureRules, DispatcherOptions, BackendRules {
   /** Unique among the instances of all servers. The first instance of a server has the server's key. */
   readonly id: string;
   readonly prefix: string;
@@ -341,6 +326,8 @@ interface BackendOptions
   readonly idleStop?: () => void;
   /** Called with the server's lists each time they were read from the process. */
   readonly onListsRead?: (content: CatalogueContent) => void;
+  /** Called at most once: when the start has failed or is slow, and the last run has cached no catalogue. */
+  readonly onStartMissed?: () => void;
 }
 
 /** Rules of the configuration for one server. They may change while its process runs. */
@@ -427,11 +414,6 @@ export class IdleTimer {
   }
 }
 
-export interface FirstStartOptions {
-  /** Called at most once: when the start has failed or is slow, and the last run has cached no catalogue. */
-  readonly onStartMissed?: () => void;
-}
-
 /**
  * The start of a server until a process of this run is ready: what the last run tells about the server, and what the next
  * run has to know if no process becomes ready.
@@ -441,12 +423,12 @@ export class FirstStart {
   catalogue: CachedCatalogue | undefined;
   /** Whether the server was not ready in the last run, or a list of this run was shown without it. No list waits for it. */
   isLate = false;
-  readonly #options: FirstStartOptions;
+  readonly #onStartMissed: (() => void) | undefined;
   /** Whether nothing more is to be recorded: a process was ready, the start is recorded, or the run has ended. */
   #isOver = false;
 
-  constructor(options: FirstStartOptions) {
-    this.#options = options;
+  constructor(onStartMissed: (() => void) | undefined) {
+    this.#onStartMissed = onStartMissed;
   }
 
   /** Whether no list has to wait for the server. */
@@ -486,6 +468,6 @@ export class FirstStart {
     // The cached catalogue is worth more than what became of one start.
     if (this.#isOver || this.catalogue !== undefined) return;
     this.#isOver = true;
-    this.#options.onStartMissed?.();
+    this.#onStartMissed?.();
   }
 }

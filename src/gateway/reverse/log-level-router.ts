@@ -1,13 +1,11 @@
 import type { DownstreamClient, Exchange } from '../../downstream/port.js';
-import { isString, readString, toBytes } from '../../json/json-text.js';
-import { RPC_CODES, RpcError } from '../../jsonrpc/message.js';
+import { stringAt, toBytes } from '../../json/json-text.js';
+import { EMPTY_RESULT, RPC_CODES, RpcError } from '../../jsonrpc/message.js';
 import type { NotificationEnvelope } from '../../mcp/envelope.js';
 import { isAtLeast, isLogLevel, type LogLevel, METHODS, MOST_VERBOSE, mostTalkative } from '../../mcp/methods.js';
 import type { RelayedRequest } from '../../mcp/relayed-request.js';
 import type { Handling } from '../dispatch/call.js';
 import type { Backend } from '../registry/backend.js';
-
-const EMPTY_RESULT = toBytes('{}');
 
 /**
  * Filters servers' log messages by each client's level.
@@ -111,11 +109,11 @@ export class LogLevelRouter {
 /** Whether a log message is at least as severe as `least`. Without a level, every message is. */
 export function reachesLevel({ bytes, tokens }: NotificationEnvelope, least: Exchange['logLevel']): boolean {
   if (least === 'off') return false;
-  if (least === undefined || tokens.level === undefined || !isString(bytes, tokens.level)) return true;
-  return isAtLeast(readString(bytes, tokens.level), least);
+  const level = stringAt(bytes, tokens.level);
+  return least === undefined || level === undefined || isAtLeast(level, least);
 }
 
 function requestedLevel({ bytes, tokens: { level } }: RelayedRequest): LogLevel | undefined {
-  const text = level !== undefined && isString(bytes, level) ? readString(bytes, level) : '';
+  const text = stringAt(bytes, level) ?? '';
   return isLogLevel(text) ? text : undefined;
 }

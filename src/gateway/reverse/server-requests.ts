@@ -1,7 +1,7 @@
 import type { DownstreamClient, Exchange, InputRequest, WithdrawInput } from '../../downstream/port.js';
-import { readText, toBytes } from '../../json/json-text.js';
+import { readText } from '../../json/json-text.js';
 import type { Edit } from '../../json/splice.js';
-import { RPC_CODES, RpcError } from '../../jsonrpc/message.js';
+import { EMPTY_RESULT, RPC_CODES, RpcError } from '../../jsonrpc/message.js';
 import type { NotificationEnvelope, RequestEnvelope } from '../../mcp/envelope.js';
 import { METHODS, TASK_METHODS } from '../../mcp/methods.js';
 import { EnvelopeRequest } from '../../mcp/relayed-request.js';
@@ -12,8 +12,6 @@ import type { Tasks } from '../tasks/tasks.js';
 /** Limits of remembered elicitations of one server: the oldest is forgotten first, and one with a longer id at once. */
 const MAX_ELICITATIONS = 256;
 const MAX_ID_BYTES = 1_024;
-
-const EMPTY_RESULT = toBytes('{}');
 
 /** The client that a server request is for. */
 interface Addressee {

@@ -1,7 +1,7 @@
 import { type DownstreamClient, type Exchange, withMembers } from '../../downstream/port.js';
 import { internalError, type OnInternalError, withErrorBoundaryAsync } from '../../errors/internal-error.js';
 import { isString, readString, toBytes } from '../../json/json-text.js';
-import { RPC_CODES, RpcError } from '../../jsonrpc/message.js';
+import { EMPTY_RESULT, RPC_CODES, RpcError } from '../../jsonrpc/message.js';
 import type { NotificationEnvelope } from '../../mcp/envelope.js';
 import { isUiUri } from '../../mcp/extensions.js';
 import { METHODS } from '../../mcp/methods.js';
@@ -23,8 +23,6 @@ interface Subscription {
   /** Changes run one after the other, because each depends on the result of the previous one. */
   readonly changes: Change[];
 }
-
-const EMPTY_RESULT = toBytes('{}');
 
 /** Limit of the URIs that one client is subscribed to, in characters. */
 const MAX_URIS = 4 * 1024 * 1024;

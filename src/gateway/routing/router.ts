@@ -1,15 +1,6 @@
 import type { Failure } from '../../downstream/failure.js';
 import { type Exchange, withMembers } from '../../downstream/port.js';
-import {
-  isString,
-  readString,
-  readText,
-  type Span,
-  stringAt,
-  toBytes,
-  valuesAt,
-  visitElements,
-} from '../../json/json-text.js';
+import { readText, type Span, stringAt, toBytes, valuesAt, visitElements } from '../../json/json-text.js';
 import { printable } from '../../json/printable.js';
 import type { Edit } from '../../json/splice.js';
 import { suggest } from '../../json/suggest.js';
@@ -137,9 +128,8 @@ export class Router {
     const route = catalogs[kind].resolve(name) ?? this.#unlisted(name, kind);
     const backend = route === undefined ? undefined : this.#backends.get(route.key);
     if (route === undefined || backend === undefined) {
-      const servers = this.#backends.values();
-      const about = { kind: NOUNS[kind], name, catalog: catalogs[kind], servers };
-      return new NotListed(RPC_CODES.invalidParams, describeUnknownName(about));
+      const message = describeUnknownName(NOUNS[kind], name, catalogs[kind], [...this.#backends.values()]);
+      return new NotListed(RPC_CODES.invalidParams, message);
     }
     const edits = route.original === name ? [] : [{ span: token, text: toBytes(JSON.stringify(route.original)) }];
     const { original, isListed } = route;
@@ -315,7 +305,9 @@ type NamedKind = 'tools' | 'prompts';
 
 type NamedTarget = Required<Pick<Target, 'original' | 'isGuess'>> & Target & Pick<Route, 'isListed'> & { name: string };
 
-const NOUNS = { tools: 'tool', prompts: 'prompt' } as const satisfies Record<NamedKind, string>;
+const NOUNS = { tools: 'tool', prompts: 'prompt' } as const;
+
+type Noun = (typeof NOUNS)[NamedKind];
 
 /** Limits of learned methods, since a client could send any number of them. More than any extension has. */
 const MAX_METHODS = 256;
@@ -431,26 +423,13 @@ export function tryInOrder(
   next();
 }
 
-/** Properties of a server for the text. */
-type NamedServer = Pick<Backend, 'key' | 'prefix' | 'isUnavailable' | 'knownListsAs'>;
-
-interface UnknownName {
-  readonly kind: 'tool' | 'prompt';
-  /** As the client wrote it. */
-  readonly name: string;
-  /** The merged list that lacks the name. */
-  readonly catalog: Catalog;
-  /** All servers, also those that do not run. */
-  readonly servers: Iterable<NamedServer>;
-}
-
 /** A name that a client may have meant. */
 interface Candidate {
   readonly exposed: string;
   readonly prefix: string;
   readonly original: string;
   /** Absent for the gateway's own entries. */
-  readonly server?: NamedServer;
+  readonly server?: Backend;
 }
 
 /** A longer name is cut in the message, and nothing is suggested for it. */
@@ -463,28 +442,27 @@ const MAX_SUGGESTED = 3;
  * The message for a name that belongs to no server. It suggests names that the client may have meant, also those of
  * servers that do not run now.
  */
-function describeUnknownName({ kind, name, catalog, servers }: UnknownName): string {
+function describeUnknownName(kind: Noun, name: string, catalog: Catalog, servers: readonly Backend[]): string {
   const message = plainUnknownName(kind, name);
   if (name.length > MAX_NAME_LENGTH) return message;
-  const all = [...servers];
-  const meant = likely(name, candidatesOf(kind, catalog, all)).slice(0, MAX_SUGGESTED);
+  const meant = likely(name, candidatesOf(kind, catalog, servers)).slice(0, MAX_SUGGESTED);
   if (meant.length > 0) {
     const names = meant.map(({ exposed }) => `\`${printable(exposed)}\``).join(' or ');
     const down = meant.flatMap(({ server }) => (server?.isUnavailable === true ? [server] : []));
     return [`${message}. Did you mean ${names}?`, ...describeDown(down, 'so the call would fail')].join(' ');
   }
   // Without known names, the prefix alone tells which server may have the entry.
-  const down = all.filter((server) => server.isUnavailable && mayOwn(server, name));
+  const down = servers.filter((server) => server.isUnavailable && mayOwn(server, name));
   return [message, ...describeDown(down, `so its ${kind}s are not listed`)].join('. ');
 }
 
 /** The message without suggestions. */
-function plainUnknownName(kind: UnknownName['kind'], name: string): string {
+function plainUnknownName(kind: Noun, name: string): string {
   const isCut = name.length > MAX_NAME_LENGTH;
   return `Unknown ${kind}: ${printable(name.slice(0, MAX_NAME_LENGTH))}${isCut ? '…' : ''}`;
 }
 
-function candidatesOf(kind: UnknownName['kind'], catalog: Catalog, servers: readonly NamedServer[]): Candidate[] {
+function candidatesOf(kind: Noun, catalog: Catalog, servers: readonly Backend[]): Candidate[] {
   const own = catalog.ownNames.map((exposed): Candidate => {
     return { exposed, ...(splitExposedName(exposed) ?? { prefix: '', original: exposed }) };
   });
@@ -523,12 +501,12 @@ function nearest(word: string, candidates: readonly Candidate[]): readonly Candi
   return found === undefined ? undefined : compared.filter(({ original }) => original === found);
 }
 
-function mayOwn({ prefix }: NamedServer, name: string): boolean {
+function mayOwn({ prefix }: Backend, name: string): boolean {
   const wanted = splitExposedName(name)?.prefix;
   return prefix === '' || (wanted !== undefined && suggest(wanted, [prefix]) !== undefined);
 }
 
-function describeDown(servers: readonly NamedServer[], consequence: string): string[] {
+function describeDown(servers: readonly Backend[], consequence: string): string[] {
   const keys = [...new Set(servers.map(({ key }) => `"${key}"`))].slice(0, MAX_SUGGESTED);
   if (keys.length === 0) return [];
   const subject = keys.length === 1 ? `Server ${keys[0]} does` : `Servers ${keys.join(', ')} do`;
@@ -599,9 +577,8 @@ interface SkillsOfServer {
 }
 
 function toSkill({ bytes, isTooLarge }: RawEntry): SkillsOfServer['skills'] {
-  const [uri] = valuesAt(bytes, { start: 0, end: bytes.length }, ['uri']);
-  if (isTooLarge === true || uri === undefined || !isString(bytes, uri)) return [];
-  return [{ uri: readString(bytes, uri), entry: bytes }];
+  const uri = stringAt(bytes, valuesAt(bytes, { start: 0, end: bytes.length }, ['uri'])[0]);
+  return isTooLarge === true || uri === undefined ? [] : [{ uri, entry: bytes }];
 }
 
 const SKILL_LIST = { method: SKILL_METHODS.list, token: 'resultSkills' } as const;

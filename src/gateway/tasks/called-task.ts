@@ -12,7 +12,7 @@ import {
   valuesAt,
   visitMembers,
 } from '../../json/json-text.js';
-import { join, RPC_CODES, RpcError } from '../../jsonrpc/message.js';
+import { EMPTY_RESULT, join, RPC_CODES, RpcError } from '../../jsonrpc/message.js';
 import type { ResponseEnvelope } from '../../mcp/envelope.js';
 import { declaresTasks, isTaskResult } from '../../mcp/extensions.js';
 import { METHODS } from '../../mcp/methods.js';
@@ -28,7 +28,6 @@ import type { Backend } from '../registry/backend.js';
 import type { Target } from '../routing/router.js';
 import {
   madeOutcome,
-  NOTHING,
   scanOwn,
   TaskInputs,
   toAcknowledgment,
@@ -53,11 +52,10 @@ export function calledTask(exchange: Exchange, { backend, tool }: Target, tasks:
   const { params } = request;
   const { connection } = backend.dispatcher;
   if (tool === undefined || params === undefined) return undefined;
+  /** Whether the tool runs only as a task, and the client has no such tasks. */
+  const isMissing = () => !knowsTasks(client.revision) && backend.knownListsAs('exposed').tools.taskOnly.has(tool);
   // Without a process, neither its revision nor its tools are known yet.
-  const isPossible =
-    connection === undefined ||
-    isModernRevision(connection.revision) ||
-    (!knowsTasks(client.revision) && backend.isTaskOnly(tool));
+  const isPossible = connection === undefined || isModernRevision(connection.revision) || isMissing();
   if (!isPossible) return undefined;
   const { dispatcher } = backend;
   /** Whether the call was made a task. */
@@ -65,8 +63,7 @@ export function calledTask(exchange: Exchange, { backend, tool }: Target, tasks:
   return {
     ...tasks.translationOf(exchange, backend),
     request: (to) => {
-      const isMissing = !knowsTasks(client.revision) && backend.isTaskOnly(tool);
-      isMade = isMissing && to.offers('tasks.requests.tools.call');
+      isMade = isMissing() && to.offers('tasks.requests.tools.call');
       const end = params.end - 1;
       return isMade ? [{ span: { start: end, end }, text: AS_TASK }] : [];
     },
@@ -168,7 +165,7 @@ function answer(exchange: Exchange, backend: Backend, tasks: Tasks, taskId: stri
   const { inputResponses } = tokens;
   const inputs = tasks.inputsOf(exchange, backend, taskId);
   if (inputResponses !== undefined) inputs.answer(bytes, inputResponses);
-  exchange.succeed(NOTHING);
+  exchange.succeed(EMPTY_RESULT);
 }
 
 const SILENT = new RpcError(RPC_CODES.internalError, 'The server of the task does not answer');

@@ -18,7 +18,7 @@ import {
   visitMembers,
 } from '../../json/json-text.js';
 import { type Edit, splice } from '../../json/splice.js';
-import { errorMessage, join, RPC_CODES, RpcError, resultMessage } from '../../jsonrpc/message.js';
+import { EMPTY_RESULT, errorMessage, join, RPC_CODES, RpcError, resultMessage } from '../../jsonrpc/message.js';
 import { createScan, RELATED_TASK, type ResponseEnvelope } from '../../mcp/envelope.js';
 import { METHODS } from '../../mcp/methods.js';
 import type { RelayedRequest } from '../../mcp/relayed-request.js';
@@ -87,11 +87,11 @@ export async function toAcknowledgment(
   taskId: string,
   { connection, dispatcher }: Omit<TaskStateOptions, 'inputs'>,
 ): Promise<Outcome> {
-  if (response.result !== undefined) return madeOutcome(NOTHING, dispatcher);
+  if (response.result !== undefined) return madeOutcome(EMPTY_RESULT, dispatcher);
   const refused = madeOutcome(madeCopy(response), dispatcher);
   const state = await connection.request(METHODS.getTask, { taskId }, dispatcher.listTimeouts);
   const isKnown = state.kind === 'answered' && state.response.result !== undefined;
-  return isKnown ? madeOutcome(NOTHING, dispatcher) : refused;
+  return isKnown ? madeOutcome(EMPTY_RESULT, dispatcher) : refused;
 }
 
 /** Removes the server's own name of the task, which the result does not need within the state of the task. */
@@ -104,8 +104,6 @@ function withoutTaskName({ bytes, result }: ResponseEnvelope): Edit[] {
 
 /** Answer for a task that its server cannot know. */
 export const UNKNOWN_TASK = new RpcError(RPC_CODES.invalidParams, 'Unknown task');
-
-export const NOTHING = toBytes('{}');
 
 /** Members with other names in the extension, and those that only the extension has: a server may send both. */
 const REPLACED: ReadonlySet<string> = new Set([

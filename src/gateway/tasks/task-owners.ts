@@ -1,7 +1,7 @@
 import type { DownstreamClient, Exchange } from '../../downstream/port.js';
 import { isString, readString, type Span, stringAt, toBytes, valuesAt, visitElements } from '../../json/json-text.js';
 import { type Edit, splice } from '../../json/splice.js';
-import { join, RPC_CODES, RpcError } from '../../jsonrpc/message.js';
+import { join, jsonArray, RPC_CODES, RpcError } from '../../jsonrpc/message.js';
 import type { NotificationEnvelope, RequestEnvelope, ResponseEnvelope } from '../../mcp/envelope.js';
 import { isTaskResult } from '../../mcp/extensions.js';
 import { METHODS } from '../../mcp/methods.js';
@@ -141,7 +141,7 @@ export class ServerTasks {
       return;
     }
     const lists = await Promise.all([...backends].map((backend) => this.#entriesOf(backend, exchange.client)));
-    exchange.succeed(join([LIST_HEAD, taskList(lists.flat()), LIST_TAIL]));
+    exchange.succeed(join([LIST_HEAD, jsonArray(lists.flat()), LIST_TAIL]));
   }
 
   /** Whether the process has created tasks, whose results would be lost with it. */
@@ -257,16 +257,6 @@ function renamedEntry(bytes: Uint8Array, nameOf: (id: string) => string | undefi
   const edits = ids.flatMap((id) => replaceId(id, nameOf(readString(bytes, id))));
   return ids.length > 0 && edits.length === ids.length ? [splice({ bytes, span, edits })] : [];
 }
-
-/** The entries as a JSON array. */
-function taskList(entries: readonly Uint8Array[]): Uint8Array {
-  const parts = entries.flatMap((entry, index) => (index === 0 ? [entry] : [COMMA, entry]));
-  return join([OPEN, ...parts, CLOSE]);
-}
-
-const OPEN = toBytes('[');
-const CLOSE = toBytes(']');
-const COMMA = toBytes(',');
 
 /** The tasks of one client. */
 interface TasksOfClient {
@@ -416,7 +406,7 @@ export class ClientTasks {
     visitElements(bytes, list.start, Number.POSITIVE_INFINITY, ({ start, end }) => {
       entries.push(...renamedEntry(bytes.subarray(start, end), (id) => this.nameFor(client, backend, id)));
     });
-    return [{ span: list, text: taskList(entries) }];
+    return [{ span: list, text: jsonArray(entries) }];
   }
 }
 

@@ -3,10 +3,8 @@ import { FirstStart } from '../../../src/gateway/registry/backend.js';
 
 function starting() {
   let missed = 0;
-  const first = new FirstStart({
-    onStartMissed: () => {
-      missed += 1;
-    },
+  const first = new FirstStart(() => {
+    missed += 1;
   });
   for (const state of ['installing', 'starting'] as const) first.stateChanged(state);
   return { first, missed: () => missed };
