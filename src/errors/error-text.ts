@@ -7,15 +7,10 @@ export function errorMessage(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** Signs of one kind of trouble in the output of programs. */
-interface ErrorSigns {
-  /** The whole error code that npm reports. */
-  readonly npmCode: RegExp;
-  /** Words of Node, npm, Python, Go and Rust, anywhere in a text. */
-  readonly text: RegExp;
-}
-
-/** Signs of a certificate that is not trusted, and of a network that does not reach a host. */
+/**
+ * Signs of a certificate that is not trusted, and of a network that does not reach a host. `npmCode` matches the whole error
+ * code that npm reports, `text` words of Node, npm, Python, Go and Rust anywhere in a text.
+ */
 export const ERROR_SIGNS = {
   certificate: {
     npmCode: /CERT|^UNABLE_TO_|^ERR_TLS/,
@@ -26,7 +21,7 @@ export const ERROR_SIGNS = {
       /^(?:ENOTFOUND|EAI_AGAIN|ECONN\w+|ENET\w+|EHOST\w+|E\w*TIMEDOUT|E\w*TIMEOUT|ERR_SOCKET_TIMEOUT|FETCH_ERROR)$/,
     text: /\b(?:ENOTFOUND|EAI_AGAIN|ENETUNREACH|EHOSTUNREACH|ETIMEDOUT|ECONNREFUSED|ECONNRESET)\b|could not resolve host|failure in name resolution|407 proxy authentication required/i,
   },
-} as const satisfies Record<string, ErrorSigns>;
+} as const;
 
 /**
  * Codes of errors in a line: of operating systems and npm (`ENOENT`, `E404`), of Node (`ERR_…`), and of certificates.

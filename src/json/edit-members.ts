@@ -1,6 +1,5 @@
 import {
   CLOSE_BRACE,
-  COMMA,
   isObject,
   isString,
   OPEN_BRACKET,
@@ -35,8 +34,8 @@ export function editMembers(bytes: Uint8Array, object: Span, { removes, add }: M
   if (add === undefined) return edits;
   const at = object.end - 1;
   const isAlone = members.every(({ isRemoved }) => isRemoved);
-  edits.push({ span: { start: at, end: at }, text: isAlone ? add : afterComma(add) });
-  return edits;
+  const span = { start: at, end: at };
+  return [...edits, ...(isAlone ? [] : [{ span, text: SEPARATOR }]), { span, text: add }];
 }
 
 /** A member from its key to the end of its value. */
@@ -58,13 +57,6 @@ function removals(members: readonly Member[]): Edit[] {
 }
 
 const NOTHING = new Uint8Array(0);
-
-function afterComma(text: Uint8Array): Uint8Array {
-  const out = new Uint8Array(text.length + 1);
-  out[0] = COMMA;
-  out.set(text, 1);
-  return out;
-}
 
 /**
  * Adds members at the beginning of an object, which need not be read to its end. `members` is JSON without the braces, ends

@@ -11,9 +11,8 @@ export function printableLines(text: string): string {
   return lines.map((line) => line.split('\t').map(printable).join('\t')).join('\n');
 }
 
-const CONTROLS = String.raw`[\p{Cc}\p{Cf}\p{Cs}\u2028\u2029]`;
-const FILLERS = String.raw`\u034f|\u115f|\u1160|\u3164|\uffa0`;
-const VARIATION_SELECTORS = String.raw`[\ufe00-\ufe0f]|[\u{e0100}-\u{e01ef}]`;
+/** Controls, line breaks included, fillers, and variation selectors. */
+const UNSAFE = String.raw`[\p{Cc}\p{Cf}\p{Cs}\u2028\u2029\u034f\u115f\u1160\u3164\uffa0\ufe00-\ufe0f\u{e0100}-\u{e01ef}]`;
 
 let unsafe: RegExp | undefined;
 
@@ -24,7 +23,7 @@ let unsafe: RegExp | undefined;
  */
 export function unsafeCharacters(): RegExp {
   // Made on first use, because compiling Unicode classes takes time that the start should not wait for.
-  unsafe ??= new RegExp(`${CONTROLS}|${FILLERS}|${VARIATION_SELECTORS}`, 'gu');
+  unsafe ??= new RegExp(UNSAFE, 'gu');
   return unsafe;
 }
 
@@ -190,7 +189,7 @@ function makePatterns() {
 }
 
 /** Except the soft hyphen, which marks where a word may break. */
-const INVISIBLES = String.raw`(?!\u00ad)[\p{Cc}\p{Cf}\p{Cs}\u2028\u2029\u034f\u115f\u1160\u3164\uffa0\ufe00-\ufe0f\u{e0100}-\u{e01ef}]`;
+const INVISIBLES = String.raw`(?!\u00ad)${UNSAFE}`;
 
 /** Direction marks, which right-to-left text needs. */
 const MARKS = /[\u200e\u200f\u061c]/gu;

@@ -19,11 +19,6 @@ import {
   visitElements,
 } from '../json/json-text.js';
 
-/** The limits for batches; the depth and the encoding apply to every line. */
-interface EnvelopeScannerOptions<Paths extends WatchedPaths> extends BatchLimits {
-  readonly watch: Paths;
-}
-
 /**
  * Finds the envelope of a JSON-RPC message in its bytes, in whatever order the members are, without building the
  * payload.
@@ -50,7 +45,7 @@ export class EnvelopeScanner<Paths extends WatchedPaths> {
   #chunk: Uint8Array | undefined;
   #isTrusted = false;
 
-  constructor({ watch, ...limits }: EnvelopeScannerOptions<Paths>) {
+  constructor({ watch, ...limits }: { readonly watch: Paths } & BatchLimits) {
     this.#names = Object.keys(watch);
     const { root, size } = buildTree([...ROOT_MEMBERS, ...Object.values(watch)]);
     this.#root = root;
@@ -412,7 +407,8 @@ export function rawId({ bytes, id }: { readonly bytes: Uint8Array; readonly id: 
   return bytes.subarray(id.start, id.end);
 }
 
-export interface BatchLimits {
+/** The depth and the encoding apply to every line, batch or not. */
+interface BatchLimits {
   /** The most levels of nesting in a line; the array itself is the first. */
   readonly maxDepth: number;
   /** The most elements in an array. */
@@ -422,7 +418,7 @@ export interface BatchLimits {
 }
 
 /** Reason for which a line that begins as an array is rejected. */
-export type BatchFault = 'not-json' | 'too-deep' | 'invalid-utf8' | 'batch-too-long';
+type BatchFault = 'not-json' | 'too-deep' | 'invalid-utf8' | 'batch-too-long';
 
 /**
  * Finds the elements of an array whose opening bracket is at `at`. The array must be all of `bytes` apart from white

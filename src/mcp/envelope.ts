@@ -83,6 +83,9 @@ const WATCHED = {
 
 type Watched = typeof WATCHED;
 
+/** The names of the members of `params`. */
+export type ParamName = { [Name in keyof Watched]: Watched[Name][0] extends 'params' ? Name : never }[keyof Watched];
+
 /** The most levels of nesting in a message. Deeper JSON parses but overflows serializers. */
 const MAX_DEPTH = 512;
 

@@ -1,6 +1,6 @@
 import { REMOVED, rewriteObject } from '../json/edit-members.js';
 import { isObject, readText, type Span, toBytes, valuesAt } from '../json/json-text.js';
-import { isRecord, parseJson } from '../json/json-value.js';
+import { asText, isRecord, parseJson } from '../json/json-value.js';
 import { join } from '../jsonrpc/message.js';
 import type { ResponseEnvelope } from './envelope.js';
 import { isModernRevision, MODERN_CODES, type ModernRevision } from './revisions.js';
@@ -34,7 +34,7 @@ export function declares(capabilities: InitializeResult['capabilities'], capabil
 export function readInitializeResult({ bytes, result, error }: ResponseEnvelope): InitializeResult | string {
   if (result === undefined) {
     const { code, message } = JSON.parse(readText(bytes, error ?? { start: 0, end: 0 })) as Record<string, unknown>;
-    return `initialize: the server answered error ${inWords(code)}: ${inWords(message)}`;
+    return `initialize: the server answered error ${asText(code)}: ${asText(message)}`;
   }
   return toInitializeResult(bytes.slice(result.start, result.end));
 }
@@ -43,29 +43,21 @@ export function readInitializeResult({ bytes, result, error }: ResponseEnvelope)
 function toInitializeResult(raw: Uint8Array): InitializeResult | string {
   const value: unknown = JSON.parse(readText(raw, { start: 0, end: raw.length }));
   if (!isRecord(value)) return 'initialize: the result is not an object';
-  const { protocolVersion, capabilities, instructions, serverInfo } = value;
+  const { protocolVersion, capabilities, instructions } = value;
   if (typeof protocolVersion !== 'string') return 'initialize: the result names no protocol version';
+  const serverInfo = isRecord(value.serverInfo) ? value.serverInfo : {};
   return {
     raw,
     protocolVersion,
     capabilities: isRecord(capabilities) ? capabilities : {},
     instructions: textOf(instructions),
-    serverInfo: describe(isRecord(serverInfo) ? serverInfo : {}),
-    version: isRecord(serverInfo) ? textOf(serverInfo.version) : undefined,
+    serverInfo: { title: textOf(serverInfo.title), description: textOf(serverInfo.description) },
+    version: textOf(serverInfo.version),
   };
-}
-
-function describe({ title, description }: Readonly<Record<string, unknown>>): ServerDescription {
-  return { title: textOf(title), description: textOf(description) };
 }
 
 function textOf(value: unknown): string | undefined {
   return typeof value === 'string' ? value : undefined;
-}
-
-/** Any JSON value as text. */
-function inWords(value: unknown): string {
-  return typeof value === 'string' ? value : (JSON.stringify(value) ?? 'none');
 }
 
 /** A server's answer to `server/discover`. */

@@ -48,38 +48,21 @@ export interface ListFacts {
   readonly changed: string;
 }
 
-const RESOURCES_CHANGED = 'notifications/resources/list_changed';
-
 export const LISTS: Readonly<Record<ListKind, ListFacts>> = {
-  tools: {
-    method: 'tools/list',
-    member: 'tools',
-    token: 'resultTools',
-    capability: 'tools',
-    changed: 'notifications/tools/list_changed',
-  },
-  prompts: {
-    method: 'prompts/list',
-    member: 'prompts',
-    token: 'resultPrompts',
-    capability: 'prompts',
-    changed: 'notifications/prompts/list_changed',
-  },
-  resources: {
-    method: 'resources/list',
-    member: 'resources',
-    token: 'resultResources',
-    capability: 'resources',
-    changed: RESOURCES_CHANGED,
-  },
-  templates: {
-    method: 'resources/templates/list',
-    member: 'resourceTemplates',
-    token: 'resultTemplates',
-    capability: 'resources',
-    changed: RESOURCES_CHANGED,
-  },
+  tools: list('tools', 'tools', 'resultTools'),
+  prompts: list('prompts', 'prompts', 'resultPrompts'),
+  resources: list('resources', 'resources', 'resultResources'),
+  templates: list('resources', 'resourceTemplates', 'resultTemplates', 'resources/templates/list'),
 };
+
+function list(
+  capability: ListFacts['capability'],
+  member: string,
+  token: ListFacts['token'],
+  method = `${capability}/list`,
+): ListFacts {
+  return { method, member, token, capability, changed: `notifications/${capability}/list_changed` };
+}
 
 /** Whether names identify the entries, which get the server's prefix. Otherwise URIs do, which stay as they are. */
 export function isNamed(kind: ListKind): boolean {
@@ -88,20 +71,13 @@ export function isNamed(kind: ListKind): boolean {
 
 /** Returns the list that a method requests, if any. */
 export function requestedList(method: string): ListKind | undefined {
-  return BY_METHOD.get(method);
+  return LIST_KINDS.find((kind) => LISTS[kind].method === method);
 }
 
 /** Returns the lists that a notification reports as changed. */
 export function listsChangedBy(method: string): readonly ListKind[] {
-  return BY_CHANGE.get(method) ?? [];
+  return LIST_KINDS.filter((kind) => LISTS[kind].changed === method);
 }
-
-const BY_METHOD = new Map(LIST_KINDS.map((kind) => [LISTS[kind].method, kind]));
-const BY_CHANGE = new Map<string, readonly ListKind[]>([
-  [LISTS.tools.changed, ['tools']],
-  [LISTS.prompts.changed, ['prompts']],
-  [RESOURCES_CHANGED, ['resources', 'templates']],
-]);
 
 /** Whether a revision with a handshake defines the request. `server/discover` of later revisions is not one of them. */
 export function isLegacyRequest(method: string): boolean {

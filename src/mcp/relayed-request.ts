@@ -1,31 +1,10 @@
 import type { Span } from '../json/json-text.js';
 import type { Edit, SplicedMessage, TokenText } from '../json/splice.js';
 import type { RpcError } from '../jsonrpc/message.js';
-import type { NotificationEnvelope, RequestEnvelope, ResponseEnvelope } from './envelope.js';
+import type { NotificationEnvelope, ParamName, RequestEnvelope, ResponseEnvelope } from './envelope.js';
 
-/** The members of `params` that routing reads. Absent ones are `undefined`. */
-export type ParamTokens = Pick<
-  RequestEnvelope['tokens'],
-  | 'name'
-  | 'uri'
-  | 'refName'
-  | 'refUri'
-  | 'cursor'
-  | 'taskId'
-  | 'task'
-  | 'relatedTask'
-  | 'level'
-  | 'mode'
-  | 'elicitationId'
-  | 'eraVersion'
-  | 'eraClientInfo'
-  | 'eraCapabilities'
-  | 'eraLogLevel'
-  | 'requestMeta'
-  | 'inputResponses'
-  | 'requestState'
-  | 'notifications'
->;
+/** The members of `params`. Absent ones are `undefined`. */
+export type ParamTokens = Pick<RequestEnvelope['tokens'], ParamName>;
 
 /**
  * A request on its way through the gateway: what it asks for, without the envelope it came in.
@@ -45,28 +24,20 @@ export interface RelayedRequest {
   message(id: TokenText, edits: readonly Edit[]): SplicedMessage;
 }
 
-/** A request that was read from one JSON-RPC message. There is one for each call, so it has no fields but the envelope. */
+/** A request that was read from one JSON-RPC message. */
 export class EnvelopeRequest implements RelayedRequest {
+  readonly method: string;
+  readonly bytes: Uint8Array;
+  readonly params: Span | undefined;
+  readonly tokens: ParamTokens;
   readonly #envelope: RequestEnvelope;
 
   constructor(envelope: RequestEnvelope) {
+    this.method = envelope.method;
+    this.bytes = envelope.bytes;
+    this.params = envelope.params;
+    this.tokens = envelope.tokens;
     this.#envelope = envelope;
-  }
-
-  get method(): string {
-    return this.#envelope.method;
-  }
-
-  get bytes(): Uint8Array {
-    return this.#envelope.bytes;
-  }
-
-  get params(): Span | undefined {
-    return this.#envelope.params;
-  }
-
-  get tokens(): ParamTokens {
-    return this.#envelope.tokens;
   }
 
   message({ text, part }: TokenText, edits: readonly Edit[]): SplicedMessage {

@@ -115,7 +115,7 @@ export interface FoundRun {
   readonly run: Run;
 }
 
-export interface FindRunsOptions {
+interface FindRunsOptions {
   readonly folder: string;
   readonly host: string;
   /** Called for a run file that cannot be used, so that nothing is known of what its gateway left behind. */

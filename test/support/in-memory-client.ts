@@ -13,7 +13,7 @@ import { type Edit, type SplicedMessage, splice, type TokenText } from '../../sr
 import { RpcError } from '../../src/jsonrpc/message.js';
 import type { NotificationEnvelope, ResponseEnvelope } from '../../src/mcp/envelope.js';
 import type { ListKind } from '../../src/mcp/methods.js';
-import type { ParamTokens, RelayedRequest } from '../../src/mcp/relayed-request.js';
+import type { RelayedRequest } from '../../src/mcp/relayed-request.js';
 import { bytesOf, type Message, notificationOf } from './wire.js';
 
 export interface InMemoryClientOptions {
@@ -135,7 +135,7 @@ class InMemoryRequest implements RelayedRequest {
   readonly method: string;
   readonly bytes: Uint8Array;
   readonly params: Span | undefined;
-  readonly tokens: ParamTokens;
+  readonly tokens: RelayedRequest['tokens'];
   readonly progressToken: Span | undefined;
 
   /** `params` as text is raw JSON. */
@@ -167,6 +167,15 @@ class InMemoryRequest implements RelayedRequest {
       inputResponses: at('inputResponses'),
       requestState: at('requestState'),
       notifications: at('notifications'),
+      status: at('status'),
+      requestProgressToken: this.progressToken,
+      subscriptionId: at('_meta', 'io.modelcontextprotocol/subscriptionId'),
+      protocolVersion: at('protocolVersion'),
+      progressToken: at('progressToken'),
+      progress: at('progress'),
+      capabilities: at('capabilities'),
+      clientInfo: at('clientInfo'),
+      requestId: at('requestId'),
     };
   }
 

@@ -104,15 +104,10 @@ export class HealthMonitor {
   }
 }
 
-/** The connection that is probed. */
-export interface ProbedConnection extends Pick<UpstreamConnection, 'inFlight' | 'isClosed'> {
-  /** Whether several requests in a row timed out, and there was no sign of life since. */
-  readonly isSilent: boolean;
-}
-
-export interface LivenessProbeOptions {
+interface LivenessProbeOptions {
   readonly clock: Clock;
-  readonly connection: ProbedConnection;
+  /** `isSilent`: several requests in a row timed out, and there was no sign of life since. */
+  readonly connection: Pick<UpstreamConnection, 'inFlight' | 'isClosed'> & { readonly isSilent: boolean };
   /** Sends a request in the form that the era of the connection requires. */
   readonly request: UpstreamConnection['request'];
   /** The probe starts. */

@@ -5,7 +5,7 @@ import { MODERN_REVISIONS, type ModernRevision } from '../../mcp/revisions.js';
 import type { Channel, Dialect, OpenOptions } from '../dialect.js';
 import type { DialOutcome, Outcome, SentRequest } from '../port.js';
 import type { ModernOptions } from './modern-connection.js';
-import { OutgoingMessage, ownRequest, RequestMeta } from './modern-messages.js';
+import { modernMessage, ownRequest, RequestMeta } from './modern-messages.js';
 
 export interface EraDialectOptions extends ModernOptions {
   /** The dialect with a handshake. Tells the version that the server gave itself. */
@@ -129,7 +129,7 @@ export class EraDialect implements Dialect {
     const { scan } = this.#options;
     let sent: SentRequest | undefined;
     const outcome = new Promise<Outcome>((settle) => {
-      const request = new OutgoingMessage(ownRequest(scan, METHODS.discover), new RequestMeta(profile, revision));
+      const request = modernMessage(ownRequest(scan, METHODS.discover), new RequestMeta(profile, revision));
       const timeouts = { idleMs: timeoutMs, maxMs: timeoutMs };
       sent = channel.send(request, [], timeouts, { settle, takesErrorWithoutId: true });
     }).then((answer) => {

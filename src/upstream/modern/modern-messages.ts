@@ -162,41 +162,22 @@ function isEmptyObject(bytes: Uint8Array, { start, end }: Span): boolean {
   return skipWhitespace(bytes, start + 1) >= end - 1;
 }
 
-/** A request as a modern server gets it. */
-export class OutgoingMessage implements RelayedRequest {
-  readonly #request: RelayedRequest;
-  readonly #meta: RequestMeta;
-  readonly #more: Uint8Array | undefined;
-  readonly #onId: ((id: TokenText) => void) | undefined;
-
-  /** `more` are further members of `params`. `onId` gets the id under which the request is sent. */
-  constructor(request: RelayedRequest, meta: RequestMeta, more?: Uint8Array, onId?: (id: TokenText) => void) {
-    this.#request = request;
-    this.#meta = meta;
-    this.#more = more;
-    this.#onId = onId;
-  }
-
-  get method(): string {
-    return this.#request.method;
-  }
-
-  get bytes(): Uint8Array {
-    return this.#request.bytes;
-  }
-
-  get params(): RelayedRequest['params'] {
-    return this.#request.params;
-  }
-
-  get tokens(): RelayedRequest['tokens'] {
-    return this.#request.tokens;
-  }
-
-  message(id: TokenText, edits: readonly Edit[]): SplicedMessage {
-    this.#onId?.(id);
-    return this.#meta.message(this.#request, id, edits, this.#more);
-  }
+/**
+ * A request as a modern server gets it. `more` are further members of `params`. `onId` gets the id under which the request is
+ * sent.
+ */
+export function modernMessage(
+  request: RelayedRequest,
+  meta: RequestMeta,
+  more?: Uint8Array,
+  onId?: (id: TokenText) => void,
+): RelayedRequest {
+  const { method, bytes, params, tokens } = request;
+  const message: RelayedRequest['message'] = (id, edits) => {
+    onId?.(id);
+    return meta.message(request, id, edits, more);
+  };
+  return { method, bytes, params, tokens, message };
 }
 
 /** A text in the params of a request as the server gets it; `undefined` if it is absent or no string. */

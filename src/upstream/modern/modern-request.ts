@@ -19,7 +19,7 @@ import { LATEST_LEGACY_REVISION, MODERN_CODES, resourceNotFoundCode } from '../.
 import type { Cancel, Clock } from '../../timing/clock.js';
 import type { Channel } from '../dialect.js';
 import type { CloseReason, EndedBecause, Outcome, RequestHandler, RequestTimeouts, SentRequest } from '../port.js';
-import { errorText, OutgoingMessage, ownRequest, ownResponse, type RequestMeta, sentText } from './modern-messages.js';
+import { errorText, modernMessage, ownRequest, ownResponse, type RequestMeta, sentText } from './modern-messages.js';
 
 /** Shared by the requests of one connection. */
 export interface RequestContext {
@@ -132,7 +132,7 @@ export class ModernRequest implements RequestHandler, SentRequest {
     const { request, edits } = this.#options;
     this.#sends += 1;
     this.#isInFlight = true;
-    this.#sent = channel.send(new OutgoingMessage(request, meta, this.#more), edits, timeouts, this);
+    this.#sent = channel.send(modernMessage(request, meta, this.#more), edits, timeouts, this);
   }
 
   #failed(response: ResponseEnvelope, outcome: Outcome): void {

@@ -10,7 +10,7 @@ import { isTerminal } from '../../mcp/task-id.js';
 import type { Cancel, Clock } from '../../timing/clock.js';
 import type { Channel } from '../dialect.js';
 import type { Outcome, SentRequest, UpstreamListener } from '../port.js';
-import { OutgoingMessage, ownNotification, ownRequest, type RequestMeta } from './modern-messages.js';
+import { modernMessage, ownNotification, ownRequest, type RequestMeta } from './modern-messages.js';
 
 interface UpstreamListenOptions {
   readonly channel: Channel;
@@ -156,7 +156,7 @@ export class UpstreamListen {
       ...stream.subjects.filter,
     };
     const request = ownRequest(scan, METHODS.listen, toBytes(JSON.stringify({ notifications })));
-    const message = new OutgoingMessage(request, meta, undefined, (id) => {
+    const message = modernMessage(request, meta, undefined, (id) => {
       stream.id = readText(id.text, id.part);
     });
     stream.cancelTimer = clock.schedule(ACKNOWLEDGE_MS, () => this.#end(stream));

@@ -7,6 +7,7 @@ import {
   type LineSink,
   type OversizedLine,
 } from '../../io/line-decoder.js';
+import type { FeedConnection, MessageFeed } from '../../io/message-feed.js';
 import type { FloodBound } from '../../io/streams/turn-reader.js';
 import { isObject, OPEN_BRACE, OPEN_BRACKET, readText } from '../../json/json-text.js';
 import { type Edit, NumberWriter, type SplicedMessage } from '../../json/splice.js';
@@ -64,7 +65,8 @@ export class StdioBridge implements Channel, ByteReader, LineSink, DroppedLineSi
   readonly #numbers = new NumberWriter();
   readonly #health: HealthMonitor;
   readonly #clock: Clock;
-  readonly #tap: MessageTap | undefined;
+  readonly #messages: MessageFeed | undefined;
+  readonly #connection: FeedConnection;
   readonly #flood: Pick<FloodBound, 'pausedMs'> | undefined;
   readonly #isPaused: () => boolean;
   /** Arrival of the bytes that are being scanned, in milliseconds on the clock, which is read once for all of them. */
@@ -79,7 +81,8 @@ export class StdioBridge implements Channel, ByteReader, LineSink, DroppedLineSi
     const { clock, scan, output, events, maxUnwrittenBytes, isPaused = () => false } = options;
     this.#scan = scan;
     this.#output = output;
-    this.#tap = options.tap;
+    this.#messages = options.messages;
+    this.#connection = options.connection ?? { number: 0 };
     this.#flood = options.flood;
     this.#clock = clock;
     this.#events = events;
@@ -203,7 +206,8 @@ export class StdioBridge implements Channel, ByteReader, LineSink, DroppedLineSi
     if (this.#closed !== undefined) return;
     // Inline: a closure for each message costs more than the check.
     try {
-      if (this.#tap?.isOn()) this.#tap.relayed('from-server', { bytes, span: { start, end }, edits: [] });
+      if (this.#messages?.isObserved)
+        this.#messages.passed('s>g', { bytes, span: { start, end }, edits: [] }, this.#connection);
       if (this.#take(this.#scan(bytes, start, end))) this.#isUseful = true;
     } catch (error) {
       reportInternalError(error, this.#events.fault);
@@ -242,7 +246,7 @@ export class StdioBridge implements Channel, ByteReader, LineSink, DroppedLineSi
   }
 
   #write(message: SplicedMessage): void {
-    if (this.#tap?.isOn()) this.#tap.relayed('to-server', message);
+    if (this.#messages?.isObserved) this.#messages.passed('g>s', message, this.#connection);
     this.#output.send(message);
   }
 
@@ -382,13 +386,9 @@ export interface BridgeOptions extends Pick<LineDecoderOptions, 'unfinishedLines
   readonly isPaused?: () => boolean;
   /** Tells how long the server was not read because it floods the gateway. */
   readonly flood?: Pick<FloodBound, 'pausedMs'>;
-  readonly tap?: MessageTap;
-}
-
-/** Sees each line in both directions while it is on. */
-interface MessageTap {
-  isOn(): boolean;
-  relayed(direction: 'to-server' | 'from-server', message: SplicedMessage): void;
+  /** Shows the messages of this connection to recordings. */
+  readonly messages?: MessageFeed;
+  readonly connection?: FeedConnection;
 }
 
 const NOTHING = new Uint8Array(0);

@@ -1,5 +1,5 @@
 import type { OnInternalError } from '../../errors/internal-error.js';
-import type { Direction, MessageFeed } from '../../io/message-feed.js';
+import type { MessageFeed } from '../../io/message-feed.js';
 import type { Backpressure } from '../../io/streams/backpressure.js';
 import { LineWriter } from '../../io/streams/line-writer.js';
 import { readInto, watchReader } from '../../io/streams/read-into.js';
@@ -48,8 +48,6 @@ const UNRESPONSIVE = 'it answered neither three requests in a row nor a ping nor
 const ENDLESS = 'for a minute it wrote more than Trunkline can read, without answering anything';
 /** Pauses of a start that failed and may be the reason, in milliseconds. */
 const NOTABLE_PAUSE_MS = 1_000;
-
-const DIRECTIONS = { 'to-server': 'g>s', 'from-server': 's>g' } as const satisfies Record<string, Direction>;
 
 /** Connects to servers by spawning them: one process group for each connection, with a `StdioBridge` on its pipes. */
 export class StdioDialer implements Dialer {
@@ -161,10 +159,8 @@ export class StdioDialer implements Dialer {
       isPaused: () => stdout.isPaused(),
       bufferPool,
       flood,
-      tap: {
-        isOn: () => messages.isObserved,
-        relayed: (direction, message) => messages.passed(DIRECTIONS[direction], message, connection),
-      },
+      messages,
+      connection,
       events: {
         ...health,
         fault: onInternalError,

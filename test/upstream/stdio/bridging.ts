@@ -1,5 +1,6 @@
 import { copyInto } from '../../../src/io/byte-reader.js';
 import { createLineMemory } from '../../../src/io/line-decoder.js';
+import { MessageFeed } from '../../../src/io/message-feed.js';
 import { splice } from '../../../src/json/splice.js';
 import type { NotificationEnvelope } from '../../../src/mcp/envelope.js';
 import { EnvelopeRequest } from '../../../src/mcp/relayed-request.js';
@@ -21,7 +22,7 @@ export function bridging({
   maxFrameBytes = 64 * 1024,
   maxUnwrittenBytes = 1_000,
   giveUp = false,
-  isTapped = false,
+  isObserved = false,
   isPaused = (): boolean => false,
   unfinishedLines = createLineMemory(Number.POSITIVE_INFINITY),
 } = {}) {
@@ -32,7 +33,10 @@ export function bridging({
   const junk: [line: string, reason: string][] = [];
   /** What the bridge reports of the server's health. */
   const health: string[] = [];
-  const tapped: [direction: string, line: string][] = [];
+  const passed: [direction: string, line: string][] = [];
+  const messages = new MessageFeed(() => clock.now());
+  if (isObserved)
+    messages.observe(({ direction, message }) => passed.push([direction, Buffer.from(splice(message)).toString()]));
   const bridge: StdioBridge = new StdioBridge({
     clock,
     scan,
@@ -41,10 +45,7 @@ export function bridging({
     maxUnwrittenBytes,
     unfinishedLines,
     isPaused,
-    tap: {
-      isOn: () => isTapped,
-      relayed: (direction, message) => tapped.push([direction, Buffer.from(splice(message)).toString()]),
-    },
+    messages,
     events: {
       request: (request) => requests.push(request),
       notification: (notification) => notifications.push(notification),
@@ -60,7 +61,7 @@ export function bridging({
   const say = (...messages: (Message | string)[]) => {
     for (const message of messages) copyInto(bridge, lineOf(message));
   };
-  return { bridge, clock, output, tapped, requests, notifications, junk, health, say };
+  return { bridge, clock, output, passed, requests, notifications, junk, health, say };
 }
 
 /** A request handler that remembers, and says how often it was settled. */

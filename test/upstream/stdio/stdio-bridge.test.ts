@@ -286,20 +286,20 @@ describe('the end of the process', () => {
   });
 });
 
-describe('the tap of a bridge', () => {
+describe('the feed of messages of a bridge', () => {
   const CALLED = '{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"read"}}';
   const ANSWER = '{"jsonrpc":"2.0","id":1,"result":{ "n":1.0 }}';
 
-  it('sees each message in both directions as it is on the pipe, while it is on', () => {
-    const { bridge, tapped, requests, say } = bridging({ isTapped: true });
+  it('sees each message in both directions as it is on the pipe, while it is observed', () => {
+    const { bridge, passed, requests, say } = bridging({ isObserved: true });
     bridge.send(new EnvelopeRequest(requestOf(CALLED)), [], TIMEOUTS, new Listener());
     say(ANSWER, '{"jsonrpc":"2.0","id":"s","method":"ping"}');
     requests[0]?.succeed(bytesOf('{}'));
-    expect(tapped).toEqual([
-      ['to-server', CALLED.replace('7', '1')],
-      ['from-server', ANSWER],
-      ['from-server', '{"jsonrpc":"2.0","id":"s","method":"ping"}'],
-      ['to-server', '{"jsonrpc":"2.0","id":"s","result":{}}'],
+    expect(passed).toEqual([
+      ['g>s', CALLED.replace('7', '1')],
+      ['s>g', ANSWER],
+      ['s>g', '{"jsonrpc":"2.0","id":"s","method":"ping"}'],
+      ['g>s', '{"jsonrpc":"2.0","id":"s","result":{}}'],
     ]);
   });
 });
