@@ -10,17 +10,18 @@ import { ConfigLocation, candidateFiles, checksumOf, readConfigText, stateOf } f
 import type { Config, Origin } from '../config/resolve/config.js';
 import { secretNamesIn, textsOf } from '../config/resolve/references.js';
 import { type LoadOptions, resolveConfig } from '../config/resolve/resolve-config.js';
+import { errorCode } from '../errors/error-text.js';
 import { UsageError } from '../errors/usage-error.js';
 import type { FileWatch } from '../files/watch-files.js';
 import { didYouMean, suggest } from '../json/suggest.js';
-import type { Logger } from '../observe/logger.js';
+import { createLogger, type Logger } from '../observe/logger.js';
+import { KnownSecrets } from '../observe/redact.js';
 import { installedPackages } from '../packages/package-store.js';
 import { serverNode } from '../process/environment.js';
 import type { CacheFolder } from '../state/cache-folder.js';
 import { packageFolders, secretFile } from '../state/user-files.js';
 import { OWN_FOLDER, VERSION } from '../version.js';
 import type { Composition } from './compose.js';
-import type { GlobalOptions } from './global-options.js';
 
 /** Finds and reads the configuration, as `readConfigFile` does. Throws a `ConfigError` when there is none. */
 export async function readConfig(options: GlobalOptions, ...rest: ReadOptions): Promise<Config> {
@@ -82,12 +83,8 @@ export interface ReloadOptions {
   readonly settings: GlobalOptions;
   readonly composition: Pick<Composition, 'platform' | 'change' | 'refuse'>;
   readonly logger: Logger;
-  /** The file that was read or rejected; undefined when no file was found. */
-  readonly file: string | undefined;
-  /** The state of the file when it was read; absent if it was rejected. */
-  readonly state?: string | undefined;
-  /** The environment files that were read then. */
-  readonly envFiles?: readonly string[] | undefined;
+  /** The configuration that was read. Its file is empty when none was found; without a stamp, the file was rejected. */
+  readonly read: Pick<Config, 'file' | 'stamp' | 'envFiles'>;
   readonly checkedFiles: ConfigCache | undefined;
   /** Variables and working folder for the servers. The default is those of this process. */
   readonly origin?: Origin;
@@ -103,7 +100,9 @@ const BEGIN_AFTER_MS = 1_000;
  * Reports a file with mistakes and changes nothing.
  */
 export function reloadOnChange(options: ReloadOptions): () => Promise<void> {
-  const { settings, composition, logger, file, state, envFiles = [], checkedFiles, origin, onApplied } = options;
+  const { settings, composition, logger, checkedFiles, origin, onApplied } = options;
+  const { envFiles, stamp: { state } = {} } = options.read;
+  const file = options.read.file === '' ? undefined : options.read.file;
   const { clock } = composition.platform;
   let watching: Promise<FileWatch | undefined> | undefined;
   let isOver = false;
@@ -282,4 +281,38 @@ const NAME_LENGTH = 32;
 /** In a clone of the repository the code changes while the version stays the same. */
 function builtAt(): number {
   return statSync(fileURLToPath(import.meta.url)).mtimeMs;
+}
+
+/** The options of every command. */
+export interface GlobalOptions {
+  /** `--config`; the default places are searched when absent. */
+  readonly config: string | undefined;
+  /** How often `-v` was given. */
+  readonly verbosity: number;
+  readonly logFile: string | undefined;
+  /** The file that all messages are recorded to, and how many bytes it may have. */
+  readonly record?: string | undefined;
+  readonly recordMax?: number | undefined;
+  /** The view of the configuration that the client on stdin, or the command, asks for. */
+  readonly view?: string | undefined;
+}
+
+/** A logger, and the secrets that it removes from every record. */
+export interface OpenLog {
+  readonly logger: Logger;
+  readonly secrets: KnownSecrets;
+}
+
+export function openLog({ verbosity, logFile }: GlobalOptions): OpenLog {
+  const secrets = new KnownSecrets();
+  const { redact } = secrets;
+  if (logFile === undefined) return { logger: createLogger({ verbosity, redact }), secrets };
+  try {
+    return { logger: createLogger({ verbosity, redact, file: logFile }), secrets };
+  } catch (cause) {
+    const code = errorCode(cause) ?? 'unknown';
+    const reason = code === 'ENXIO' ? 'it is a pipe that nobody reads, or a socket' : code;
+    const hint = 'name a file in a folder that you may write to with --log-file FILE';
+    throw new UsageError(`the log file ${logFile} cannot be written (${reason})`, hint, { cause });
+  }
 }

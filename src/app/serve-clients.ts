@@ -22,9 +22,16 @@ import {
   runFolder,
 } from '../state/user-files.js';
 import { type Composition, compose } from './compose.js';
-import { type GlobalOptions, openLog } from './global-options.js';
 import type { Platform } from './platform.js';
-import { ConfigCache, logConfig, readConfigFile, reloadOnChange, requireView } from './read-config.js';
+import {
+  ConfigCache,
+  type GlobalOptions,
+  logConfig,
+  openLog,
+  readConfigFile,
+  reloadOnChange,
+  requireView,
+} from './read-config.js';
 import { runToEnd } from './run-to-end.js';
 import type { HttpSettings, ServeHttpOptions } from './serve-http.js';
 import type { DrainOptions } from './stdio-client.js';
@@ -51,7 +58,7 @@ export async function serveClients(settings: GlobalOptions, clientSide: ClientSi
   const service = local?.service();
   if (service?.kind === 'alone') logger.warn({ because: service.because }, NOT_SHARED);
   const caches = openCaches(await readSealSecret(logger), clientSide.platform, logger);
-  const { config, fault }: UsableConfig = await usableConfig(clientSide.location, logger, caches.checkedFiles, local);
+  const { config, fault } = await usableConfig(clientSide.location, logger, caches.checkedFiles, local);
   if (fault === undefined) logConfig(config, logger);
   // A client that is there learns it from the instructions and the status.
   if (local?.isAttached !== true) requireView(config, settings.view);
@@ -79,10 +86,7 @@ export async function serveClients(settings: GlobalOptions, clientSide: ClientSi
   const observers = new Observers({ composition, settings, logger });
   await observers.apply(config);
   const limits = config.gateway.http;
-  const http =
-    clientSide.http === undefined
-      ? undefined
-      : await openHttp({ settings: clientSide.http, limits, composition, logger });
+  const http = clientSide.http && (await openHttp({ settings: clientSide.http, limits, composition, logger }));
   let unfollow = async () => {};
   return await runToEnd({
     composition,
@@ -106,18 +110,15 @@ export async function serveClients(settings: GlobalOptions, clientSide: ClientSi
       if (hasClient) await cachedAnswersWritten(composition);
       if (local?.isGone() === true) return EXIT.ok;
       await composition.start();
-      const file = config.file === '' ? undefined : config.file;
       const { checkedFiles } = caches;
       const { origin } = local ?? {};
       const onApplied = (applied: Config) => {
         local?.reloaded?.(applied);
         void observers.apply(applied);
       };
-      const { envFiles, stamp: { state } = {} } = config;
-      const read = { file, state, envFiles, checkedFiles, onApplied, ...(origin && { origin }) };
-      const reload = { settings, composition, logger, ...read };
-      if (config.gateway.watch) unfollow = reloadOnChange(reload);
-      const { startupWaitMs } = config.gateway;
+      const { watch, startupWaitMs } = config.gateway;
+      const reload = { settings, composition, logger, read: config, checkedFiles, onApplied };
+      if (watch) unfollow = reloadOnChange({ ...reload, ...(origin && { origin }) });
       const options = { ...clientSide.platform, gateway: composition.gateway, startupWaitMs, logger, ending };
       const left = local?.served(options, composition) ?? NEVER;
       await Promise.race([left, aborted(ending)]);
@@ -149,11 +150,6 @@ function aborted(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
 }
 
-interface UsableConfig {
-  readonly config: Config;
-  readonly fault?: string;
-}
-
 /**
  * Reads the configuration. When it has mistakes and a client is connected, returns an empty configuration and the report.
  *
@@ -164,7 +160,7 @@ async function usableConfig(
   logger: Logger,
   checkedFiles: ConfigCache | undefined,
   local: LocalClients | undefined,
-): Promise<UsableConfig> {
+): Promise<{ readonly config: Config; readonly fault?: string }> {
   try {
     return { config: await readConfigFile(location.file, checkedFiles, local?.origin) };
   } catch (error) {

@@ -4,7 +4,7 @@ import { createHttpClients } from '../downstream/http/http-client.js';
 import { type HttpTransport, openHttpTransport } from '../downstream/http/server.js';
 import { errorCode } from '../errors/error-text.js';
 import { UsageError } from '../errors/usage-error.js';
-import { readRegularFile } from '../files/regular-file.js';
+import { readRegularFile } from '../files/whole-file.js';
 import { RefusedNames } from '../gateway/status/status.js';
 import type { EventSource, HttpEvent } from '../observe/events/events.js';
 import type { Logger } from '../observe/logger.js';

@@ -4,7 +4,6 @@ import type { Duplex } from 'node:stream';
 import { ConfigLocation } from '../config/file/find-config.js';
 import type { Config } from '../config/resolve/config.js';
 import { GATEWAY_SETTINGS } from '../config/schema/settings.js';
-import type { StdioTransport } from '../downstream/stdio/stdio-transport.js';
 import { EXIT } from '../errors/usage-error.js';
 import { PendingGateway } from '../gateway/pending-gateway.js';
 import { movePredecessors } from '../hub/attach/control-client.js';
@@ -19,8 +18,8 @@ import { type ByteReader, copyInto } from '../io/byte-reader.js';
 import type { Logger } from '../observe/logger.js';
 import { knownDescription } from '../state/known-instructions.js';
 import { IDENTITY, VERSION } from '../version.js';
-import type { GlobalOptions } from './global-options.js';
 import { createEraChooser, createPlatform, type Platform } from './platform.js';
+import type { GlobalOptions } from './read-config.js';
 import { endProcess } from './run-to-end.js';
 import {
   type DrainOptions,
@@ -81,9 +80,16 @@ async function serveHub(options: GlobalOptions, { platform, life, listen, aloneB
     onFirstMessage,
     maxClients: () => life.settings?.hubClients ?? FIRST_CLIENTS,
     limitDrain: (client, giveUp) => {
-      const over = new AbortController();
-      void drain(client, { serving, giveUp, over: over.signal });
-      return () => over.abort();
+      let cancel = () => {};
+      let isOver = false;
+      // A client that has sent its last request gets the answers that a client alone on stdin would get.
+      void serving.then((drain) => {
+        if (!isOver) cancel = limitDrain(client, giveUp, drain, 'its session ends');
+      });
+      return () => {
+        isOver = true;
+        cancel();
+      };
     },
     onUnread: ({ pid }, unwrittenBytes) =>
       logger?.warn({ pid, unwrittenBytes }, 'a client does not read: its session was closed'),
@@ -167,26 +173,6 @@ async function serveHub(options: GlobalOptions, { platform, life, listen, aloneB
       },
     },
   });
-}
-
-interface Drain {
-  /** Resolves when the servers are being started. */
-  readonly serving: Promise<DrainOptions>;
-  readonly giveUp: () => void;
-  readonly over: AbortSignal;
-}
-
-/** A client that has sent its last request gets the answers that a client alone on stdin would get. */
-async function drain(client: Pick<StdioTransport, 'inFlight'>, { serving, giveUp, over }: Drain): Promise<void> {
-  const options = await serving;
-  if (over.aborted) return;
-  const drained = {
-    get inFlight() {
-      return client.inFlight;
-    },
-    close: giveUp,
-  };
-  over.addEventListener('abort', limitDrain(drained, options, 'its session ends'));
 }
 
 /** Serves one client by a hub in this process, at the other end of `stream`, and ends the process after it. */

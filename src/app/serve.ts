@@ -1,8 +1,8 @@
 import { ConfigLocation } from '../config/file/find-config.js';
 import { PendingGateway } from '../gateway/pending-gateway.js';
 import { knownDescription } from '../state/known-instructions.js';
-import type { GlobalOptions } from './global-options.js';
 import { createPlatform } from './platform.js';
+import type { GlobalOptions } from './read-config.js';
 import { endProcess, fileOperationsEnd } from './run-to-end.js';
 import type { LocalClients } from './serve-clients.js';
 import type { HttpSettings } from './serve-http.js';

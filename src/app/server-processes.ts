@@ -50,7 +50,7 @@ export class ServerProcesses {
       onInternalError,
       floods: new FloodQueue(clock),
     });
-    this.launcher = new BackendLauncher({ dialer, targets, logger, onInternalError });
+    this.launcher = backendLauncher({ dialer, targets, logger, onInternalError });
   }
 
   /** Ends the processes that killed gateways have left behind. */
@@ -102,15 +102,8 @@ export interface BackendLauncherOptions {
  * tools. So a list that cannot be read fails no launch, and the start timeout ends with the handshake. The wait for the
  * lists has limits of its own.
  */
-export class BackendLauncher implements Launcher {
-  readonly #options: BackendLauncherOptions;
-
-  constructor(options: BackendLauncherOptions) {
-    this.#options = options;
-  }
-
-  launch(spec: ChildSpec, generation: number, events: LaunchEvents): Launched {
-    const { dialer, targets, logger, onInternalError } = this.#options;
+export function backendLauncher({ dialer, targets, logger, onInternalError }: BackendLauncherOptions): Launcher {
+  const launch = (spec: ChildSpec, generation: number, events: LaunchEvents): Launched => {
     const target = targets.get(spec.key);
     if (target === undefined) throw new Error(`No launch target for "${spec.key}"`);
     const { backend, log, era } = target;
@@ -145,7 +138,8 @@ export class BackendLauncher implements Launcher {
     });
     void withErrorBoundaryAsync(attached, onInternalError, () => events.failed({ reason: 'a bug in Trunkline' }));
     return dialed;
-  }
+  };
+  return { launch };
 }
 
 async function attach(

@@ -124,7 +124,7 @@ export async function drainClient(client: StdioClient, options: DrainOptions): P
     const close = () => client.close();
     if (options.ending.aborted) close();
     options.ending.addEventListener('abort', close);
-    const cancel = [limitDrain(client, options), probeRepeatedly(client, options.clock, FIRST_PROBE_MS)];
+    const cancel = [limitDrain(client, close, options), probeRepeatedly(client, options.clock, FIRST_PROBE_MS)];
     void client.left.then(() => {
       for (const each of cancel) each();
     });
@@ -132,9 +132,10 @@ export async function drainClient(client: StdioClient, options: DrainOptions): P
   await client.left;
 }
 
-/** Closes the client when the drain is over. `end` says what ends then. */
+/** Calls `close` when the drain is over. `end` says what ends then. */
 export function limitDrain(
-  client: Pick<StdioClient, 'inFlight' | 'close'>,
+  client: Pick<StdioClient, 'inFlight'>,
+  close: () => void,
   { clock, events, gateway, startupWaitMs, logger }: DrainOptions,
   end = 'Trunkline ends',
 ): Cancel {
@@ -144,7 +145,7 @@ export function limitDrain(
     const unanswered = client.inFlight;
     const what = unanswered > 0 ? 'its last requests were not answered' : 'it did not read its last answers';
     logger.warn({ unanswered }, `the client closed stdin, and ${what} within ${DRAIN_MS / 1_000} s: ${end}`);
-    client.close();
+    close();
   };
   const update = () => {
     const isPostponed = !isWaitOver && isStarting(gateway);

@@ -249,12 +249,18 @@ export class SupervisedBackends {
     return openInstaller({ ...this.#options, orphanGuard, clock: platform.clock, paths }).installer;
   }
 
-  /** Offers the cached catalogue for this client. Resolves with whether there was one. */
+  /** Offers the cached catalogue for this client, before the server runs. Resolves with whether there was one. */
   async #showCached(instance: Instance, child: ChildSpec, profile: ClientProfile): Promise<boolean> {
     const { catalogues, logger } = this.#options;
     if (catalogues === undefined) return false;
+    const { backend } = instance;
     instance.cacheEntry = () => catalogues.of(instance.server, this.#withPackage(child), profile);
-    return await offerCached(instance.cacheEntry(), instance.backend, logger);
+    const cached = instance.cacheEntry()?.find();
+    if (cached === 'missed') backend.expectLate();
+    if (cached === undefined || cached === 'missed') return false;
+    const fault = await backend.loadCached(cached);
+    if (fault !== undefined) logger.debug({ server: backend.key, fault }, 'not used of the last run');
+    return fault === undefined;
   }
 
   async #end(id: string): Promise<void> {
@@ -297,16 +303,6 @@ export class SupervisedBackends {
     if (server?.child === undefined || log === undefined) return undefined;
     return describe({ snapshot: this.#supervisor.snapshot(id), log, redact: this.#options.secrets.redact });
   }
-}
-
-/** Makes a backend offer the cached catalogue of its server, before the server runs. Resolves with whether it does. */
-async function offerCached(entry: CatalogueCacheEntry | undefined, backend: Backend, logger: Logger): Promise<boolean> {
-  const cached = entry?.find();
-  if (cached === 'missed') backend.expectLate();
-  if (cached === undefined || cached === 'missed') return false;
-  const fault = await backend.loadCached(cached);
-  if (fault !== undefined) logger.debug({ server: backend.key, fault }, 'not used of the last run');
-  return fault === undefined;
 }
 
 const MAX_LINES = 5;

@@ -1,10 +1,23 @@
 import { randomBytes } from 'node:crypto';
-import { linkSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
-import { link, mkdir, rename, unlink, writeFile } from 'node:fs/promises';
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  linkSync,
+  mkdirSync,
+  openSync,
+  promises,
+  readFileSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  type Stats,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { dirname } from 'node:path';
 import { errorCode } from '../errors/error-text.js';
 import { parseJson } from '../json/json-value.js';
-import { readRegularFileSync } from './regular-file.js';
 
 /*
  * Files that are written completely or not at all: into a draft in the same folder, which a rename or a link then puts
@@ -23,67 +36,47 @@ interface WriteOptions {
 }
 
 /** Creates the file or replaces its content. */
-export async function replaceFile(file: string, content: string | Uint8Array, options?: WriteOptions): Promise<void> {
-  await withDraft(file, content, options, (draft) => rename(draft, file));
-}
-
-/** Creates the file. Returns false, and changes nothing, when there is one already. */
-export async function createFile(file: string, content: string | Uint8Array, options?: WriteOptions): Promise<boolean> {
-  // A rename would replace a file that another process created meanwhile; a link fails.
-  return await withDraft(file, content, options, async (draft) => {
-    const isCreated = await link(draft, file).then(() => true, unlessTaken);
-    await removeDraft(draft);
-    return isCreated;
-  });
-}
-
-/** `replaceFile`, for callers that must know the outcome at once. */
-export function replaceFileSync(file: string, content: string | Uint8Array, options?: WriteOptions): void {
-  withDraftSync(file, content, options, (draft) => renameSync(draft, file));
-}
-
-/** `createFile`, for callers that must know the outcome at once. */
-export function createFileSync(file: string, content: string | Uint8Array, options?: WriteOptions): boolean {
-  return withDraftSync(file, content, options, (draft) => {
-    try {
-      linkSync(draft, file);
-      return true;
-    } catch (error) {
-      return unlessTaken(error);
-    }
-  });
-}
-
-/** Returns false when the error says that the name is taken; throws every other error. */
-function unlessTaken(error: unknown): false {
-  if (errorCode(error) === 'EEXIST') return false;
-  throw error;
-}
-
-/** `publish` must leave no draft behind, unless it rejects. Each step is a round trip through a thread, so none is done in vain. */
-async function withDraft<T>(
+export async function replaceFile(
   file: string,
   content: string | Uint8Array,
   { mode = 0o600, flush = false }: WriteOptions = {},
-  publish: (draft: string) => Promise<T>,
-): Promise<T> {
+): Promise<void> {
   const draft = draftOf(file);
-  const write = () => writeFile(draft, content, { mode, flush, flag: 'wx' });
+  const write = () => promises.writeFile(draft, content, { mode, flush, flag: 'wx' });
   try {
     await write().catch(async (error) => {
       if (errorCode(error) !== 'ENOENT') throw error;
-      await mkdir(dirname(file), { recursive: true, mode: 0o700 });
+      await promises.mkdir(dirname(file), { recursive: true, mode: 0o700 });
       await write();
     });
-    return await publish(draft);
+    await promises.rename(draft, file);
   } catch (error) {
     // The first error says what is wrong. Where the folder is none, the draft cannot be removed, either.
-    await removeDraft(draft).catch(() => {});
+    await promises.unlink(draft).catch(() => {});
     throw error;
   }
 }
 
-function withDraftSync<T>(
+/** `replaceFile`, for callers that must know the outcome at once. */
+export function replaceFileSync(file: string, content: string | Uint8Array, options?: WriteOptions): void {
+  withDraft(file, content, options, (draft) => renameSync(draft, file));
+}
+
+/** Creates the file. Returns false, and changes nothing, when there is one already. */
+export function createFileSync(file: string, content: string | Uint8Array, options?: WriteOptions): boolean {
+  return withDraft(file, content, options, (draft) => {
+    try {
+      // A rename would replace a file that another process created meanwhile; a link fails.
+      linkSync(draft, file);
+      return true;
+    } catch (error) {
+      if (errorCode(error) === 'EEXIST') return false;
+      throw error;
+    }
+  });
+}
+
+function withDraft<T>(
   file: string,
   content: string | Uint8Array,
   { mode = 0o600, flush = false }: WriteOptions = {},
@@ -99,13 +92,6 @@ function withDraftSync<T>(
   }
 }
 
-/** Mostly there is none left. `rm` would load more code, and look for the file first. */
-async function removeDraft(draft: string): Promise<void> {
-  await unlink(draft).catch((error: unknown) => {
-    if (errorCode(error) !== 'ENOENT') throw error;
-  });
-}
-
 function draftOf(file: string): string {
   return `${file}.${randomBytes(6).toString('hex')}${DRAFT_SUFFIX}`;
 }
@@ -117,4 +103,135 @@ const MAX_BYTES = 64 * 1024 * 1024;
 export function readJsonFile(file: string): unknown {
   const found = readRegularFileSync(file, { maxBytes: MAX_BYTES, followsLinks: true });
   return found.kind === 'read' ? parseJson(found.bytes.toString()) : undefined;
+}
+
+export interface ReadRules {
+  /** A larger file is not read. */
+  readonly maxBytes: number;
+  /** Whether the file must belong to this user, and be closed to others. */
+  readonly isPrivate?: boolean;
+  /** Whether nobody else may be able to change the file. Others may be able to read it. */
+  readonly isGuarded?: boolean;
+  /** Whether the path may be a symbolic link. */
+  readonly followsLinks?: boolean;
+}
+
+type FileFault = 'unreadable' | 'link' | 'not-regular' | 'foreign' | 'exposed' | 'too-large';
+
+/** The result of reading a file that may be missing, and that somebody may have replaced by something else. */
+export type ReadFile =
+  | { readonly kind: 'absent' }
+  | { readonly kind: 'unusable'; readonly fault: FileFault; readonly reason: string; readonly cause?: unknown }
+  | {
+      readonly kind: 'read';
+      readonly bytes: Buffer;
+      readonly modifiedAt: number;
+      /** Always false on Windows. */
+      readonly isReadableByOthers: boolean;
+    };
+
+type Unusable = Extract<ReadFile, { kind: 'unusable' }>;
+
+/** Everything that Trunkline expects in a file that belongs to this user alone. */
+export function privateFile(maxBytes: number): ReadRules {
+  return { maxBytes, isPrivate: true };
+}
+
+/**
+ * Reads a regular file. Never throws, and never waits for another process: opening a pipe that nobody writes would wait
+ * without end, and reading it would take what is meant for somebody else. So pipes, devices, sockets and folders are
+ * refused; so are symbolic links, unless the rules allow them.
+ */
+export async function readRegularFile(file: string, rules: ReadRules): Promise<ReadFile> {
+  try {
+    // Taken here, since Node loads what is behind it with the first use.
+    const handle = await promises.open(file, flagsFor(rules));
+    try {
+      const stats = await handle.stat();
+      return faultOf(stats, rules) ?? read(await handle.readFile(), stats);
+    } finally {
+      await handle.close();
+    }
+  } catch (error) {
+    return unread(error);
+  }
+}
+
+/** `readRegularFile`, for callers that must know the content at once. */
+export function readRegularFileSync(file: string, rules: ReadRules): ReadFile {
+  try {
+    const descriptor = openSync(file, flagsFor(rules));
+    try {
+      const stats = fstatSync(descriptor);
+      return faultOf(stats, rules) ?? read(readFileSync(descriptor), stats);
+    } finally {
+      closeSync(descriptor);
+    }
+  } catch (error) {
+    return unread(error);
+  }
+}
+
+/** Windows has neither of them, and no pipes among its files. */
+const { O_RDONLY, O_NOFOLLOW = 0, O_NONBLOCK = 0 } = constants;
+
+function flagsFor({ followsLinks = false }: ReadRules): number {
+  return O_RDONLY | O_NONBLOCK | (followsLinks ? 0 : O_NOFOLLOW);
+}
+
+function read(bytes: Buffer, { mode, mtimeMs }: Stats): ReadFile {
+  const isReadableByOthers = process.getuid !== undefined && (mode & 0o044) !== 0;
+  return { kind: 'read', bytes, modifiedAt: mtimeMs, isReadableByOthers };
+}
+
+function faultOf(stats: Stats, { maxBytes, isPrivate = false, isGuarded = false }: ReadRules): Unusable | undefined {
+  // Windows has neither owners nor modes; there the permissions of the user's folder protect the file.
+  const isPosix = process.getuid !== undefined;
+  if (!stats.isFile()) return unusable('not-regular', `it is ${kindOf(stats)}`);
+  if (isPosix && isPrivate && stats.uid !== process.getuid?.())
+    return unusable('foreign', 'it belongs to another user');
+  if (isPosix && isPrivate && (stats.mode & 0o077) !== 0)
+    return unusable('exposed', 'other users can read or change it');
+  if (isPosix && isGuarded && (stats.mode & 0o022) !== 0) return unusable('exposed', 'other users can change it');
+  return stats.size <= maxBytes ? undefined : unusable('too-large', 'it is too large');
+}
+
+function unusable(fault: FileFault, reason: string, cause?: unknown): Unusable {
+  return { kind: 'unusable', fault, reason, ...(cause !== undefined && { cause }) };
+}
+
+/** Describes something that is not a regular file, in words. */
+export function kindOf(stats: Pick<Stats, 'isDirectory' | 'isFIFO' | 'isSocket'>): string {
+  if (stats.isDirectory()) return 'a folder, not a file';
+  if (stats.isFIFO()) return 'a pipe, not a regular file';
+  return stats.isSocket() ? 'a socket, not a regular file' : 'a device, not a regular file';
+}
+
+function unread(cause: unknown): ReadFile {
+  const code = errorCode(cause) ?? 'unknown';
+  if (code === 'ENOENT') return { kind: 'absent' };
+  // FreeBSD has another code for a symbolic link than all others.
+  if (code === 'ELOOP' || code === 'EMLINK')
+    return unusable('link', 'it is a symbolic link, not a regular file', cause);
+  // A socket, or a device that is not there.
+  if (code === 'ENXIO') return unusable('not-regular', 'it is a socket or a device, not a regular file', cause);
+  return unusable('unreadable', `it cannot be read (${code})`, cause);
+}
+
+/** The path behind all symbolic links; `undefined` if it is missing or not accessible. */
+export function realPath(path: string): string | undefined {
+  try {
+    return realpathSync(path);
+  } catch {
+    return undefined;
+  }
+}
+
+/** The file or folder at a path, behind symbolic links; `undefined` if it is missing or not accessible. */
+export function statOf(path: string): Stats | undefined {
+  try {
+    return statSync(path);
+  } catch {
+    return undefined;
+  }
 }

@@ -2,8 +2,7 @@ import { createHash } from 'node:crypto';
 import { dirname, join } from 'node:path';
 import { errorCode } from '../errors/error-text.js';
 import { HintedError } from '../errors/usage-error.js';
-import { readRegularFileSync, realPath } from '../files/regular-file.js';
-import { replaceFileSync } from '../files/whole-file.js';
+import { readRegularFileSync, realPath, replaceFileSync } from '../files/whole-file.js';
 import { isRecord, parseJson } from '../json/json-value.js';
 
 /** The exact version of a `package:` of the configuration, and of everything that it depends on. */

@@ -1,7 +1,7 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { delimiter, dirname, join } from 'node:path';
 import { ERROR_SIGNS } from '../errors/error-text.js';
-import { realPath } from '../files/regular-file.js';
+import { realPath } from '../files/whole-file.js';
 import { isRecord, parseJson } from '../json/json-value.js';
 import { endGroup } from '../process/end-group.js';
 import { npmEnvironment, serverNode } from '../process/environment.js';

@@ -1,8 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { privateFile, readRegularFile } from '../files/regular-file.js';
-import { DRAFT_SUFFIX, replaceFile } from '../files/whole-file.js';
+import { DRAFT_SUFFIX, privateFile, readRegularFile, replaceFile } from '../files/whole-file.js';
 import { isRecord, parseJson } from '../json/json-value.js';
 
 /** A gateway and its process groups. */

@@ -1,8 +1,7 @@
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
-import { privateFile, readRegularFileSync } from '../files/regular-file.js';
 import type { FileWatch } from '../files/watch-files.js';
-import { createFileSync, replaceFileSync } from '../files/whole-file.js';
+import { createFileSync, privateFile, readRegularFileSync, replaceFileSync } from '../files/whole-file.js';
 import type { ApprovalFacts, ApprovalVerdict, ToolApprovals } from '../gateway/catalog/exposed-list.js';
 import { isRecord, parseJson } from '../json/json-value.js';
 import type { Logger } from '../observe/logger.js';

@@ -1,7 +1,6 @@
 import { readdir, rm, stat, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
-import { privateFile, readRegularFile, readRegularFileSync } from '../files/regular-file.js';
-import { DRAFT_SUFFIX, replaceFile } from '../files/whole-file.js';
+import { DRAFT_SUFFIX, privateFile, readRegularFile, readRegularFileSync, replaceFile } from '../files/whole-file.js';
 import type { Cancel, Clock } from '../timing/clock.js';
 
 export interface CacheFolderOptions {

@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto';
 import { readdirSync, statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import type { ServerConfig } from '../config/resolve/config.js';
-import { readRegularFileSync } from '../files/regular-file.js';
+import { readRegularFileSync } from '../files/whole-file.js';
 import {
   type CachedCatalogue,
   type CatalogueContent,

@@ -1,8 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { privateFile, readRegularFile } from '../files/regular-file.js';
-import { replaceFile } from '../files/whole-file.js';
+import { privateFile, readRegularFile, replaceFile } from '../files/whole-file.js';
 import { isRecord, parseJson } from '../json/json-value.js';
 import { hostIdentity, identify, isRunning } from '../process/processes.js';
 import { isRunProcess, type RunProcess } from '../process/run-file.js';

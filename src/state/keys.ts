@@ -1,7 +1,6 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import { UsageError } from '../errors/usage-error.js';
-import { privateFile, type ReadFile, readRegularFile } from '../files/regular-file.js';
-import { createFile } from '../files/whole-file.js';
+import { createFileSync, privateFile, type ReadFile, readRegularFile } from '../files/whole-file.js';
 import type { GatewayOptions } from '../gateway/gateway.js';
 import type { Hmac } from '../mcp/task-id.js';
 import type { Logger } from '../observe/logger.js';
@@ -45,7 +44,13 @@ export async function readSealSecret(logger: Logger): Promise<SealSecret> {
     warn(err);
   });
   const secret = stored ?? newToken();
-  const store = () => void storeToken(sealFile(), secret).catch(warn);
+  const store = () => {
+    try {
+      storeToken(sealFile(), secret);
+    } catch (err) {
+      warn(err);
+    }
+  };
   return { secret, isLasting, onSealed: stored === undefined ? once(store) : () => {} };
 }
 
@@ -131,7 +136,7 @@ const MAX_FILE_BYTES = 4_096;
 export async function readOrCreateToken(file: string): Promise<string> {
   const token = await readToken(file);
   if (token !== undefined) return token;
-  await storeToken(file, newToken());
+  storeToken(file, newToken());
   const created = await readToken(file);
   if (created === undefined)
     throw new TokenFileError('token-file-unusable', `The token file ${file} was removed again`);
@@ -144,9 +149,9 @@ function newToken(): string {
 }
 
 /** Creates the file with the token; an existing file stays as it is. */
-async function storeToken(file: string, token: string): Promise<void> {
+function storeToken(file: string, token: string): void {
   try {
-    await createFile(file, `${token}\n`, { flush: true });
+    createFileSync(file, `${token}\n`, { flush: true });
   } catch (cause) {
     throw new TokenFileError('token-file-unusable', `Cannot create the token file ${file}`, { cause });
   }

@@ -3,7 +3,7 @@ import { type ConfigLocation, checksumOf, readConfigText, stateOf } from '../con
 import type { Config } from '../config/resolve/config.js';
 import { withoutRelayed } from '../downstream/declared-capabilities.js';
 import type { ClientFacts, GatewayDescription } from '../downstream/port.js';
-import { privateFile, readRegularFileSync } from '../files/regular-file.js';
+import { privateFile, readRegularFileSync } from '../files/whole-file.js';
 import { ABOUT } from '../gateway/instructions.js';
 import type { PendingGateway } from '../gateway/pending-gateway.js';
 import { isRecord } from '../json/json-value.js';

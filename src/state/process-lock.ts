@@ -2,8 +2,7 @@ import { mkdir, readdir, rm, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { UsageError } from '../errors/usage-error.js';
-import { readRegularFile } from '../files/regular-file.js';
-import { createFile, replaceFile } from '../files/whole-file.js';
+import { createFileSync, readRegularFile, replaceFile } from '../files/whole-file.js';
 import { isRecord, parseJson } from '../json/json-value.js';
 import { hostIdentity, identify, isRunning } from '../process/processes.js';
 import { isRunProcess, type RunProcess } from '../process/run-file.js';
@@ -115,7 +114,8 @@ export class ProcessLock {
   /** Returns undefined when another process was faster. */
   async #take(number: number): Promise<(() => Promise<void>) | undefined> {
     const file = this.#file(number);
-    if (!(await createFile(file, JSON.stringify(await this.#options.self()), { flush: true }))) return undefined;
+    const owner = JSON.stringify(await this.#options.self());
+    if (!createFileSync(file, owner, { flush: true })) return undefined;
     // Another process has taken and released a later lock since the last number was read, so this one does not count.
     if ((await this.#last()) !== number) {
       await rm(file, { force: true });

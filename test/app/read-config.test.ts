@@ -31,8 +31,7 @@ function reloading(file: string, state?: string) {
       refuse: () => false,
     },
     logger: pino({ level: 'debug' }, { write: (line: string) => logged.push(line) }),
-    file,
-    state,
+    read: { file, envFiles: [], ...(state !== undefined && { stamp: { state, checksum: 0 } }) },
     checkedFiles: undefined,
     origin: { environment: { SOME_KEY: '/own' }, folder: '/' },
   });

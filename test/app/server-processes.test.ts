@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { BackendLauncher, type LaunchTarget } from '../../src/app/server-processes.js';
+import { backendLauncher, type LaunchTarget } from '../../src/app/server-processes.js';
 import type { LaunchEvents } from '../../src/supervision/launcher.js';
 import type { Dialed, UpstreamConnection, UpstreamListener } from '../../src/upstream/port.js';
 import { ServerEra } from '../../src/upstream/server-era.js';
@@ -63,7 +63,7 @@ function launching({
   let listener: UpstreamListener | undefined;
   const faults: unknown[] = [];
   const warnings: unknown[] = [];
-  const launcher = new BackendLauncher({
+  const launcher = backendLauncher({
     dialer: {
       dial: (dialTarget, itsListener) => {
         listener = itsListener;

@@ -27,7 +27,7 @@ const INITIALIZE = [
   ...['src/downstream/list-changes.ts', 'src/downstream/declared-capabilities.ts', 'src/downstream/input-requests.ts'],
   // One small file of the cache has the servers' instructions for this configuration file.
   ...['src/config/file/find-config.ts', 'src/state/known-instructions.ts', 'src/state/user-files.ts'],
-  ...['src/files/regular-file.ts', 'src/config/file/find-config.ts', 'src/config/file/config-error.ts'],
+  ...['src/files/whole-file.ts', 'src/config/file/find-config.ts', 'src/config/file/config-error.ts'],
 ];
 
 /** What a client waits for that attaches to a running hub. Each client has a process with this for as long as it lives. */
@@ -42,7 +42,7 @@ const ATTACH = [
     'src/config/file/find-config.ts',
     'src/state/user-files.ts',
   ],
-  ...['src/config/file/find-config.ts', 'src/config/file/config-error.ts', 'src/files/regular-file.ts'],
+  ...['src/config/file/find-config.ts', 'src/config/file/config-error.ts', 'src/files/whole-file.ts'],
   ...['src/hub/attach/', 'src/hub/hub-folder.ts', 'src/hub/wire.ts'],
   ...[
     'src/process/environment.ts',

@@ -1,7 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { FileRefusal } from '../../files/edit/parse-text.js';
-import { privateFile, readRegularFile } from '../../files/regular-file.js';
-import { replaceFile } from '../../files/whole-file.js';
+import { privateFile, readRegularFile, replaceFile } from '../../files/whole-file.js';
 import { isRecord, parseJson } from '../../json/json-value.js';
 import {
   backUp,

@@ -3,8 +3,7 @@ import { chmodSync, lstatSync, readdirSync, statSync, unlinkSync, writeFileSync 
 import { basename, dirname, isAbsolute, join, relative } from 'node:path';
 import { errorCode } from '../../errors/error-text.js';
 import { FileRefusal } from '../../files/edit/parse-text.js';
-import { readRegularFile, realPath } from '../../files/regular-file.js';
-import { replaceFile } from '../../files/whole-file.js';
+import { readRegularFile, realPath, replaceFile } from '../../files/whole-file.js';
 
 /** Claude Code keeps the history of all projects in its file. */
 export const MAX_FILE_BYTES = 64 * 1024 * 1024;

@@ -1,6 +1,6 @@
 import { readdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { readRegularFile } from '../../files/regular-file.js';
+import { readRegularFile } from '../../files/whole-file.js';
 import { isRecord, parseJson } from '../../json/json-value.js';
 import { MAX_FILE_BYTES } from './client-file.js';
 import { userFiles } from './client-locations.js';

@@ -1,7 +1,7 @@
 import { dirname } from 'node:path';
 import { valueAt } from '../../files/edit/edit-text.js';
 import { FileRefusal, parseText } from '../../files/edit/parse-text.js';
-import { readRegularFile } from '../../files/regular-file.js';
+import { readRegularFile } from '../../files/whole-file.js';
 import { isRecord } from '../../json/json-value.js';
 import { MAX_FILE_BYTES } from './client-file.js';
 import { clientLocations } from './client-locations.js';

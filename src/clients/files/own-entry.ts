@@ -1,7 +1,6 @@
 import { existsSync, realpathSync } from 'node:fs';
 import { basename, dirname, isAbsolute, join } from 'node:path';
-import { realPath } from '../../files/regular-file.js';
-import { readJsonFile } from '../../files/whole-file.js';
+import { readJsonFile, realPath } from '../../files/whole-file.js';
 import { isRecord } from '../../json/json-value.js';
 import type { Shape } from './client-table.js';
 import type { Entry, FoundServer } from './found-server.js';

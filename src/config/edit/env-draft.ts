@@ -1,8 +1,7 @@
 import { realpathSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { parseEnv } from 'node:util';
-import { readRegularFileSync } from '../../files/regular-file.js';
-import { createFileSync, replaceFileSync } from '../../files/whole-file.js';
+import { createFileSync, readRegularFileSync, replaceFileSync } from '../../files/whole-file.js';
 import { ConfigError } from '../file/config-error.js';
 import { ENV_FILE_RULES, envFilePath, mistakeInEnv, type Variables, valuesInEnv } from '../resolve/references.js';
 import { cannotWrite, changedMeanwhile, sharedEnvFile } from './edit-config.js';

@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { posix, win32 } from 'node:path';
-import { kindOf, type ReadRules, readRegularFileSync, statOf } from '../../files/regular-file.js';
+import { kindOf, type ReadRules, readRegularFileSync, statOf } from '../../files/whole-file.js';
 import { ConfigError } from './config-error.js';
 
 type Variables = Readonly<Record<string, string | undefined>>;

@@ -1,7 +1,6 @@
 import { join, sep } from 'node:path';
 import satisfies from 'semver/functions/satisfies.js';
-import { realPath } from '../../files/regular-file.js';
-import { readJsonFile } from '../../files/whole-file.js';
+import { readJsonFile, realPath } from '../../files/whole-file.js';
 import { isRecord } from '../../json/json-value.js';
 import type { PackageRequest } from '../../supervision/launcher.js';
 import { ServerFault } from '../file/config-error.js';

@@ -1,6 +1,6 @@
 import { join, resolve } from 'node:path';
 import { parseEnv } from 'node:util';
-import { type ReadRules, readRegularFileSync } from '../../files/regular-file.js';
+import { type ReadRules, readRegularFileSync } from '../../files/whole-file.js';
 import type { ParamShapes, ToolShapes } from '../../gateway/catalog/tool-shaping.js';
 import type { CheckedEntry } from '../file/checked-file.js';
 import { faultsAt, ServerFault } from '../file/config-error.js';

@@ -1,7 +1,6 @@
 import { availableParallelism, homedir } from 'node:os';
 import { basename, delimiter, dirname, join, resolve } from 'node:path';
-import { realPath, statOf } from '../../files/regular-file.js';
-import { readJsonFile } from '../../files/whole-file.js';
+import { readJsonFile, realPath, statOf } from '../../files/whole-file.js';
 import { isRecord } from '../../json/json-value.js';
 import type { ChildSpec, PackageRequest } from '../../supervision/launcher.js';
 import type { CheckedEntry, CheckedFile, CheckedServer, ServerSettings } from '../file/checked-file.js';

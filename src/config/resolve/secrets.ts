@@ -1,8 +1,7 @@
 import { execFile } from 'node:child_process';
 import { homedir } from 'node:os';
 import { dirname } from 'node:path';
-import { privateFile, readRegularFile } from '../../files/regular-file.js';
-import { replaceFile } from '../../files/whole-file.js';
+import { privateFile, readRegularFile, replaceFile } from '../../files/whole-file.js';
 import { isRecord, parseJson } from '../../json/json-value.js';
 import type { CheckedFile } from '../file/checked-file.js';
 import { expandHome, type Secret, type Variables } from './references.js';

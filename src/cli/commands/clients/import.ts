@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { text as readAll } from 'node:stream/consumers';
-import type { GlobalOptions } from '../../../app/global-options.js';
+import type { GlobalOptions } from '../../../app/read-config.js';
 import { thisSystem } from '../../../clients/files/client-locations.js';
 import { CLIENTS } from '../../../clients/files/client-table.js';
 import { findServers } from '../../../clients/files/find-servers.js';
