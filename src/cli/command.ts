@@ -9,7 +9,7 @@ export interface Invocation<Options = unknown> {
   readonly settings: GlobalOptions;
   /** The words after the name of the command. */
   readonly words: readonly string[];
-  /** Those of them that stand after `--`; `undefined` if there is no `--`. */
+  /** The words after `--`; `undefined` if there is no `--`. */
   readonly behind: readonly string[] | undefined;
   readonly options: Partial<Options>;
   /** Whether `--json` was given. */

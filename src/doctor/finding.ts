@@ -32,7 +32,7 @@ export function finding(
   return repair === undefined ? found : { ...found, repair };
 }
 
-/** What happened longer ago is about another problem. */
+/** Older events belong to another problem. */
 export const RECENT_MS = 24 * 60 * 60 * 1_000;
 
 /** Makes a sentence of a hint, which has neither a capital letter nor a period. */

@@ -15,7 +15,7 @@ export interface SecretFile {
   readonly values: Variables;
 }
 
-/** What an entry needs besides its run. */
+/** The parts of an entry besides its run. */
 interface EntrySettings {
   readonly secrets: SecretFile;
   readonly env: Variables;

@@ -12,7 +12,7 @@ class Store {
 
 const $ = '$';
 
-describe('what may stand in the configuration', () => {
+describe('a plain setting, which may stand in the configuration,', () => {
   test.each([
     ['LOG_LEVEL', 'debug'],
     ['PORT', '8080'],

@@ -122,7 +122,7 @@ export function saveEdit({ config, secrets }: EditableConfig, edited: string): v
   }
 }
 
-/** Where people set the variables that a new entry refers to: the environment file counts only if the entry names it. */
+/** The place for the variables to which a new entry refers: the environment file counts only if the entry names it. */
 export function whereToSet(entry: NewEntry, { secrets: { file, envFile } }: EditableConfig): string {
   if (envFile === undefined || entry.envFile !== undefined) return `in ${file} or in your environment`;
   return `in your environment, or in ${file} with \`envFile: ${envFile}\` in its entry`;

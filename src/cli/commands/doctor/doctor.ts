@@ -148,7 +148,7 @@ function findingText({ level, code, sentence, evidence, remedy }: ReportedFindin
   return [head, ...below, ...(remedy === '' ? [] : [`${INDENT}${remedy}`])].join('\n');
 }
 
-/** How many findings of each level there are. */
+/** The number of findings of each level. */
 function countsOf(findings: readonly ReportedFinding[]): Readonly<Record<Level, number>> {
   const count = (level: Level) => findings.filter((each) => each.level === level).length;
   return { ok: count('ok'), warn: count('warn'), fail: count('fail') };

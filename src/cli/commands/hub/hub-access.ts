@@ -246,7 +246,7 @@ function overFrames(
   };
 }
 
-/** Where the hub of a configuration is, whether it runs or not. */
+/** The folder and log of the hub of a configuration, whether it runs or not. */
 export interface HubSite {
   readonly configFile: string;
   readonly folder: string;

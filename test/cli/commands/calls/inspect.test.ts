@@ -4,7 +4,7 @@ import { countsText } from '../../../../src/cli/commands/calls/record.js';
 import { fitted } from '../../../../src/cli/terminal.js';
 import { type Entry, parseLine } from '../../../../src/record/format.js';
 
-/** What is shown of a message, without the time. */
+/** The shown text of a message, without the time. */
 function shown(entry: Partial<Entry>, server?: string): string | undefined {
   const whole: Entry = { t: 0, dir: 'c>g', conn: 3, ...entry };
   return lineText({ kind: 'entry', entry: whole }, server)?.replace(/^[\d:.]+ /, '');
@@ -59,8 +59,8 @@ describe('a message that is inspected', () => {
   });
 });
 
-describe('what a recording has', () => {
-  it('counts one message and several', () => {
+describe('the size of a recording', () => {
+  it('is a count of one message or several', () => {
     expect(countsText({ written: 1, dropped: 0 })).toBe('1 message');
     expect(countsText({ written: 2, dropped: 1 })).toBe(
       '2 messages; 1 is missing, because the disk was too slow or full',

@@ -14,7 +14,7 @@ function setUp(isTTY: boolean) {
   return { progress: new StartProgress(line, ['a', 'b']), line, written, shown };
 }
 
-/** What a supervisor says of a child that installs. */
+/** The report of a supervisor about a child that installs. */
 function installing() {
   return { missing: 'pkg', installingSince: performance.now() };
 }

@@ -21,7 +21,7 @@ interface Told {
   readonly isReviewed?: boolean;
 }
 
-/** What a hub tells of these servers. */
+/** The answers of a hub about these servers. */
 function facts(servers: Readonly<Record<string, Told>>, at: number, clients = 1) {
   const entries = Object.entries(servers);
   const reports = entries.map(([server, { state = 'ready', p50, cause, isReviewed }]) => ({

@@ -7,8 +7,8 @@ function tools(...definitions: readonly Record<string, unknown>[]): Tools {
 
 const NONE = { added: [], removed: [], changed: [] };
 
-describe('what is different about the tools', () => {
-  it('is which are new, which are gone, and which members of the others differ', () => {
+describe('the changes of tools', () => {
+  it('are new tools, removed tools, and the differing members of the others', () => {
     const before = tools(
       { name: 'a', description: 'A' },
       { name: 'b' },
@@ -25,18 +25,18 @@ describe('what is different about the tools', () => {
     });
   });
 
-  it('is nothing when only an order is another one', () => {
+  it('do not include another order of tools and members', () => {
     const one = { name: 'a', inputSchema: { type: 'object', properties: { x: { a: 1, b: [1, null] }, y: {} } } };
     const other = { inputSchema: { properties: { y: {}, x: { b: [1, null], a: 1 } }, type: 'object' }, name: 'a' };
     expect(compareTools(tools(one, { name: 'b' }), tools({ name: 'b' }, other))).toEqual(NONE);
   });
 
-  it('is something when the order of a list is another one', () => {
+  it('include another order of a list', () => {
     const { changed } = compareTools(tools({ name: 'a', enum: [1, 2] }), tools({ name: 'a', enum: [2, 1] }));
     expect(changed).toEqual([{ name: 'a', members: ['enum'] }]);
   });
 
-  it('minds names that every object has', () => {
+  it('mind names that every object has', () => {
     const odd = tools({ name: 'constructor' }, { name: '__proto__' });
     expect(compareTools(odd, odd)).toEqual(NONE);
     expect(compareTools(tools(), odd).added).toEqual(['constructor', '__proto__']);
