@@ -74,16 +74,12 @@ async function serveOrAttach(settings: GlobalOptions, values: HttpValues, isAlon
   const transports = readTransports(values);
   const canShare =
     !isAlone && process.env.TRUNKLINE_HUB !== 'off' && transports.http === undefined && !process.stdin.isTTY;
-  const failed = canShare ? await attach(settings, () => loadHub(settings)) : { because: undefined };
+  // This process serves the client itself when no other hub can.
+  const loadHub = async () => (await import('../app/serve-hub.js')).serveInside.bind(undefined, settings);
+  const failed = canShare ? await attach(settings, loadHub) : { because: undefined };
   if (failed === undefined) return 0;
   const { serve } = await import('../app/serve.js');
   return await serve(settings, transports, failed.because);
-}
-
-/** Loads the hub for this process, which serves the client when no other hub can. */
-async function loadHub(settings: GlobalOptions) {
-  const { serveInside } = await import('../app/serve-hub.js');
-  return serveInside.bind(undefined, settings);
 }
 
 /**

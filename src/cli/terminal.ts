@@ -46,7 +46,7 @@ const STATES: Readonly<Record<string, { readonly symbol: string; readonly format
 };
 
 /** The state of a server: with a symbol and a color on a terminal, as one word elsewhere. */
-export function stateCell(state: string, { width }: Look): { readonly text: string; readonly format: Format } {
+export function stateCell(state: string, { width }: Look) {
   const { symbol, format } = STATES[state] ?? RESTING;
   return { text: width === undefined ? state : `${symbol} ${state}`, format };
 }

@@ -157,16 +157,13 @@ async function outputOf(
   });
 }
 
-type FoundProgram =
-  | { readonly kind: 'found'; readonly file: string }
-  | { readonly kind: 'missing' }
-  /** A file or folder is there that cannot be run. */
-  | { readonly kind: 'not-executable'; readonly file: string };
-
 type System = Pick<Machine, 'platform' | 'env'>;
 
-/** Finds the program of a command as the system does: a path as it is, and a name in the folders of this PATH. */
-function findCommand(command: string, path: string, cwd: string, system: System): FoundProgram {
+/**
+ * Finds the program of a command as the system does: a path as it is, and a name in the folders of this PATH. A file or
+ * folder that cannot be run is `not-executable`.
+ */
+function findCommand(command: string, path: string, cwd: string, system: System) {
   const isPath = command.includes('/') || (system.platform === 'win32' && command.includes('\\'));
   const folders = isPath ? [''] : path.split(pathSeparator(system)).filter(Boolean);
   let unusable: string | undefined;
@@ -174,11 +171,12 @@ function findCommand(command: string, path: string, cwd: string, system: System)
     for (const suffix of suffixes(command, system)) {
       const file = isAbsolute(command) ? command + suffix : resolve(cwd, join(folder, command + suffix));
       const state = stateOf(file);
-      if (state === 'program') return { kind: 'found', file };
+      if (state === 'program') return { kind: 'found', file } as const;
       if (state === 'unusable') unusable ??= file;
     }
   }
-  return unusable === undefined ? { kind: 'missing' } : { kind: 'not-executable', file: unusable };
+  if (unusable === undefined) return { kind: 'missing' } as const;
+  return { kind: 'not-executable', file: unusable } as const;
 }
 
 /** File name extensions that a command may omit: Windows finds `npx.cmd` for `npx`. */

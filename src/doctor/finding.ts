@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises';
 import { CODES, type Code, type Level } from '../errors/codes.js';
 import { errorMessage } from '../errors/error-text.js';
 
@@ -80,17 +81,11 @@ export async function runChecks(checks: Checks, limitMs = LIMIT_MS): Promise<rea
 }
 
 async function runCheck(about: string, run: Checks[string], limitMs: number): Promise<readonly Finding[]> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<readonly Finding[]>((resolve) => {
-    const text = `the check of ${about} did not end within ${limitMs / 1_000} s`;
-    timer = setTimeout(() => resolve([finding('TL-DOCTOR-TIMEOUT', text)]), limitMs);
-  });
+  const late = finding('TL-DOCTOR-TIMEOUT', `the check of ${about} did not end within ${limitMs / 1_000} s`);
   try {
     // A check that throws at once rejects here, too.
-    return await Promise.race([Promise.resolve().then(run), late]);
+    return await Promise.race([Promise.resolve().then(run), setTimeout(limitMs, [late])]);
   } catch (error) {
     return [finding('TL-DOCTOR-FAILED', `the check of ${about} failed`, [errorMessage(error)])];
-  } finally {
-    clearTimeout(timer);
   }
 }

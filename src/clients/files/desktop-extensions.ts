@@ -16,11 +16,9 @@ const SETTINGS_FOLDER = 'Claude Extensions Settings';
  */
 export async function findDesktopExtensions(system: ClientSystem): Promise<FoundServers> {
   const client = clientNamed('claude-desktop');
-  const found: FoundServers[] = [];
   const folders = new Set(client === undefined ? [] : userFiles(client, system, 'all').map((file) => dirname(file)));
-  for (const folder of folders) {
-    for (const id of extensionsIn(folder)) found.push(await readExtension(folder, id, system));
-  }
+  const read = [...folders].flatMap((folder) => extensionsIn(folder).map((id) => readExtension(folder, id, system)));
+  const found = await Promise.all(read);
   return {
     servers: found.flatMap(({ servers }) => servers),
     unreadable: found.flatMap(({ unreadable }) => unreadable),
@@ -99,20 +97,22 @@ class UserConfig {
   /** One argument of the manifest: several, if the user has entered several values; none, if it is not needed. */
   argument(text: string): string[] {
     const key = whole(text);
-    if (key === undefined) return [this.text(text)];
-    const value = this.#valueOf(key);
+    const value = key && this.#valueOf(key);
     if (Array.isArray(value)) return value.map(String);
-    return value === undefined && !this.#isNeeded(key) ? [] : [this.text(text)];
+    return this.#isLeftOut(text) ? [] : [this.text(text)];
   }
 
   variables(env: Members): Record<string, string> {
-    const entries = Object.entries(env).flatMap(([name, value]) => {
-      if (typeof value !== 'string') return [];
-      const key = whole(value);
-      const isLeftOut = key !== undefined && this.#valueOf(key) === undefined && !this.#isNeeded(key);
-      return isLeftOut ? [] : [[name, this.text(value)] as const];
-    });
+    const entries = Object.entries(env).flatMap(([name, value]) =>
+      typeof value !== 'string' || this.#isLeftOut(value) ? [] : [[name, this.text(value)] as const],
+    );
     return Object.fromEntries(entries);
+  }
+
+  /** Whether a text is nothing but a value of the user that is missing and not needed. */
+  #isLeftOut(text: string): boolean {
+    const key = whole(text);
+    return key !== undefined && this.#valueOf(key) === undefined && !this.#isNeeded(key);
   }
 
   /** `undefined` if the user has entered nothing that can be read, and there is no default. */

@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { resolve } from 'node:path';
 import { NOTATIONS } from '../../../config/schema/settings.js';
 import { EXIT, UsageError } from '../../../errors/usage-error.js';
@@ -48,10 +49,8 @@ export function countsText({ written, dropped, fault }: RecordCounts): string {
   return `${plural(written, 'message')}${dropped === 0 ? '' : missing}${reason}`;
 }
 
-function interrupted(): Promise<void> {
-  return new Promise((resolve) => {
-    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => resolve());
-  });
+async function interrupted(): Promise<void> {
+  await Promise.race(['SIGINT', 'SIGTERM', 'SIGHUP'].map((signal) => once(process, signal)));
 }
 
 /** Reads the options `--record` and `--max` of `serve`. Throws a `UsageError` for options that make no sense. */

@@ -92,18 +92,14 @@ function factsOf(change: Change): object {
   return { client: change.client, title: titleOf(change), file: change.file };
 }
 
-function chosenClients(
-  command: 'connect' | 'disconnect' | 'undo',
-  names: readonly string[],
-  isAll: boolean,
-): readonly Client[] {
+function chosenClients(command: string, names: readonly string[], isAll: boolean): readonly Client[] {
   if (isAll && names.length > 0) throw new UsageError('`--all` means every client', 'leave out the names, or `--all`');
   if (isAll) return CLIENTS;
   if (names.length === 0) {
-    const here = CLIENTS.filter(isInstalledHere).map(({ client }) => client);
-    const hint = here.length === 0 ? CLIENTS.map(({ client }) => client).join(', ') : here.join(', ');
+    const here = CLIENTS.filter(isInstalledHere);
     const which = here.length === 0 ? 'Trunkline knows' : 'installed here are';
-    throw new UsageError(`\`trunkline ${command}\` needs the name of a client, or \`--all\``, `${which} ${hint}`);
+    const hint = `${which} ${(here.length === 0 ? CLIENTS : here).map(({ client }) => client).join(', ')}`;
+    throw new UsageError(`\`trunkline ${command}\` needs the name of a client, or \`--all\``, hint);
   }
   return clientsNamed(names);
 }

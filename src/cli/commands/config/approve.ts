@@ -205,9 +205,7 @@ const MAX_CHANGED_LINES = 1_000;
 /** The fewest lines that were removed and added. With too many, every line counts as changed. */
 function difference(before: readonly string[], after: readonly string[]): Line[] {
   const changes = diffArrays([...before], [...after], { maxEditLength: MAX_CHANGED_LINES });
-  if (changes === undefined)
-    return [...before.map((line): Line => ['-', line]), ...after.map((line): Line => ['+', line])];
-  return changes.flatMap(({ value, added, removed }) =>
-    value.map((line): Line => [added ? '+' : removed ? '-' : ' ', line]),
-  );
+  const signed = (sign: Line[0], lines: readonly string[]) => lines.map((line): Line => [sign, line]);
+  if (changes === undefined) return [...signed('-', before), ...signed('+', after)];
+  return changes.flatMap(({ value, added, removed }) => signed(added ? '+' : removed ? '-' : ' ', value));
 }

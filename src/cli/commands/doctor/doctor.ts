@@ -77,12 +77,10 @@ function thisMachine(isOffline: boolean): Machine {
 }
 
 async function readConfigOrError(settings: GlobalOptions): Promise<Config | ConfigError> {
-  try {
-    return await readConfig(settings);
-  } catch (error) {
+  return await readConfig(settings).catch((error: unknown) => {
     if (error instanceof ConfigError) return error;
     throw error;
-  }
+  });
 }
 
 /** Values in the files of clients are secrets, too. */

@@ -70,12 +70,7 @@ export async function allSettled<T>(work: readonly Promise<T>[]): Promise<T[]> {
 
 /** Reports servers whose configuration is unusable. Returns whether there is one. */
 function reportProblems({ file }: Config, servers: readonly ServerConfig[]): boolean {
-  let hasOne = false;
-  for (const { problem } of servers) {
-    if (problem === undefined) continue;
-    hasOne = true;
-    const { hint, ...fault } = problem;
-    tell(`${formatProblem(file, fault)}\n  ${hint}`);
-  }
-  return hasOne;
+  const problems = servers.flatMap(({ problem }) => problem ?? []);
+  for (const { hint, ...fault } of problems) tell(`${formatProblem(file, fault)}\n  ${hint}`);
+  return problems.length > 0;
 }
