@@ -4,7 +4,6 @@ import { createInterface } from 'node:readline';
 import { errorCode } from '../errors/error-text.js';
 import { type Entry, FORMAT, type Header, parseLine } from './format.js';
 import type { LineSink } from './line-queue.js';
-import { MAX_MESSAGE_BYTES } from './recorder.js';
 import { RotatedFile } from './rotated-file.js';
 
 export const DEFAULT_MAX_BYTES = 100 * 1024 * 1024;
@@ -15,6 +14,8 @@ export type About = Pick<Header, 'version' | 'configDigest' | 'servers' | 'revis
 /** The newest messages are in two files, each of which has half of the size. */
 const PARTS = 2;
 
+/** A larger message is not recorded, because removing its secrets would hold the event loop. */
+export const MAX_MESSAGE_BYTES = 4 * 1024 * 1024;
 /** JSON makes up to six bytes of one, and a line must fit into half of the recording. */
 const SHARE_OF_MESSAGE = 16;
 

@@ -62,7 +62,7 @@ const LATER = [
   ...['src/upstream/stdio/', 'src/upstream/legacy/', 'src/downstream/http/'],
   ...['src/process/guardian.ts', 'src/process/spawn-child.ts'],
   ...[
-    'src/record/recorder.ts',
+    'src/record/record-to.ts',
     'src/record/call-log.ts',
     'src/record/clean-message.ts',
     'src/record/record-to.ts',

@@ -15,7 +15,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { MessageFeed } from '../../src/io/message-feed.js';
 import { whole } from '../../src/jsonrpc/message.js';
 import { KnownSecrets } from '../../src/observe/redact.js';
-import { Recorder } from '../../src/record/recorder.js';
+import { Recorder } from '../../src/record/record-to.js';
 import { createRecording, readRecording } from '../../src/record/recording-file.js';
 import { bytesOf } from '../support/wire.js';
 

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import type { PassingMessage } from '../../src/io/message-feed.js';
 import { whole } from '../../src/jsonrpc/message.js';
 import { KnownSecrets } from '../../src/observe/redact.js';
-import { Recorder } from '../../src/record/recorder.js';
+import { Recorder } from '../../src/record/record-to.js';
 import { bytesOf } from '../support/wire.js';
 
 it('records the name of a client in each entry, whatever it is, cut if it is long', async () => {
