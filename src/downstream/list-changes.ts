@@ -7,27 +7,23 @@ import { Debounce } from '../timing/debounce.js';
 /** The first change is announced at once; later ones no more often than this. */
 const ANNOUNCE_EVERY_MS = 250;
 
-/** Announcements of one method: several lists may share it. */
-interface Announcement {
-  readonly debounce: Debounce;
-  /** The message to send next. */
-  message: SplicedMessage;
-}
-
 /**
  * Announces list changes to one client, debounced. A client that never read a list gets no announcements of its changes,
  * except those that a server makes to a client that sees it unchanged.
  */
 export class ListChanges {
-  readonly #clock: Clock;
-  readonly #send: (message: SplicedMessage) => void;
   readonly #listed = new Set<ListKind>();
-  /** By the method of the notification. */
-  readonly #announcements = new Map<string, Announcement>();
+  /** The messages to send next, by their methods. Several lists may share a method. */
+  readonly #next = new Map<string, SplicedMessage>();
+  readonly #debounce: Debounce;
 
   constructor(clock: Clock, send: (message: SplicedMessage) => void) {
-    this.#clock = clock;
-    this.#send = send;
+    const run = () => {
+      const messages = [...this.#next.values()];
+      this.#next.clear();
+      for (const message of messages) send(message);
+    };
+    this.#debounce = new Debounce({ clock, everyMs: ANNOUNCE_EVERY_MS, run });
   }
 
   /** The client has read this list. */
@@ -37,35 +33,16 @@ export class ListChanges {
 
   /** The merged list has changed. */
   changed(kind: ListKind): void {
-    const { changed } = LISTS[kind];
-    if (this.#listed.has(kind)) this.#announce(changed, notificationMessage(changed));
+    if (this.#listed.has(kind)) this.relay(kind, notificationMessage(LISTS[kind].changed));
   }
 
   /** Relays a server's own announcement. */
   relay(kind: ListKind, message: SplicedMessage): void {
-    this.#announce(LISTS[kind].changed, message);
+    this.#next.set(LISTS[kind].changed, message);
+    this.#debounce.request();
   }
 
   close(): void {
-    for (const { debounce } of this.#announcements.values()) debounce.close();
-  }
-
-  #announce(method: string, message: SplicedMessage): void {
-    const announcement = this.#announcements.get(method) ?? this.#create(method, message);
-    announcement.message = message;
-    announcement.debounce.request();
-  }
-
-  #create(method: string, message: SplicedMessage): Announcement {
-    const announcement: Announcement = {
-      message,
-      debounce: new Debounce({
-        clock: this.#clock,
-        everyMs: ANNOUNCE_EVERY_MS,
-        run: () => this.#send(announcement.message),
-      }),
-    };
-    this.#announcements.set(method, announcement);
-    return announcement;
+    this.#debounce.close();
   }
 }

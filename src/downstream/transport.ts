@@ -108,9 +108,6 @@ export class EraSessions {
   readonly #chooseEra: ChooseEra;
   readonly #transport: TransportSession;
   readonly #sessions = new Map<Era, EraSession>();
-  /** The era of the last message. Clients rarely change it. */
-  #lastEra: Era | undefined;
-  #lastSession: EraSession | undefined;
   #isClosed = false;
   readonly #isUsed = (era: Era) => this.#sessions.has(era);
 
@@ -157,11 +154,10 @@ export class EraSessions {
   /** The session that this message belongs to. */
   of(message: Envelope | Rejection): EraSession {
     const era = this.#chooseEra(message, this.#isUsed);
-    if (era === this.#lastEra && this.#lastSession !== undefined) return this.#lastSession;
-    const session = this.#sessions.get(era) ?? era.open(this.#transport);
+    const known = this.#sessions.get(era);
+    if (known !== undefined) return known;
+    const session = era.open(this.#transport);
     this.#sessions.set(era, session);
-    this.#lastEra = era;
-    this.#lastSession = session;
     return session;
   }
 

@@ -15,11 +15,6 @@ export interface HubFolderOptions {
   readonly hubsFolder?: string | undefined;
 }
 
-/** Thrown if no folder can be used. The message is one phrase, fit for "the hub cannot be used, because …". */
-class HubFolderError extends Error {
-  override readonly name = 'HubFolderError';
-}
-
 /** The longest path that every system accepts for a socket. Node cuts longer ones without a word. */
 const MAX_SOCKET_PATH = process.platform === 'linux' ? 107 : 103;
 /** Path of a socket after the folder of its hub: a number, or the name of a folder that is being prepared. */
@@ -31,6 +26,7 @@ const LONGEST_SUFFIX = '/.4294967295-abcdefgh/s'.length;
  * Programs start their children with different environments, and all of them must find the same hub. So the folder does
  * not depend on variables such as HOME, XDG_RUNTIME_DIR or TMPDIR: the home folder is the one of the password database.
  * Where it cannot be written, or its path is too long for a socket, a folder below `/tmp` is used.
+ * Throws if no folder can be used; the message is a phrase that fits after "because".
  */
 export function hubFolder(options: HubFolderOptions): string {
   const key = hubKey(options);
@@ -45,7 +41,7 @@ export function hubFolder(options: HubFolderOptions): string {
     if (fault === undefined) return folder;
     faults.push(fault);
   }
-  throw new HubFolderError(faults.join(', and '));
+  throw new Error(faults.join(', and '));
 }
 
 /** Finds the folder of the hub of this user and this configuration, or the faults of the folders. Creates nothing. */
@@ -176,7 +172,7 @@ export function hubLog(folder: string): string {
 export const LISTENER_DESCRIPTOR = 3;
 
 /** Windows has no sockets in folders; a named pipe has a name of its own. */
-export function socketPath(folder: string): string {
+function socketPath(folder: string): string {
   if (process.platform !== 'win32') return join(folder, 's');
   return `\\\\.\\pipe\\trunkline-${fingerprint(folder)}`;
 }

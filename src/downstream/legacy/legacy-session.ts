@@ -171,7 +171,7 @@ class LegacySession implements DownstreamClient, EraSession {
   #request(request: RequestEnvelope, reply: ReplyChannel): void {
     const key = readText(request.bytes, request.id);
     if (request.method === METHODS.ping && !this.#relaysPings) {
-      reply.answer(resultMessage(rawId(request), EMPTY_RESULT));
+      reply.answer(resultMessage(rawId(request), EMPTY_OBJECT));
     } else if (request.method === METHODS.initialize) {
       withErrorBoundary(
         () => this.#initialize(request, reply),
@@ -367,7 +367,7 @@ function readId(bytes: Uint8Array, token: Span): number | undefined {
   return Number.isSafeInteger(id) ? id : undefined;
 }
 
-const EMPTY_RESULT = toBytes('{}');
+const EMPTY_OBJECT = toBytes('{}');
 
 function refuse(reply: ReplyChannel, id: Uint8Array, code: number, message: string): void {
   reply.answer(errorMessage(id, new RpcError(code, message)));
@@ -443,10 +443,8 @@ function readHandshakeProfile({ bytes, tokens }: RequestEnvelope): HandshakeProf
 }
 
 function objectAt(bytes: Uint8Array, span: Span | undefined): Uint8Array {
-  return span !== undefined && isObject(bytes, span) ? bytes.slice(span.start, span.end) : NOTHING;
+  return span !== undefined && isObject(bytes, span) ? bytes.slice(span.start, span.end) : EMPTY_OBJECT;
 }
-
-const NOTHING = toBytes('{}');
 
 function parse(object: Uint8Array): Record<string, unknown> {
   return JSON.parse(readText(object, { start: 0, end: object.length })) as Record<string, unknown>;

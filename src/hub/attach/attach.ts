@@ -91,16 +91,15 @@ interface HubSite {
   readonly folder: string;
 }
 
-/** Returns what starts the process of a hub. */
+/**
+ * Returns a function that starts a hub that outlives this process, and hands it the listening socket. Clients can connect at
+ * once: they wait in the queue of the socket until the hub accepts them. It throws if no process can be started, as when Node
+ * itself was updated since this process began. The message is a phrase.
+ */
 export function hubStarter(options: AttachOptions, site: HubSite): (claim: Claim) => void {
   return (claim) => startHub(claim, options, site);
 }
 
-/**
- * Starts a hub that outlives this process, and hands it the listening socket. Clients can connect at once: they wait in the
- * queue of the socket until the hub accepts them. Throws if no process can be started, as when Node itself was updated since
- * this process began. The message is a phrase.
- */
 function startHub({ number, listener }: Claim, options: AttachOptions, { configFile, folder }: HubSite): void {
   const program = [...process.execArgv, process.argv[1] ?? ''];
   const hubFolder = ['--place', join(folder, String(number))];
