@@ -22,9 +22,19 @@ export interface ActiveConfigOptions {
   readonly fault: string | undefined;
   /** Whether HTTP is served. Its limits are read once, when the listener opens. */
   readonly servesHttp: boolean;
+  readonly approvals: Pick<Approvals, 'of'>;
+  readonly logger: Pick<Logger, 'warn'>;
 }
 
-/** The configuration that is active, and the state of its file. */
+/** Change of a server by another configuration, for the clients of one origin. */
+export interface ServerChanged {
+  readonly key: string;
+  readonly change: ServerChange | 'removed';
+  /** The server in the other configuration. */
+  readonly server: ServerConfig | undefined;
+}
+
+/** The configuration that is active, the state of its file, and its servers as each client gets them: with its variables, and in its folder. */
 export class ActiveConfig {
   readonly #options: ActiveConfigOptions;
   #config: Config;
@@ -32,6 +42,8 @@ export class ActiveConfig {
   /** Whether any configuration was accepted yet. */
   #isSound: boolean;
   #reloads = 0;
+  /** Messages already logged about the tools of this configuration. All instances of a server have the same tools. */
+  readonly #told = new Set<string>();
 
   constructor(options: ActiveConfigOptions) {
     const { clock, config, fault } = options;
@@ -75,6 +87,7 @@ export class ActiveConfig {
   /** The file is accepted; `isOther` says whether its meaning has changed. */
   accept(config: Config, isOther: boolean): void {
     this.#config = config;
+    this.#told.clear();
     this.#fault = undefined;
     this.#isSound = true;
     if (isOther) this.#reloads += 1;
@@ -86,37 +99,9 @@ export class ActiveConfig {
     this.#fault = { report, since: this.#fault?.since ?? this.#options.clock.now() };
     return true;
   }
-}
-
-/** Change of a server by another configuration, for the clients of one origin. */
-export interface ServerChanged {
-  readonly key: string;
-  readonly change: ServerChange | 'removed';
-  /** The server in the other configuration. */
-  readonly server: ServerConfig | undefined;
-}
-
-/** The servers of the active configuration, as each client gets them: with its variables, and in its folder. */
-export class ConfiguredServers {
-  readonly #approvals: Approvals;
-  readonly #logger: Pick<Logger, 'warn'>;
-  #config: Config;
-  /** Messages already logged about the tools of this configuration. All instances of a server have the same tools. */
-  readonly #told = new Set<string>();
-
-  constructor(config: Config, approvals: Approvals, logger: Pick<Logger, 'warn'>) {
-    this.#config = config;
-    this.#approvals = approvals;
-    this.#logger = logger;
-  }
-
-  use(config: Config): void {
-    this.#config = config;
-    this.#told.clear();
-  }
 
   /** The server for clients of this origin, in the active configuration or in another one. */
-  of(key: string, origin: Origin | undefined, config = this.#config): ServerConfig | undefined {
+  serverFor(key: string, origin: Origin | undefined, config = this.#config): ServerConfig | undefined {
     const own = config.servers.find((server) => server.key === key);
     const isOwn = own === undefined || origin === undefined || variantOf(own, origin) === variantOf(own);
     return isOwn ? own : config.serverFor(key, origin);
@@ -129,7 +114,7 @@ export class ConfiguredServers {
     complete: (server: ServerConfig) => ServerConfig,
   ): ServerChanged {
     const { key } = before;
-    const server = this.of(key, origin, config);
+    const server = this.serverFor(key, origin, config);
     return { key, change: server === undefined ? 'removed' : changeOf(complete(before), complete(server)), server };
   }
 
@@ -144,7 +129,7 @@ export class ConfiguredServers {
       isTrusted: trusted,
       idleStopMs,
       shaping: shapes && new ToolShaping(shapes, (warnings) => this.#warn(key, warnings)),
-      approvals: approval === 'off' ? undefined : this.#approvals.of(key, this.#config.file),
+      approvals: approval === 'off' ? undefined : this.#options.approvals.of(key, this.#config.file),
     };
   }
 
@@ -153,7 +138,7 @@ export class ConfiguredServers {
       const told = JSON.stringify([server, warning]);
       if (this.#told.size >= MAX_TOLD || this.#told.has(told)) continue;
       this.#told.add(told);
-      this.#logger.warn({ server }, `\`tools\` of this server: ${warning}`);
+      this.#options.logger.warn({ server }, `\`tools\` of this server: ${warning}`);
     }
   }
 }

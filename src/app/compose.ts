@@ -32,7 +32,7 @@ import type { CatalogueCache } from '../state/catalogue-cache.js';
 import { createSeals } from '../state/keys.js';
 import type { StopLadder } from '../supervision/launcher.js';
 import { VERSION } from '../version.js';
-import { ActiveConfig, ConfiguredServers, secretSourcesOf } from './active-config.js';
+import { ActiveConfig, secretSourcesOf } from './active-config.js';
 import { createPlatform, type Platform } from './platform.js';
 import type { ServerProcesses } from './server-processes.js';
 import { SupervisedBackends, type SupervisedBackendsOptions } from './supervised-backends.js';
@@ -103,7 +103,6 @@ export function compose(options: ComposeOptions): Composition {
   secrets.know(config.servers.flatMap(secretSourcesOf));
   const startedAt = clock.now();
   let processes: ServerProcesses | undefined;
-  const activeConfig = new ActiveConfig({ clock, config, fault: configFault, servesHttp: hasManyConnections });
   const { redact } = secrets;
   const approvals = new Approvals({
     folders: options.approvals,
@@ -111,9 +110,14 @@ export function compose(options: ComposeOptions): Composition {
     logger,
     onChange: (key) => instances.approvalsChanged(key),
   });
+  const activeConfig = new ActiveConfig({
+    ...{ clock, config, approvals, logger },
+    fault: configFault,
+    servesHttp: hasManyConnections,
+  });
   const instances: SupervisedBackends = new SupervisedBackends({
     config,
-    configured: new ConfiguredServers(config, approvals, logger),
+    activeConfig,
     platform,
     logger,
     secrets,

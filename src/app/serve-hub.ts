@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { delimiter, dirname, isAbsolute } from 'node:path';
+import systemPath, { dirname, type PlatformPath } from 'node:path';
 import type { Duplex } from 'node:stream';
 import { ConfigLocation } from '../config/file/find-config.js';
 import type { Config } from '../config/resolve/config.js';
@@ -256,7 +256,7 @@ export async function runHub(options: GlobalOptions, { hubFolder, descriptor }: 
           onHello: (hello, peer) => {
             if (hello.role === 'client') {
               // A desktop program knows fewer folders than a shell, and either may have started the hub.
-              process.env.PATH = withFolders(process.env.PATH ?? '', hello.path ?? '', { delimiter, isAbsolute });
+              process.env.PATH = withFolders(process.env.PATH ?? '', hello.path ?? '');
               return accept(hello, peer);
             }
             serveControl(peer, commands);
@@ -284,7 +284,7 @@ export async function runHub(options: GlobalOptions, { hubFolder, descriptor }: 
  * Adds the folders of another search path to this one, at its end. Only absolute folders are taken: where a relative one
  * leads depends on the working folder of the process that named it.
  */
-export function withFolders(path: string, other: string, { delimiter, isAbsolute }: PathRules): string {
+export function withFolders(path: string, other: string, { delimiter, isAbsolute }: PlatformPath = systemPath): string {
   const folders = path.split(delimiter);
   const known = new Set(folders);
   for (const folder of other.split(delimiter)) {
@@ -293,10 +293,4 @@ export function withFolders(path: string, other: string, { delimiter, isAbsolute
     folders.push(folder);
   }
   return folders.filter((folder) => folder !== '').join(delimiter);
-}
-
-/** The rules of the system, as in `node:path`. */
-interface PathRules {
-  readonly delimiter: string;
-  readonly isAbsolute: (path: string) => boolean;
 }

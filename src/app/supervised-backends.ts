@@ -21,12 +21,12 @@ import type { ChildSpec, StopLadder } from '../supervision/launcher.js';
 import { Supervisor } from '../supervision/supervisor.js';
 import type { ChildSnapshot } from '../supervision/transition.js';
 import { ServerEra } from '../upstream/server-era.js';
-import { type ConfiguredServers, type ServerChanged, secretSourcesOf } from './active-config.js';
+import { type ActiveConfig, type ServerChanged, secretSourcesOf } from './active-config.js';
 import type { LaunchTarget, ServerProcesses, ServerProcessesOptions } from './server-processes.js';
 
 export interface SupervisedBackendsOptions extends Pick<ServerProcessesOptions, 'platform' | 'logger' | 'environment'> {
   readonly config: Config;
-  readonly configured: ConfiguredServers;
+  readonly activeConfig: Pick<ActiveConfig, 'serverFor' | 'changeOf' | 'rulesOf'>;
   /** Learns the secrets of clients. */
   readonly secrets: KnownSecrets;
   /** Limits the waiting calls of all servers together. */
@@ -111,13 +111,12 @@ export class SupervisedBackends {
     const current = [...this.#instances].filter(([, { isRetired }]) => !isRetired);
     return current.map(([id, instance]) => ({
       id,
-      ...this.#options.configured.changeOf(instance, config, (server) => this.#completed(server)),
+      ...this.#options.activeConfig.changeOf(instance, config, (server) => this.#completed(server)),
     }));
   }
 
   /** Creates backends from this configuration from now on. Its `changes` retire instances, or give them other settings. */
   change(config: Config, changes: readonly InstanceChange[]): void {
-    this.#options.configured.use(config);
     this.#supervisor.startLimit = config.gateway.startLimit;
     for (const { id, change, server } of changes) {
       const instance = this.#instances.get(id);
@@ -125,7 +124,7 @@ export class SupervisedBackends {
       instance.isRetired = change === 'replaced' || change === 'removed';
       if (change !== 'adjusted' || server === undefined) continue;
       instance.server = server;
-      instance.backend.configure(this.#options.configured.rulesOf(server));
+      instance.backend.configure(this.#options.activeConfig.rulesOf(server));
       if (server.child !== undefined) this.#supervisor.adjust({ ...this.#installer.completed(server.child), key: id });
     }
   }
@@ -133,7 +132,7 @@ export class SupervisedBackends {
   /** The approvals of this server's tools changed. */
   approvalsChanged(key: string): void {
     for (const { server, backend } of this.#instances.values()) {
-      if (server.key === key) backend.configure(this.#options.configured.rulesOf(server));
+      if (server.key === key) backend.configure(this.#options.activeConfig.rulesOf(server));
     }
   }
 
@@ -159,12 +158,12 @@ export class SupervisedBackends {
     listenerFor: ListenerFor,
     origin: Origin | undefined,
   ): RunningBackend {
-    const { logger, secrets, platform, configured, catalogues } = this.#options;
-    const server = configured.of(key, origin);
+    const { logger, secrets, platform, activeConfig, catalogues } = this.#options;
+    const server = activeConfig.serverFor(key, origin);
     if (server === undefined) throw new Error(`There is no server "${key}"`);
     const forgetSecrets = secrets.knowWhile(secretSourcesOf(server));
     // The log of the configuration says why a server cannot run that is the same for all clients.
-    if (server.problem !== undefined && server !== configured.of(key, undefined))
+    if (server.problem !== undefined && server !== activeConfig.serverFor(key, undefined))
       logger.error({ server: id, ...server.problem }, 'this server cannot run for a client, with its variables');
     const log = new ChildLog({
       redact: secrets.redact,
@@ -276,9 +275,9 @@ export class SupervisedBackends {
 
   #createBackend(server: ServerConfig, id: string, listenerFor: ListenerFor): Backend {
     const { key, child } = server;
-    const { platform, waiting, configured } = this.#options;
+    const { platform, waiting, activeConfig } = this.#options;
     return new Backend({
-      ...configured.rulesOf(server),
+      ...activeConfig.rulesOf(server),
       key,
       id,
       clock: platform.clock,

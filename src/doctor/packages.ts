@@ -1,7 +1,7 @@
 import type { ServerConfig } from '../config/resolve/config.js';
 import { isRecord } from '../json/json-value.js';
-import { type LockedPackage, LockFileError } from '../packages/lock-file.js';
-import { lockKey, openLockFile, openStore, type PackagePaths } from '../packages/package-store.js';
+import { type LockedPackage, LockFile, LockFileError } from '../packages/lock-file.js';
+import { lockKey, openStore, type PackagePaths } from '../packages/package-store.js';
 import { type Finding, finding, someOf } from './finding.js';
 
 export interface PackageTools {
@@ -18,7 +18,7 @@ export function checkPackages(servers: readonly ServerConfig[], tools: PackageTo
   if (packaged.length === 0) return [];
   let locked: ReadonlyMap<string, LockedPackage>;
   try {
-    locked = openLockFile(tools.paths).read();
+    locked = new LockFile(tools.paths).read();
   } catch (error) {
     if (!(error instanceof LockFileError)) throw error;
     return [finding('TL-LOCK-UNREADABLE', error.message, [], { remedy: error.hint })];

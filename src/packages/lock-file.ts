@@ -22,7 +22,7 @@ export class LockFileError extends HintedError {
 export interface LockFileOptions {
   readonly configFile: string;
   /** Folder for the lock file when the folder of the configuration cannot be written. */
-  readonly fallbackFolder: string;
+  readonly locksFolder: string;
   /** Called once with each empty file. */
   readonly onEmpty?: (file: string) => void;
 }
@@ -41,11 +41,11 @@ export class LockFile {
   readonly #onEmpty: (file: string) => void;
   readonly #empty = new Set<string>();
 
-  constructor({ configFile, fallbackFolder, onEmpty = () => {} }: LockFileOptions) {
+  constructor({ configFile, locksFolder, onEmpty = () => {} }: LockFileOptions) {
     this.#onEmpty = onEmpty;
     this.#path = join(dirname(configFile), LOCK_FILE_NAME);
     const digest = createHash('sha256').update(configFile).digest('hex').slice(0, 16);
-    this.#fallbackPath = join(fallbackFolder, `${digest}.lock`);
+    this.#fallbackPath = join(locksFolder, `${digest}.lock`);
   }
 
   /** The file next to the configuration. */

@@ -8,9 +8,9 @@ import type { GroupGuard } from '../process/orphan-guard.js';
 import { openProcessLock, type ProcessLock } from '../state/process-lock.js';
 import type { PackageRequest } from '../supervision/launcher.js';
 import type { Clock } from '../timing/clock.js';
-import { type LockedPackage, type LockFile, LockFileError } from './lock-file.js';
+import { type LockedPackage, LockFile, LockFileError } from './lock-file.js';
 import { NpmClient, NpmFault } from './npm-client.js';
-import { lockKey, openLockFile, openStore, type PackagePaths, type PackageStore } from './package-store.js';
+import { lockKey, openStore, type PackagePaths, type PackageStore } from './package-store.js';
 
 interface PackageInstallerOptions {
   readonly clock: Clock;
@@ -207,9 +207,11 @@ export function openInstaller(options: OpenInstallerOptions): OpenedInstaller {
     clock,
     store: openStore(paths),
     storeLock,
-    lockFile: openLockFile(paths, (file) =>
-      logger.warn({ file }, 'the lock file is empty, as after a power failure, so its packages are locked again'),
-    ),
+    lockFile: new LockFile({
+      ...paths,
+      onEmpty: (file) =>
+        logger.warn({ file }, 'the lock file is empty, as after a power failure, so its packages are locked again'),
+    }),
     npm,
     limit: Math.min(availableParallelism() + EXTRA_INSTALLS, MAX_INSTALLS),
     onFallbackPath: (file) =>

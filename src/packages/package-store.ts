@@ -172,13 +172,6 @@ export function openStore({ storeFolder }: PackagePaths): PackageStore {
   return new PackageStore(storeFolder, { platform, arch, abi: versions.modules });
 }
 
-export function openLockFile(
-  { configFile, locksFolder }: PackagePaths,
-  onEmpty: (file: string) => void = () => {},
-): LockFile {
-  return new LockFile({ configFile, fallbackFolder: locksFolder, onEmpty });
-}
-
 /** The key of a package in the lock file: `name`, or `name@` and the version, range or tag that the configuration asks for. */
 export function lockKey({ name, version }: Pick<PackageRequest, 'name' | 'version'>): string {
   return version === undefined ? name : `${name}@${version}`;
@@ -191,7 +184,7 @@ export function installedPackages(paths: PackagePaths): InstalledPackages {
   return {
     find: (request) => {
       try {
-        locked ??= openLockFile(paths).read();
+        locked ??= new LockFile(paths).read();
       } catch (error) {
         throw error instanceof LockFileError ? new ServerFault(error.message, error.hint) : error;
       }
@@ -232,7 +225,7 @@ export function installedTree(
 function findLocked(request: PackageRequest, paths: PackagePaths): LockedPackage | undefined {
   let locked: LockedPackage | undefined;
   try {
-    locked = openLockFile(paths).read().get(lockKey(request));
+    locked = new LockFile(paths).read().get(lockKey(request));
   } catch (error) {
     // The servers that need this file are reported as misconfigured.
     if (!(error instanceof LockFileError)) throw error;

@@ -15,7 +15,8 @@ describe('the active configuration', () => {
     ['nothing that waits', { watch: false }, true, []],
   ])('says what takes effect with a restart: %s', (_, changed, servesHttp, expected) => {
     const clock = new FakeClock();
-    const active = new ActiveConfig({ clock, config: configOf({}), fault: undefined, servesHttp });
+    const unused = { approvals: { of: expect.fail }, logger: { warn: expect.fail } };
+    const active = new ActiveConfig({ ...unused, clock, config: configOf({}), fault: undefined, servesHttp });
     expect(active.needsRestart).toEqual([]);
     active.accept(configOf(changed), true);
     expect(active.needsRestart).toEqual(expected);

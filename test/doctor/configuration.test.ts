@@ -8,7 +8,8 @@ import { isPlaceholder } from '../../src/doctor/secrets.js';
 import { checkTools, type ListedTool } from '../../src/doctor/servers.js';
 import type { Code } from '../../src/errors/codes.js';
 import type { LockedPackage } from '../../src/packages/lock-file.js';
-import { openLockFile, openStore } from '../../src/packages/package-store.js';
+import { LockFile } from '../../src/packages/lock-file.js';
+import { openStore } from '../../src/packages/package-store.js';
 import { home, useHome } from './doctor-home.js';
 
 useHome();
@@ -22,7 +23,7 @@ const LOCKED: LockedPackage = {
 /** A server with the package `tool`, which is locked, and installed unless a file is missing. */
 function packaged({ isWhole = true, remarks = [] as string[] } = {}): readonly Finding[] {
   home.configure({ a: { package: 'tool' } });
-  openLockFile(home.paths).lock('tool', LOCKED);
+  new LockFile(home.paths).lock('tool', LOCKED);
   const folder = openStore(home.paths).folderOf({ name: 'tool', locked: LOCKED, installScripts: false });
   mkdirSync(join(folder, 'node_modules/tool'), { recursive: true });
   writeFileSync(join(folder, 'node_modules/tool/package.json'), isWhole ? '{"bin":"x.js"}' : '');

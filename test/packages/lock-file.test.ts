@@ -8,7 +8,7 @@ import { folderWith } from '../config/files.js';
 const LOCKED: LockedPackage = { version: '1.2.3', integrity: 'sha512-AAAA', tree: { 'node_modules/a': { x: 1 } } };
 
 function lockIn(folder: string, configFile = join(folder, 'trunkline.yaml')): LockFile {
-  return new LockFile({ configFile, fallbackFolder: join(folder, 'locks') });
+  return new LockFile({ configFile, locksFolder: join(folder, 'locks') });
 }
 
 describe('the lock file', () => {
@@ -50,7 +50,7 @@ describe('the lock file', () => {
     const configFile = join(folder, 'trunkline.yaml');
     const lock = new LockFile({
       configFile,
-      fallbackFolder: join(folder, 'locks'),
+      locksFolder: join(folder, 'locks'),
       onEmpty: (file) => empty.push(file),
     });
     expect(lock.read()).toEqual(new Map());

@@ -43,7 +43,7 @@ const NEVER = new AbortController().signal;
 function place({ limit = 3 } = {}) {
   const folder = folderWith();
   const npm = new HeldNpm();
-  const lockFile = new LockFile({ configFile: join(folder, 'trunkline.yaml'), fallbackFolder: folder });
+  const lockFile = new LockFile({ configFile: join(folder, 'trunkline.yaml'), locksFolder: folder });
   const storeFolder = join(folder, 'store');
   const open = () =>
     new PackageInstaller({

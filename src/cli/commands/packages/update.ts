@@ -6,8 +6,9 @@ import { EXIT, UsageError } from '../../../errors/usage-error.js';
 import { printable } from '../../../json/printable.js';
 import { hintFor } from '../../../json/suggest.js';
 import type { LockedPackage } from '../../../packages/lock-file.js';
+import { LockFile } from '../../../packages/lock-file.js';
 import { InstallFault, type Obtained } from '../../../packages/package-installer.js';
-import { lockKey, openLockFile, openStore, storedTree } from '../../../packages/package-store.js';
+import { lockKey, openStore, storedTree } from '../../../packages/package-store.js';
 import type { StopLadder } from '../../../supervision/launcher.js';
 import type { Invocation } from '../../command.js';
 import { LocalClient } from '../../local-client.js';
@@ -101,7 +102,7 @@ async function updateOne(
     reportInstallFault(error, work);
     return { ...same, result: 'failed' };
   }
-  const before = openLockFile(paths).read().get(lockKey(request));
+  const before = new LockFile(paths).read().get(lockKey(request));
   const store = openStore(paths);
   const folderOf = (locked: LockedPackage) => store.folderOf({ ...request, locked });
   const onNewest = await lookUpNewest(request, newest.locked.version, work);
