@@ -33,7 +33,6 @@ import type { Tasks } from './tasks/tasks.js';
 
 export interface ClientViewOptions {
   readonly clock: Clock;
-  /** In the order of the configuration. */
   readonly backends: readonly Backend[];
   readonly naming: ListNaming;
   /** The view of the configuration that the clients have. Absent if they see everything. */
@@ -163,7 +162,6 @@ export class ClientView {
     for (const client of this.clients) for (const kind of LIST_KINDS) client.listChanged(kind);
   }
 
-  /** Moves a client here from another view. */
   adopt(client: DownstreamClient, from: ClientView): void {
     from.clients.delete(client);
     this.clients.add(client);
@@ -181,7 +179,6 @@ export class ClientView {
     this.#router.noteUri(stringAt(bytes, uri) ?? '', key);
   }
 
-  /** The first start of a backend has ended. */
   startSettled(): void {
     this.#queue.startSettled();
     if (this.lists.isSettled) this.#announcements.endQuiet();
@@ -321,7 +318,6 @@ class ListAnnouncements {
     }
   }
 
-  /** Takes the present lists as known to the clients. */
   accept(): void {
     this.#announced = this.#view.lists.catalogs;
   }
@@ -352,7 +348,6 @@ class StartupQueue {
     this.#options = options;
   }
 
-  /** Queues the request if a server is still starting. Returns whether it was queued. */
   add(exchange: Exchange): boolean {
     if (this.#isOver) return false;
     this.#queued.push(exchange);
@@ -372,14 +367,12 @@ class StartupQueue {
     this.#serveAll();
   }
 
-  /** Ends the wait and serves every queued request. */
   end(): void {
     this.#wait = 'over';
     this.#cancel();
     this.#serveAll();
   }
 
-  /** Ends the wait and returns the queued requests. */
   drain(): Exchange[] {
     this.#wait = 'over';
     this.#cancel();
@@ -471,14 +464,12 @@ interface ClientViewsOptions extends SharedOptions {
 /** Distinguishes client views with the same backends. */
 interface ViewKind {
   readonly isAlone: boolean;
-  /** The view of the configuration. */
   readonly named: NamedView | undefined;
 }
 
 /** All views, each for the clients that use the same backends. */
 export class ClientViews {
   readonly #options: ClientViewsOptions;
-  /** By their backends. */
   readonly #views = new Map<string, ClientView>();
 
   constructor(options: ClientViewsOptions) {
@@ -523,7 +514,6 @@ export class ClientViews {
     return known === view;
   }
 
-  /** The view has no clients any more. */
   end(view: ClientView): void {
     view.close();
     for (const [id, each] of this.#views) if (each === view) this.#views.delete(id);

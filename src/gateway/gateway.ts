@@ -52,7 +52,6 @@ export interface GatewayOptions extends Omit<BackendPoolOptions, 'create'>, Gate
   readonly runSeal: Hmac;
   /** Seals the ids of servers' tasks. Its key outlives this process, because clients may keep the ids. */
   readonly seal: Hmac;
-  /** Reports internal errors, each of which fails one request. */
   readonly onInternalError?: OnInternalError;
   readonly events?: EventSink;
   readonly calls?: CallFeed;
@@ -71,7 +70,6 @@ export interface GatewaySettings {
   readonly maxInstructionsBytes: number;
 }
 
-/** A connected client. */
 interface Connected {
   readonly facts: ClientFacts;
   /** The name of its view of the configuration, for the whole session; absent if it sees everything. */
@@ -131,7 +129,6 @@ export class Gateway implements GatewayPort {
     });
   }
 
-  /** All servers with their backends. */
   get pool(): Pick<BackendPool, 'keys' | 'has' | 'of' | 'oldest' | 'isUnclaimed'> {
     return this.#pool;
   }
@@ -148,7 +145,6 @@ export class Gateway implements GatewayPort {
     return this.#isReady;
   }
 
-  /** Starts every server. */
   start(): void {
     this.#pool.start();
   }
@@ -372,7 +368,6 @@ export class Gateway implements GatewayPort {
   }
 }
 
-/** Returns whether a client sees the server with a key. */
 function isShownTo({ server }: ClientFacts, named: NamedView | undefined): (key: string) => boolean {
   return (key) => (server === undefined ? named?.showsServer(key) !== false : key === server);
 }

@@ -15,11 +15,10 @@ import { PagedList, type Paging } from './pagination.js';
 import { toolsInView, type ViewFilter } from './tool-policy.js';
 
 /** Properties of a server for the merged lists. */
-interface ListedServer {
+export interface ListedServer {
   readonly key: string;
-  /** Prefix of the exposed names. Empty if names are exposed without a prefix. */
   readonly prefix: string;
-  /** False until the first start has succeeded or failed. */
+  /** False until the first start has succeeded or failed, and while lists are read that no client needed before. */
   readonly isStartSettled: boolean;
   /** Whether the lists are known, from the process or from the cache, or will stay unknown for now. */
   readonly hasKnownLists: boolean;
@@ -34,7 +33,6 @@ interface ListedServer {
 }
 
 interface MergeOptions {
-  /** In the order of the configuration. */
   readonly servers: Iterable<ListedServer>;
   readonly ownTools: readonly OwnEntry[];
   readonly naming: ListNaming;
@@ -122,7 +120,6 @@ export class MergedLists {
   }
 }
 
-/** Snapshot of all merged lists. */
 export interface Catalogs extends Readonly<Record<ListKind, Catalog>> {
   readonly ui: UiAliases;
 }
@@ -158,7 +155,6 @@ export function mergeCatalogs(
   };
 }
 
-/** Returns the lists whose bytes differ. */
 export function changedLists(before: Catalogs, after: Catalogs): ListKind[] {
   return LIST_KINDS.filter((kind) => !before[kind].equals(after[kind]));
 }
@@ -191,7 +187,6 @@ export interface Shadowed {
 /** A list entry of the gateway itself. */
 export interface OwnEntry {
   readonly name: string;
-  /** The entry as JSON. */
   readonly entry: Uint8Array;
 }
 
@@ -202,12 +197,10 @@ export interface OwnEntry {
  * byte-identical lists.
  */
 export class Catalog {
-  /** The response pages of the list. */
   readonly pages: PagedList;
   /** Listed exposed names, or URIs, by server key. */
   readonly listed: ReadonlyMap<string, readonly string[]>;
   readonly shadowed: readonly Shadowed[];
-  /** Names of the gateway's own entries. */
   readonly ownNames: readonly string[];
   readonly #entries: readonly Uint8Array[];
   /** Indexes of the entries that clients with a handshake get in another form. */
@@ -307,7 +300,6 @@ export class Catalog {
     return this.#originals.get(name);
   }
 
-  /** Whether both snapshots list the same bytes. */
   equals(other: Catalog): boolean {
     return this.pages.equals(other.pages);
   }
@@ -418,7 +410,6 @@ export class UiAliases {
     return { ...list, entries: list.entries.map((entry) => rename(entry, aliases)) };
   }
 
-  /** Whether the URI has the form of an alias of a configured server. */
   #isReserved(uri: string): boolean {
     const key = keyInUiAlias(uri);
     return key !== undefined && this.#keys.has(key);

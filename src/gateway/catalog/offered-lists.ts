@@ -36,7 +36,6 @@ export interface ListFailure {
 interface OfferedListsOptions extends ExposureRules {
   readonly clock: Clock;
   readonly onInternalError?: OnInternalError | undefined;
-  /** The current connection; `undefined` while there is none. */
   readonly connection: () => UpstreamConnection | undefined;
   readonly timeouts: () => RequestTimeouts;
   /** Whether the gateway needs the lists even if all clients read them from the server. */
@@ -118,7 +117,6 @@ export class OfferedLists {
     for (const list of this.#all) list.copyFrom(other.#lists[list.kind]);
   }
 
-  /** Applies other rules to the lists. */
   configure(rules: ExposureRules): void {
     for (const list of this.#all) list.configure(rules);
   }
@@ -211,7 +209,6 @@ export class OfferedLists {
     this.#options.onCaughtUp();
   }
 
-  /** Resolves with the work, or after this time. */
   async #within(waitMs: number, work: Promise<unknown>): Promise<void> {
     let cancel: Cancel = () => {};
     const isOver = new Promise<void>((resolve) => {
@@ -247,21 +244,17 @@ const NOT_IMPLEMENTED: ReceivedList = { entries: [], truncated: undefined, hint:
 class OfferedList {
   readonly kind: ListKind;
   rules: ExposureRules;
-  /** Source of the latest successful read. */
   source: ListSource | undefined;
   readonly #options: OfferedListsOptions;
   /** `undefined` before the first list was read. */
   #received: ReceivedList | 'not-offered' | undefined;
   #exposed: Partial<Record<ListNaming, ExposedList>> = {};
-  /** The latest read, if it failed. */
   #failed: { readonly from: ListSource; readonly failure: ListFailure } | undefined;
   readonly #debounce: Debounce;
   /** The server announced a change. Without a connection, the next one reads the list. */
   #isStale = false;
   #isReading = false;
-  /** Failed reads in a row. */
   #failures = 0;
-  /** Time of the end of the latest read. */
   #settledAt = Number.NEGATIVE_INFINITY;
   #cancelRetry: Cancel = () => {};
 

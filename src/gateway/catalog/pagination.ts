@@ -13,7 +13,6 @@ export interface RawEntry {
   readonly isTooLarge?: boolean;
 }
 
-/** A list as a server sent it. */
 export interface ReceivedList {
   readonly entries: readonly RawEntry[];
   /** Reason why the list was cut short; `undefined` if it is complete. */
@@ -40,7 +39,6 @@ const MAX_ENTRIES = 1000;
 const MAX_PAGES = 100;
 const MAX_BYTES = 4 * 1024 * 1024;
 
-/** A list method, and the token of the array in its result. */
 export interface PagedMethod {
   readonly method: string;
   readonly token: ListFacts['token'] | 'resultTasks' | 'resultSkills';
@@ -161,9 +159,7 @@ export interface PageLimits {
   readonly maxBytes: number;
 }
 
-/** Settings of pagination. */
 export interface Paging {
-  /** Makes the cursors. */
   readonly hmac: Hmac;
   readonly limits?: PageLimits;
 }
@@ -197,7 +193,6 @@ export class PagedList {
     return this.#pages.get(cursor);
   }
 
-  /** Whether both lists have the same entries, byte for byte. */
   equals(other: PagedList): boolean {
     const ours = this.#entries;
     const theirs = other.#entries;

@@ -6,13 +6,11 @@ import type { Clock } from '../../timing/clock.js';
 import { Deadlines, type Due } from '../../timing/deadlines.js';
 import type { UpstreamConnection } from '../../upstream/port.js';
 import { type Availability, connectionOf, waitReason } from './availability.js';
-import { Call, type CallHost, isInteractive, needsNoSlot, type Stage } from './call.js';
+import { Call, type CallHost, type CallLimits, isInteractive, needsNoSlot, type Stage } from './call.js';
 
-/** The dispatcher that the calls are admitted for. */
 interface AdmissionHost extends Pick<CallHost, 'fail' | 'limits'> {
   readonly options: {
     readonly clock: Clock;
-    /** Counts the waiting calls of all servers together. */
     readonly waiting?: SharedLimit | undefined;
   };
   readonly availability: Availability;
@@ -60,7 +58,6 @@ export class Admission {
     this.#deadlines = new Deadlines(clock, (each) => this.#giveUp(each, undefined));
   }
 
-  /** Number of waiting calls. */
   get queued(): number {
     return [...this.#waiting].filter((each) => each instanceof Call).length;
   }
@@ -160,7 +157,6 @@ export class Admission {
     release?.();
   }
 
-  /** Ends the wait of the call, if it waits. Returns whether it did. */
   withdraw(call: Call): boolean {
     if (!this.#waiting.has(call)) return false;
     this.#endWait(call);
@@ -302,12 +298,7 @@ class ExclusiveClient {
   }
 }
 
-interface ConcurrencyLimitOptions<Item> {
-  /** Calls that may hold a slot at the same time. */
-  readonly concurrency: number;
-  /** Calls that may wait for a slot. */
-  readonly maxQueued: number;
-  /** Counts the waiting calls of all servers together. */
+interface ConcurrencyLimitOptions<Item> extends Pick<CallLimits, 'concurrency' | 'maxQueued'> {
   readonly allWaiting?: SharedLimit | undefined;
   /** Called when a call gets its slot, which it must release once. */
   readonly onSlot: (call: Item, release: () => void) => void;
@@ -352,7 +343,7 @@ export class ConcurrencyLimit<Item> {
   }
 
   /** Sets other limits. Calls that hold a slot or wait beyond the new limits stay. */
-  configure({ concurrency, maxQueued }: Pick<ConcurrencyLimitOptions<Item>, 'concurrency' | 'maxQueued'>): void {
+  configure({ concurrency, maxQueued }: Pick<CallLimits, 'concurrency' | 'maxQueued'>): void {
     this.#maxQueued = maxQueued;
     this.#queue.concurrency = concurrency;
   }
@@ -377,7 +368,6 @@ export class ConcurrencyLimit<Item> {
     return 'waits';
   }
 
-  /** The call does not wait any more. */
   withdraw(call: Item): void {
     if (!this.#waiting.delete(call)) return;
     this.#allWaiting.release(1);
@@ -396,7 +386,6 @@ export class ConcurrencyLimit<Item> {
     });
   }
 
-  /** Adds a task that ends when `release` is called. */
   #add(begin: (release: () => void) => void): void {
     void this.#queue.add(() => new Promise<void>(begin));
   }

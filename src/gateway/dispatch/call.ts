@@ -23,7 +23,6 @@ import type {
   UpstreamConnection,
 } from '../../upstream/port.js';
 
-/** Details of a failure besides its reason. */
 export type FailureWords = Pick<Failure, 'detail' | 'because'>;
 
 /** The dispatcher of one server, as its calls see it. */
@@ -33,7 +32,6 @@ export interface CallHost {
   readonly counters: CallCounters;
   readonly latencies: Latencies;
   readonly inFlightCalls: InFlightCalls;
-  /** Circuit breaker of the current process. */
   readonly breaker: Pick<CircuitBreaker, 'failed' | 'succeeded'>;
   /** Answers a call that no process will answer. `sent` is whether a process may have seen it. */
   fail(exchange: Exchange, reason: FailureReason, sent: boolean, words?: FailureWords): void;
@@ -46,7 +44,6 @@ export interface CallHost {
 }
 
 export interface CallHostOptions {
-  /** The server's key. */
   readonly key: string;
   /** Unique among the instances of all servers. */
   readonly id: string;
@@ -65,7 +62,6 @@ export class Call implements Due, RequestHandler {
 
   // `Admission` owns the members below.
   stage: Stage = 'none';
-  /** Releases the slot of the call. */
   release: (() => void) | undefined;
   dueAt = 0;
 
@@ -74,7 +70,6 @@ export class Call implements Due, RequestHandler {
   lease: SplicedMessage['lease'];
   /** Present when a process ended while it worked on the call and the call is repeated. */
   #earlier: EarlierAttempt | undefined;
-  /** Of the latest attempt. */
   #connection: UpstreamConnection | undefined;
   /** Absent while the call waits. */
   #sent: SentRequest | undefined;
@@ -93,7 +88,6 @@ export class Call implements Due, RequestHandler {
     return this.exchange.client;
   }
 
-  /** How far an earlier process got with the call, if the call is repeated. */
   get earlier(): EarlierAttempt | undefined {
     return this.#earlier;
   }
@@ -104,7 +98,6 @@ export class Call implements Due, RequestHandler {
 
   // Both methods catch their own errors, because a closure for an error boundary would slow down every call.
 
-  /** Sends the call over a connection. */
   sendOver(connection: UpstreamConnection): void {
     try {
       this.#begin(connection);
@@ -339,7 +332,6 @@ export const FAILURE_REASONS: Readonly<Record<SendFailure, FailureReason>> = {
   result_malformed: 'response_malformed',
 };
 
-/** A call that was sent. */
 type InFlightCall = Pick<Call, 'exchange'>;
 
 /**
@@ -442,20 +434,17 @@ function isNotTaskRequest({ request }: Exchange): boolean {
   return !TASK_METHODS.has(request.method);
 }
 
-/** Returns the calls of this kind, or all calls if none is of this kind. */
 function preferring(calls: readonly Exchange[], isOfKind: (call: Exchange) => boolean): readonly Exchange[] {
   const some = calls.filter(isOfKind);
   return some.length > 0 ? some : calls;
 }
 
-/** Whether the server works on the request, and does not wait for input of its client. */
 function isActive({ isSuspended }: Exchange): boolean {
   return !isSuspended;
 }
 
 /** How one request is sent to its server and how the response is treated. */
 export interface Handling {
-  /** Edits of the request. */
   readonly edits: readonly Edit[];
   readonly editAnswer?: EditAnswer | undefined;
   /** Why the request must not reach the present process; evaluated just before it is sent. */
@@ -483,9 +472,7 @@ export interface Translation {
   request?(connection: UpstreamConnection): readonly Edit[];
   /** Edits of the response. Calling `keepProgress` relays progress after it, until the function it returns is called. */
   answer(response: ResponseEnvelope, keepProgress: () => () => void): readonly Edit[];
-  /** Edits of the server's progress. */
   progress(notification: NotificationEnvelope): readonly Edit[];
-  /** Edits of the client's cancellation. */
   cancel(notification: NotificationEnvelope): readonly Edit[];
   /** Resolves with the real outcome where the response only started a task. `undefined` when the response is final. */
   goOn?(
@@ -511,7 +498,6 @@ export interface CallLimits {
   readonly maxWaitMs: number;
 }
 
-/** Timeouts of a request that waits for a task result. No message comes until the task is done. */
 export function taskTimeouts({ maxTimeoutMs }: CallLimits): RequestTimeouts {
   return { idleMs: maxTimeoutMs, maxMs: maxTimeoutMs };
 }

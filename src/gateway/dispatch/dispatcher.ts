@@ -34,7 +34,6 @@ export interface DispatcherOptions extends CallHostOptions {
   readonly waiting?: SharedLimit;
   readonly limits: CallLimits;
   readonly breakerPolicy?: BreakerPolicy;
-  /** Whether the configuration of this server is wrong, so that it can never run. */
   readonly isMisconfigured?: boolean;
   /** Milliseconds until the supervisor's next start, or `undefined` if none is planned. */
   readonly retryInMs: () => number | undefined;
@@ -51,7 +50,6 @@ export interface DispatcherOptions extends CallHostOptions {
 export class Dispatcher implements CallHost {
   readonly options: DispatcherOptions;
   readonly counters = newCallCounters();
-  /** Number of calls that the gateway failed, by reason. */
   readonly failureReasons = new Map<FailureReason, number>();
   readonly latencies = new Latencies();
   readonly inFlightCalls = new InFlightCalls();
@@ -77,7 +75,6 @@ export class Dispatcher implements CallHost {
     return connectionOf(this.#availability);
   }
 
-  /** Whether the server was ever connected. */
   get hasBeenUp(): boolean {
     return this.#availability.generation !== undefined;
   }
@@ -91,7 +88,6 @@ export class Dispatcher implements CallHost {
     return this.#breaker.state === 'closed' ? undefined : 'breaker_open';
   }
 
-  /** Whether a call waits or is in flight. */
   get isBusy(): boolean {
     return this.admission.queued > 0 || this.inFlightCalls.size > 0;
   }
@@ -102,7 +98,6 @@ export class Dispatcher implements CallHost {
     return { idleMs: listTimeoutMs, maxMs: listTimeoutMs };
   }
 
-  /** Timeouts of a request that waits for a task result. */
   get taskTimeouts(): RequestTimeouts {
     return taskTimeouts(this.limits);
   }
@@ -114,7 +109,6 @@ export class Dispatcher implements CallHost {
     this.#become(afterConnect(this.#availability, connection));
   }
 
-  /** Takes over a new state from the supervisor. */
   stateChanged(state: ServerState): void {
     this.#become(afterState(this.#availability, state));
   }
@@ -150,7 +144,6 @@ export class Dispatcher implements CallHost {
     };
   }
 
-  /** Serves a client request. */
   serve(exchange: Exchange, handling: Handling): void {
     this.counters.calls += 1;
     const { refusal } = this;

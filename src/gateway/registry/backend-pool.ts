@@ -23,7 +23,6 @@ interface PoolChangeResult {
 
 export interface BackendPoolOptions {
   readonly clock: Clock;
-  /** In the order of the configuration. */
   readonly servers: readonly PooledServer[];
   /** Creates a backend with a unique id. Its process runs as `origin` says, and waits for `profile` before the handshake. */
   readonly create: (
@@ -78,7 +77,6 @@ export class BackendPool {
     return this.#servers.get(key)?.sharing;
   }
 
-  /** Whether this backend is in the pool. */
   includes(backend: Backend): boolean {
     return this.#find(backend) !== undefined;
   }
@@ -96,7 +94,6 @@ export class BackendPool {
     return instances.map(({ running }) => running.backend);
   }
 
-  /** All backends of a server, the oldest first. May be empty. */
   of(key: string): readonly Backend[] {
     return [...(this.#servers.get(key)?.instances ?? [])].map(({ running }) => running.backend);
   }
@@ -295,7 +292,6 @@ export class BackendPool {
  */
 export type Sharing = 'profile' | 'folder' | 'isolated' | 'all';
 
-/** Properties of a configured server for the pool. */
 interface PooledServer {
   readonly key: string;
   readonly sharing: Sharing;
@@ -324,7 +320,6 @@ type Scope = typeof ALL | string | DownstreamClient;
 
 const ALL = Symbol('all clients');
 
-/** The instances of one server. */
 class ServerInstances {
   readonly instances = new Set<Instance>();
   /** Whether the server has ever sent `roots/list`. */
@@ -387,7 +382,6 @@ class ServerInstances {
 }
 
 interface InstanceOptions {
-  /** The origin of the client that the instance was created for. */
   readonly origin: ClientOrigin | undefined;
   readonly variant: string;
   readonly scope: Scope | undefined;
@@ -422,7 +416,6 @@ export class Instance {
     this.running = create(profile, origin);
   }
 
-  /** Starts the process, once. */
   start(): void {
     if (!this.#isStarted) this.running.start();
     this.#isStarted = true;
@@ -448,9 +441,7 @@ export class Instance {
 const DRAIN_MS = 5_000;
 
 interface Drain {
-  /** Resolves when the process is gone. */
   readonly gone: Promise<void>;
-  /** Stops the process now. */
   end(): void;
 }
 
@@ -501,7 +492,6 @@ export class Draining {
     this.#drains.get(backend)?.end();
   }
 
-  /** The backends that are being drained or stopped. */
   get backends(): Iterable<Backend> {
     return this.#drains.keys();
   }

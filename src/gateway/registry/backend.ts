@@ -5,6 +5,7 @@ import { LIST_KINDS, type ListKind, listsChangedBy } from '../../mcp/methods.js'
 import type { Cancel, Clock } from '../../timing/clock.js';
 import type { ServerRequest, UpstreamConnection } from '../../upstream/port.js';
 import type { CachedCatalogue, CatalogueContent } from '../catalog/cached-catalogue.js';
+import type { ListedServer } from '../catalog/catalog.js';
 import type { ApprovalFacts, ExposureRules } from '../catalog/exposed-list.js';
 import {
   type ListFailure,
@@ -17,18 +18,16 @@ import { type ServerState, startsOnDemand, unavailableBecause } from '../dispatc
 import type { Handling } from '../dispatch/call.js';
 import { Dispatcher, type DispatcherOptions } from '../dispatch/dispatcher.js';
 
-/** Makes the listener that a new backend reports to. */
 export type ListenerFor = (backend: Backend) => BackendListener;
 
 /**
  * One instance of a server: its lists, and the dispatch of calls to it. A backend outlives its processes: each restart
  * attaches a new process to the same backend.
  */
-export class Backend {
+export class Backend implements ListedServer {
   readonly key: string;
   readonly id: string;
   readonly dispatcher: Dispatcher;
-  /** The clients that share this backend. */
   readonly clients = new Set<DownstreamClient>();
   readonly firstStart: FirstStart;
   #options: BackendOptions;
@@ -75,10 +74,6 @@ export class Backend {
     return this.#options.prefix;
   }
 
-  /**
-   * False until the first start has succeeded or failed, and while lists are read that no client needed before. A list
-   * merged before may lack this server's entries.
-   */
   get isStartSettled(): boolean {
     return this.dispatcher.availability.isStartSettled && !this.lists.isCatchingUp;
   }
@@ -88,7 +83,6 @@ export class Backend {
     return unavailableBecause(this.dispatcher.availability) !== undefined;
   }
 
-  /** Whether the lists are known, from the process or from the cache, or will stay unknown for now. */
   get hasKnownLists(): boolean {
     return this.isStartSettled || this.firstStart.isEnough;
   }
@@ -103,12 +97,10 @@ export class Backend {
     return this.dispatcher.connection ?? this.firstStart.catalogue;
   }
 
-  /** The entries under exposed or original names. A restarting server keeps its entries; an unavailable one has none. */
   listsAs(naming: ListNaming): ServerLists {
     return this.isUnavailable ? NO_LISTS : this.knownListsAs(naming);
   }
 
-  /** The latest known lists, also while the server is unavailable. */
   knownListsAs(naming: ListNaming): ServerLists {
     return this.lists.as(naming);
   }
@@ -118,7 +110,6 @@ export class Backend {
     if (!this.isStartSettled && !this.dispatcher.hasBeenUp) this.lists.copyFrom(other.lists);
   }
 
-  /** Applies other rules to the running process. */
   configure(rules: BackendRules): void {
     this.#options = { ...this.#options, ...rules };
     this.dispatcher.configure(rules.limits);
@@ -151,7 +142,6 @@ export class Backend {
     return this.dispatcher.connection ?? (this.#opened?.isClosed === false ? this.#opened : undefined);
   }
 
-  /** A process has completed its handshake. */
   opened(connection: UpstreamConnection): void {
     this.#opened = connection;
     this.dispatcher.admission.opened(connection);
@@ -200,7 +190,6 @@ export class Backend {
     await this.lists.loadAll(connection);
   }
 
-  /** The lists that the process offers and that could not be read. */
   get listFailures(): readonly ListFailure[] {
     return this.lists.failures;
   }
@@ -214,7 +203,6 @@ export class Backend {
     if (isRestart && this.lists.areUnread) this.#listener?.unreadListsChanged();
   }
 
-  /** Takes over a new state from the supervisor. */
   stateChanged(state: ServerState): void {
     const { isUnavailable: wasUnavailable, isStartSettled: wasStartSettled } = this;
     this.firstStart.stateChanged(state);
@@ -252,12 +240,10 @@ export class Backend {
     else this.dispatcher.refuse(exchange, reason);
   }
 
-  /** Handles a server request that only a client can answer. */
   serverRequest(request: ServerRequest): void {
     this.#listener?.serverRequest(request);
   }
 
-  /** Handles a notification of the server. */
   notification(notification: NotificationEnvelope): void {
     const changed = listsChangedBy(notification.method);
     if (changed.length === 0) {
@@ -275,7 +261,6 @@ export class Backend {
     this.dispatcher.close();
   }
 
-  /** Starts a server that starts on demand, or makes it start sooner. */
   #demand(): void {
     if (startsOnDemand(this.dispatcher.availability)) this.#options.demandStart();
   }
@@ -289,7 +274,6 @@ export class Backend {
   }
 }
 
-/** Reports of a backend to its gateway. */
 export interface BackendListener {
   /**
    * The entries that this backend contributes to the merged lists may have changed. `announced` are the lists whose
@@ -318,7 +302,6 @@ interface BackendOptions extends ExposureRules, DispatcherOptions, BackendRules 
   /** Unique among the instances of all servers. The first instance of a server has the server's key. */
   readonly id: string;
   readonly prefix: string;
-  /** Whether the configuration of this server is wrong, so that it can never run. */
   readonly isMisconfigured: boolean;
   /** Requests a start of the process, ahead of starts that no call waits for. */
   readonly demandStart: () => void;
@@ -371,7 +354,6 @@ export class IdleTimer {
     this.#idleMs = options.idleMs;
   }
 
-  /** Starts the timer, or starts it again from zero. */
   start(): void {
     this.stop();
     this.#usedAt = this.#options.clock.now();
@@ -419,7 +401,6 @@ export class IdleTimer {
  * run has to know if no process becomes ready.
  */
 export class FirstStart {
-  /** The catalogue that the last run cached. */
   catalogue: CachedCatalogue | undefined;
   /** Whether the server was not ready in the last run, or a list of this run was shown without it. No list waits for it. */
   isLate = false;
@@ -431,7 +412,6 @@ export class FirstStart {
     this.#onStartMissed = onStartMissed;
   }
 
-  /** Whether no list has to wait for the server. */
   get isEnough(): boolean {
     return this.catalogue !== undefined || this.isLate;
   }

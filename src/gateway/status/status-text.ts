@@ -135,10 +135,8 @@ function describeMember(server: ServerReport, isFirst: boolean): string {
   return facts.length === 0 ? server.server : `${server.server} (${facts.join(', ')})`;
 }
 
-/** More names than this are counted. */
 const MODERN_NAMES = 3;
 
-/** The servers of the modern era, which most are not. */
 function renderModern(servers: readonly ServerReport[]): string[] {
   const modern = servers.filter(({ era }) => era?.name === 'modern').map(({ server }) => server);
   if (modern.length === 0) return [];
@@ -184,7 +182,6 @@ function renderRemarks(server: ServerReport): string[] {
   return rows.some(isTold) ? block(server, rows) : [];
 }
 
-/** A server with everything that is known of it. */
 function renderServer(server: ServerReport): string[] {
   const { approval, instances, installing } = server;
   return block(server, [
@@ -352,7 +349,6 @@ function restartRow(server: ServerReport): Row {
   return row('restarted', `${restarts === 1 ? 'once' : `${restarts} times`}${why}${end}`);
 }
 
-/** Usage and limits of its processes. */
 function usageRow({ usage, resourceLimits: { memoryBytes, processes } }: ServerReport): Row {
   if (usage === null) return undefined;
   const { cpuPercent } = usage;
@@ -408,7 +404,6 @@ function trafficRow({ calls, errors, inFlight, cancelled, repeated, latencyMs }:
   return row('calls', [String(calls), ...kinds.filter(isTold)].join(', '));
 }
 
-/** Messages that were dropped before the server finished them. */
 function unfinishedRow({ dropped: { evicted = 0 } }: ServerReport): Row {
   const why = `${evicted} as the largest when the limit \`gateway.maxPartial\` was reached`;
   return evicted > 0 && row('unfinished messages dropped', why);

@@ -31,9 +31,7 @@ export function reportStatus(facts: StatusFacts, server?: string) {
     ...reportService(facts),
     /** The revision of MCP that the client speaks which asks. */
     clientRevision: facts.revision ?? null,
-    /** The view of the configuration that the client has. Null if it sees everything. */
     view: facts.named?.name ?? null,
-    /** Reason why the view shows nothing. Null if the configuration has it. */
     viewFault: facts.named?.fault ?? null,
     ...reportConfig(facts),
     tools,
@@ -54,7 +52,6 @@ export function reportStatus(facts: StatusFacts, server?: string) {
 
 function reportService({ now, service, redact }: StatusFacts) {
   return {
-    /** The hub that serves the client. */
     hub:
       service?.kind === 'hub'
         ? { pid: service.pid, uptimeSeconds: seconds(now - service.since), clients: service.clients }
@@ -108,7 +105,6 @@ function reportServer(facts: StatusFacts, one: ServerFacts, logLines: number) {
     /** The exact version of its package; null for a command. */
     packageVersion: one.packageVersion ?? null,
     usage: reportUsage(facts, lifecycle),
-    /** Limits of its processes; null without a limit. */
     resourceLimits: { memoryBytes: one.limits?.memoryBytes ?? null, processes: one.limits?.processes ?? null },
     protocolVersion: connection?.revision ?? null,
     /** The protocol era of this revision, and how it was found out. Null while no process is connected. */
@@ -119,11 +115,9 @@ function reportServer(facts: StatusFacts, one: ServerFacts, logLines: number) {
     inFlight: connection?.inFlight ?? 0,
     queued: backend.dispatcher.admission.queued,
     ...counters,
-    /** Number of failures by reason. */
     failureReasons: Object.fromEntries(backend.dispatcher.failureReasons) as Readonly<Record<string, number>>,
     latencyMs: p50 === undefined || p95 === undefined ? null : { p50: Math.round(p50), p95: Math.round(p95) },
     tools: reportList(facts, backend, 'tools'),
-    /** Tools in the configuration that the server does not have. */
     unshaped: (backend.knownListsAs('exposed').tools.unshaped ?? []).map(sanitize),
     approval: reportApproval(backend),
     prompts: reportList(facts, backend, 'prompts'),
@@ -225,7 +219,6 @@ function reportList(facts: StatusFacts, backend: Backend, kind: ListKind) {
     truncated: truncated ?? null,
     /** Reason why the running server does not list these: the method and its words. The entries are the last known ones then. */
     failure: failure === undefined ? null : sanitize(failure.reason),
-    /** Listed entries with invisible characters in their texts. */
     hiding: withHiddenCharacters.map(sanitize),
   };
 }
@@ -332,7 +325,6 @@ export interface ProcessFacts {
   readonly installingSince: number | undefined;
 }
 
-/** Everything that the status shows about one server. */
 export interface ServerFacts {
   readonly backend: Backend;
   /** Absent if the configuration of this server is wrong. */
@@ -341,7 +333,6 @@ export interface ServerFacts {
   readonly problem: { readonly message: string; readonly hint: string } | undefined;
   /** Limits of all processes of one instance together. Absent if nothing is limited. */
   readonly limits?: { readonly memoryBytes?: number; readonly processes?: number } | undefined;
-  /** Source of the protocol era of the server. */
   readonly era?: EraSource | undefined;
   /** The exact version of the server's package. Absent if the server runs a command, or the package is not installed. */
   readonly packageVersion?: string | undefined;
@@ -355,7 +346,6 @@ export interface ServerFacts {
   readonly instances: readonly InstanceFacts[];
 }
 
-/** One instance of a server. */
 export interface InstanceFacts {
   readonly backend: Backend;
   /** Absent if the server cannot run with the variables of its clients. */
@@ -373,12 +363,10 @@ interface UsageFacts {
   readonly cpuShare?: number;
 }
 
-/** State of the configuration file. */
 export interface ConfigFacts {
   readonly file: string | undefined;
   /** Problem with the current file, since when it exists, and whether the previous configuration is in force instead. */
   readonly fault: { readonly report: string; readonly since: number; readonly isPreviousInForce: boolean } | undefined;
-  /** Number of changed configurations that were applied. */
   readonly reloads: number;
   /** Settings that take effect only after a restart of Trunkline. */
   readonly needsRestart: readonly string[];
@@ -391,16 +379,13 @@ export type ServiceFacts =
   /** The client should share servers with others, and cannot. `because` is a sentence without a period. */
   | { readonly kind: 'alone'; readonly because: string };
 
-/** The backends and lists of the client that calls a tool of the gateway. */
 export interface VisibleBackends {
-  /** By server key. */
   readonly backends: ReadonlyMap<string, Backend>;
   readonly catalogs: Catalogs;
   /** Skills that are not listed, because another server has a skill with the same URI. */
   readonly shadowedSkills?: readonly Shadowed[] | undefined;
   /** The view of the configuration that the client has; absent if it sees everything. `fault` is a sentence. */
   readonly named?: { readonly name: string; readonly fault?: string | undefined } | undefined;
-  /** The revision of MCP that the client speaks. */
   readonly revision?: string | undefined;
 }
 
@@ -428,7 +413,6 @@ export interface StatusFacts extends Omit<VisibleBackends, 'backends'> {
   readonly eventLoop: { readonly p99Ms: number; readonly maxMs: number };
   /** Usage of the process group with this pid at the latest reading; `undefined` if it was not read. */
   readonly usageOf: (pid: number) => UsageFacts | undefined;
-  /** Whether the tool `trunkline__restart` is offered. */
   readonly canRestart: boolean;
   /** The command with which a person restarts a server of the hub. */
   readonly restartCommand?: ((server: string) => string) | undefined;
@@ -448,11 +432,9 @@ export function instanceStateOf({
   return lifecycle === undefined ? 'misconfigured' : stateOf(backend, lifecycle);
 }
 
-/** Count of the requests that were refused for one header. */
 export interface CountedName {
   readonly header: RefusedName['header'];
   readonly count: number;
-  /** The name that the last refused request had. */
   readonly last: string;
   /** Time of that request, in milliseconds on the clock of the caller. */
   readonly at: number;

@@ -134,7 +134,6 @@ export class ServerTasks {
     return { client: isOwner ? only : undefined };
   }
 
-  /** Answers with the client's tasks on all servers. */
   async list(exchange: Exchange, backends: Iterable<Backend>): Promise<void> {
     if (exchange.request.tokens.cursor !== undefined) {
       exchange.fail(new RpcError(RPC_CODES.invalidParams, 'Invalid cursor'));
@@ -220,18 +219,15 @@ const LIST_TAIL = toBytes('}');
 
 /** Takes the messages of one task to its client, where the calls of the client in general do not. */
 export interface TaskCarrier extends Pick<Exchange, 'client' | 'isSettled' | 'logLevel' | 'requireInput' | 'send'> {
-  /** The task is done. */
   end?(): void;
 }
 
-/** The owner of a server's task, as far as it is known. */
 interface KnownTask {
   /** The principal of the owner, which stays known when the client has left. */
   readonly principal: string;
   readonly client: DownstreamClient | undefined;
   /** The client that created the task and gets its progress, until `end` is called. */
   readonly progress?: { readonly client: DownstreamClient; readonly end: () => void } | undefined;
-  /** Until the task is done. */
   readonly carrier?: TaskCarrier | undefined;
 }
 
@@ -258,18 +254,13 @@ function renamedEntry(bytes: Uint8Array, nameOf: (id: string) => string | undefi
   return ids.length > 0 && edits.length === ids.length ? [splice({ bytes, span, edits })] : [];
 }
 
-/** The tasks of one client. */
 interface TasksOfClient {
-  /** Identifies the client in the sealed task ids. */
   readonly maker: string;
-  /** By the client's own ids. */
   readonly tasks: Map<string, ClientTask>;
 }
 
 interface ClientTask {
-  /** The server that the task was created for. */
   readonly backend: Backend;
-  /** Ends its progress reports. */
   readonly end: () => void;
 }
 
@@ -412,6 +403,5 @@ export class ClientTasks {
 
 interface FoundTask {
   readonly client: DownstreamClient;
-  /** The client's own id for the task. */
   readonly original: string;
 }

@@ -25,7 +25,6 @@ interface Watch {
 interface WatchedTask {
   readonly watches: Set<Watch>;
   isAgreed: boolean;
-  /** The last watch has ended. */
   end: () => void;
   /** Counts the states that the server has told of. */
   states: number;

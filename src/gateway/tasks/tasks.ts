@@ -100,13 +100,11 @@ export class Tasks {
     };
   }
 
-  /** The client has left. */
   left(client: DownstreamClient, backends: Iterable<Backend>): void {
     this.ofServers.left(client, backends);
     this.ofClients.left(client);
   }
 
-  /** The process has exited. */
   drop(backend: Backend): void {
     this.ofServers.drop(backend);
     this.ofClients.drop(backend);
