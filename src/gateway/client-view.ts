@@ -332,10 +332,7 @@ class ListAnnouncements {
   }
 }
 
-/**
- * Queues requests while servers start for the first time and may change the answers. The wait begins with the first
- * queued request. When it is over, no request is ever queued again.
- */
+/** Queues requests while first starts may change the answers, once, from the first request on. */
 class StartupQueue {
   readonly #view: Pick<ClientView, 'lists' | 'serve'>;
   readonly #options: Pick<ClientViewOptions, 'clock' | 'startupWaitMs' | 'backends'>;

@@ -77,10 +77,7 @@ interface Connected {
   view: ClientView;
 }
 
-/**
- * Serves many servers to many clients: gives each client its backends and a view of them, and routes what servers send
- * on their own to the clients it concerns.
- */
+/** Gives each client its backends and a view of them, and routes what servers send on their own. */
 export class Gateway implements GatewayPort {
   readonly seals: GatewaySeals;
   readonly #options: GatewayOptions;
@@ -194,10 +191,7 @@ export class Gateway implements GatewayPort {
     );
   }
 
-  /**
-   * Applies a new configuration. Clients stay connected, and so do backends that are neither removed nor replaced. Calls
-   * in flight on the other backends may end.
-   */
+  /** Applies a new configuration. Clients stay connected. Calls in flight on removed or replaced backends may end. */
   change(servers: PoolChange, settings: GatewaySettings): void {
     const hasOwnChanged = settings.ownTools !== this.#settings.ownTools;
     this.#settings = settings;

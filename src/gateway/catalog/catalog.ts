@@ -102,10 +102,7 @@ export class MergedLists {
     return { isSettled: this.isSettled, freshMs: Math.max(0, freshUntil - clock.now()), isPublic };
   }
 
-  /**
-   * Call this when a server changed its lists. Before a client has received a list or follows its changes, and while
-   * servers still start, the lists are merged when they are read.
-   */
+  /** A server changed its lists. They are merged when they are read, until a client has received or follows them. */
   changed(): void {
     this.#isStale = true;
     if (this.#wereShown || this.isSettled || this.#options.isFollowed?.() === true) this.#refresh();
@@ -384,10 +381,7 @@ export class UiAliases {
     }
   }
 
-  /**
-   * Whether a server claims this URI, or it can only be an alias. Then only `resolve` decides who owns it, and a URI
-   * that does not resolve must not be sent to any server.
-   */
+  /** Whether only `resolve` decides who owns the URI. A URI without an owner must not reach any server. */
   isClaimed(uri: string): boolean {
     return this.#claimed.has(uri) || this.#isReserved(uri);
   }

@@ -35,10 +35,7 @@ export interface ExposedEntry {
   readonly ui?: readonly UiReference[];
 }
 
-/**
- * An entry that is not listed, and the reason. Clients can still use it by its exposed name, unless it lacks a name or
- * approval.
- */
+/** An unlisted entry. Clients can still use it by its exposed name, unless it lacks a name or approval. */
 interface WithheldEntry {
   readonly name: string;
   readonly reason: string;
@@ -232,10 +229,7 @@ function findUiReferences(
   return spans.map((span) => toReference(name, span));
 }
 
-/**
- * Returns a sound entry with the exposed name, if it needs one, and without the members that must not be null. Most servers
- * write the name first, so that the rest of an ordinary text need not be scanned.
- */
+/** Returns a sound entry with its exposed name, without null members. A name that stands first needs no scan. */
 function rename(
   bytes: Uint8Array,
   exposed: string | undefined,
@@ -308,10 +302,7 @@ export type ApprovalVerdict = Unapproved | 'approved';
 
 /** The approved tools of one server. */
 export interface ToolApprovals {
-  /**
-   * Compares listed tool definitions, by original name, with the approved ones. Returns the verdict for each tool. The
-   * first list that this server ever sent is approved as a whole.
-   */
+  /** Judges tool definitions by original name. The first list that this server ever sent is approved as a whole. */
   judge(definitions: ReadonlyMap<string, string>): ReadonlyMap<string, ApprovalVerdict>;
   readonly facts: ApprovalFacts;
 }

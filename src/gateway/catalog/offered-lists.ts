@@ -128,10 +128,7 @@ export class OfferedLists {
     this.catchUp();
   }
 
-  /**
-   * Reads all lists of a process before `connected`, if they are needed. Resolves when each was read, or could not be read,
-   * or takes too long, because a slow list does not delay the server.
-   */
+  /** Reads all lists of a process before `connected`, if they are needed. Does not wait for slow ones. */
   async loadAll(connection: UpstreamConnection): Promise<void> {
     this.#unread = this.#areNeeded ? undefined : connection;
     if (this.areUnread) return;

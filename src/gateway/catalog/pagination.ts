@@ -25,10 +25,7 @@ export interface ReceivedList {
 
 export type ListOutcome =
   | (ReceivedList & { readonly kind: 'listed' })
-  /**
-   * `isUnknown`: the server answered with "Method not found" (-32601). `isBroken`: the answer was a broken or oversized
-   * message, which counts as a violation of the protocol.
-   */
+  /** `isUnknown`: the server answered -32601. `isBroken`: its answer violates the protocol. */
   | { readonly kind: 'failed'; readonly reason: string; readonly isUnknown?: boolean; readonly isBroken?: boolean };
 
 /** Limit of one entry, including its schemas, description, and icons. A larger entry is withheld. */
@@ -222,10 +219,7 @@ export class PagedList {
   }
 }
 
-/**
- * Answers a list request with the requested page. An invalid cursor is answered with -32602 (invalid params), as the
- * page server/utilities/pagination of the MCP specification says.
- */
+/** Answers with the requested page; an invalid cursor with -32602, as server/utilities/pagination says. */
 export function answerList(exchange: Exchange, pages: PagedList): void {
   const { bytes, tokens } = exchange.request;
   const { cursor } = tokens;

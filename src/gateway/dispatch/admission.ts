@@ -21,10 +21,7 @@ interface AdmissionHost extends Pick<CallHost, 'fail' | 'limits'> {
 /** How long a call waits for a restart. For the first start of a server, a call waits as long as for an answer. */
 const RESTART_WAIT_MS = 5_000;
 
-/**
- * Limit of the requests that take no slot: those that wait for a task result, which cost the server no work, and lists,
- * which must not wait for long calls.
- */
+/** Limit of the requests without a slot: task-result waits, which cost no work, and lists, which must not wait. */
 const MAX_WITHOUT_SLOT = 256;
 
 /** Limits of the notifications that wait for a connection. Beyond them, new ones are dropped. */
@@ -73,10 +70,7 @@ export class Admission {
     return !isConnected && [...this.#waiting].some((each) => each instanceof Call || each.byteLength !== undefined);
   }
 
-  /**
-   * Sends a client's notification over the next connection, in its place among the calls that wait for it. Drops it if none
-   * comes in the time that a call would wait. `send` sends it, if its client is still there.
-   */
+  /** Sends a notification over the next connection, in order with the waiting calls, unless their wait is too long. */
   hold(byteLength: number, send: (connection: UpstreamConnection) => void): void {
     if (this.#host.availability.reach.kind !== 'expected') return;
     const held = [...this.#waiting].flatMap((each) => (each instanceof Call ? [] : (each.byteLength ?? [])));
@@ -88,10 +82,7 @@ export class Admission {
     this.#wait({ stage: 'none', dueAt: 0, byteLength, end }, 'connection', this.#connectionWaitMs(false));
   }
 
-  /**
-   * Resolves with `undefined` once there is a connection or a handshake has ended. Resolves with a reason if no connection will come, or if none
-   * came within `waitMs` milliseconds.
-   */
+  /** Resolves once there is a connection, or with the reason if none came within `waitMs` milliseconds. */
   untilConnected(waitMs: number): Promise<FailureReason | undefined> {
     return new Promise((resolve) => {
       const end = (reason: UpstreamConnection | FailureReason) =>

@@ -53,10 +53,7 @@ export interface CallHostOptions {
   readonly onInternalError?: OnInternalError | undefined;
 }
 
-/**
- * One client request on its way to a server. Each connection that it is sent over is an attempt. The last one ends when the call
- * is answered, failed or cancelled.
- */
+/** One client request on its way to a server. Each connection that it is sent over is an attempt. */
 export class Call implements Due, RequestHandler {
   readonly exchange: Exchange;
 
@@ -388,10 +385,7 @@ export class InFlightCalls {
     return isCertain && isOfOneUser ? latest : undefined;
   }
 
-  /**
-   * The call of this client that carries a message about a task: the latest that waits for a task result, else the
-   * latest that is not a task request. A request that reads or cancels a task carries only its own answer.
-   */
+  /** The call that carries a message about a task: the latest task-result wait, else the latest without a task. */
   latestOf(client: DownstreamClient): Exchange | undefined {
     let latest: Exchange | undefined;
     for (const exchange of this.#all) {
@@ -463,10 +457,7 @@ export type EditAnswer = (
   connection: Pick<UpstreamConnection, 'revision'>,
 ) => readonly Edit[];
 
-/**
- * Replaces the task ids in the messages between a client and a server, beyond the id, the progress token and what
- * routing replaces. Each method is called just before its message is relayed.
- */
+/** Replaces the task ids in messages between a client and a server, just before each is relayed. */
 export interface Translation {
   /** Edits of the request, once it is known which process it goes to. */
   request?(connection: UpstreamConnection): readonly Edit[];

@@ -365,10 +365,7 @@ class ServerInstances {
     return sharing === 'isolated' || hasOwnRoots ? client : profileKey(profile, client.principal);
   }
 
-  /**
-   * The scope of the instance that exists before any client does: `undefined` if the first client decides. Absent if
-   * there is no such instance, because no client may need it, or it would have to run in the folder of the first client.
-   */
+  /** The scope of the instance that exists before any client: `undefined` if the first client decides. Absent without one. */
   get firstScope(): { readonly scope: Scope | undefined } | undefined {
     if (this.#server.waitsForClient === true) return undefined;
     if (this.sharing === 'all' || this.#hasNoProcess) return { scope: ALL };
@@ -427,10 +424,7 @@ export class Instance {
     this.cancelIdle();
   }
 
-  /**
-   * How long the instance stays without clients: until the next configuration, for a while in which another client may
-   * use it, or not at all, because it was for one client.
-   */
+  /** How long the instance stays without clients. `never`: it was for one client. */
   get staysWithoutClients(): 'always' | 'for a while' | 'never' {
     if (this.scope === ALL) return this.origin === undefined ? 'always' : 'for a while';
     return typeof this.scope === 'object' ? 'never' : 'for a while';
@@ -445,10 +439,7 @@ interface Drain {
   end(): void;
 }
 
-/**
- * Stops the processes of retired backends, which no client uses for new calls: the calls in flight get 5 s to finish,
- * then the process is stopped.
- */
+/** Stops the processes of retired backends, whose calls in flight get 5 s to finish. */
 export class Draining {
   readonly #clock: Clock;
   readonly #drains = new Map<Backend, Drain>();

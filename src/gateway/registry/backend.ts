@@ -20,10 +20,7 @@ import { Dispatcher, type DispatcherOptions } from '../dispatch/dispatcher.js';
 
 export type ListenerFor = (backend: Backend) => BackendListener;
 
-/**
- * One instance of a server: its lists, and the dispatch of calls to it. A backend outlives its processes: each restart
- * attaches a new process to the same backend.
- */
+/** One instance of a server: its lists, and the dispatch of calls to it. It outlives its processes. */
 export class Backend implements ListedServer {
   readonly key: string;
   readonly id: string;
@@ -34,10 +31,7 @@ export class Backend implements ListedServer {
   readonly #listener: BackendListener | undefined;
   readonly lists: OfferedLists;
   readonly #idleTimer: IdleTimer;
-  /**
-   * The connection of the latest process, from its handshake on. Requests use a connection only when its lists are read; the
-   * server's initialize result and notifications of clients need not wait for that.
-   */
+  /** Connection of the latest process, from its handshake on. Calls use it only when its lists are read. */
   #opened: UpstreamConnection | undefined;
 
   constructor(options: BackendOptions & { readonly listenerFor?: ListenerFor | undefined }) {
@@ -126,10 +120,7 @@ export class Backend implements ListedServer {
     this.lists.joined(readsLists);
   }
 
-  /**
-   * Starts the server if it starts on demand. Resolves with `undefined` once a connection is open, or with the reason if
-   * none will come or none came within `waitMs` milliseconds.
-   */
+  /** Starts the server on demand. Resolves with the reason if no connection is open within `waitMs` milliseconds. */
   untilOpen(waitMs: number): Promise<FailureReason | undefined> {
     const reason = unavailableBecause(this.dispatcher.availability);
     if (this.openConnection !== undefined || reason !== undefined) return Promise.resolve(reason);
@@ -161,10 +152,7 @@ export class Backend implements ListedServer {
     return this.#options.isTrusted === true && this.knownListsAs('exposed').tools.repeatable.has(originalName);
   }
 
-  /**
-   * Shows the lists of an earlier run until a process of this run is ready. Resolves with the reason if the cached
-   * catalogue cannot be used.
-   */
+  /** Shows the lists of an earlier run until a process is ready. Resolves with the reason if they cannot be used. */
   async loadCached(catalogue: CachedCatalogue): Promise<string | undefined> {
     const fault = await this.lists.loadCached(catalogue);
     if (fault !== undefined) return fault;
@@ -275,10 +263,7 @@ export class Backend implements ListedServer {
 }
 
 export interface BackendListener {
-  /**
-   * The entries that this backend contributes to the merged lists may have changed. `announced` are the lists whose
-   * changes the server announced itself.
-   */
+  /** The entries for the merged lists may have changed. The server itself announced those of `announced` lists. */
   listsChanged(announced?: readonly ListKind[]): void;
   /** The server announced that these lists changed. Their entries are not read yet. */
   listsAnnounced(kinds: readonly ListKind[], notification: NotificationEnvelope): void;
@@ -396,10 +381,7 @@ export class IdleTimer {
   }
 }
 
-/**
- * The start of a server until a process of this run is ready: what the last run tells about the server, and what the next
- * run has to know if no process becomes ready.
- */
+/** The start of a server until a process is ready: what the last run tells, and what the next run has to know. */
 export class FirstStart {
   catalogue: CachedCatalogue | undefined;
   /** Whether the server was not ready in the last run, or a list of this run was shown without it. No list waits for it. */

@@ -37,10 +37,7 @@ export class LogLevelRouter {
     exchange.succeed(EMPTY_RESULT);
   }
 
-  /**
-   * Handling of `logging/setLevel` of a client that sees only this server. The server answers it. Its level is replaced
-   * only where another client of the server needs more messages.
-   */
+  /** Handling of `logging/setLevel` of a client of this server alone. Another client may need a lower level. */
   relay({ client, request }: Exchange, backend: Backend): Pick<Handling, 'edits' | 'onAnswered'> {
     const level = requestedLevel(request);
     const span = request.tokens.level;

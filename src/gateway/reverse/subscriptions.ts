@@ -67,10 +67,7 @@ export class Subscriptions {
     });
   }
 
-  /**
-   * Relays an update to the subscribers of its URI, each under the URI that the client sees. An update of a URI without
-   * subscribers may concern a part of a resource, so it goes to all subscribers of the server.
-   */
+  /** Relays an update to its subscribers. Without any it may concern a part of a resource, so all others get it. */
   notify(backend: Backend, notification: NotificationEnvelope, aliasesOf: AliasesOf): void {
     const subscriptions = this.#byBackend.get(backend);
     const { bytes, tokens } = notification;

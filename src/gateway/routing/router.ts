@@ -146,10 +146,7 @@ export class Router {
     return (response) => this.#uris.learn(response, key);
   }
 
-  /**
-   * Finds the server that owns the URI. If none is known to own it, the `candidates` are asked one after the other, the
-   * likeliest one first.
-   */
+  /** Finds the server that owns the URI. If none is known, the `candidates` are tried in order. */
   #byUri(
     { bytes, method }: RelayedRequest,
     token: Span | undefined,
@@ -255,10 +252,7 @@ export class Router {
   }
 }
 
-/**
- * The target of a request of a client that sees this server unchanged: the server gets every request as it is, listed or
- * not, and answers itself what is wrong with it. Only tools that the configuration denies do not exist.
- */
+/** The target for a client that sees this server unchanged: the server answers everything but calls of denied tools. */
 function unchanged(request: RelayedRequest, backend: Backend, revision: string | undefined): Target | RpcError {
   const { method, bytes, tokens } = request;
   if (requestedList(method) === 'tools') {
@@ -438,10 +432,7 @@ const MAX_NAME_LENGTH = 100;
 const MAX_COMPARED = 500;
 const MAX_SUGGESTED = 3;
 
-/**
- * The message for a name that belongs to no server. It suggests names that the client may have meant, also those of
- * servers that do not run now.
- */
+/** The message for an unknown name. It suggests names, also those of servers that do not run now. */
 function describeUnknownName(kind: Noun, name: string, catalog: Catalog, servers: readonly Backend[]): string {
   const message = plainUnknownName(kind, name);
   if (name.length > MAX_NAME_LENGTH) return message;

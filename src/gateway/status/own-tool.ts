@@ -23,10 +23,7 @@ interface StatusToolOptions {
   readonly readUsage?: (pid: number) => Promise<void>;
 }
 
-/**
- * Makes `trunkline__status`, which shows what is wrong with the servers, the reason, and what to do; for one server it
- * shows everything.
- */
+/** Makes `trunkline__status`: the problems of all servers and what to do, or everything about one server. */
 export function createStatusTool(
   facts: (visible: VisibleBackends) => StatusFacts,
   { notice, readUsage }: StatusToolOptions = {},

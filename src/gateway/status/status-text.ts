@@ -5,10 +5,7 @@ import type { EraReport, InstanceReport, ListReport, ServerReport, StatusReport 
 /** A shorter delay of the event loop is not worth a line, in milliseconds. */
 const NOTABLE_DELAY_MS = 20;
 
-/**
- * Renders the report about all servers for people and models: the servers with a problem first, with what to do; the
- * others in groups. It is short, because a model pays for each byte.
- */
+/** Renders the report about all servers, those with a problem first. Short, because a model pays for each byte. */
 export function renderStatus(report: StatusReport): string {
   const [troubled, others] = splitByProblem(report.servers);
   return [

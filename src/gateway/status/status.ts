@@ -637,10 +637,7 @@ const SIGNS: readonly (readonly [sign: RegExp, kind: string, cure: string])[] = 
   [ERROR_SIGNS.network.text, 'network', `check the network connection; behind a proxy, set \`HTTPS_PROXY\`, ${WHERE}`],
 ];
 
-/**
- * Finds a certificate or network error in the last lines of a server's log, and its cure; certificate errors come first. Both are
- * phrases of a sentence.
- */
+/** Finds a certificate error, else a network error, in the end of a log. Both texts are phrases of a sentence. */
 export function findNetworkTrouble(lines: readonly string[]): { problem: string; cure: string } | undefined {
   const last = lines.slice(-LAST_LINES).join('\n');
   for (const [sign, kind, cure] of SIGNS) {

@@ -184,10 +184,7 @@ export interface PolledTaskOptions {
   readonly dispatcher: Dispatcher;
 }
 
-/**
- * A task of the extension that a server made of a call, for a client that does not know the extension: reads the state of
- * the task until it is done, asks the client for what the task needs, and ends with the answer of the call.
- */
+/** Polls a task of the extension for a client that does not know it, and ends with the answer of the call. */
 class PolledTask {
   readonly #options: PolledTaskOptions;
   readonly #endsAt: number;

@@ -78,10 +78,7 @@ export async function toTaskState(response: ResponseEnvelope, options: TaskState
   return stated(status ?? 'working');
 }
 
-/**
- * The answer of a server to `tasks/cancel`, which the extension has without content. In the extension, a task that has ended
- * can be canceled in vain.
- */
+/** The answer to `tasks/cancel`, which has no content in the extension, and succeeds for a task that has ended. */
 export async function toAcknowledgment(
   response: ResponseEnvelope,
   taskId: string,
@@ -135,10 +132,7 @@ const CLOSE = toBytes('}');
 const ASK_MS = 1_000;
 const GATHER_MS = 15;
 
-/**
- * Input requests of a task whose server sends them as requests. The client reads them in the state of the task (`tasks/get`)
- * and answers them with `tasks/update`.
- */
+/** Input requests of a task, which the client reads in its state (`tasks/get`) and answers with `tasks/update`. */
 export class TaskInputs implements TaskCarrier {
   readonly isSettled = false;
   readonly logLevel = 'off';

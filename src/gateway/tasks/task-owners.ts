@@ -11,17 +11,11 @@ import { listAllPages } from '../catalog/pagination.js';
 import type { Backend } from '../registry/backend.js';
 import type { Target } from '../routing/router.js';
 
-/**
- * Tasks that servers create for clients (revision 2025-11-25, and the extension of 2026-07-28): wraps their ids in sealed
- * names that identify the owner, and finds the client for a server's message about a task.
- */
+/** Tasks that servers create for clients, under sealed ids that identify the owner. */
 export class ServerTasks {
   readonly #seal: Hmac;
   readonly #isPersonal: (backend: Backend) => boolean;
-  /**
-   * By the servers' ids. They are needed to deliver what servers send about tasks on their own, but not for requests of
-   * clients, because the task ids that clients get name their owners themselves.
-   */
+  /** By the servers' ids. Needed only for messages of servers, because the ids that clients get name their owners. */
   readonly #byBackend = new WeakMap<Backend, Map<string, KnownTask>>();
 
   /** `isPersonal` tells whether only clients of one principal use a process. */
@@ -114,10 +108,7 @@ export class ServerTasks {
     return replaceId(tokens.taskId, this.nameFor(client, backend, id));
   }
 
-  /**
-   * The owner of the task that a server's message names; `undefined` when it names none. Other clients could not do
-   * anything with the message.
-   */
+  /** The owner of the task that a server's message names, who alone can use it; `undefined` when it names none. */
   ownerOf(backend: Backend, { bytes, tokens, method }: RequestEnvelope | NotificationEnvelope): TaskOwner | undefined {
     const isStatus = method === METHODS.taskStatus;
     const id = stringAt(bytes, isStatus ? tokens.taskId : tokens.relatedTask);
@@ -264,10 +255,7 @@ interface ClientTask {
   readonly end: () => void;
 }
 
-/**
- * Tasks that clients create for servers (revision 2025-11-25): wraps their ids in sealed names that identify the client,
- * because several clients may share a server.
- */
+/** Tasks that clients create for servers (revision 2025-11-25), under sealed ids that identify the client. */
 export class ClientTasks {
   readonly #seal: Hmac;
   readonly #byClient = new Map<DownstreamClient, TasksOfClient>();
@@ -303,10 +291,7 @@ export class ClientTasks {
     return found && { client: found.client, edits: replaceId(tokens.taskId, found.original) };
   }
 
-  /**
-   * Edits of a client's response before the server gets it. Calling `keepProgress` relays the client's progress after
-   * the response, until the function it returns is called.
-   */
+  /** Edits of a client's response. `keepProgress` relays progress after it, until the returned function is called. */
   answered(
     request: RequestEnvelope,
     { bytes, tokens, result }: ResponseEnvelope,

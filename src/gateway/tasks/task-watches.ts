@@ -30,10 +30,7 @@ interface WatchedTask {
   states: number;
 }
 
-/**
- * Sends `notifications/tasks` of the tasks extension to the clients that watch the task. A client names a task by the id that
- * was sealed for its user, so it cannot watch a task of another user.
- */
+/** Sends `notifications/tasks` to the clients that watch the task. Sealed ids protect the tasks of other users. */
 export class TaskWatches {
   readonly #tasks: ServerTasks;
   readonly #onInternalError: OnInternalError | undefined;

@@ -23,10 +23,7 @@ export interface TasksOptions {
 
 type Message = RelayedRequest | RequestEnvelope | NotificationEnvelope | ResponseEnvelope;
 
-/**
- * Tasks of both sides (revision 2025-11-25, and the extension of 2026-07-28). Each side knows the other side's tasks under ids of the gateway, so the
- * task ids in every message are replaced.
- */
+/** Tasks of both sides. Each side knows the other side's tasks under ids of the gateway, which every message needs. */
 export class Tasks {
   readonly ofServers: ServerTasks;
   readonly ofClients: ClientTasks;
