@@ -90,11 +90,7 @@ export function compose(options: ComposeOptions): Composition {
     platform = createPlatform(),
   } = options;
   const { clock, events, unfinishedLines, internalErrors } = platform;
-  const eventLoop = watchEventLoop({
-    clock: backgroundClock,
-    heldMs: HELD_MS,
-    onHeld: (ms) => events.emit({ kind: 'loop.held', ms }),
-  });
+  const eventLoop = watchEventLoop(backgroundClock, HELD_MS, (ms) => events.emit({ kind: 'loop.held', ms }));
   unfinishedLines.limitTo(config.gateway.maxPartialBytes);
   const waiting = new SharedLimit(config.gateway.maxQueued);
   logEvents(events, logger);

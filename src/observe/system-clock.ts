@@ -35,16 +35,15 @@ export interface EventLoopDelay {
   readonly maxMs: number;
 }
 
-export interface EventLoopOptions {
-  readonly clock: Pick<Clock, 'schedule'>;
-  /** A longer delay is reported. */
-  readonly heldMs: number;
-  /** Called once a minute at most, with the longest delay since the last look. */
-  readonly onHeld: (ms: number) => void;
-}
-
-/** Measures the delays of the event loop until `close` is called. */
-export function watchEventLoop({ clock, heldMs, onHeld }: EventLoopOptions): EventLoopDelay & { close(): void } {
+/**
+ * Measures the delays of the event loop until `close` is called. Once a minute at most, `onHeld` gets the longest delay since
+ * the last look, if it was more than `heldMs`.
+ */
+export function watchEventLoop(
+  clock: Pick<Clock, 'schedule'>,
+  heldMs: number,
+  onHeld: (ms: number) => void,
+): EventLoopDelay & { close(): void } {
   const [all, latest] = [measure(), measure()];
   let cancel: Cancel;
   const look = () => {

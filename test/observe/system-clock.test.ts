@@ -4,7 +4,7 @@ import { FakeClock } from '../support/fake-clock.js';
 
 const clock = new FakeClock();
 const onHeld = vi.fn();
-const watch = watchEventLoop({ clock, heldMs: 500, onHeld });
+const watch = watchEventLoop(clock, 500, onHeld);
 afterEach(() => watch.close());
 
 describe('the delay of the event loop', () => {

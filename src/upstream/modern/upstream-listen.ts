@@ -30,7 +30,7 @@ interface Stream {
   /** The id of the request, as JSON: what its notifications name. */
   id: string;
   sent: SentRequest | undefined;
-  readonly subjects: ListenSubjects;
+  readonly subjects: Subjects;
   openedAt: number;
   cancelTimer: Cancel;
 }
@@ -52,7 +52,7 @@ const LASTING_MS = 60_000;
 export class UpstreamListen {
   readonly #options: UpstreamListenOptions;
   readonly #lists: readonly (typeof REPORTED)[number][];
-  readonly #subjects = new ListenSubjects();
+  readonly #subjects: Subjects = new Map();
   #waiting: { readonly subject: Subject; readonly done: OnSubscribed }[] = [];
   /** Acknowledged. */
   #current: Stream | undefined;
@@ -76,18 +76,19 @@ export class UpstreamListen {
   }
 
   subscribe(subject: Subject, done: OnSubscribed): void {
-    if (this.#next === undefined && this.#current?.subjects.has(subject) === true && this.#subjects.has(subject)) {
+    const key = keyOf(subject);
+    if (this.#next === undefined && this.#current?.subjects.has(key) === true && this.#subjects.has(key)) {
       done();
       return;
     }
-    this.#subjects.add(subject);
+    this.#subjects.set(key, subject);
     this.#waiting.push({ subject, done });
     this.#renew();
   }
 
   unsubscribe(subject: Subject): void {
-    if (!this.#subjects.delete(subject)) return;
-    this.#answerWaiting({ subjects: ListenSubjects.of({ [subject.kind]: [subject.name] }) }, () => NOT_REPORTED);
+    if (!this.#subjects.delete(keyOf(subject))) return;
+    this.#answerWaiting({ subjects: new Map([[keyOf(subject), subject]]) }, () => NOT_REPORTED);
     this.#renew();
   }
 
@@ -107,7 +108,7 @@ export class UpstreamListen {
     }
     if (method === METHODS.taskState && isTerminal(bytes, tokens.status)) {
       // The server may forget the task now, and refuse a later stream that names it.
-      this.#subjects.delete({ kind: 'taskIds', name: stringAt(bytes, tokens.taskId) ?? '' });
+      this.#subjects.delete(keyOf({ kind: 'taskIds', name: stringAt(bytes, tokens.taskId) ?? '' }));
     }
     if (subscriptionId === undefined) return notification;
     // A message after the end of a stream may be a repetition, and is late in any case.
@@ -146,14 +147,14 @@ export class UpstreamListen {
     const stream: Stream = {
       id: '',
       sent: undefined,
-      subjects: new ListenSubjects(this.#subjects),
+      subjects: new Map(this.#subjects),
       openedAt: clock.now(),
       cancelTimer: () => {},
     };
     this.#next = stream;
     const notifications = {
       ...Object.fromEntries(this.#lists.map(({ wish }) => [wish, true])),
-      ...stream.subjects.filter,
+      ...filterOf(stream.subjects),
     };
     const request = ownRequest(scan, METHODS.listen, toBytes(JSON.stringify({ notifications })));
     const message = modernMessage(request, meta, undefined, (id) => {
@@ -170,14 +171,14 @@ export class UpstreamListen {
     this.#next = undefined;
     this.#end(earlier);
     const honored = tokens.notifications && parseJson(readText(bytes, tokens.notifications));
-    const subjects = ListenSubjects.of(honored);
-    this.#answerWaiting(stream, (subject) => (subjects.has(subject) ? undefined : NOT_REPORTED));
+    const subjects = subjectsIn(honored);
+    this.#answerWaiting(stream, (subject) => (subjects.has(keyOf(subject)) ? undefined : NOT_REPORTED));
     if (this.#hasMissed) this.#reportMissed(stream, isRecord(honored) ? honored : {}, subjects);
     this.#goOn();
   }
 
   /** Whatever the server reports may have changed while there was no stream. A task that has ended need not be honored. */
-  #reportMissed(stream: Stream, lists: Readonly<Record<string, unknown>>, agreed: ListenSubjects): void {
+  #reportMissed(stream: Stream, lists: Readonly<Record<string, unknown>>, agreed: Subjects): void {
     const { scan, listener } = this.#options;
     this.#hasMissed = false;
     const tell = (method: string, params?: object) => {
@@ -186,13 +187,13 @@ export class UpstreamListen {
     };
     for (const { wish, method } of this.#lists) if (lists[wish] === true) tell(method);
     const kind = 'resourceSubscriptions';
-    for (const uri of stream.subjects.namesOf(kind))
-      if (agreed.has({ kind, name: uri })) tell(METHODS.resourceUpdated, { uri });
+    for (const uri of namesIn(stream.subjects, kind))
+      if (agreed.has(keyOf({ kind, name: uri }))) tell(METHODS.resourceUpdated, { uri });
     this.#reportStates(stream);
   }
 
   #reportStates({ subjects }: Stream): void {
-    for (const task of subjects.namesOf('taskIds')) void this.#reportState(task);
+    for (const task of namesIn(subjects, 'taskIds')) void this.#reportState(task);
   }
 
   /** The present state of a task, as the server would have reported it. Later streams name no task that has ended. */
@@ -202,7 +203,8 @@ export class UpstreamListen {
     if (outcome.kind === 'failed') return;
     const { bytes, result, tokens } = outcome.response;
     const isForgotten = result === undefined && errorOf(outcome).code === RPC_CODES.invalidParams;
-    if (isForgotten || isTerminal(bytes, tokens.resultStatus)) this.#subjects.delete({ kind: 'taskIds', name: taskId });
+    if (isForgotten || isTerminal(bytes, tokens.resultStatus))
+      this.#subjects.delete(keyOf({ kind: 'taskIds', name: taskId }));
     if (result === undefined || !isObject(bytes, result)) return;
     const change = (name: string) => (name === 'resultType' || name === '_meta' ? REMOVED : undefined);
     const state = ownNotification(scan, METHODS.taskState, rewriteObject(bytes, result, { change }));
@@ -243,11 +245,11 @@ export class UpstreamListen {
 
   /** Answers those whose subscription the stream was to have. */
   #answerWaiting({ subjects }: Pick<Stream, 'subjects'>, faultOf: (subject: Subject) => RpcError | undefined): void {
-    const concerned = this.#waiting.filter(({ subject }) => subjects.has(subject));
-    this.#waiting = this.#waiting.filter(({ subject }) => !subjects.has(subject));
+    const concerned = this.#waiting.filter(({ subject }) => subjects.has(keyOf(subject)));
+    this.#waiting = this.#waiting.filter(({ subject }) => !subjects.has(keyOf(subject)));
     for (const { subject, done } of concerned) {
       const fault = faultOf(subject);
-      if (fault !== undefined) this.#subjects.delete(subject);
+      if (fault !== undefined) this.#subjects.delete(keyOf(subject));
       done(fault);
     }
   }
@@ -301,51 +303,29 @@ export interface Subject {
 
 const KINDS: readonly SubjectKind[] = ['resourceSubscriptions', 'taskIds'];
 
-/** A set of subjects, in the order in which they were added. */
-class ListenSubjects {
-  readonly #subjects: Map<string, Subject>;
-
-  constructor(of?: ListenSubjects) {
-    this.#subjects = new Map(of === undefined ? [] : of.#subjects);
-  }
-
-  /** The subjects that a filter names, such as that of an acknowledgment. */
-  static of(filter: unknown): ListenSubjects {
-    const named = new ListenSubjects();
-    for (const kind of KINDS) {
-      const names = isRecord(filter) ? filter[kind] : undefined;
-      if (Array.isArray(names)) for (const name of names) named.add({ kind, name });
-    }
-    return named;
-  }
-
-  get size(): number {
-    return this.#subjects.size;
-  }
-
-  /** The members of a filter that ask for the subjects. */
-  get filter(): Readonly<Record<string, readonly string[]>> {
-    const members = KINDS.map((kind) => [kind, this.namesOf(kind)] as const);
-    return Object.fromEntries(members.filter(([, names]) => names.length > 0));
-  }
-
-  namesOf(kind: SubjectKind): readonly string[] {
-    return [...this.#subjects.values()].filter((subject) => subject.kind === kind).map(({ name }) => name);
-  }
-
-  has(subject: Subject): boolean {
-    return this.#subjects.has(keyOf(subject));
-  }
-
-  add(subject: Subject): void {
-    this.#subjects.set(keyOf(subject), subject);
-  }
-
-  delete(subject: Subject): boolean {
-    return this.#subjects.delete(keyOf(subject));
-  }
-}
+/** Subjects by their keys, in the order in which they were added. */
+type Subjects = Map<string, Subject>;
 
 function keyOf({ kind, name }: Subject): string {
   return `${kind} ${name}`;
+}
+
+/** The subjects that a filter names, such as that of an acknowledgment. */
+function subjectsIn(filter: unknown): Subjects {
+  const subjects: Subjects = new Map();
+  for (const kind of KINDS) {
+    const names = isRecord(filter) ? filter[kind] : undefined;
+    if (Array.isArray(names)) for (const name of names) subjects.set(keyOf({ kind, name }), { kind, name });
+  }
+  return subjects;
+}
+
+function namesIn(subjects: Subjects, kind: SubjectKind): readonly string[] {
+  return [...subjects.values()].filter((subject) => subject.kind === kind).map(({ name }) => name);
+}
+
+/** The members of a filter that ask for the subjects. */
+function filterOf(subjects: Subjects): Readonly<Record<string, readonly string[]>> {
+  const members = KINDS.map((kind) => [kind, namesIn(subjects, kind)] as const);
+  return Object.fromEntries(members.filter(([, names]) => names.length > 0));
 }
