@@ -50,11 +50,7 @@ interface Child {
  * A key that was not added is an error, except in calls that traffic causes, which may come late.
  */
 export class Supervisor {
-  readonly #clock: Clock;
-  readonly #random: () => number;
-  readonly #launcher: Launcher;
-  readonly #installer: Installer | undefined;
-  readonly #onChange: SupervisorOptions['onChange'];
+  readonly #options: SupervisorOptions;
   readonly #slots: StartSlots;
   readonly #children = new Map<string, Child>();
   /** The highest generation of the removed children, so that a key that is added again never reuses one. */
@@ -64,12 +60,9 @@ export class Supervisor {
   #tasks: (() => void)[] = [];
   #isRunningTasks = false;
 
-  constructor({ clock, random, launcher, installer, startLimit, onChange, onSlowStart }: SupervisorOptions) {
-    this.#clock = clock;
-    this.#random = random;
-    this.#launcher = launcher;
-    this.#installer = installer;
-    this.#onChange = onChange;
+  constructor(options: SupervisorOptions) {
+    const { clock, startLimit, onSlowStart } = options;
+    this.#options = options;
     this.#slots = new StartSlots({ clock, limit: startLimit, onSlow: onSlowStart });
   }
 
@@ -148,7 +141,7 @@ export class Supervisor {
   retryInMs(key: string): number | undefined {
     const child = this.#children.get(key);
     const retryAt = child === undefined ? undefined : toSnapshot(child).retryAt;
-    return retryAt === undefined ? undefined : Math.max(0, retryAt - this.#clock.now());
+    return retryAt === undefined ? undefined : Math.max(0, retryAt - this.#options.clock.now());
   }
 
   #child(key: string): Child {
@@ -189,7 +182,7 @@ export class Supervisor {
 
   #step(child: Child, event: ChildEvent): void {
     const before = child.state;
-    const context = { spec: child.spec, now: this.#clock.now(), random: this.#random };
+    const context = { spec: child.spec, now: this.#options.clock.now(), random: this.#options.random };
     const { state, effects } = transition(before, event, context);
     child.state = state;
     const { kind } = state.phase;
@@ -200,7 +193,7 @@ export class Supervisor {
     }
     if (kind !== 'starting') this.#slots.release(child.spec.key);
     for (const effect of effects) this.#carryOut(child, effect);
-    if (state !== before) this.#onChange(child.spec.key, toSnapshot(child));
+    if (state !== before) this.#options.onChange(child.spec.key, toSnapshot(child));
     if (kind !== 'stopping') for (const resolve of child.stopWaiters.splice(0)) resolve();
   }
 
@@ -220,7 +213,7 @@ export class Supervisor {
         return;
       case 'setTimer':
         child.cancelTimer();
-        child.cancelTimer = this.#clock.schedule(effect.delayMs, () => this.#dispatch(child, effect.event));
+        child.cancelTimer = this.#options.clock.schedule(effect.delayMs, () => this.#dispatch(child, effect.event));
         return;
       case 'clearTimer':
         child.cancelTimer();
@@ -229,7 +222,7 @@ export class Supervisor {
   }
 
   #install(child: Child): void {
-    const installing = this.#installer?.install(child.spec);
+    const installing = this.#options.installer?.install(child.spec);
     if (installing === undefined) throw new Error(`Nobody installs what "${child.spec.key}" lacks`);
     child.installing = installing;
     void installing.outcome.then((outcome) => {
@@ -247,7 +240,7 @@ export class Supervisor {
     const { state } = child;
     // A stop may have come between the launch effect and this task.
     if (state.phase.kind !== 'starting' || state.generation !== generation) return;
-    child.launched = this.#launcher.launch(child.spec, generation, {
+    child.launched = this.#options.launcher.launch(child.spec, generation, {
       began: () => this.#dispatch(child, { kind: 'startBegan', generation }),
       answered: () => this.#dispatch(child, { kind: 'startAnswered', generation }),
       ready: () => this.#dispatch(child, { kind: 'becameReady', generation }),

@@ -7,7 +7,7 @@ import {
   type LineSink,
   type OversizedLine,
 } from '../../io/line-decoder.js';
-import type { FeedConnection, MessageFeed } from '../../io/message-feed.js';
+import type { Direction, FeedConnection, MessageFeed } from '../../io/message-feed.js';
 import type { FloodBound } from '../../io/streams/turn-reader.js';
 import { isObject, OPEN_BRACE, OPEN_BRACKET, readText } from '../../json/json-text.js';
 import { type Edit, NumberWriter, type SplicedMessage } from '../../json/splice.js';
@@ -54,21 +54,13 @@ import { OutgoingRequests, type PendingRequest } from './outgoing-requests.js';
  */
 export class StdioBridge implements Channel, ByteReader, LineSink, DroppedLineSink {
   readonly counters = newDropCounters();
-  readonly #scan: ScanEnvelope;
-  readonly #output: TrackedSink;
-  readonly #events: BridgeEvents;
-  readonly #maxUnwrittenBytes: number;
+  readonly #options: BridgeOptions;
   readonly #decoder: LineDecoder;
   readonly #outgoing: OutgoingRequests;
   /** The ids of the server's requests that are not answered yet, as JSON tokens. Without pings, because no person answers those. */
   readonly #unanswered = new Set<string>();
   readonly #numbers = new NumberWriter();
   readonly #health: HealthMonitor;
-  readonly #clock: Clock;
-  readonly #messages: MessageFeed | undefined;
-  readonly #connection: FeedConnection;
-  readonly #flood: Pick<FloodBound, 'pausedMs'> | undefined;
-  readonly #isPaused: () => boolean;
   /** Arrival of the bytes that are being scanned, in milliseconds on the clock, which is read once for all of them. */
   #readAt = 0;
   #isUseful = false;
@@ -78,17 +70,9 @@ export class StdioBridge implements Channel, ByteReader, LineSink, DroppedLineSi
   #receiver: Pick<BridgeEvents, 'request' | 'notification'> & Partial<ChannelReceiver>;
 
   constructor(options: BridgeOptions) {
-    const { clock, scan, output, events, maxUnwrittenBytes, isPaused = () => false } = options;
-    this.#scan = scan;
-    this.#output = output;
-    this.#messages = options.messages;
-    this.#connection = options.connection ?? { number: 0 };
-    this.#flood = options.flood;
-    this.#clock = clock;
-    this.#events = events;
+    const { clock, events } = options;
+    this.#options = options;
     this.#receiver = events;
-    this.#maxUnwrittenBytes = maxUnwrittenBytes;
-    this.#isPaused = isPaused;
     this.#health = new HealthMonitor(clock, events);
     this.#outgoing = new OutgoingRequests({
       clock,
@@ -125,7 +109,7 @@ export class StdioBridge implements Channel, ByteReader, LineSink, DroppedLineSi
   }
 
   get pausedMs(): number {
-    return this.#flood?.pausedMs ?? 0;
+    return this.#options.flood?.pausedMs ?? 0;
   }
 
   get freeSpace(): Uint8Array {
@@ -145,7 +129,7 @@ export class StdioBridge implements Channel, ByteReader, LineSink, DroppedLineSi
   filled(byteLength: number): void {
     this.#isUseful = false;
     if (this.#closed !== undefined) return;
-    this.#readAt = this.#clock.now();
+    this.#readAt = this.#options.clock.now();
     this.#strayBytes = 0;
     this.#decoder.filled(byteLength);
     this.counters.blank = this.#decoder.blankLines;
@@ -196,7 +180,7 @@ export class StdioBridge implements Channel, ByteReader, LineSink, DroppedLineSi
     this.#closed = reason;
     this.#health.end();
     this.#decoder.end();
-    this.#outgoing.close(reason, this.#output.close(), because);
+    this.#outgoing.close(reason, this.#options.output.close(), because);
     this.#receiver.closed?.(reason, because);
   }
 
@@ -206,11 +190,10 @@ export class StdioBridge implements Channel, ByteReader, LineSink, DroppedLineSi
     if (this.#closed !== undefined) return;
     // Inline: a closure for each message costs more than the check.
     try {
-      if (this.#messages?.isObserved)
-        this.#messages.passed('s>g', { bytes, span: { start, end }, edits: [] }, this.#connection);
-      if (this.#take(this.#scan(bytes, start, end))) this.#isUseful = true;
+      if (this.#isObserved) this.#show('s>g', { bytes, span: { start, end }, edits: [] });
+      if (this.#take(this.#options.scan(bytes, start, end))) this.#isUseful = true;
     } catch (error) {
-      reportInternalError(error, this.#events.fault);
+      reportInternalError(error, this.#options.events.fault);
     }
   }
 
@@ -219,7 +202,7 @@ export class StdioBridge implements Channel, ByteReader, LineSink, DroppedLineSi
     this.#logDropped(head, 'memory-limit');
     this.#outgoing.dropped({ head, tail: NOTHING }, 'response_dropped');
     // A server that Trunkline does not read cannot finish its line.
-    if (!this.#isPaused()) this.#health.brokenFrame();
+    if (this.#options.isPaused?.() !== true) this.#health.brokenFrame();
   }
 
   text(head: Uint8Array): void {
@@ -242,12 +225,21 @@ export class StdioBridge implements Channel, ByteReader, LineSink, DroppedLineSi
   }
 
   #logDropped(head: Uint8Array, reason: JunkReason): void {
-    withErrorBoundary(() => this.#events.junk(head, reason), this.#events.fault);
+    withErrorBoundary(() => this.#options.events.junk(head, reason), this.#options.events.fault);
   }
 
   #write(message: SplicedMessage): void {
-    if (this.#messages?.isObserved) this.#messages.passed('g>s', message, this.#connection);
-    this.#output.send(message);
+    if (this.#isObserved) this.#show('g>s', message);
+    this.#options.output.send(message);
+  }
+
+  get #isObserved(): boolean {
+    return this.#options.feed?.messages.isObserved === true;
+  }
+
+  #show(direction: Direction, message: SplicedMessage): void {
+    const { feed } = this.#options;
+    feed?.messages.passed(direction, message, feed.connection);
   }
 
   #admit(timeouts: RequestTimeouts, handler: RequestHandler, isCancellable: boolean): PendingRequest | undefined {
@@ -255,11 +247,11 @@ export class StdioBridge implements Channel, ByteReader, LineSink, DroppedLineSi
       handler.settle({ kind: 'failed', reason: this.#closed, sent: false });
       return undefined;
     }
-    if (this.#output.unwrittenBytes > this.#maxUnwrittenBytes) {
+    if (this.#options.output.unwrittenBytes > this.#options.maxUnwrittenBytes) {
       handler.settle({ kind: 'failed', reason: 'overloaded', sent: false });
       return undefined;
     }
-    return this.#outgoing.add(timeouts, handler, isCancellable, this.#output.sentBytes);
+    return this.#outgoing.add(timeouts, handler, isCancellable, this.#options.output.sentBytes);
   }
 
   /** Returns whether the message answers a request. */
@@ -315,7 +307,8 @@ export class StdioBridge implements Channel, ByteReader, LineSink, DroppedLineSi
 
   #reply({ bytes, id }: RequestEnvelope, message: () => SplicedMessage): void {
     this.#unanswered.delete(readText(bytes, id));
-    const canReply = this.#closed === undefined && this.#output.unwrittenBytes <= this.#maxUnwrittenBytes;
+    const canReply =
+      this.#closed === undefined && this.#options.output.unwrittenBytes <= this.#options.maxUnwrittenBytes;
     if (canReply) this.#write(message());
     else this.counters.unsentReplies += 1;
   }
@@ -343,14 +336,14 @@ export class StdioBridge implements Channel, ByteReader, LineSink, DroppedLineSi
     // ordinary output.
     if (elements.some((element) => isObject(bytes, element))) {
       let isUseful = false;
-      for (const message of messagesOf(rejection, this.#scan))
+      for (const message of messagesOf(rejection, this.#options.scan))
         withErrorBoundary(() => {
           isUseful = this.#take(message) || isUseful;
-        }, this.#events.fault);
+        }, this.#options.events.fault);
       return isUseful;
     }
     this.counters.junk += 1;
-    this.#events.junk(bytes, reason);
+    this.#options.events.junk(bytes, reason);
     if (rejection.id !== undefined && rejection.isAnswer) this.#outgoing.answerMalformed(bytes, rejection.id);
     if (rejection.isMeant) this.#health.brokenFrame();
     else this.#strayBytes += bytes.length;
@@ -387,8 +380,7 @@ export interface BridgeOptions extends Pick<LineDecoderOptions, 'unfinishedLines
   /** Tells how long the server was not read because it floods the gateway. */
   readonly flood?: Pick<FloodBound, 'pausedMs'>;
   /** Shows the messages of this connection to recordings. */
-  readonly messages?: MessageFeed;
-  readonly connection?: FeedConnection;
+  readonly feed?: { readonly messages: MessageFeed; readonly connection: FeedConnection };
 }
 
 const NOTHING = new Uint8Array(0);

@@ -164,8 +164,7 @@ export class StdioDialer implements Dialer {
       isPaused: () => stdout.isPaused(),
       bufferPool,
       flood,
-      messages,
-      connection,
+      feed: { messages, connection },
       events: {
         ...health,
         fault: onInternalError,

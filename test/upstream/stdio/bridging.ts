@@ -45,7 +45,7 @@ export function bridging({
     maxUnwrittenBytes,
     unfinishedLines,
     isPaused,
-    messages,
+    feed: { messages, connection: { number: 1 } },
     events: {
       request: (request) => requests.push(request),
       notification: (notification) => notifications.push(notification),
