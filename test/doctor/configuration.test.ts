@@ -7,8 +7,7 @@ import { checkPackages } from '../../src/doctor/packages.js';
 import { isPlaceholder } from '../../src/doctor/secrets.js';
 import { checkTools, type ListedTool } from '../../src/doctor/servers.js';
 import type { Code } from '../../src/errors/codes.js';
-import type { LockedPackage } from '../../src/packages/lock-file.js';
-import { LockFile } from '../../src/packages/lock-file.js';
+import { type LockedPackage, LockFile } from '../../src/packages/lock-file.js';
 import { openStore } from '../../src/packages/package-store.js';
 import { home, useHome } from './doctor-home.js';
 
