@@ -202,12 +202,10 @@ const VANISHING: readonly (readonly [sign: RegExp, why: string])[] = [
 export function checkNode({ node }: Pick<Machine, 'node'>): Finding[] {
   const evidence = [node.path];
   const found: Finding[] = [];
-  if (!satisfies(node.version, NEEDED)) {
+  if (!satisfies(node.version, NEEDED))
     found.push(finding('TL-NODE-OLD', `Node ${node.version} is too old; Trunkline needs ${NEEDED}`, evidence));
-  }
-  if (node.isElectron) {
+  if (node.isElectron)
     found.push(finding('TL-NODE-ELECTRON', `Node ${node.version} is a part of a desktop program`, evidence));
-  }
   const why = whyVanishing(node.path);
   if (why !== undefined) found.push(finding('TL-NODE-VANISHING', `the path of Node may vanish: ${why}`, evidence));
   return found.length > 0 ? found : [finding('TL-NODE-OK', `Node ${node.version} fits`, evidence)];

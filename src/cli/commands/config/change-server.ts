@@ -33,10 +33,8 @@ export async function changeServer(
       command === 'remove' ? { kind: 'remove', key } : { kind: 'disable', key, isDisabled: command === 'disable' };
     const before = entriesIn(text);
     if (command === 'remove' && Object.hasOwn(before, key) && Object.keys(before).length === 1) {
-      throw new UsageError(
-        `${key} is the only server, and a configuration needs one`,
-        `use \`trunkline disable ${key}\`, or delete ${file}`,
-      );
+      const hint = `use \`trunkline disable ${key}\`, or delete ${file}`;
+      throw new UsageError(`${key} is the only server, and a configuration needs one`, hint);
     }
     const edited = editConfig(text, file, edit);
     const isChanged = edited !== text;
@@ -58,11 +56,7 @@ export async function changeServer(
 const DONE = { remove: 'Removed', enable: 'Enabled', disable: 'Disabled' } as const;
 
 /** The variables of the environment file that only the removed server has used; `undefined` if there are none. */
-function unusedOf(
-  configFile: string,
-  names: readonly string[],
-  edited: string,
-): { readonly file: string; readonly names: readonly string[] } | undefined {
+function unusedOf(configFile: string, names: readonly string[], edited: string) {
   const secrets = secretsBeside(configFile, edited);
   // Any setting may refer to a variable, also those of `defaults`.
   const used = namesIn([edited]);
