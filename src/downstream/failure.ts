@@ -76,7 +76,6 @@ interface Reason {
 /** A call that the gateway answers because the server did not. */
 export interface Failure {
   readonly reason: FailureReason;
-  /** Key of the server. */
   readonly server: string;
   /** Generation of the latest process of the server; `undefined` if there was none. */
   readonly generation: number | undefined;

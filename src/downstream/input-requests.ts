@@ -139,7 +139,6 @@ export interface Lack {
   readonly because: string;
 }
 
-/** Both capabilities in one object. */
 export function withCapabilities(one: Capabilities, other: Capabilities): Capabilities {
   const merged: Record<string, unknown> = { ...one };
   for (const [name, value] of Object.entries(other)) {

@@ -26,12 +26,10 @@ export class ListChanges {
     this.#debounce = new Debounce({ clock, everyMs: ANNOUNCE_EVERY_MS, run });
   }
 
-  /** The client has read this list. */
   listed(kind: ListKind): void {
     this.#listed.add(kind);
   }
 
-  /** The merged list has changed. */
   changed(kind: ListKind): void {
     if (this.#listed.has(kind)) this.relay(kind, notificationMessage(LISTS[kind].changed));
   }

@@ -156,7 +156,6 @@ export interface Exchange {
   readonly request: RelayedRequest;
   /** Id that the client gave the request, as JSON. For logs only, because the era matches answers. */
   readonly requestId: string;
-  /** Sender of the request. */
   readonly client: DownstreamClient;
   /**
    * Identity of the program behind the request: the client, or the exchange itself where the requests of one client may come
@@ -168,7 +167,6 @@ export interface Exchange {
   readonly isSuspended: boolean;
   /** Whether the request was answered or cancelled. Only progress of a task is sent for it after that. */
   readonly isSettled: boolean;
-  /** Whether the client requested progress. */
   readonly wantsProgress: boolean;
   /**
    * Lowest level of the log messages that the client wants while the request is served; `off` for none. `undefined` if the

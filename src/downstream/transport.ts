@@ -116,19 +116,16 @@ export class EraSessions {
     this.#transport = transport;
   }
 
-  /** Negotiated revision; `undefined` before the handshake ends. */
   get revision(): string | undefined {
     for (const { revision } of this.#sessions.values()) if (revision !== undefined) return revision;
     return undefined;
   }
 
-  /** Name, version and capabilities of the client; `undefined` before the client stated them. */
   get profile(): ClientProfile | undefined {
     for (const { profile } of this.#sessions.values()) if (profile !== undefined) return profile;
     return undefined;
   }
 
-  /** Number of requests that were not answered yet. */
   get inFlight(): number {
     let inFlight = 0;
     for (const session of this.#sessions.values()) inFlight += session.inFlight;
@@ -151,7 +148,6 @@ export class EraSessions {
     return undefined;
   }
 
-  /** The session that this message belongs to. */
   of(message: Envelope | Rejection): EraSession {
     const era = this.#chooseEra(message, this.#isUsed);
     const known = this.#sessions.get(era);
@@ -165,7 +161,6 @@ export class EraSessions {
     return this.#isClosed;
   }
 
-  /** Closes all sessions, because the client has left. */
   close(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;

@@ -29,7 +29,6 @@ export interface WireExchangeOptions {
   readonly request?: RelayedRequest | undefined;
 }
 
-/** The session that an exchange belongs to. */
 export interface ExchangeOwner<E extends WireExchange = WireExchange> {
   /** Sends a message that cannot travel with the answer. */
   sendUnsolicited(message: SplicedMessage): void;
@@ -45,7 +44,6 @@ export interface AnswerForm {
   result(result: Uint8Array, method: string): Uint8Array;
 }
 
-/** Leaves answers as the server wrote them. */
 export const UNCHANGED: AnswerForm = {
   edits: () => NO_EDITS,
   result: (result) => result,

@@ -266,7 +266,6 @@ function refuseHeaders(
   );
 }
 
-/** Whether a body follows the headers of the request. */
 function isBodyComing({ complete, headers }: FastifyRequest['raw']): boolean {
   return !complete && (headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0);
 }

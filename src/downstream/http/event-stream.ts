@@ -112,7 +112,6 @@ export interface EventId {
 
 interface StoredEvent {
   readonly id: EventId;
-  /** The event as written on the wire. */
   readonly frame: Uint8Array;
 }
 
@@ -136,7 +135,6 @@ export class ReplayRing {
     }
   }
 
-  /** Whether the ring holds an event of the stream. */
   has(stream: number): boolean {
     return this.#events.some(({ id }) => id.stream === stream);
   }
@@ -152,7 +150,6 @@ export class ReplayRing {
   }
 }
 
-/** An object that acts at a deadline. */
 export interface Timed extends Due {
   onDue(): void;
 }

@@ -40,7 +40,6 @@ export interface HttpClientSession {
   attach(stream: MessageSink | undefined): void;
   /** The negotiated revision, once known. */
   readonly revision: string | undefined;
-  /** Cancels all requests, because the client has left. Called once. */
   close(): void;
 }
 
@@ -48,7 +47,6 @@ interface HttpClientsOptions {
   readonly scan: ScanEnvelope;
   readonly chooseEra: ChooseEra;
   readonly backpressure: Backpressure;
-  /** Shows the messages to recordings. */
   readonly messages: MessageFeed;
   readonly hasServer: (key: string) => boolean;
   readonly hasView: (name: string) => boolean;
@@ -169,7 +167,6 @@ class HttpClient implements HttpClientSession, TransportSession {
 
 const LIST_CHANGED = /^notifications\/\w+\/list_changed$/;
 
-/** The changes of the lists that MCP defines. */
 const DEFINED_CHANGES: ReadonlySet<string> = new Set(Object.values(LISTS).map(({ changed }) => changed));
 
 /** Notifications that are sent only once and that a client waits for. */

@@ -23,7 +23,6 @@ export interface ConfigurableLimits {
 /** Limits that no setting changes. */
 export const FIXED_LIMITS = {
   maxHeaderBytes: 16 * 1024,
-  /** Time for all headers of a request to arrive. */
   headersTimeoutMs: 10_000,
   /** Interval of Node's checks of the time of headers and requests. Its default of 30 s would exceed them. */
   checkIntervalMs: 1_000,
@@ -35,5 +34,4 @@ export const FIXED_LIMITS = {
   replayEvents: 256,
 };
 
-/** The limits of the HTTP transport. */
 export type HttpLimits = ConfigurableLimits & typeof FIXED_LIMITS;

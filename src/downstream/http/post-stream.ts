@@ -17,7 +17,6 @@ export interface PostStreamOptions {
   /** Milliseconds without an answer after which an event stream begins, which can be kept alive. */
   readonly streamAfterMs: number;
   readonly headers: Readonly<Record<string, string>>;
-  /** Starts an event stream on the response. */
   readonly openStream: () => EventStream;
   /** The HTTP status of an answer that is sent as JSON. Without it, every answer has 200. */
   readonly statusOf?: (answer: Answer) => number;
@@ -26,7 +25,6 @@ export interface PostStreamOptions {
    * requests may have effects, and the client can cancel them, or resume the stream.
    */
   readonly isAbandonedByClosing?: boolean;
-  /** Shows recordings a message for the client. */
   readonly passing: (message: SplicedMessage) => void;
   /** All answers were sent or withdrawn. Called once. */
   readonly onOver: () => void;
@@ -94,7 +92,6 @@ export class PostStream implements ReplyChannel, Timed {
     this.#onAbandoned = listener;
   }
 
-  /** The client has closed the response. */
   closed(): void {
     const { kind } = this.#state;
     const { isAbandonedByClosing = false } = this.#options;
@@ -178,7 +175,6 @@ export function respond(response: ServerResponse, status: number, headers: Heade
   response.uncork();
 }
 
-/** Writes a refusal, unless a response was begun. */
 export function refuse(response: ServerResponse, refusal: HttpRefusal, headers: Headers): void {
   if (response.headersSent) return;
   respond(response, refusal.status, { ...headers, ...refusal.headers }, whole(refusalBody(refusal)));

@@ -61,7 +61,6 @@ export class FairBucket {
     this.#filledAt = now;
   }
 
-  /** Senders that are remembered. */
   get senders(): number {
     return this.#shares.size;
   }

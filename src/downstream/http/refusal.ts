@@ -10,7 +10,6 @@ export interface HttpRefusal {
   readonly headers?: Readonly<Record<string, string>>;
   /** The JSON-RPC code, if the status does not decide it. */
   readonly code?: number;
-  /** The JSON-RPC data. */
   readonly data?: unknown;
   /** The id of the refused request as raw JSON, if it was read. */
   readonly id?: Uint8Array;
@@ -18,7 +17,6 @@ export interface HttpRefusal {
   readonly named?: RefusedName;
 }
 
-/** The body of a refusal: a JSON-RPC error. */
 export function refusalBody({ status, message, data, id = NULL_ID, code = codeOf(status) }: HttpRefusal): Buffer {
   return Buffer.from(splice(errorMessage(id, new RpcError(code, message, data))));
 }

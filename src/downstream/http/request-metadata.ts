@@ -65,7 +65,6 @@ export function refuseParams(
   return undefined;
 }
 
-/** The refusal of a request for this error. */
 export function refusedBy({ code, message, data }: RpcError, request: Message): HttpRefusal {
   return { status: 400, code, message, data, ...idOf(request) };
 }

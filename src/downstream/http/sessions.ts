@@ -40,18 +40,15 @@ abstract class PostingClient implements Due {
     this.touch();
   }
 
-  /** The name under which the client is found. */
   abstract readonly id: string;
 
   /** Ends everything of the client, and refuses its requests in flight. */
   abstract close(refusal: HttpRefusal): void;
 
-  /** Whether a POST is in flight. */
   get isBusy(): boolean {
     return this.posts.size > 0;
   }
 
-  /** Restarts the idle time. */
   touch(): void {
     this.dueAt = this.#options.clock.now() + this.#options.limits.sessionIdleMs;
   }
@@ -148,7 +145,6 @@ interface SessionsOptions {
   readonly onEnded: (reason: SessionEnd, left: number) => void;
 }
 
-/** The sessions by their ids. */
 export class Sessions extends PostingClients<Session> {
   readonly #options: SessionsOptions;
 
@@ -214,7 +210,6 @@ export class Session extends PostingClient {
     });
   }
 
-  /** Whether a POST is in flight or a GET stream is open. */
   override get isBusy(): boolean {
     return super.isBusy || this.isListening;
   }
@@ -244,12 +239,10 @@ export class Session extends PostingClient {
     return this.serve(message, response, form, headers);
   }
 
-  /** Whether the client has a GET stream open. */
   get isListening(): boolean {
     return this.#unsolicited.isConnected;
   }
 
-  /** Starts the GET stream on this response. */
   listen(response: ServerResponse): void {
     this.#unsolicited.begin(this.connection(response), this.#isPrimed);
     this.client.attach(this.#unsolicited);
@@ -260,7 +253,6 @@ export class Session extends PostingClient {
     return stream === UNSOLICITED || this.#streams.has(stream) || this.#ring.has(stream);
   }
 
-  /** Continues a stream after the event that the client saw last. */
   resume({ stream, seq }: EventId, response: ServerResponse): void {
     const connection = this.connection(response);
     if (stream === UNSOLICITED) {
@@ -343,7 +335,6 @@ export class SessionlessClient extends PostingClient {
     this.id = id;
   }
 
-  /** Parameters that this call must repeat in its headers. */
   mirroredParams(call: RequestEnvelope): readonly MirroredParam[] {
     return call.method === METHODS.callTool ? this.client.mirroredParams(call) : [];
   }

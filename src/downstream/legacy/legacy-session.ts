@@ -421,12 +421,10 @@ function refusalWithoutSession(method: string): RpcError {
     : new RpcError(RPC_CODES.methodNotFound, 'Method not found. The session has to begin with initialize');
 }
 
-/** The params of a client's `initialize` request. */
 interface HandshakeProfile extends ClientProfile {
   readonly protocolVersion: LegacyRevision;
 }
 
-/** Reads the params of `initialize`. */
 function readHandshakeProfile({ bytes, tokens }: RequestEnvelope): HandshakeProfile {
   const { protocolVersion: version } = tokens;
   const named = version !== undefined && isString(bytes, version) ? readString(bytes, version) : undefined;

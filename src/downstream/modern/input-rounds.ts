@@ -26,7 +26,6 @@ interface InputRoundsOptions {
   readonly onResumed: (envelope: RequestEnvelope) => void;
   /** Reports that the open requests were answered. The call goes on without one. */
   readonly onSuspended: () => void;
-  /** Cancels the call at its server. */
   readonly cancel: (notification?: NotificationEnvelope) => void;
 }
 
@@ -94,7 +93,6 @@ export class InputRounds implements ReplyChannel {
     return this.#isDelivered;
   }
 
-  /** Whether no request of the client is open. */
   get isSuspended(): boolean {
     return this.#open.length === 0;
   }
@@ -297,7 +295,6 @@ const ANY_ID = toBytes('0');
 
 const CANCELED = toBytes('{"action":"cancel"}');
 
-/** The error for a state whose call was forgotten. */
 export const STALE = new RpcError(
   RPC_CODES.invalidParams,
   'The request with this requestState was answered already or has expired. Begin again without it',
@@ -346,7 +343,6 @@ export class SuspendedCalls {
     this.#calls.delete(id);
   }
 
-  /** Forgets the oldest answers beyond the limit. */
   limitAnswers(): void {
     const answered = [...this.#calls.values()].filter(({ isDelivered }) => isDelivered);
     for (const call of answered.slice(0, -MAX_ANSWERED)) call.forget();

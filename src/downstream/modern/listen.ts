@@ -49,7 +49,6 @@ export class ClientListens {
     return [...this.#open].some(({ filter }) => filter.changes.size > 0);
   }
 
-  /** Opens a subscription. */
   open(options: Omit<ListenOptions, 'clock' | 'subjects'>): Listen {
     const listen = new Listen({
       ...options,
@@ -97,7 +96,6 @@ export class ClientListens {
     shared.end();
   }
 
-  /** A merged list has changed. */
   listChanged(kind: ListKind): void {
     if (this.#wantsChanges(kind)) this.#listChanges.changed(kind);
   }
@@ -239,7 +237,6 @@ export class Listen {
     if (this.#undecided.size === 0) this.#acknowledge();
   }
 
-  /** The server of a subject has answered. */
   decided(subject: string, isAgreed: boolean): void {
     this.#undecided.delete(subject);
     if (isAgreed) this.#agreed.add(subject);

@@ -18,7 +18,6 @@ const PARKED_MS = 10_000;
 
 export const NOT_ASKING = new RpcError(RPC_CODES.internalError, 'No request is in flight that could ask the client');
 
-/** A request of the client. */
 export interface ClientExchange {
   /** Whether a server may ask the client because of this request. */
   readonly isInteractive: boolean;
@@ -133,7 +132,6 @@ export class ModernClient implements DownstreamClient {
     return this.#inFlight.size === 1 && this.#inFlight.has(exchange);
   }
 
-  /** A request of the client is about to be served. */
   began(exchange: ClientExchange): void {
     this.#inFlight.add(exchange);
     if (exchange.isInteractive) for (const { ask } of [...this.#parked]) ask(exchange);

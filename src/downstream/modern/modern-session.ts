@@ -246,7 +246,6 @@ class ModernSession implements EraSession {
     this.#send(exchange);
   }
 
-  /** Hands a request to the gateway. */
   #send(exchange: ModernExchange): void {
     try {
       exchange.client.session.serve(exchange);

@@ -25,7 +25,6 @@ export function stateContext(principal: string, request: RelayedRequest): StateC
   return { principal, request: requestDigest(request) };
 }
 
-/** The state of a suspended call. */
 interface CallState {
   /** The suspended call, by its unguessable id. */
   readonly call: string;

@@ -55,7 +55,6 @@ export interface Framing extends Required<Pick<ClientPipeOptions, 'openReply' | 
   readonly probe: () => void;
 }
 
-/** The open pipes of the client. */
 export interface StdioTransport {
   /** Requests that were not answered yet. */
   readonly inFlight: number;
@@ -182,7 +181,6 @@ const WHY_EVICTED =
 export interface ClientPipeOptions extends Omit<TransportSession, 'isListening' | 'send' | 'gone'> {
   readonly scan: ScanEnvelope;
   readonly chooseEra: ChooseEra;
-  /** Writes to the client. */
   readonly sink: MessageSink;
   /**
    * Opens the channel for the messages that a line of the client causes. It must pass them on to `pipe`, which is the channel
@@ -191,7 +189,6 @@ export interface ClientPipeOptions extends Omit<TransportSession, 'isListening' 
   readonly openReply?: ((pipe: PipeReply, message?: Envelope | Rejection) => ReplyChannel) | undefined;
   /** Called when the session has nothing left to serve. */
   readonly onGone?: (() => void) | undefined;
-  /** Shows the messages to recordings. */
   readonly messages?: MessageFeed | undefined;
   /** Reports internal errors, each of which fails one message. Without it they are thrown to the caller. */
   readonly onInternalError?: OnInternalError | undefined;
@@ -240,12 +237,10 @@ export class ClientPipe implements TransportSession, PipeReply {
     return this.#sessions.revision;
   }
 
-  /** Name, version and capabilities of the client; `undefined` before the client stated them. */
   get profile(): ClientProfile | undefined {
     return this.#sessions.profile;
   }
 
-  /** Requests that were not answered yet. */
   get inFlight(): number {
     return this.#sessions.inFlight;
   }
@@ -322,7 +317,6 @@ export class ClientPipe implements TransportSession, PipeReply {
     this.#options.onGone?.();
   }
 
-  /** Cancels all requests, because the client has left. */
   close(): void {
     this.#onAllAnswered = undefined;
     this.#sessions.close();
