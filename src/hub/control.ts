@@ -5,7 +5,6 @@ import type { ByteReader } from '../io/byte-reader.js';
  * Messages between a command of a person and a hub, after a hello with the role `control`, as lines of JSON.
  */
 
-/** A command for the hub. */
 export interface ControlRequest {
   readonly id: number;
   readonly command: string;

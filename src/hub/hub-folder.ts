@@ -138,7 +138,6 @@ export function latestHub(folder: string): number {
   return hubNumbers(folder).at(-1) ?? 0;
 }
 
-/** The files of one hub. */
 export function hubFiles(folder: string, number: number) {
   const own = join(folder, String(number));
   return {
@@ -163,7 +162,6 @@ export function note(file: string, text = ''): void {
   }
 }
 
-/** The log of the hubs of this folder. */
 export function hubLog(folder: string): string {
   return join(folder, 'hub.log');
 }

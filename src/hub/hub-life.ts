@@ -74,7 +74,6 @@ export class HubLife {
     this.#cancelIdle = this.#clock.schedule(stepMs, () => this.#wait(leftMs - stepMs));
   }
 
-  /** Ends the hub. */
   end(because: Refusal): void {
     this.#refusal = because;
     this.#onOver();

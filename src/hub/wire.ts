@@ -23,7 +23,6 @@ export interface Hello {
   readonly role: 'client' | 'control';
   readonly version: string;
   readonly pid: number;
-  /** The client's working folder. */
   readonly folder: string;
   /** The variables that the configuration names. */
   readonly environment: Readonly<Record<string, string>>;
@@ -53,7 +52,6 @@ export type Refusal =
 
 export const FRAME_HEADER_BYTES = 8;
 
-/** The kinds of frames. */
 export const FRAME = {
   /** A message for the client, with its newline. It settles the line if that is not 0. A lone newline only settles. */
   message: 0,
@@ -104,7 +102,6 @@ export interface FrameSink {
   write(bytes: Uint8Array): void;
   /** A frame for the client has begun that settles this line; 0 for a message that settles none. Returns whether to drop it. */
   message(line: number): boolean;
-  /** A frame has come that is not for the client. */
   control(kind: number, line: number, payload: string): void;
 }
 
@@ -135,7 +132,6 @@ export class FrameReader implements ByteReader {
     return this.#missing > 0 && !this.#isDropped;
   }
 
-  /** Whether a frame has begun and not ended. */
   get isWithinFrame(): boolean {
     return this.#missing > 0 || this.#begun > 0;
   }

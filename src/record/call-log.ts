@@ -22,7 +22,6 @@ const DROPPED_CHARACTERS = 4 * 1024;
 /** One line of the call log. */
 export interface LoggedCall {
   readonly time: string;
-  /** Name and version of the client. */
   readonly client: string;
   /** The same for all calls of one session. */
   readonly session: string;
@@ -59,7 +58,6 @@ export async function openCallFile(file: string): Promise<LineSink> {
   return await RotatedFile.open({ file, maxFileBytes: MAX_FILE_BYTES, maxFiles: MAX_CALL_FILES, isShared: true });
 }
 
-/** Writes one line for each call. */
 export class CallLog implements CallObserver {
   readonly wantsContent: boolean;
   readonly #options: CallLogOptions;

@@ -2,7 +2,6 @@ import type { Span } from '../json/json-text.js';
 import { parseJson } from '../json/json-value.js';
 import { type FindSecrets, REDACTED, united, withoutSecrets } from '../observe/redact.js';
 
-/** Removes the secrets from the text of a message. */
 export type CleanMessage = (text: string) => string;
 
 /**

@@ -19,7 +19,6 @@ export interface ClientReplayOptions {
   readonly connect: (receive: (text: string) => void) => ReplayedConnection;
   /** Names of members that differ each time. */
   readonly ignored: ReadonlySet<string>;
-  /** Longest wait for an answer. */
   readonly timeoutMs: number;
 }
 
@@ -176,7 +175,6 @@ function requestText(request: RequestEnvelope): string {
   return name === undefined ? request.method : `${request.method} ${readString(request.bytes, name)}`;
 }
 
-/** A difference between a recorded and a new value. */
 export interface Difference {
   /** Such as `result.content[0].text`. */
   readonly path: string;

@@ -31,7 +31,6 @@ export interface Header {
   readonly revision: string;
 }
 
-/** One message. */
 export interface Entry {
   /** Milliseconds since 1970. */
   readonly t: number;

@@ -44,7 +44,6 @@ export class LineQueue {
     this.#options = options;
   }
 
-  /** Lines that were dropped in all. */
   get dropped(): number {
     return this.#dropped;
   }

@@ -20,7 +20,6 @@ export function idOf({ bytes, id }: Envelope & { readonly id: Span }): string {
   return readText(bytes, id);
 }
 
-/** The parameters of a request or a notification. */
 export function paramsOf(message: Exclude<Envelope, { kind: 'response' }>): unknown {
   return message.params && parseJson(readText(message.bytes, message.params));
 }

@@ -12,7 +12,6 @@ import type { RecordedEntry } from './recording-file.js';
 export interface StandInOptions {
   readonly script: ServerScript;
   readonly server: string;
-  /** Writes one message. */
   readonly send: (text: string) => void;
 }
 
@@ -160,7 +159,6 @@ export interface Scene {
   /** The progress token that the gateway sent, as JSON. */
   readonly progressToken: string | undefined;
   readonly isRequest: boolean;
-  /** Its line in the recording. */
   readonly line: number;
   readonly steps: Step[];
   isUsed: boolean;

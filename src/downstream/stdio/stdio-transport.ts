@@ -88,10 +88,9 @@ export function openStdioTransport(options: StdioTransportOptions): StdioTranspo
   });
   const framing = options.framing?.(sink);
   const { openReply, firstRequestId } = framing ?? {};
-  const clientSink = framing?.sink ?? sink;
   const client = new ClientPipe({
     ...{ scan, chooseEra, principal, onInternalError, origin, view, messages },
-    ...{ sink: clientSink, openReply, firstRequestId },
+    ...{ sink: framing?.sink ?? sink, openReply, firstRequestId },
   });
   let hasEnded = false;
   const end = () => {
@@ -109,13 +108,10 @@ export function openStdioTransport(options: StdioTransportOptions): StdioTranspo
     client.whenAllAnswered(() => sink.whenAllWritten(end));
   };
   let { onFirstMessage } = options;
-  const lines = {
-    line: (bytes: Uint8Array, start: number, end: number) => {
-      client.receive(bytes, start, end);
-      if (onFirstMessage === undefined) return;
-      onFirstMessage();
-      onFirstMessage = undefined;
-    },
+  const line = (bytes: Uint8Array, start: number, end: number) => {
+    client.receive(bytes, start, end);
+    onFirstMessage?.();
+    onFirstMessage = undefined;
   };
   const dropped: DroppedLineSink = {
     oversized: (line) => {
@@ -126,13 +122,7 @@ export function openStdioTransport(options: StdioTransportOptions): StdioTranspo
     },
     evicted: (head) => client.refuseLine(beginningOf(head), WHY_EVICTED),
   };
-  const decoder = new LineDecoder({
-    sink: lines,
-    dropped,
-    maxLineBytes,
-    unfinishedLines,
-    bufferPool,
-  });
+  const decoder = new LineDecoder({ sink: { line }, dropped, maxLineBytes, unfinishedLines, bufferPool });
   const { clock, nextTurn } = options;
   const turns = nextTurn && new TurnReader(decoder, { stream: () => input, clock, pace: clientPace(nextTurn) });
   const input = options.read(turns ?? decoder);

@@ -19,7 +19,6 @@ export interface AttachClientOptions {
   readonly find: (resumed: number) => Promise<FoundHub>;
   /** Serves the client in this process from now on, because no hub can be had. */
   readonly serveAlone: (because: string, resumed: number) => HubEnd;
-  /** The clock, in milliseconds. */
   readonly now: () => number;
 }
 
@@ -49,7 +48,6 @@ class Attachment {
   readonly #buffer = Buffer.allocUnsafeSlow(READ_BYTES);
   #input: Readable | undefined;
   #hub: HubEnd | undefined;
-  /** Ends the connection to the hub. */
   #leaveHub = (): void => {};
   /** Writes that the client has not taken. */
   #unwritten = 0;

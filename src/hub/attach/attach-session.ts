@@ -7,7 +7,6 @@ import { FRAME, FrameReader, lineAfter } from '../wire.js';
 export interface AttachSessionOptions {
   /** Writes to the client. The bytes may be overwritten after the call, unless it calls `lend`. */
   readonly toClient: (bytes: Uint8Array, lend: () => void) => void;
-  /** Writes to the hub that is attached. */
   readonly toHub: (bytes: Uint8Array) => void;
   /** Another hub serves from now on, and nothing is in flight on this one: call `detached` at once. */
   readonly onMoved: () => void;
@@ -28,7 +27,6 @@ export class AttachSession implements ByteReader {
   #lastLine = 0;
   /** Lines that restore the session at the next hub: handshake, log level, subscriptions. By slot, in the order of first sending. */
   readonly #kept = new Map<string, ClientLine>();
-  /** Lines for the next hub. */
   #waiting: ClientLine[] = [];
   #isAttached = false;
   #isMoving = false;
@@ -56,7 +54,6 @@ export class AttachSession implements ByteReader {
     if (this.#isAttached) this.#options.toHub(bytes);
   }
 
-  /** Memory for the next bytes of the hub. */
   get freeSpace(): Uint8Array {
     return this.#frames.freeSpace;
   }
@@ -173,7 +170,6 @@ export interface ClientLine {
  */
 export class ClientLines {
   readonly #onLine: (pieces: readonly Uint8Array[], isCut: boolean) => void;
-  /** The unfinished line. */
   #pieces: Uint8Array[] = [];
   #bytes = 0;
   #isBlank = true;
@@ -220,7 +216,6 @@ function isWhiteSpace(byte: number): boolean {
 export type Fate =
   /** It is sent to the next hub: it changes nothing, so that it may be served twice. */
   | { readonly kind: 'again' }
-  /** It is answered with this. */
   | { readonly kind: 'answered'; readonly answer: string }
   /** It needs no answer. */
   | { readonly kind: 'dropped' };

@@ -85,7 +85,6 @@ export function folderOfHub(configFile: string): string {
   return hubFolder({ configFile, dataFolder: userDataFolder(), hubsFolder: userHubsFolder() });
 }
 
-/** The configuration of a hub, and its folder. */
 interface HubSite {
   readonly configFile: string;
   readonly folder: string;

@@ -7,7 +7,6 @@ import { type Claim, claimSuccessor, hubFiles, isHubFailing, latestHub } from '.
 import { FirstLineReader, type Hello, type Refusal, type Welcome, WIRE } from '../wire.js';
 
 export interface FindHubOptions {
-  /** The folder of the hub. */
   readonly folder: string;
   readonly hello: Omit<Hello, 'wire' | 'token'>;
   /**
@@ -77,7 +76,6 @@ function silence(afterMs: number): string {
   return `the shared process runs but did not answer within ${afterMs / 1_000} s; if it was suspended, resume it, or end it with \`trunkline hub stop\``;
 }
 
-/** Result of an attempt to reach a hub. */
 export type Attempt =
   | { readonly kind: 'attached'; readonly connection: HubConnection }
   /** No process listens: the hub is dead, or has never been. */
@@ -90,7 +88,6 @@ export type Attempt =
 
 export interface HubConnection {
   readonly socket: Socket;
-  /** The version of the hub. */
   readonly version: string;
   readonly pid: number;
   readonly number: number;

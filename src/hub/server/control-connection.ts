@@ -5,7 +5,6 @@ import type { HubPeer } from './hub-listener.js';
 export interface ControlContext {
   /** Sends an event. Returns false for one that was dropped, because the reader is too slow. */
   readonly emit: (event: unknown) => boolean;
-  /** Aborted when the connection is closed. */
   readonly signal: AbortSignal;
 }
 

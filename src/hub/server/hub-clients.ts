@@ -18,11 +18,9 @@ export interface HubClientsOptions
   /** Calls back when a client that has sent its last request has had enough time for the answers. */
   readonly limitDrain: (client: Pick<StdioTransport, 'inFlight'>, giveUp: () => void) => Cancel;
   readonly onUnread: (client: Hello, unwrittenBytes: number) => void;
-  /** Called when the number of clients has changed. */
   readonly onChange: () => void;
 }
 
-/** A client of the hub. */
 export interface HubClient {
   readonly hello: Hello;
   /** Time of its arrival, in milliseconds on the clock. */

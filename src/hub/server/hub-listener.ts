@@ -32,7 +32,6 @@ const HELLO_WITHIN_MS = 5_000;
 /** Connections without a hello. Only this user can connect, so that more of them are a mistake. */
 const MAX_SILENT = 1_024;
 
-/** Accepts the connections of attach processes and commands. */
 export class HubListener {
   readonly #options: HubListenerOptions;
   readonly #server: Server;
