@@ -9,5 +9,5 @@ export const VERSION = (
 /** The folder of this package. */
 export const OWN_FOLDER = fileURLToPath(new URL('..', import.meta.url));
 
-/** Who we say we are, to clients and to servers. */
+/** The gateway's description of itself, for clients and servers. */
 export const IDENTITY = { name: 'trunkline', title: 'Trunkline', version: VERSION };

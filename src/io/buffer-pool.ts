@@ -19,10 +19,8 @@ interface BufferPoolOptions {
 }
 
 /**
- * Memory for what is read.
- *
- * Each large line stands in a buffer of its own, which is reused for another line when all leases on it are released.
- * Fresh memory costs more than everything else that happens to a large line, because the operating system has to map
+ * Memory for reading. Each large line stands in a buffer of its own, which is reused for another line when all leases on it
+ * are released. Fresh memory costs more than everything else that happens to a large line, because the operating system has to map
  * each page, and abandoned memory makes the garbage collector run.
  */
 export class BufferPool {

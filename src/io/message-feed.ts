@@ -32,8 +32,8 @@ const MAX_HELD = 64;
 const MAX_HELD_BYTES = 256 * 1024;
 
 /**
- * Shows every message at the edges of the gateway to those who record or watch them. While there are none, `observer` is
- * absent, and a message costs one comparison: an edge calls `passed` only if `isObserved`.
+ * Shows every message at the edges of the gateway to its observers. Without observers, a message costs one comparison,
+ * because an edge calls `passed` only if `isObserved`.
  */
 export class MessageFeed {
   readonly #now: () => number;
@@ -62,8 +62,8 @@ export class MessageFeed {
   }
 
   /**
-   * Copies the first messages until it is known whether somebody records: a client's handshake comes before the
-   * configuration is read. The first observer gets them; `letGo` drops them.
+   * Copies the first messages for the first observer, because a client's handshake comes before the configuration says
+   * whether to record. `letGo` drops them.
    */
   hold(): void {
     this.#held ??= [];
@@ -112,7 +112,7 @@ export class MessageFeed {
   }
 }
 
-/** `slice` of Node's own buffers copies nothing. */
+/** Copies the bytes, which `slice` of Node's own buffers does not. */
 function copyOf(bytes: Uint8Array): Uint8Array {
   return new Uint8Array(bytes);
 }

@@ -8,9 +8,7 @@ import { errorMessage, NULL_ID, RPC_CODES, RpcError } from '../jsonrpc/message.j
 export const RELATED_TASK = 'io.modelcontextprotocol/related-task';
 
 /**
- * Every member that the gateway reads or replaces in an MCP message. The gateway never looks at others.
- *
- * One list serves both directions and both eras, because a message has few of the members.
+ * Every member that the gateway reads or replaces in an MCP message. One list serves both directions and both eras, because a message has few of the members.
  */
 const WATCHED = {
   /** `tools/call`, `prompts/get`: the exposed name from a client, the original name towards a child. */

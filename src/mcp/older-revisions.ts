@@ -30,7 +30,7 @@ const OF_META: ReadonlySet<string> = new Set(
 /** The members of `params` with which a modern client sends a request again. */
 const OF_PARAMS: ReadonlySet<string> = new Set(['inputResponses', 'requestState']);
 
-/** Removes from a modern client's request or notification what a legacy server must not get. */
+/** Removes the members of a modern client's request or notification that a legacy server must not get. */
 export function withoutEraMembers({
   bytes,
   params,
@@ -47,7 +47,7 @@ const SERVER_INFO = 'io.modelcontextprotocol/serverInfo';
 /** Members of a modern server's result that a legacy client does not know. */
 const OF_RESULT = ['resultType', 'ttlMs', 'cacheScope'] as const;
 
-/** Removes from a modern server's result what a legacy client must not get. A `_meta` without other members goes, too. */
+/** Removes the members of a modern server's result that a legacy client must not get, and a `_meta` that has no others. */
 export function withoutResultMembers({ bytes, result, tokens }: ResponseEnvelope): readonly Edit[] {
   const { resultMeta, resultServerInfo } = tokens;
   if (result === undefined) return [];

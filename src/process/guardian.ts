@@ -313,7 +313,7 @@ describe() {
 }
 `;
 
-/** The same on macOS, where `ps` shows the environment behind the command line. Untested on macOS. */
+/** The same with `ps`, which shows the environment behind the command line on macOS. Untested. */
 const FIND_BY_PS = `
 list_candidates() {
   ps -A -E -ww -o pid= -o command= | grep -F $marks | while read -r pid rest; do echo "$pid"; done

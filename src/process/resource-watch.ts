@@ -61,7 +61,7 @@ interface Watched {
 /**
  * Knows what the process groups of servers use, and reports those that exceed their limits.
  *
- * Nothing is read unless somebody asks, or groups have limits: then these are read together every 5 s.
+ * Reads a group on request, and all groups with limits together every 5 s.
  */
 export class ResourceWatch {
   readonly #options: ResourceWatchOptions;

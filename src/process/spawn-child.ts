@@ -30,7 +30,7 @@ export interface SpawnedChild {
 export function spawnChild(request: SpawnRequest, { onSpawnError, onExit }: SpawnListeners): SpawnedChild {
   const { subprocess, failure } = spawnProcess(request);
   const { pid, stdin, stdout, stderr } = subprocess ?? closedStreams();
-  // Without a listener, the error of a broken pipe would end the gateway. What it means is decided elsewhere.
+  // Without a listener, the error of a broken pipe would end the gateway.
   for (const stream of [stdin, stdout, stderr]) stream.on('error', () => {});
   const exit = new Promise<ChildExit>((resolve) => {
     const onEnded = (childExit: ChildExit) => {

@@ -223,7 +223,7 @@ export class Supervisor {
 
   #install(child: Child): void {
     const installing = this.#options.installer?.install(child.spec);
-    if (installing === undefined) throw new Error(`Nobody installs what "${child.spec.key}" lacks`);
+    if (installing === undefined) throw new Error(`No installer for the package of "${child.spec.key}"`);
     child.installing = installing;
     void installing.outcome.then((outcome) => {
       // The installation was cancelled meanwhile.

@@ -8,10 +8,9 @@ import type { ChildExit, ChildSpec, LaunchEvents, Launched, ResourceLimits } fro
 import type { ServerEra } from './server-era.js';
 
 /*
- * The port to the servers behind the gateway.
- *
- * A transport implements `Dialer` and `Channel`. A `Dialect` (`dialect.ts`), one for each protocol era, performs the
- * handshake over the channel and makes the `UpstreamConnection`. The gateway implements `UpstreamListener`. The life of one connection:
+ * The port to the servers. A transport implements `Dialer` and `Channel`. A `Dialect` (`dialect.ts`), one for each protocol
+ * era, performs the handshake over the channel and makes the `UpstreamConnection`. The gateway implements
+ * `UpstreamListener`. The life of one connection:
  *
  * 1. The supervisor asks for a launch, and the gateway calls `Dialer.dial`. The call returns at once.
  * 2. The transport waits for the profile of the client, reports `handshakeStarted`, and performs the handshake.
@@ -20,9 +19,6 @@ import type { ServerEra } from './server-era.js';
  * 5. The connection ends: the server exits (`closed`), or the gateway calls `Dialed.end` or `UpstreamConnection.close`.
  *    Each request in flight is settled with a failure. A closed connection is never used again; the next launch makes
  *    another one, with the next generation.
- *
- * Messages are bytes with a scanned envelope. An `Edit` replaces one token of a message. The rest of the text passes through
- * unchanged.
  */
 
 /** Connects to servers. There is one implementation for each transport. */

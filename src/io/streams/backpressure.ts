@@ -17,20 +17,12 @@ export interface Hold {
  * Pauses the streams of servers while the clients that their bytes are for cannot keep up. The bytes then wait in the
  * pipe, and in the server that writes them, instead of in the gateway's memory.
  *
- * Each client has a handle (`client()`), with which it pauses all servers or one of them. A stream is paused as long as
- * there is at least one open handle and every open handle pauses it. The reason is that what a server writes next may
- * be for any of its clients, and that a pipe cannot be read out of order:
+ * Each client has a handle (`client()`), with which it pauses all servers or one of them. A stream is paused while there
+ * are open handles and all of them pause it, because the next bytes of a server may be for any of its clients. So a client
+ * that does not read pauses nothing as long as another client reads. Its own queue has a limit instead: `FairWriter` closes
+ * the client. HTTP sessions never pause: their streams are cut, and the client can fetch the rest.
  *
- * - With one client, all bytes are for that client. When it does not read, pausing the servers delays no other client.
- * - With several clients, a server that is paused for one of them has no answers for the others. So a client that does
- *   not read pauses nothing as long as another client reads. Its own queue has a limit instead: `FairWriter` closes the
- *   client, and an HTTP session loses the stream that lags most (`OpenConnections`).
- * - When no client reads, every byte would have to wait, so the streams are paused.
- *
- * HTTP sessions have a handle and never pause: their streams are cut, and the client can fetch what it missed.
- *
- * A handle counts how often it was paused, for all servers and for each source, so that one reason to pause does not
- * end another.
+ * A handle counts its pauses, for all servers and for each source, so that one reason to pause does not end another.
  */
 export class Backpressure {
   readonly #streams = new Map<Readable, Member>();

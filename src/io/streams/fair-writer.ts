@@ -37,12 +37,10 @@ interface FairWriterOptions {
  *
  * A large message is passed to the stream once the client has read the large message before it. Meanwhile the other
  * messages wait in a fair queue: a small message of one source overtakes large messages of another that have not begun.
- * While no large message is sent, messages go to the stream as they come.
  *
- * A client that reads slowly pauses the sources and, above `maxUnwrittenBytes`, its own input. Where pausing the sources
- * has no effect, because other clients of the same servers do read (see `Backpressure`), the session of a client that does
- * not read ends above `maxUnwrittenBytes`: the writer drops what waits and every later message, closes the client's
- * handle, and calls `onUnread`, for the owner to end the session.
+ * A client that reads slowly pauses the sources and, above `maxUnwrittenBytes`, its own input. If other clients of the same
+ * servers read on, pausing has no effect (see `Backpressure`). Then the writer of a client that does not read closes above
+ * `maxUnwrittenBytes`: it drops all messages, and calls `onUnread`, for the owner to end the session.
  *
  * Errors of the stream are left to its owner.
  */

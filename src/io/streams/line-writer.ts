@@ -27,14 +27,13 @@ const SETTLED = Promise.resolve();
 /**
  * Writes messages to a stream, one a line.
  *
- * All messages until the deferred flush leave in one write, because a write is a system call and costs more than
- * everything else that happens to a small message. By default, that is the messages that one chunk of input causes;
- * with `setImmediate`, where messages come from many connections, it is those that one turn of the event loop reads.
- * The first of many messages leave before the rest is handled, so that both sides work at the same time. Errors of the
- * stream are left to its owner.
+ * All messages until the deferred flush leave in one write, because a write is a system call and costs more than the rest
+ * of the work on a small message. By default, the messages that one chunk of input causes leave together; with
+ * `setImmediate`, for many connections, those of one turn of the event loop. The first of many messages leave before the
+ * rest is handled, so that both sides work at the same time. Errors of the stream are left to its owner.
  *
  * The writer counts the bytes of all messages (`sentBytes`), and how many of them the stream may have passed to the
- * operating system (`close`). So a message that no byte of could reach the other side is known.
+ * operating system (`close`). So a message is known to be unsent if none of its bytes can have reached the other side.
  */
 export class LineWriter implements MessageSink {
   readonly #stream: Writable;

@@ -93,10 +93,10 @@ export class TurnReader implements ByteReader {
   }
 }
 
-/** After so much work on one read, everybody else has a turn, in milliseconds. */
+/** Work on one read after which all other streams have a turn, in milliseconds. */
 const TURN_MS = 1;
 
-/** The pace of a client: after a long read, everybody else has a turn. `nextTurn` runs a task in the next turn. */
+/** The pace of a client: after a long read, all other streams have a turn. `nextTurn` runs a task in the next turn. */
 export function clientPace(nextTurn: (task: () => void) => void): Pace {
   return ({ startedAt, endedAt }, proceed) => {
     if (endedAt - startedAt < TURN_MS) return false;

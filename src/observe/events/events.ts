@@ -1,7 +1,7 @@
 import type { ChildSnapshot } from '../../supervision/transition.js';
 
 /**
- * Everything that happens in the gateway and that somebody may want to know: to log it, count it, show it or record it.
+ * Events of the gateway that are logged, counted, shown or recorded.
  *
  * Events hold no secrets: no arguments or results of calls, no tokens and no session ids. Messages themselves are no events
  * (`io/message-feed.ts`). Durations are milliseconds. `server` is a key of the configuration and `instance` names one
@@ -104,14 +104,14 @@ type Kind = GatewayEvent['kind'];
 type EventOf<K extends Kind> = Extract<GatewayEvent, { readonly kind: K }>;
 type Listener = (event: GatewayEvent) => void;
 
-/** For those who report what happens. Check `wants` before building an event on the path of a call. */
+/** Where parts of the gateway report events. Check `wants` before building an event on the path of a call. */
 export interface EventSink {
   /** Whether anybody subscribes to events of this kind. */
   wants(kind: Kind): boolean;
   emit(event: GatewayEvent): void;
 }
 
-/** For those who want to know what happens. */
+/** Where subscribers of events register. */
 export interface EventSource {
   /** Calls `listener` for each event of this kind, in the tick in which it happens. Returns how to unsubscribe. */
   subscribe<K extends Kind>(kind: K, listener: (event: EventOf<K>) => void): () => void;
@@ -153,5 +153,5 @@ export class EventBus implements EventSink, EventSource {
   }
 }
 
-/** For parts that run without anybody who wants to know, such as most tests. */
+/** A sink without subscribers. */
 export const NO_EVENTS: EventSink = { wants: () => false, emit: () => {} };

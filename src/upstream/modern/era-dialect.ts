@@ -70,12 +70,12 @@ export class EraDialect implements Dialect {
     const discovered = () => latest;
     if ((await this.#orSilence(outcome, options)) === undefined) {
       const behind = await legacy.open(channel, options);
-      // The question was before that, so its answer is not far.
+      // The server got the probe first, so its answer comes soon.
       if (behind.kind === 'failed' && behind.isRefused === true) await this.#orSilence(outcome, options);
       const late = discovered();
       if (behind.kind === 'open' || late?.kind !== 'modern') {
         withdraw();
-        // This process has agreed on the other era. The next one begins with what it said about itself too late.
+        // The process already negotiated the other era. The next process starts with the era that it reported too late.
         return this.#openedLegacy(options, behind, late?.kind === 'modern' ? late : undefined);
       }
     }
