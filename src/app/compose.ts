@@ -137,7 +137,7 @@ export function compose(options: ComposeOptions): Composition {
     refusedNames: refusedNames.all,
     internalErrorCount: internalErrors.count,
     eventLoop,
-    usageOf: (pid) => processes?.usageOf(pid),
+    usageOf: (pid) => processes?.resources.readingOf(pid),
     canRestart: activeConfig.config.gateway.restartTool,
     restartCommand: (server) => `trunkline restart ${server} --config ${quotedPath(activeConfig.config.file)}`,
     servers: [...backends.values()].map((backend) => ({
@@ -155,7 +155,7 @@ export function compose(options: ComposeOptions): Composition {
   const makeOwnTools = (): OwnTool[] => [
     createStatusTool(statusOf, {
       notice: activeConfig.notice,
-      readUsage: async (pid) => processes?.refreshUsage(pid),
+      readUsage: async (pid) => processes?.resources.refresh(pid),
     }),
     ...(activeConfig.config.gateway.restartTool ? [createRestartTool(runnable, (id) => instances.restart(id))] : []),
   ];
@@ -219,7 +219,7 @@ export function compose(options: ComposeOptions): Composition {
     readUsage: async () => {
       const backends = [...gateway.pool.keys].flatMap((key) => gateway.pool.of(key));
       const pids = backends.flatMap((backend) => instances.factsOf(backend).lifecycle?.pid ?? []);
-      await Promise.all(pids.map((pid) => processes?.refreshUsage(pid)));
+      await Promise.all(pids.map((pid) => processes?.resources.refresh(pid)));
     },
     restart: (key) => {
       const running = gateway.pool.of(key).filter((backend) => instances.factsOf(backend).lifecycle !== undefined);
@@ -237,7 +237,7 @@ export function compose(options: ComposeOptions): Composition {
       waiting.limitTo(next.gateway.maxQueued);
       unfinishedLines.limitTo(next.gateway.maxPartialBytes);
       instances.change(next, ofInstances);
-      processes?.limitsChanged();
+      processes?.resources.limitsChanged();
       const retired = ofInstances.flatMap(({ id, change }) => (change === 'replaced' ? [id] : []));
       const replaced = { replaced: new Set(changes.replaced), retired: new Set(retired) };
       // Clients of views that are the same keep what they see.
@@ -277,7 +277,7 @@ export function compose(options: ComposeOptions): Composition {
       eventLoop.close();
       gateway.close();
       await instances.stopAll(ladder);
-      await Promise.all([processes?.close(), catalogues?.settled(), approvals.close()]);
+      await Promise.all([processes?.orphanGuard.close(), catalogues?.settled(), approvals.close()]);
     },
   };
 }

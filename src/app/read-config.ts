@@ -133,7 +133,9 @@ export function reloadOnChange(options: ReloadOptions): () => Promise<void> {
     logger.info('stopped watching the configuration file, because it says `watch: false`');
     void stop();
   };
-  const configFiles = file === undefined ? candidates() : [file];
+  const { env, platform } = process;
+  const configFiles =
+    file === undefined ? candidateFiles({ env, cwd: process.cwd(), home: homedir(), platform }) : [file];
   let watched: readonly string[] = [...configFiles, ...envFiles];
   const follow = (named: readonly string[]) => {
     const files = [...configFiles, ...named];
@@ -211,10 +213,6 @@ async function applyFile(
     }
     return undefined;
   }
-}
-
-function candidates(): string[] {
-  return candidateFiles({ env: process.env, cwd: process.cwd(), home: homedir(), platform: process.platform });
 }
 
 export interface ConfigCacheOptions {

@@ -1,9 +1,9 @@
+import { once } from 'node:events';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { ConfigError } from '../config/file/config-error.js';
 import type { ConfigLocation } from '../config/file/find-config.js';
 import type { Config, Origin } from '../config/resolve/config.js';
 import { emptyConfig } from '../config/resolve/resolve-config.js';
-import type { HttpTransport } from '../downstream/http/server.js';
 import { EXIT } from '../errors/usage-error.js';
 import type { PendingGateway } from '../gateway/pending-gateway.js';
 import type { ServiceFacts } from '../gateway/status/status.js';
@@ -33,7 +33,7 @@ import {
   requireView,
 } from './read-config.js';
 import { runToEnd } from './run-to-end.js';
-import type { HttpSettings, ServeHttpOptions } from './serve-http.js';
+import type { HttpSettings } from './serve-http.js';
 import type { DrainOptions } from './stdio-client.js';
 
 /** Objects set up before the configuration is read, and the settings of the HTTP transport, which opens after that. */
@@ -86,7 +86,12 @@ export async function serveClients(settings: GlobalOptions, clientSide: ClientSi
   const observers = new Observers({ composition, settings, logger });
   await observers.apply(config);
   const limits = config.gateway.http;
-  const http = clientSide.http && (await openHttp({ settings: clientSide.http, limits, composition, logger }));
+  let http: { close(): Promise<void> } | undefined;
+  if (clientSide.http !== undefined) {
+    // Loaded on demand: the HTTP server is most of the code, and most clients do not need it.
+    const { serveHttp } = await import('./serve-http.js');
+    http = await serveHttp({ settings: clientSide.http, limits, composition, logger });
+  }
   let unfollow = async () => {};
   return await runToEnd({
     composition,
@@ -121,7 +126,7 @@ export async function serveClients(settings: GlobalOptions, clientSide: ClientSi
       if (watch) unfollow = reloadOnChange({ ...reload, ...(origin && { origin }) });
       const options = { ...clientSide.platform, gateway: composition.gateway, startupWaitMs, logger, ending };
       const left = local?.served(options, composition) ?? NEVER;
-      await Promise.race([left, aborted(ending)]);
+      await Promise.race([left, once(ending, 'abort')]);
       return EXIT.ok;
     },
   });
@@ -139,16 +144,6 @@ async function cachedAnswersWritten({ cachedListsShown }: Composition): Promise<
 }
 
 const NEVER = new Promise<never>(() => {});
-
-/** Loaded on demand: the HTTP server is most of the code, and most clients do not need it. */
-async function openHttp(options: ServeHttpOptions): Promise<Pick<HttpTransport, 'close'>> {
-  const { serveHttp } = await import('./serve-http.js');
-  return await serveHttp(options);
-}
-
-function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
-}
 
 /**
  * Reads the configuration. When it has mistakes and a client is connected, returns an empty configuration and the report.

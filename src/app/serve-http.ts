@@ -11,7 +11,6 @@ import type { Logger } from '../observe/logger.js';
 import { HttpGatewayFile, removeEndedHttpGateways } from '../state/http-gateway-file.js';
 import { readOrCreateToken, TokenFileError } from '../state/keys.js';
 import { httpGatewayFolder, tokenFile } from '../state/user-files.js';
-import type { Clock } from '../timing/clock.js';
 import { IDENTITY } from '../version.js';
 import type { Composition } from './compose.js';
 import { createEraChooser } from './platform.js';
@@ -35,10 +34,8 @@ export interface ServeHttpOptions {
 
 /** Opens the HTTP listener. Throws a `UsageError` when the options do not allow it. */
 export async function serveHttp(options: ServeHttpOptions): Promise<Pick<HttpTransport, 'close'>> {
-  const { composition, logger } = options;
-  const { clock, events } = composition.platform;
   const transport = await listen(options);
-  const note = noteHttpGateway({ url: transport.url, configFile: composition.config.file, clock, events, logger });
+  const note = noteHttpGateway(transport.url, options);
   return { close: async () => void (await Promise.all([transport.close(), note.close()])) };
 }
 
@@ -119,16 +116,10 @@ const LISTEN_FAULTS = new Map([
   ['EAI_AGAIN', 'the name server did not answer'],
 ]);
 
-interface NotedHttpGateway {
-  readonly url: string;
-  readonly configFile: string;
-  readonly clock: Clock;
-  readonly events: EventSource;
-  readonly logger: Logger;
-}
-
 /** Keeps in a file, for the doctor, where this gateway serves HTTP and which requests it has refused for their names. */
-function noteHttpGateway({ url, configFile, clock, events, logger }: NotedHttpGateway): Pick<HttpGatewayFile, 'close'> {
+function noteHttpGateway(url: string, { composition, logger }: ServeHttpOptions): Pick<HttpGatewayFile, 'close'> {
+  const { clock, events } = composition.platform;
+  const configFile = composition.config.file;
   const folder = httpGatewayFolder();
   const names = new RefusedNames();
   const file = new HttpGatewayFile({

@@ -29,7 +29,7 @@ export interface ServerProcessesOptions extends Pick<StdioDialerOptions, 'enviro
 export class ServerProcesses {
   readonly launcher: Launcher;
   readonly orphanGuard: OrphanGuard;
-  readonly #resources: ResourceWatch;
+  readonly resources: ResourceWatch;
 
   constructor(options: ServerProcessesOptions) {
     const { platform, logger, secrets, environment, runFolder, hasManyConnections, targets } = options;
@@ -42,10 +42,10 @@ export class ServerProcesses {
         { err },
         'the limits of memory and processes have no effect: the system does not tell what servers use',
       );
-    this.#resources = new ResourceWatch({ clock, readUsage, onUnreadable });
+    this.resources = new ResourceWatch({ clock, readUsage, onUnreadable });
     const dialer = new StdioDialer({
       ...platform,
-      ...{ logger, environment, hasManyConnections, orphanGuard: this.orphanGuard, resources: this.#resources },
+      ...{ logger, environment, hasManyConnections, orphanGuard: this.orphanGuard, resources: this.resources },
       dialect: new EraDialect({ legacy: legacyDialect, clock, scan, mintId: () => randomUUID() }),
       onInternalError,
       floods: new FloodQueue(clock),
@@ -56,24 +56,6 @@ export class ServerProcesses {
   /** Ends the processes that killed gateways have left behind. */
   sweep(): void {
     void this.orphanGuard.sweep();
-  }
-
-  usageOf(pid: number): ReturnType<ResourceWatch['readingOf']> {
-    return this.#resources.readingOf(pid);
-  }
-
-  /** Reads what this process uses now. */
-  async refreshUsage(pid: number): Promise<void> {
-    await this.#resources.refresh(pid);
-  }
-
-  limitsChanged(): void {
-    this.#resources.limitsChanged();
-  }
-
-  /** Call this when all servers have ended. */
-  async close(): Promise<void> {
-    await this.orphanGuard.close();
   }
 }
 

@@ -100,20 +100,13 @@ function once(run: () => void): () => void {
   };
 }
 
-export type TokenFileErrorCode =
-  /** The file cannot be read or created. */
-  | 'token-file-unusable'
-  /** Other users can read or change it, or it belongs to another user. */
-  | 'token-file-exposed'
-  /** Its content is not a token. */
-  | 'token-file-malformed';
-
 /** A token file that cannot be used. The message never contains the token. */
 export class TokenFileError extends Error {
   override readonly name = 'TokenFileError';
-  readonly code: TokenFileErrorCode;
+  /** `exposed`: other users can access the file. `malformed`: its content is no token. */
+  readonly code: `token-file-${'unusable' | 'exposed' | 'malformed'}`;
 
-  constructor(code: TokenFileErrorCode, message: string, options?: ErrorOptions) {
+  constructor(code: TokenFileError['code'], message: string, options?: ErrorOptions) {
     super(message, options);
     this.code = code;
   }

@@ -173,17 +173,18 @@ function refuseNul(value: string): string {
 
 interface Program extends Pick<ChildSpec, 'command' | 'label' | 'args' | 'missing'>, Pick<ServerConfig, 'package'> {}
 
-interface ProgramOptions {
-  readonly args: readonly string[];
-  /** Variables for npm. */
-  readonly forNpm: PackageRequest['env'];
-  readonly settings: ServerSettings;
-  readonly expand: Expand;
-}
-
 function program(
   { package: shown, bin, command = '' }: CheckedEntry,
-  { args, forNpm, settings, expand }: ProgramOptions,
+  {
+    settings,
+    args,
+    forNpm,
+    expand,
+  }: Pick<CheckedServer, 'settings'> & {
+    readonly args: readonly string[];
+    readonly forNpm: PackageRequest['env'];
+    readonly expand: Expand;
+  },
   { folder, home, nodePath, ownFolder, store }: Surroundings,
 ): Program {
   if (shown === undefined) {
