@@ -68,10 +68,7 @@ export function composeInstructions(
   return [listed, ...(sections.length === 0 ? [] : [TEXTS, ...sections])].join('\n\n');
 }
 
-/**
- * One line for each server. If the keys alone do not fit, the last line counts the other servers. `roomIn` returns what
- * is left for lines in instructions of a size.
- */
+/** One line for each server that fits, and the number of the others. `roomIn` returns the space in instructions of a size. */
 function linesOf(servers: readonly InstructingServer[], roomIn: (size: number) => number): string[] {
   const names = servers.map(({ key, prefix }) => `- ${key}${prefix === '' ? ' (its tools keep their own names)' : ''}`);
   const sizes = names.map((name) => utf8Length(`\n${name}: `));

@@ -12,10 +12,7 @@ import { RPC_CODES, RpcError } from '../jsonrpc/message.js';
 /** Limit of queued requests of one client. More than a client sends while the configuration is read. */
 const MAX_QUEUED = 1_024;
 
-/**
- * Replaces the gateway until it has been composed, so that `initialize` is answered at once. Requests are queued and
- * served in order when the gateway exists.
- */
+/** Answers `initialize` before the gateway has been composed, and queues requests until then. */
 export class PendingGateway implements GatewayPort {
   readonly #known: (facts: ClientFacts) => GatewayDescription;
   #gateway: GatewayPort | undefined;

@@ -33,10 +33,7 @@ function answer(result: readonly Uint8Array[]): Uint8Array {
   return join([toBytes('{"jsonrpc":"2.0","id":0,"result":'), ...result, toBytes('}\n')]);
 }
 
-/**
- * Catalogue of a server from an earlier run. It answers list requests as a connection does, so its entries pass the
- * same checks as those of a running server. A cache file is trusted no more than a server.
- */
+/** Catalogue of an earlier run. It answers like a connection, because a cache file is trusted no more than a server. */
 export type CachedCatalogue = Pick<
   UpstreamConnection,
   'revision' | 'capabilities' | 'instructions' | 'serverInfo' | 'request' | 'offers'

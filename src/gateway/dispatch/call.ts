@@ -195,10 +195,7 @@ export class Call implements Due, RequestHandler {
     return { firstMs: lastSignAt + idleMs - now, idleMs, maxMs: startedAt + maxMs - now };
   }
 
-  /**
-   * Whether the next process gets the call: nothing of the call was sent to the process that ended, or the call is
-   * repeatable and was not repeated before. A repeatable call records how far this attempt got.
-   */
+  /** Whether the next process gets the call, because nothing was sent or it may be repeated. Records how far it got. */
   #mayRetry(outcome: Outcome): boolean {
     if (outcome.kind !== 'failed' || this.exchange.isSettled) return false;
     if (outcome.reason !== 'exited' && outcome.reason !== 'stopped') return false;
@@ -331,10 +328,7 @@ export const FAILURE_REASONS: Readonly<Record<SendFailure, FailureReason>> = {
 
 type InFlightCall = Pick<Call, 'exchange'>;
 
-/**
- * The calls in flight on one process, in the order in which they were sent or resumed. They decide which client a
- * notification or a server request is for. A settled call cannot carry messages to its client any more.
- */
+/** The calls in flight on one process, in order, which decide which client a message of the server is for. */
 export class InFlightCalls {
   readonly #calls = new Set<InFlightCall>();
   #onIdle = () => {};

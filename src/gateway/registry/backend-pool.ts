@@ -14,13 +14,6 @@ export interface PoolChange {
   readonly idleStopMs: number;
 }
 
-interface PoolChangeResult {
-  /** Backends that clients must not use any more. Their processes still run; the caller must end them. */
-  readonly retired: readonly RunningBackend[];
-  /** Servers that may have only one process. Call `startDeferred` when their retired process is gone. */
-  readonly deferred: readonly string[];
-}
-
 export interface BackendPoolOptions {
   readonly clock: Clock;
   readonly servers: readonly PooledServer[];
@@ -122,8 +115,11 @@ export class BackendPool {
     for (const instance of all) instance.start();
   }
 
-  /** Switches to another set of servers. Backends that are neither removed nor replaced stay. */
-  change({ servers, replaced, retired: ids, idleStopMs }: PoolChange): PoolChangeResult {
+  /**
+   * Switches to another set of servers. The caller must end the `retired` backends, whose processes still run, and call
+   * `startDeferred` for the servers that may have only one process, when that of the retired backend is gone.
+   */
+  change({ servers, replaced, retired: ids, idleStopMs }: PoolChange) {
     const before = this.#servers;
     const now = new Map<string, ServerInstances>();
     const retired: RunningBackend[] = [];
@@ -200,10 +196,7 @@ export class BackendPool {
     return undefined;
   }
 
-  /**
-   * Records that a server requests roots, which belong to one client: from now on, each client with roots gets its own
-   * process.
-   */
+  /** From now on, each client with roots gets its own process, because the server requests roots. */
   noteRootsRequest(backend: Backend): void {
     const found = this.#find(backend);
     if (found === undefined) return;
@@ -434,15 +427,11 @@ export class Instance {
 /** Time that the calls in flight on a retired process have to finish. Then the process is stopped. */
 const DRAIN_MS = 5_000;
 
-interface Drain {
-  readonly gone: Promise<void>;
-  end(): void;
-}
-
 /** Stops the processes of retired backends, whose calls in flight get 5 s to finish. */
 export class Draining {
   readonly #clock: Clock;
-  readonly #drains = new Map<Backend, Drain>();
+  /** `end` stops the process now, and `gone` resolves when it is gone. */
+  readonly #drains = new Map<Backend, { readonly gone: Promise<void>; readonly end: () => void }>();
 
   constructor(clock: Clock) {
     this.#clock = clock;

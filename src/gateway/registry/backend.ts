@@ -398,19 +398,13 @@ export class FirstStart {
     return this.catalogue !== undefined || this.isLate;
   }
 
-  /**
-   * Servers with a smaller number start first: those of which nothing is known, because lists wait for them; then those
-   * that were not ready in the last run; then those whose cached lists are shown already.
-   */
+  /** Servers with a smaller number start first. Lists wait for servers of which nothing is known. */
   get startOrder(): number {
     if (this.catalogue !== undefined) return 2;
     return this.isLate ? 1 : 0;
   }
 
-  /**
-   * The start is slow, and not because the machine is. This is recorded at once and not at the end of the run, because the
-   * client may leave and Trunkline may be killed at any time. A server that becomes ready later replaces the record.
-   */
+  /** The start is slow, and not because the machine is. Recorded at once, because Trunkline may be killed at any time. */
   turnedOutSlow(): void {
     this.#record();
   }

@@ -124,10 +124,7 @@ export class NotificationRouter {
     if (isKnown && this.#isWanted(client, notification, via)) notify(client, via, notification, edits);
   }
 
-  /**
-   * A client without a session gets log messages and notifications that MCP does not define for the one request that may have
-   * caused them, and nothing else that no request asked for.
-   */
+  /** A client without a session gets only log messages and undefined notifications, for the request that caused them. */
   #isWanted(
     client: DownstreamClient,
     notification: NotificationEnvelope,

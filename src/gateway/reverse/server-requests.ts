@@ -126,10 +126,8 @@ export class ServerRequests {
     const elicitations = this.#elicitations.get(backend) ?? new Map<string, DownstreamClient>();
     this.#elicitations.set(backend, elicitations);
     elicitations.set(readText(bytes, elicitationId), client);
-    for (const oldest of elicitations.keys()) {
-      if (elicitations.size <= MAX_ELICITATIONS) break;
-      elicitations.delete(oldest);
-    }
+    const [oldest = ''] = elicitations.keys();
+    if (elicitations.size > MAX_ELICITATIONS) elicitations.delete(oldest);
   }
 
   #forget(backend: Backend, id: string): void {

@@ -354,8 +354,7 @@ const CODES_OF_OWNERS: ReadonlySet<string> = new Set(['-32042', String(MODERN_CO
 
 /**
  * Whether the response to `resources/read` is an error or has no contents. Servers report an unknown resource with many
- * codes, and some with an empty result; reading has no effects, so the next server may be asked in any case. A server that
- * needs something of the client first has the resource.
+ * codes, or with an empty result. A server that needs something of the client first has the resource.
  */
 function lacksResource({ bytes, result, tokens: { resultType, errorCode } }: ResponseEnvelope): boolean {
   if (result === undefined) return errorCode === undefined || !CODES_OF_OWNERS.has(readText(bytes, errorCode));
@@ -552,7 +551,7 @@ class SkillLists {
     );
   }
 
-  async #read(backend: Backend): Promise<SkillsOfServer> {
+  async #read(backend: Backend) {
     const { key, dispatcher } = backend;
     if (backend.openConnection === undefined) await backend.untilOpen(this.#options.startupWaitMs);
     const connection = backend.openConnection;
@@ -562,12 +561,7 @@ class SkillLists {
   }
 }
 
-interface SkillsOfServer {
-  readonly key: string;
-  readonly skills: readonly { readonly uri: string; readonly entry: Uint8Array }[];
-}
-
-function toSkill({ bytes, isTooLarge }: RawEntry): SkillsOfServer['skills'] {
+function toSkill({ bytes, isTooLarge }: RawEntry) {
   const uri = stringAt(bytes, valuesAt(bytes, { start: 0, end: bytes.length }, ['uri'])[0]);
   return isTooLarge === true || uri === undefined ? [] : [{ uri, entry: bytes }];
 }

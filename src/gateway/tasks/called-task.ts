@@ -177,7 +177,7 @@ const MAX_POLL_MS = 30_000;
 /** The most inputs that one task asks its client for. No person gives as many. */
 const MAX_ASKED = 256;
 
-export interface PolledTaskOptions {
+interface PolledTaskOptions {
   readonly taskId: string;
   readonly exchange: Exchange;
   readonly connection: UpstreamConnection;

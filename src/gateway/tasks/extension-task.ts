@@ -39,7 +39,7 @@ export function toTaskResult({ bytes, result }: ResponseEnvelope): ResponseEnvel
   return madeResponse(renamed(bytes.slice(task.start, task.end), { first: '"resultType":"task"' }));
 }
 
-export interface TaskStateOptions {
+interface TaskStateOptions {
   readonly connection: UpstreamConnection;
   readonly dispatcher: Dispatcher;
   readonly inputs: TaskInputs;

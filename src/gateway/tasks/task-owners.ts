@@ -35,8 +35,8 @@ export class ServerTasks {
     return origin?.maker === key ? origin.original : undefined;
   }
 
-  /** The task that the client names; `undefined` if the id was not made for this client. */
-  named(name: string, client: DownstreamClient, backends: Backends): NamedTask | undefined {
+  /** The backend and the original id of a task that the client names; `undefined` if the id was not made for this client. */
+  named(name: string, client: DownstreamClient, backends: Backends) {
     const origin = unwrapTaskId(name, client.principal, this.#seal);
     const backend = origin && backends.get(origin.maker);
     return backend && { backend, original: origin.original };
@@ -48,7 +48,11 @@ export class ServerTasks {
    * The client becomes the owner if it waits for the result, because the server requests of a task go to the client that
    * waits, or if the task has no other owner.
    */
-  target({ bytes, tokens, method }: RelayedRequest, client: DownstreamClient, backends: Backends): TaskTarget {
+  target(
+    { bytes, tokens, method }: RelayedRequest,
+    client: DownstreamClient,
+    backends: Backends,
+  ): Pick<Target, 'backend' | 'edits'> | RpcError {
     const name = stringAt(bytes, tokens.taskId);
     const found = name === undefined ? undefined : this.named(name, client, backends);
     if (found === undefined) return new RpcError(RPC_CODES.invalidParams, 'Unknown task');
@@ -189,14 +193,6 @@ export class ServerTasks {
 
 type Backends = ReadonlyMap<string, Backend>;
 
-/** A task of a server, and the id that the server gave it. */
-interface NamedTask {
-  readonly backend: Backend;
-  readonly original: string;
-}
-
-type TaskTarget = Pick<Target, 'backend' | 'edits'> | RpcError;
-
 /** The owner of a task. `client` is `undefined` if the owner is not connected. */
 interface TaskOwner {
   readonly client: DownstreamClient | undefined;
@@ -230,11 +226,10 @@ const MAX_ID_LENGTH = 1_024;
 function remember<Task>(tasks: Map<string, Task>, id: string, task: Task, forget: (task: Task) => void): void {
   if (id.length <= MAX_ID_LENGTH) tasks.set(id, task);
   else forget(task);
-  for (const [oldest, each] of tasks) {
-    if (tasks.size <= MAX_KNOWN) break;
-    tasks.delete(oldest);
-    forget(each);
-  }
+  const [oldest] = tasks;
+  if (tasks.size <= MAX_KNOWN || oldest === undefined) return;
+  tasks.delete(oldest[0]);
+  forget(oldest[1]);
 }
 
 /** The entry of a task list under the id that the other side knows; nothing if `nameOf` has none for it. */
@@ -245,11 +240,6 @@ function renamedEntry(bytes: Uint8Array, nameOf: (id: string) => string | undefi
   return ids.length > 0 && edits.length === ids.length ? [splice({ bytes, span, edits })] : [];
 }
 
-interface TasksOfClient {
-  readonly maker: string;
-  readonly tasks: Map<string, ClientTask>;
-}
-
 interface ClientTask {
   readonly backend: Backend;
   readonly end: () => void;
@@ -258,7 +248,8 @@ interface ClientTask {
 /** Tasks that clients create for servers (revision 2025-11-25), under sealed ids that identify the client. */
 export class ClientTasks {
   readonly #seal: Hmac;
-  readonly #byClient = new Map<DownstreamClient, TasksOfClient>();
+  /** The tasks of each client by its own ids. `maker` identifies the client in the sealed ids. */
+  readonly #byClient = new Map<DownstreamClient, { readonly maker: string; readonly tasks: Map<string, ClientTask> }>();
   #count = 0;
 
   constructor(seal: Hmac) {
@@ -273,7 +264,7 @@ export class ClientTasks {
   }
 
   /** The client and its own id for a task that a server names. */
-  find(backend: Backend, name: string): FoundTask | undefined {
+  find(backend: Backend, name: string): { client: DownstreamClient; original: string } | undefined {
     const origin = unwrapTaskId(name, backend.id, this.#seal);
     const [client] = [...this.#byClient].find(([, { maker }]) => maker === origin?.maker) ?? [];
     // A server may still use a name of an earlier run, in which the same maker was another client.
@@ -365,7 +356,7 @@ export class ClientTasks {
     remember(tasks, original, task, ({ end }) => end());
   }
 
-  #of(client: DownstreamClient): TasksOfClient {
+  #of(client: DownstreamClient) {
     const known = this.#byClient.get(client);
     if (known !== undefined) return known;
     this.#count += 1;
@@ -384,9 +375,4 @@ export class ClientTasks {
     });
     return [{ span: list, text: jsonArray(entries) }];
   }
-}
-
-interface FoundTask {
-  readonly client: DownstreamClient;
-  readonly original: string;
 }
