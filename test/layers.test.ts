@@ -160,7 +160,7 @@ const PURE = [
   'downstream/modern',
   ...['upstream', 'upstream/health', 'upstream/legacy', 'upstream/modern', 'supervision', 'gateway', ...MIDDLE],
 ];
-const PURE_FILES = ['stdio-bridge.ts', 'incoming-requests.ts'].map((file) => join('upstream', 'stdio', file));
+const PURE_FILES = ['stdio-bridge.ts', 'outgoing-requests.ts'].map((file) => join('upstream', 'stdio', file));
 const IMPURE_NAMES = /\b(?:process|Buffer|Date|performance|setTimeout|setInterval|setImmediate|console|Math\.random)\b/;
 
 const SRC = join(import.meta.dirname, '..', 'src');
