@@ -66,13 +66,16 @@ export class CallFeed {
   }
 
   /** Returns what passes the requests of one session on to its client's view, which can become another one. */
-  session(connected: ConnectedClient): (exchange: Exchange) => void {
+  session(connected: {
+    readonly facts: Pick<ClientFacts, 'profile'>;
+    readonly view: { serve(exchange: Exchange): void };
+  }): (exchange: Exchange) => void {
     this.#sessions += 1;
     const client = { ...namesOf(connected.facts), session: this.#sessions };
     return (exchange) => {
       const { observer } = this;
       const isWanted = observer !== undefined && CALLS.includes(exchange.request.method);
-      connected.view.serve(isWanted ? observed(exchange, { client, observer, now: this.now }) : exchange);
+      connected.view.serve(isWanted ? observed(exchange, client, observer, this.now) : exchange);
     };
   }
 }
@@ -86,19 +89,8 @@ export function namesOf({ profile }: Pick<ClientFacts, 'profile'>): Pick<Calling
   return { name: asText(name), version: asText(version) };
 }
 
-interface ConnectedClient {
-  readonly facts: Pick<ClientFacts, 'profile'>;
-  readonly view: { serve(exchange: Exchange): void };
-}
-
-interface Observation {
-  readonly client: CallingClient;
-  readonly observer: CallObserver;
-  readonly now: () => number;
-}
-
 /** Reports the end of a request. */
-function observed(exchange: Exchange, { client, observer, now }: Observation): Exchange {
+function observed(exchange: Exchange, client: CallingClient, observer: CallObserver, now: () => number): Exchange {
   const startedAt = now();
   const { method, bytes, params, tokens } = exchange.request;
   const excerpt = (text: Uint8Array, span: Span | undefined): Excerpt | undefined => {

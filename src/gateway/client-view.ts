@@ -52,10 +52,8 @@ export interface ClientViewOptions {
 }
 
 /**
- * The servers as some clients see them: one backend of each server, merged. Clients that use the same backends share a
- * view.
- *
- * The view answers requests that concern all servers, such as lists, and routes every other request to one server.
+ * The servers as some clients see them: one backend of each server, merged. Clients that use the same backends share it. It
+ * answers requests that concern all servers, such as lists, and routes every other request to one server.
  */
 export class ClientView {
   readonly clients = new Set<DownstreamClient>();
@@ -429,11 +427,8 @@ function forClient({ client, request }: Exchange, { backend, tool, editAnswer }:
 }
 
 /**
- * Relays the `ping` of a client that sees one server unchanged. The server gets it at once, whatever calls wait: it takes
- * no slot and does not count as use of the server or for its circuit breaker.
- *
- * A client pings its session, which outlives processes. So the gateway answers while no process can, or if the process
- * ends before it answers.
+ * Relays the `ping` of a client that sees one server unchanged. It takes no slot, and counts neither as use of the server nor
+ * for its circuit breaker. The gateway answers if no process can, because the session of the client outlives processes.
  */
 function relayPing(exchange: Exchange, server: Backend | undefined): void {
   const { openConnection: connection, dispatcher } = server ?? {};
@@ -452,16 +447,9 @@ function relayPing(exchange: Exchange, server: Backend | undefined): void {
   if (sent !== undefined) exchange.onCancel((notification) => sent.cancel(notification));
 }
 
-type SharedOptions = Omit<ClientViewOptions, 'backends' | 'named' | 'naming' | 'ownTools' | 'startupWaitMs' | 'before'>;
-
-interface ClientViewsOptions extends SharedOptions {
+interface ClientViewsOptions
+  extends Omit<ClientViewOptions, 'backends' | 'named' | 'naming' | 'ownTools' | 'startupWaitMs' | 'before'> {
   readonly settings: () => Pick<ClientViewOptions, 'ownTools' | 'startupWaitMs'>;
-}
-
-/** Distinguishes client views with the same backends. */
-interface ViewKind {
-  readonly isAlone: boolean;
-  readonly named: NamedView | undefined;
 }
 
 /** All views, each for the clients that use the same backends. */
@@ -478,8 +466,8 @@ export class ClientViews {
   }
 
   /** The view of these backends; with `isAlone`, of a single unchanged server. A new view replaces `before`. */
-  of(backends: readonly Backend[], { isAlone, named }: ViewKind, before?: ClientView): ClientView {
-    const id = idOf(backends, { isAlone, named });
+  of(backends: readonly Backend[], isAlone: boolean, named?: NamedView, before?: ClientView): ClientView {
+    const id = idOf(backends, isAlone, named);
     const known = this.#views.get(id);
     if (known !== undefined) return known;
     const { settings, ...shared } = this.#options;
@@ -504,8 +492,7 @@ export class ClientViews {
 
   /** Returns whether the view stays. It does not if clients that have moved share another view of the same backends. */
   keep(view: ClientView): boolean {
-    const { isUnchanged: isAlone, named } = view;
-    const id = idOf([...view.backends.values()], { isAlone, named });
+    const id = idOf([...view.backends.values()], view.isUnchanged, view.named);
     const known = this.#views.get(id) ?? view;
     this.#views.set(id, known);
     return known === view;
@@ -521,6 +508,7 @@ export class ClientViews {
   }
 }
 
-function idOf(backends: readonly Backend[], { isAlone, named }: ViewKind): string {
+/** Tells views of the same backends apart. */
+function idOf(backends: readonly Backend[], isAlone: boolean, named: NamedView | undefined): string {
   return JSON.stringify([isAlone, named?.name, ...backends.map((backend) => backend.id)]);
 }

@@ -151,7 +151,7 @@ export class Gateway implements GatewayPort {
     const named = this.#named(viewName);
     const isAlone = facts.server !== undefined;
     const backends = this.#claimAll(client, facts, named);
-    const view = this.#views.of(backends, { isAlone, named });
+    const view = this.#views.of(backends, isAlone, named);
     view.clients.add(client);
     const connected: Connected = { facts, viewName, view };
     this.#clients.set(client, connected);
@@ -279,7 +279,7 @@ export class Gateway implements GatewayPort {
     const isSame = backends.length === old.length && backends.every((backend, at) => backend === old[at]);
     const mayStay = isSame && named === view.named && (isAlone || !hasOwnChanged);
     if (mayStay && this.#views.keep(view)) return unused;
-    connected.view = this.#views.of(backends, { isAlone, named }, view);
+    connected.view = this.#views.of(backends, isAlone, named, view);
     connected.view.adopt(client, view);
     return unused;
   }

@@ -151,9 +151,8 @@ function fairLimit(sizes: readonly number[], room: number): number {
 const START_WAIT_MS = 30_000;
 
 /**
- * The initialize result of the process of the only backend that a client sees, as soon as the process has sent it; or why
- * there is none within `waitMs` milliseconds, but at least 30 s. If a change of the configuration replaces the backend
- * meanwhile, that of the next one. `undefined` if the client sees none.
+ * The initialize result of the only backend that a client sees, or why there is none within `waitMs` milliseconds, but at
+ * least 30 s. A change of the configuration may replace the backend meanwhile. `undefined` if the client sees none.
  */
 export function onlyHandshake(
   client: { readonly view: { readonly backends: ReadonlyMap<unknown, Backend> } },

@@ -262,10 +262,8 @@ function readsAs(bytes: Uint8Array, token: Span, text: string): boolean {
 }
 
 /**
- * Edits one page of a server's tool list for a client that sees only this server: removes the tools that the
- * configuration denies or a person has not approved, and shapes those that the configuration shapes. A page without such
- * tools stays as it is, byte for byte. `known` is the list as far as it was read. `isTranslated`: the client has a handshake,
- * and the server has none.
+ * Edits one page of a tool list for a client that sees only this server: removes denied and unapproved tools, and shapes
+ * others. All other bytes stay. `isTranslated`: the client has a handshake, and the server has none.
  */
 export function editToolPage(
   { bytes, tokens: { resultTools } }: ResponseEnvelope,

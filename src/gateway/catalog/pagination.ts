@@ -164,12 +164,10 @@ export interface Paging {
 const DEFAULT_LIMITS: PageLimits = { maxEntries: 1_000, maxBytes: 4 * 1024 * 1024 };
 
 /**
- * The response pages of one merged list. All entries are on one page unless that page would be too large, because many
- * clients never request a second page.
+ * The response pages of one merged list: a single page if possible, because many clients never request a second one. They
+ * are built on first use, because joining a thousand entries takes long.
  *
- * The gateway stores no state per client. A cursor is a keyed hash of the list, its state and the next entry; any other
- * cursor is invalid. The pages are built on first use, because joining a thousand entries is the most expensive step
- * of answering a list request.
+ * A cursor is a keyed hash of the list, its state and the next entry, so the gateway stores no state per client.
  */
 export class PagedList {
   readonly #kind: PagedKind;

@@ -58,7 +58,6 @@ export function initialAvailability(isMisconfigured: boolean): Availability {
   };
 }
 
-/** Availability after the supervisor reported a new state. */
 export function afterState(before: Availability, state: ServerState): Availability {
   const isInstalled = state !== 'installing' && (before.isInstalled || state === 'starting');
   // A server that was idle starts on demand, which is not a restart.
@@ -92,7 +91,6 @@ export function afterIdleStop(before: Availability): Availability {
   return { ...before, nextStart: 'starting' };
 }
 
-/** Availability after the gateway closed the backend. */
 export function afterClose(before: Availability): Availability {
   return { ...before, reach: { kind: 'unavailable', reason: unavailableBecause(before) ?? 'stopped' } };
 }

@@ -302,10 +302,8 @@ const SETTLED = Promise.resolve();
 type SendFailure = Exclude<Extract<Outcome, { kind: 'failed' }>['reason'], 'cancelled'>;
 
 /**
- * Whether the breaker counts the failure: those of a process that runs and does not answer. The end of a process is the
- * supervisor's concern. A task that outlasts the wait for its result is no failure. Nor is a call that was refused because
- * too much waits to be written: one client can cause that with large calls, and a process that reads nothing does not
- * answer the calls before it either. Nor is a result of the wrong shape: the server answers, and its other tools may be fine.
+ * Whether the breaker counts the failure: those of a process that runs and does not answer. The supervisor handles the end
+ * of a process. One client alone can make too much wait to be written. A result of the wrong shape is an answer.
  */
 function isFailureOfServer(reason: SendFailure, exchange: Exchange): boolean {
   if (HARMLESS.has(reason)) return false;
@@ -362,8 +360,7 @@ export class InFlightCalls {
 
   /**
    * The call that caused a notification or a server request: the latest candidate, if all candidates belong to one
-   * conversation. `undefined` without a candidate, or with candidates of several conversations. Client capabilities do not help to
-   * decide, because a process that serves all clients knows none of them.
+   * conversation.
    *
    * Messages about a task name that task, so task requests are candidates only if no other call is in flight. Calls
    * that are not interactive are candidates only if no interactive call is in flight, and those that wait for their client

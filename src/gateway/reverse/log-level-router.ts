@@ -8,11 +8,10 @@ import type { Handling } from '../dispatch/call.js';
 import type { Backend } from '../registry/backend.js';
 
 /**
- * Filters servers' log messages by each client's level.
+ * Filters servers' log messages by each client's level. A server gets the most verbose level of its clients.
  *
- * Each client sets its own level, and a server gets the most verbose level of its clients. A client without a level gets
- * every message that the server sends. Without a level, a server decides itself what to send; the level of one client
- * must not make it quieter for a client without one. The server gets the most verbose level of all in that case.
+ * A client without a level gets every message that the server sends. The level of one client must not make a server quieter
+ * for a client without one, so the server gets the most verbose level of all in that case.
  */
 export class LogLevelRouter {
   readonly #levels = new Map<DownstreamClient, LogLevel>();

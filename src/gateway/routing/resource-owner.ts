@@ -57,9 +57,8 @@ function ownerByTemplate(uri: string, { templates }: Catalogs): string | undefin
 }
 
 /**
- * Whether the URI matches the template: its literal parts occur in order, from the beginning to the end, with something
- * between them. The values of the expressions are not checked. An expression with its own delimiter, such as `{?query}`,
- * may be empty.
+ * Whether the literal parts of the template occur in the URI, in order, with something between them. An expression with its
+ * own delimiter, such as `{?query}`, may be empty.
  */
 function fitsTemplate(uri: string, template: string): boolean {
   let position = 0;

@@ -427,9 +427,8 @@ function describeInstance({ id, state, pid, clients, isYours }: InstanceReport):
 export const HELD_MS = 500;
 
 /**
- * Structured content of `trunkline__status` for all servers: what differs from a healthy gateway with healthy servers. A
- * member that is absent has the value that it has when all is well, or is told only in the report about one server.
- * Lists have the numbers of entries that are not listed, or that hide characters; the report about one server names them.
+ * Structured content of `trunkline__status` for all servers: the differences from healthy servers. Lists have only the
+ * numbers of entries that are not listed or hide characters, which the report about one server names.
  */
 export function overviewOf(report: StatusReport) {
   const { version, uptimeSeconds, configFile, configInForce, limits, eventLoop, servers, ...others } = report;

@@ -17,9 +17,8 @@ export type InstanceReport = ReturnType<typeof reportInstance>;
 export type EraReport = ReturnType<typeof reportEra>;
 
 /**
- * Reports everything that the status tells about all servers, or about `server` alone with more log lines. The report is
- * the structured content of `trunkline__status` for one server; for all servers the content is the shorter overview.
- * Times are seconds, latencies are milliseconds. What is not known, or does not apply, is null.
+ * Reports everything about all servers, or about `server` alone with more log lines. Times are seconds, latencies are
+ * milliseconds. Members that are unknown or do not apply are null.
  */
 export function reportStatus(facts: StatusFacts, server?: string) {
   const chosen = facts.servers.filter(({ backend }) => server === undefined || backend.key === server);
