@@ -19,10 +19,8 @@ export function createToolPolicy({ allow, deny }: ToolPolicyRules): ToolPolicy {
 }
 
 /**
- * Matches a name against a glob: `*` matches any characters, `?` matches one, every other character matches itself.
- *
- * Names come from servers, so a regular expression could take exponential time. Here, a mismatch goes back to the last
- * star only, so the time is bounded by the product of the two lengths.
+ * Matches a name against a glob with `*` and `?`. A mismatch goes back to the last star only, because a regular expression
+ * could take very long for the name that a server chose.
  */
 function matchesGlob(glob: string, name: string): boolean {
   const pattern = [...glob];

@@ -25,9 +25,8 @@ export type Reachability =
   | { readonly kind: 'unavailable'; readonly reason: FailureReason };
 
 /**
- * Everything that the gateway derives from the state of one server, as one immutable snapshot.
- *
- * Each event (a new state, a connection, its end) makes the next snapshot. No other object copies a part of it.
+ * Everything that the gateway derives from the state of one server, as one immutable snapshot. Each event makes the next one.
+ * No other object copies a part of it.
  */
 export interface Availability {
   readonly state: ServerState;

@@ -142,7 +142,6 @@ export class Backend implements ListedServer {
     return this.#options;
   }
 
-  /** State of the tool approvals; absent if the tools need no approval. */
   get approval(): ApprovalFacts | undefined {
     return this.#options.approvals?.facts;
   }

@@ -13,9 +13,9 @@ interface ResourceOwner extends UriOwner {
 /**
  * The server that a URI belongs to, or `undefined` if it is unknown.
  *
- * Checked in this order: the owner of the user interface; the server that lists the URI as a template or a resource; the
- * server that has the skill of this file; the server that mentioned it; a failed server that listed it before; the server whose template matches, the longest literal
- * beginning first; the only server that lists something of the same scheme and authority; the only server with resources.
+ * Checked in this order: the owner of the user interface; the server that lists the URI; the one that has the skill of this
+ * file; the one that mentioned it; a failed server that listed it before; the longest literal beginning of a template that matches; the only
+ * server that lists something of the same scheme and authority; the only server with resources.
  */
 export function ownerOfUri(
   uri: string,
