@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
@@ -13,15 +13,16 @@ const TINY_LINES = 25;
 
 /** Bounds are lowered when the program becomes smaller, and raised only with a reason in the commit. */
 const BOUNDS = {
-  sourceLines: 57_000,
-  sourceFiles: 365,
-  tinyFiles: 15,
+  sourceLines: 55_000,
+  sourceFiles: 285,
+  tinyFiles: 10,
   testLines: 61_500,
-  callFiles: 46,
-  listFiles: 200,
+  callFiles: 45,
+  listFiles: 145,
 };
 
 const source = filesOf('src');
+const unmarked = unmarkedFiles();
 const folder = mkdtempSync(join(tmpdir(), 'trunkline-structure-'));
 try {
   writeFileSync(
@@ -108,7 +109,29 @@ async function observe() {
   child.stdin.end();
   await ended;
   const { list, call, after } = JSON.parse(readFileSync(log, 'utf8'));
-  return { list: sourcesOf(list), call: [...new Set([...sourcesOf(call), ...sourcesOf(after)])].sort() };
+  return {
+    list: [...sourcesOf(list), ...unmarked].sort(),
+    call: [...new Set([...sourcesOf(call), ...sourcesOf(after)])].sort(),
+  };
+}
+
+/**
+ * Files with code whose beginning the bundler marks in none of its files, which happens to a few. They count as loaded. A call
+ * meets two of them, the scanners of JSON, and does not count them.
+ */
+function unmarkedFiles() {
+  const marked = new Set();
+  for (const file of readdirSync(join(ROOT, 'dist')).filter((name) => name.endsWith('.js')))
+    for (const { name } of regionsIn(readFileSync(join(ROOT, 'dist', file), 'utf8'))) marked.add(name);
+  const hasCode = (file) => /^export (?:const|function|class|async|abstract)/m.test(readFileSync(file, 'utf8'));
+  return source.map((file) => relative(ROOT, file)).filter((file) => !marked.has(file) && hasCode(join(ROOT, file)));
+}
+
+function regionsIn(text) {
+  return [...text.matchAll(/^\/\/(?:#region)? ((?:src|node_modules)\/\S+)$/gm)].map((match) => ({
+    at: match.index,
+    name: match[1],
+  }));
 }
 
 /** Files of src in which one of these functions stands. The bundle marks where each of them begins. */
@@ -117,11 +140,7 @@ function sourcesOf(functions) {
   for (const [url, offsets] of Object.entries(functions)) {
     const path = url.startsWith('file:') ? fileURLToPath(url) : url;
     if (!path.startsWith(join(ROOT, 'dist/'))) continue;
-    const text = readFileSync(path, 'utf8');
-    const regions = [...text.matchAll(/^\/\/(?:#region)? ((?:src|node_modules)\/\S+)$/gm)].map((match) => ({
-      at: match.index,
-      name: match[1],
-    }));
+    const regions = regionsIn(readFileSync(path, 'utf8'));
     for (const { from, to, isModule } of offsets) {
       const within = isModule
         ? regions
