@@ -12,13 +12,13 @@ export type { InputRequest, WithdrawInput } from '../mcp/relayed-request.js';
 /*
  * The port between clients and the gateway. A protocol era implements `DownstreamClient` and `Exchange`: it opens a
  * session with `GatewayPort.open`, hands each request to `GatewaySession.serve` as an `Exchange`, and calls
- * `GatewaySession.close` when the client is gone. For another transport, see `transport.ts`. Nothing here depends on a
- * transport or on a protocol era.
+ * `GatewaySession.close` when the client is gone. A transport implements the port in `transport.ts` instead. This file
+ * depends on no transport and on no protocol era.
  */
 
 /** Serves clients. Implemented by the gateway. */
 export interface GatewayPort {
-  /** Signs texts that clients keep for the gateway. Absent until the gateway has its servers. */
+  /** Signs texts that clients store for the gateway. Absent until the gateway has its servers. */
   readonly seals: GatewaySeals | undefined;
   /** Opens a session, which lasts until its `close` is called. Never waits for a server. */
   open(client: DownstreamClient, facts: ClientFacts): GatewaySession;
@@ -28,7 +28,7 @@ export interface GatewayPort {
 
 /** Signatures by which the gateway recognizes its own texts, such as `requestState`. */
 export interface GatewaySeals {
-  /** Signs with a key that outlives the process and that several gateways may share. */
+  /** Signs with a key that outlives the process. Several gateways may share the key. */
   readonly lasting: Hmac;
   /** Signs with a key that ends with the process. */
   readonly run: Hmac;
@@ -36,7 +36,7 @@ export interface GatewaySeals {
 
 /** Description of the servers for `initialize` and `server/discover`. */
 export interface GatewayDescription {
-  /** Capabilities of each running server, as that server declared them. */
+  /** Capabilities of the running servers, as each server declared them. */
   readonly offered: readonly Readonly<Record<string, unknown>>[];
   /** Instructions for the client's model; '' for none. */
   readonly instructions: string;
@@ -47,7 +47,7 @@ export interface ClientFacts {
   readonly profile: ClientProfile;
   /** Key of the only server that the client sees, unchanged. Absent for a client that sees all servers, merged. */
   readonly server?: string | undefined;
-  /** Name of the view that the client asks for; '' asks for all servers. Absent if the gateway chooses the view. */
+  /** Name of the view that the client requests; '' for all servers. Absent if the gateway chooses the view. */
   readonly view?: string | undefined;
   /** Environment of the client's process. Absent if it is the gateway's own environment. */
   readonly origin?: ClientOrigin | undefined;
@@ -55,7 +55,7 @@ export interface ClientFacts {
 
 /** The environment and the working folder of a client's process. */
 export interface ClientOrigin {
-  /** Variables that the configuration names, with the client's values. Unset variables are absent. */
+  /** The client's values of the variables that the configuration names. Unset variables are absent. */
   readonly environment: Readonly<Record<string, string>>;
   /** The client's working folder, absolute. */
   readonly folder: string;
@@ -63,44 +63,45 @@ export interface ClientOrigin {
 
 /** One client's session with the gateway. */
 export interface GatewaySession extends GatewayDescription {
-  /** Tells how long and for whom a list that is read now may be cached (page server/utilities/caching of 2026-07-28). */
+  /** Returns the lifetime and the audience of a list that is read now (page server/utilities/caching of 2026-07-28). */
   caching(kind: ListKind): ListCaching;
   /**
-   * Waits for the initialize result of the only server that the client sees, or for the reason why that server does not
-   * start. Never rejects. `undefined` for a client that sees all servers.
+   * Resolves with the initialize result of the only server that the client sees, or with the reason for which that server
+   * does not start. Never rejects. Returns `undefined` for a client that sees all servers.
    */
   handshake(): Promise<ServerHandshake> | undefined;
-  /** Parameters of a tool that its calls repeat in HTTP headers. `tool` is the name that the client uses. */
+  /** Parameters of a tool that its calls repeat in HTTP headers. `tool` is the exposed name. */
   mirroredParams(tool: string): readonly MirroredParam[];
-  /** Serves one request. The outcome, also each failure, goes to the exchange; an exception is an internal error. */
+  /** Serves one request. Reports the answer, or the failure, to the exchange. An exception is an internal error. */
   serve(exchange: Exchange): void;
   /**
    * Notifies the client (`DownstreamClient.notify`) of the states of a task of the tasks extension. `task` is the id that the
-   * client knows. Calls `settled` with `true` if a task of this client reports its states, otherwise with `false`, and
-   * with `false` when its process ends later. The returned function ends the notifications.
+   * client knows. Calls `settled` with `true` if the notifications begin, and with `false` if the client has no such task or
+   * the server refuses. Calls `settled` with `false` again when the server's process ends. The returned function ends the
+   * notifications.
    */
   watchTask(task: string, settled: (agreed: boolean) => void): () => void;
-  /** Takes a notification of the client, except cancellations and progress, which belong to requests. */
+  /** Takes a notification of the client. Cancellations and progress go to their requests instead. */
   notified(notification: NotificationEnvelope): void;
-  /** Ends the session. The caller cancels the exchanges that are still in flight. */
+  /** Ends the session. The caller must cancel the exchanges that are in flight. */
   close(): void;
 }
 
 /** Lifetime and audience of a merged list in a client's cache. */
 export interface ListCaching {
-  /** Whether every server has finished its first start, so that the list is complete. */
+  /** Whether the list is complete, because the first start of every server has succeeded or failed. */
   readonly isSettled: boolean;
-  /** Shortest time for which the servers allow their lists to be cached; infinite if no server states one. */
+  /** Shortest of the times for which the servers allow their lists to be cached; infinite if no server states a time. */
   readonly freshMs: number;
   /** Whether the list is the same for all users. */
   readonly isPublic: boolean;
 }
 
-/** A parameter that a client repeats in a header (`x-mcp-header` on the page basic/transports/streamable-http of 2026-07-28). */
+/** A parameter that a client repeats in an HTTP header (`x-mcp-header`, page basic/transports/streamable-http of 2026-07-28). */
 export interface MirroredParam {
   /** Name of the header without `Mcp-Param-`. */
   readonly header: string;
-  /** Path of the value in the arguments: names of members, outermost first. */
+  /** Path of the value in the arguments. Names of members, the outermost first. */
   readonly path: readonly string[];
 }
 
@@ -121,23 +122,23 @@ export interface DownstreamClient {
   /** Negotiated protocol revision; `undefined` before the handshake ends. */
   readonly revision: string | undefined;
   /**
-   * Whether the client receives messages that belong to none of its requests. A client without a session receives only the
-   * messages that its requests and subscriptions ask for.
+   * Whether the client has a session, and so receives messages that belong to none of its requests. A client without a session
+   * receives only messages of its requests and subscriptions.
    */
   readonly hasSession: boolean;
-  /** Whether the client is told of changes of lists that it need not have read. */
+  /** Whether the client is notified of changes of lists that it may not have read. */
   readonly followsLists?: boolean;
   /** Whether a `ping` of the only server that the client sees reaches the client now. */
   readonly takesPings: boolean;
   /** Announces that a merged list has changed. */
   listChanged(kind: ListKind): void;
-  /** Relays the announcement of the only server that the client sees that one of its lists has changed. */
+  /** Relays a `list_changed` notification of the only server that the client sees. */
   listAnnounced(kind: ListKind, notification: NotificationEnvelope): void;
-  /** Relays a server's notification that no request of this client caused. */
+  /** Relays a server's notification that belongs to no request of this client. */
   notify(notification: NotificationEnvelope, edits?: readonly Edit[]): void;
-  /** Asks the client for input without a request of the client as the cause. See `Exchange.requireInput`. */
+  /** Sends the client a server request that belongs to no request of the client. See `Exchange.requireInput`. */
   requireInput(input: InputRequest): WithdrawInput;
-  /** Replaces the session that `GatewayPort.open` returned. From now on, the client uses and closes only this one. */
+  /** Replaces the session that `GatewayPort.open` returned. From now on, the client uses and closes only the new session. */
   sessionReplaced(session: GatewaySession): void;
   /** Reports that the client's server or view was removed from the configuration. The client should end its session. */
   gone(): void;
@@ -149,23 +150,23 @@ export interface DownstreamClient {
  * One client request, from its arrival to its answer. Implemented by protocol eras, which write the answer, the progress and
  * the server requests in the form of their revisions.
  *
- * The first of `answer`, `succeed`, `fail` and a cancellation settles an exchange. Later calls do nothing, so an answer, a
- * timeout and a crash may race. No member throws because the client has left.
+ * The first call of `answer`, `succeed` or `fail`, or a cancellation by the client, settles the exchange. Later calls do
+ * nothing, so an answer, a timeout and a crash may race. No member throws if the client has left.
  */
 export interface Exchange {
   readonly request: RelayedRequest;
-  /** Id that the client gave the request, as JSON. For logs only, because the era matches answers. */
+  /** Id that the client gave the request, as JSON. For logs only, because the era matches answers to requests. */
   readonly requestId: string;
   readonly client: DownstreamClient;
   /**
-   * Identity of the program behind the request: the client, or the exchange itself where the requests of one client may come
-   * from unrelated programs. A server request or a log message goes to a request only if all requests that may have
-   * caused it have the same conversation.
+   * Identity of the program behind the request. This is the client, or the exchange itself if the requests of one client may
+   * come from unrelated programs. A server request or a log message is assigned to a request only if all requests that may have
+   * caused the message have the same conversation.
    */
   readonly conversation: object;
-  /** Whether the client was asked for input and has not come back yet. The server waits meanwhile and causes no messages. */
+  /** Whether the client was asked for input and has not come back yet. Meanwhile the server waits, and sends no messages. */
   readonly isSuspended: boolean;
-  /** Whether the request was answered or cancelled. Only progress of a task is sent for it after that. */
+  /** Whether the request was answered or cancelled. After that, only the progress of a task may be sent for the request. */
   readonly isSettled: boolean;
   readonly wantsProgress: boolean;
   /**
@@ -179,37 +180,37 @@ export interface Exchange {
    * request again itself.
    */
   readonly takesInputRequests: boolean;
-  /** Notes the id of the backend that gets the request. Messages of one backend reach the client in their order. */
+  /** Sets the id of the backend that gets the request. Messages of one backend reach the client in their order. */
   route(source: string): void;
   /**
-   * Leases the memory of a large request that is about to be written to a server. The writer of the request releases the
-   * lease, so that the memory can be reused. `undefined` if the memory is not pooled.
+   * Leases the memory of a large request, before the request is written to a server. The writer of the request releases the
+   * lease, so that the memory can be reused. Returns `undefined` if the memory is not pooled.
    */
   leaseRequest(): SplicedMessage['lease'];
   /**
-   * Answers with a server's response, unchanged except for the id and the edits. `server` is the `serverInfo` of the server
-   * as JSON, for revisions in which a result names its server and this one does not.
+   * Answers with a server's response, unchanged except for the id and the edits. `server` is the `serverInfo` of the server as
+   * JSON. It is added to a result without it if the client's revision requires it in results.
    */
   answer(response: ResponseEnvelope, edits?: readonly Edit[], server?: Uint8Array): void;
   /** Answers with a result made by the gateway, as JSON. */
   succeed(result: Uint8Array): void;
-  /** Answers with an error. A `Failure` of `tools/call` becomes a tool result, every other one a JSON-RPC error. */
+  /** Answers with an error. A `Failure` of `tools/call` becomes a tool result. All other errors are JSON-RPC errors. */
   fail(reason: RpcError | Failure): void;
-  /** Relays a server's progress under the client's progress token. After the answer, `via` carries it if given. */
+  /** Relays a server's progress under the client's progress token. After the answer, sends it on the channel of `via`. */
   progress(notification: NotificationEnvelope, edits?: readonly Edit[], via?: Exchange): void;
-  /** Relays progress also after the answer, because the request became a task. The returned function ends that. */
+  /** Relays progress also after the answer, because the request became a task. Call the returned function to stop that. */
   keepProgress(): () => void;
   /** Sends another message that this request caused, on the channel of the answer. */
   send(message: SplicedMessage): void;
   /**
-   * Asks the client for input that a server needs because of this request. The era either asks at once or suspends the
-   * request until the client comes back with the input. `input.fail` is called if the client cannot be asked. The returned
-   * function withdraws the question.
+   * Asks the client for input that a server needs for this request. The era either sends the server request at once, or
+   * suspends the client's request until the client comes back with the input. Calls `input.fail` if the client cannot be
+   * asked. The returned function withdraws the server request.
    */
   requireInput(input: InputRequest): WithdrawInput;
   /**
-   * Sets the listener for a cancellation by the client and replaces the previous one. `notification` is the client's own
-   * cancellation, absent if the client disconnected.
+   * Sets the listener for a cancellation by the client, and replaces the previous listener. `notification` is the client's
+   * own cancellation. It is absent if the client has disconnected.
    */
   onCancel(listener: (notification?: NotificationEnvelope) => void): void;
 }

@@ -2,7 +2,7 @@ import type { ProcessReport } from '../gateway/status/status.js';
 import type { ByteReader } from '../io/byte-reader.js';
 
 /*
- * Messages between a command of a person and a hub, after a hello with the role `control`, as lines of JSON.
+ * Messages between a command of a user and a hub, after a hello with the role `control`. Each message is a line of JSON.
  */
 
 export interface ControlRequest {
@@ -11,11 +11,11 @@ export interface ControlRequest {
   readonly params: Readonly<Record<string, unknown>>;
 }
 
-/** Some commands have events before their result; one that goes on until the connection is closed has no result. */
+/** A command may have events before its result. A command that runs until the connection is closed has no result. */
 export type ControlReply =
   | { readonly id: number; readonly event: unknown }
   | { readonly id: number; readonly result: unknown }
-  /** A sentence for the person. */
+  /** A sentence for the user. */
   | { readonly id: number; readonly error: string };
 
 /** Reads lines of text. `onLine` gets `undefined` if an unfinished line is longer than `maxLength`. */
@@ -39,8 +39,8 @@ export function lineReader(
 }
 
 /*
- * Answers of a hub to the commands of a person. Versions may differ at the two ends, so members are added and never
- * changed.
+ * Answers of a hub to the commands of a user. Members may be added, but not changed, because the two ends may have different
+ * versions.
  */
 
 /** The result of the command `describe`. */
@@ -49,14 +49,14 @@ export interface HubDescription {
   readonly version: string;
   /** The number of the hub among those of its configuration. */
   readonly number: number;
-  /** Since when it runs, as an ISO date. */
+  /** Start of the hub, as an ISO date. */
   readonly since: string;
   readonly uptimeSeconds: number;
   readonly configFile: string;
   readonly logFile: string;
-  /** Whether its servers are being started, or were. A hub waits for its first client. */
+  /** Whether the hub has begun to start its servers, which it does when its first client comes. */
   readonly hasStarted: boolean;
-  /** Whether a later hub serves from now on: this one ends when its clients have nothing in flight. */
+  /** Whether the hub takes no more clients, because it is ending or a later hub serves. */
   readonly isDraining: boolean;
   readonly clients: readonly ClientDescription[];
   readonly servers: readonly ProcessReport[];
@@ -66,14 +66,14 @@ export interface ClientDescription {
   /** Description of the client from `initialize`; null before that. */
   readonly name: string | null;
   readonly version: string | null;
-  /** The process that attached. */
+  /** Id of the attach process. */
   readonly pid: number;
   readonly since: string;
   readonly uptimeSeconds: number;
   readonly inFlight: number;
-  /** The revision of MCP that it opened with; null before it did. Older hubs do not tell. */
+  /** The protocol revision of the session; null before the handshake. Older hubs do not send it. */
   readonly revision?: string | null;
-  /** The version of Trunkline that the client has started. Older hubs do not tell. */
+  /** The version of the attach process. Older hubs do not send it. */
   readonly trunkline?: string;
 }
 

@@ -7,25 +7,26 @@ import { errorCode } from '../errors/error-text.js';
 import { WIRE } from './wire.js';
 
 export interface HubFolderOptions {
-  /** The configuration file as the client names it, absolute. Two names of one file are two hubs. */
+  /** Absolute path of the configuration file, as the client names it. Two names of one file make two hubs. */
   readonly configFile: string;
-  /** Trunkline's data folder. Hubs with different stores and approvals are different hubs. */
+  /** Trunkline's data folder. Two data folders make two hubs, because they have different packages and approvals. */
   readonly dataFolder: string;
-  /** Overrides where the folders of hubs are, by an absolute path; `TRUNKLINE_HUB_DIR`. */
+  /** Absolute path of the folder of all hubs, from `TRUNKLINE_HUB_DIR`. Absent for the default folders. */
   readonly hubsFolder?: string | undefined;
 }
 
-/** The longest path that every system accepts for a socket. Node cuts longer ones without a word. */
+/** The longest path of a socket that all supported systems accept, in bytes. Node cuts longer paths silently. */
 const MAX_SOCKET_PATH = process.platform === 'linux' ? 107 : 103;
-/** Path of a socket after the folder of its hub: a number, or the name of a folder that is being prepared. */
+/** Longest end of the path of a socket after the folder of its hubs, which the name of a draft folder has. */
 const LONGEST_SUFFIX = '/.4294967295-abcdefgh/s'.length;
 
 /**
- * The folder of the hub of this user and this configuration, which only this user can enter. Creates it if necessary.
+ * Returns the folder of the hubs of this user and this configuration, which only this user can enter. Creates the folder if
+ * necessary.
  *
- * Programs start their children with different environments, and all of them must find the same hub. So the folder does
- * not depend on variables such as HOME, XDG_RUNTIME_DIR or TMPDIR: the home folder is the one of the password database.
- * Where it cannot be written, or its path is too long for a socket, a folder below `/tmp` is used.
+ * The folder does not depend on variables such as HOME, XDG_RUNTIME_DIR or TMPDIR, because programs start their children with
+ * different environments, and all of them must find the same hub. The home folder is the one in the password database. If it
+ * cannot be written, or its path is too long for a socket, the folder is below `/tmp`.
  * Throws if no folder can be used; the message is a phrase that fits after "because".
  */
 export function hubFolder(options: HubFolderOptions): string {
@@ -44,7 +45,7 @@ export function hubFolder(options: HubFolderOptions): string {
   throw new Error(faults.join(', and '));
 }
 
-/** Finds the folder of the hub of this user and this configuration, or the faults of the folders. Creates nothing. */
+/** Finds the folder that `hubFolder` would return, and the faults of the folders before it. Creates nothing. */
 export function inspectHubFolder(options: HubFolderOptions): {
   readonly folder?: string;
   readonly faults: readonly string[];
@@ -63,25 +64,25 @@ export function inspectHubFolder(options: HubFolderOptions): {
   return { faults };
 }
 
-/** The folders of all hubs of this user that ever were and left something, whatever their configuration. */
+/** The folders of all hubs of this user that exist, for all configurations. */
 export function allHubFolders(hubsFolder: string | undefined): string[] {
   return foldersOfHubs(hubsFolder).flatMap((hubs) => {
     try {
       return readdirSync(hubs).flatMap((name) => (/^[0-9a-f]{16}$/.test(name) ? [join(hubs, name)] : []));
     } catch {
-      // No hub has ever been there.
+      // The folder does not exist, or cannot be read.
       return [];
     }
   });
 }
 
-/** 16 hexadecimal digits. Everything by which two hubs have to differ is part of it. */
+/** Name of the folder: 16 hexadecimal digits, made from everything that distinguishes hubs of different folders. */
 function hubKey({ configFile, dataFolder }: HubFolderOptions): string {
   const parts = [WIRE, hostname(), process.getuid?.() ?? userInfo().username, configFile, dataFolder];
   return fingerprint(JSON.stringify(parts));
 }
 
-/** FNV-1a with 64 bits, as 16 hexadecimal digits. Keeps apart the configurations of one user; nothing secret depends on it. */
+/** FNV-1a with 64 bits, as 16 hexadecimal digits. Distinguishes the configurations of one user, and protects nothing. */
 function fingerprint(text: string): string {
   let sum = 0xcbf29ce484222325n;
   for (const byte of Buffer.from(text)) sum = BigInt.asUintN(64, (sum ^ BigInt(byte)) * 0x100000001b3n);
@@ -127,13 +128,13 @@ function faultOf(folder: string): string | undefined {
   return (stats.mode & 0o077) === 0 ? undefined : `other users can enter the folder ${folder}`;
 }
 
-/** The numbers of the hubs that ever were in this folder and left something, in ascending order. */
+/** The numbers of all hubs in this folder, also of dead ones whose files remain, in ascending order. */
 export function hubNumbers(folder: string): number[] {
   const numbers = readdirSync(folder).flatMap((name) => (/^[1-9]\d{0,8}$/.test(name) ? [Number(name)] : []));
   return numbers.sort((one, other) => one - other);
 }
 
-/** The number of the hub that clients have to use; 0 if there never was one. */
+/** The number of the hub that clients have to use; 0 without a hub. */
 export function latestHub(folder: string): number {
   return hubNumbers(folder).at(-1) ?? 0;
 }
@@ -144,16 +145,16 @@ export function hubFiles(folder: string, number: number) {
     folder: own,
     socket: socketPath(own),
     token: join(own, 'token'),
-    /** Has the id of the process. It only informs: who listens on the socket is the hub. */
+    /** Contains the pid of the hub, for messages only. The process that listens on the socket is the hub. */
     pid: join(own, 'pid'),
-    /** Exists once the hub gives its clients answers. */
+    /** Exists from the time when the hub answers its clients. */
     ready: join(own, 'ready'),
-    /** Exists after the hub has ended on purpose. Its clients then start no other hub before they have a message. */
+    /** Exists after the hub has ended on purpose, or when its process could not be started. Such a hub has not failed. */
     ended: join(own, 'ended'),
   };
 }
 
-/** Writes one of these files. Without it, clients are only less sure of the state of the hub. */
+/** Writes one of these files. Ignores errors, because a missing file only makes clients less sure of the state of the hub. */
 export function note(file: string, text = ''): void {
   try {
     writeFileSync(file, text, { mode: 0o600 });
@@ -166,10 +167,10 @@ export function hubLog(folder: string): string {
   return join(folder, 'hub.log');
 }
 
-/** The descriptor on which a hub finds its listening socket. */
+/** File descriptor of the listening socket in the process of a hub. */
 export const LISTENER_DESCRIPTOR = 3;
 
-/** Windows has no sockets in folders; a named pipe has a name of its own. */
+/** Path of the socket in a folder. On Windows, the name of a named pipe, because pipes are not in folders there. */
 function socketPath(folder: string): string {
   if (process.platform !== 'win32') return join(folder, 's');
   return `\\\\.\\pipe\\trunkline-${fingerprint(folder)}`;
@@ -180,19 +181,19 @@ export function numberOf(hubFolder: string): number {
   return Number(basename(hubFolder));
 }
 
-/** The right to start the hub with this number, and its socket, which listens already. */
+/** The right to start the hub with this number, and the hub's socket, which listens already. */
 export interface Claim {
   readonly number: number;
   readonly listener: Server;
 }
 
 /**
- * Claims the right to start the successor of hub `latest`. Returns `undefined` if another process was faster, or has done
- * so meanwhile: its hub is the one to use.
+ * Claims the right to start the successor of hub `latest`. Returns `undefined` if another process has claimed it. Then the
+ * hub of that process is the one to use.
  *
- * The listening socket is the lock. It is made in a folder of its own, and that folder is renamed to the next number, which
- * the system refuses while a folder with content has that name. So a hub is never seen without its socket, and a socket
- * that refuses connections belongs to a dead hub: no process ids, no times, nothing stale to interpret.
+ * The listening socket is the lock. The socket is created in a draft folder, which is then renamed to the next number. The
+ * system refuses the rename if a folder with content has that name. So each hub has a socket from the start, and a hub whose
+ * socket refuses connections is dead. No pid and no time has to be compared.
  *
  * Throws if the folder cannot be written.
  */
@@ -207,7 +208,7 @@ export async function claimSuccessor(folder: string, latest: number): Promise<Cl
     const { folder: hub } = hubFiles(folder, number);
     renameSync(draft, hub);
     if (latestHub(folder) === number) return { number, listener };
-    // Somebody saw a later hub end and started another one since: this number came too late.
+    // A process has started a hub with a higher number meanwhile, so this number is too late.
     rmSync(hub, { recursive: true, force: true });
   } catch (error) {
     rmSync(draft, { recursive: true, force: true });
@@ -224,16 +225,16 @@ function listen(path: string): Promise<Server> {
   return new Promise((resolve, reject) => {
     const server = createServer();
     server.once('error', reject);
-    // Enough for all clients of a person that start at once.
+    // Enough for all clients of one user that start at once.
     server.listen({ path, backlog: 511 }, () => resolve(server));
   });
 }
 
-/** Number of failed starts within a minute after which no hub is started for a while. */
+/** Number of hubs that may fail within `FAILED_WITHIN_MS`. At this number, no hub is started until the time is over. */
 const MAX_FAILED = 3;
 const FAILED_WITHIN_MS = 60_000;
 
-/** Whether the hub keeps failing before it has served anybody, so that clients had better serve themselves. */
+/** Whether several hubs have failed before they answered a client, so that each client has to start servers of its own. */
 export function isHubFailing(folder: string, now: number): boolean {
   const failed = hubNumbers(folder).filter((number) => {
     const { folder: own, ready, ended } = hubFiles(folder, number);

@@ -4,12 +4,12 @@ import type { Closing, Refusal } from './wire.js';
 
 type Settings = Pick<GatewayConfig, 'hub' | 'hubIdleMs' | 'hubClients'>;
 
-/** The process that starts a hub attaches to it at once. */
+/** Time within which the first client must attach. The process that starts a hub attaches to it at once. */
 const FIRST_CLIENT_WITHIN_MS = 30_000;
-/** A hub without clients looks for its configuration file so often. */
+/** Time between two checks of a hub without clients whether its configuration file exists. */
 const LOOK_EVERY_MS = 10_000;
 
-/** Decides when a hub ends: its last client has been gone for a while, or somebody tells it to end. */
+/** Decides when a hub ends: some time after its last client has left, or at a command or a signal. */
 export class HubLife {
   readonly #clock: Pick<Clock, 'schedule'>;
   #settings: () => Settings | undefined = () => undefined;
@@ -21,7 +21,7 @@ export class HubLife {
   #onOver: () => void = () => {};
   /** Resolves when the hub has to end. */
   readonly over: Promise<void>;
-  /** Resolves if no client comes at all. */
+  /** Resolves after the time within which the first client must attach. */
   readonly unused: Promise<undefined>;
 
   constructor(clock: Pick<Clock, 'schedule'>) {
@@ -32,22 +32,22 @@ export class HubLife {
     this.unused = new Promise((resolve) => clock.schedule(FIRST_CLIENT_WITHIN_MS, () => resolve(undefined)));
   }
 
-  /** The settings of the configuration, once it is read. */
+  /** The settings of the configuration; `undefined` before the configuration is read. */
   get settings(): Settings | undefined {
     return this.#settings();
   }
 
-  /** Reason for which no client is taken any more. */
+  /** Reason for which the hub takes no more clients; `undefined` while it takes them. */
   get refusal(): Refusal | undefined {
     return this.#refusal;
   }
 
-  /** Message for the remaining clients at the end; `undefined` if they need another hub at once. */
+  /** Reason that the remaining clients get at the end; `undefined` if they have to attach to another hub at once. */
   get closing(): Closing | undefined {
     return this.#closing;
   }
 
-  /** The configuration is read. Without its file, no client can come: `hasConfig` says whether it is still there. */
+  /** The configuration is read. `hasConfig` tells whether its file exists, because no client can come without the file. */
   begin(settings: () => Settings, hasConfig: () => boolean): void {
     this.#settings = settings;
     this.#hasConfig = hasConfig;
@@ -64,7 +64,7 @@ export class HubLife {
     else if (this.settings !== undefined) this.#wait(this.settings.hubIdleMs || Number.POSITIVE_INFINITY);
   }
 
-  /** Waits for a client as long as one can come. */
+  /** Waits for a client, for `leftMs` milliseconds at most, and ends the hub if its configuration file is gone. */
   #wait(leftMs: number): void {
     if (leftMs <= 0 || !this.#hasConfig()) {
       this.end('ending');
@@ -79,7 +79,7 @@ export class HubLife {
     this.#onOver();
   }
 
-  /** A person ends the hub. Its clients need no other one until they have something to send. */
+  /** Ends the hub for a user. Its clients start another hub only when they have a message to send. */
   stop(): void {
     this.#closing = 'stopped';
     this.end('ending');

@@ -1,13 +1,13 @@
 /*
  * Messages between an attach process and a hub over the hub's socket.
  *
- * The attach process writes one line, the hello, and the hub answers with one line. After that, bytes from the client
- * follow unchanged, and the hub writes frames: eight bytes of header, then the payload. The header is the length of the
- * payload in bytes (28 bits) with the kind of the frame (4 bits above them), and the number of the client's line that the
- * frame is about, both as big-endian integers of 32 bits. Lines that hold nothing but white space have no number.
+ * The attach process writes one line, the hello, and the hub answers with one line. Then the attach process writes the bytes
+ * of the client unchanged, and the hub writes frames. A frame is a header of eight bytes and a payload. The header consists of
+ * two big-endian integers of 32 bits. The first has the kind of the frame (upper 4 bits) and the length of the payload in bytes
+ * (lower 28 bits). The second is the number of the client's line that the frame is about. Lines of white space have no number.
  *
  * A process of another version may be at the other end. A change that an older process would not understand needs another
- * `WIRE`, which keeps the two apart.
+ * `WIRE`, because processes with different numbers do not meet.
  */
 
 import { type ByteReader, copyInto } from '../io/byte-reader.js';
@@ -19,18 +19,18 @@ export const WIRE = 1;
 export interface Hello {
   readonly wire: number;
   readonly token: string;
-  /** Purpose of the connection: a client's messages, or commands of a person. */
+  /** Purpose of the connection: the messages of a client, or the commands of a user. */
   readonly role: 'client' | 'control';
   readonly version: string;
   readonly pid: number;
   readonly folder: string;
-  /** The variables that the configuration names. */
+  /** The client's values of the variables that the configuration names. */
   readonly environment: Readonly<Record<string, string>>;
-  /** Search path for programs, which the hub uses, too. Older processes do not send it. */
+  /** The client's `PATH`, whose folders the hub adds to its own `PATH`. Older processes do not send it. */
   readonly path?: string;
-  /** The view of the configuration that the client asks for; '' asks for everything. Absent if it asks for nothing. */
+  /** Name of the view that the client requests; '' for all servers. Absent if the configuration chooses the view. */
   readonly view?: string;
-  /** Number of hubs that served this client before. More than 0: the client's handshake is replayed. */
+  /** Number of hubs that served this client before. If it is more than 0, the attach process replays the client's handshake. */
   readonly resumed: number;
 }
 
@@ -39,13 +39,13 @@ export type Welcome =
   | { readonly ok: true; readonly version: string; readonly pid: number }
   | { readonly ok: false; readonly because: Refusal };
 
-/** Reason for which a hub does not take a client. */
+/** Reason for which a hub refuses a client. */
 export type Refusal =
   /** The configuration does not say `gateway: { hub: auto }`. */
   | 'off'
   /** The hub has as many clients as it may have. */
   | 'full'
-  /** The hub is about to end: look for its successor. */
+  /** The hub is about to end. The client has to find its successor. */
   | 'ending'
   | 'token'
   | 'malformed';
@@ -53,19 +53,19 @@ export type Refusal =
 export const FRAME_HEADER_BYTES = 8;
 
 export const FRAME = {
-  /** A message for the client, with its newline. It settles the line if that is not 0. A lone newline only settles. */
+  /** A message for the client, with its newline, which settles the line unless that is 0. A lone newline only settles. */
   message: 0,
-  /** The payload names a slot: the line must be sent again to the next hub. Line 0 empties the slot. */
+  /** The line must be sent again to the next hub, in the slot that the payload names. Line 0 empties the slot. */
   keep: 1,
-  /** Another hub serves from now on: attach to it as soon as nothing is in flight. */
+  /** Another hub serves from now on. The client attaches to it as soon as nothing is in flight. */
   moved: 2,
-  /** The hub has closed the session: the payload is a `Closing`. */
+  /** The hub has closed the session. The payload is a `Closing`. */
   closed: 3,
 } as const;
 
-/** Reason for which a hub closes the session of a client that is there. */
+/** Reason for which a hub closes the session of a connected client. */
 export type Closing =
-  /** A person has stopped the hub. The next one is started when the client needs it. */
+  /** A user has stopped the hub. The client starts the next one when it has a message to send. */
   | 'stopped'
   /** The configuration does not want a hub. */
   | 'off'
@@ -93,29 +93,30 @@ export function lengthOf(first: number): number {
   return first & MAX_LENGTH;
 }
 
-/** Frames up to this size reach the client whole or not at all. Larger ones are passed on as they come. */
+/** Frames up to this size reach the client whole or not at all. The parts of larger frames are passed on as they come. */
 const BUFFER_BYTES = 64 * 1024;
 
-/** Learns what the frames say. */
+/** Receives the content of the frames. */
 export interface FrameSink {
-  /** The bytes for the client from one read. They are valid until the next read, unless they are lent: see `lend`. */
+  /** The bytes for the client from one read. They are valid until the next read, unless `FrameReader.lend` is called. */
   write(bytes: Uint8Array): void;
-  /** A frame for the client has begun that settles this line; 0 for a message that settles none. Returns whether to drop it. */
+  /** A message for the client begins, and settles the line `line` if that is not 0. Returns whether to drop the message. */
   message(line: number): boolean;
   control(kind: number, line: number, payload: string): void;
 }
 
 /**
- * Cuts what a hub writes into frames. Reads into a buffer of its own and moves the payloads together there, so that what is
- * for the client is written in one go and nothing else is copied.
+ * Cuts the bytes of a hub into frames. Reads into a buffer of its own, and moves the payloads together there, so that one
+ * write passes all bytes for the client on.
  */
 export class FrameReader implements ByteReader {
   readonly #sink: FrameSink;
   #buffer: Buffer<ArrayBuffer> = Buffer.allocUnsafeSlow(BUFFER_BYTES);
-  /** The bytes at the beginning of the buffer that are the beginning of a frame. */
+  /** Number of bytes of an unfinished frame at the beginning of the buffer. */
   #begun = 0;
-  /** The bytes that are missing of a frame which is passed on as it comes, and whether it is dropped. */
+  /** Number of bytes that have not come yet, of a frame that is passed on as it comes. */
   #missing = 0;
+  /** Whether that frame is dropped. */
   #isDropped = false;
   #isLent = false;
 
@@ -127,7 +128,7 @@ export class FrameReader implements ByteReader {
     return this.#buffer.subarray(this.#begun);
   }
 
-  /** Whether the client got the beginning of a message without its end. */
+  /** Whether the client has the beginning of a message whose end has not come. */
   get isWithinMessage(): boolean {
     return this.#missing > 0 && !this.#isDropped;
   }
@@ -154,7 +155,7 @@ export class FrameReader implements ByteReader {
       const isWhole = end - start >= length;
       if (!isWhole && length <= BUFFER_BYTES - FRAME_HEADER_BYTES) break;
       if (kindOf(first) !== FRAME.message) {
-        // Frames of control are small. A newline ends their payload, too.
+        // Control frames are small, so they are whole. Their payload also ends with a newline.
         this.#sink.control(kindOf(first), line, this.#buffer.toString('utf8', start, start + length - 1));
         read = start + length;
         continue;
@@ -182,32 +183,32 @@ export class FrameReader implements ByteReader {
     this.#begun = rest;
   }
 
-  /** Leaves the bytes of this `write` as they are, because they stay in use. The next ones go to other memory. */
+  /** Call this within `write` if the bytes stay in use. The reader then continues in other memory. */
   lend(): void {
     this.#isLent = true;
   }
 }
 
-/** Line numbers start again after this one, since a header has 32 bits for them. 0 is no line. */
+/** The largest line number, because a header has 32 bits for it. After it comes 1, because 0 means no line. */
 const LAST_LINE = 2 ** 32 - 1;
 
 export function lineAfter(line: number): number {
   return line === LAST_LINE ? 1 : line + 1;
 }
 
-/** The size limit of a first line: a thousand variables of ordinary length. */
+/** Size limit of a first line. Enough for a thousand variables of ordinary length. */
 export const MAX_HELLO_BYTES = 256 * 1024;
 const FIRST_BYTES = 8 * 1024;
 const NEWLINE = 0x0a;
 
-/** Reads the first line of a connection, and then passes everything to the reader that takes over. */
+/** Reads the first line of a connection, and then passes all bytes to the next reader. */
 export class FirstLineReader implements ByteReader {
   readonly #onLine: (line: string | undefined) => void;
   #buffer = new Uint8Array(FIRST_BYTES);
   #filled = 0;
   #isOver = false;
   #next: ByteReader | undefined;
-  /** The memory that was last handed out, if it is ours. */
+  /** The latest result of `freeSpace` if it is memory of this reader, and not of the next one. */
   #space: Uint8Array | undefined;
   #onMoved: () => void = () => {};
 
@@ -228,7 +229,7 @@ export class FirstLineReader implements ByteReader {
 
   filled(byteLength: number): void {
     if (this.#next !== undefined) {
-      // Node asks for memory ahead, so the first bytes after the change may be in ours.
+      // Node requests memory ahead, so the first bytes after the change may be in the memory of this reader.
       if (this.#space === undefined) this.#next.filled(byteLength);
       else copyInto(this.#next, this.#space.subarray(0, byteLength));
       return;

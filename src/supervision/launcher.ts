@@ -101,7 +101,7 @@ export interface ChildSpec {
 }
 
 interface ChildTimeouts {
-  /** From the start of the handshake until the child is ready. */
+  /** From the start of the handshake to its end. Reading the lists has limits of its own. */
   readonly startMs: number;
   /** From closing stdin to SIGTERM when one child is stopped. */
   readonly stopGraceMs: number;

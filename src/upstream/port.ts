@@ -17,8 +17,8 @@ import type { ServerEra } from './server-era.js';
  * 3. `Dialed.connection` resolves with the connection or with the reason of the failure.
  * 4. The gateway sends requests to the server. The transport reports the server's own messages to the listener.
  * 5. The connection ends: the server exits (`closed`), or the gateway calls `Dialed.end` or `UpstreamConnection.close`.
- *    Each request in flight is settled with a failure. A closed connection is never used again; the next launch makes
- *    another one, with the next generation.
+ *    Each request in flight is settled with a failure. A closed connection is never used again. The next launch makes
+ *    another connection, with the next generation.
  */
 
 /** Connects to servers. There is one implementation for each transport. */
@@ -30,18 +30,18 @@ export interface Dialer {
 /** The server to connect to. */
 export interface DialTarget {
   readonly spec: ChildSpec;
-  /** Counts the launches of this server. */
+  /** Number of this launch of the server. */
   readonly generation: number;
-  /** Description of the client for the handshake, which starts when this resolves. */
+  /** Description of the client for the handshake. The handshake starts when the promise resolves. */
   readonly profile: Promise<ClientProfile>;
   /** The protocol era of the server, as far as it is known. */
   readonly era: ServerEra;
   readonly log: ServerLog;
   /** The largest message that the server may send, in bytes. */
   readonly maxFrameBytes: number;
-  /** Limit of the bytes that the server has not read yet. Beyond it, requests fail as `overloaded`. */
+  /** Limit of the bytes that the server has not read. Beyond the limit, requests fail as `overloaded`. */
   readonly maxUnwrittenBytes: number;
-  /** Present limits of the server's processes. Absent if nothing is limited. */
+  /** Returns the present limits of the server's processes. Absent without limits. */
   readonly limits?: () => ResourceLimits;
 }
 
@@ -52,7 +52,7 @@ interface ServerLog {
   addJunk(bytes: Uint8Array, reason: string): void;
   /** Receives the bytes of the server's stderr. */
   readonly stderr: ByteReader;
-  /** Ends the log at the end of stderr. An unfinished line counts as a line. */
+  /** Ends the log at the end of stderr. Logs an unfinished line as a line. */
   end(): void;
 }
 
@@ -93,7 +93,7 @@ export interface UpstreamConnection {
   readonly counters: Readonly<DropCounters>;
   /** Number of requests without an answer. */
   readonly inFlight: number;
-  /** Total time of the pauses in reading its output because it flooded the gateway, in milliseconds. */
+  /** Total time for which the gateway did not read the server, because the server flooded it, in milliseconds. */
   readonly pausedMs: number;
   readonly isClosed: boolean;
 
@@ -121,7 +121,7 @@ export interface UpstreamConnection {
   watchTask?(taskId: string, settled: (agreed: boolean) => void): () => void;
   /**
    * Closes the connection and settles each request in flight with the reason. Calling it again does nothing. `because` is
-   * given if the gateway ends the server for something that it did.
+   * given if the gateway ends the server because of its behavior.
    */
   close(reason: CloseReason, because?: EndedBecause): void;
 }
@@ -138,7 +138,7 @@ export type CloseReason = 'exited' | 'stopped';
 /** Reason for which the gateway ended a server, as a phrase with the subject *it*, without a period or a secret. */
 export type EndedBecause = string;
 
-/** Number of messages of each kind that a connection has dropped since it was opened. */
+/** Numbers of the messages that a connection has dropped since it was opened, by kind. */
 export type DropCounters = ReturnType<typeof newDropCounters>;
 
 export function newDropCounters() {
@@ -155,9 +155,9 @@ export function newDropCounters() {
     blank: 0,
     /** Messages beyond the frame limit. */
     oversized: 0,
-    /** Unfinished messages that were the largest when the memory for unfinished messages was full. */
+    /** Unfinished messages that were dropped, because each was the largest when the memory for them was full. */
     evicted: 0,
-    /** Progress that goes backward, or belongs to no open request. */
+    /** Progress notifications whose `progress` does not grow, or that belong to no open request. */
     staleProgress: 0,
     /** Answers to requests of the server that could not be written. */
     unsentReplies: 0,
@@ -178,11 +178,11 @@ export interface RequestTimeouts {
 export interface RequestHandler {
   /** Called exactly once. */
   settle(outcome: Outcome): void;
-  /** Called for each progress notification that moves forward; `value` is its `progress`. */
+  /** Called for each progress notification with a larger `progress` than before. `value` is this `progress`. */
   progress?(notification: NotificationEnvelope, value: number): void;
   /** The lease of a large request's memory. The code that writes the request releases it. */
   readonly lease?: SplicedMessage['lease'];
-  /** The latest progress that an earlier connection reported. Only larger values move forward. */
+  /** The latest progress value of an earlier connection. Only larger values are reported. */
   readonly progressed?: number | undefined;
   /**
    * Whether the sender accepts the result `input_required`. Otherwise the connection calls `requireInput` and sends the
@@ -191,9 +191,9 @@ export interface RequestHandler {
   readonly takesInputRequests?: boolean;
   /** Asks the sender for input that the server needs for the request. Absent if the sender cannot be asked. */
   requireInput?(input: InputRequest): WithdrawInput;
-  /** Sends the sender another message that the request caused. Not after `settle`. */
+  /** Sends another message that the request caused to the sender. Not called after `settle`. */
   send?(message: SplicedMessage): void;
-  /** Whether an error without an id answers this request. A server may leave out the id if it cannot read the request. */
+  /** Whether an error without an id answers this request. A server may omit the id if it cannot read the request. */
   readonly takesErrorWithoutId?: boolean;
 }
 
@@ -212,7 +212,7 @@ export type Outcome =
       readonly reason: RequestFailure;
       /** Whether a byte of the request may have reached the server. */
       readonly sent: boolean;
-      /** Present if the gateway closed the connection for something that the server did. */
+      /** Present if the gateway closed the connection because of the server's behavior. */
       readonly because?: EndedBecause | undefined;
     };
 
@@ -237,12 +237,12 @@ export interface SentRequest {
   /** Milliseconds on the clock. */
   readonly sentAt: number;
   /**
-   * Settles the request as cancelled and notifies the server; a late answer is dropped.
+   * Settles the request as cancelled and notifies the server. A late answer is dropped.
    *
-   * `notice` is the client's own notification. The server gets its reason and its `_meta`, with the edits.
+   * `notice` is the client's own notification. The server gets the reason and the `_meta` of `notice`, with the edits.
    */
   cancel(notice?: NotificationEnvelope, edits?: readonly Edit[]): void;
-  /** Keeps reporting progress after an answer that created a task. Call the returned function to stop. */
+  /** Reports progress also after an answer that created a task. Call the returned function to stop that. */
   keepProgress(): () => void;
 }
 
@@ -254,7 +254,7 @@ export interface UpstreamListener extends Pick<LaunchEvents, 'suspected' | 'clea
   request(request: ServerRequest): void;
   /** The server sends a notification that is not the progress of a request. */
   notification(notification: NotificationEnvelope): void;
-  /** The connection is closed because the server cannot be used, as it is silent or violates the protocol. */
+  /** The gateway has closed the connection, because the server is silent, violates the protocol or exceeds a limit. */
   unfit(reason: EndedBecause): void;
   /** The server ended by itself. */
   closed(exit: ChildExit): void;

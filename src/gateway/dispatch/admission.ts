@@ -18,10 +18,13 @@ interface AdmissionHost extends Pick<CallHost, 'fail' | 'limits'> {
   readonly refusal: FailureReason | undefined;
 }
 
-/** How long a call waits for a restart. For the first start of a server, a call waits as long as for an answer. */
+/** Longest wait of a call for a restart. For the first start of a server, a call waits at most `CallLimits.timeoutMs`. */
 const RESTART_WAIT_MS = 5_000;
 
-/** Limit of the requests without a slot: task-result waits, which cost no work, and lists, which must not wait. */
+/**
+ * Limit of the requests that need no slot: task-result waits, because they cost the server no work, and requests for lists,
+ * because they must not wait for calls.
+ */
 const MAX_WITHOUT_SLOT = 256;
 
 /** Limits of the notifications that wait for a connection. Beyond them, new ones are dropped. */
@@ -31,15 +34,16 @@ const MAX_NOTIFICATION_BYTES = 1024 * 1024;
 /**
  * Decides when a call may be sent to its server.
  *
- * A call takes a slot of the concurrency limit. Then, if the server needs that, it waits until no call of another
- * client is in flight. Then it waits for a connection. Each wait ends with admission, a timeout, the client's
- * cancellation, or the server becoming unavailable. Notifications and readers of lists wait for a connection only.
+ * A call takes a slot of the concurrency limit. At a server that sends requests to its callers, it then waits until no
+ * call of another client is in flight. Then it waits for a connection. Each wait ends when the call is admitted, when its
+ * time is over, when the client cancels the call, or when the server becomes unavailable. Notifications and readers of
+ * lists wait for a connection only.
  */
 export class Admission {
   readonly #host: AdmissionHost;
   readonly #limit: ConcurrencyLimit<Call>;
   readonly #deadlines: Deadlines<Call | ConnectionWait>;
-  /** At every stage, in the order in which they came to it. */
+  /** All that wait, at any stage. Those of one stage are in their order of arrival at the stage. */
   readonly #waiting = new Set<Call | ConnectionWait>();
   #exclusive: ExclusiveClient | undefined;
   #withoutSlot = 0;
@@ -70,7 +74,10 @@ export class Admission {
     return !isConnected && [...this.#waiting].some((each) => each instanceof Call || each.byteLength !== undefined);
   }
 
-  /** Sends a notification over the next connection, in order with the waiting calls, unless their wait is too long. */
+  /**
+   * Sends a notification over the next connection, in order with the waiting calls. Drops the notification if no connection
+   * is expected, if none comes in time, or beyond the limits.
+   */
   hold(byteLength: number, send: (connection: UpstreamConnection) => void): void {
     if (this.#host.availability.reach.kind !== 'expected') return;
     const held = [...this.#waiting].flatMap((each) => (each instanceof Call ? [] : (each.byteLength ?? [])));
@@ -82,7 +89,7 @@ export class Admission {
     this.#wait({ stage: 'none', dueAt: 0, byteLength, end }, 'connection', this.#connectionWaitMs(false));
   }
 
-  /** Resolves once there is a connection, or with the reason if none came within `waitMs` milliseconds. */
+  /** Resolves with `undefined` once a connection is open, or with the reason if none opened within `waitMs` milliseconds. */
   untilConnected(waitMs: number): Promise<FailureReason | undefined> {
     return new Promise((resolve) => {
       const end = (reason: UpstreamConnection | FailureReason) =>
@@ -91,7 +98,7 @@ export class Admission {
     });
   }
 
-  /** A process has completed its handshake. Readers go on, although no call is sent yet. */
+  /** A process has completed its handshake. Admits the readers of lists; calls wait until the lists are read. */
   opened(connection: UpstreamConnection): void {
     for (const each of [...this.#waiting]) {
       if (each instanceof Call || each.byteLength !== undefined) continue;
@@ -100,7 +107,7 @@ export class Admission {
     }
   }
 
-  /** Uses the present limits of the host. Calls that wait keep the deadlines they have. */
+  /** Applies the present limits of the host. The deadlines of waiting calls do not change. */
   configure(): void {
     this.#limit.configure(this.#host.limits);
   }
@@ -110,7 +117,7 @@ export class Admission {
     this.#exclusive ??= new ExclusiveClient();
   }
 
-  /** Sends the call as soon as it is admitted, which may be at once. */
+  /** Admits the call and sends it, at once or later. */
   enter(call: Call): void {
     if (!needsNoSlot(call.exchange)) {
       const verdict = this.#limit.enter(call);
@@ -155,7 +162,7 @@ export class Admission {
     return true;
   }
 
-  /** Call this after each change of the server's availability. Sends or fails what waited for it. */
+  /** Call this after each change of the server's availability. Sends or fails the calls that waited for the change. */
   availabilityChanged(): void {
     for (const each of [...this.#waiting]) {
       const { reach } = this.#host.availability;
@@ -169,10 +176,10 @@ export class Admission {
     }
   }
 
-  /** Removes everything that waits. Returns the exchanges of calls that no process has seen; the other calls fail. */
+  /** Ends all waits. Returns the exchanges of the calls that no process has seen; the other calls fail. */
   takeUnsent(): Exchange[] {
     const unsent: Exchange[] = [];
-    // The latest call first: none that leaves lets one behind it in.
+    // The latest call leaves first, because the slot of an earlier call would admit a later one.
     for (const each of [...this.#waiting].reverse()) {
       if (each instanceof Call && each.earlier === undefined) {
         this.withdraw(each);
@@ -221,13 +228,13 @@ export class Admission {
     this.#deadlines.watch(each);
   }
 
-  /** A call keeps its stage, from which `leave` learns what to release. */
+  /** Does not change the stage of a call, because `leave` reads from the stage what to release. */
   #endWait(each: Call | ConnectionWait): void {
     this.#waiting.delete(each);
     this.#deadlines.unwatch(each);
   }
 
-  /** Ends the wait with a failure: for this reason or, without a reason, because the wait was too long. */
+  /** Ends the wait with a failure. Without a reason, the failure is that the wait was too long. */
   #giveUp(each: Call | ConnectionWait, reason: FailureReason | undefined): void {
     this.#endWait(each);
     if (each instanceof Call) this.#fail(each, reason);
@@ -243,12 +250,12 @@ export class Admission {
   }
 }
 
-/** A notification of a client or a reader of lists, which needs no slot to go on. */
+/** A notification of a client, or a reader of lists, that waits for a connection. Neither needs a slot. */
 interface ConnectionWait extends Due {
   stage: Stage;
   /** Length of a notification in bytes; `undefined` for a reader. */
   readonly byteLength?: number;
-  /** Called with the connection, or with the reason why there is none. */
+  /** Called with the connection, or with the reason if no connection opened. */
   readonly end: (end: UpstreamConnection | FailureReason) => void;
 }
 
@@ -256,7 +263,8 @@ interface ConnectionWait extends Due {
  * Admits the calls of one client at a time, for a server that sends requests to its callers. With calls of two clients
  * in flight, the gateway could not tell which client a server request is for.
  *
- * The admitted client keeps the server until its last call is done. While any call waits, new calls queue behind it.
+ * The admitted client is served until its last call has ended. While any call waits, new calls queue behind it, also calls
+ * of the admitted client.
  */
 class ExclusiveClient {
   readonly #admitted = new Set<Call>();
@@ -269,7 +277,7 @@ class ExclusiveClient {
     return isFree;
   }
 
-  /** Removes a call, admitted or not. Returns the waiting calls that are admitted by that. */
+  /** Removes a call, admitted or not. Returns the waiting calls that are admitted now. */
   leave(call: Call): readonly Call[] {
     this.#admitted.delete(call);
     this.#waiting.delete(call);
@@ -295,26 +303,26 @@ interface ConcurrencyLimitOptions<Item> extends Pick<CallLimits, 'concurrency' |
   readonly onSlot: (call: Item, release: () => void) => void;
 }
 
-/** Withdrawn calls that may stay in p-queue, beyond as many as wait. */
+/** Number of withdrawn calls that may stay in p-queue, in addition to the number of waiting calls. */
 const MAX_WITHDRAWN = 256;
 
 /**
  * Limits the calls that are in flight to one server, and queues a bounded number of others in order of arrival.
  *
- * p-queue does that: each call is a task, which ends when the call releases its slot. p-queue accepts any number of
- * tasks, so this class bounds the queue. As long as no call has to wait, calls are only counted, because a task would
- * cost more than the rest of the way through the gateway. The first call that has to wait makes them tasks.
+ * Uses p-queue: each call is a task, which ends when the call releases its slot. p-queue accepts any number of tasks, so
+ * this class bounds the queue. As long as no call has to wait, calls are only counted, because a task would cost more than
+ * the rest of the way through the gateway. When the first call has to wait, the counted calls become tasks.
  */
 export class ConcurrencyLimit<Item> {
   readonly #queue: PQueue;
   readonly #allWaiting: SharedLimit;
   readonly #onSlot: ConcurrencyLimitOptions<Item>['onSlot'];
   #maxQueued: number;
-  /** Calls in flight that are no tasks of p-queue. */
+  /** Number of calls in flight that are counted without a task of p-queue. */
   #direct = 0;
-  /** Each ends the task of a call that began as a direct one. */
+  /** Functions that end the tasks of the calls that began without a task. */
   readonly #ends: (() => void)[] = [];
-  /** In order of arrival, without the withdrawn ones that p-queue still has. */
+  /** Waiting calls in order of arrival. Withdrawn calls are absent, although p-queue may still have their tasks. */
   readonly #waiting = new Set<Item>();
 
   constructor({ concurrency, maxQueued, allWaiting, onSlot }: ConcurrencyLimitOptions<Item>) {
@@ -324,7 +332,7 @@ export class ConcurrencyLimit<Item> {
     this.#onSlot = onSlot;
   }
 
-  /** Number of calls that hold a slot. p-queue gives a released slot out in a later microtask; it counts until then. */
+  /** Number of calls that hold a slot. A released slot counts until p-queue passes it on, in a later microtask. */
   get running(): number {
     return this.#direct + this.#queue.pending;
   }
@@ -333,13 +341,13 @@ export class ConcurrencyLimit<Item> {
     return this.#waiting.size;
   }
 
-  /** Sets other limits. Calls that hold a slot or wait beyond the new limits stay. */
+  /** Sets other limits. Calls beyond the new limits keep their slots or their places in the queue. */
   configure({ concurrency, maxQueued }: Pick<CallLimits, 'concurrency' | 'maxQueued'>): void {
     this.#maxQueued = maxQueued;
     this.#queue.concurrency = concurrency;
   }
 
-  /** Gives the call a slot before it returns, if one is free. Otherwise the call waits, unless too many wait already. */
+  /** Calls `onSlot` before it returns if a slot is free. Otherwise queues the call, unless a queue is full. */
   enter(call: Item): 'granted' | 'waits' | 'queue_full' | 'all_queues_full' {
     const queue = this.#queue;
     if (this.#direct < queue.concurrency && queue.pending + queue.size === 0) {
@@ -363,7 +371,7 @@ export class ConcurrencyLimit<Item> {
     if (!this.#waiting.delete(call)) return;
     this.#allWaiting.release(1);
     if (this.#queue.size <= 2 * this.#waiting.size + MAX_WITHDRAWN) return;
-    // A server that hangs frees no slot, so withdrawn calls would pile up.
+    // While a server hangs, no slot becomes free, so the tasks of withdrawn calls would pile up.
     this.#queue.clear();
     for (const each of this.#waiting) this.#addWaiting(each);
   }

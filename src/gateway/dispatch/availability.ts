@@ -25,21 +25,19 @@ export type Reachability =
   | { readonly kind: 'unavailable'; readonly reason: FailureReason };
 
 /**
- * Everything that the gateway derives from the state of one server, as one immutable snapshot. Each event makes the next one.
- * No other object copies a part of it.
+ * Everything that the gateway derives from the state of one server, as one immutable snapshot. Each event makes the next
+ * snapshot. No other object stores a part of a snapshot.
  */
 export interface Availability {
   readonly state: ServerState;
   readonly reach: Reachability;
-  /**
-   * False until the first start has succeeded or failed. A list that is merged before may lack this server's entries.
-   */
+  /** Whether the first start has succeeded or failed. Lists that are merged earlier may lack this server's entries. */
   readonly isStartSettled: boolean;
   /** Generation of the latest connection, or `undefined` before the first one. */
   readonly generation: number | undefined;
-  /** False while the server's package is missing: it is being installed, or its installation failed. */
+  /** False while the server's package is being installed, and after its installation has failed. */
   readonly isInstalled: boolean;
-  /** The failure reason during the next start: `starting` for a first start, `restarting` after a failure. */
+  /** Failure reason of calls during the next start. `restarting` if a process was ready or has failed before. */
   readonly nextStart: 'starting' | 'restarting';
 }
 
@@ -71,7 +69,7 @@ export function afterState(before: Availability, state: ServerState): Availabili
   };
 }
 
-/** In these states, a first start has not come to its end. It may be stopped to begin otherwise. */
+/** States within a first start. `stopping` is one, because a start may be ended to begin again in another era. */
 const UNSETTLED: ReadonlySet<ServerState> = new Set(['starting', 'installing', 'stopping']);
 
 /** Availability after a connection opened. The supervisor reports the new state later. */
@@ -79,7 +77,7 @@ export function afterConnect(before: Availability, connection: UpstreamConnectio
   return { ...before, reach: { kind: 'connected', connection }, generation: connection.generation };
 }
 
-/** Availability after this connection ended, before the supervisor reports it. */
+/** Availability after this connection ended, before the supervisor reports the end. */
 export function afterConnectionEnd(before: Availability, connection: UpstreamConnection): Availability {
   if (connectionOf(before) !== connection) return before;
   return { ...before, reach: { kind: 'expected', reason: before.nextStart } };
@@ -98,19 +96,19 @@ export function connectionOf({ reach }: Availability): UpstreamConnection | unde
   return reach.kind === 'connected' || reach.kind === 'suspended' ? reach.connection : undefined;
 }
 
-/** Why no connection will come, or `undefined` if there is one or one will come. */
+/** Reason for which no connection will come. `undefined` if a connection is open or expected. */
 export function unavailableBecause({ reach }: Availability): FailureReason | undefined {
   return reach.kind === 'unavailable' ? reach.reason : undefined;
 }
 
-/** Why there is no usable connection now. */
+/** Reason for which no connection is usable now. */
 export function waitReason(availability: Availability): FailureReason {
   const { reach } = availability;
   if (reach.kind === 'expected') return reach.reason;
   return unavailableBecause(availability) ?? 'unresponsive';
 }
 
-/** Whether a demand in this state starts the server, or makes it start sooner. */
+/** Whether a demand in this state may start the server, or hurries its start. */
 export function startsOnDemand({ state }: Availability): boolean {
   return state === 'idle' || state === 'starting' || state === 'stopping' || state === 'parked';
 }

@@ -33,13 +33,13 @@ export interface CallHost {
   readonly latencies: Latencies;
   readonly inFlightCalls: InFlightCalls;
   readonly breaker: Pick<CircuitBreaker, 'failed' | 'succeeded'>;
-  /** Answers a call that no process will answer. `sent` is whether a process may have seen it. */
+  /** Fails a call that no process will answer. `sent` is whether a process may have seen the call. */
   fail(exchange: Exchange, reason: FailureReason, sent: boolean, words?: FailureWords): void;
-  /** Releases what the call holds of the server's admission. */
+  /** Releases the slot of the call and its exclusive access to the server. */
   leave(call: Call): void;
   /** Ends the wait of a call that its client has cancelled. Does nothing if the call does not wait. */
   withdraw(call: Call): void;
-  /** Sends the call over the next connection, because this one has ended. */
+  /** Sends the call over the next connection, because the connection `ended` has ended. */
   retry(call: Call, ended: UpstreamConnection): void;
 }
 
@@ -53,7 +53,7 @@ export interface CallHostOptions {
   readonly onInternalError?: OnInternalError | undefined;
 }
 
-/** One client request on its way to a server. Each connection that it is sent over is an attempt. */
+/** One client request on its way to a server. Each time that the request is sent over a connection is an attempt. */
 export class Call implements Due, RequestHandler {
   readonly exchange: Exchange;
 
@@ -65,7 +65,7 @@ export class Call implements Due, RequestHandler {
   /** The latest progress value that the client received. */
   progressed: number | undefined;
   lease: SplicedMessage['lease'];
-  /** Present when a process ended while it worked on the call and the call is repeated. */
+  /** Present if the call is repeated, because a process ended while it worked on the call. */
   #earlier: EarlierAttempt | undefined;
   #connection: UpstreamConnection | undefined;
   /** Absent while the call waits. */
@@ -93,7 +93,7 @@ export class Call implements Due, RequestHandler {
     return this.exchange.takesInputRequests;
   }
 
-  // Both methods catch their own errors, because a closure for an error boundary would slow down every call.
+  // `sendOver` and `settle` catch their own errors, because a closure for an error boundary would slow down every call.
 
   sendOver(connection: UpstreamConnection): void {
     try {
@@ -184,7 +184,7 @@ export class Call implements Due, RequestHandler {
       );
   }
 
-  /** Timeouts of this attempt. The time that an earlier process spent on the call counts. */
+  /** Timeouts of this attempt, less the time that an earlier process has spent on the call. */
   #timeouts(): RequestTimeouts {
     const { limits, options } = this.#host;
     if (isTaskResultWait(this.exchange)) return taskTimeouts(limits);
@@ -195,7 +195,7 @@ export class Call implements Due, RequestHandler {
     return { firstMs: lastSignAt + idleMs - now, idleMs, maxMs: startedAt + maxMs - now };
   }
 
-  /** Whether the next process gets the call, because nothing was sent or it may be repeated. Records how far it got. */
+  /** Whether the next process gets the call, because it is unsent or may be repeated. Records the attempt if it was sent. */
   #mayRetry(outcome: Outcome): boolean {
     if (outcome.kind !== 'failed' || this.exchange.isSettled) return false;
     if (outcome.reason !== 'exited' && outcome.reason !== 'stopped') return false;
@@ -219,7 +219,7 @@ export class Call implements Due, RequestHandler {
     } else {
       const sent = outcome.sent || this.#earlier !== undefined;
       this.#host.fail(this.exchange, FAILURE_REASONS[outcome.reason], sent, outcome);
-      // Counts before the call leaves: the next call must not start if this failure opens the breaker.
+      // Count the failure before the call releases its slot, because the next call must not start if the breaker opens.
       if (isFailureOfServer(outcome.reason, this.exchange)) breaker.failed();
       this.#host.leave(this);
     }
@@ -236,7 +236,7 @@ export class Call implements Due, RequestHandler {
     if (!isTaskResultWait(exchange)) latencies.add(at - (this.#earlier?.startedAt ?? this.#sent?.sentAt ?? at));
     if (isErrorResponse(response)) counters.errors += 1;
     breaker.succeeded(at);
-    // A microtask that is queued already writes the answer, so `onAnswered` runs after the write.
+    // The write of the answer is a microtask that is queued already, so `onAnswered` runs after the write.
     if (onAnswered !== undefined) void SETTLED.then(() => onAnswered(response));
   }
 
@@ -248,7 +248,7 @@ export class Call implements Due, RequestHandler {
     events.emit({ kind: 'attempt.started', server, instance, generation, method, isRepeated });
   }
 
-  /** An attempt that could not be sent has not started, and so does not end. */
+  /** Reports nothing for an attempt that could not be sent, because its start was not reported either. */
   #reportEnd(outcome: Outcome): void {
     const { events, key: server, id: instance, clock } = this.#host.options;
     if (this.#sent === undefined || this.#connection === undefined || events?.wants('attempt.ended') !== true) return;
@@ -264,14 +264,14 @@ export class Call implements Due, RequestHandler {
     this.#failInternally();
   }
 
-  /** Fails the call with an internal error, and releases what it holds. */
+  /** Fails the call with an internal error, and releases its slot. */
   #failInternally(): void {
     this.#host.inFlightCalls.delete(this);
     this.#host.leave(this);
     this.exchange.fail(internalError());
   }
 
-  /** Passes on progress after the answer, until the returned function is called. */
+  /** Relays progress also after the answer, until the returned function is called. */
   #keepProgress(): () => void {
     const ends = [this.exchange.keepProgress(), this.#sent?.keepProgress()];
     return () => {
@@ -280,10 +280,10 @@ export class Call implements Due, RequestHandler {
   }
 }
 
-/** How far an earlier process got with a call. Times are milliseconds on the clock. */
+/** An attempt that ended with its process. Times are milliseconds on the clock. */
 interface EarlierAttempt {
   readonly startedAt: number;
-  /** When the call was sent or, if later, when its latest progress arrived. */
+  /** Time at which the latest progress arrived, or at which the call was sent if no progress arrived. */
   readonly lastSignAt: number;
   /** Reason for which the gateway ended the earlier process, if it did. */
   readonly because?: EndedBecause | undefined;
@@ -302,8 +302,9 @@ const SETTLED = Promise.resolve();
 type SendFailure = Exclude<Extract<Outcome, { kind: 'failed' }>['reason'], 'cancelled'>;
 
 /**
- * Whether the breaker counts the failure: those of a process that runs and does not answer. The supervisor handles the end
- * of a process. One client alone can make too much wait to be written. A result of the wrong shape is an answer.
+ * Whether the breaker counts the failure. It counts failures of a process that runs and does not answer well. It does not
+ * count the end of a process, which the supervisor handles; `overloaded`, because one client alone can send more than a
+ * server reads; a result of the wrong shape, because it is an answer; and the timeout of a task-result wait.
  */
 function isFailureOfServer(reason: SendFailure, exchange: Exchange): boolean {
   if (HARMLESS.has(reason)) return false;
@@ -312,7 +313,7 @@ function isFailureOfServer(reason: SendFailure, exchange: Exchange): boolean {
 
 const HARMLESS: ReadonlySet<SendFailure> = new Set(['exited', 'stopped', 'overloaded', 'result_malformed']);
 
-/** Failure that the client gets for each failure of sending. */
+/** Reason that the client gets for each failure of a connection. */
 export const FAILURE_REASONS: Readonly<Record<SendFailure, FailureReason>> = {
   timeout: 'timeout',
   exited: 'child_exited',
@@ -326,7 +327,7 @@ export const FAILURE_REASONS: Readonly<Record<SendFailure, FailureReason>> = {
 
 type InFlightCall = Pick<Call, 'exchange'>;
 
-/** The calls in flight on one process, in order, which decide which client a message of the server is for. */
+/** The calls in flight on one process, in order of sending. They decide which client gets a message of the server. */
 export class InFlightCalls {
   readonly #calls = new Set<InFlightCall>();
   #onIdle = () => {};
@@ -344,7 +345,7 @@ export class InFlightCalls {
     if (this.#calls.delete(call) && this.#calls.size === 0) this.#onIdle();
   }
 
-  /** The server goes on with a call for which its client came back, as if the call had been sent just now. */
+  /** The client of a suspended call came back with input. From now on, the call counts as the call that was sent last. */
   resumed(exchange: Pick<Exchange, 'requireInput'>): void {
     const call = [...this.#calls].find((each) => each.exchange === exchange);
     if (call === undefined) return;
@@ -352,7 +353,7 @@ export class InFlightCalls {
     this.#calls.add(call);
   }
 
-  /** Calls `onIdle` each time the last call ends, and at once if no call is in flight now. */
+  /** Calls `onIdle` each time that the last call ends, and at once if no call is in flight. */
   whenIdle(onIdle: () => void): void {
     this.#onIdle = onIdle;
     if (this.#calls.size === 0) onIdle();
@@ -362,9 +363,10 @@ export class InFlightCalls {
    * The call that caused a notification or a server request: the latest candidate, if all candidates belong to one
    * conversation.
    *
-   * Messages about a task name that task, so task requests are candidates only if no other call is in flight. Calls
-   * that are not interactive are candidates only if no interactive call is in flight, and those that wait for their client
-   * only if no other one is. A call of another user that waits counts all the same: no user may get another's question.
+   * A task request is a candidate only if no other call is in flight, because messages about a task name the task. A call
+   * that is not interactive is a candidate only if no interactive call is in flight. A suspended call, whose client was
+   * asked for input, is a candidate only if no other candidate is active. If a call that these rules leave, suspended or
+   * not, belongs to another principal, the result is `undefined`, because no user may get a request for another user.
    */
   get cause(): Exchange | undefined {
     const all = this.#all.filter(({ isSettled }) => !isSettled);
@@ -376,7 +378,7 @@ export class InFlightCalls {
     return isCertain && isOfOneUser ? latest : undefined;
   }
 
-  /** The call that carries a message about a task: the latest task-result wait, else the latest without a task. */
+  /** The call that carries a message about a task: the latest task-result wait, otherwise the latest non-task request. */
   latestOf(client: DownstreamClient): Exchange | undefined {
     let latest: Exchange | undefined;
     for (const exchange of this.#all) {
@@ -387,7 +389,7 @@ export class InFlightCalls {
     return latest;
   }
 
-  /** The call that carries progress of a task: only a task-result wait, so that progress keeps its order. */
+  /** The call that carries progress of a task. Only a task-result wait may, because progress must stay in order. */
   taskResultWaitOf(client: DownstreamClient): Exchange | undefined {
     const latest = this.latestOf(client);
     return latest !== undefined && isTaskResultWait(latest) ? latest : undefined;
@@ -428,11 +430,11 @@ function isActive({ isSuspended }: Exchange): boolean {
   return !isSuspended;
 }
 
-/** How one request is sent to its server and how the response is treated. */
+/** The handling of one request and of its response. */
 export interface Handling {
   readonly edits: readonly Edit[];
   readonly editAnswer?: EditAnswer | undefined;
-  /** Why the request must not reach the present process; evaluated just before it is sent. */
+  /** Returns the reason for which the present process must not get the request. Called just before each attempt. */
   readonly refusal?: (() => string | undefined) | undefined;
   /** Whether the request may be sent again to the next process if its process exits before the response. */
   readonly isRepeatable?: boolean | undefined;
@@ -442,21 +444,21 @@ export interface Handling {
   readonly onAnswered?: ((response: ResponseEnvelope) => void) | undefined;
 }
 
-/** Edits of a server's response, computed just before it is relayed. The connection is the one that it came over. */
+/** Returns the edits of a server's response, just before the response is relayed. `connection` is the one that it came over. */
 export type EditAnswer = (
   response: ResponseEnvelope,
   connection: Pick<UpstreamConnection, 'revision'>,
 ) => readonly Edit[];
 
-/** Replaces the task ids in messages between a client and a server, just before each is relayed. */
+/** Replaces the task ids in messages between a client and a server, just before each message is relayed. */
 export interface Translation {
-  /** Edits of the request, once it is known which process it goes to. */
+  /** Edits of the request for the process of this connection. */
   request?(connection: UpstreamConnection): readonly Edit[];
-  /** Edits of the response. Calling `keepProgress` relays progress after it, until the function it returns is called. */
+  /** Edits of the response. `keepProgress()` relays progress also after the response; call its result to stop that. */
   answer(response: ResponseEnvelope, keepProgress: () => () => void): readonly Edit[];
   progress(notification: NotificationEnvelope): readonly Edit[];
   cancel(notification: NotificationEnvelope): readonly Edit[];
-  /** Resolves with the real outcome where the response only started a task. `undefined` when the response is final. */
+  /** Resolves with the final outcome if the response only created a task. Returns `undefined` if the response is final. */
   goOn?(
     response: ResponseEnvelope,
     connection: UpstreamConnection,
@@ -468,15 +470,15 @@ export interface Translation {
 export interface CallLimits {
   /** Longest time without an answer or progress. */
   readonly timeoutMs: number;
-  /** Longest time until the answer, whatever progress comes. */
+  /** Longest time until the answer, regardless of progress. */
   readonly maxTimeoutMs: number;
   /** Longest time until the answer to a request for a list. */
   readonly listTimeoutMs: number;
-  /** Calls that may be in flight at the same time. */
+  /** Number of calls that may be in flight at the same time. */
   readonly concurrency: number;
-  /** Calls that may wait for a slot. */
+  /** Number of calls that may wait for a slot. */
   readonly maxQueued: number;
-  /** Longest wait for a slot, and longest wait until the calls of another client are done. */
+  /** Longest wait for a slot, and again for the end of another client's calls. */
   readonly maxWaitMs: number;
 }
 
@@ -492,7 +494,7 @@ export function newCallCounters() {
     calls: 0,
     /** Calls that the server answered with a JSON-RPC error or with a tool result that has `isError`. */
     errors: 0,
-    /** Calls that the gateway answered because the server could not. */
+    /** Calls that the gateway answered with a failure, because the server did not answer. */
     failures: 0,
     cancelled: 0,
     /** Calls that were sent to a second process because the first one ended. */

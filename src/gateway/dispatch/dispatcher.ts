@@ -37,15 +37,15 @@ export interface DispatcherOptions extends CallHostOptions {
   readonly isMisconfigured?: boolean;
   /** Milliseconds until the supervisor's next start, or `undefined` if none is planned. */
   readonly retryInMs: () => number | undefined;
-  /** Why no process runs. Without secrets. */
+  /** Reason for which no process runs, without secrets. */
   readonly whyDown?: () => Pick<Failure, 'cause' | 'because'> | undefined;
 }
 
 /**
- * Dispatches client calls to one server: circuit breaker, admission, then one attempt per connection.
+ * Dispatches client calls to one server: circuit breaker, admission, then one attempt on each connection.
  *
- * A call that was sent ends with its connection, unless the call may be repeated. The dispatcher owns the server's
- * availability; all others read it.
+ * A call that was sent ends with its connection, unless the call may be repeated. Only the dispatcher changes the
+ * availability of the server.
  */
 export class Dispatcher implements CallHost {
   readonly options: DispatcherOptions;
@@ -70,7 +70,7 @@ export class Dispatcher implements CallHost {
     return this.#availability;
   }
 
-  /** The open connection, also while the liveness probe runs. */
+  /** The open connection, also while the liveness probe runs. `undefined` without a process. */
   get connection(): UpstreamConnection | undefined {
     return connectionOf(this.#availability);
   }
@@ -83,7 +83,7 @@ export class Dispatcher implements CallHost {
     return this.#breaker;
   }
 
-  /** Why no call may be sent now, whatever the state of the server. */
+  /** Reason for which no call may be sent now, even if the server is ready. */
   get refusal(): FailureReason | undefined {
     return this.#breaker.state === 'closed' ? undefined : 'breaker_open';
   }
@@ -102,7 +102,7 @@ export class Dispatcher implements CallHost {
     return taskTimeouts(this.limits);
   }
 
-  /** Uses a new connection, and sends the calls that waited for it. The connection gets its own circuit breaker. */
+  /** Takes a new connection with a new circuit breaker, and sends the calls that waited for a connection. */
   connect(connection: UpstreamConnection): void {
     this.#breaker.close();
     this.#breaker = this.#newBreaker();
@@ -175,7 +175,7 @@ export class Dispatcher implements CallHost {
     this.admission.availabilityChanged();
   }
 
-  /** Fails a call and counts the failure, unless the call is settled. */
+  /** Fails a call and counts the failure. Does nothing if the call was answered or cancelled. */
   fail(exchange: Exchange, reason: FailureReason, sent: boolean, words?: FailureWords): void {
     if (exchange.isSettled) return;
     const { key: server, id: instance, events } = this.options;

@@ -4,10 +4,10 @@ import { readInto } from '../../io/streams/read-into.js';
 import { AttachSession } from './attach-session.js';
 import type { FoundHub } from './find-hub.js';
 
-/** The end of a connection at which a client is served. */
+/** The connection of a client to a hub, or to a server in this process that takes the place of a hub. */
 export interface HubEnd {
   readonly stream: Duplex;
-  /** Passes what comes from the hub to `reader`, from now on. */
+  /** From now on, passes the bytes from the hub to `reader`. */
   readInto(reader: ByteReader): void;
 }
 
@@ -15,27 +15,27 @@ export interface AttachClientOptions {
   readonly input: Readable;
   readonly output: Writable;
   readonly first: HubEnd;
-  /** Looks for a hub, the `resumed`th after the first. */
+  /** Finds or starts a hub. `resumed` is the number of hubs that have served the client before. */
   readonly find: (resumed: number) => Promise<FoundHub>;
-  /** Serves the client in this process from now on, because no hub can be had. */
+  /** Serves the client in this process from now on, because no hub is available. `because` is the reason. */
   readonly serveAlone: (because: string, resumed: number) => HubEnd;
   readonly now: () => number;
 }
 
-/** More than this waits for a hub that does not read: the client is not read either. */
+/** Number of bytes that wait for a hub that does not read. Above it, reading from the client pauses. */
 const HIGH_WATER_BYTES = 1024 * 1024;
 const READ_BYTES = 64 * 1024;
-/** Limit of the writes that wait for the client, one for each read. At the limit, reading from the hub pauses. */
+/** Number of writes that wait for the client, one for each read from the hub. At this number, reading from the hub pauses. */
 const MAX_UNWRITTEN = 3;
 
-/** A hub that dies sooner than this after it took the client may have died of what the client sent. */
+/** A hub that dies within this time after it took the client may have died because of a message of the client. */
 const SHORT_MS = 2_000;
-/** Number of hubs in a row that died so soon, after which the client serves itself. */
+/** Hubs in a row that may die within `SHORT_MS`. After them, this process serves the client itself. */
 const MAX_SHORT = 8;
 
 /**
- * Joins a client on two pipes to a hub, for as long as the client is there. Hubs may die: the next one goes on with the
- * session. Resolves when the client has left, or cannot read any more.
+ * Connects a client on two pipes to a hub until the client leaves. If the hub dies, the next hub continues the session.
+ * Resolves when the client has left, or cannot read any more.
  */
 export function attachClient(options: AttachClientOptions): Promise<void> {
   return new Promise((resolve) => new Attachment(options, resolve).begin());
@@ -49,14 +49,15 @@ class Attachment {
   #input: Readable | undefined;
   #hub: HubEnd | undefined;
   #leaveHub = (): void => {};
-  /** Writes that the client has not taken. */
+  /** Number of writes that the client has not read. */
   #unwritten = 0;
+  /** Whether this process serves the client, without a hub. */
   #isAlone = false;
-  /** A person has stopped the hub, and the client has needed none since. */
+  /** Whether a user has stopped the hub, and the client has sent no message since. */
   #isAsleep = false;
-  /** The client has closed its end, and the hub has ended the session. */
+  /** Whether the client has closed its end, and the hub has ended the session. */
   #isDrained = false;
-  /** Reason for which no other hub would take the client either. */
+  /** Reason for which every other hub would refuse the client, too. */
   #refusal: string | undefined;
   #hasInputEnded = false;
   #hasLeft = false;
@@ -82,7 +83,7 @@ class Attachment {
     const buffer = this.#buffer;
     this.#input = readInto(input, {
       freeSpace: buffer,
-      // The session keeps lines until they are settled, so they need memory of their own.
+      // Copies the bytes, because the session stores each line until the hub has settled it.
       filled: (byteLength) => this.#fromClient(Buffer.from(buffer.subarray(0, byteLength))),
     });
     this.#input.once('end', () => this.#inputEnded());
@@ -118,7 +119,7 @@ class Attachment {
     lend();
     this.#unwritten += 1;
     if (this.#unwritten >= MAX_UNWRITTEN) this.#hub?.stream.pause();
-    // Called once everything before it is written.
+    // Node calls back when all earlier writes have ended.
     output.write(NOTHING, () => {
       this.#unwritten -= 1;
       this.#hub?.stream.resume();
@@ -138,7 +139,7 @@ class Attachment {
     else this.#hub?.stream.end();
   }
 
-  /** The hub closes the session. The end of the stream follows. */
+  /** The hub closes the session, and then the connection. */
   #closed(because: string): void {
     if (because === 'stopped') this.#isAsleep = true;
     else if (because === 'drained') this.#isDrained = true;
@@ -166,15 +167,15 @@ class Attachment {
     }
     this.#shortLives = this.#options.now() - this.#attachedAt < SHORT_MS ? this.#shortLives + 1 : 0;
     this.#isAsleep &&= this.#session.inFlight === 0;
-    // The next message of a sleeping client wakes it.
+    // The next message of the client ends the sleep, and looks for a hub.
     if (this.#isAsleep) this.#input?.resume();
     else void this.#resume();
   }
 
-  /** Goes on with the session at the next hub. */
+  /** Continues the session at the next hub, or in this process. */
   async #resume(): Promise<void> {
     this.#resumed += 1;
-    // Messages of the client would need memory until there is a hub.
+    // Do not read the client until a hub takes its messages, because they would fill the memory.
     this.#input?.pause();
     const found = await this.#findNext();
     if (this.#hasLeft) return;
@@ -205,7 +206,7 @@ class Attachment {
   }
 }
 
-/** A client that leaves may take so long to read what was written for it. */
+/** Time for a client that leaves to read the last messages. */
 const READ_WITHIN_MS = 3_000;
 const NOTHING = new Uint8Array(0);
 const DIES = `the shared process has died ${MAX_SHORT} times in a row soon after it took this client`;

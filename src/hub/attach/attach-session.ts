@@ -5,32 +5,32 @@ import { isRecord, parseJson } from '../../json/json-value.js';
 import { FRAME, FrameReader, lineAfter } from '../wire.js';
 
 export interface AttachSessionOptions {
-  /** Writes to the client. The bytes may be overwritten after the call, unless it calls `lend`. */
+  /** Writes to the client. The bytes may be overwritten after the function returns, unless it calls `lend`. */
   readonly toClient: (bytes: Uint8Array, lend: () => void) => void;
   readonly toHub: (bytes: Uint8Array) => void;
-  /** Another hub serves from now on, and nothing is in flight on this one: call `detached` at once. */
+  /** Another hub serves from now on, and this hub has no request in flight. The receiver must call `detached` at once. */
   readonly onMoved: () => void;
-  /** The hub has ended the session for good. */
+  /** The hub has closed the session; `because` is a `Closing`. */
   readonly onClosed: (because: string) => void;
 }
 
 /**
- * One client's session, which goes on when a hub dies: the next hub gets the lines that make up the session's state again,
- * and every line that was in flight is either sent again or answered.
+ * One client's session, which continues when its hub dies. The next hub gets the lines again that make up the state of the
+ * session, and each line that was in flight is sent again, answered or dropped.
  */
 export class AttachSession implements ByteReader {
   readonly #options: AttachSessionOptions;
   readonly #lines: ClientLines;
   #frames: FrameReader;
-  /** Lines that were sent to this hub and that it has not settled, by their numbers. */
+  /** Lines that were sent to this hub and that the hub has not settled, by number. */
   readonly #unsettled = new Map<number, ClientLine>();
   #lastLine = 0;
-  /** Lines that restore the session at the next hub: handshake, log level, subscriptions. By slot, in the order of first sending. */
+  /** Lines that restore the session at the next hub: handshake, log level, subscriptions. By slot, in order of the first line. */
   readonly #kept = new Map<string, ClientLine>();
   #waiting: ClientLine[] = [];
   #isAttached = false;
   #isMoving = false;
-  /** The line that the last message for the client answers. */
+  /** The line that is answered by the latest message for the client. */
   #answering: ClientLine | undefined;
 
   constructor(options: AttachSessionOptions) {
@@ -43,12 +43,12 @@ export class AttachSession implements ByteReader {
     });
   }
 
-  /** Lines of the client that no hub has settled. */
+  /** Number of lines of the client that no hub has settled. */
   get inFlight(): number {
     return this.#unsettled.size + this.#waiting.length;
   }
 
-  /** Takes what the client has written next. Keeps views of `bytes`. */
+  /** Takes the next bytes of the client. Stores views of `bytes`. */
   fromClient(bytes: Uint8Array): void {
     this.#lines.add(bytes);
     if (this.#isAttached) this.#options.toHub(bytes);
@@ -66,7 +66,7 @@ export class AttachSession implements ByteReader {
     this.#options.onMoved();
   }
 
-  /** A hub serves this client from now on. */
+  /** A hub serves this client from now on. Sends it the lines that restore the session, and the lines that wait. */
   attached(): void {
     this.#isAttached = true;
     const lines = [...this.#kept.values(), ...this.#waiting.filter((line) => !this.#isKept(line))];
@@ -75,11 +75,11 @@ export class AttachSession implements ByteReader {
     for (const piece of this.#lines.unfinished) this.#options.toHub(piece);
   }
 
-  /** The hub is gone. Answers what may not be sent to another one. */
+  /** The hub is gone. Answers the lines that must not be sent to another hub, because they may have taken effect. */
   detached(): void {
     const lost = [...this.#unsettled.values()].filter(({ isReplay }) => !isReplay);
     if (this.#frames.isWithinMessage) {
-      // The client skips the line, which is no message.
+      // Ends the unfinished line. The client skips it, because it is no message.
       this.#options.toClient(NEWLINE, KEPT);
       if (this.#answering !== undefined) lost.unshift(this.#answering);
     }
@@ -134,7 +134,7 @@ export class AttachSession implements ByteReader {
   #control(kind: number, number: number, payload: string): void {
     if (kind === FRAME.keep) {
       const line = this.#unsettled.get(number);
-      // A slot keeps its place: if this hub dies within the replay, the next one still gets the handshake first.
+      // `set` does not move a slot, so the handshake stays first, also if this hub dies while the lines are sent again.
       if (line === undefined) this.#kept.delete(payload);
       else this.#kept.set(payload, line);
     } else if (kind === FRAME.moved) {
@@ -145,28 +145,28 @@ export class AttachSession implements ByteReader {
   }
 }
 
-/** Lends bytes that are never overwritten. */
+/** `lend` for bytes that are never overwritten. */
 const KEPT = () => {};
 const NEWLINE = Buffer.from('\n');
 
 const [TAB, LF, CARRIAGE_RETURN, SPACE] = [0x09, 0x0a, 0x0d, 0x20];
-/** No hub takes a longer line, so none is kept to be sent again. */
+/** The longest line that a hub takes. The beginning of a longer line is enough, because the line is not sent again. */
 const MAX_LINE_BYTES = 64 * 1024 * 1024;
-/** The beginning of a line that is too long, which shows its id. */
+/** Length of the stored beginning of a line that is too long. */
 const HEAD_BYTES = 1024;
 
 /** A line of the client, without its newline, in the pieces in which it was read. */
 export interface ClientLine {
   readonly pieces: readonly Uint8Array[];
-  /** The line was too long to be kept; `pieces` is its beginning. */
+  /** Whether the line was longer than `MAX_LINE_BYTES`. Then `pieces` has only its beginning. */
   readonly isCut: boolean;
-  /** The line was sent to another hub before, and its answer is not for the client. */
+  /** Whether an earlier hub has settled the line. The client must not get the answer again. */
   readonly isReplay: boolean;
 }
 
 /**
- * Cuts what a client writes into lines, and numbers them as the hub does: a line of nothing but white space has no number.
- * The bytes are not copied.
+ * Cuts the bytes of a client into lines, without copying the bytes. Leaves out lines of white space, because the hub does
+ * not number them either.
  */
 export class ClientLines {
   readonly #onLine: (pieces: readonly Uint8Array[], isCut: boolean) => void;
@@ -179,12 +179,12 @@ export class ClientLines {
     this.#onLine = onLine;
   }
 
-  /** The beginning of the line that has not ended. */
+  /** The bytes of the line that has not ended. */
   get unfinished(): readonly Uint8Array[] {
     return this.#pieces;
   }
 
-  /** Takes what the client has written next. Keeps views of `bytes`. */
+  /** Takes the next bytes of the client. Stores views of `bytes`. */
   add(bytes: Uint8Array): void {
     let start = 0;
     for (let end = bytes.indexOf(LF); end !== -1; end = bytes.indexOf(LF, start)) {
@@ -214,13 +214,13 @@ function isWhiteSpace(byte: number): boolean {
 
 /** Treatment of a line whose hub died before it settled the line. */
 export type Fate =
-  /** It is sent to the next hub: it changes nothing, so that it may be served twice. */
+  /** The line is sent to the next hub. It may be served twice, because it changes nothing. */
   | { readonly kind: 'again' }
   | { readonly kind: 'answered'; readonly answer: string }
-  /** It needs no answer. */
+  /** The line needs no answer. */
   | { readonly kind: 'dropped' };
 
-/** Requests that only read, or that set something to the same value again. */
+/** Requests that may be served twice: they only read, or they set the same value again. */
 const REPEATABLE = new Set([
   ...['initialize', 'ping', 'tools/list', 'prompts/list', 'prompts/get', 'completion/complete', 'logging/setLevel'],
   ...['resources/list', 'resources/templates/list', 'resources/read', 'resources/subscribe', 'resources/unsubscribe'],
@@ -230,12 +230,12 @@ const REPEATABLE = new Set([
 const AGAIN: Fate = { kind: 'again' };
 const DROPPED: Fate = { kind: 'dropped' };
 
-/** Decides what becomes of a line. Every request in it gets exactly one answer in the end, by us or by the next hub. */
+/** Decides the fate of a line. Each request in the line gets exactly one answer, from this process or from the next hub. */
 export function fateOf({ pieces, isCut }: ClientLine): Fate {
   if (isCut) return answered(errorText('null'));
   const bytes = Buffer.concat(pieces);
   const message = parseJson(bytes.toString());
-  // The next hub says what is wrong with it.
+  // The next hub answers with the error.
   if (message === undefined) return AGAIN;
   if (!Array.isArray(message)) return fateOfMessage(message, bytes);
   const requests = message.filter(isRequest);
@@ -245,10 +245,10 @@ export function fateOf({ pieces, isCut }: ClientLine): Fate {
 }
 
 function fateOfMessage(message: unknown, bytes: Uint8Array): Fate {
-  // The requests that a client's answer is for, and those that it cancels, ended with the hub.
+  // Answers and cancellations of the client are for requests that ended with the hub.
   if (!isRequest(message)) return isHandshakeEnd(message) ? AGAIN : DROPPED;
   if (REPEATABLE.has(message.method)) return AGAIN;
-  // The text of the id, because a parser changes large numbers.
+  // Take the text of the id, because a parser changes large numbers.
   const id = valuesAt(bytes, { start: 0, end: bytes.length }, ['id']).at(-1);
   return answered(failureText(message, id === undefined ? 'null' : readText(bytes, id)));
 }
@@ -267,7 +267,7 @@ function isRequest(message: unknown): message is Request {
   return isRecord(message) && typeof message.method === 'string' && Object.hasOwn(message, 'id');
 }
 
-/** In every request of a revision without a handshake. */
+/** Member of `_meta` in every request of a revision without a handshake. */
 const ERA = 'io.modelcontextprotocol/protocolVersion';
 
 const TEXT =
@@ -284,7 +284,7 @@ function failureText({ method, params }: Request, id: string): string {
   const isTask = isRecord(params) && params.task !== undefined;
   if (method !== 'tools/call' || isTask) return errorText(id);
   const content = [{ type: 'text', text: TEXT }];
-  // Revisions without a handshake require the type of a result. Others do not know it.
+  // Only revisions without a handshake know `resultType`, and they require it.
   const type = isRecord(params) && isRecord(params._meta) && ERA in params._meta ? { resultType: 'complete' } : {};
   const result = { ...type, content, isError: true, _meta: { 'trunkline/failure': FACTS } };
   return `{"jsonrpc":"2.0","id":${id},"result":${JSON.stringify(result)}}`;

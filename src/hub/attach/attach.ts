@@ -27,12 +27,12 @@ export interface AttachOptions {
 /** Loads the code of a hub. The returned function serves the client in this process, at the other end of `stream`. */
 type LoadHub = () => Promise<(hello: Omit<Hello, 'wire' | 'token'>, because: string, stream: Duplex) => Promise<void>>;
 
-/** `undefined` if the client was served; otherwise why it was not. Nothing was read from stdin then. */
+/** `undefined` if the client was served. Otherwise nothing was read from stdin; `because` is absent if no hub is wanted. */
 export type NotAttached = { readonly because: string | undefined } | undefined;
 
 /**
- * Joins the client on stdin and stdout to the hub of its configuration, which is started if it does not run. Loads as
- * little as possible: this process runs once for each client, for as long as the client does.
+ * Connects the client on stdin and stdout to the hub of its configuration. Starts a hub if none runs. Loads as little code
+ * as possible, because each client has a process of this kind for as long as it runs.
  */
 export async function attach(options: AttachOptions, loadHub: LoadHub): Promise<NotAttached> {
   let configFile: string;
@@ -40,7 +40,7 @@ export async function attach(options: AttachOptions, loadHub: LoadHub): Promise<
     configFile = new ConfigLocation(options).file;
     if (!isHubWanted(configFile)) return { because: undefined };
   } catch {
-    // The process that serves the client reads the file again, and says what is wrong with it.
+    // The process that serves the client reads the file again, and reports the mistakes.
     return { because: undefined };
   }
   let folder: string;
@@ -52,12 +52,12 @@ export async function attach(options: AttachOptions, loadHub: LoadHub): Promise<
   const start = hubStarter(options, { configFile, folder });
   const find = (resumed: number) => findHub({ folder, hello: helloOf(configFile, resumed, options.view), start });
   const finding = find(0);
-  // Node makes these when they are asked for, which takes about as long as the hub needs to answer.
+  // Node creates these streams at the first access, which takes about as long as the hub needs to answer.
   const { stdin: input, stdout: output } = process;
   const found = await finding;
   if (found.kind === 'none') return { because: found.because };
   const { connection } = found;
-  // Of another version, which happens once for each update.
+  // The hub has another version, as after an update.
   if (connection.version !== VERSION)
     void import('./control-client.js').then(({ succeedOlder }) => succeedOlder(folder, connection, start), goOn);
   const leave = () => process.exit(0);
@@ -68,11 +68,11 @@ export async function attach(options: AttachOptions, loadHub: LoadHub): Promise<
     first: { stream: connection.socket, readInto: (reader) => connection.readInto(reader) },
     find,
     serveAlone: (because, resumed) => {
-      // Servers run in this process from now on, which ends them after a signal.
+      // Servers run in this process from now on, and it has to end them at a signal.
       for (const signal of SIGNALS) process.off(signal, leave);
       return serveInside(loadHub, helloOf(configFile, resumed, options.view), because);
     },
-    // `performance` would have to be loaded.
+    // Not `performance`, because Node would have to load it.
     now: () => process.uptime() * 1_000,
   });
   return undefined;
@@ -91,9 +91,9 @@ interface HubSite {
 }
 
 /**
- * Returns a function that starts a hub that outlives this process, and hands it the listening socket. Clients can connect at
- * once: they wait in the queue of the socket until the hub accepts them. It throws if no process can be started, as when Node
- * itself was updated since this process began. The message is a phrase.
+ * Returns a function that starts a hub and hands it the listening socket. The hub outlives this process. Clients can connect
+ * at once, because they wait in the queue of the socket until the hub accepts them. The function throws if no process can be
+ * started, for example after an update of Node. The message is a phrase.
  */
 export function hubStarter(options: AttachOptions, site: HubSite): (claim: Claim) => void {
   return (claim) => startHub(claim, options, site);
@@ -114,22 +114,22 @@ function startHub({ number, listener }: Claim, options: AttachOptions, { configF
       windowsHide: true,
       stdio: ['ignore', 'ignore', log ?? 'ignore', descriptorOf(listener)],
     });
-    // Without a process, there is no id; the error comes later.
+    // Without a process, the pid is absent, and the error event comes later.
     child.on('error', () => {});
     if (child.pid === undefined) throw new Error(`${process.execPath} cannot be run`);
     isStarted = true;
-    // So that a person can find a hub that does not answer.
+    // Notes the pid for messages about a hub that does not answer.
     note(pid, String(child.pid));
     child.unref();
   } finally {
-    // The socket is closed, so that the next client looks for another hub. No hub has failed: that client may start one.
+    // Note that no hub has failed, so that the next client may start one. It finds the socket closed.
     if (!isStarted) note(ended);
     listener.close();
     if (log !== undefined) closeSync(log);
   }
 }
 
-/** A process cannot be started in a folder that does not exist, such as the home folder of a user without one. */
+/** The home folder, or `folder` if there is no home folder, because a process cannot be started in a missing folder. */
 function homeOr(folder: string): string {
   const home = homedir();
   try {
@@ -142,7 +142,7 @@ function homeOr(folder: string): string {
 
 const { O_WRONLY, O_APPEND, O_CREAT, O_NONBLOCK = 0, O_NOFOLLOW = 0 } = constants;
 
-/** A hub runs without a log, too: the disk may be full. */
+/** Opens the log. Returns `undefined` if it cannot be opened, such as on a full disk, because a hub also runs without a log. */
 function openLog(file: string): number | undefined {
   try {
     return openSync(file, O_WRONLY | O_APPEND | O_CREAT | O_NONBLOCK | O_NOFOLLOW, 0o600);
@@ -151,7 +151,7 @@ function openLog(file: string): number | undefined {
   }
 }
 
-/** Node documents no way to pass a listening socket on to a program, but `spawn` takes any descriptor. */
+/** Descriptor of a listening socket, which `spawn` can pass on. Node has no documented way to pass on the socket itself. */
 function descriptorOf(listener: Server): number {
   const { _handle: handle } = listener as unknown as { _handle: { readonly fd: number } };
   return handle.fd;
@@ -162,16 +162,16 @@ export function isHubWanted(configFile: string): boolean {
   return process.env.TRUNKLINE_HUB === 'auto' || SAYS_AUTO.test(readConfigText(configFile));
 }
 
-/** A line such as `hub: auto`. The hub reads the file properly, and refuses clients if the file does not mean that. */
+/** Matches a line such as `hub: auto`. The hub parses the file, and refuses clients if the setting is another one. */
 const SAYS_AUTO = /(?:^|[\s{,])["']?hub["']?\s*:\s*["']?auto\b/;
 
-/** The names of all variables that the configuration refers to now. */
+/** Names of all variables to which the configuration file refers now. */
 function namesIn(configFile: string): string[] {
   let text: string;
   try {
     text = readConfigText(configFile);
   } catch {
-    // The hub says what is wrong with the file.
+    // The hub reports what is wrong with the file.
     return [];
   }
   return [...new Set([...text.matchAll(/\$\{(?!secret:)([A-Za-z_][A-Za-z0-9_]*)/g)].map(([, name = '']) => name))];
@@ -189,7 +189,7 @@ export function helloOf(configFile: string, resumed: number, view?: string): Omi
   return { role: 'client', ...own, ...(view !== undefined && { view }), resumed };
 }
 
-/** The working folder may have been removed; a server that runs there cannot start then. */
+/** The working folder, or its former path if it was removed. A server cannot start in a removed folder. */
 function workingFolder(): string {
   try {
     return process.cwd();
@@ -199,9 +199,10 @@ function workingFolder(): string {
 }
 
 /**
- * Environment of the hub: that of the client that starts it, because npm may need it. It lacks the variables that the
- * configuration names, because each client has its own values, and the marks of an outer Trunkline, which would end the hub
- * with itself. Variables of every server and those that lead to Trunkline's data stay, even if the configuration names them.
+ * Environment of the hub: the environment of the client that starts the hub, because npm may need it. It lacks the variables
+ * that the configuration names, because each client has its own values. It lacks the marks of an outer Trunkline, because
+ * that Trunkline would end the hub with itself. It has `XDG_DATA_HOME` and the variables that every server gets, even if the
+ * configuration names them.
  */
 function hubEnvironment(names: readonly string[]): Record<string, string> {
   const own = names.filter((name) => name !== 'XDG_DATA_HOME' && !isInherited(name, process.platform));
@@ -214,10 +215,10 @@ function loggingArgs({ verbosity, logFile }: AttachOptions): string[] {
   return [...Array<string>(verbosity).fill('-v'), ...(logFile === undefined ? [] : ['--log-file', logFile])];
 }
 
-/** The older hub serves on. */
+/** Does nothing, because the older hub serves on. */
 const goOn = (): void => {};
 
-/** After an update, or when npx has emptied its cache, this process is all that is left of the program. */
+/** Ends this process, because an update or npx has removed the code that would serve the client. */
 function leaveUnserved(error: unknown): void {
   const program = process.argv[1] ?? '';
   process.stderr.write(
@@ -226,7 +227,7 @@ function leaveUnserved(error: unknown): void {
   process.exit(EXIT.failed);
 }
 
-/** Starts a hub in this process, and returns the client's end of the connection to it. */
+/** Starts a hub in this process, and returns the client's end of the connection to that hub. */
 function serveInside(loadHub: LoadHub, hello: Omit<Hello, 'wire' | 'token'>, because: string): HubEnd {
   const [here, there] = memoryPair();
   void loadHub().then((serve) => serve(hello, because, there), leaveUnserved);
@@ -238,7 +239,7 @@ function serveInside(loadHub: LoadHub, hello: Omit<Hello, 'wire' | 'token'>, bec
   };
 }
 
-/** Two streams in this process: what is written to one is read from the other, as with the two ends of a socket. */
+/** Two connected streams in this process, as the two ends of a socket: bytes written to one are read from the other. */
 export function memoryPair(): [Duplex, Duplex] {
   const one = new MemoryEnd();
   const other = new MemoryEnd();
@@ -274,12 +275,12 @@ class MemoryEnd extends Duplex {
   override _destroy(error: Error | null, callback: (error: Error | null) => void): void {
     const { peer } = this;
     this.peer = undefined;
-    // As a socket, which is closed at both ends.
+    // Closes both ends, as a socket does.
     if (peer !== undefined && !peer.destroyed) queueMicrotask(() => peer.destroy());
     callback(error);
   }
 
-  /** The reader may keep the bytes, and the writer may use their memory again. */
+  /** Copies the bytes, because the writer may use their memory again while the reader still needs them. */
   #take(chunk: Uint8Array): boolean {
     return this.push(Buffer.from(chunk));
   }

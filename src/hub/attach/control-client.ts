@@ -5,12 +5,12 @@ import { type ControlReply, type ControlRequest, lineReader } from '../control.j
 import { type Claim, claimSuccessor, hubNumbers, latestHub } from '../hub-folder.js';
 import { attachTo, type HubConnection } from './find-hub.js';
 
-/** A connection for commands. */
+/** A connection to a hub for the commands of a user. */
 export class HubControl {
   readonly version: string;
   readonly pid: number;
   readonly number: number;
-  /** Resolves when the connection is closed, as when the process of the hub has ended. */
+  /** Resolves when the connection is closed, for example because the process of the hub has ended. */
   readonly closed: Promise<void>;
   readonly #connection: HubConnection;
   readonly #pending = new Map<number, Pending>();
@@ -38,7 +38,7 @@ export class HubControl {
     connection.socket.on('error', () => {});
   }
 
-  /** Resolves with the result. Rejects with what the hub says against it, as a sentence. */
+  /** Resolves with the result of the command. Rejects with the error of the hub, whose message is a sentence. */
   request(command: string, params: Readonly<Record<string, unknown>> = {}, onEvent = NOBODY): Promise<unknown> {
     this.#lastId += 1;
     const request: ControlRequest = { id: this.#lastId, command, params };
@@ -77,16 +77,16 @@ interface Pending {
 const UNANSWERED = 'The hub ended before it answered.';
 const NOBODY = (_event: unknown): void => {};
 
-/** Reason for which no command can be given to a hub. */
+/** Reason for which a hub takes no commands. */
 export type NoControl = 'not running' | 'silent' | 'refused';
 
-/** Connects to the hub of this folder for commands. Starts none. `version` is that of this process. */
+/** Connects to the hub of this folder for commands. Starts no hub. `version` is the version of this process. */
 export async function openControl(
   folder: string,
   version: string,
   number = latestHub(folder),
 ): Promise<HubControl | NoControl> {
-  // Commands use none of the variables and folders of the person.
+  // Commands use no variables and no folder of the client.
   const person = { pid: process.pid, folder: '', environment: {}, resumed: 0 };
   const attempt = await attachTo(folder, number, { ...person, role: 'control', version });
   switch (attempt.kind) {
@@ -102,8 +102,8 @@ export async function openControl(
 }
 
 /**
- * Tells the hubs before this one that it serves from now on. Their clients come over when nothing is in flight. Resolves
- * with the numbers of those that run.
+ * Makes the hubs with smaller numbers send their clients to hub `number`. A client moves when it has nothing in flight.
+ * Resolves with the numbers of the earlier hubs that run.
  */
 export async function movePredecessors(folder: string, number: number, version: string): Promise<ReadonlySet<number>> {
   const running = new Set<number>();
@@ -112,7 +112,7 @@ export async function movePredecessors(folder: string, number: number, version: 
     const control = await openControl(folder, version, earlier);
     if (control !== 'not running') running.add(earlier);
     if (typeof control === 'string') continue;
-    // A hub that ends meanwhile has no clients either.
+    // An error means that the hub has ended, and then it has no clients to move.
     await control.request('move').catch(() => {});
     control.close();
   }
@@ -120,8 +120,8 @@ export async function movePredecessors(folder: string, number: number, version: 
 }
 
 /**
- * Starts a hub of this version if the one with this number is older. The clients of the older one move when they have
- * nothing in flight. The older one serves on if its successor cannot be started.
+ * Starts a hub of this version if the hub `older` has an older version. The clients of the older hub move when they have
+ * nothing in flight. The older hub serves on if its successor cannot be started.
  */
 export async function succeedOlder(
   folder: string,
@@ -136,6 +136,6 @@ export async function succeedOlder(
   } catch {
     return;
   }
-  // Clients that move before the next hub runs wait in the queue of its socket.
+  // Clients that move before the new hub runs wait in the queue of its socket.
   await movePredecessors(folder, claim.number, VERSION);
 }

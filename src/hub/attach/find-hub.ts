@@ -10,23 +10,23 @@ export interface FindHubOptions {
   readonly folder: string;
   readonly hello: Omit<Hello, 'wire' | 'token'>;
   /**
-   * Starts the process of a hub with the claimed number on this listener. Must not return to the event loop before the
-   * process has the listener, since this process would accept the connections.
+   * Starts the process of a hub with the claimed number and listener. Must hand over the listener before it returns, because
+   * otherwise this process would accept the connections.
    */
   readonly start: (claim: Claim) => void;
 }
 
 export type FoundHub =
   | { readonly kind: 'attached'; readonly connection: HubConnection }
-  /** No hub can be had. `because` is a sentence without a period. */
+  /** No hub is available. `because` is a sentence without a period. */
   | { readonly kind: 'none'; readonly because: string };
 
-/** Each attempt ends with a hub that serves, or with one that others start or that is known to be dead. */
+/** Limit of the attempts to attach. Another attempt follows the start of a hub, or a hub that ended before it answered. */
 const MAX_ATTEMPTS = 50;
-/** A hub that has closed a connection is about to close its socket, too. */
+/** Pause after a hub has closed the connection, because it is about to close its socket, too. */
 const RETRY_MS = 10;
 
-/** Attaches to the hub of this folder, and starts one if none runs. Never rejects. */
+/** Attaches to the hub with the highest number, or starts the next hub if that one is dead or ending. Never rejects. */
 export async function findHub({ folder, hello, start }: FindHubOptions): Promise<FoundHub> {
   try {
     for (let attempts = 0; attempts < MAX_ATTEMPTS; attempts += 1) {
@@ -63,7 +63,7 @@ const WHY_REFUSED: Readonly<Record<Refusal, string>> = {
   malformed: 'it does not understand this version',
 };
 
-/** Text for the reason of a hub that refuses a client; *it* is the hub. A hub of a later version may have further reasons. */
+/** The refusal as a phrase, in which *it* is the hub. A hub of a later version may have unknown reasons. */
 export function whyRefused(because: string): string {
   const reasons: Readonly<Record<string, string | undefined>> = WHY_REFUSED;
   return reasons[because] ?? 'its version has a reason that this version does not know';
@@ -78,11 +78,11 @@ function silence(afterMs: number): string {
 
 export type Attempt =
   | { readonly kind: 'attached'; readonly connection: HubConnection }
-  /** No process listens: the hub is dead, or has never been. */
+  /** No process listens on the socket of the hub. */
   | { readonly kind: 'dead' }
   /** The hub ended before it answered. */
   | { readonly kind: 'ended' }
-  /** The hub does not answer, although its process lives: it was stopped, or the machine is too slow. */
+  /** The hub does not answer, although its process runs. It was suspended, or the machine is too slow. */
   | { readonly kind: 'silent'; readonly afterMs: number }
   | { readonly kind: 'refused'; readonly because: Refusal };
 
@@ -91,13 +91,13 @@ export interface HubConnection {
   readonly version: string;
   readonly pid: number;
   readonly number: number;
-  /** Passes what the hub sends from now on to `reader`. */
+  /** From now on, passes the bytes from the hub to `reader`. */
   readInto(reader: ByteReader): void;
 }
 
-/** A hub that has served somebody answers at once, unless something keeps it from running. */
+/** Longest wait for the first line of a hub that has answered clients before. Such a hub answers at once unless it hangs. */
 const ANSWER_WITHIN_MS = 2_000;
-/** A hub that is starting has to load its code first. */
+/** Longest wait for the first line of a hub that is starting, because it has to load its code. */
 const FIRST_ANSWER_WITHIN_MS = 15_000;
 
 /** Attaches to hub `number` of this folder. Never rejects. */
@@ -109,7 +109,7 @@ export function attachTo(folder: string, number: number, hello: Omit<Hello, 'wir
     token = readFileSync(files.token, 'latin1');
     waitMs = existsSync(files.ready) ? ANSWER_WITHIN_MS : FIRST_ANSWER_WITHIN_MS;
   } catch (error) {
-    // Without file descriptors, for example, nothing is known of the hub.
+    // Other errors, such as a lack of file descriptors, do not show whether the hub runs.
     return Promise.resolve({ kind: DEAD.has(errorCode(error) ?? '') ? 'dead' : 'ended' });
   }
   return new Promise((resolve) => {
@@ -128,14 +128,14 @@ export function attachTo(folder: string, number: number, hello: Omit<Hello, 'wir
           first.handOver(reader);
           socket.resume();
         };
-        // Nothing may be read before the caller says where to.
+        // Do not read before the caller has passed a reader.
         socket.pause();
         resolve({ kind: 'attached', connection: { socket, version, pid, number, readInto } });
       }
     });
     const socket = connect({
       path: files.socket,
-      // A client that has sent its last request still gets the answers.
+      // Otherwise a client that closes its end would not get the last answers.
       allowHalfOpen: true,
       onread: {
         buffer: () => first.freeSpace,

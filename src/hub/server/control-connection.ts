@@ -3,22 +3,22 @@ import { type ControlReply, type ControlRequest, lineReader } from '../control.j
 import type { HubPeer } from './hub-listener.js';
 
 export interface ControlContext {
-  /** Sends an event. Returns false for one that was dropped, because the reader is too slow. */
+  /** Sends an event. Returns false if the event was dropped, because the receiver reads too slowly. */
   readonly emit: (event: unknown) => boolean;
   readonly signal: AbortSignal;
 }
 
-/** Carries out a command. Throws for a person. */
+/** Carries out a command. Throws an error whose message is for the user. */
 export type ControlCommand = (params: Readonly<Record<string, unknown>>, context: ControlContext) => unknown;
 
-/** A command is short. */
+/** Size limit of a command in characters. */
 const MAX_LINE_LENGTH = 64 * 1024;
 /** Limit of the bytes that wait for a slow reader. Beyond it, events are dropped. */
 const MAX_UNREAD_BYTES = 1024 * 1024;
 
 export type ControlCommands = Readonly<Record<string, ControlCommand>>;
 
-/** Serves the commands of a person on one connection. `load` is called for each command. */
+/** Serves the commands of a user on one connection. `load` is called for each command. */
 export function serveControl(peer: HubPeer, load: () => Promise<ControlCommands>): void {
   const { stream, reader } = peer;
   const closed = new AbortController();
@@ -49,7 +49,7 @@ export function serveControl(peer: HubPeer, load: () => Promise<ControlCommands>
     else void run(request);
   };
   reader.handOver(lineReader(take, MAX_LINE_LENGTH));
-  // A command closes its end after its last request, and waits for the results.
+  // The other end closes its side after its last request, and waits for the results.
   stream.once('end', () => stream.end());
 }
 

@@ -8,24 +8,24 @@ import type { Envelope, Rejection, RequestEnvelope } from '../../mcp/envelope.js
 import { METHODS } from '../../mcp/methods.js';
 import { type Closing, FRAME, FRAME_HEADER_BYTES, type FrameKind, lineAfter, writeFrameHeader } from '../wire.js';
 
-/** All of them are declared to every client of the merged lists. */
+/** Notifications that each client of the merged lists gets, because all of them are declared to it. */
 const LIST_CHANGES = ['tools', 'prompts', 'resources'].map((list) => `notifications/${list}/list_changed`);
 const NOTHING = new Uint8Array(0);
-/** More server requests than a person answers in a year. The ids of a thousand hubs fit into 32 bits with a sign. */
+/** Ids of server requests for each hub. The ids of a thousand hubs fit into a signed integer of 32 bits. */
 const REQUESTS_PER_HUB = 2 ** 20;
 const START = { start: 0, end: 0 };
-/** Of the newline that ends every message. */
+/** Length of the newline that ends every message. */
 const NEWLINE_BYTES = 1;
 
 /**
- * Writes the messages for one client as frames, and numbers the client's lines, so that the attach process knows which of
- * them the hub has settled.
+ * Writes the messages for one client as frames, and numbers the client's lines. The attach process learns from the numbers
+ * which lines the hub has settled.
  */
 export class HubFraming {
   readonly #sink: MessageSink;
-  /** For messages that settle no line. */
+  /** Sink for messages that settle no line. */
   readonly sink: MessageSink;
-  /** Number of hubs that served the client before. It has the lists of the last one. */
+  /** Number of hubs that served the client before. The client has the lists of the last of them. */
   readonly #resumed: number;
   #lastLine = 0;
   #hasHandshake = false;
@@ -42,7 +42,7 @@ export class HubFraming {
     };
   }
 
-  /** A late answer to a request of an earlier hub must not be taken for the answer to one of this hub. */
+  /** Differs for each hub, because a late answer to a request of an earlier hub must not answer a request of this hub. */
   get firstRequestId(): number {
     return 1 + this.#resumed * REQUESTS_PER_HUB;
   }
@@ -55,8 +55,8 @@ export class HubFraming {
   }
 
   /**
-   * The session ends, and the attach process is told why. What is cancelled from now on is not settled: the attach process
-   * answers it, or the next hub does.
+   * Ends the session, and sends the reason to the attach process. Requests that are cancelled from now on are not settled,
+   * because the attach process or the next hub answers them.
    */
   end(because?: Closing): void {
     if (because !== undefined) this.#control(FRAME.closed, 0, because);
@@ -97,8 +97,9 @@ export class HubFraming {
   };
 
   /**
-   * A `subscriptions/listen` request. Its acknowledgment settles the line, so that an open subscription does not keep the
-   * client at this hub. The next hub gets the line again, and the client does not see a second acknowledgment.
+   * Returns the treatment of a `subscriptions/listen` request. Its acknowledgment settles the line, so that the client can move
+   * to another hub while the subscription is open. The next hub gets the line again, and the client gets no second
+   * acknowledgment.
    */
   #listening(pipe: PipeReply, line: number, once: Line, slot: string): Line {
     let isOpen = false;
@@ -129,7 +130,7 @@ export class HubFraming {
     writeFrameHeader(text, 0, FRAME.message, line, splicedLength(message) + NEWLINE_BYTES);
     const { bytes, span, edits, lease } = message;
     const at = { start: span.start, end: span.start };
-    // The first of the edits at one place is written first.
+    // Of several edits at one place, the first is written first.
     this.#sink.send({ bytes, span, edits: [{ span: at, text }, ...edits], lease }, source);
   }
 
@@ -137,7 +138,7 @@ export class HubFraming {
     this.#send(whole(NOTHING), undefined, line);
   }
 
-  /** A newline follows the payload, as every message; it is part of the payload. */
+  /** Writes a control frame. The payload ends with a newline, which the sink adds to each message. */
   #control(kind: FrameKind, line: number, payload: string): void {
     const text = Buffer.from(payload);
     const header = Buffer.alloc(FRAME_HEADER_BYTES);
@@ -145,7 +146,7 @@ export class HubFraming {
     this.#sink.send({ bytes: text, span: { start: 0, end: text.length }, edits: [{ span: START, text: header }] });
   }
 
-  /** Records a message that makes up the session, because the next hub needs it first. */
+  /** Makes the attach process store a message that is part of the state of the session, because the next hub needs it first. */
   #keep(message: Exclude<Envelope, { kind: 'response' }>, line: number): void {
     switch (message.method) {
       case METHODS.initialized:
@@ -154,7 +155,7 @@ export class HubFraming {
         this.#control(FRAME.keep, line, message.method);
         break;
       case METHODS.initialize:
-        // Further ones are refused.
+        // Only the first `initialize` counts, because the session refuses further ones.
         if (!this.#hasHandshake) this.#control(FRAME.keep, line, message.method);
         this.#hasHandshake = true;
         break;
@@ -175,7 +176,7 @@ export class HubFraming {
 function subscriptionSlot({ bytes, params }: Exclude<Envelope, { kind: 'response' }>): string {
   const [uri] = params === undefined ? [] : valuesAt(bytes, params, ['uri']);
   const text = uri !== undefined && isString(bytes, uri) ? readString(bytes, uri) : '';
-  // A URI may be of any length, but frames of control are small.
+  // Hash the URI, because it may have any length, and control frames are small.
   return `subscription ${createHash('sha256').update(text).digest('base64url')}`;
 }
 

@@ -15,7 +15,7 @@ export interface HubClientsOptions
   readonly clock: Clock;
   /** Clients beyond this number are refused. */
   readonly maxClients: () => number;
-  /** Calls back when a client that has sent its last request has had enough time for the answers. */
+  /** Calls `giveUp` when the time for the answers to a client that has sent its last request is over. */
   readonly limitDrain: (client: Pick<StdioTransport, 'inFlight'>, giveUp: () => void) => Cancel;
   readonly onUnread: (client: Hello, unwrittenBytes: number) => void;
   readonly onChange: () => void;
@@ -30,11 +30,11 @@ export interface HubClient {
 
 interface OpenSession {
   readonly framing: HubFraming;
-  /** Ends the session, and tells the client why. */
+  /** Ends the session, and sends the reason to the attach process. */
   close(because?: Closing): void;
 }
 
-/** Time for a client to read the end of its session. */
+/** Time for a client to read the last messages of its session. */
 const LAST_WORDS_MS = 1_000;
 
 /** The clients that are attached to this hub, each with a session of its own. */
@@ -55,7 +55,7 @@ export class HubClients {
     return this.#clients.size;
   }
 
-  /** Opens the session of a client, or returns why it cannot be had. */
+  /** Opens the session of a client, or returns the reason for which it is refused. */
   open(hello: Hello, { stream, reader, welcome }: HubPeer): Refusal | undefined {
     const { clock, maxClients, limitDrain, onUnread, onChange, ...shared } = this.#options;
     if (this.#clients.size >= maxClients()) return 'full';
@@ -104,7 +104,7 @@ export class HubClients {
     return undefined;
   }
 
-  /** Tells all clients that another hub serves from now on. They leave when nothing is in flight. */
+  /** Sends all clients to another hub. Each leaves when it has nothing in flight. */
   move(): void {
     if (this.#hasMoved) return;
     this.#hasMoved = true;
@@ -116,13 +116,13 @@ export class HubClients {
     for (const { framing } of this.#clients.values()) framing.moved();
   }
 
-  /** Ends all sessions. Without a reason, the clients start another hub at once. */
+  /** Ends all sessions. Without a reason, the clients attach to another hub at once. */
   close(because?: Closing): void {
     for (const session of this.#clients.values()) session.close(because);
   }
 }
 
-/** Ends the connection once everything is written, or the client has had time to read. */
+/** Ends the connection when everything is written, but after `LAST_WORDS_MS` at the latest. */
 function endStream(stream: Duplex, transport: StdioTransport, clock: Clock): void {
   if (stream.closed) return;
   const cancel = clock.schedule(LAST_WORDS_MS, () => stream.destroy());

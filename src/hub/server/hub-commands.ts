@@ -19,7 +19,7 @@ export interface RunningHub {
   readonly composition: ServedGateway;
 }
 
-/** The parts of the gateway that the commands of a person use. */
+/** The parts of the gateway that the commands of a user need. */
 interface ServedGateway extends RecordedGateway {
   status(): StatusFacts;
   readUsage(): Promise<void>;
@@ -30,7 +30,7 @@ interface ServedGateway extends RecordedGateway {
 interface HubCommandsOptions {
   /** Resolves when the servers are being started. */
   readonly running: Promise<RunningHub>;
-  /** The same, once it has resolved. */
+  /** The hub after `running` has resolved, `undefined` before. */
   readonly hub: () => RunningHub | undefined;
   readonly life: HubLife;
   readonly platform: { readonly clock: Clock };
@@ -42,15 +42,15 @@ interface HubCommandsOptions {
   readonly logFile: string;
 }
 
-/** Time between two events for somebody who follows the status or a recording. */
+/** Time between two events of a command that follows the status or a recording. */
 const LOOK_EVERY_MS = 1_000;
 
-/** The commands that a person can give to a running hub. */
+/** The commands that a user can give to a running hub. */
 export function hubCommands(options: HubCommandsOptions): ControlCommands {
   const { running, life, platform, startedAt } = options;
   const { clock } = platform;
   return {
-    /** Describes the hub and its clients. Answers at once, also before the first client has come. */
+    /** Describes the hub, its clients and its processes. Answers also before the first client has come. */
     describe: async ({ withUsage }): Promise<HubDescription> => {
       const hub = options.hub();
       if (withUsage === true) await hub?.composition.readUsage();
@@ -64,7 +64,7 @@ export function hubCommands(options: HubCommandsOptions): ControlCommands {
         servers: hub === undefined ? [] : listProcesses(hub.composition.status()),
       };
     },
-    /** The status of all servers, and with `follow` again every second until the connection is closed. */
+    /** The status of all servers. With `follow`, an event with the status every second until the connection is closed. */
     status: async ({ follow }, { emit, signal }) => {
       const { composition } = await running;
       if (follow !== true) return statusOf(composition);
@@ -74,12 +74,12 @@ export function hubCommands(options: HubCommandsOptions): ControlCommands {
       }
       return null;
     },
-    /** Everything that is known of all servers, or of one with its last output. */
+    /** The report on all servers, or on one server with its last output. */
     report: async ({ server }) => {
       const { composition } = await running;
       return reportStatus(composition.status(), typeof server === 'string' ? server : undefined);
     },
-    /** The profiles of all clients: with one of them, a command uses the same processes as that client. */
+    /** The profiles of all clients. A command with the profile of a client uses the processes of that client. */
     profiles: () =>
       options.hub()?.clients.all.flatMap(({ transport: { profile } }) => {
         if (profile === undefined) return [];
@@ -97,7 +97,7 @@ export function hubCommands(options: HubCommandsOptions): ControlCommands {
       );
     },
     ...recordingCommands(running),
-    /** Another hub serves from now on: this one ends when its clients have moved there. */
+    /** Another hub serves from now on. This hub ends when its clients have moved to the other one. */
     move: async () => {
       const { clients } = await running;
       const { size } = clients;
@@ -105,9 +105,9 @@ export function hubCommands(options: HubCommandsOptions): ControlCommands {
       clients.move();
       return { clients: size };
     },
-    /** Ends at once. A client starts another hub when it needs one. */
+    /** Ends the hub at once. A client starts another hub when it has a message to send. */
     stop: () => {
-      // The answer is written before the process can end.
+      // Stop in a later turn, so that the answer is written first.
       clock.schedule(0, () => life.stop());
       return { clients: options.hub()?.clients.size ?? 0 };
     },
@@ -147,14 +147,14 @@ export interface RecordCounts {
   readonly fault?: string | undefined;
 }
 
-/** The answer to a command about a server that the hub does not have. */
+/** Error text for a command about a server that the hub does not have. */
 function noServerText(server: string, keys: readonly string[]): string {
   const nearest = suggest(server, keys);
   const hint = nearest === undefined ? `The servers of the hub are: ${keys.join(', ')}.` : `Did you mean "${nearest}"?`;
   return `There is no server "${server}". ${hint}`;
 }
 
-/** The commands that record and show messages, whose code is loaded at the first of them. */
+/** The commands that record and show messages. Their code is loaded at the first such command. */
 export function recordingCommands(running: Promise<Pick<RunningHub, 'composition'>>): ControlCommands {
   const recordings = new Map<string, AbortController>();
   return {
@@ -166,14 +166,14 @@ export function recordingCommands(running: Promise<Pick<RunningHub, 'composition
       recordings.set(name, stopped);
       try {
         const { composition } = await running;
-        // The connection may be closed already.
+        // `AbortSignal.any` also covers a connection that is closed already.
         const until = AbortSignal.any([signal, stopped.signal]);
         return await record(composition, name, max, { emit, signal: until });
       } finally {
         recordings.delete(name);
       }
     },
-    /** The command `record` has its result then. */
+    /** Ends the recording to this file. Its command `record` then gets its result. */
     stopRecording: ({ file }) => recordings.get(String(file))?.abort(),
     /** Shows all messages, or those of one server, until the connection is closed. */
     messages: async ({ server }, { emit, signal }) => {
@@ -216,7 +216,7 @@ async function record(
   return counts();
 }
 
-/** Each line is an event. The next one after a gap says how many are missing. */
+/** Sends each line as an event. After dropped lines, the next event has their number in `missing`. */
 function toPerson(emit: ControlContext['emit']): LineSink {
   let missing = 0;
   return {

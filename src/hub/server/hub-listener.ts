@@ -9,27 +9,27 @@ import { hubFiles, hubNumbers, note, numberOf } from '../hub-folder.js';
 import { FirstLineReader, type Hello, type Refusal, type Welcome, WIRE } from '../wire.js';
 
 export interface HubListenerOptions {
-  /** The folder of this hub: the folder of the hubs of one configuration, and the number. */
+  /** The folder of this hub, whose name is its number, in the folder of the hubs of one configuration. */
   readonly hubFolder: string;
   /** The descriptor of the socket, which listens already. */
   readonly descriptor: number;
   readonly version: string;
-  /** Takes a connection whose hello was accepted, unless it returns why not. */
+  /** Takes a connection with a valid hello, or returns the reason for which the connection is refused. */
   readonly onHello: (hello: Hello, connection: HubPeer) => Refusal | undefined;
 }
 
 /** The other end of an accepted connection. */
 export interface HubPeer {
   readonly stream: Duplex;
-  /** Reads what follows the hello. */
+  /** Reads the bytes after the hello. */
   readonly reader: Pick<FirstLineReader, 'handOver'>;
   /** Answers the hello. Nothing may be written to the stream before. */
   welcome(): void;
 }
 
-/** An attach process writes its hello at once. */
+/** Time within which the hello must arrive. An attach process writes its hello at once. */
 const HELLO_WITHIN_MS = 5_000;
-/** Connections without a hello. Only this user can connect, so that more of them are a mistake. */
+/** Limit of the connections without a hello, beyond which the oldest is closed. Only this user can connect. */
 const MAX_SILENT = 1_024;
 
 export class HubListener {
@@ -44,16 +44,16 @@ export class HubListener {
     this.#token = readFileSync(filesOf(options.hubFolder).token);
     this.#server = createServer({ pauseOnConnect: true, allowHalfOpen: true }, (socket) => this.#connected(socket));
     this.#server.listen({ fd: options.descriptor });
-    // Without file descriptors, a connection waits in the queue of the socket until there is one.
+    // An error means that no file descriptor is free. The connection then waits in the queue of the socket.
     this.#server.on('error', () => {});
   }
 
-  /** Clients get answers from now on, and those that come expect a prompt one. */
+  /** The hub answers clients from now on. New clients then wait less long for its first line. */
   markReady(): void {
     note(filesOf(this.#options.hubFolder).ready);
   }
 
-  /** Takes no more connections. Clients that come from now on start another hub. */
+  /** Takes no more connections. New clients start another hub. */
   close(): void {
     if (this.#isEnding) return;
     this.#isEnding = true;
@@ -76,7 +76,7 @@ export class HubListener {
     const peer: HubPeer = { stream, reader, welcome };
     const timer = setTimeout(() => stream.destroy(), HELLO_WITHIN_MS);
     this.#silent.add(stream);
-    // An error before the hello has no consequence. Later, the owner of the session listens, too.
+    // Ignore errors before the hello. After it, the owner of the session also listens to them.
     stream.on('error', () => {});
     stream.once('close', () => {
       clearTimeout(timer);
@@ -94,7 +94,7 @@ export class HubListener {
   }
 }
 
-/** The hello in the first line of a connection; `undefined` if the line is none. */
+/** Reads the hello in the first line of a connection. `undefined` if the line is no hello of this protocol. */
 export function readHello(line: string | undefined): Hello | undefined {
   const hello = parseJson(line ?? '');
   if (!isRecord(hello) || hello.wire !== WIRE) return undefined;
@@ -120,10 +120,10 @@ function filesOf(hubFolder: string): ReturnType<typeof hubFiles> {
   return hubFiles(dirname(hubFolder), numberOf(hubFolder));
 }
 
-/** Age at which the remains of a dead hub no longer show that it has failed: see `isHubFailing`. */
+/** Age at which the files of a dead hub are removed. Until then, `isHubFailing` needs them. */
 const LEFTOVER_MS = 5 * 60_000;
 
-/** Removes what hubs and attach processes have left behind that ended without doing so. Hubs that run need their sockets. */
+/** Removes the files of earlier hubs and attach processes that have ended. `running` are the numbers of hubs that run. */
 export function removeLeftovers(hubFolder: string, running: ReadonlySet<number>, now: number): void {
   const folder = dirname(hubFolder);
   for (const number of hubNumbers(folder)) {
@@ -148,6 +148,6 @@ function remove(path: string): void {
     renameSync(path, doomed);
     rmSync(doomed, { recursive: true, force: true });
   } catch {
-    // Somebody else removes it.
+    // Another process removes the folder.
   }
 }
