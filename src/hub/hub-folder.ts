@@ -17,7 +17,7 @@ export interface HubFolderOptions {
 
 /** The longest path of a socket that all supported systems accept, in bytes. Node cuts longer paths silently. */
 const MAX_SOCKET_PATH = process.platform === 'linux' ? 107 : 103;
-/** Longest end of the path of a socket after the folder of its hubs, which the name of a draft folder has. */
+/** The longest part of the path of a socket after the folder of the hubs, with the name of a draft folder. */
 const LONGEST_SUFFIX = '/.4294967295-abcdefgh/s'.length;
 
 /**
@@ -230,7 +230,7 @@ function listen(path: string): Promise<Server> {
   });
 }
 
-/** Number of hubs that may fail within `FAILED_WITHIN_MS`. At this number, no hub is started until the time is over. */
+/** Number of hubs that fail within `FAILED_WITHIN_MS`. From this number on, no hub is started until the time is over. */
 const MAX_FAILED = 3;
 const FAILED_WITHIN_MS = 60_000;
 

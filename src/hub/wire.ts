@@ -5,6 +5,7 @@
  * of the client unchanged, and the hub writes frames. A frame is a header of eight bytes and a payload. The header consists of
  * two big-endian integers of 32 bits. The first has the kind of the frame (upper 4 bits) and the length of the payload in bytes
  * (lower 28 bits). The second is the number of the client's line that the frame is about. Lines of white space have no number.
+ * The hub *settles* a line with the answer to it, or with an empty message if the line gets no answer.
  *
  * A process of another version may be at the other end. A change that an older process would not understand needs another
  * `WIRE`, because processes with different numbers do not meet.

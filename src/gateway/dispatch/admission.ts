@@ -43,7 +43,7 @@ export class Admission {
   readonly #host: AdmissionHost;
   readonly #limit: ConcurrencyLimit<Call>;
   readonly #deadlines: Deadlines<Call | ConnectionWait>;
-  /** All that wait, at any stage. Those of one stage are in their order of arrival at the stage. */
+  /** Calls, notifications and readers that wait, at any stage. Those at one stage are in order of their arrival there. */
   readonly #waiting = new Set<Call | ConnectionWait>();
   #exclusive: ExclusiveClient | undefined;
   #withoutSlot = 0;

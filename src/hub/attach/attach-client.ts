@@ -167,7 +167,7 @@ class Attachment {
     }
     this.#shortLives = this.#options.now() - this.#attachedAt < SHORT_MS ? this.#shortLives + 1 : 0;
     this.#isAsleep &&= this.#session.inFlight === 0;
-    // The next message of the client ends the sleep, and looks for a hub.
+    // The next message of the client makes `#fromClient` look for a hub.
     if (this.#isAsleep) this.#input?.resume();
     else void this.#resume();
   }
