@@ -3,7 +3,7 @@ import { SKILLS_EXTENSION, TASKS_EXTENSION } from '../mcp/extensions.js';
 import { declares } from '../mcp/handshake.js';
 import { isModernRevision } from '../mcp/revisions.js';
 
-/** Name and version of the gateway, or of a server, for clients. */
+/** Name and version that the gateway or a server states to clients. */
 export interface ServerInfo {
   readonly name: string;
   readonly title?: string;
@@ -15,8 +15,8 @@ type Capabilities = Readonly<Record<string, unknown>>;
 /**
  * The capabilities that the gateway declares to a client of this revision. `offered` are those of the running servers.
  *
- * Servers come and go, while capabilities are declared once. So everything that the gateway can relay is declared; a
- * list that no server has is empty. Unknown capabilities are declared if a server has them, as the first one wrote them.
+ * Servers come and go, but capabilities are declared once. The gateway therefore declares everything that it can relay;
+ * a list that no server has is empty. Unknown capabilities are declared in the words of the first server that has them.
  */
 export function declaredCapabilities(revision: string | undefined, offered: readonly Capabilities[]): Capabilities {
   const own = revision === '2025-11-25' ? { ...RELAYED, tasks: TASKS } : RELAYED;
@@ -39,12 +39,12 @@ const RELAYED = {
   logging: {},
 };
 
-/** Each tool declares for itself whether its calls can become tasks. */
+/** Capabilities for tasks. Each tool declares for itself whether its calls can become tasks. */
 const TASKS = { list: {}, cancel: {}, requests: { tools: { call: {} } } };
 
 const KNOWN = new Set([...Object.keys(RELAYED), 'tasks', 'extensions']);
 
-/** The capabilities of a server that can change those that the gateway declares. */
+/** Removes the capabilities that the gateway declares anyway. The others can change its declaration. */
 export function withoutRelayed(capabilities: Capabilities): Capabilities {
   return Object.fromEntries(Object.entries(capabilities).filter(([name]) => !Object.hasOwn(RELAYED, name)));
 }
@@ -56,9 +56,9 @@ function toRecord(value: unknown): Record<string, unknown> {
 type Settings = Readonly<Record<string, unknown>>;
 
 /**
- * The extensions that the gateway declares to a client of this revision: those of the servers. `undefined` without any.
+ * The extensions that the gateway declares to a client of this revision: those of the servers; `undefined` without any.
  *
- * An extension that several servers have gets the settings of the first one, unless the gateway serves it for all of them.
+ * If several servers have an extension, the settings of the first server count, unless the gateway merges them.
  */
 export function declaredExtensions(revision: string | undefined, offered: readonly Settings[]): Settings | undefined {
   const all = new Map<string, unknown[]>();
@@ -67,7 +67,7 @@ export function declaredExtensions(revision: string | undefined, offered: readon
       all.set(name, [...(all.get(name) ?? []), settings]);
     }
   }
-  // A client with a handshake gets the tasks of its own revision, or the results of tasks.
+  // A client with a handshake gets the tasks of its own revision, or only the results of tasks.
   if (revision === undefined || !isModernRevision(revision)) all.delete(TASKS_EXTENSION);
   else if (offered.some((each) => declares(each, 'tasks.requests.tools.call'))) all.set(TASKS_EXTENSION, [{}]);
   if (all.size === 0) return undefined;
@@ -76,7 +76,7 @@ export function declaredExtensions(revision: string | undefined, offered: readon
 
 /** Merges the settings of an extension that several servers declare. */
 const MERGES = new Map<string, (all: readonly unknown[]) => Settings>([
-  // MCP Apps: the kinds of user interfaces.
+  // MCP Apps: merges the kinds of user interfaces.
   [
     'io.modelcontextprotocol/ui',
     (all) => {

@@ -5,9 +5,9 @@ import { RPC_CODES, RpcError } from '../jsonrpc/message.js';
 const RESTARTS = 'Trunkline restarts it, unless it has failed too often.';
 
 /**
- * Reasons for which the gateway answers a call itself. The names are stable, because programs may act on them. Each has its code,
- * whose meaning is in `src/errors`, and the sentence that follows the server's name. `isLost` means that the server answered, and
- * that no client can have the answer.
+ * Reasons for which the gateway answers a call itself. The names are stable, because programs may act on them. Each
+ * reason has a code, which `src/errors` explains, and a sentence that follows the server's name. `isLost` means that
+ * the server answered, but no client can get the answer.
  */
 export const REASONS = {
   installing: { code: 'TL-SERVER-INSTALLING', sentence: 'is being installed.' },
@@ -85,7 +85,7 @@ export interface Failure {
   readonly retryAfterMs: number | undefined;
   /** For `not_approved`: sentences that follow `Server "NAME"` and say what the server did and what to do. */
   readonly detail?: string | undefined;
-  /** Cause of a server that does not run, as one printable sentence from its output, from npm, or about its handshake. */
+  /** Cause for which the server does not run: one printable sentence from its output, from npm, or about its handshake. */
   readonly cause?: string | undefined;
   /** Reason for which Trunkline ended the server: a phrase with *it* as the subject, without a period. */
   readonly because?: string | undefined;
@@ -119,7 +119,7 @@ function factsOf(failure: Failure): Readonly<Record<string, unknown>> {
   };
 }
 
-/** The message for the model and the person: what happened, whether the call may have run, and what to do. */
+/** The message for the model and the user: what happened, whether the call may have run, and what to do. */
 export function describeFailure(failure: Failure): string {
   if (failure.reason === 'not_approved') return describeUnapproved(failure);
   const consequence = failure.sent
@@ -131,7 +131,7 @@ export function describeFailure(failure: Failure): string {
   return `Server "${failure.server}" ${sentenceOf(failure.reason, failure.because)}${cause} ${consequence}${wait} ${ADVICE}`;
 }
 
-/** Repeating the call does not help before a person approves the tool. */
+/** Describes a call of a tool without approval. A repeated call fails too, until the user approves the tool. */
 function describeUnapproved({ server, sent, detail = '' }: Failure): string {
   const consequence = sent
     ? 'Whether the call took effect is unknown. It was not repeated.'

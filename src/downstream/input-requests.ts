@@ -19,34 +19,32 @@ import type { RelayedRequest } from '../mcp/relayed-request.js';
 import { MODERN_CODES } from '../mcp/revisions.js';
 import type { InputRequest } from './port.js';
 
-/*
- * The requests that servers send to a client: which of them the client can answer, and the error that it gets if it cannot.
- */
+/* Requests that servers send to a client: which of them the client can answer, and the errors for the others. */
 
 type Capabilities = Readonly<Record<string, unknown>>;
 
 /**
- * Returns the error for a server request that a client with these capabilities cannot answer; `undefined` if the client can
- * or may. A client without known capabilities gets every request.
+ * Returns the error for a server request that a client with these capabilities cannot answer; `undefined` if the client
+ * can, or perhaps can. A client without known capabilities gets every request.
  */
 export function refusedInput(
   { method, bytes, tokens }: RelayedRequest,
   capabilities: Capabilities | undefined,
 ): RpcError | undefined {
   const path = CAPABILITY_OF.get(method);
-  // The client may know methods that the gateway does not. If not, the client answers with an error itself.
+  // The client may know methods that the gateway does not know. If it does not, it answers with an error itself.
   if (path === undefined || capabilities === undefined) return undefined;
   const declared = declaredAt(path, capabilities);
   if (declared === undefined) return new RpcError(RPC_CODES.methodNotFound, `The client does not support ${method}`);
   if (method !== METHODS.elicit) return undefined;
   const mode = elicitationMode({ bytes, tokens });
-  // Revisions before the modes had forms only, and clients declared an empty object.
+  // Before revisions had modes, there were only forms, and clients declared an empty object.
   const modes = Object.keys(declared);
   const isSupported = modes.includes(mode) || (mode === 'form' && !modes.includes('url'));
   return isSupported ? undefined : new RpcError(RPC_CODES.invalidParams, `The client does not support mode ${mode}`);
 }
 
-/** The capabilities that a client must have declared to get a server request, as it would declare them. */
+/** Returns the capabilities that a client must declare to get a server request, in the form of its declaration. */
 export function requiredCapabilities({ method, bytes, tokens }: RelayedRequest): Capabilities {
   const path = [...(CAPABILITY_OF.get(method) ?? [])];
   if (method === METHODS.elicit) path.push(elicitationMode({ bytes, tokens }));
@@ -75,7 +73,7 @@ const CAPABILITY_OF = new Map<string, readonly string[]>([
   [METHODS.listTasks, ['tasks', 'list']],
 ]);
 
-/** Most server requests that wait for one client. No person answers more. */
+/** Limit of the server requests that wait for one client. No user answers more. */
 export const MAX_UNANSWERED = 256;
 
 export const TOO_MANY_UNANSWERED = new RpcError(
@@ -90,12 +88,12 @@ export function isLiftable(method: string): boolean {
   return LIFTABLE.has(method);
 }
 
-/** Members that revisions with a handshake put into requests, and 2026-07-28 does not. */
+/** Members of requests in revisions with a handshake that 2026-07-28 does not have. */
 const OLD_PARAMS: ReadonlySet<string> = new Set(['task', 'elicitationId']);
 
 const OLD_META: ReadonlySet<string> = new Set(['progressToken', 'io.modelcontextprotocol/related-task']);
 
-/** The method and the params of a server request, as the members of an entry of `inputRequests`. Copies them. */
+/** Returns method and params of a server request as the members of an entry of `inputRequests`. Copies them. */
 export function inputRequestMembers(
   { request, edits }: Pick<InputRequest, 'request' | 'edits'>,
   scan: ScanEnvelope,
@@ -113,7 +111,7 @@ export function inputRequestMembers(
   return join([toBytes(`${method},"params":`), splice({ bytes, span: params, edits: changes })]);
 }
 
-/** The error code of a request that needs what its client did not declare. */
+/** Error code of a request that needs a capability which the client did not declare. */
 const { missingCapability: MISSING_CAPABILITY } = MODERN_CODES;
 
 /** Longest text of the server that is quoted in the message, in characters. */
@@ -149,9 +147,9 @@ export function withCapabilities(one: Capabilities, other: Capabilities): Capabi
 }
 
 /**
- * Makes the error that revision 2026-07-28 wants in place of a server's own failure. Its data names the capabilities, beside
- * the data of the server's error, or beside the server's result as `result`. Both stay byte for byte, and are left out if
- * they are nested too deep.
+ * Makes the error that revision 2026-07-28 wants in place of a server's own failure. Its data names the capabilities.
+ * It also has the data of the server's error or, as `result`, the server's result. Both stay byte for byte, and are
+ * left out if they are nested too deep.
  */
 export function lackingCapability(
   { bytes, result, error }: ResponseEnvelope,
@@ -166,7 +164,7 @@ export function lackingCapability(
     `{"jsonrpc":"2.0","id":0,"error":{"code":${MISSING_CAPABILITY},"message":${JSON.stringify(message)},"data":`,
   );
   const whole = error === undefined ? dataWith(capabilities, bytes, result, edits) : dataOf(capabilities, bytes, error);
-  // The data adds a level, which may be too deep for a message.
+  // Tries without the server's part too, because the data adds a level, which may be too deep for a message.
   for (const data of [whole, join([OPEN, capabilities, CLOSE])]) {
     const response = scan(join([head, data, CLOSE_TWICE]));
     if (response.kind === 'response') return response;
@@ -174,7 +172,7 @@ export function lackingCapability(
   throw new Error('The error that was made is none');
 }
 
-/** The data of the server's error, with the capabilities. */
+/** Returns the data of the server's error with the capabilities added. */
 function dataOf(capabilities: Uint8Array, bytes: Uint8Array, error: Span): Uint8Array {
   const [data] = valuesAt(bytes, error, ['data']);
   if (data === undefined) return join([OPEN, capabilities, CLOSE]);
@@ -185,7 +183,7 @@ function dataOf(capabilities: Uint8Array, bytes: Uint8Array, error: Span): Uint8
   });
 }
 
-/** The capabilities, and the server's result. */
+/** Returns data with the capabilities and the server's result. */
 function dataWith(
   capabilities: Uint8Array,
   bytes: Uint8Array,
@@ -202,7 +200,7 @@ function messageOf(bytes: Uint8Array, error: Span): string | undefined {
   return message !== undefined && isString(bytes, message) ? quoted(readString(bytes, message)) : undefined;
 }
 
-/** The first text among the contents of a tool result. */
+/** Returns the first text among the contents of a tool result. */
 function textOf(bytes: Uint8Array, result: Span | undefined): string | undefined {
   const [content] = result === undefined ? [] : valuesAt(bytes, result, ['content']);
   if (content === undefined || bytes[content.start] !== OPEN_BRACKET) return undefined;

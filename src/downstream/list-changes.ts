@@ -4,12 +4,12 @@ import { LISTS, type ListKind } from '../mcp/methods.js';
 import type { Clock } from '../timing/clock.js';
 import { Debounce } from '../timing/debounce.js';
 
-/** The first change is announced at once; later ones no more often than this. */
+/** Shortest time between two announcements, in milliseconds. The first change is announced at once. */
 const ANNOUNCE_EVERY_MS = 250;
 
 /**
- * Announces list changes to one client, debounced. A client that never read a list gets no announcements of its changes,
- * except those that a server makes to a client that sees it unchanged.
+ * Announces list changes to one client, debounced. A client gets no announcements of a list that it never read, except
+ * those that its server makes itself to a client that sees it unchanged.
  */
 export class ListChanges {
   readonly #listed = new Set<ListKind>();

@@ -14,14 +14,14 @@ import type { ServerInfo } from './declared-capabilities.js';
 import type { ClientFacts, GatewayPort, MirroredParam } from './port.js';
 
 /*
- * The port between transports and protocol eras. A transport (stdio, HTTP) reads messages and hands each one to
- * `EraSessions`, which chooses the era and hands the message to that era's session. Transports and eras know this file
- * and not each other.
+ * The port between transports and protocol eras. A transport (stdio, HTTP) reads messages and passes each one to
+ * `EraSessions`, which chooses the era and passes the message to the session of that era. Transports and eras import
+ * this file, but not each other.
  */
 
 /** One client at the other end of a transport: a pipe, a socket, an HTTP session. Implemented by transports. */
 export interface TransportSession extends Omit<ClientFacts, 'profile'> {
-  /** Subject that the transport authenticated. */
+  /** Subject that the transport has authenticated. */
   readonly principal: string;
   /** Id of the first server request; 1 if absent. Larger if another process has served the client before. */
   readonly firstRequestId?: number | undefined;
@@ -34,8 +34,8 @@ export interface TransportSession extends Omit<ClientFacts, 'profile'> {
 }
 
 /**
- * Carries the messages that one client request causes: the pipe, or the response to the POST that brought the request.
- * `send` takes the messages before the answer, which are progress, log messages and server requests. Implemented by
+ * Carries the messages that one client request causes: the pipe, or the response to the POST with the request. `send`
+ * takes the messages before the answer, which are progress, log messages and server requests. Implemented by
  * transports.
  */
 export interface ReplyChannel extends MessageSink {
@@ -48,8 +48,9 @@ export interface ReplyChannel extends MessageSink {
   /** Ends the channel without an answer, because the client cancelled the request. */
   withdraw(): void;
   /**
-   * Sets the listener for a client that cancels its request by closing this channel, and replaces the previous one (page
-   * basic/transports/streamable-http of 2026-07-28). Pipes and responses that a client may resume never call it.
+   * Sets the listener for a client that cancels its request by closing this channel, and replaces the previous listener
+   * (page basic/transports/streamable-http of 2026-07-28). Pipes and responses that a client may resume never call the
+   * listener.
    */
   onAbandoned(listener: () => void): void;
 }
@@ -67,8 +68,8 @@ export interface EraSession {
   /** Takes one message. A request is answered or withdrawn on `reply`, perhaps before this returns. */
   receive(message: Envelope, reply: ReplyChannel): void;
   /**
-   * Takes a batch, and opens the channel for its answers, each of which may be withdrawn. Returns the error that refuses the
-   * whole batch.
+   * Takes a batch, and opens the channel for its answers, each of which may be withdrawn. If the whole batch is
+   * refused, returns the error.
    */
   receiveBatch(batch: Rejection, openReply: (answers: number) => ReplyChannel): Answer | undefined;
   /** Cancels all requests, because the client has left. May be called twice. */
@@ -81,7 +82,7 @@ export interface EraOptions {
   readonly scan: ScanEnvelope;
   readonly gateway: GatewayPort;
   readonly serverInfo: ServerInfo;
-  /** Reports internal errors, each of which fails one request. Without it they are thrown to the caller. */
+  /** Reports internal errors, each of which fails one request. Without this function, errors are thrown to the caller. */
   readonly onInternalError?: OnInternalError | undefined;
 }
 
@@ -91,13 +92,13 @@ export interface Era {
   readonly needsSession: boolean;
   /** Whether a client that has no session yet begins one with this message. */
   beginsSession(message: Envelope): boolean;
-  /** Returns the error for a request of a client that has no session yet; `undefined` if the request needs none. */
+  /** Returns the error for a request before the client has a session; `undefined` if the request needs none. */
   refusalWithoutSession(request: RequestEnvelope): RpcError | undefined;
   /** Opens a session, which lasts until its `close` is called. */
   open(transport: TransportSession): EraSession;
 }
 
-/** Chooses the era of one message. One client may use several eras; `isUsed` tells whether the client has used one before. */
+/** Chooses the era of one message. `isUsed` says whether the client, which may use several eras, has used an era before. */
 export type ChooseEra = (message: Envelope | Rejection, isUsed: (era: Era) => boolean) => Era;
 
 /** Opens the channel for a number of answers. The answers to a batch, even a single one, are an array in one JSON text. */
@@ -133,8 +134,9 @@ export class EraSessions {
   }
 
   /**
-   * Hands a message or a batch to the session of its era. `openReply` opens the channel for the answers; without one, the
-   * channel is withdrawn in the end. Returns the error for a message that cannot be read, or for a refused batch.
+   * Passes a message or a batch to the session of its era. `openReply` opens the channel for the answers. Without an
+   * answer, the channel is withdrawn in the end. Returns the error for a message that cannot be read, or for a refused
+   * batch.
    */
   receive(message: Envelope | Rejection, openReply: OpenReply): Answer | undefined {
     if (message.kind === 'rejected') {

@@ -25,7 +25,7 @@ export interface WireExchangeOptions {
   /** The id under which the session tracks the exchange. */
   readonly key: string;
   readonly owner: ExchangeOwner;
-  /** The request without its envelope, if the server gets another one than the client sent. */
+  /** The request without its envelope, if the server gets another request than the client sent. */
   readonly request?: RelayedRequest | undefined;
 }
 
@@ -36,11 +36,11 @@ export interface ExchangeOwner<E extends WireExchange = WireExchange> {
   settled(exchange: E): void;
 }
 
-/** Form in which a protocol era writes answers. */
+/** Form of answers in one protocol era. */
 export interface AnswerForm {
   /** Edits of a server's response before the client gets it. For `server`, see `Exchange.answer`. */
   edits(response: ResponseEnvelope, method: string, server?: Uint8Array): readonly Edit[];
-  /** Completes a result of the gateway's own, which is JSON. */
+  /** Completes a result of the gateway, which is JSON. */
   result(result: Uint8Array, method: string): Uint8Array;
 }
 
@@ -68,7 +68,7 @@ export abstract class WireExchange implements Exchange {
   /** The backend whose messages reach the client along this exchange. */
   #source: string | undefined;
   #hasSeveralSources = false;
-  /** On the request's memory, from the first `leaseRequest` to the answer. */
+  /** Lease of the request's memory, from the first `leaseRequest` to the answer. */
   #lease: Lease | undefined;
   #onCancel: ((notification?: NotificationEnvelope) => void) | undefined;
 
@@ -84,7 +84,7 @@ export abstract class WireExchange implements Exchange {
 
   protected abstract readonly form: AnswerForm;
 
-  /** Sends what follows to another channel. */
+  /** Sends all further messages to another channel. */
   protected redirect(reply: ReplyChannel): void {
     this.#reply = reply;
   }
@@ -107,13 +107,13 @@ export abstract class WireExchange implements Exchange {
     return this.#envelope.tokens.requestProgressToken !== undefined;
   }
 
-  /** Keeps the order of all messages as soon as there is a second backend, which must not overtake the first. */
+  /** Keeps the order of all messages once there is a second backend, which must not overtake the first. */
   route(source: string): void {
     this.#hasSeveralSources ||= this.#source !== undefined && this.#source !== source;
     this.#source = this.#hasSeveralSources ? undefined : source;
   }
 
-  /** Leases only a large tool call: it goes to one server and nothing keeps it. Other requests may go to several. */
+  /** Leases only a large tool call, because it goes to one server. Other requests may go to several servers. */
   leaseRequest(): Lease | undefined {
     if (!this.#isLarge || this.request.method !== METHODS.callTool) return undefined;
     this.#lease ??= Lease.of(this.#envelope.bytes);
@@ -121,7 +121,7 @@ export abstract class WireExchange implements Exchange {
   }
 
   answer(response: ResponseEnvelope, edits: readonly Edit[] = [], server?: Uint8Array): void {
-    // A task reports progress after its answer, and its first progress must not come before the id in that answer.
+    // The first progress of a task after the answer must not come before the answer, which has the id of the task.
     const since = this.#keepsProgress ? undefined : this.#lastProgressAt;
     const waitMs = since === undefined ? 0 : since + PROGRESS_GAP_MS - this.#clock.now();
     if (waitMs > 0) this.#clock.schedule(waitMs, () => this.#answer(response, edits, server));
@@ -133,7 +133,7 @@ export abstract class WireExchange implements Exchange {
     this.#reply.answer(resultMessage(this.#id, this.form.result(result, this.request.method)), this.#source);
   }
 
-  /** A failed tool call gets a tool result, unless the call was to become a task. */
+  /** Fails the request. A failed tool call gets a tool result, unless the call was to become a task. */
   fail(reason: RpcError | Failure): void {
     if (reason instanceof RpcError) {
       if (this.#settle()) this.#reply.answer(errorMessage(this.#id, reason), this.#source);
@@ -188,7 +188,7 @@ export abstract class WireExchange implements Exchange {
     const edits = concatEdits(relayed, this.form.edits(response, this.request.method, server));
     const own = this.#replacing(id, this.#envelope.id);
     const message: SplicedMessage = { bytes, span, edits: edits.length === 0 ? [own] : [own, ...edits] };
-    // Only large lines have a lease. An answer is written once and nothing keeps it.
+    // Only large lines have a lease. An answer is written once and stored nowhere.
     const isLarge = span.end - span.start > LARGE_FROM_BYTES;
     const code = response.error === undefined ? undefined : response.tokens.errorCode;
     const answer = code === undefined ? message : { ...message, errorCode: Number(readText(bytes, code)) };
@@ -196,7 +196,7 @@ export abstract class WireExchange implements Exchange {
     this.#lease?.release();
   }
 
-  /** Puts a part of the request into another message. Copies it if the memory of the request may be reused before the write. */
+  /** Puts a part of the request into another message. Copies it if the memory may be reused before the write. */
   #replacing(span: Span, part: Span): Edit {
     const { bytes } = this.#envelope;
     return this.#isLarge ? { span, text: bytes.slice(part.start, part.end) } : { span, text: bytes, part };

@@ -1,16 +1,16 @@
 import { BlockList, isIP } from 'node:net';
 
-/** The address of the HTTP transport, and the clients that it accepts. */
+/** The address of the HTTP transport, and its rules for accepting clients. */
 export interface HttpBind {
   /** An address, or `localhost` for both loopback addresses. */
   readonly host: string;
-  /** 0 takes a free port. */
+  /** Port to listen on; 0 takes a free port. */
   readonly port: number;
-  /** A client needs one of these. */
+  /** Accepted tokens. A client must send one of them. */
   readonly tokens: readonly string[];
   /** Accepts every client without a token. Allowed on loopback only. */
   readonly noAuth: boolean;
-  /** Additional values of `Host`, as clients send them: with the port, unless it is the default of the scheme. */
+  /** Additional values of `Host`, as clients send them. They include the port, unless it is the default of the scheme. */
   readonly allowedHosts: readonly string[];
   /** Additional values of `Origin`: scheme, host and port. */
   readonly allowedOrigins: readonly string[];
@@ -18,12 +18,12 @@ export interface HttpBind {
   readonly https?: { readonly cert: Buffer; readonly key: Buffer };
 }
 
-/** The settings would let unknown clients in, or do not work. */
+/** Error for settings that would let unknown clients in, or that cannot work. */
 export class HttpBindError extends Error {
   override readonly name = 'HttpBindError';
 }
 
-/** 32 characters of Base64 are 192 bits. A shorter token was probably invented by a person. */
+/** Shortest token, in characters: 32 characters of Base64 are 192 bits. A shorter one was probably invented by a user. */
 const MIN_TOKEN_LENGTH = 32;
 
 /** Finds an error in the settings. An address that other machines can reach needs a token and allowed hosts. */
@@ -51,7 +51,7 @@ function problemOf({ host, port, tokens, noAuth, allowedHosts, allowedOrigins }:
   return badOrigin && `Allowed origin "${badOrigin}" must be scheme://host or scheme://host:port`;
 }
 
-/** Whether only this machine can reach the address. `localhost` is the only name that is certainly local. */
+/** Whether only this machine can reach the address. Of all names, only `localhost` is certainly local. */
 function isLoopback(host: string): boolean {
   if (host === 'localhost') return true;
   const version = isIP(host);
@@ -77,12 +77,12 @@ export function isHostHeader(text: string): boolean {
   return /^(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::\d{1,5})?$/i.test(text);
 }
 
-/** Whether the text is exactly what a browser sends. Any other form would never match. */
+/** Whether the text is exactly the form that browsers send. Any other form would never match. */
 function isOrigin(text: string): boolean {
   return URL.canParse(text) && `${new URL(text).protocol}//${new URL(text).host}` === text.toLowerCase();
 }
 
-/** The host as written before a port: IPv6 addresses in brackets. */
+/** Returns the host as written before a port. IPv6 addresses get brackets. */
 export function literal(host: string): string {
   return isIP(host) === 6 ? `[${host}]` : host;
 }

@@ -36,7 +36,7 @@ interface EndpointOptions {
   readonly clock: Clock;
   readonly scan: ScanEnvelope;
   readonly limits: HttpLimits;
-  /** Bounds the incomplete bodies of all requests together. */
+  /** Limit of the incomplete bodies of all requests together. */
   readonly requestBodies: FairMemory;
   readonly bearer: BearerCheck;
   readonly rates: RequestRates;
@@ -45,7 +45,7 @@ interface EndpointOptions {
   readonly timers: Deadlines<Timed>;
   /** Called for each request that was authenticated, with its connection. */
   readonly onAuthenticated: (socket: Socket) => void;
-  /** Known once the server listens. */
+  /** Accepted names. Available once the server listens. */
   readonly names: () => { readonly hosts: ReadonlySet<string>; readonly origins: ReadonlySet<string> };
   readonly events: EventSink;
 }
@@ -62,7 +62,7 @@ export class Endpoint {
     this.#options = options;
   }
 
-  /** Refuses a request that a proxy could read differently, on every path. */
+  /** Refuses, on every path, a request that a proxy could read differently. */
   readonly checkMessage = (request: FastifyRequest, reply: FastifyReply, done: () => void): void => {
     const { headers, httpVersion, rawHeaders } = request.raw;
     const refusal =
@@ -142,7 +142,7 @@ export class Endpoint {
     return this.#respond(reply, (response) => session.post(message, response));
   }
 
-  /** Serves a message of a revision without sessions. Nothing but this POST connects it to its client. */
+  /** Serves a message of a revision without sessions. Only this POST connects the message to its client. */
   #postAlone(request: FastifyRequest, reply: FastifyReply, message: Envelope | Rejection): FastifyReply {
     const { core, sessionless } = this.#options;
     const { headers } = request;
@@ -174,7 +174,7 @@ export class Endpoint {
     const session: Session = new Session({ client, principal, endpoint, clock, timers, limits, onCut });
     sessions.add(session);
     events.emit({ kind: 'http.session-opened', sessions: sessions.size });
-    // A failed initialize, or a client that left before it got the session's id, leaves a session that no request can name.
+    // The session is useless after a failed `initialize`, or if the client left before it got the session id.
     const onOver = () => {
       if (client.revision === undefined || !reply.raw.headersSent) sessions.end(session, 'refused');
     };
@@ -209,8 +209,9 @@ export class Endpoint {
   }
 
   /**
-   * Names the sender of a request among those that share the request limit of a token: its session, or one name each for
-   * requests that need no session, that open one, and that name an unknown one. So a client cannot invent a share.
+   * Names the sender of a request, because senders share the request limit of a token. A session is a sender. So are
+   * all requests together that need no session, that open one, and that name an unknown one. A client cannot invent a
+   * share.
    */
   #senderOf(request: FastifyRequest, principal: string): string {
     if (guards.namesModernRevision(header(request, 'mcp-protocol-version'))) return 'without sessions';
@@ -222,7 +223,7 @@ export class Endpoint {
   /** Returns the session that the request names, or the refusal. */
   #session(request: FastifyRequest, whenMissing: HttpRefusal): Session | HttpRefusal {
     const revision = header(request, 'mcp-protocol-version');
-    // Requests of these revisions never belong to a session.
+    // A request of these revisions never belongs to a session.
     if (guards.namesModernRevision(revision)) return whenMissing;
     const refusal = guards.refuseRevision(revision);
     if (refusal !== undefined) return refusal;
@@ -230,7 +231,7 @@ export class Endpoint {
     return this.#ownSession(request) ?? UNKNOWN_SESSION;
   }
 
-  /** The session that the request names, if there is one and the client owns it. */
+  /** The session that the request names, if the session exists and belongs to the client. */
   #ownSession(request: FastifyRequest): Session | undefined {
     const id = sessionIdOf(request);
     if (id === undefined) return undefined;
@@ -240,7 +241,7 @@ export class Endpoint {
   /** Writes the response without fastify. */
   #respond(reply: FastifyReply, serve: (response: FastifyReply['raw']) => void): FastifyReply {
     reply.hijack();
-    // Writing to a client that has just left is not an error of the gateway. `close` reports that the client left.
+    // Ignores errors of a client that has just left. `close` reports that it left.
     reply.raw.on('error', () => {});
     try {
       serve(reply.raw);
@@ -271,8 +272,9 @@ function isBodyComing({ complete, headers }: FastifyRequest['raw']): boolean {
 }
 
 /**
- * Closes the connection after the body was read. Node would close it after the answer: if the client still writes, the
- * connection is reset and the answer lost. The rest of the body is discarded; the request timeout ends endless bodies.
+ * Closes the connection after the body was read. Node would close it right after the answer. If the client was still
+ * writing, that would reset the connection and lose the answer. The rest of the body is discarded, and the request
+ * timeout ends endless bodies.
  */
 function closeAfterBody(request: FastifyRequest['raw'], response: FastifyReply['raw']): void {
   response.shouldKeepAlive = true;
@@ -283,7 +285,7 @@ function principalOf(request: FastifyRequest): string {
   return request.getDecorator<string>('principal');
 }
 
-/** The endpoint of one server or of a view that the request came to, as `HttpSessionPort.openSession` takes it. */
+/** The server or view whose endpoint the request came to, in the form for `HttpSessionPort.openSession`. */
 function endpointOf(request: FastifyRequest): string | undefined {
   const { key, view } = request.params as { readonly key?: string; readonly view?: string };
   return view === undefined ? key : endpointOfView(view);
@@ -300,17 +302,17 @@ function header(request: FastifyRequest, name: string): string | undefined {
 
 interface BodyLimits {
   readonly maxBytes: number;
-  /** Bounds the incomplete bodies of all requests together. A body that arrives in one piece takes nothing of it. */
+  /** Limit of the incomplete bodies of all requests together. A body that arrives in one piece does not count. */
   readonly memory: FairMemory;
-  /** Whom an incomplete body belongs to: the token and the session. */
+  /** Owners of an incomplete body: the token and the session. */
   readonly owners: () => readonly string[];
 }
 
 /**
- * Reads the whole body, or returns why it was not read.
+ * Reads the whole body, or returns the reason why it was not read.
  *
- * A body over the limit is read to its end and discarded. Closing the connection while the client still writes would
- * reset it and lose the answer. The request timeout ends bodies that never end.
+ * A body over the limit is read to its end and discarded, because closing the connection during the client's write
+ * would reset it and lose the answer. The request timeout ends endless bodies.
  */
 function readBody(
   request: IncomingMessage,
@@ -349,7 +351,7 @@ function readBody(
   });
 }
 
-/** Servers read one message a line, so a body with line breaks is written on one line before it is relayed. */
+/** Reads the message in a body. Removes line breaks first, because servers read one message a line. */
 function readMessage(body: Uint8Array, scan: ScanEnvelope): Envelope | Rejection {
   const scanned = scan(body);
   if (scanned.kind === 'rejected' && scanned.reason !== 'batch') return scanned;

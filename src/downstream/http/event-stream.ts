@@ -5,8 +5,8 @@ import type { Clock } from '../../timing/clock.js';
 import type { Deadlines, Due } from '../../timing/deadlines.js';
 
 /**
- * One event stream. With a ring, it outlives its connections: events that are sent while there is no connection can be
- * replayed on the next one.
+ * One event stream. With a ring, the stream outlives its connections: the next connection can replay events that were
+ * sent while there was no connection.
  */
 export class EventStream implements MessageSink {
   readonly number: number;
@@ -44,7 +44,7 @@ export class EventStream implements MessageSink {
     else connection.flush();
   }
 
-  /** Continues after the event that the client saw last. The client has given up a connection that is still open. */
+  /** Continues after the event that the client saw last. Ends the older connection, which the client gave up. */
   resume(connection: EventConnection, lastSeq: number): void {
     this.#connectTo(connection);
     connection.flush();
@@ -67,7 +67,7 @@ export class EventStream implements MessageSink {
     };
   }
 
-  /** The priming event uses up an id, too. */
+  /** Returns the next id. The priming event also uses an id. */
   #nextId(): { stream: number; seq: number } {
     const id = { stream: this.number, seq: this.#seq };
     this.#seq += 1;
@@ -86,17 +86,17 @@ export function messageFrame(id: EventId | undefined, message: SplicedMessage): 
   return Buffer.concat(pieces);
 }
 
-/** An event without a message: the id to resume from if the connection breaks before the first message, and the retry delay. */
+/** Event without a message. It has an id to resume from before the first message, and the retry delay. */
 function primingFrame(id: EventId): Uint8Array {
   return Buffer.from(`id: ${id.stream}:${id.seq}\nretry: ${RETRY_MS}\ndata: \n\n`);
 }
 
-/** Milliseconds after which a client should reconnect when a connection broke. */
+/** Time after which a client should reconnect if its connection broke, in milliseconds. */
 const RETRY_MS = 1_000;
 
 const END = Buffer.from('\n\n');
 
-/** A comment, which clients ignore. It keeps an idle connection open. */
+/** Comment that keeps an idle connection open. Clients ignore it. */
 const KEEP_ALIVE = Buffer.from(': keep-alive\n\n');
 
 export function parseEventId(text: string): EventId | undefined {
@@ -139,7 +139,7 @@ export class ReplayRing {
     return this.#events.some(({ id }) => id.stream === stream);
   }
 
-  /** The events of the same stream after the given one, as far as the ring still holds them. */
+  /** Returns the later events of the same stream, if the ring still holds them. */
   after({ stream, seq }: EventId): readonly Uint8Array[] {
     return this.#events.filter(({ id }) => id.stream === stream && id.seq > seq).map(({ frame }) => frame);
   }
@@ -177,7 +177,7 @@ export class EventConnection implements Timed {
       ...options.headers,
       'content-type': 'text/event-stream',
       'cache-control': 'no-store, no-transform',
-      // nginx would otherwise buffer events.
+      // Without this header, nginx would buffer events.
       'x-accel-buffering': 'no',
     });
     options.open.add(this);
@@ -196,7 +196,7 @@ export class EventConnection implements Timed {
     return this.#isOpen ? this.#response.writableLength : 0;
   }
 
-  /** Sends the head of the response if nothing was written yet. */
+  /** Sends the head of the response, unless something was written already. */
   flush(): void {
     this.#response.flushHeaders();
   }
@@ -205,7 +205,7 @@ export class EventConnection implements Timed {
     this.#options.open.makeRoom();
     if (!this.#isOpen) return;
     this.dueAt = this.#options.clock.now() + this.#options.keepAliveMs;
-    // Otherwise Node corks the socket until the next tick, and the bytes count as unread.
+    // Without `cork`, Node corks the socket itself until the next tick, and the bytes count as unread.
     this.#response.cork();
     this.#response.write(frame);
     this.#response.uncork();
@@ -241,8 +241,9 @@ export class EventConnection implements Timed {
 /**
  * The open streams of one client, with a limit for the bytes that the client has not read.
  *
- * The limit is checked before each write, so a single message may be as large as the frame limit allows; only what piles
- * up behind it counts. A stream that has its last message does not grow any more and is not tracked.
+ * The limit is checked before each write, so only bytes count that wait behind an earlier message. A single message may
+ * be as large as the frame limit allows. A stream that has its last message is not tracked, because it does not grow
+ * any more.
  */
 export class OpenConnections {
   readonly #connections = new Set<EventConnection>();
@@ -262,7 +263,7 @@ export class OpenConnections {
     this.#connections.delete(connection);
   }
 
-  /** Cuts the stream with the most unread bytes when all streams together exceed the limit. */
+  /** Cuts the stream with the most unread bytes if all streams together exceed the limit. */
   makeRoom(): void {
     let sum = 0;
     let most: EventConnection | undefined;
@@ -284,10 +285,10 @@ const SPACE = 0x20;
 
 /**
  * Replaces line breaks in JSON by spaces, for transports on which a line break ends the message. Returns the same array
- * if there are none.
+ * if there are no line breaks.
  *
- * The bytes must be valid JSON, or a part of it: there, a raw line break occurs only between tokens, where a space
- * means the same.
+ * The bytes must be valid JSON or a part of it. In JSON, raw line breaks occur only between tokens, where a space means
+ * the same.
  */
 export function onOneLine(json: Uint8Array): Uint8Array {
   if (!json.includes(LF) && !json.includes(CR)) return json;

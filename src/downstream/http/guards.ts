@@ -5,10 +5,10 @@ import { isHostHeader } from './bind.js';
 import { FailureWindow } from './rate-limit.js';
 import { type HttpRefusal, retryAfter } from './refusal.js';
 
-/** A header value from Node. Requests that repeat such a header were refused before. */
+/** Value of a header from Node. Requests that repeat such a header were refused before. */
 type Header = string | undefined;
 
-/** Headers that must not be repeated, because programs differ in the value that they use then. */
+/** Headers that must not be repeated, because programs disagree on which of the values counts. */
 const SINGLE_HEADERS: ReadonlySet<string> = new Set([
   ...['host', 'authorization', 'origin', 'content-type', 'content-length'],
   ...['mcp-session-id', 'mcp-protocol-version', 'last-event-id', 'mcp-method', 'mcp-name'],
@@ -16,7 +16,7 @@ const SINGLE_HEADERS: ReadonlySet<string> = new Set([
 
 /**
  * Refuses a request that repeats a header with one value (RFC 9112, section 3.2, and RFC 9110, section 5.3). Node would
- * use the first value or join them, and a proxy in front of Trunkline may have checked another one.
+ * use the first value or join the values, and a proxy in front of Trunkline may have checked another one.
  */
 export function refuseRepeatedHeader(
   headers: Readonly<Record<string, unknown>>,
@@ -32,8 +32,8 @@ export function refuseRepeatedHeader(
 }
 
 /**
- * Refuses a request of another version (RFC 9110, section 15.6.6). Node accepts such a version in the request line,
- * although the message then has the syntax of HTTP/1.1. So the connection is closed.
+ * Refuses a request of another version (RFC 9110, section 15.6.6), and closes the connection. Node accepts such a
+ * version in the request line, although the message then has the syntax of HTTP/1.1.
  */
 export function refuseHttpVersion(httpVersion: string): HttpRefusal | undefined {
   if (httpVersion === '1.1' || httpVersion === '1.0') return undefined;
@@ -42,8 +42,8 @@ export function refuseHttpVersion(httpVersion: string): HttpRefusal | undefined 
 }
 
 /**
- * Refuses every transfer coding but `chunked` (RFC 9112, section 6.1). Nothing here decodes another one, and two programs
- * that disagree about the end of a body can be made to see different requests. So the connection is closed.
+ * Refuses every transfer coding but `chunked` (RFC 9112, section 6.1), and closes the connection. Nothing here decodes
+ * another coding. Two programs that disagree about the end of a body can be made to see different requests.
  */
 export function refuseTransferEncoding(encoding: Header, httpVersion: string): HttpRefusal | undefined {
   if (encoding === undefined) return undefined;
@@ -58,9 +58,9 @@ export function refuseTransferEncoding(encoding: Header, httpVersion: string): H
 const CLOSE = { connection: 'close' };
 
 /**
- * Refuses DNS rebinding: a page that points its own name at this address sends its own name as `Host`.
+ * Refuses DNS rebinding, in which a page points its own name at this address and so sends that name as `Host`.
  *
- * Names are compared whole and with the port. Comparing a prefix would accept `127.0.0.1.evil.example`.
+ * Compares whole names with the port. Comparing a prefix would accept `127.0.0.1.evil.example`.
  */
 export function refuseHost(host: Header, allowed: ReadonlySet<string>): HttpRefusal | undefined {
   if (host !== undefined && allowed.has(host.toLowerCase())) return undefined;
@@ -72,8 +72,8 @@ export function refuseHost(host: Header, allowed: ReadonlySet<string>): HttpRefu
 }
 
 /**
- * Refuses an absolute target, such as `http://evil.example/mcp`, of a host that is not allowed. The host of the target
- * counts instead of `Host` (RFC 9112, section 3.2.2). A proxy may have checked either of them, so both must be allowed.
+ * Refuses an absolute target, such as `http://evil.example/mcp`, if its host is not allowed. The host of the target
+ * replaces `Host` (RFC 9112, section 3.2.2). A proxy may have checked either of them, so both must be allowed.
  */
 export function refuseTarget(target: string, allowed: ReadonlySet<string>): HttpRefusal | undefined {
   if (target.startsWith('/')) return undefined;
@@ -81,7 +81,7 @@ export function refuseTarget(target: string, allowed: ReadonlySet<string>): Http
   return refuseHost(host, allowed);
 }
 
-/** Browsers send `Origin`, other programs do not. Sandboxed pages and files send `null`. */
+/** Refuses other origins. Only browsers send `Origin`; sandboxed pages and files send `null`. */
 export function refuseOrigin(origin: Header, allowed: ReadonlySet<string>): HttpRefusal | undefined {
   if (origin === undefined || allowed.has(origin.toLowerCase())) return undefined;
   return {
@@ -93,7 +93,7 @@ export function refuseOrigin(origin: Header, allowed: ReadonlySet<string>): Http
 
 const MAX_NAME = 100;
 
-/** Returns the value if it is a name. Other text of a stranger must not reach a model that reads the status. */
+/** Returns the value if it is a name. Other text of an unknown client must not reach a model that reads the status. */
 function nameIn(value: Header, isName: (value: string) => boolean): string {
   if (value === undefined) return '(none)';
   if (value.length > MAX_NAME) return `(${value.length} characters)`;
@@ -105,13 +105,13 @@ function isOriginHeader(value: string): boolean {
   return value === 'null' || (scheme !== undefined && isHostHeader(host));
 }
 
-/** A few compressed bytes can unpack to more than the body limit. */
+/** Refuses compressed bodies, because a few compressed bytes can unpack to more than the body limit. */
 export function refuseContentEncoding(encoding: Header): HttpRefusal | undefined {
   if (encoding === undefined || encoding.trim().toLowerCase() === 'identity') return undefined;
   return { status: 415, message: 'The body must not be compressed', headers: { 'accept-encoding': 'identity' } };
 }
 
-/** An HTML form can send other content types across sites, but not JSON. */
+/** Refuses other content types than JSON, because an HTML form can send those across sites. */
 export function refuseContentType(contentType: Header): HttpRefusal | undefined {
   const [type = '', ...parameters] = (contentType ?? '').toLowerCase().split(';');
   const isUtf8 = parameters.every((parameter) => {
@@ -144,7 +144,7 @@ export function namesModernRevision(revision: Header): boolean {
   return revision !== undefined && isModernRevision(revision);
 }
 
-/** Clients of revisions before this header do not send it. */
+/** Refuses an unknown revision. Clients of the revisions before this header do not send it. */
 export function refuseRevision(revision: Header): HttpRefusal | undefined {
   if (revision === undefined || isLegacyRevision(revision)) return undefined;
   return { status: 400, message: `MCP-Protocol-Version must be one of ${LEGACY_REVISIONS.join(', ')}` };
@@ -165,12 +165,12 @@ interface BearerCheckOptions {
   readonly failedLoginsPerMinute: number;
 }
 
-/** The principal, which is the hash of its token, or the refusal. */
+/** The principal, which is the hash of the client's token, or the refusal. */
 type Admission = { readonly principal: string } | { readonly refusal: HttpRefusal };
 
 const MINUTE_MS = 60_000;
 
-/** The same for a missing and for a wrong token, so that it reveals nothing. */
+/** Refusal for a missing and for a wrong token. It is the same for both, so that it reveals nothing. */
 const UNAUTHORIZED: HttpRefusal = {
   status: 401,
   message: 'A bearer token is required',
@@ -180,8 +180,8 @@ const UNAUTHORIZED: HttpRefusal = {
 /**
  * Authenticates requests by the `Authorization` header and limits failed logins.
  *
- * A valid token is accepted even from an address with too many failures: on loopback all clients have the same address,
- * and any local program could lock out the user. The length of the token protects it from being guessed.
+ * A valid token is accepted even from an address with too many failures. On loopback all clients have the same address,
+ * so any local program could otherwise lock out the user. The length of the token protects it against guesses.
  */
 export class BearerCheck {
   readonly #hashes: readonly Buffer[];
@@ -195,7 +195,7 @@ export class BearerCheck {
   admit(authorization: string | undefined, address: string, now: number): Admission {
     const principal = this.#hashes.length === 0 ? 'anonymous' : this.#principal(authorization);
     if (principal !== undefined) return { principal };
-    // A request without the header is no failed login: clients find out this way that a token is required.
+    // A request without the header is no failed login, because clients find out in this way that a token is required.
     const waitMs = authorization === undefined ? 0 : this.#failures.count(address, now);
     if (waitMs === 0) return { refusal: UNAUTHORIZED };
     return { refusal: { status: 429, message: 'Too many failed logins', headers: retryAfter(waitMs) } };
@@ -204,7 +204,7 @@ export class BearerCheck {
   #principal(authorization: string | undefined): string | undefined {
     const presented = sha256(/^Bearer +([!-~]+) *$/i.exec(authorization ?? '')?.[1] ?? '');
     let found: Buffer | undefined;
-    // Compares all hashes in constant time, whichever matches; hashes have equal lengths.
+    // Compares all hashes in constant time, even after a match. Hashes have equal lengths.
     for (const hash of this.#hashes) {
       if (timingSafeEqual(hash, presented)) found = hash;
     }

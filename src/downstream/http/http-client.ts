@@ -8,18 +8,18 @@ import { LISTS, METHODS } from '../../mcp/methods.js';
 import type { MirroredParam } from '../port.js';
 import { type ChooseEra, EraSessions, type OpenReply, type TransportSession } from '../transport.js';
 
-/** Opens the sessions behind the HTTP endpoints. Implemented by `createHttpClients`. */
+/** Opens the sessions behind the HTTP endpoints. */
 export interface HttpSessionPort {
   /** Whether this message, sent without a session id, opens a session. */
   beginsSession(message: Envelope): boolean;
-  /** Whether messages like this one belong to no session, so that a session id says nothing about them. */
+  /** Whether messages like this one belong to no session, whatever session id they carry. */
   isSessionless(message: Envelope | Rejection): boolean;
   /** Returns the error for a request without a session; `undefined` if the request opens a session or needs none. */
   refusalWithoutSession(request: RequestEnvelope): RpcError | undefined;
   /**
    * Opens a session. `endpoint` is `undefined` for `/mcp`, the server's key for `/mcp/<key>`, or `endpointOfView` for
-   * `/mcp/v/<name>`; `principal` is the authenticated subject. Returns `undefined` when there is no such server or view.
-   * `onGone` is called when it is removed from the configuration.
+   * `/mcp/v/<name>`. `principal` is the authenticated subject. Returns `undefined` if there is no such server or view.
+   * `onGone` is called when the server or view is removed from the configuration.
    */
   openSession(endpoint: string | undefined, principal: string, onGone: () => void): HttpClientSession | undefined;
   isReady(): boolean;
@@ -28,15 +28,15 @@ export interface HttpSessionPort {
 /** A client's session as the HTTP streams see it. */
 export interface HttpClientSession {
   /**
-   * Takes the message or the batch of one body. Returns the error to send instead of answers if the body is not JSON-RPC or
-   * its batch is refused.
+   * Takes the message or the batch of one body. If the body is not JSON-RPC or the batch is refused, returns the error
+   * to send instead of answers.
    */
   receive(message: Envelope | Rejection, openReply: OpenReply): Answer | undefined;
-  /** Shows recordings a message that goes to the client on the channel of a POST. */
+  /** Shows a message on its way to the client on the channel of a POST to the recordings. */
   passing(message: SplicedMessage): void;
   /** Parameters that this call must repeat in its headers. */
   mirroredParams(call: RequestEnvelope): readonly MirroredParam[];
-  /** Sets the stream for unsolicited messages; `undefined` when the client closed it. */
+  /** Sets the stream for unsolicited messages; `undefined` after the client closed it. */
   attach(stream: MessageSink | undefined): void;
   /** The negotiated revision, once known. */
   readonly revision: string | undefined;
@@ -71,7 +71,7 @@ export function createHttpClients(options: HttpClientsOptions): HttpSessionPort 
   };
 }
 
-/** No key of a server contains a slash. */
+/** Prefix of the endpoints of views. No key of a server contains a slash. */
 const VIEWS = 'v/';
 
 export function endpointOfView(name: string): string {
@@ -99,7 +99,7 @@ class HttpClient implements HttpClientSession, TransportSession {
   readonly #sessions: EraSessions;
   readonly #connection: FeedConnection;
   readonly #unsolicited: UnsolicitedBuffer;
-  /** Never pauses, because the streams of a client that does not read are cut. It keeps other clients from pausing. */
+  /** Keeps the servers from pausing for other clients. It never pauses itself, because unread streams are cut. */
   readonly #backpressure: ClientBackpressure;
   #stream: MessageSink | undefined;
 
@@ -129,7 +129,7 @@ class HttpClient implements HttpClientSession, TransportSession {
     const waitsForTask = message.kind === 'request' && message.method === METHODS.taskResult;
     return this.#sessions.receive(message, (answers, isBatch) => {
       const reply = openReply(answers, isBatch);
-      // A client without a GET stream gets the server requests of its tasks when it waits for a task's result.
+      // Without a GET stream, the client gets the server requests of its tasks when it waits for the result of a task.
       if (waitsForTask) this.#unsolicited.flushTo(reply);
       return reply;
     });
@@ -169,7 +169,7 @@ const LIST_CHANGED = /^notifications\/\w+\/list_changed$/;
 
 const DEFINED_CHANGES: ReadonlySet<string> = new Set(Object.values(LISTS).map(({ changed }) => changed));
 
-/** Notifications that are sent only once and that a client waits for. */
+/** Methods of notifications that are sent only once and that a client waits for. */
 const BUFFERED: ReadonlySet<string> = new Set([
   METHODS.cancelled,
   METHODS.elicitationComplete,
@@ -178,8 +178,8 @@ const BUFFERED: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Limit of buffered notifications besides changes of the lists that MCP defines. A client that missed more has to read
- * everything again anyway.
+ * Limit of the buffered notifications, without the list changes that MCP defines. A client that missed more
+ * notifications has to read everything again anyway.
  */
 const MAX_NOTIFICATIONS = 256;
 
@@ -190,8 +190,8 @@ const MAX_NOTIFICATIONS = 256;
 export class UnsolicitedBuffer {
   readonly #scan: ScanEnvelope;
   /**
-   * Server requests by their ids, so that a cancellation removes them; list changes by their methods, the latest of each;
-   * other notifications by their text, without repeats.
+   * Buffered messages by key. The key of a server request is its id, so that a cancellation removes the request. The
+   * key of a list change is its method, so that only the latest stays. The key of other notifications is their text.
    */
   readonly #messages = new Map<string, SplicedMessage>();
   #notifications = 0;
@@ -203,7 +203,7 @@ export class UnsolicitedBuffer {
   add(message: SplicedMessage): void {
     const bytes = splice(message);
     const scanned = this.#scan(bytes);
-    // The era session bounds how many server requests wait at once.
+    // The era session limits the number of server requests that wait at once.
     if (scanned.kind === 'request') this.#messages.set(requestKey(readText(bytes, scanned.id)), whole(bytes));
     if (scanned.kind !== 'notification') return;
     const { requestId } = scanned.tokens;

@@ -11,19 +11,19 @@ interface ListenerOptions {
   readonly events: EventSink;
 }
 
-/** Time for which idle connections stay open. It is longer than the minute that most proxies use. */
+/** Time for which idle connections stay open, in milliseconds. Most proxies close theirs after a minute, which is sooner. */
 const KEEP_ALIVE_MS = 72_000;
 
 /**
  * Node's HTTP servers and their open sockets.
  *
- * There are two servers for `localhost`, which is an IPv4 and an IPv6 address. The limits apply to both together.
+ * `localhost` has two servers, because it is an IPv4 and an IPv6 address. The limits apply to both together.
  */
 export class Listener {
   readonly #options: ListenerOptions;
   readonly #servers: http.Server[] = [];
   readonly #connections: Connections;
-  /** Sockets that carry HTTP, with TLS the decrypted side, and their responses that wait for earlier ones. */
+  /** Sockets that carry HTTP (with TLS, the decrypted side), and their responses that wait for earlier responses. */
   readonly #http = new Map<net.Socket, Set<http.ServerResponse>>();
 
   constructor(options: ListenerOptions) {
@@ -54,15 +54,15 @@ export class Listener {
     return server;
   }
 
-  /** A request on this connection was authenticated, so the connection is not closed for others. */
+  /** Records that a request on this connection was authenticated, so that it is not closed for other connections. */
   authenticated(socket: net.Socket): void {
     this.#connections.authenticated(socket);
   }
 
   /**
-   * Accepts no more connections, and closes each one after the client has read what was written.
+   * Accepts no more connections, and closes each one after the client has read everything that was written.
    *
-   * The `close` of an HTTP server comes last, because it destroys connections whose complete answer is not read yet.
+   * Closes the HTTP servers last, because their `close` destroys connections whose complete answer is not read yet.
    */
   async end(): Promise<void> {
     const stopListening = net.Server.prototype.close;
@@ -106,7 +106,7 @@ export class Listener {
     });
   }
 
-  /** Tracks a response that waits behind an earlier one, because Node emits `close` only on the response that it writes. */
+  /** Tracks a response that waits behind an earlier one, because Node emits `close` only on the response in progress. */
   #watch(response: http.ServerResponse): void {
     if (response.socket !== null) return;
     const waiting = this.#http.get(response.req.socket);
@@ -118,21 +118,21 @@ export class Listener {
 /**
  * The open connections. Closes old ones to make room for new ones.
  *
- * Any program that reaches the port can open connections and send nothing. So a connection counts as a stranger until a
- * request on it was authenticated. If there are too many connections, the oldest stranger is closed for the new one. A
- * client sends its token right after it has connected, so it is no stranger any more when it would be the oldest. A
- * connection with an authenticated request is never closed for another one.
+ * Any program that reaches the port can open connections and send nothing. A connection therefore counts as a stranger
+ * until a request on it was authenticated. If there are too many connections, the oldest stranger is closed for the new
+ * connection. A client sends its token right after it has connected, so it rarely is the oldest stranger. A connection
+ * with an authenticated request is never closed for another one.
  */
 class Connections {
   readonly #max: number;
   readonly #onEvicted: (socket: net.Socket) => void;
   /** Accepted sockets; with TLS the encrypted side. */
   readonly #open = new Set<net.Socket>();
-  /** Those without an authenticated request, by address, the oldest first. */
+  /** Connections without an authenticated request, by address, the oldest first. */
   readonly #strangers = new Map<string, Set<net.Socket>>();
-  /** The sides of connections that requests are read from, once one was authenticated. */
+  /** Connections with an authenticated request. With TLS, the decrypted side. */
   readonly #authenticated = new WeakSet<net.Socket>();
-  /** With TLS: the encrypted side while the handshake runs, by peer, and then by its decrypted side. */
+  /** With TLS, the encrypted side by peer, while the handshake runs. Then `#encrypted` has it by the decrypted side. */
   readonly #handshaking = new Map<string, net.Socket>();
   readonly #encrypted = new WeakMap<net.Socket, net.Socket>();
 
@@ -141,7 +141,7 @@ class Connections {
     this.#onEvicted = onEvicted;
   }
 
-  /** Returns `false` if there is no room for the connection: clients with a token have all of them. */
+  /** Accepts a connection. Returns `false` if there is no room, because all connections belong to clients with a token. */
   accept(socket: net.Socket, isEncrypted: boolean): boolean {
     const address = addressOf(socket);
     if (this.#open.size >= this.#max && !this.#evictOldest()) return false;
@@ -158,7 +158,7 @@ class Connections {
     return true;
   }
 
-  /** The TLS handshake has succeeded; requests come on this side of the connection. */
+  /** Records the decrypted side of a connection, on which requests come after the TLS handshake. */
   decrypted(socket: net.Socket): void {
     const peer = peerOf(socket);
     const encrypted = this.#handshaking.get(peer);
@@ -166,7 +166,7 @@ class Connections {
     this.#handshaking.delete(peer);
   }
 
-  /** A request on this connection was authenticated. */
+  /** Records that a request on this connection was authenticated. */
   authenticated(socket: net.Socket): void {
     if (this.#authenticated.has(socket)) return;
     this.#authenticated.add(socket);
@@ -177,7 +177,7 @@ class Connections {
     for (const socket of this.#open) socket.destroy();
   }
 
-  /** Closes the oldest stranger of the address that has the most; returns `false` if there are none. */
+  /** Closes the oldest stranger of the address with the most strangers. Returns `false` if there are none. */
   #evictOldest(): boolean {
     let fullest = '';
     let oldest: net.Socket | undefined;
@@ -189,7 +189,7 @@ class Connections {
     }
     if (oldest === undefined) return false;
     this.#onEvicted(oldest);
-    // `close` comes later, and the room is needed now.
+    // Frees the place now, because `close` comes later.
     this.#open.delete(oldest);
     this.#forgetStranger(oldest, fullest);
     oldest.destroy();
@@ -211,7 +211,7 @@ function peerOf(socket: net.Socket): string {
   return `${socket.remoteAddress} ${socket.remotePort}`;
 }
 
-/** Listens on another address. `false` when this machine does not have the address. */
+/** Listens on another address. Resolves with `false` if this machine does not have the address. */
 export function listenAlso(server: http.Server, host: string, port: number): Promise<boolean> {
   return new Promise((resolve, reject) => {
     server.once('error', (error: NodeJS.ErrnoException) => {
@@ -231,9 +231,9 @@ const STATUS_OF_FAULT: Readonly<Record<string, string>> = {
   HPE_HEADER_OVERFLOW: '431 Request Header Fields Too Large',
 };
 
-/** Answers input that is not an HTTP request, if an answer can still be understood, and closes the connection. */
+/** Answers input that is not an HTTP request, if the client can still understand an answer. Closes the connection. */
 export function endBrokenConnection(error: NodeJS.ErrnoException, socket: net.Socket): void {
-  // Node stores the current response here. A status line in the middle of a response would be garbage.
+  // Node stores the current response here. After its head, a second status line would be garbage.
   const current = (socket as { _httpMessage?: { headersSent: boolean } | null })._httpMessage;
   if (socket.writable && !current?.headersSent && error.code !== 'ECONNRESET') {
     socket.write(`HTTP/1.1 ${STATUS_OF_FAULT[error.code ?? ''] ?? '400 Bad Request'}\r\nConnection: close\r\n\r\n`);

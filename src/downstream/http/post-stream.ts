@@ -9,41 +9,41 @@ import { type HttpRefusal, refusalBody } from './refusal.js';
 
 export interface PostStreamOptions {
   readonly response: ServerResponse;
-  /** Number of answers, each of which may be withdrawn. */
+  /** Number of expected answers. Each of them may be withdrawn. */
   readonly answers: number;
   readonly isBatch: boolean;
   readonly clock: Clock;
   readonly timers: Deadlines<Timed>;
-  /** Milliseconds without an answer after which an event stream begins, which can be kept alive. */
+  /** Time without an answer until an event stream begins, in milliseconds. An event stream can be kept alive. */
   readonly streamAfterMs: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly openStream: () => EventStream;
-  /** The HTTP status of an answer that is sent as JSON. Without it, every answer has 200. */
+  /** Returns the HTTP status of an answer that is sent as JSON. Without this function, every answer has 200. */
   readonly statusOf?: (answer: Answer) => number;
   /**
-   * Whether the client gives its requests up by closing the response. Otherwise a closed response cancels nothing: the
-   * requests may have effects, and the client can cancel them, or resume the stream.
+   * Whether the client cancels its requests by closing the response. Otherwise a closed response cancels nothing,
+   * because the requests may have effects, and the client can cancel them or resume the stream.
    */
   readonly isAbandonedByClosing?: boolean;
   readonly passing: (message: SplicedMessage) => void;
-  /** All answers were sent or withdrawn. Called once. */
+  /** Called once, after all answers were sent or withdrawn. */
   readonly onOver: () => void;
 }
 
 type State =
-  /** Nothing was sent yet, so the answers may still be sent as plain JSON. They are collected until the last one. */
+  /** Nothing was sent yet. The answers are collected until the last one, because they may become plain JSON. */
   | { readonly kind: 'waiting'; readonly collected: Answer[] }
   | { readonly kind: 'streaming'; readonly stream: EventStream }
-  /** The client left, and there is no stream that it could resume. Nothing can be sent. */
+  /** The client left, and has no stream to resume, so nothing can be sent. */
   | { readonly kind: 'unheard' }
   | { readonly kind: 'over' };
 
-/** Limit of the collected answers of a batch. Beyond it, an event stream begins. */
+/** Limit of the collected answers of a batch, in bytes. Beyond it, an event stream begins. */
 const MAX_COLLECTED_BYTES = 1024 * 1024;
 
-/** Answers one POST: with one JSON text if nothing precedes the answers, with an event stream otherwise. */
+/** Answers one POST: with one JSON text if no other message precedes the answers, otherwise with an event stream. */
 export class PostStream implements ReplyChannel, Timed {
-  /** Unrelated POSTs of one session may have the same request id. */
+  /** False, because unrelated POSTs of one session may have the same request id. */
   readonly isShared = false;
   dueAt: number;
   readonly #options: PostStreamOptions;
@@ -83,7 +83,7 @@ export class PostStream implements ReplyChannel, Timed {
     this.#settleOne();
   }
 
-  /** Whether an event stream has begun, and is not over. */
+  /** Whether an event stream has begun and is not over. */
   get isStreaming(): boolean {
     return this.#state.kind === 'streaming';
   }
@@ -99,7 +99,7 @@ export class PostStream implements ReplyChannel, Timed {
     if (isAbandonedByClosing && this.#state.kind === 'unheard') this.#onAbandoned();
   }
 
-  /** The session has ended, and its requests with it. */
+  /** Ends the response early, because the session has ended. */
   endEarly(refusal: HttpRefusal): void {
     const { kind } = this.#state;
     if (kind === 'over') return;
@@ -123,7 +123,7 @@ export class PostStream implements ReplyChannel, Timed {
     }
   }
 
-  /** Sends the answers if none is missing. */
+  /** Sends the answers if all of them are there. */
   #settle(collected: readonly Answer[]): void {
     if (this.#left > 0) {
       if (collected.reduce((bytes, message) => bytes + splicedLength(message), 0) > MAX_COLLECTED_BYTES) this.#stream();
@@ -161,7 +161,7 @@ export class PostStream implements ReplyChannel, Timed {
   }
 }
 
-/** Writes the whole response: a message, or nothing but the status. */
+/** Writes the whole response: a message, or only the status. */
 export function respond(response: ServerResponse, status: number, headers: Headers, message?: SplicedMessage): void {
   if (message === undefined) {
     response.writeHead(status, { ...headers, 'content-length': 0 }).end();

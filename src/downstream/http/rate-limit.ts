@@ -5,10 +5,10 @@ export interface RequestRate {
   readonly requestBurst: number;
 }
 
-/** Limits the requests of each principal, and divides the limit among its sessions. */
+/** Limits the requests of each principal. The sessions of a principal share its limit. */
 export class RequestRates {
   readonly #rate: RequestRate;
-  /** One per token, or a single one without authentication, so the map cannot grow. */
+  /** Buckets by principal. There is one for each token, or a single one without authentication, so the map cannot grow. */
   readonly #buckets = new Map<string, FairBucket>();
 
   constructor(rate: RequestRate) {
@@ -28,7 +28,7 @@ export class RequestRates {
   }
 }
 
-/** The part of the burst that comes on top for senders that stay within their shares. */
+/** Part of the burst that is added for senders that stay within their shares. */
 const RESERVE = 1 / 2;
 
 interface Share {
@@ -40,9 +40,10 @@ interface Share {
  * A token bucket that several senders share: a burst, then a number of requests per second. Times are milliseconds on a
  * monotonic clock.
  *
- * A single sender may use all of it. One of several senders is sure of an equal share of the rate, and may also use the
- * tokens that the others leave. Only requests within a share may use the reserve, so the bucket is empty for a sender that
- * floods it and not for the others. One share more than there are senders refills the reserve for the next sender.
+ * A single sender may use the whole bucket. Each of several senders is sure of an equal share of the rate, and may also
+ * use the tokens that the others leave. Only requests within a share may use the reserve, so a flood empties the bucket
+ * for its own sender and not for the others. The rate is divided by one share more than there are senders, and this
+ * share refills the reserve for the next sender.
  */
 export class FairBucket {
   readonly #reserve: number;
@@ -50,7 +51,7 @@ export class FairBucket {
   readonly #perMs: number;
   #tokens: number;
   #filledAt: number;
-  /** Shares of the senders that have used some of theirs, least recently used first. */
+  /** Shares of the senders that used tokens lately, least recently used first. */
   readonly #shares = new Map<string, Share>();
 
   constructor({ burst, perSecond, now }: { burst: number; perSecond: number; now: number }) {
@@ -65,7 +66,7 @@ export class FairBucket {
     return this.#shares.size;
   }
 
-  /** Takes a token and returns 0, or returns the milliseconds until the sender may have one. */
+  /** Takes a token and returns 0, or returns the milliseconds until the sender may take one. */
   take(sender: string, now: number): number {
     this.#tokens = Math.min(this.#capacity, this.#tokens + (now - this.#filledAt) * this.#perMs);
     this.#filledAt = now;
@@ -104,7 +105,7 @@ export class FairBucket {
   }
 }
 
-/** Limits the memory that a client with many addresses can take; the oldest entries are dropped. */
+/** Limit of the addresses, because a client may have many. The oldest entries are dropped. */
 const MAX_ADDRESSES = 4_096;
 
 /** Counts failures per address in a time window that starts with the first failure. */
@@ -119,7 +120,7 @@ export class FailureWindow {
     this.#windowMs = windowMs;
   }
 
-  /** Counts a failure. Returns 0, or the milliseconds that the address has to wait when it is over the limit. */
+  /** Counts a failure. Returns 0, or the milliseconds for which an address over the limit has to wait. */
   count(address: string, now: number): number {
     this.#forget(now);
     const failure = this.#failures.get(address) ?? { since: now, count: 0 };

@@ -3,17 +3,17 @@ import { errorMessage, NULL_ID, RPC_CODES, RpcError } from '../../jsonrpc/messag
 import type { RefusedName } from '../../observe/events/events.js';
 import { viewAt } from './http-client.js';
 
-/** An HTTP error answer. The message never repeats what the client sent. */
+/** An HTTP error answer. The message never repeats text of the client. */
 export interface HttpRefusal {
   readonly status: number;
   readonly message: string;
   readonly headers?: Readonly<Record<string, string>>;
-  /** The JSON-RPC code, if the status does not decide it. */
+  /** The JSON-RPC code, if the status does not determine it. */
   readonly code?: number;
   readonly data?: unknown;
   /** The id of the refused request as raw JSON, if it was read. */
   readonly id?: Uint8Array;
-  /** The name that is not allowed, for the operator only. */
+  /** The refused name, for the operator only. */
   readonly named?: RefusedName;
 }
 
@@ -65,7 +65,7 @@ export const NO_SUCH_METHOD: HttpRefusal = {
   message: 'Method not allowed',
   headers: { allow: 'POST, GET, DELETE' },
 };
-/** The answer to requests in flight when their session ends. Clients begin a new session after a 404. */
+/** Answer to the requests in flight of a session that ends. Clients begin a new session after a 404. */
 export const GONE: HttpRefusal = { status: 404, message: 'The session has ended' };
 export const SHUTTING_DOWN: HttpRefusal = { status: 503, message: 'Shutting down', headers: { 'retry-after': '5' } };
 

@@ -8,9 +8,9 @@ import type { MirroredParam } from '../port.js';
 import type { HttpRefusal } from './refusal.js';
 
 /*
- * From revision 2026-07-28 on, headers repeat parts of the body, so that a proxy can route a request without reading it. A
- * header that says something else than the body is refused: the proxy has decided about another request than the one
- * that would be served. See "Request Metadata" on the page basic/transports/streamable-http.
+ * From revision 2026-07-28 on, headers repeat parts of the body, so that a proxy can route a request without reading
+ * the body. A request whose headers and body differ is refused, because the proxy has decided about another request.
+ * See "Request Metadata" on the page basic/transports/streamable-http.
  */
 
 type Message = RequestEnvelope | NotificationEnvelope;
@@ -32,21 +32,22 @@ export function refuseMetadata(
   return error === undefined ? refuseNames(message, headers) : refusedBy(error, message);
 }
 
-/** Refuses a body without a session that is no message; `undefined` for a batch, which contains messages. */
+/** Refuses a body without a session that is not a message. Returns `undefined` for a batch, because it contains messages. */
 export function refuseUnreadable(rejection: Rejection): HttpRefusal | undefined {
   return rejection.reason === 'batch' ? undefined : { ...NO_JSON_RPC, ...codeOf(rejection) };
 }
 
 /**
- * Whether a notification without a session goes to servers, because it states its client as requests do. Notifications that MCP
- * defines do not, because they name an id or a token, which may belong to a request of another program.
+ * Whether a notification without a session goes to servers. It does if it states its client as requests do and MCP does
+ * not define it. Notifications that MCP defines name an id or a token, which may belong to a request of another
+ * program.
  */
 export function isForServers(message: Envelope | Rejection): message is NotificationEnvelope {
   const { kind } = message;
   return kind === 'notification' && !isDefinedNotification(message.method) && message.tokens.eraVersion !== undefined;
 }
 
-/** Refuses `Mcp-Param-` headers that say something else than the arguments of the call. */
+/** Refuses `Mcp-Param-` headers that differ from the arguments of the call. */
 export function refuseParams(
   call: RequestEnvelope,
   headers: IncomingHttpHeaders,
@@ -84,7 +85,7 @@ function codeOf({ reason }: Rejection): { readonly code: number } {
   return { code: reason === 'not-json' || reason === 'invalid-utf8' ? RPC_CODES.parseError : RPC_CODES.invalidRequest };
 }
 
-/** Refuses a request that names no revision in `_meta`, or another one in its header. */
+/** Refuses a request that names no revision in `_meta`, or a different one in its header. */
 function refuseRevision(message: Message, headers: IncomingHttpHeaders): HttpRefusal | undefined {
   const { kind, bytes, tokens } = message;
   if (tokens.eraVersion !== undefined && isString(bytes, tokens.eraVersion)) {
@@ -93,7 +94,7 @@ function refuseRevision(message: Message, headers: IncomingHttpHeaders): HttpRef
   return kind === 'request' ? { ...NO_REVISION, ...idOf(message) } : undefined;
 }
 
-/** Refuses headers that name another method, or another tool, prompt, resource or task, than the body. */
+/** Refuses headers that name another method, tool, prompt, resource or task than the body. */
 function refuseNames(message: Message, headers: IncomingHttpHeaders): HttpRefusal | undefined {
   const { method, bytes, tokens } = message;
   const token = NAME_TOKENS.get(method);
@@ -115,7 +116,7 @@ const NAME_TOKENS: ReadonlyMap<string, 'name' | 'uri' | 'taskId'> = new Map([
   [METHODS.cancelTask, 'taskId'],
 ]);
 
-/** Notifications need no headers. Those that they have must agree. */
+/** Refuses a header that differs from the body. Notifications need no headers. */
 function refuseHeader(
   message: Message,
   headers: IncomingHttpHeaders,
@@ -141,15 +142,15 @@ function idOf(message: Message): { readonly id?: Uint8Array } {
 }
 
 /**
- * The value of a header that may be written as Base64. `undefined` if that is not Base64 of UTF-8, or if the header has
- * other characters than visible ASCII and white space.
+ * Returns the value of a header that may be written as Base64. `undefined` if the Base64 is not valid UTF-8, or if the
+ * header has other characters than visible ASCII and white space.
  */
 function decodeHeader(header: string): string | undefined {
   if (!/^[\t\x20-\x7e]*$/.test(header)) return undefined;
   const [, base64] = /^=\?base64\?(.*)\?=$/.exec(header) ?? [];
   if (base64 === undefined) return header;
   const bytes = Buffer.from(base64, 'base64');
-  // Node ignores characters that are not Base64, and accepts Base64 without padding.
+  // Node ignores characters that are not Base64 and accepts Base64 without padding, so the value is encoded again.
   if (bytes.toString('base64') !== base64) return undefined;
   const text = bytes.toString();
   return Buffer.from(text).equals(bytes) ? text : undefined;
@@ -173,6 +174,6 @@ function saysSame(claimed: string, bytes: Uint8Array, value: Span): boolean {
 /** Whether two decimal numbers are equal, such as 42 and 42.0. */
 function isSameNumber(one: string, other: string): boolean {
   if (!/^-?\d+(?:\.\d+)?(?:e[+-]?\d+)?$/i.test(one)) return false;
-  // Different integers beyond the safe range may be equal as numbers.
+  // Beyond the safe range, different integers may be equal as numbers.
   return Number(one) === Number(other) && Number.isSafeInteger(Number(one));
 }

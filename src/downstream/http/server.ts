@@ -20,15 +20,15 @@ export interface HttpTransportOptions {
   readonly clock: Clock;
   readonly scan: ScanEnvelope;
   readonly bind: HttpBind;
-  /** The tests shorten some of the fixed limits too. */
+  /** Limits. Tests shorten some of the fixed ones too. */
   readonly limits: ConfigurableLimits & Partial<HttpLimits>;
-  /** Bounds the incomplete bodies of all requests together. The transport sets its limit. */
+  /** Limit of the incomplete bodies of all requests together. The transport sets its size. */
   readonly requestBodies: FairMemory;
   readonly events: EventSink;
 }
 
 export interface HttpTransport {
-  /** Such as `http://localhost:8080`, without the endpoint's path. */
+  /** URL without the path of the endpoint, such as `http://localhost:8080`. */
   readonly url: string;
   readonly port: number;
   readonly sessions: number;
@@ -39,7 +39,7 @@ export interface HttpTransport {
 /** Time that clients have to read their last bytes when the transport closes. */
 const CLOSE_GRACE_MS = 500;
 
-/** Serves MCP over Streamable HTTP. Rejects with an `HttpBindError` when the settings would let unknown clients in. */
+/** Serves MCP over Streamable HTTP. Rejects with an `HttpBindError` if the settings would let unknown clients in. */
 export async function openHttpTransport(options: HttpTransportOptions): Promise<HttpTransport> {
   const { core, clock, scan, bind, events, requestBodies } = options;
   const problem = checkBind(bind);
@@ -126,7 +126,7 @@ function createApp(listener: Listener, endpoint: Endpoint, core: HttpSessionPort
     frameworkErrors: (_error, request, reply) => endpoint.refuse(request, reply, NOT_FOUND),
     exposeHeadRoutes: false,
   });
-  // The endpoint reads the bodies itself, because they are relayed unchanged.
+  // Removes the parsers, because the endpoint reads the bodies itself to relay them unchanged.
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('*', (_request, _payload, done) => done(null));
   app.setNotFoundHandler((request, reply) => endpoint.refuse(request, reply, NOT_FOUND));
@@ -137,10 +137,10 @@ function createApp(listener: Listener, endpoint: Endpoint, core: HttpSessionPort
   app.decorateRequest('principal', '');
   app.addHook('onRequest', endpoint.checkMessage);
 
-  // Fastify knows the common methods only, and would answer others with 404. The endpoint answers them with 405.
+  // Adds the less common methods, which fastify would answer with 404. The endpoint answers them with 405.
   for (const method of METHODS) if (!app.supportedMethods.includes(method)) app.addHttpMethod(method);
   for (const url of ['/mcp', '/mcp/:key', '/mcp/v/:view']) app.all(url, { onRequest: endpoint.admit }, endpoint.serve);
-  // For process monitors, which need no token and no allowed Host. These routes tell nothing but the state.
+  // Routes for process monitors. They need no token and no allowed `Host`, and reveal only the state.
   app.get('/healthz', (_request, reply) => reply.send('ok'));
   app.get('/readyz', (_request, reply) => {
     const isReady = core.isReady();

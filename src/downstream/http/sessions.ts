@@ -42,7 +42,7 @@ abstract class PostingClient implements Due {
 
   abstract readonly id: string;
 
-  /** Ends everything of the client, and refuses its requests in flight. */
+  /** Ends all streams of the client, and refuses its requests in flight. */
   abstract close(refusal: HttpRefusal): void;
 
   get isBusy(): boolean {
@@ -53,7 +53,7 @@ abstract class PostingClient implements Due {
     this.dueAt = this.#options.clock.now() + this.#options.limits.sessionIdleMs;
   }
 
-  /** Serves a POST. Returns whether its body was JSON-RPC; if not, the POST was answered with an error. */
+  /** Serves a POST. Returns whether its body was JSON-RPC. If not, the POST was answered with an error. */
   protected serve(
     message: Envelope | Rejection,
     response: ServerResponse,
@@ -123,7 +123,7 @@ abstract class PostingClients<C extends PostingClient> {
     this.#idle.watch(client);
   }
 
-  /** Closes a client, and returns whether it was there. */
+  /** Closes a client. Returns whether it was known. */
   end(client: C, reason: SessionEnd): boolean {
     this.#idle.unwatch(client);
     if (!this.clients.delete(client.id)) return false;
@@ -157,7 +157,7 @@ export class Sessions extends PostingClients<Session> {
     return this.size >= this.#options.maxSessions;
   }
 
-  /** The session, if it belongs to this principal and endpoint. For others it does not exist. */
+  /** The session, if it belongs to this principal and endpoint. All others get `undefined`. */
   find(id: string, principal: string, endpoint: string | undefined): Session | undefined {
     const session = this.clients.get(id);
     if (session?.principal !== principal || session.endpoint !== endpoint) return undefined;
@@ -175,14 +175,14 @@ export class Sessions extends PostingClients<Session> {
 interface SessionOptions extends PostingClientOptions {
   /** The owner of the session. The session id alone gives no access. */
   readonly principal: string;
-  /** The endpoint that opened the session. Other endpoints do not know it. */
+  /** The endpoint that opened the session. The session is unknown at other endpoints. */
   readonly endpoint: string | undefined;
 }
 
-/** The stream of unsolicited messages. The streams of POSTs are numbered from 1. */
+/** Number of the stream of unsolicited messages. Streams of POSTs have numbers from 1. */
 const UNSOLICITED = 0;
 
-/** Clients of older revisions treat an event without data as a broken message. */
+/** Oldest revision whose clients accept an event without data. Older ones treat it as a broken message. */
 const PRIMED_REVISION = '2025-11-25';
 
 /** One client's HTTP session: its POSTs in flight and its event streams. */
@@ -193,7 +193,7 @@ export class Session extends PostingClient {
   readonly endpoint: string | undefined;
   readonly #ring: ReplayRing;
   readonly #unsolicited: EventStream;
-  /** Streams of requests that are not answered yet. */
+  /** Streams whose requests were not answered yet. */
   readonly #streams = new Map<number, EventStream>();
   #nextStream = UNSOLICITED + 1;
   #isClosed = false;
@@ -214,7 +214,7 @@ export class Session extends PostingClient {
     return super.isBusy || this.isListening;
   }
 
-  /** Serves a POST. Returns whether its body was JSON-RPC. `onOver` is called when all answers were sent or withdrawn. */
+  /** Serves a POST. Returns whether its body was JSON-RPC. `onOver` is called after all answers were sent or withdrawn. */
   post(
     message: Envelope | Rejection,
     response: ServerResponse,
@@ -284,7 +284,7 @@ interface SessionlessClientsOptions extends Omit<PostingClientOptions, 'client'>
   readonly open: HttpSessionPort['openSession'];
 }
 
-/** The clients without a session: one for each token and endpoint, until it has been idle for the time of a session. */
+/** The clients without a session, one for each token and endpoint. An idle one ends after the same time as a session. */
 export class SessionlessClients extends PostingClients<SessionlessClient> {
   readonly #options: SessionlessClientsOptions;
 
@@ -295,11 +295,11 @@ export class SessionlessClients extends PostingClients<SessionlessClient> {
 
   /** Returns the client of this token at this endpoint, or the refusal if there is none. */
   of(principal: string, endpoint: string | undefined): SessionlessClient | HttpRefusal {
-    // Neither contains a line break.
+    // The separator is unambiguous, because neither part contains a line break.
     const id = `${principal}\n${endpoint ?? ''}`;
     const known = this.clients.get(id);
     if (known === undefined) return this.#opened(id, principal, endpoint);
-    // The least recently used client stays the first.
+    // Adds the client again at the end, so that the least recently used one is the first.
     this.clients.delete(id);
     this.clients.set(id, known);
     known.touch();
@@ -316,7 +316,7 @@ export class SessionlessClients extends PostingClients<SessionlessClient> {
     return client;
   }
 
-  /** Ends the least recently used client without a request in flight; returns `false` if there is none. */
+  /** Ends the least recently used client without a request in flight. Returns `false` if there is none. */
   #makeRoom(): boolean {
     const idle = [...this.clients.values()].find(({ isBusy }) => !isBusy);
     return idle !== undefined && this.end(idle, 'expired');
@@ -324,8 +324,8 @@ export class SessionlessClients extends PostingClients<SessionlessClient> {
 }
 
 /**
- * All programs that send requests without a session to one endpoint with one token. They may be unrelated, so each POST
- * stands alone, and only its response connects it to its program.
+ * All programs that send requests without a session to one endpoint with one token. The programs may be unrelated, so
+ * only the response of a POST reaches the program that sent it.
  */
 export class SessionlessClient extends PostingClient {
   readonly id: string;
@@ -349,7 +349,7 @@ export class SessionlessClient extends PostingClient {
     this.serve(message, response, { openStream, statusOf, isAbandonedByClosing: true, onOver: () => {} });
   }
 
-  /** Refuses the requests without an event stream first. Event streams may get a last message while their requests end. */
+  /** Refuses first the requests without an event stream, because event streams may get a last message while they end. */
   close(refusal: HttpRefusal): void {
     for (const post of [...this.posts]) if (!post.isStreaming) post.endEarly(refusal);
     this.client.close();
@@ -357,7 +357,7 @@ export class SessionlessClient extends PostingClient {
   }
 }
 
-/** Statuses of errors in the form of a request. All other errors have 200, because some clients ignore the body otherwise. */
+/** HTTP statuses of errors in the form of a request. Others have 200, because some clients ignore other bodies. */
 const STATUS_OF_CODE: ReadonlyMap<number, number> = new Map([
   [RPC_CODES.methodNotFound, 404],
   ...Object.values(MODERN_CODES).map((code) => [code, 400] as const),

@@ -38,7 +38,7 @@ import type { DownstreamClient, GatewaySession, InputRequest, ServerHandshake, W
 import type { Era, EraOptions, EraSession, ReplyChannel, TransportSession } from '../transport.js';
 import { type ExchangeOwner, UNCHANGED, WireExchange } from '../wire-exchange.js';
 
-/** The revisions with a handshake, 2024-11-05 to 2025-11-25. A session begins with `initialize`. */
+/** The revisions with a handshake, from 2024-11-05 to 2025-11-25. A session begins with `initialize`. */
 export function legacyEra(options: EraOptions): Era {
   return {
     beginsSession: (message) => message.kind === 'request' && message.method === METHODS.initialize,
@@ -48,7 +48,7 @@ export function legacyEra(options: EraOptions): Era {
   };
 }
 
-/** One client that speaks a revision with a handshake: turns its requests into exchanges and tracks them by their ids. */
+/** One client of a revision with a handshake. Turns its requests into exchanges and tracks them by their ids. */
 class LegacySession implements DownstreamClient, EraSession {
   readonly hasSession = true;
   readonly #options: EraOptions;
@@ -60,7 +60,7 @@ class LegacySession implements DownstreamClient, EraSession {
     sendUnsolicited: (message) => this.#transport.send(message),
     settled: (exchange) => this.#settled(exchange),
   };
-  /** Server requests that must not be sent before the client's `initialized` notification, or their cancellations. */
+  /** Server requests that wait for the client's `initialized` notification, and cancellations of requests that were sent. */
   readonly #early = new Map<InputRequest, SplicedMessage>();
   #gatewaySession: GatewaySession | undefined;
   #phase: 'new' | 'initialized' | 'open' | 'closed' = 'new';
@@ -102,8 +102,8 @@ class LegacySession implements DownstreamClient, EraSession {
   }
 
   /**
-   * Hands each message of a client's batch to the session as if it had come alone. A message that cannot be read gets an
-   * error, and so does a request whose id an earlier request of the batch has.
+   * Passes each message of a client's batch to the session as if it had come alone. A message that cannot be read gets
+   * an error. So does a request with the id of an earlier request of the batch.
    */
   receiveBatch(batch: Rejection, openReply: (answers: number) => ReplyChannel): Answer | undefined {
     if (this.#revision === undefined)
@@ -132,7 +132,7 @@ class LegacySession implements DownstreamClient, EraSession {
   }
 
   listAnnounced(kind: ListKind, { bytes, span }: NotificationEnvelope): void {
-    // The notification may be sent later, when its memory has another use.
+    // Copies the notification, because it may be sent after its memory was reused.
     if (this.#phase === 'open') this.#listChanges.relay(kind, whole(bytes.slice(span.start, span.end)));
   }
 
@@ -143,7 +143,7 @@ class LegacySession implements DownstreamClient, EraSession {
   /** Does nothing, because the subscriptions of these revisions end with the connection. */
   ending(): void {}
 
-  /** Asks the client, on the channel of the request that caused the input if there is one that is not settled. */
+  /** Asks the client on the channel of the request that caused the input, unless that request is unknown or settled. */
   requireInput(input: InputRequest, cause?: WireExchange): WithdrawInput {
     return this.#serverRequests.send(input, (message) => {
       if (cause === undefined || cause.isSettled) this.#sendUnsolicited(message, input);
@@ -188,7 +188,7 @@ class LegacySession implements DownstreamClient, EraSession {
     }
   }
 
-  /** Whether the server answers a `ping`, because the client sees it unchanged. */
+  /** Whether pings go to the server, because the client sees the server unchanged. */
   get #relaysPings(): boolean {
     return this.#transport.server !== undefined && this.#gatewaySession !== undefined;
   }
@@ -211,7 +211,7 @@ class LegacySession implements DownstreamClient, EraSession {
     if (list !== undefined) this.#listChanges.listed(list);
   }
 
-  /** Sends a server request or its cancellation. A request that is cancelled before it could be sent is forgotten. */
+  /** Sends a server request or its cancellation. If both come too early to be sent, forgets both. */
   #sendUnsolicited(message: SplicedMessage, input: InputRequest): void {
     if (this.#phase === 'open') this.#transport.send(message);
     else if (!this.#early.delete(input)) this.#early.set(input, message);
@@ -246,7 +246,7 @@ class LegacySession implements DownstreamClient, EraSession {
         answer(serverResult(profile.protocolVersion, ended));
         return;
       }
-      // The client may try again, because the server may run later.
+      // Closes the session, so that the client may try again when the server runs.
       gatewaySession.close();
       this.#gatewaySession = undefined;
       this.#phase = 'new';
@@ -284,7 +284,7 @@ class LegacySession implements DownstreamClient, EraSession {
     const { requestId } = notification.tokens;
     if (requestId === undefined) return;
     const [exchange, ...others] = this.#inFlight.withId(readText(notification.bytes, requestId));
-    // With several requests of this id in flight, it is unknown which one the client means.
+    // If several requests in flight have this id, the meant one is unknown.
     if (others.length === 0) exchange?.cancel(notification);
   }
 }
@@ -295,8 +295,8 @@ type Send = (message: SplicedMessage) => void;
 /**
  * The server requests that one client has to answer, by the ids that the gateway gives them.
  *
- * A request that needs a capability which the client did not declare fails at once. A client that sees one server
- * unchanged gets such a request, too, and refuses it itself.
+ * A request that needs an undeclared capability fails at once. A client that sees one server unchanged gets such a
+ * request too, and refuses it itself.
  */
 export class OutgoingServerRequests {
   readonly #pending: CorrelationTable<InputRequest>;
@@ -313,7 +313,7 @@ export class OutgoingServerRequests {
     this.#capabilities = capabilities;
   }
 
-  /** Sends the request to the client. `send` also sends its cancellation, so that the two keep their order. */
+  /** Sends the request to the client. `send` also sends the cancellation, so that both keep their order. */
   send(input: InputRequest, send: Send): WithdrawInput {
     const { request, edits } = input;
     const isFull = this.#pending.size >= MAX_UNANSWERED;
@@ -327,14 +327,14 @@ export class OutgoingServerRequests {
     return (notification, cancelEdits) => this.#withdraw(id, send, notification, cancelEdits);
   }
 
-  /** The client's response. A response to no pending request is dropped. */
+  /** Passes the client's response on. Drops a response without a pending request. */
   answered(response: ResponseEnvelope): void {
     const id = readId(response.bytes, response.id);
     const input = id === undefined ? undefined : this.#pending.settle(id);
     if (id !== undefined) input?.answer(response, () => this.#answered.add(id, input));
   }
 
-  /** The client's progress on a pending request, or on the task that a request has become. */
+  /** Passes on the client's progress on a pending request, or on the task that a request has become. */
   progressed(notification: NotificationEnvelope): void {
     const { progressToken } = notification.tokens;
     const id = progressToken === undefined ? undefined : readId(notification.bytes, progressToken);
@@ -342,7 +342,7 @@ export class OutgoingServerRequests {
     input?.progress(notification);
   }
 
-  /** The client has left: pending requests fail. */
+  /** Fails the pending requests of a client that has left. */
   close(): void {
     for (const input of this.#pending.drain()) {
       input.fail(new RpcError(RPC_CODES.internalError, 'The client has left'));
@@ -391,8 +391,9 @@ function ownResult(
 }
 
 /**
- * A server's initialize result, for a client that sees only that server. If clients of several revisions share the server,
- * the gateway may have requested a newer revision than this client speaks. The client gets its own revision then.
+ * A server's initialize result for a client that sees only that server. If clients of several revisions share the
+ * server, the gateway may have requested a newer revision than this client speaks. Then the result names the client's
+ * revision.
  */
 export function serverResult(
   protocolVersion: LegacyRevision,
@@ -403,7 +404,7 @@ export function serverResult(
   return { revision: protocolVersion, result: inRevision(result, protocolVersion) };
 }
 
-/** The initialize result with another revision and everything else unchanged. */
+/** Returns the initialize result with another revision and without other changes. */
 function inRevision(result: Uint8Array, revision: string): Uint8Array {
   const { span } = whole(result);
   const text = toBytes(JSON.stringify(revision));
@@ -412,8 +413,8 @@ function inRevision(result: Uint8Array, revision: string): Uint8Array {
 }
 
 /**
- * The error for a request before `initialize`. A client of a later revision probes with a method that does not exist
- * here, such as `server/discover`: "Method not found" tells it to fall back to the handshake.
+ * The error for a request before `initialize`. A client of a later revision first sends a method that does not exist
+ * here, such as `server/discover`. "Method not found" tells such a client to fall back to the handshake.
  */
 function refusalWithoutSession(method: string): RpcError {
   return isLegacyRequest(method)

@@ -22,23 +22,23 @@ interface InputRoundsOptions {
   readonly first: OpenRequest;
   /** Completes a result that requires input; `members` is JSON without the braces. */
   readonly inputRequired: (members: Uint8Array) => Uint8Array;
-  /** Reports the request with which the client came back. */
+  /** Reports the request in which the client sent the call again with input. */
   readonly onResumed: (envelope: RequestEnvelope) => void;
-  /** Reports that the open requests were answered. The call goes on without one. */
+  /** Reports that the open requests were answered. The call goes on without an open request. */
   readonly onSuspended: () => void;
   readonly cancel: (notification?: NotificationEnvelope) => void;
 }
 
-/** Server requests within this time go to the client in one result. */
+/** Time in milliseconds in which server requests are collected for one result. */
 const GATHER_MS = 15;
 
-/** Time that a call waits for its client to come back with input. */
+/** Time that a call waits for its client to send the call again, in milliseconds. */
 const EXPIRES_MS = 600_000;
 
-/** Time for which the answer of a call is kept for a client that lost it. */
+/** Time for which the answer of a call is stored for a client that lost it, in milliseconds. */
 const ANSWER_KEPT_MS = 60_000;
 
-/** One request of the client: the call itself, or the call again with input. */
+/** A request of the client: the call itself, or the repeated call with input. */
 interface OpenRequest {
   readonly envelope: RequestEnvelope;
   readonly reply: ReplyChannel;
@@ -54,11 +54,12 @@ interface Pending {
 }
 
 /**
- * A call whose server asks the client for input. The server speaks a revision in which it sends requests to its client;
- * the client speaks one in which it gets them as a result, and sends its call again with the answers. See the page
+ * A call whose server asks the client for input. The server's revision sends requests to its client. The client's
+ * revision gets such requests as a result, and the client sends its call again with the answers. See the page
  * basic/patterns/mrtr of revision 2026-07-28.
  *
- * The call stays open at the server. Its messages go to the open requests of the client. The answer waits if there is none.
+ * The call stays open at the server. Its messages go to the open requests of the client. Without an open request, the
+ * answer waits.
  */
 export class InputRounds implements ReplyChannel {
   readonly isShared = false;
@@ -68,7 +69,7 @@ export class InputRounds implements ReplyChannel {
   #open: OpenRequest[];
   #round = 0;
   #asked = 0;
-  /** The result of the last round, for a client that lost it. */
+  /** Result of the last round, for a client that lost it. */
   #lastResult: Uint8Array | undefined;
   /** The answer of the server. Its id is replaced for each request that gets it. */
   #answer: Uint8Array | undefined;
@@ -121,7 +122,7 @@ export class InputRounds implements ReplyChannel {
     };
   }
 
-  /** Continues the call with another request of the client, which gets an error if the round is over. */
+  /** Continues the call with another request of the client. If the round is over, that request gets an error. */
   resume(request: OpenRequest, round: number): void {
     const isSuspended = this.#open.length === 0;
     if (this.#isOver || (round !== this.#round && round !== this.#round - 1)) {
@@ -138,7 +139,7 @@ export class InputRounds implements ReplyChannel {
     }
   }
 
-  /** The client cancels one of its requests. Without another one, that cancels the call. */
+  /** Cancels one request of the client. Also cancels the call if no other request is open. */
   cancel(request: OpenRequest, notification?: NotificationEnvelope): void {
     if (!this.#open.includes(request)) return;
     this.#open = this.#open.filter((each) => each !== request);
@@ -146,7 +147,7 @@ export class InputRounds implements ReplyChannel {
     if (this.#open.length === 0) this.#options.cancel(notification);
   }
 
-  /** Sends a message of the call on the latest open request. Drops it if there is none. */
+  /** Sends a message of the call on the latest open request. Drops it if none is open. */
   send(message: SplicedMessage, source?: string): void {
     const request = this.#open.at(-1);
     if (request === undefined) return;
@@ -203,7 +204,7 @@ export class InputRounds implements ReplyChannel {
     });
   }
 
-  /** Answers the open requests with what the server asks for. */
+  /** Answers the open requests with the pending server requests. */
   #suspend(): void {
     const { clock, id: call, instance, context, seal, inputRequired, onSuspended } = this.#options;
     this.#round += 1;
@@ -222,7 +223,7 @@ export class InputRounds implements ReplyChannel {
     this.#expiry = clock.schedule(EXPIRES_MS, () => this.#expire());
   }
 
-  /** Answers the server requests whose answers the client brings. The others are asked again. */
+  /** Passes the client's answers to the server requests. Requests without an answer are sent to the client again. */
   #consume({ bytes, tokens: { inputResponses } }: RequestEnvelope): void {
     this.#expiry?.();
     const answers = new Map<string, Span>();
@@ -290,7 +291,7 @@ function withdraw({ onOver, reply: channel }: OpenRequest): void {
   channel.withdraw();
 }
 
-/** The id does not matter: the server request that gets the response has its own. */
+/** Placeholder for an id. The server request that gets the response has its own id. */
 const ANY_ID = toBytes('0');
 
 const CANCELED = toBytes('{"action":"cancel"}');
@@ -300,20 +301,20 @@ export const STALE = new RpcError(
   'The request with this requestState was answered already or has expired. Begin again without it',
 );
 
-/** The id as raw JSON, in memory of its own. */
+/** Returns the id as raw JSON, copied. */
 function idOf({ envelope: { bytes, id } }: OpenRequest): Uint8Array {
   return bytes.slice(id.start, id.end);
 }
 
-/** Most calls that wait for input: of one principal, and in all. */
+/** Limits of the calls that wait for input: of one principal, and in all. */
 const MAX_PER_PRINCIPAL = 64;
 
 const MAX_CALLS = 1_024;
 
-/** Most answers that are kept for clients that lost them. */
+/** Limit of the answers that are stored for clients that lost them. */
 const MAX_ANSWERED = 256;
 
-/** The calls that asked their clients for input, by their ids. They live in this process. */
+/** The calls that asked their clients for input, by their ids. The calls belong to this process. */
 export class SuspendedCalls {
   readonly #calls = new Map<string, InputRounds>();
   #count = 0;
@@ -325,7 +326,7 @@ export class SuspendedCalls {
     return waiting.length < MAX_CALLS && own.length < MAX_PER_PRINCIPAL;
   }
 
-  /** An unguessable id that no other call had. */
+  /** Returns a new unguessable id. */
   nextId(seal: Hmac): string {
     this.#count += 1;
     return seal(`suspended call ${this.#count}`).slice(0, 22);

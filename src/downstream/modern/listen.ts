@@ -19,14 +19,14 @@ interface ClientListensOptions extends Pick<EraOptions, 'clock' | 'scan' | 'onIn
   readonly session: () => GatewaySession;
 }
 
-/** A resource or a task that the client is subscribed to. The last subscription that leaves ends that. */
+/** A resource or task that the client is subscribed to, until its last subscription ends. */
 interface SharedSubject {
   readonly listens: Set<Listen>;
   isAgreed: boolean;
   end: () => void;
 }
 
-/** The subscriptions of one client. Sends each of them the notifications that it asked for. */
+/** The subscriptions of one client. Sends each subscription the notifications that it asked for. */
 export class ClientListens {
   readonly #options: ClientListensOptions;
   readonly #open = new Set<Listen>();
@@ -66,7 +66,7 @@ export class ClientListens {
     return listen;
   }
 
-  /** Subscribes to the resource or task, once for all subscriptions. `Listen.decided` is called when the server has answered. */
+  /** Subscribes to the resource or task, once for all subscriptions. Calls `Listen.decided` when the server has answered. */
   join(subject: string, listen: Listen): void {
     const known = this.#subjects.get(subject);
     if (known !== undefined) {
@@ -80,7 +80,7 @@ export class ClientListens {
     withErrorBoundary(
       () => {
         const end = this.#subscribe(subject, decided);
-        // The server may agree at once and the last subscription leave because of that.
+        // The server may agree at once, and the last subscription may end because of that.
         if (this.#subjects.get(subject) === shared) shared.end = end;
         else end();
       },
@@ -100,15 +100,15 @@ export class ClientListens {
     if (this.#wantsChanges(kind)) this.#listChanges.changed(kind);
   }
 
-  /** The server that the client sees unchanged announced that a list has changed. */
+  /** Relays the announcement of the server that the client sees unchanged. */
   listAnnounced(kind: ListKind, { bytes, span }: NotificationEnvelope): void {
-    // The notification may be sent later, when its memory has another use.
+    // Copies the notification, because it may be sent after its memory was reused.
     if (this.#wantsChanges(kind)) this.#listChanges.relay(kind, whole(bytes.slice(span.start, span.end)));
   }
 
   /**
-   * Relays an update of a resource, or the state of a task. If no subscription names the resource, it may be part of one
-   * that a subscription names. Nothing else reaches a client without a session.
+   * Relays an update of a resource, or the state of a task. A resource that no subscription names may be a part of one
+   * that a subscription names. A client without a session gets no other notifications.
    */
   notify({ method, bytes, span }: NotificationEnvelope, edits: readonly Edit[]): void {
     const isTask = method === METHODS.taskState;
@@ -126,7 +126,7 @@ export class ClientListens {
     for (const listen of [...this.#open]) listen.end();
   }
 
-  /** Ends everything, because the client has left. Its session with the gateway unsubscribes from all resources. */
+  /** Ends everything for a client that has left. Its session with the gateway unsubscribes from all resources. */
   close(): void {
     this.#listChanges.close();
     this.#resources.close();
@@ -136,7 +136,7 @@ export class ClientListens {
     for (const listen of [...this.#open]) listen.cancel();
   }
 
-  /** Subscribes at the server. `decided` is also called with `false` when a task that was agreed on ends with its server. */
+  /** Subscribes at the server. If a task that was agreed on ends with its server, calls `decided` again with `false`. */
   #subscribe(subject: string, decided: (isAgreed: boolean) => void): () => void {
     return subject.startsWith(TASK)
       ? this.#options.session().watchTask(subject.slice(TASK.length), decided)
@@ -162,7 +162,7 @@ export class ClientListens {
   }
 }
 
-/** A text in the params of a notification, such as the URI that it is about; '' if there is none. */
+/** Returns a text in the params of a notification, such as its URI; '' if there is none. */
 function textAt(bytes: Uint8Array, name: string): string {
   const [value] = valuesAt(bytes, { start: 0, end: bytes.length }, ['params', name]);
   return value !== undefined && isString(bytes, value) ? readString(bytes, value) : '';
@@ -183,28 +183,29 @@ interface ListenOptions {
   readonly onEnded: (listen: Listen) => void;
 }
 
-/** Time until a subscription is acknowledged without the resources and tasks whose servers have not answered. */
+/** Time in milliseconds until a subscription is acknowledged. Undecided resources and tasks are left out then. */
 const OPEN_WITHIN_MS = 2_000;
 
-/** Notifications wait, one for each list, resource and task, while more bytes than this are unwritten. */
+/** Unwritten bytes from which on notifications wait, one for each list, resource and task. */
 const MAX_UNWRITTEN_BYTES = 256 * 1024;
 
 /** Interval between checks of the channel while notifications wait. */
 const RETRY_MS = 250;
 
-/** Beyond this, waiting notifications go to the channel, whose own limit ends clients that do not read. */
+/** Limit of the waiting bytes. Beyond it they go to the channel, whose own limit ends clients that do not read. */
 const MAX_WAITING_BYTES = 1024 * 1024;
 
 /**
- * A `subscriptions/listen` request: a subscription from its acknowledgment to its end. Notifications that come before the
- * acknowledgment follow it.
+ * A `subscriptions/listen` request, from its acknowledgment to its end. Notifications that come before the
+ * acknowledgment are sent after it.
  */
 export class Listen {
   readonly key: string;
   readonly filter: ListenFilter;
   readonly #options: ListenOptions;
-  /** Subjects whose servers have not answered yet, and subjects that were subscribed to. */
+  /** Subjects whose servers have not answered yet. */
   readonly #undecided: Set<string>;
+  /** Subjects with a subscription. */
   readonly #agreed = new Set<string>();
   /** Notifications that wait, by their subjects. */
   readonly #waiting = new Map<string, Uint8Array>();
@@ -229,7 +230,7 @@ export class Listen {
     return [...this.#agreed].some((subject) => subject.startsWith(RESOURCE));
   }
 
-  /** Subscribes to what the filter names, and acknowledges the subscription when the servers have answered. */
+  /** Subscribes to the subjects of the filter. Acknowledges the subscription when the servers have answered. */
   open(): void {
     const { clock, filter, subjects } = this.#options;
     if (this.#undecided.size > 0) this.#cancelTimer = clock.schedule(OPEN_WITHIN_MS, () => this.#acknowledge());
@@ -244,8 +245,8 @@ export class Listen {
   }
 
   /**
-   * Sends a notification, or lets it wait. A waiting one with the same `subject` is replaced, because it says the same.
-   * The bytes are the whole message and are not changed later.
+   * Sends a notification, or lets it wait. A waiting notification with the same `subject` is replaced, because it says
+   * the same. `bytes` are the whole message and never change.
    */
   deliver(subject: string, bytes: Uint8Array): void {
     if (this.#state === 'ended') return;
@@ -263,7 +264,7 @@ export class Listen {
     }
   }
 
-  /** The gateway ends the subscription. On a channel of many requests, it also has to cancel the request. */
+  /** Ends the subscription for the gateway. On a channel of many requests, also cancels the request. */
   end(): void {
     if (this.#state === 'ended') return;
     this.#acknowledge();
@@ -286,7 +287,7 @@ export class Listen {
     return this.#options.reply.unwrittenBytes > MAX_UNWRITTEN_BYTES;
   }
 
-  /** Opens the subscription without the resources and tasks that are undecided. */
+  /** Opens the subscription without the undecided resources and tasks. */
   #acknowledge(): void {
     if (this.#state !== 'opening') return;
     this.#state = 'open';
@@ -353,8 +354,8 @@ export interface ListenFilter {
   /** The methods of the list changes. */
   readonly changes: ReadonlySet<string>;
   /**
-   * `RESOURCE` and a URI for each resource whose updates the client wants, then `TASK` and a name that the client knows for
-   * each task of the extension whose state it wants.
+   * Subjects that the client wants: `RESOURCE` and a URI for each resource with updates, and `TASK` and the client's
+   * name of the task for each task of the extension.
    */
   readonly subjects: ReadonlySet<string>;
   /** Size of the filter as JSON. */
@@ -364,7 +365,7 @@ export interface ListenFilter {
 const RESOURCE = 'resource ';
 const TASK = 'task ';
 
-/** Limit of resources in one filter, and of tasks. Each may need a subscription at a server. */
+/** Limit of resources in one filter, and of tasks, because each may need a subscription at a server. */
 const MAX_SUBJECTS = 1_024;
 
 const CHANGES = {
@@ -373,7 +374,7 @@ const CHANGES = {
   resourcesListChanged: LISTS.resources.changed,
 } as const;
 
-/** Reads the filter of a `subscriptions/listen` request; an error if it is malformed. Ignores unknown members. */
+/** Reads the filter of a `subscriptions/listen` request; an error if the filter is malformed. Ignores unknown members. */
 export function readFilter(request: RequestEnvelope): ListenFilter | RpcError {
   const { bytes } = request;
   const { notifications } = request.tokens;
@@ -420,7 +421,7 @@ function malformed(member: string, problem: string): RpcError {
   return new RpcError(RPC_CODES.invalidParams, `params.notifications${member} ${problem}`);
 }
 
-/** The filter as the acknowledgment shows it. */
+/** Returns the filter in the form of the acknowledgment. */
 function shownFilter(changes: ReadonlySet<string>, subjects: readonly string[]): Readonly<Record<string, unknown>> {
   const flags = Object.entries(CHANGES).flatMap(([member, method]) => (changes.has(method) ? [[member, true]] : []));
   const lists = Object.entries(SUBJECTS).flatMap(([member, { prefix }]) => {
@@ -437,7 +438,7 @@ function metaWithId(id: Uint8Array): Uint8Array {
   return join([META, MEMBER, id, END]);
 }
 
-/** The notification, which is one whole JSON text, with the id of a subscription in its `_meta`. */
+/** Adds the id of a subscription to `_meta` of the notification, which is one whole JSON text. */
 function withSubscriptionId(bytes: Uint8Array, id: Uint8Array): SplicedMessage {
   return { ...whole(bytes), edits: editsFor(bytes, id) };
 }
@@ -465,13 +466,13 @@ const META = toBytes('"_meta":{');
 const PARAMS = toBytes('"params":{"_meta":{');
 const END = toBytes('}');
 
-/** Most requests of one client that are in flight at once, so that calls find a free slot at the server. */
+/** Limit of the requests of one client in flight, so that calls find a free slot at the server. */
 const MAX_IN_FLIGHT = 16;
 
 /** Subscribes one client to resources and unsubscribes it, with requests of the gateway's own. */
 class ResourceSubscriptions {
   readonly #options: ClientListensOptions;
-  /** Requests that wait until fewer are in flight. */
+  /** Requests that wait for others to end. */
   #queue: ResourceRequest[] = [];
   readonly #inFlight = new Set<ResourceRequest>();
   #isStarting = false;
@@ -482,8 +483,8 @@ class ResourceSubscriptions {
   }
 
   /**
-   * Subscribes to a resource, and calls `settled` once with whether the server agreed. The returned function withdraws the
-   * request or unsubscribes.
+   * Subscribes to a resource, and calls `settled` once with whether the server agreed. The returned function withdraws
+   * the request or unsubscribes.
    */
   subscribe(uri: string, settled: (agreed: boolean) => void): () => void {
     let isAgreed = false;
@@ -497,7 +498,7 @@ class ResourceSubscriptions {
     };
   }
 
-  /** Sends no more requests, because the session of a client that has left unsubscribes from everything. */
+  /** Stops sending, because the session of a client that has left unsubscribes from everything. */
   close(): void {
     this.#isClosed = true;
     this.#queue = [];
@@ -525,7 +526,7 @@ class ResourceSubscriptions {
     return request;
   }
 
-  /** Sends what may be sent. A request may end before its call returns, and then the loop goes on here. */
+  /** Sends the requests that fit. A request may end before its call returns, and then this loop continues. */
   #next(): void {
     if (this.#isStarting) return;
     this.#isStarting = true;

@@ -13,7 +13,7 @@ import type { EraOptions, TransportSession } from '../transport.js';
 import { ClientListens } from './listen.js';
 import { ModernForm } from './modern-form.js';
 
-/** Time that a request for roots waits for a request of the client. */
+/** Time in milliseconds that a request for roots waits for a request of the client. */
 const PARKED_MS = 10_000;
 
 export const NOT_ASKING = new RpcError(RPC_CODES.internalError, 'No request is in flight that could ask the client');
@@ -24,7 +24,7 @@ export interface ClientExchange {
   requireInput(input: InputRequest): WithdrawInput;
 }
 
-/** A request for input that waits for a request of the client. */
+/** A request for input that waits until the client sends a request. */
 interface ParkedInput {
   ask(exchange: ClientExchange): void;
   refuse(): void;
@@ -36,8 +36,8 @@ interface ModernClientOptions extends EraOptions {
 }
 
 /**
- * The requests of one transport session that state the same about their client. They share one session at the gateway, because
- * a server with a handshake would learn the same about each of them.
+ * The requests of one transport session that state the same about their client. They share one session at the gateway,
+ * because a server with a handshake would learn the same about each of them.
  */
 export class ModernClient implements DownstreamClient {
   readonly revision = MODERN_REVISIONS[0];
@@ -50,9 +50,9 @@ export class ModernClient implements DownstreamClient {
   readonly #clock: Clock;
   readonly #onGone: () => void;
   #session: GatewaySession;
-  /** Requests that were not settled yet, suspended ones included. */
+  /** Requests that were not settled yet, including suspended ones. */
   readonly #inFlight = new Set<ClientExchange>();
-  /** Requests for roots that no request of the client caused, until one of its requests can ask. */
+  /** Requests for roots that no request of the client caused. They wait for a request that can ask the client. */
   readonly #parked = new Set<ParkedInput>();
 
   constructor({ clock, scan, gateway, transport, profile, serverInfo, onInternalError }: ModernClientOptions) {
@@ -92,9 +92,10 @@ export class ModernClient implements DownstreamClient {
   }
 
   /**
-   * Handles a request of a server that is not working on any request of this client. Only the answer to a request can ask
-   * the client, and the answer of another server would ask a person in the name of that server. So the server request
-   * fails, except for roots, which many servers request after `initialize`: it waits for a request of the client.
+   * Handles a request of a server that works on no request of this client. Only the answer to a request can ask the
+   * client, and the answer of another server would ask the user in the name of that server. The server request
+   * therefore fails. Only `roots/list` waits for a request of the client, because many servers send it after
+   * `initialize`.
    */
   requireInput(input: InputRequest): WithdrawInput {
     if (input.request.method !== METHODS.listRoots) {
@@ -161,13 +162,13 @@ export class ModernClient implements DownstreamClient {
   }
 }
 
-/** Most idle clients of one transport session that are remembered. Most programs state the same in every request. */
+/** Limit of the idle clients of one transport session. Most programs state the same in every request. */
 const MAX_IDLE_CLIENTS = 8;
 
 /** The clients of one transport session, by what their requests state about themselves. */
 export class StatedClients {
   readonly #create: (profile: ClientProfile) => ModernClient;
-  /** The least recently used first. */
+  /** Clients by their facts, least recently used first. */
   readonly #clients = new Map<string, ModernClient>();
   #lastClient: ModernClient | undefined;
 
@@ -184,7 +185,7 @@ export class StatedClients {
     return this.#clients.values();
   }
 
-  /** Returns the client with the facts of this message, which were checked. */
+  /** Returns the client with the facts of this message, which must be checked. */
   of(request: StatingMessage): ModernClient {
     const key = factsKey(request);
     const client = this.#clients.get(key) ?? this.#create(readProfile(request));
@@ -238,8 +239,8 @@ function factsKey({ bytes, tokens: { eraCapabilities, eraClientInfo } }: Stating
 }
 
 /**
- * Reads the facts that a request states about its client. Servers with a handshake get them as if the client spoke the
- * latest revision with a handshake, so that clients of both eras share the servers.
+ * Reads the facts that a request states about its client. Servers with a handshake get the facts as if the client spoke
+ * the latest revision with a handshake, so that clients of both eras share the servers.
  */
 export function readProfile({ bytes, tokens: { eraCapabilities, eraClientInfo } }: StatingMessage): ClientProfile {
   const raw = {
@@ -254,7 +255,7 @@ export function readProfile({ bytes, tokens: { eraCapabilities, eraClientInfo } 
   };
 }
 
-/** Removes `roots.listChanged`, because these clients have no notification for it. */
+/** Removes `roots.listChanged`, because these clients have no such notification. */
 function withoutRootChanges(capabilities: Uint8Array): Uint8Array {
   const span = { start: 0, end: capabilities.length };
   const removes = (name: string) => name === 'listChanged';
@@ -264,7 +265,7 @@ function withoutRootChanges(capabilities: Uint8Array): Uint8Array {
   return edits.length === 0 ? capabilities : splice({ bytes: capabilities, span, edits });
 }
 
-/** Without a level, a client gets no log messages. See the page server/utilities/logging of revision 2026-07-28. */
+/** Log level of the request; `off` without one. See the page server/utilities/logging of revision 2026-07-28. */
 export function requestedLogLevel({ bytes, tokens: { eraLogLevel } }: RequestEnvelope): Exchange['logLevel'] {
   if (eraLogLevel === undefined) return 'off';
   const level = isString(bytes, eraLogLevel) ? readString(bytes, eraLogLevel) : '';
@@ -272,7 +273,7 @@ export function requestedLogLevel({ bytes, tokens: { eraLogLevel } }: RequestEnv
 }
 
 const NO_MEMBERS = toBytes('{}');
-/** Servers require a name and a version. */
+/** Identity of a client that states none, because servers require a name and a version. */
 const UNNAMED = toBytes('{"name":"unnamed","version":"unknown"}');
 
 function textAt(bytes: Uint8Array, span: Span | undefined): string {

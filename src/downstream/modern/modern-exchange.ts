@@ -27,16 +27,16 @@ export interface ExchangeContext {
   readonly seals: () => GatewaySeals;
   /** Sends the request to its server again. */
   readonly serve: (exchange: ModernExchange) => void;
-  /** Reports that the client got a request for input as the answer. The call goes on. */
+  /** Reports that the client got a request for input as the answer. The call goes on after that. */
   readonly onSuspended: (exchange: ModernExchange) => void;
 }
 
 export interface ModernExchangeOptions extends WireExchangeOptions {
   readonly client: ModernClient;
   readonly shared: ExchangeContext;
-  /** The server's own state, where the request brings it back in the gateway's form. */
+  /** The server's own state, if the request brings it back in the gateway's form. */
   readonly serverState?: string | undefined;
-  /** Present if the request follows a visit of URLs. */
+  /** Present if the client comes back from a visit of URLs. */
   readonly visit?: VisitState | undefined;
 }
 
@@ -55,7 +55,7 @@ export class ModernExchange extends WireExchange implements ClientExchange {
   readonly #clock: Clock;
   #rounds: InputRounds | undefined;
   #visits: UrlVisits | undefined;
-  /** Capabilities that the server needed for this request and the client does not declare. */
+  /** Undeclared capabilities that the server needed for this request. */
   #lacking: Readonly<Record<string, unknown>> | undefined;
 
   constructor(options: ModernExchangeOptions) {
@@ -71,7 +71,7 @@ export class ModernExchange extends WireExchange implements ClientExchange {
     return this.#rounds?.isSuspended === true;
   }
 
-  /** A pipe belongs to one program. Over HTTP, several programs of one user may state the same about themselves. */
+  /** Identifies the conversation. Over HTTP, several programs of one user may state the same facts. */
   get conversation(): object {
     return this.#options.reply.isShared ? this.client : this;
   }
@@ -81,7 +81,7 @@ export class ModernExchange extends WireExchange implements ClientExchange {
     return INTERACTIVE.has(this.request.method);
   }
 
-  /** Answers the request. The client gets the state of a server in a form that only this client can bring back. */
+  /** Answers the request. A server's state is sealed, so that only this client can bring it back. */
   override answer(response: ResponseEnvelope, edits: readonly Edit[] = [], server?: Uint8Array): void {
     const { bytes, tokens, error } = response;
     const visits = error !== undefined && this.isInteractive && wantsVisits(response) && this.#visit(response);
@@ -112,7 +112,8 @@ export class ModernExchange extends WireExchange implements ClientExchange {
     const lack = refusedInput(input.request, client.profile.capabilities);
     const refusal = this.isInteractive ? (isFull ? TOO_MANY : lack) : NOT_ASKING;
     if (refusal !== undefined) {
-      // With other calls in flight, the server may have asked because of one of those. Many ask for roots because they start.
+      // Records the lack only if no other call can be the cause. Roots do not count, because many servers request them
+      // at their start.
       if (refusal === lack && input.request.method !== METHODS.listRoots && client.isOnly(this)) {
         this.#lacking = withCapabilities(this.#lacking ?? {}, requiredCapabilities(input.request));
       }
@@ -123,7 +124,7 @@ export class ModernExchange extends WireExchange implements ClientExchange {
     return this.#rounds.requireInput(input);
   }
 
-  /** Handles a refusal by a server that needs URLs to be visited first. */
+  /** Handles a server's refusal that demands a visit of URLs. */
   #visit(refused: ResponseEnvelope): ReturnType<UrlVisits['next']> {
     const { client, visit, shared } = this.#options;
     const { scan, seals, serve } = shared;
@@ -170,7 +171,7 @@ function namesOf(capabilities: Readonly<Record<string, unknown>>): string {
     .join(', ');
 }
 
-/** A request that brings back the state of a server: the server gets its own text. */
+/** A request that brings back a server's state. The server gets its own text. */
 class ResumedRequest extends EnvelopeRequest {
   readonly #state: string;
 

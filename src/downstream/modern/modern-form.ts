@@ -9,7 +9,7 @@ import type { ServerInfo } from '../declared-capabilities.js';
 import type { GatewaySession } from '../port.js';
 import type { AnswerForm } from '../wire-exchange.js';
 
-/** Longest time that a client may cache a list, while a server is still starting and after that. Changes are announced. */
+/** Longest times for which a client may cache a list, while a server is starting and later. Changes are announced. */
 const UNSETTLED_TTL_MS = 5_000;
 const SETTLED_TTL_MS = 300_000;
 
@@ -25,7 +25,7 @@ const COMMA = toBytes(',');
 const META = toBytes('"_meta":{');
 const META_END = toBytes('},');
 const SERVER_INFO = toBytes('"io.modelcontextprotocol/serverInfo":');
-/** Resource not found; a URL has to be visited before. Each with the code of 2026-07-28 that comes closest. */
+/** Old codes for "resource not found" and "a URL must be visited", each with the closest code of 2026-07-28. */
 const OLD_CODES: ReadonlyMap<string, Uint8Array> = new Map([
   ['-32002', toBytes(`${RPC_CODES.invalidParams}`)],
   ['-32042', toBytes(`${RPC_CODES.internalError}`)],
@@ -38,8 +38,8 @@ export interface ModernFormOptions {
 }
 
 /**
- * Writes answers as revision 2026-07-28 wants them: each result has a `resultType`, results of lists and reads say how
- * long they may be cached, and `_meta` names the server, or else the gateway. Members that a server wrote itself stay.
+ * Writes answers in the form of revision 2026-07-28. Each result has a `resultType`, results of lists and reads say how
+ * long they may be cached, and `_meta` names the server or else the gateway. Members of the server itself stay.
  */
 export class ModernForm implements AnswerForm {
   readonly #options: ModernFormOptions;
@@ -57,7 +57,7 @@ export class ModernForm implements AnswerForm {
     const { resultType, ttlMs, cacheScope, resultMeta, resultServerInfo } = tokens;
     const missing: Uint8Array[] = [];
     if (resultType === undefined) missing.push(COMPLETE);
-    // A request for input is not cached, and says so with its own type.
+    // A request for input is not cached, and has another type.
     if (isCacheable(method) && (resultType === undefined || isComplete(bytes, resultType))) {
       if (ttlMs === undefined) missing.push(NOT_KEPT);
       if (cacheScope === undefined) missing.push(PRIVATE);
@@ -77,7 +77,7 @@ export class ModernForm implements AnswerForm {
     const members = [COMPLETE];
     if (isCacheable(method)) members.push(...this.#cachingHint(list));
     const edits: Edit[] = [];
-    // Lists of the gateway's own have no `_meta`, and may be large.
+    // Lists of the gateway's own have no `_meta`, and searching a large list would take long.
     const [meta] = list !== undefined ? [] : valuesAt(result, span, ['_meta']);
     if (meta === undefined) members.push(META, SERVER_INFO, this.#own, META_END);
     else edits.push(addFirst(result, meta, join([SERVER_INFO, this.#own, COMMA])));
@@ -85,7 +85,7 @@ export class ModernForm implements AnswerForm {
     return splice({ bytes: result, span, edits });
   }
 
-  /** A result that requires input. `members` are those of the result, as JSON without the braces. */
+  /** Returns a result that requires input. `members` are JSON without the braces. */
   inputRequired(members: Uint8Array): Uint8Array {
     return join([OPEN, INPUT_REQUIRED, META, SERVER_INFO, this.#own, META_END, members, CLOSE]);
   }
@@ -104,7 +104,7 @@ function isComplete(bytes: Uint8Array, resultType: Span): boolean {
   return isString(bytes, resultType) && readString(bytes, resultType) === 'complete';
 }
 
-/** The results that say how long they may be cached. See the page server/utilities/caching of revision 2026-07-28. */
+/** Whether the result says how long it may be cached. See the page server/utilities/caching of revision 2026-07-28. */
 function isCacheable(method: string): boolean {
   return requestedList(method) !== undefined || CACHEABLE.has(method);
 }
@@ -115,7 +115,7 @@ const CACHEABLE: ReadonlySet<string> = new Set([
   ...Object.values(SKILL_METHODS),
 ]);
 
-/** Replaces the codes that earlier revisions define, and revision 2026-07-28 forbids. */
+/** Replaces error codes of earlier revisions that revision 2026-07-28 forbids. */
 function errorEdits(bytes: Uint8Array, code: Span | undefined): readonly Edit[] {
   if (code === undefined) return NO_EDITS;
   const text = OLD_CODES.get(readText(bytes, code));

@@ -38,23 +38,24 @@ export function modernEra(options: EraOptions): Era {
   };
 }
 
-/** Limits of the subscriptions that are open in one transport session, and of their filters together. */
+/** Limits of the open subscriptions of one transport session: their number, and the size of their filters together. */
 const MAX_LISTENS = 64;
 const MAX_FILTER_BYTES = 4 * 1024 * 1024;
 
-/** Serves the requests without a handshake that one transport session brings. */
+/** Serves the requests without a handshake of one transport session. */
 class ModernSession implements EraSession {
   readonly #options: EraOptions;
   readonly #transport: TransportSession;
   readonly #calls: SuspendedCalls;
   readonly #inFlight = new RequestsById<ModernExchange | RetriedRequest>();
-  /** Calls whose own request was answered with a request for input. */
+  /** Calls that were answered with a request for input. */
   readonly #suspended = new Set<ModernExchange>();
-  /** Open subscriptions, which do not count as requests in flight because they stay open. */
+  /** Open subscriptions. They do not count as requests in flight, because they stay open. */
   readonly #listens = new RequestsById<Listen>();
   readonly #clients: StatedClients;
   readonly #owner: ExchangeOwner<ModernExchange> = {
-    // A client without a session receives only messages that its requests asked for.
+    // Drops unsolicited messages, because a client without a session receives only messages that its requests asked
+    // for.
     sendUnsolicited: () => {},
     settled: (exchange) => this.#settled(exchange),
   };
@@ -92,7 +93,7 @@ class ModernSession implements EraSession {
     return this.#clients.of(call).session.mirroredParams(readString(bytes, tokens.name));
   }
 
-  /** Ignores responses, because requests to the client are results in these revisions. */
+  /** Takes a message. Ignores responses, because server requests are results in these revisions. */
   receive(message: Envelope, reply: ReplyChannel): void {
     if (message.kind === 'request') {
       if (this.#isClosed) reply.withdraw();
@@ -125,7 +126,7 @@ class ModernSession implements EraSession {
     );
   }
 
-  /** Serves a request, or returns the error that refuses it. */
+  /** Serves a request. Returns the error if the request is refused. */
   #accept(request: RequestEnvelope, reply: ReplyChannel): RpcError | undefined {
     const { method } = request;
     const refusal = refusedFacts(request) ?? (needsTasks(method) ? refusedTasks(request) : undefined);
@@ -148,9 +149,9 @@ class ModernSession implements EraSession {
   }
 
   /**
-   * Answers `server/discover` (page server/discover of revision 2026-07-28). A client that sees all servers gets the known
-   * facts about them, without a session or the start of a server. A client that sees one server gets the answer of that
-   * server as soon as it runs.
+   * Answers `server/discover` (page server/discover of revision 2026-07-28). A client that sees all servers gets the
+   * known facts about them, without a session or the start of a server. A client that sees one server gets the answer
+   * of that server as soon as the server runs.
    */
   #discover(request: RequestEnvelope, reply: ReplyChannel): void {
     const { gateway, serverInfo, onInternalError } = this.#options;
@@ -161,7 +162,7 @@ class ModernSession implements EraSession {
       reply.answer(resultMessage(rawId(request), describeAll(description, serverInfo)));
       return;
     }
-    // The memory of the request has another use later.
+    // Copies the id, because the memory of the request is reused before the answer.
     const id = rawId(request).slice();
     const answered = handshake.then((ended) => {
       if (this.#isClosed) return;
@@ -178,7 +179,7 @@ class ModernSession implements EraSession {
     const filter = this.#readFilter(request);
     if (filter instanceof RpcError) return filter;
     const client = this.#clients.of(request);
-    // The memory of the request has another use later.
+    // Copies the id, because the memory of the request is reused before the answer.
     const id = rawId(request).slice();
     const onEnded = (ended: Listen) => this.#listens.delete(key, ended);
     const isResumed = (this.#transport.firstRequestId ?? 1) > 1;
@@ -196,7 +197,7 @@ class ModernSession implements EraSession {
     return bytes > MAX_FILTER_BYTES ? filtersTooLarge(bytes) : filter;
   }
 
-  /** Serves a request that brings back a state: of a suspended call, of a server, or of visits. */
+  /** Serves a request that brings back the state of a suspended call, of a server, or of visits. */
   #resume(
     envelope: RequestEnvelope,
     key: string,
@@ -272,11 +273,11 @@ class ModernSession implements EraSession {
       if (requestId === undefined) return;
       const key = readText(notification.bytes, requestId);
       const [cancelled, ...others] = [...this.#inFlight.withId(key), ...this.#listens.withId(key)];
-      // With several requests of this id in flight, it is unknown which one the client means.
+      // If several requests in flight have this id, the meant one is unknown.
       if (others.length === 0) cancelled?.cancel(notification);
       return;
     }
-    // Clients of these revisions send no other notification of MCP. Those of earlier revisions belong to a session.
+    // Clients of these revisions send no other notification that MCP defines.
     if (isDefinedNotification(notification.method)) return;
     if (notification.tokens.eraVersion === undefined) {
       for (const client of this.#clients.all()) client.session.notified(notification);
@@ -286,13 +287,13 @@ class ModernSession implements EraSession {
   }
 }
 
-/** A request with which a client comes back to a suspended call. It is open until the call needs more or is answered. */
+/** A repeated request of a client for a suspended call. It is open until the call needs more input or is answered. */
 type RetriedRequest = Parameters<InputRounds['resume']>[0] & Pick<ModernExchange, 'cancel'>;
 
 /** State that a request brings back. */
 type Brought = Pick<ModernExchangeOptions, 'serverState' | 'visit'>;
 
-/** Throws before the gateway has servers. Without a server, no message needs a seal. */
+/** Returns the seals. Throws before the gateway has servers, but without a server no message needs a seal. */
 function sealsOf({ seals }: GatewayPort): GatewaySeals {
   if (seals === undefined) throw new Error('The gateway has no servers yet');
   return seals;
@@ -322,7 +323,7 @@ function describeServer(initializeResult: Uint8Array, gatewayInfo: ServerInfo): 
   const result: unknown = JSON.parse(readText(initializeResult, { start: 0, end: initializeResult.length }));
   const { capabilities, instructions, serverInfo } = isRecord(result) ? result : {};
   const declared = isRecord(capabilities) ? capabilities : {};
-  // The tasks of earlier revisions are an extension of this one.
+  // The tasks of earlier revisions are an extension in this revision.
   const { tasks: _tasks, extensions: _extensions, ...others } = declared;
   const extensions = declaredExtensions(MODERN_REVISIONS[0], [declared]);
   return discoverResult(

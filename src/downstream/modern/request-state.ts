@@ -6,11 +6,11 @@ import { type Hmac, isSameSeal } from '../../mcp/task-id.js';
 import type { GatewaySeals } from '../port.js';
 
 /*
- * `requestState`, a text that a client keeps for the gateway and brings back with the input. It is signed, so that it counts
- * only for the principal and the request that it was made for.
+ * `requestState` is a text of the gateway that the client brings back with the input. The text is signed, so that it is
+ * valid only for the principal and the request that it was made for.
  */
 
-/** Kinds of state: of a suspended call in this process, of visits of URLs, and of a server, wrapped. */
+/** Kinds of state: a suspended call of this process, visits of URLs, and the wrapped state of a server. */
 export const CALL_STATE = 'S';
 export const VISIT_STATE = 'U';
 export const SERVER_STATE = 'P';
@@ -26,19 +26,19 @@ export function stateContext(principal: string, request: RelayedRequest): StateC
 }
 
 interface CallState {
-  /** The suspended call, by its unguessable id. */
+  /** The unguessable id of the suspended call. */
   readonly call: string;
-  /** Counts the times that the client was asked, from 1. */
+  /** Number of the round, from 1. In each round the client is asked once. */
   readonly round: number;
-  /** The gateway process that keeps the call. */
+  /** The gateway process that has the call. */
   readonly instance: string;
 }
 
 /** The state of a request that needs visits of URLs. No call is suspended meanwhile. */
 export interface VisitState {
-  /** Counts the times that the client was asked, from 1. */
+  /** Number of the round, from 1. In each round the client is asked once. */
   readonly round: number;
-  /** Names the pages, so that the same ones are not shown twice, and their number. */
+  /** Digest and number of the pages, so that the same pages are not shown twice. */
   readonly pages: string;
   readonly count: number;
   /** Whether the user has agreed to visit these pages already. */
@@ -54,10 +54,10 @@ function signature(kind: string, text: string, { principal, request }: StateCont
   return seal(JSON.stringify([kind, text, principal, request]));
 }
 
-/** Purpose of a state. */
+/** Content of a valid state. */
 type OpenedState = CallState | { readonly visit: VisitState } | { readonly serverState: string };
 
-/** Reads a state; an error if no gateway made it for this principal and request, or another process keeps its call. */
+/** Reads a state. Returns an error for a forged state, and for a call of another process. */
 export function openState(
   state: string,
   { envelope, principal }: { readonly envelope: RequestEnvelope; readonly principal: string },
@@ -73,12 +73,12 @@ export function openState(
   return opened.instance === instanceName(seals.run) ? opened : OTHER_INSTANCE;
 }
 
-/** The name of this process in the states of its calls. */
+/** Returns the name of this process for the states of its calls. */
 export function instanceName(run: Hmac): string {
   return run('instance').slice(0, 22);
 }
 
-/** Names a request by its method and params, without the members that differ each time that the client sends it. */
+/** Returns a digest of method and params, without the members that change each time the client sends the request. */
 function requestDigest({ method, bytes, params }: RelayedRequest): string {
   return `${method} ${params === undefined ? '' : canonicalObject(bytes, params, (name) => !CHANGING.has(name))}`;
 }

@@ -19,13 +19,13 @@ import type { Cancel, Clock } from '../../timing/clock.js';
 import { inputRequestMembers, lackingCapability, refusedInput, requiredCapabilities } from '../input-requests.js';
 import { type StateContext, sealState, VISIT_STATE, type VisitState } from './request-state.js';
 
-/** The most times that one request asks its client for visits, or to come back later. */
+/** Limit of the rounds in which one request asks its client for visits, or to come back later. */
 const MAX_ROUNDS = 10;
-/** Time that a request that comes back waits for the end of the visit. The pauses before it is sent again grow. */
+/** Time that a repeated request waits for the end of the visit, in milliseconds. */
 const MAX_WAIT_MS = 30_000;
 const FIRST_PAUSE_MS = 1_000;
 const MAX_PAUSE_MS = 5_000;
-/** Longer URLs are only in the data of the error. */
+/** Longest URL in the message, in characters. Longer ones are only in the data of the error. */
 const MAX_SHOWN_URL = 2_000;
 
 /** The code of the error of revision 2025-11-25 for a request that needs the visit of a URL first. */
@@ -38,18 +38,19 @@ export interface UrlVisitsOptions {
   readonly context: StateContext;
   /** Capabilities that the client declares. */
   readonly capabilities: Readonly<Record<string, unknown>>;
-  /** Present if the client comes back. */
+  /** State that the client brings back; absent in the first request. */
   readonly state: VisitState | undefined;
   /** Sends the request to its server again. */
   readonly sendAgain: () => void;
 }
 
 /**
- * The visits of URLs that a legacy server wants before it serves a request. It refuses the request and suspends nothing;
- * the client gets the URLs as required input, and comes back with the consent of its user.
+ * The visits of URLs that a legacy server wants before it serves a request. The server refuses the request and suspends
+ * nothing. The client gets the URLs as required input, and comes back with the consent of its user.
  *
- * Consent is not the end of the visit, and servers need not report the end. So the request is sent again at once and then
- * after growing pauses. If the visit takes longer, the client is asked to come back again, without showing the page again.
+ * The visit may end later than the consent comes, and servers need not report the end. The request is therefore sent
+ * again at once and then after growing pauses. If the visit takes longer, the client is asked to come back again, but
+ * the page is not shown again.
  */
 export class UrlVisits {
   readonly #options: UrlVisitsOptions;
@@ -63,8 +64,8 @@ export class UrlVisits {
   }
 
   /**
-   * Returns the answer for the client in place of the error; `later` if the request is about to be sent again; `undefined` if
-   * the error names no pages, or the client was asked ten times.
+   * Returns the answer for the client in place of the error. Returns `later` if the request will be sent again. Returns
+   * `undefined` if the error names no pages, or if the client was asked ten times.
    */
   next(refused: ResponseEnvelope): ResponseEnvelope | 'later' | undefined {
     const { clock, scan, capabilities, state, sendAgain } = this.#options;
@@ -108,7 +109,7 @@ export class UrlVisits {
     return response;
   }
 
-  /** Names the pages. Ignores the query, because many servers make a new one for each request. */
+  /** Returns a digest of the pages without their queries, because many servers make a new query for each request. */
   #digest(visits: readonly Visit[]): string {
     const pages = visits.map(({ url }) => url.replace(/[?#].*$/s, ''));
     return this.#options.seal(JSON.stringify(['pages', ...pages])).slice(0, 22);
@@ -119,16 +120,16 @@ const CLOSE = toBytes('}');
 
 interface Visit {
   readonly url: string;
-  /** As a server request. */
+  /** The visit as a server request. */
   readonly request: EnvelopeRequest;
 }
 
-/** Whether the response is the error that wants visits. */
+/** Whether the response is the error that demands visits. */
 export function wantsVisits({ bytes, tokens: { errorCode } }: ResponseEnvelope): boolean {
   return errorCode !== undefined && readText(bytes, errorCode) === VISIT_REQUIRED;
 }
 
-/** The visits that the error wants; none if they cannot be read. */
+/** The visits that the error demands; none if they cannot be read. */
 function readVisits({ bytes, error }: ResponseEnvelope, scan: ScanEnvelope): readonly Visit[] {
   const visits: (Visit | undefined)[] = [];
   for (const list of error === undefined ? [] : valuesAt(bytes, error, ['data', 'elicitations'])) {
@@ -151,14 +152,14 @@ function toVisit(params: Uint8Array, scan: ScanEnvelope): Visit | undefined {
   return isUrl ? { url: readString(params, url), request: new EnvelopeRequest(message) } : undefined;
 }
 
-/** Explains a client that does not declare visits. The person can still open the pages. */
+/** Explains that the client does not declare visits. The user can still open the pages. */
 function unable(visits: readonly Visit[]): string {
   const pages = visits.map(({ url }) => shownUrl(url));
   const which = pages.includes(undefined) ? 'a web page' : pages.join(' and ');
   return `The server needs its user to visit ${which} before it serves this, and the client does not declare elicitation of mode url`;
 }
 
-/** Returns the URL as text that a person can judge and open; `undefined` if it is long, misleading or not of the web. */
+/** Returns the URL as text that a user can judge and open; `undefined` if it is long, misleading or not of the web. */
 function shownUrl(url: string): string | undefined {
   if (url.length > MAX_SHOWN_URL || !URL.canParse(url)) return undefined;
   const { protocol, username, password, href } = new URL(url);
@@ -166,7 +167,7 @@ function shownUrl(url: string): string | undefined {
   return isPlain && href.length <= MAX_SHOWN_URL ? href : undefined;
 }
 
-/** Reads the consent of the user from the request that comes back; an error if the user declined or canceled. */
+/** Reads the consent of the user from the repeated request. Returns an error if the user declined or canceled. */
 export function visited(visit: VisitState, request: RequestEnvelope): { readonly visit: VisitState } | RpcError {
   const actions = actionsOf(request);
   if (actions.includes('decline')) return unvisited('declined');
@@ -185,7 +186,7 @@ function unvisited(did: string): RpcError {
   return new RpcError(RPC_CODES.internalError, message);
 }
 
-/** Restores the request as it was first sent, because the server does not know the members that the client brings back. */
+/** Restores the first form of the request, because the server does not know the members that the client adds. */
 export function withoutInput(request: RequestEnvelope, scan: ScanEnvelope): RequestEnvelope {
   const { bytes, span, params } = request;
   if (params === undefined) return request;

@@ -23,7 +23,7 @@ export interface StdioTransportOptions
     ClientPipeOptions,
     'scan' | 'chooseEra' | 'principal' | 'onInternalError' | 'origin' | 'view' | 'messages'
   > {
-  /** Begins to read: passes all bytes of the client to the reader, and returns the stream that they are from. */
+  /** Begins to pass all bytes of the client to the reader. Returns the stream of these bytes. */
   readonly read: (reader: ByteReader) => Readable;
   readonly output: Writable;
   /** Wraps the sink of the client, if lines are numbered. */
@@ -31,9 +31,9 @@ export interface StdioTransportOptions
   /** Pauses the servers while the client does not read, unless another client still reads. */
   readonly backpressure: Backpressure;
   readonly maxLineBytes: number;
-  /** Bounds the unfinished lines of all servers and clients together. */
+  /** Limit of the unfinished lines of all servers and clients together. */
   readonly unfinishedLines?: FairMemory;
-  /** Provides the memory that the client's messages are read into. */
+  /** Memory for reading the client's messages. */
   readonly bufferPool?: BufferPool;
   readonly clock: Pick<Clock, 'now'>;
   /** Runs a task in the next turn of the event loop. Present if other clients wait while this one is read. */
@@ -48,10 +48,10 @@ export interface StdioTransportOptions
   readonly onUnread?: (unwrittenBytes: number) => void;
 }
 
-/** Form of the messages for a client that must know which of its lines each of them settles. */
+/** Form of the messages for a client that must know which of its lines a message answers. */
 export interface Framing extends Required<Pick<ClientPipeOptions, 'openReply' | 'firstRequestId'>> {
   readonly sink: MessageSink;
-  /** Writes something that the other side skips. */
+  /** Writes bytes that the other side skips. */
   readonly probe: () => void;
 }
 
@@ -60,16 +60,16 @@ export interface StdioTransport {
   readonly inFlight: number;
   /** Name, version and capabilities of the client; `undefined` before the client stated them. */
   readonly profile: ClientProfile | undefined;
-  /** The revision that the client opened with; `undefined` before it did. */
+  /** The client's revision; `undefined` before the client stated it. */
   readonly revision: string | undefined;
   /**
-   * Finds out whether the client still reads stdout, which only a write to the pipe shows. Writes a space, which JSON allows
-   * before a message, unless a message is being written. `onEnd` follows if the client has left.
+   * Finds out whether the client still reads stdout, which only a write to the pipe shows. Writes a space, which JSON
+   * allows before a message, unless a message is being written. If the client has left, `onEnd` follows.
    */
   probe(): void;
   /** Cancels the requests that were not answered. Calling it again does nothing. */
   close(): void;
-  /** Calls back once everything sent until now is written, or cannot be written any more. */
+  /** Calls back once all messages are written, or cannot be written any more. */
   whenAllWritten(onAllWritten: () => void): void;
 }
 
@@ -116,7 +116,7 @@ export function openStdioTransport(options: StdioTransportOptions): StdioTranspo
   const dropped: DroppedLineSink = {
     oversized: (line) => {
       if (!line.isEvicted) client.refuseLine(line, tooLarge(maxLineBytes));
-      // It was answered when it was dropped, but perhaps without the id, which only its end shows.
+      // The line was answered when it was dropped, but without its id if only the end of the line shows the id.
       else if (!hasId(beginningOf(line.head)) && hasId(line)) client.refuseLine(line, WHY_EVICTED);
       client.lineDropped();
     },
@@ -131,7 +131,7 @@ export function openStdioTransport(options: StdioTransportOptions): StdioTranspo
   input.once('error', inputEnded);
   // EPIPE means that the client has left, which is not an error of the gateway.
   output.on('error', end);
-  // A terminal stays, and a file has no reader.
+  // A terminal does not go away, and a file has no reader.
   const isPipe = output instanceof Socket && !('isTTY' in output);
   return {
     get inFlight() {
@@ -173,20 +173,20 @@ export interface ClientPipeOptions extends Omit<TransportSession, 'isListening' 
   readonly chooseEra: ChooseEra;
   readonly sink: MessageSink;
   /**
-   * Opens the channel for the messages that a line of the client causes. It must pass them on to `pipe`, which is the channel
-   * of every line without this option. `message` is absent for a line that was dropped.
+   * Opens the channel for the messages that a line of the client causes. The channel must pass them on to `pipe`, which
+   * is also the channel without this option. `message` is absent for a dropped line.
    */
   readonly openReply?: ((pipe: PipeReply, message?: Envelope | Rejection) => ReplyChannel) | undefined;
   /** Called when the session has nothing left to serve. */
   readonly onGone?: (() => void) | undefined;
   readonly messages?: MessageFeed | undefined;
-  /** Reports internal errors, each of which fails one message. Without it they are thrown to the caller. */
+  /** Reports internal errors, each of which fails one message. Without this function, errors are thrown to the caller. */
   readonly onInternalError?: OnInternalError | undefined;
 }
 
 /** The channel of every line of a client. */
 export interface PipeReply extends ReplyChannel {
-  /** Shows recordings a message that goes to the client without `send` and `answer`. */
+  /** Shows a message that goes to the client without `send` and `answer` to the recordings. */
   passing(message: SplicedMessage): void;
 }
 
@@ -238,7 +238,7 @@ export class ClientPipe implements TransportSession, PipeReply {
   /** Takes one line from the client: all of the bytes, or those from `start` to `end`. */
   receive(bytes: Uint8Array, start = 0, end = bytes.length): void {
     if (this.#sessions.isClosed) return;
-    // Errors are caught in place: a function for each message would cost more than the check.
+    // Catches errors in place, because a function for each message would cost more than the check.
     try {
       if (this.#messages?.isObserved)
         this.#messages.passed('c>g', { bytes, span: { start, end }, edits: [] }, this.#connection);
@@ -254,7 +254,7 @@ export class ClientPipe implements TransportSession, PipeReply {
   }
 
   /**
-   * Answers the request in a line that was dropped, if the ends of the line show its id. If they show that the line is the
+   * Answers the request in a dropped line, if the ends of the line show its id. If the ends show that the line is the
    * client's answer to a server request, that server request fails instead. `message` is the text of the error.
    */
   refuseLine(ends: MessageEnds, message: string): void {
@@ -267,7 +267,7 @@ export class ClientPipe implements TransportSession, PipeReply {
     if (answer.kind === 'response') this.#sessions.of(answer).receive(answer, this);
   }
 
-  /** Reports the end of a line that was dropped. Called once, after `refuseLine` if the line was refused. */
+  /** Reports the end of a dropped line. Called once, after `refuseLine` if the line was refused. */
   lineDropped(): void {
     this.#openReply?.(this).withdraw();
   }
@@ -320,7 +320,7 @@ export class ClientPipe implements TransportSession, PipeReply {
   }
 }
 
-/** Limit of the collected answers. Beyond it, they are sent as an array of their own. */
+/** Limit of the collected answers in bytes. Beyond it, they are sent as an array of their own. */
 const MAX_COLLECTED_BYTES = 16 * 1024 * 1024;
 
 /** Collects the answers to a batch and sends them as one array after the last one. Other messages are sent at once. */
@@ -332,7 +332,7 @@ export class BatchReply implements ReplyChannel {
   #collected: SplicedMessage[] = [];
   #collectedBytes = 0;
 
-  /** `answers` includes those that are withdrawn later. */
+  /** `answers` includes answers that are withdrawn later. */
   constructor(reply: ReplyChannel, answers: number) {
     this.#reply = reply;
     this.#missing = answers;
