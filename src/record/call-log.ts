@@ -5,38 +5,39 @@ import { serverOf } from './format.js';
 import { LineQueue, type LineSink } from './line-queue.js';
 import { RotatedFile } from './rotated-file.js';
 
-/** Five files of this size at most, the current one included. */
+/** Limits of the call log: bytes of one file, and number of files, including the current one. */
 const MAX_FILE_BYTES = 10 * 1024 * 1024;
 export const MAX_CALL_FILES = 5;
 const MAX_WAITING_BYTES = 4 * 1024 * 1024;
-/** Members of a line besides arguments and result. */
+/** Estimated bytes of a line besides arguments and result. */
 const LINE_BYTES = 400;
 const MAX_CONTENT_CHARACTERS = 4 * 1024;
-/** Of a name, an id or a reason, each of which can be as long as a message. */
+/** Limit of a name, an id or a reason, each of which can be as long as a message. */
 const MAX_NAME_CHARACTERS = 500;
-/** More is read than is shown, so that a secret at the cut is recognized. */
+/** Characters of a text that are searched for secrets. The log shows fewer, so that a secret at the cut is recognized. */
 const MAX_READ_CHARACTERS = 16 * 1024;
-/** The last part of a cut text is dropped: it can be half a secret, which no pattern recognizes. */
+/** Characters that a cut text loses at its end, because half a secret may be there, which no pattern recognizes. */
 const DROPPED_CHARACTERS = 4 * 1024;
 
 /** One line of the call log. */
 export interface LoggedCall {
   readonly time: string;
   readonly client: string;
-  /** The same for all calls of one session. */
+  /** Id of the session, the same for all its calls. */
   readonly session: string;
-  /** Absent for Trunkline's own tools, and for what no server has. */
+  /** Absent for Trunkline's own tools, and for names that no server has. */
   readonly server?: string;
   readonly method: string;
-  /** The name that the client used, of a tool or of a prompt. */
+  /** Name of the tool or prompt, as the client used it. */
   readonly tool?: string;
   readonly outcome: EndedCall['outcome'];
   readonly reason?: string;
   readonly ms: number;
-  /** Bytes of the parameters and of the answer. */
+  /** Bytes of the parameters. */
   readonly in: number;
+  /** Bytes of the answer. */
   readonly out: number;
-  /** As JSON. */
+  /** Id of the request, as JSON. */
   readonly id: string;
   readonly gen?: number;
   readonly arguments?: string;
@@ -45,10 +46,10 @@ export interface LoggedCall {
 
 export interface CallLogOptions {
   readonly sink: LineSink;
-  /** Whether arguments and results are written, too. */
+  /** Whether the log has arguments and results too. */
   readonly wantsContent: boolean;
   readonly redact: Redact;
-  /** The generation of a running server. */
+  /** Returns the generation of a running server. */
   readonly generationOf: (instance: string) => number | undefined;
   readonly onFault: (error: unknown) => void;
 }

@@ -5,8 +5,8 @@ import { type FindSecrets, REDACTED, united, withoutSecrets } from '../observe/r
 export type CleanMessage = (text: string) => string;
 
 /**
- * Removes secrets from messages, which stay the JSON that they are: only the content of strings is replaced, and numbers
- * that are secrets become strings. A message without a secret stays as it is, character by character.
+ * Removes secrets from messages, which stay valid JSON. Replaces only the content of strings; a number that is a secret
+ * becomes a string. A message without a secret stays unchanged, character by character.
  */
 export function createCleaner(find: FindSecrets): CleanMessage {
   return (text) => {
@@ -25,22 +25,22 @@ export function createCleaner(find: FindSecrets): CleanMessage {
       const likely = AFTER_TOKEN.test(before) || !NUMBER.test(token) ? [] : likelyIn(offset, end);
       return known.length + likely.length > 0 ? `"${REDACTED}"` : token;
     });
-    // A secret that several values make together.
+    // A secret may be spread over several values.
     return find(clean).known.length === 0 ? clean : UNSAFE;
   };
 }
 
 const TOKEN = /"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*|true|false|null/g;
 const NUMBER = /^-?\d/;
-/** Progress has a token, too, and models count tokens. These are secrets only if they are known. */
+/** Names with "token" that are no secrets: progress has a token, and models count tokens. Known secrets still count. */
 const AFTER_PROGRESS_TOKEN = /"progressToken"\s*:\s*$/;
 const AFTER_TOKEN = /token"\s*:\s*$/i;
 const LONGEST_NAME = 48;
 const UNSAFE = '{"redacted":"this message, because a secret in it cannot be removed from its parts"}';
 
 /**
- * Returns a function that finds the spans which a part of the text has. The parts must come in their order: a message can
- * have very many parts and spans, and none is searched for in all of the others.
+ * Returns a function that finds the spans within a part of the text. The parts must come in order, because a message
+ * can have very many parts and spans, and this avoids searching all spans for each part.
  */
 function inOrder(spans: readonly Span[]): (start: number, end: number) => Span[] {
   const all = united(spans);
@@ -60,7 +60,7 @@ function shifted(spans: readonly Span[], by: number): Span[] {
 
 const ESCAPE = /\\(?:u[0-9a-f]{4}|.)/gi;
 
-/** Returns a function that finds the escape in which a position is. The positions must ascend. */
+/** Returns a function that finds the escape around a position. The positions must ascend. */
 function cutEscapes(content: string): (at: number) => Span | undefined {
   const escapes = content.matchAll(ESCAPE);
   const next = (): Span | undefined => {
@@ -74,7 +74,7 @@ function cutEscapes(content: string): (at: number) => Span | undefined {
   };
 }
 
-/** Replaces the spans in the content of a string literal. An escape that a span cuts goes as a whole. */
+/** Replaces the spans in the content of a string literal. If a span cuts an escape, the whole escape is replaced. */
 function withoutSpans(content: string, spans: readonly Span[]): string {
   if (spans.length === 0) return content;
   const cut = cutEscapes(content);

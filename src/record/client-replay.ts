@@ -17,29 +17,29 @@ export interface ReplayedConnection {
 export interface ClientReplayOptions {
   readonly entries: readonly RecordedEntry[];
   readonly connect: (receive: (text: string) => void) => ReplayedConnection;
-  /** Names of members that differ each time. */
+  /** Names of members that differ in each run. */
   readonly ignored: ReadonlySet<string>;
   readonly timeoutMs: number;
 }
 
 export interface ReplayResult {
   readonly compared: number;
-  /** Answers that say what happened meanwhile, such as those of Trunkline's own tools. */
+  /** Number of answers that differ in each run, such as those of Trunkline's own tools. */
   readonly skipped: number;
   readonly findings: readonly Finding[];
 }
 
-/** An answer that is not as it was. */
+/** An answer that differs from the recorded one. */
 export interface Finding {
   readonly line: number;
   readonly request: string;
-  /** Without any: there was no answer. */
+  /** Empty if there was no answer. */
   readonly differences: readonly Difference[];
 }
 
 /**
- * Sends what the clients sent, in the recorded order: a message that followed an answer is sent when that answer has come.
- * Compares the answers.
+ * Sends the messages of the clients in the recorded order, and compares the answers. A message that was recorded after
+ * an answer is sent after that answer.
  */
 export async function replayClients(options: ClientReplayOptions): Promise<ReplayResult> {
   const { entries, ignored, timeoutMs } = options;
@@ -74,13 +74,13 @@ export async function replayClients(options: ClientReplayOptions): Promise<Repla
   return { compared, skipped, findings };
 }
 
-/** One client of the recording, which answers server requests as it did then. */
+/** One client of the recording. Answers server requests with the recorded answers. */
 class ReplayedClient {
   readonly #connection: ReplayedConnection;
   readonly #requests = new Map<string, RequestEnvelope>();
   readonly #answers = new Map<string, ResponseEnvelope>();
   readonly #waiting = new Map<string, (answer: ResponseEnvelope) => void>();
-  /** The recorded answers to server requests, by what was asked. */
+  /** The recorded answers to server requests, by method and parameters of the request. */
   readonly #replies = new Map<string, ResponseEnvelope[]>();
 
   constructor({ entries, connect }: ClientReplayOptions, conn: number) {
@@ -99,14 +99,14 @@ class ReplayedClient {
     });
     const first = entries.find((entry) => entry.conn === conn && entry.dir === 'c>g');
     const [begin] = messagesIn((first && textOf(first)) ?? '');
-    // The recording began in the middle of a session.
+    // Opens the session, because the recording began in the middle of it.
     if (begin?.kind !== 'request' || (begin.method !== METHODS.initialize && !begin.method.startsWith('server/'))) {
       this.#connection.send(HANDSHAKE);
       this.#connection.send(`{"jsonrpc":"2.0","method":"${METHODS.initialized}"}`);
     }
   }
 
-  /** Sends what was recorded. Answers to server requests wait until they are asked for. */
+  /** Sends recorded messages. Answers are left out, because they are sent when the server request comes. */
   send(text: string): void {
     const messages = messagesIn(text);
     for (const message of messages) if (message.kind === 'request') this.#requests.set(idOf(message), message);
@@ -117,7 +117,7 @@ class ReplayedClient {
     return this.#requests.get(id);
   }
 
-  /** `undefined` if there is none in time. */
+  /** Resolves with the answer, or with `undefined` if none comes in time. */
   async answerTo(id: string, timeoutMs: number): Promise<ResponseEnvelope | undefined> {
     const come = this.#answers.get(id);
     this.#answers.delete(id);
@@ -165,7 +165,7 @@ const HANDSHAKE = JSON.stringify({
   params: { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'replay', version: '1' } },
 });
 
-/** Trunkline's own tools say what it is doing, which is different each time. */
+/** Whether the request calls one of Trunkline's own tools, whose answers differ in each run. */
 function isOwnTool({ method, bytes, tokens: { name } }: RequestEnvelope): boolean {
   return method === METHODS.callTool && name !== undefined && readString(bytes, name).startsWith('trunkline__');
 }
@@ -176,7 +176,7 @@ function requestText(request: RequestEnvelope): string {
 }
 
 export interface Difference {
-  /** Such as `result.content[0].text`. */
+  /** Path to the value, such as `result.content[0].text`. */
   readonly path: string;
   readonly recorded: unknown;
   readonly now: unknown;
@@ -185,12 +185,12 @@ export interface Difference {
 /** Stands for a missing value. */
 const ABSENT = Symbol('absent');
 
-/** Dates and times as programs write them. */
+/** Dates and times in the usual forms of programs. */
 const TIME = /\b\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?/g;
 
 /**
- * The differences between two answers. Times in texts do not count, nor do `_meta` and members with one of the names in
- * `ignored`. A secret that was removed from the recording equals everything.
+ * Returns the differences between two answers. Times in texts, `_meta`, and members whose names are in `ignored` do not
+ * count. A secret that was removed from the recording equals everything.
  */
 export function differences(recorded: unknown, now: unknown, ignored: ReadonlySet<string>, path = ''): Difference[] {
   if (Array.isArray(recorded) && Array.isArray(now)) {
@@ -224,10 +224,10 @@ function memberOf(value: Readonly<Record<string, unknown>>, key: string): unknow
 }
 
 const LONGEST_VALUE = 100;
-/** Length of the common part that is shown of two long texts. */
+/** Characters of the common beginning that are shown of two long texts. */
 const SHOWN_BEFORE = 20;
 
-/** Such as `result.content[0].text: "a" is now "b"`. */
+/** Describes a difference, such as `result.content[0].text: "a" is now "b"`. */
 export function differenceText({ path, recorded, now }: Difference): string {
   const [before, after] = [valueText(recorded), valueText(now)];
   let same = 0;

@@ -4,9 +4,9 @@ import { isRecord, parseJson } from '../json/json-value.js';
 import { printable } from '../json/printable.js';
 
 /*
- * The lines of a recording: one header, then entries, all of them JSON. A reader ignores members and kinds of lines that it
- * does not know; a change that an older reader would misread needs another `FORMAT`. Nothing here depends on what a message
- * says, so that messages of every protocol era can be recorded.
+ * The lines of a recording: one header, then entries, all of them JSON. A reader ignores unknown members and unknown
+ * kinds of lines. A change that an older reader would misread needs another `FORMAT`. The format does not depend on the
+ * content of messages, so that messages of every protocol era can be recorded.
  */
 
 export const FORMAT = 1;
@@ -15,16 +15,16 @@ export const FORMAT = 1;
 export interface Header {
   readonly trunkline: 'recording';
   readonly format: number;
-  /** The same in all parts of one recording. */
+  /** Id of the recording, the same in all its parts. */
   readonly recording: string;
-  /** Counts from 1. Later parts follow when a file is full; the newest two are kept. */
+  /** Number of the part, from 1. A new part begins when a file is full; the newest two parts are stored. */
   readonly part: number;
-  /** Says that earlier messages are missing. */
+  /** Says that earlier messages were removed. */
   readonly note?: string;
-  /** The version of Trunkline that recorded. */
+  /** The version of Trunkline that made the recording. */
   readonly version: string;
   readonly startedAt: string;
-  /** Of the configured servers, without secrets. Equal digests mean equal servers. */
+  /** Digest of the configured servers without secrets. Equal servers have equal digests. */
   readonly configDigest: string;
   readonly servers: readonly string[];
   /** The latest protocol revision that Trunkline speaks. */
@@ -35,21 +35,21 @@ export interface Entry {
   /** Milliseconds since 1970. */
   readonly t: number;
   readonly dir: Direction;
-  /** The key of the server; at a client, the only server that it sees. */
+  /** The key of the server. In an entry of a client, the only server that the client sees. */
   readonly server?: string | undefined;
   /** Instance of the server, if there are several. */
   readonly instance?: string | undefined;
-  /** The launch of the server. */
+  /** The generation of the server. */
   readonly gen?: number | undefined;
-  /** Tells connections apart. */
+  /** Number of the connection. */
   readonly conn: number;
   /** Name and version of the client. */
   readonly client?: string | undefined;
-  /** The exact text, without the line feed; without the secrets. */
+  /** The exact text, without line feed and secrets. */
   readonly raw?: string;
-  /** The bytes of a message that is not UTF-8. */
+  /** A message that is not UTF-8, in Base64. */
   readonly base64?: string;
-  /** The size of a message that is too large for a recording. */
+  /** Bytes of a message that is too large for a recording. */
   readonly omitted?: number;
 }
 
@@ -57,7 +57,7 @@ export function describeGap(lines: number): string {
   return JSON.stringify({ t: Date.now(), dropped: lines });
 }
 
-/** The content of an entry: text, or Base64. Latin 1 shows all bytes to `clean` that are not UTF-8. */
+/** Returns the content of an entry. Bytes that are not UTF-8 are passed to `clean` as Latin 1, which shows all bytes. */
 export function contentOf(bytes: Uint8Array, clean: (text: string) => string): Pick<Entry, 'raw' | 'base64'> {
   if (isUtf8(bytes)) return { raw: clean(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('utf8')) };
   const text = clean(Buffer.from(bytes).toString('latin1'));
@@ -84,12 +84,12 @@ export function textOf({ raw, base64 }: Entry): string | undefined {
   return raw ?? (base64 === undefined ? undefined : Buffer.from(base64, 'base64').toString('utf8'));
 }
 
-/** Instances of one server are called `KEY`, `KEY~2`, `KEY~3`. */
+/** Returns the key in the name of an instance, such as `KEY`, `KEY~2` or `KEY~3`. */
 export function serverOf(instance: string): string {
   return instance.replace(/~\d+$/, '');
 }
 
-/** Names of the parties at the left and at the right: clients, Trunkline, servers. */
+/** Names of the parties on the left and on the right: clients, Trunkline, servers. */
 const ARROWS: Readonly<Record<Entry['dir'], string>> = {
   'c>g': 'client → ',
   'g>c': 'client ← ',
@@ -97,7 +97,7 @@ const ARROWS: Readonly<Record<Entry['dir'], string>> = {
   's>g': '       ← server',
 };
 
-/** One message as one line for a person: when, between whom, and what. */
+/** Returns a message as one readable line: the time, the parties, and the content. */
 export function messageText(entry: Entry): string {
   const { t, dir, server, instance, gen, conn, client } = entry;
   const isAtServer = dir === 'g>s' || dir === 's>g';

@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 
-/** Destination of lines. Both methods may fail, and take as long as they need. */
+/** Destination of lines. Both methods may fail, and may take any time. */
 export interface LineSink {
   /** Takes whole lines, each with its line feed. */
   write(text: string): Promise<void>;
@@ -9,15 +9,15 @@ export interface LineSink {
 
 export interface LineQueueOptions {
   readonly sink: LineSink;
-  /** Limit of the waiting bytes. Beyond it, further lines are dropped. */
+  /** Limit of the waiting bytes. Beyond it, new lines are dropped. */
   readonly maxBytes: number;
-  /** The line that says how many lines are missing at its place. */
+  /** Returns the line that replaces missing lines and says how many they are. */
   readonly describeGap: (lines: number) => string;
-  /** Called for the first of a series of writes that fail. */
+  /** Called for the first failure in a series of failed writes. */
   readonly onFault: (error: unknown) => void;
 }
 
-/** Longer pieces would hold the event loop while their lines are made. */
+/** Bytes of one piece. Making the lines of a longer piece would hold the event loop. */
 const MAX_PIECE_BYTES = 64 * 1024;
 
 interface Waiting {
@@ -26,8 +26,8 @@ interface Waiting {
 }
 
 /**
- * Writes lines in the background, so that no caller waits for the disk. It makes and writes lines later, in small pieces.
- * Beyond its limit, it drops lines and writes a line with their number.
+ * Writes lines in the background, so that no caller waits for the disk. Makes and writes the lines later, in small
+ * pieces. Beyond its limit, drops lines and writes one line with their number.
  */
 export class LineQueue {
   readonly #options: LineQueueOptions;
@@ -52,7 +52,7 @@ export class LineQueue {
     return this.#written;
   }
 
-  /** `take` is called at once if there is room, and copies what the line needs. It returns what makes the line. */
+  /** Adds a line. If there is room, calls `take` now, which copies the data and returns a function that makes the line. */
   offer(bytes: number, take: () => () => string): void {
     if (this.#isClosed) return;
     if (this.#waitingBytes + bytes > this.#options.maxBytes) {
@@ -64,7 +64,7 @@ export class LineQueue {
     this.#work ??= this.#drain();
   }
 
-  /** Writes what waits. Resolves when that is done. */
+  /** Writes the waiting lines, and closes the sink. */
   async close(): Promise<void> {
     this.#isClosed = true;
     await this.#work;

@@ -10,28 +10,28 @@ export interface ObserversOptions extends RecordingContext {
   };
 }
 
-/** One running recording or call log: its purpose, and how to end it. */
+/** A running recording or call log: what it is for, and how to end it. */
 interface Running {
   readonly key: string;
   readonly close: () => Promise<void>;
 }
 
 /**
- * The recording and the call log that the configuration or the command line asks for. Nothing of them is loaded if there
- * are none.
+ * The recording and the call log that the configuration or the command line asks for. Without them, their code is not
+ * loaded.
  */
 export class Observers {
   readonly #options: ObserversOptions;
   #recording: Running | undefined;
   #callLog: Running | undefined;
-  /** Changes happen one after the other. */
+  /** The latest change. Each change waits for the change before it. */
   #changes: Promise<void> = Promise.resolve();
 
   constructor(options: ObserversOptions) {
     this.#options = options;
   }
 
-  /** Follows the configuration. Never rejects: a recording that fails must not end the gateway. */
+  /** Follows the configuration. Never rejects, because a failed recording must not end the gateway. */
   apply(config: Config): Promise<void> {
     this.#changes = this.#changes.then(() => this.#apply(config));
     return this.#changes;
@@ -64,7 +64,7 @@ export class Observers {
   }
 }
 
-/** Ends what runs if something else is wanted, and begins that. */
+/** Ends the running observer if another one is wanted, and begins that one. */
 async function renew(
   running: Running | undefined,
   wanted: string | undefined,

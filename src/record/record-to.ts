@@ -49,7 +49,7 @@ export async function recordTo(
   return showMessages(composition, { sink, onFault, maxMessageBytes: largestMessage(maxBytes) });
 }
 
-/** Passes all messages on to a sink as the lines of a recording. */
+/** Passes all messages to a sink as the lines of a recording. */
 export function showMessages(
   { platform, secrets }: Pick<RecordedGateway, 'platform' | 'secrets'>,
   options: Pick<RecorderOptions, 'sink' | 'server' | 'onFault' | 'maxMessageBytes'>,
@@ -80,7 +80,7 @@ export async function logCalls(
   };
 }
 
-/** The variables of the servers are left out: a digest of few possible values tells the value. */
+/** Leaves out the values of variables, because the digest of one of few possible values would reveal the value. */
 function digestOf({ servers }: Pick<Config, 'servers'>, redact: Redact): string {
   const programs = servers.map(({ key, child }) => [key, child?.command, child?.args, Object.keys(child?.env ?? {})]);
   return createHash('sha256')
@@ -93,30 +93,30 @@ interface RecorderOptions {
   readonly feed: Pick<MessageFeed, 'observe'>;
   readonly findSecrets: FindSecrets;
   readonly sink: LineSink;
-  /** Shows only the messages to and from this server. */
+  /** Key of the server whose messages are shown; all messages if absent. */
   readonly server?: string | undefined;
-  /** The size of the largest message that has room; `MAX_MESSAGE_BYTES` if absent. */
+  /** Limit of a message in bytes; `MAX_MESSAGE_BYTES` if absent. */
   readonly maxMessageBytes?: number | undefined;
-  /** Milliseconds on the monotonic clock. */
+  /** Returns milliseconds on the monotonic clock. */
   readonly now: () => number;
   readonly onFault: (error: unknown) => void;
 }
 
-/** Data that waits for the disk. */
+/** Limit of the bytes that wait for the disk. */
 const MAX_WAITING_BYTES = 16 * 1024 * 1024;
-/** Of what a client calls itself, so much is read, and so much of that is shown. */
+/** Limits of a client's name and version, in characters: as far as they are read, and as far as they are shown. */
 const MAX_READ_CHARACTERS = 16 * 1024;
 const MAX_NAME_CHARACTERS = 200;
-/** Members of an entry besides the message. */
+/** Estimated bytes of an entry besides the message. */
 const ENTRY_BYTES = 200;
 
-/** Writes the messages that pass to a sink, from now until it is closed. */
+/** Writes all messages to a sink, until it is closed. */
 export class Recorder {
   readonly #options: RecorderOptions;
   readonly #queue: LineQueue;
   readonly #clean: (text: string) => string;
   readonly #stop: () => void;
-  /** From milliseconds on the clock to milliseconds since 1970. */
+  /** Difference between milliseconds since 1970 and milliseconds on the clock. */
   readonly #epoch: number;
 
   constructor(options: RecorderOptions) {
@@ -163,7 +163,10 @@ export class Recorder {
   }
 }
 
-/** A client may call itself anything, at any length. What is left at a cut is no half of a secret: more than that was read. */
+/**
+ * Returns name and version of a client. Fewer characters are shown than searched for secrets, because a name may be
+ * long.
+ */
 function nameOf(
   { name, version }: { name?: unknown; version?: unknown } = {},
   clean: (text: string) => string,

@@ -7,7 +7,7 @@ import { createScan, type Envelope, messagesOf } from '../mcp/envelope.js';
 
 const scan = createScan(isUtf8);
 
-/** The messages of one line: those of a batch, or one, or none if the text is no message. */
+/** Returns the messages of one line: those of a batch, or one, or none if the text is no message. */
 export function messagesIn(text: string): readonly Envelope[] {
   const scanned = scan(toBytes(text));
   if (scanned.kind !== 'rejected') return [scanned];
@@ -24,27 +24,27 @@ export function paramsOf(message: Exclude<Envelope, { kind: 'response' }>): unkn
   return message.params && parseJson(readText(message.bytes, message.params));
 }
 
-/** The result or the error of a response, as a value. */
+/** Returns the result or the error of a response, as a value. */
 export function outcomeOf({ bytes, result, error }: Extract<Envelope, { kind: 'response' }>): unknown {
   const read = (span: Span | undefined) => span && parseJson(readText(bytes, span));
   return error === undefined ? { result: read(result) } : { error: read(error) };
 }
 
-/** The message with another text in the place of one of its tokens. Everything else stays as it was recorded. */
+/** Returns the message with one of its tokens replaced. Everything else stays as it was recorded. */
 export function withToken({ bytes, span }: Envelope, token: Span, text: string): string {
   return Buffer.from(splice({ bytes, span, edits: [{ span: token, text: toBytes(text) }] })).toString();
 }
 
 /**
- * Key that is equal for equal requests: the method, and the parameters without `_meta`, in which clients put tokens and
- * traces. The order of members does not count. Empty parameters equal absent ones.
+ * Returns the same key for equal requests. It has the method, and the parameters without `_meta`, in which clients put
+ * tokens and traces. The order of members does not count. Empty parameters equal absent ones.
  */
 export function matchKey({ method, bytes, params }: Exclude<Envelope, { kind: 'response' }>): string {
   const text = params === undefined ? '{}' : canonicalObject(bytes, params, (name) => name !== '_meta');
   return text === '{}' ? method : `${method} ${text}`;
 }
 
-/** Whether a text is the recorded one, in which secrets were replaced by `redacted`: it stands for any text. */
+/** Whether `text` equals the recorded text, in which `redacted` stands for any secret. */
 export function matchesRedacted(recorded: string, text: string, redacted: string): boolean {
   const [first = '', ...rest] = recorded.split(redacted);
   const last = rest.pop();

@@ -11,22 +11,22 @@ export const DEFAULT_MAX_BYTES = 100 * 1024 * 1024;
 /** Description of the recording process in the first line. */
 export type About = Pick<Header, 'version' | 'configDigest' | 'servers' | 'revision'>;
 
-/** The newest messages are in two files, each of which has half of the size. */
+/** Number of files of a recording. Each has half of its size, and together they have the newest messages. */
 const PARTS = 2;
 
-/** A larger message is not recorded, because removing its secrets would hold the event loop. */
+/** Limit of a recorded message, because removing the secrets of a larger one would hold the event loop. */
 export const MAX_MESSAGE_BYTES = 4 * 1024 * 1024;
-/** JSON makes up to six bytes of one, and a line must fit into half of the recording. */
+/** Part of the recording that one message may take. JSON makes up to six bytes of one, and a line must fit into half. */
 const SHARE_OF_MESSAGE = 16;
 
-/** The size of the largest message that has room in a recording of `maxBytes`. */
+/** Returns the size of the largest message that a recording of `maxBytes` takes. */
 export function largestMessage(maxBytes: number): number {
   return Math.min(MAX_MESSAGE_BYTES, Math.floor(maxBytes / SHARE_OF_MESSAGE));
 }
 
 /**
- * Begins a recording of `maxBytes` at most. A recording that is there becomes `FILE.1`. Rejects when the file cannot be
- * written, and for a file that is no recording, which is left alone.
+ * Begins a recording of at most `maxBytes`. An existing recording becomes `FILE.1`. Rejects if the file cannot be
+ * written, or if an existing file is no recording; such a file stays unchanged.
  */
 export async function createRecording(file: string, maxBytes: number, about: About): Promise<LineSink> {
   for (const each of [file, `${file}.1`]) {
@@ -49,7 +49,7 @@ export async function createRecording(file: string, maxBytes: number, about: Abo
   });
 }
 
-/** Whether there is nothing, an empty file or a recording. */
+/** Whether the file is missing, empty or a recording. */
 async function isFreeFor(file: string): Promise<boolean> {
   try {
     for await (const line of linesOf(file)) return parseLine(line)?.kind === 'header';
@@ -65,16 +65,16 @@ async function isFreeFor(file: string): Promise<boolean> {
 export interface Recording {
   readonly header: Header;
   readonly entries: readonly RecordedEntry[];
-  /** Messages that are missing because the disk was too slow. */
+  /** Number of messages that are missing because the disk was too slow. */
   readonly dropped: number;
 }
 
 export interface RecordedEntry extends Entry {
-  /** Counts the lines of the file that it is in. */
+  /** Number of the line in its file. */
   readonly line: number;
 }
 
-/** Reads a recording, with its part before if there is one. Rejects for a file that is missing or no recording. */
+/** Reads a recording with its earlier part, if there is one. Rejects if the file is missing or no recording. */
 export async function readRecording(file: string): Promise<Recording> {
   const last = await readPart(file);
   if (last.header.part === 1) return last;

@@ -10,7 +10,7 @@ export interface RotatedFileOptions {
   readonly maxFiles: number;
   /** Makes the first line of each file. `part` counts from 1. */
   readonly header?: (part: number) => string;
-  /** Whether other processes may write to the same file. Otherwise a file that is there becomes `FILE.1`. */
+  /** Whether other processes may write to the same file. Otherwise an existing file becomes `FILE.1`. */
   readonly isShared: boolean;
 }
 
@@ -18,8 +18,8 @@ const { O_WRONLY, O_APPEND, O_CREAT, O_EXCL, O_NOFOLLOW = 0 } = constants;
 const NEWLINE = 0x0a;
 
 /**
- * A file that only its owner can read and that does not grow without end: when it is full it becomes `FILE.1`, the previous
- * `FILE.1` becomes `FILE.2`, and the oldest one goes. Each write ends with a whole line, or the next one begins a new line.
+ * A file with a limited size that only its owner can read. A full file becomes `FILE.1`, the previous `FILE.1` becomes
+ * `FILE.2`, and the oldest one is deleted. If a write ends within a line, the next write begins a new line.
  */
 export class RotatedFile implements LineSink {
   readonly #options: RotatedFileOptions;
@@ -34,7 +34,7 @@ export class RotatedFile implements LineSink {
     this.#handle = handle;
   }
 
-  /** Rejects when the file cannot be written. */
+  /** Opens the file. Rejects if it cannot be written. */
   static async open(options: RotatedFileOptions): Promise<RotatedFile> {
     const { file, isShared } = options;
     await mkdir(dirname(file), { recursive: true, mode: 0o700 });
@@ -58,7 +58,7 @@ export class RotatedFile implements LineSink {
     }
   }
 
-  /** Number of bytes of these lines that fit into the file. A new file takes any line. */
+  /** Returns the number of bytes of these lines that fit into the file. A new file takes any first line. */
   #fitting(lines: Buffer): number {
     const room = this.#options.maxFileBytes - this.#length;
     if (lines.length <= room) return lines.length;
@@ -70,7 +70,7 @@ export class RotatedFile implements LineSink {
     await this.#handle.close();
   }
 
-  /** A full disk takes a part of the text first. */
+  /** Writes the bytes. A full disk may take only a part of them. */
   async #append(bytes: Uint8Array): Promise<void> {
     let written = 0;
     try {

@@ -15,7 +15,7 @@ export interface StandInOptions {
   readonly send: (text: string) => void;
 }
 
-/** A request on the stage. */
+/** A request that the stand-in is answering. */
 interface Performance {
   readonly scene: Scene;
   /** The id and the progress token of the request, as JSON. */
@@ -24,11 +24,11 @@ interface Performance {
   isCancelled: boolean;
 }
 
-/** Stands in for a server: answers each request as the server did in the recording, at once. */
+/** Stands in for a server. Answers each request at once, as the server did in the recording. */
 export class StandIn {
   readonly #options: StandInOptions;
   readonly #performances = new Set<Performance>();
-  /** The ids of its own requests, and who waits for the answers. */
+  /** Callbacks that wait for the answers to its own requests, by id. */
   readonly #asked = new Map<string, () => void>();
   #lastId = 0;
 
@@ -92,7 +92,7 @@ export class StandIn {
     for (const performance of this.#performances) if (performance.id === id) performance.isCancelled = true;
   }
 
-  /** Answers what the recording has no answer to: what every server can, and otherwise an error. */
+  /** Answers a request without a recorded answer: as every server can, or else with an error. */
   #improvise(request: RequestEnvelope, params: unknown): void {
     const { script, server, send } = this.#options;
     const { method } = request;
@@ -106,7 +106,7 @@ export class StandIn {
 
 const LIST_TOOLS = 'tools/list';
 
-/** The handshake and the tools of a server that ran already when the recording began. */
+/** Handshake and tools for a server that was already running when the recording began. */
 function ownResult(method: string, params: unknown, script: ServerScript, server: string): unknown {
   switch (method) {
     case METHODS.ping:
@@ -129,7 +129,7 @@ function ownResult(method: string, params: unknown, script: ServerScript, server
 
 const LONGEST_PARAMS = 300;
 
-/** Says that there is no answer, with the recorded request that was perhaps meant. */
+/** Says that there is no answer, and names the most similar recorded request. */
 function describeMissing(method: string, params: unknown, script: ServerScript, server: string): string {
   const nearest = script.nearest(method, params);
   const missing = `The recording of "${server}" has no answer to ${requestText(method, params)}.`;
@@ -151,7 +151,7 @@ export type Step =
   /** The server got the answer to its request with this id. */
   | { readonly kind: 'await'; readonly requestId: string };
 
-/** A message to the server, and everything that the server did because of it. */
+/** A message to the server, and the messages of the server that followed from it. */
 export interface Scene {
   readonly method: string;
   readonly params: unknown;
@@ -177,7 +177,7 @@ export class ServerScript {
     this.scenes = [...byConnection.values()].flatMap(scenesOf);
   }
 
-  /** The next scene that begins with this message. When all of them were used, the last one again. */
+  /** Returns the next scene that begins with this message. After all of them were used, returns the last one again. */
   find(message: Exclude<Envelope, { kind: 'response' }>): Scene | undefined {
     const key = keyOf(message);
     const exact = this.scenes.filter((scene) => scene.key === key);
@@ -187,7 +187,7 @@ export class ServerScript {
     return scene;
   }
 
-  /** The recorded request that is most similar, of the same method if there is one. */
+  /** Returns the most similar recorded request of the same method. */
   nearest(method: string, params: unknown): Scene | undefined {
     const requests = this.scenes.filter(({ isRequest }) => isRequest);
     const same = requests.filter((scene) => scene.method === method);
@@ -253,7 +253,7 @@ function sceneOf(message: Exclude<Envelope, { kind: 'response' }>, line: number)
   };
 }
 
-/** The scene that a message of the server belongs to: that of its id or its token, or of the latest open request. */
+/** Returns the scene of a server's message: by its id or token, or else that of the latest open request. */
 function sceneFor(message: Envelope, inFlight: ReadonlyMap<string, Scene>): Scene | undefined {
   if (message.kind === 'response') return inFlight.get(idOf(message));
   const open = [...inFlight.values()];
@@ -262,7 +262,7 @@ function sceneFor(message: Envelope, inFlight: ReadonlyMap<string, Scene>): Scen
   return open.find(({ progressToken }) => text !== undefined && progressToken === text) ?? open.at(-1);
 }
 
-/** The values in some parameters, each with the way to it. */
+/** Returns the values in some parameters, each with its path. */
 function leavesOf(value: unknown, path = ''): Set<string> {
   if (Array.isArray(value)) return new Set(value.flatMap((each, at) => [...leavesOf(each, `${path}[${at}]`)]));
   if (isRecord(value)) {
