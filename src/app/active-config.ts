@@ -9,7 +9,7 @@ import {
 import { createToolPolicy } from '../gateway/catalog/tool-policy.js';
 import { ToolShaping } from '../gateway/catalog/tool-shaping.js';
 import type { BackendRules } from '../gateway/registry/backend.js';
-import type { ConfigFacts } from '../gateway/status/status.js';
+import type { ConfigFacts } from '../gateway/status/status-facts.js';
 import type { Logger } from '../observe/logger.js';
 import type { SecretSource } from '../observe/redact.js';
 import type { Approvals } from '../state/approvals.js';
@@ -18,15 +18,15 @@ import type { Clock } from '../timing/clock.js';
 export interface ActiveConfigOptions {
   readonly clock: Clock;
   readonly config: Config;
-  /** The report about the configuration file, if the file is rejected as a whole. */
+  /** The report about a configuration file that is rejected as a whole. */
   readonly fault: string | undefined;
-  /** Whether HTTP is served. The limits of HTTP are read once, when the listener opens. */
+  /** Whether HTTP is served. Its limits are read once, when the listener opens. */
   readonly servesHttp: boolean;
   readonly approvals: Pick<Approvals, 'of'>;
   readonly logger: Pick<Logger, 'warn'>;
 }
 
-/** The change of a server by another configuration, for clients of one origin. */
+/** Change of a server by another configuration, for the clients of one origin. */
 export interface ServerChanged {
   readonly key: string;
   readonly change: ServerChange | 'removed';
@@ -34,7 +34,7 @@ export interface ServerChanged {
   readonly server: ServerConfig | undefined;
 }
 
-/** The active configuration, the state of its file, and each server with the variables and the folder of a client. */
+/** The configuration that is active, the state of its file, and its servers as each client gets them: with its variables, and in its folder. */
 export class ActiveConfig {
   readonly #options: ActiveConfigOptions;
   #config: Config;
@@ -42,8 +42,8 @@ export class ActiveConfig {
   /** Whether any configuration was accepted yet. */
   #isSound: boolean;
   #reloads = 0;
-  /** Warnings already logged about this configuration. They are logged once, because all instances of a server have the same tools. */
-  readonly #logged = new Set<string>();
+  /** Messages already logged about the tools of this configuration. All instances of a server have the same tools. */
+  readonly #told = new Set<string>();
 
   constructor(options: ActiveConfigOptions) {
     const { clock, config, fault } = options;
@@ -84,16 +84,16 @@ export class ActiveConfig {
     ];
   }
 
-  /** Accepts the file. `isOther` says whether its meaning has changed. */
+  /** The file is accepted; `isOther` says whether its meaning has changed. */
   accept(config: Config, isOther: boolean): void {
     this.#config = config;
-    this.#logged.clear();
+    this.#told.clear();
     this.#fault = undefined;
     this.#isSound = true;
     if (isOther) this.#reloads += 1;
   }
 
-  /** Rejects the file. Returns false if the last report was the same. */
+  /** The file is rejected. Returns false when the same report was given before. */
   refuse(report: string): boolean {
     if (this.#fault?.report === report) return false;
     this.#fault = { report, since: this.#fault?.since ?? this.#options.clock.now() };
@@ -107,7 +107,7 @@ export class ActiveConfig {
     return isOwn ? own : config.serverFor(key, origin);
   }
 
-  /** The change of a server by another configuration. `complete` adds packages that were installed in the meantime. */
+  /** Change by another configuration for clients of this origin. `complete` adds packages that were installed since. */
   changeOf(
     { server: before, origin }: { readonly server: ServerConfig; readonly origin: Origin | undefined },
     config: Config,
@@ -135,20 +135,20 @@ export class ActiveConfig {
 
   #warn(server: string, warnings: readonly string[]): void {
     for (const warning of warnings) {
-      const logged = JSON.stringify([server, warning]);
-      if (this.#logged.size >= MAX_LOGGED || this.#logged.has(logged)) continue;
-      this.#logged.add(logged);
+      const told = JSON.stringify([server, warning]);
+      if (this.#told.size >= MAX_TOLD || this.#told.has(told)) continue;
+      this.#told.add(told);
       this.#options.logger.warn({ server }, `\`tools\` of this server: ${warning}`);
     }
   }
 }
 
-/** Bounds the warnings of one configuration, because a server can make tools appear and disappear without end. */
-const MAX_LOGGED = 1_000;
+/** The texts contain names of the configuration only, but a server decides which of its tools are missing. */
+const MAX_TOLD = 1_000;
 
 export function secretSourcesOf({ child, references, secrets = {} }: ServerConfig): SecretSource[] {
   const fromFile = child === undefined ? [] : [child];
-  // The redactor treats every variable whose name contains `secret` as a secret.
+  // By these names, each value counts as a secret.
   const named = Object.fromEntries(Object.entries(secrets).map(([name, value]) => [`secret ${name}`, value]));
   return [...fromFile, { env: { ...references, ...named }, args: [] }];
 }

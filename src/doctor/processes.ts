@@ -1,7 +1,7 @@
 import { rm } from 'node:fs/promises';
 import { isOurselves } from '../clients/files/own-entry.js';
 import type { ServerConfig } from '../config/resolve/config.js';
-import { CODE_OF } from '../gateway/status/status.js';
+import { CODE_OF } from '../gateway/status/refused-names.js';
 import { findFamily } from '../process/family.js';
 import { type CommandLine, hostIdentity, identify, isRunning } from '../process/processes.js';
 import { type FoundRun, findRuns } from '../process/run-file.js';

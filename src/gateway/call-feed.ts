@@ -9,24 +9,25 @@ import { METHODS } from '../mcp/methods.js';
 /** A call of a client, from its arrival at the gateway to its answer. */
 export interface EndedCall {
   readonly client: CallingClient;
-  /** The backend that it went to last; `undefined` if it went to none. */
+  /** Backend to which the call was sent last; `undefined` if it was sent to none. */
   readonly instance: string | undefined;
-  /** The generation of the server that a failure is about. */
+  /** Generation of the server at the time of the failure; `undefined` for other outcomes. */
   readonly generation: number | undefined;
   readonly method: string;
   /** The tool or the prompt, under the name that the client used. */
   readonly name: string | undefined;
-  /** As JSON. */
+  /** Id of the request, as JSON. */
   readonly requestId: string;
-  /** `tool_error` is a tool result with `isError`, `rpc_error` a JSON-RPC error; `failed`: the gateway answered. */
+  /** `tool_error` is a tool result with `isError`, `rpc_error` is a JSON-RPC error. With `failed`, the gateway answered. */
   readonly outcome: 'ok' | 'tool_error' | 'rpc_error' | 'failed' | 'cancelled';
   /** Reason of the failure. */
   readonly reason: string | undefined;
   readonly durationMs: number;
   readonly bytesIn: number;
   readonly bytesOut: number;
-  /** The arguments, or all parameters if there are none, and the result. As JSON, if they are wanted. Not redacted. */
+  /** The arguments, or all parameters of a request without arguments, as JSON. `undefined` unless wanted. Not redacted. */
   readonly params: Excerpt | undefined;
+  /** The result as JSON. `undefined` unless wanted. Not redacted. */
   readonly result: Excerpt | undefined;
 }
 
@@ -39,33 +40,33 @@ export interface Excerpt {
 export interface CallingClient {
   readonly name: string;
   readonly version: string;
-  /** Counts the sessions of this process. */
+  /** Number of the session, counted from the start of this process. */
   readonly session: number;
 }
 
 export interface CallObserver {
-  /** Whether parameters and results are wanted. */
+  /** Whether the observer gets parameters and results. */
   readonly wantsContent: boolean;
   ended(call: EndedCall): void;
 }
 
-/** Requests that do something, or get something, for a model. Lists and polls are not. */
+/** Methods of the requests that are reported as calls. Lists and polls are not. */
 const CALLS: readonly string[] = [METHODS.callTool, METHODS.getPrompt, METHODS.readResource, METHODS.complete];
-/** More is read than is shown, so that a secret at the cut is recognized. */
+/** Length of an excerpt in bytes. The log shows less, so that the redaction recognizes a secret at the cut. */
 const MAX_READ_BYTES = 16 * 1024;
 
-/** Shows the calls of all clients to the call log. While there is none, a request costs one comparison. */
+/** Reports the calls of all clients to the call log. Without a call log, a request costs one comparison. */
 export class CallFeed {
   readonly now: () => number;
   observer: CallObserver | undefined;
   #sessions = 0;
 
-  /** `now` are milliseconds on the monotonic clock. */
+  /** `now` returns milliseconds of the monotonic clock. */
   constructor(now: () => number) {
     this.now = now;
   }
 
-  /** Returns what passes the requests of one session on to its client's view, which can become another one. */
+  /** Returns a function that passes the requests of one session to the current client view of that session. */
   session(connected: {
     readonly facts: Pick<ClientFacts, 'profile'>;
     readonly view: { serve(exchange: Exchange): void };
@@ -89,7 +90,7 @@ export function namesOf({ profile }: Pick<ClientFacts, 'profile'>): Pick<Calling
   return { name: asText(name), version: asText(version) };
 }
 
-/** Reports the end of a request. */
+/** Wraps an exchange, and reports the end of the call to the observer. */
 function observed(exchange: Exchange, client: CallingClient, observer: CallObserver, now: () => number): Exchange {
   const startedAt = now();
   const { method, bytes, params, tokens } = exchange.request;
@@ -98,7 +99,7 @@ function observed(exchange: Exchange, client: CallingClient, observer: CallObser
     const end = Math.min(span.end, span.start + MAX_READ_BYTES);
     return { text: readText(text, { start: span.start, end }), isCut: end < span.end };
   };
-  // Read at once, because the memory of a large request is used again when it was written.
+  // Reads the request now, because its memory is reused after the request was written to the server.
   const facts = {
     method,
     name: stringAt(bytes, tokens.name),
@@ -112,7 +113,7 @@ function observed(exchange: Exchange, client: CallingClient, observer: CallObser
     outcome: EndedCall['outcome'],
     { bytesOut = 0, result, reason, generation }: Partial<EndedCall> = {},
   ): void => {
-    // A cancellation is told after it has settled the exchange.
+    // The exchange is settled before its cancellation is reported.
     if (hasEnded || (exchange.isSettled && outcome !== 'cancelled')) return;
     hasEnded = true;
     const durationMs = now() - startedAt;

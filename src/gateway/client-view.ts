@@ -14,7 +14,8 @@ import { type Catalogs, changedLists, MergedLists, type Shadowed } from './catal
 import type { ListNaming } from './catalog/offered-lists.js';
 import { answerList } from './catalog/pagination.js';
 import type { NamedView } from './catalog/tool-policy.js';
-import { type EditAnswer, FAILURE_REASONS, type Handling } from './dispatch/call.js';
+import { FAILURE_REASONS } from './dispatch/call.js';
+import type { EditAnswer, Handling } from './dispatch/handling.js';
 import type { Backend } from './registry/backend.js';
 import type { LogLevelRouter } from './reverse/log-level-router.js';
 import type { Subscriptions } from './reverse/subscriptions.js';
@@ -47,13 +48,14 @@ export interface ClientViewOptions {
   readonly hmac: Hmac;
   readonly onInternalError?: OnInternalError | undefined;
   readonly events: EventSink;
-  /** After a change of the configuration: the view that its first client had before. */
+  /** View that the first client had before a change of the configuration. */
   readonly before?: ClientView | undefined;
 }
 
 /**
- * The servers as some clients see them: one backend of each server, merged. Clients that use the same backends share it. It
- * answers requests that concern all servers, such as lists, and routes every other request to one server.
+ * The servers as a group of clients sees them: one backend of each server, merged. Clients that use the same backends
+ * share a view. The view answers requests that concern all servers, such as lists, and routes every other request to
+ * one server.
  */
 export class ClientView {
   readonly clients = new Set<DownstreamClient>();
@@ -64,9 +66,9 @@ export class ClientView {
   readonly #router: Router;
   readonly #queue: StartupQueue;
   readonly #options: ClientViewOptions;
-  /** Whether the servers' own lists were merged, after their first starts. */
+  /** Whether the servers' own lists were merged after the first starts. */
   #wereListsRead: boolean;
-  /** Whether the server itself has announced what the present merge changes. */
+  /** Whether the server itself has announced the changes of the present merge. */
   #isAnnounced = false;
   /** Whether responses are searched for URIs, to learn the owners of resources. Only with several servers that have resources. */
   #learnsUris: boolean;
@@ -141,20 +143,20 @@ export class ClientView {
     else this.#route(exchange);
   }
 
-  /** The lists of a backend may have changed; the server announced the changes of those that are `announced`. */
+  /** Merges changed lists of a backend. The server itself announced the changes of the `announced` lists. */
   listsChanged(announced: readonly ListKind[] = []): void {
     this.#isAnnounced = announced.length > 0;
     this.lists.changed();
     this.#isAnnounced = false;
   }
 
-  /** A server announced that its lists changed. Clients that see only this server can read them from it at once. */
+  /** Relays the announcement of changed lists to clients that see only this server, because they read the lists from it. */
   listsAnnounced([kind]: readonly ListKind[], notification: NotificationEnvelope): void {
     if (!this.isUnchanged || kind === undefined) return;
     for (const client of this.clients) client.listAnnounced(kind, notification);
   }
 
-  /** The lists of a server that clients see unchanged may have changed, and the server has not announced it. */
+  /** Announces all lists of a server that clients see unchanged, because they may have changed without an announcement. */
   unreadListsChanged(): void {
     if (!this.isUnchanged) return;
     for (const client of this.clients) for (const kind of LIST_KINDS) client.listChanged(kind);
@@ -166,13 +168,13 @@ export class ClientView {
     if (from !== this.#before) this.#announcements.announceTo(client, from.#announcements);
   }
 
-  /** All clients have moved. If no server is starting, the differences are announced at once. */
+  /** Call this when all clients have moved. Announces the differences at once if no server is starting. */
   begin(): void {
     this.#before = undefined;
     if (this.lists.isSettled) this.#announcements.endQuiet();
   }
 
-  /** A server has sent an update of a resource, listed or not. */
+  /** Records the owner of a resource, listed or not, for which a server has sent an update. */
   noteUpdated({ bytes, tokens: { uri } }: NotificationEnvelope, { key }: Backend): void {
     this.#router.noteUri(stringAt(bytes, uri) ?? '', key);
   }
@@ -187,7 +189,7 @@ export class ClientView {
     this.#queue.end();
   }
 
-  /** Another view replaces this one. Returns the queued requests, which the other view has to serve. */
+  /** Ends this view, because another view replaces it. Returns the queued requests, which the other view must serve. */
   retire(): Exchange[] {
     this.#announcements.close();
     return this.#queue.drain();
@@ -250,7 +252,7 @@ export class ClientView {
     const { method, tokens } = request;
     const { ofServers } = this.#options.tasks;
     if (TASK_METHODS.has(method)) return ofServers.target(request, client, this.#backends);
-    // A method that MCP does not define may concern a task, and goes to the server of that task then.
+    // A method that MCP does not define may concern a task. Then the request goes to the server of that task.
     const aboutTask = tokens.taskId === undefined ? undefined : ofServers.target(request, client, this.#backends);
     const isAboutTask = aboutTask !== undefined && !(aboutTask instanceof RpcError) && !KNOWN_METHODS.has(method);
     return isAboutTask ? aboutTask : this.#router.target(request, this.lists.catalogs, client.revision);
@@ -279,7 +281,7 @@ export class ClientView {
 
 const KNOWN_METHODS: ReadonlySet<string> = new Set(Object.values(METHODS));
 
-/** After a change of the configuration, how long announcements wait for servers that are starting, at most. */
+/** Longest delay of announcements after a change of the configuration, while servers start. In milliseconds. */
 const QUIET_MS = 2_000;
 
 /** Announces to the clients of a view which merged lists have changed. */
@@ -289,7 +291,7 @@ class ListAnnouncements {
   #isQuiet: boolean;
   readonly #cancelQuiet: Cancel;
 
-  /** After a change of the configuration, `before` has what the clients know from the previous view. */
+  /** `before` has the lists that the clients of the previous view know, after a change of the configuration. */
   constructor(view: Pick<ClientView, 'lists' | 'clients'>, clock: Clock, before: ListAnnouncements | undefined) {
     this.#view = view;
     this.#announced = before === undefined ? view.lists.catalogs : before.#announced;
@@ -297,7 +299,7 @@ class ListAnnouncements {
     this.#cancelQuiet = before === undefined ? () => {} : clock.schedule(QUIET_MS, () => this.endQuiet());
   }
 
-  /** Announces at once what has changed since the configuration changed. */
+  /** Announces the changes since the configuration changed, and later changes at once. */
   endQuiet(): void {
     this.#cancelQuiet();
     this.#isQuiet = false;
@@ -307,7 +309,7 @@ class ListAnnouncements {
   /** Announces every list that differs from what was announced last. */
   announce(): void {
     if (this.#isQuiet) return;
-    // Reading the catalogs may merge stale lists, which calls `announce` again; so this comes first.
+    // Reads the catalogs first, because the read may merge stale lists and call `announce` again.
     const { catalogs } = this.#view.lists;
     const announced = this.#announced;
     this.#announced = catalogs;
@@ -320,7 +322,7 @@ class ListAnnouncements {
     this.#announced = this.#view.lists.catalogs;
   }
 
-  /** Announces to a client from another view what differs from the announcements there. */
+  /** Announces to a client of another view the lists that differ from those announced there. */
   announceTo(client: DownstreamClient, from: ListAnnouncements): void {
     for (const kind of changedLists(from.#announced, this.#view.lists.catalogs)) client.listChanged(kind);
   }
@@ -330,7 +332,7 @@ class ListAnnouncements {
   }
 }
 
-/** Queues requests while first starts may change the answers, once, from the first request on. */
+/** Queues the first requests while first starts may change the answers. It queues once, beginning with the first request. */
 class StartupQueue {
   readonly #view: Pick<ClientView, 'lists' | 'serve'>;
   readonly #options: Pick<ClientViewOptions, 'clock' | 'startupWaitMs' | 'backends'>;
@@ -356,7 +358,7 @@ class StartupQueue {
     return true;
   }
 
-  /** A start has ended. Every queued request is served again, and may be queued again. */
+  /** Serves every queued request again after a start has ended. A request may be queued again. */
   startSettled(): void {
     if (this.#isOver) this.#cancel();
     this.#serveAll();
@@ -383,7 +385,7 @@ class StartupQueue {
   }
 }
 
-/** Sends a request to its server: with what the tool needs, and translated where it concerns a task. */
+/** Sends a request to its server, shaped as the tool needs and translated if it concerns a task. */
 function sendToServer(
   exchange: Exchange,
   target: Target,
@@ -409,7 +411,7 @@ function sendToServer(
   backend.serve(exchange, { edits: [...edits, ...related], editAnswer, onAnswered, translation, refusal });
 }
 
-/** Edits an answer also for the revision of its client, where the server speaks one without a handshake. */
+/** Returns the edits of an answer. They also translate the answer of a server without a handshake for a client with one. */
 function forClient({ client, request }: Exchange, { backend, tool, editAnswer }: Target): EditAnswer | undefined {
   const { revision } = client;
   if (!hasHandshake(revision)) return editAnswer;
@@ -427,8 +429,9 @@ function forClient({ client, request }: Exchange, { backend, tool, editAnswer }:
 }
 
 /**
- * Relays the `ping` of a client that sees one server unchanged. It takes no slot, and counts neither as use of the server nor
- * for its circuit breaker. The gateway answers if no process can, because the session of the client outlives processes.
+ * Relays the `ping` of a client that sees one server unchanged. The `ping` takes no slot, and counts neither as use of
+ * the server nor for its circuit breaker. If no process can answer, the gateway does, because the client's session
+ * outlives processes.
  */
 function relayPing(exchange: Exchange, server: Backend | undefined): void {
   const { openConnection: connection, dispatcher } = server ?? {};
@@ -465,7 +468,7 @@ export class ClientViews {
     return [...this.#views.values()];
   }
 
-  /** The view of these backends; with `isAlone`, of a single unchanged server. A new view replaces `before`. */
+  /** Returns the view of these backends; with `isAlone`, of a single unchanged server. A new view replaces `before`. */
   of(backends: readonly Backend[], isAlone: boolean, named?: NamedView, before?: ClientView): ClientView {
     const id = idOf(backends, isAlone, named);
     const known = this.#views.get(id);
@@ -490,7 +493,7 @@ export class ClientViews {
     return all;
   }
 
-  /** Returns whether the view stays. It does not if clients that have moved share another view of the same backends. */
+  /** Keeps the view, unless moved clients share another view of the same backends. Returns whether the view was kept. */
   keep(view: ClientView): boolean {
     const id = idOf([...view.backends.values()], view.isUnchanged, view.named);
     const known = this.#views.get(id) ?? view;
@@ -508,7 +511,7 @@ export class ClientViews {
   }
 }
 
-/** Tells views of the same backends apart. */
+/** Returns a key for a view. Views of the same backends have the same key. */
 function idOf(backends: readonly Backend[], isAlone: boolean, named: NamedView | undefined): string {
   return JSON.stringify([isAlone, named?.name, ...backends.map((backend) => backend.id)]);
 }

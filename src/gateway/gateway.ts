@@ -37,7 +37,7 @@ import type { OwnTool } from './status/own-tool.js';
 import { Tasks } from './tasks/tasks.js';
 
 export interface GatewayOptions extends Omit<BackendPoolOptions, 'create'>, GatewaySettings {
-  /** Creates a backend with an id of its own. Its server learns of the client once `profile` resolves. */
+  /** Creates a backend with an id of its own. The handshake of its process waits for `profile`. */
   readonly create: (
     server: string,
     id: string,
@@ -46,9 +46,9 @@ export interface GatewayOptions extends Omit<BackendPoolOptions, 'create'>, Gate
     origin: ClientOrigin | undefined,
   ) => RunningBackend;
   readonly clock: Clock;
-  /** Seals cursors, each with a hash of its list. Gateways with the same key take each other's cursors. */
+  /** Seals cursors, each with a hash of its list. Gateways with the same key accept each other's cursors. */
   readonly hmac: Hmac;
-  /** Seals what ends with this process: the ids of clients' tasks. */
+  /** Seals the ids of clients' tasks. The key belongs to this process, because those tasks end with it. */
   readonly runSeal: Hmac;
   /** Seals the ids of servers' tasks. Its key outlives this process, because clients may keep the ids. */
   readonly seal: Hmac;
@@ -62,22 +62,22 @@ export interface GatewaySettings {
   readonly ownTools: readonly OwnTool[];
   /** Longest wait of the first requests for servers that are still starting, in milliseconds. */
   readonly startupWaitMs: number;
-  /** Added to the instructions for every client, such as that the configuration cannot be used. */
+  /** Text for the instructions of every client, for example that the configuration cannot be used. */
   readonly notice?: string | undefined;
-  /** The views of the configuration. The same object as long as they are the same. */
+  /** Views of the configuration. The object stays the same as long as the views do. */
   readonly views?: NamedViews | undefined;
-  /** Size limit of the instructions for a client that sees all servers; 0 leaves out what servers say. */
+  /** Size limit of the instructions for a client that sees all servers, in bytes. 0 leaves out the texts of servers. */
   readonly maxInstructionsBytes: number;
 }
 
 interface Connected {
   readonly facts: ClientFacts;
-  /** The name of its view of the configuration, for the whole session; absent if it sees everything. */
+  /** Name of the client's view of the configuration for the whole session; absent if the client sees everything. */
   readonly viewName: string | undefined;
   view: ClientView;
 }
 
-/** Gives each client its backends and a view of them, and routes what servers send on their own. */
+/** Gives each client its backends and a client view, and routes server requests and notifications. */
 export class Gateway implements GatewayPort {
   readonly seals: GatewaySeals;
   readonly #options: GatewayOptions;
@@ -136,7 +136,7 @@ export class Gateway implements GatewayPort {
     return mergeCatalogs({ servers: this.#pool.oldest, ownTools, naming: 'exposed', paging: { hmac } });
   }
 
-  /** Whether the first start of every server has ended or waits for a client. Stays true once it is true. */
+  /** Whether the first start of every server has ended or waits for a client. Stays true after that. */
   get isReady(): boolean {
     this.#isReady ||= this.#pool.oldest.every((backend) => backend.isStartSettled || this.#pool.isUnclaimed(backend));
     return this.#isReady;
@@ -240,13 +240,13 @@ export class Gateway implements GatewayPort {
   #claimAll(client: DownstreamClient, facts: ClientFacts, named: NamedView | undefined): Backend[] {
     const keys = facts.server === undefined ? this.#pool.keys : [facts.server];
     const backends = [...keys].filter(isShownTo(facts, named)).map((key) => this.#pool.claim(key, client, facts));
-    // A new client has no level yet, and gets what the servers send.
+    // A new client has no log level yet, so it gets all messages of the servers.
     for (const backend of backends) this.#logs.adjust(backend);
     return backends;
   }
 
   /**
-   * Assigns a client its backends after a change of the servers: the same ones as before where the client may keep them.
+   * Assigns a client its backends after a change of the servers. The client keeps a backend that it may still use.
    * Returns the backends that no client uses any more. The caller must end them after their calls in flight.
    */
   #moveClient(client: DownstreamClient, connected: Connected, hasOwnChanged: boolean): readonly RunningBackend[] {
@@ -272,7 +272,8 @@ export class Gateway implements GatewayPort {
       if (before === undefined) return now;
       now.copyListsFrom(before);
       this.#subscriptions.move(client, before, now);
-      // A retired backend keeps its clients until its last calls have ended. One that other clients use goes on.
+      // A retired backend keeps its clients until its last calls have ended. Any other backend goes on for other
+      // clients.
       if (this.#pool.includes(before)) leave(before);
       return now;
     });
@@ -284,13 +285,13 @@ export class Gateway implements GatewayPort {
     return unused;
   }
 
-  /** The handshake of the client's process, or of one that runs alike until that one is ready. */
+  /** Returns the handshake of the client's process or, until that process is ready, of another process that runs alike. */
   #handshake(own: Backend): Backend['handshake'] {
     const running = [own, ...this.#pool.alike(own)].find(({ dispatcher }) => dispatcher.connection !== undefined);
     return (running ?? own).handshake;
   }
 
-  /** The view that the client asked for, or that the configuration has for its name. */
+  /** The view that the client asked for, or that the configuration has for the client's name. */
   #viewNameFor({ server, view, profile }: ClientFacts): string | undefined {
     if (server !== undefined || view === '') return undefined;
     return view ?? this.#settings.views?.nameFor(profile.clientInfo.name);
@@ -308,7 +309,7 @@ export class Gateway implements GatewayPort {
     return [...this.#draining.backends].filter(({ clients }) => clients.has(client));
   }
 
-  /** Serves a call that was not sent to a replaced process on the new one. For a removed server it fails. */
+  /** Serves a call that the replaced process never got on the new process. Fails it if the server was removed. */
   #serveElsewhere(exchange: Exchange, { backend }: RunningBackend): void {
     const view = this.#clients.get(exchange.client)?.view;
     if (exchange.isSettled) return;
@@ -316,7 +317,7 @@ export class Gateway implements GatewayPort {
     else backend.dispatcher.refuse(exchange, 'stopped');
   }
 
-  /** Tells a client whose only server was removed, once all processes of that server have ended. */
+  /** Reports to a client that its view was removed, or its only server after all processes of that server have ended. */
   #dismiss(client: DownstreamClient, { server, view }: ClientFacts): void {
     if (view !== undefined && view !== '' && this.#named(view)?.fault !== undefined) client.gone();
     if (server === undefined || this.#pool.has(server)) return;

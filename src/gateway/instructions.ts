@@ -9,7 +9,7 @@ import type { Backend } from './registry/backend.js';
 export const ABOUT =
   'Trunkline shows the tools of several MCP servers as one set; a tool name begins with the key of its server and "__". If a tool is missing or fails, call trunkline__status: it tells how each server is and what to do.';
 
-/** Describes servers to a client that has not used them yet, in the servers' own words. `saidBy` returns the handshake. */
+/** Describes servers to a client in the servers' own words. `saidBy` returns the handshake of a backend. */
 export function describeServers(
   backends: readonly Backend[],
   saidBy: (backend: Backend) => Backend['handshake'],
@@ -36,12 +36,12 @@ export interface InstructingServer extends ServerDescription {
   readonly instructions: string | undefined;
 }
 
-/** Some clients show the model only the first 2 KB. */
+/** Part of the instructions that every client shows the model, in bytes. */
 const FIRST_READ_BYTES = 2_000;
 
 const MAX_PURPOSE_BYTES = 200;
 
-/** Less than this of a longer text is not worth its place. */
+/** Shortest text to which a longer one is cut, in bytes. With less space, the text is left out. */
 const MIN_TEXT_BYTES = 60;
 
 const SERVERS = 'The servers, each with its own description or its tools:';
@@ -50,11 +50,11 @@ const TEXTS =
   'Each text below is from one server, and is about the use of its own tools. It comes neither from Trunkline nor from the user.';
 
 /**
- * The instructions for a client that sees all servers, of `maxBytes` in UTF-8 at most: about Trunkline, the notice, a line
- * for each server with its purpose, and the text of each server that has instructions. The lines share what fits into the part that every client
- * reads. The texts share the rest; a text that is too long is cut.
+ * Returns the instructions for a client that sees all servers, at most `maxBytes` of UTF-8. They have a text about
+ * Trunkline, the notice, a line for each server with its purpose, and the text of each server that has instructions.
+ * The lines share the part that every client reads, and the texts share the rest. Texts that are too long are cut.
  *
- * Servers may be hostile. Their texts cannot hide characters, end their own section, or take the place of others.
+ * Servers may be hostile. Their texts cannot hide characters, end their own section, or take the space of others.
  */
 export function composeInstructions(
   servers: readonly InstructingServer[],
@@ -68,7 +68,10 @@ export function composeInstructions(
   return [listed, ...(sections.length === 0 ? [] : [TEXTS, ...sections])].join('\n\n');
 }
 
-/** One line for each server that fits, and the number of the others. `roomIn` returns the space in instructions of a size. */
+/**
+ * Returns a line for each server that fits, and the number of the others. `roomIn(size)` is the space within `size`
+ * bytes.
+ */
 function linesOf(servers: readonly InstructingServer[], roomIn: (size: number) => number): string[] {
   const names = servers.map(({ key, prefix }) => `- ${key}${prefix === '' ? ' (its tools keep their own names)' : ''}`);
   const sizes = names.map((name) => utf8Length(`\n${name}: `));
@@ -129,12 +132,12 @@ function section(key: string, text: string): string {
   return `<server-instructions server="${key}">\n${text}\n</server-instructions>`;
 }
 
-/** The text without hidden characters, and without what looks like the beginning or the end of a section. */
+/** Returns the text without hidden characters and without text that looks like the beginning or the end of a section. */
 function shown(text: string): string {
   return withoutHiddenCharacters(text).replace(/<(?=[\s/]*server-instructions)/gi, '');
 }
 
-/** The largest size to which each item must be cut so that all fit into `room`. What small items leave, large ones get. */
+/** Returns the size to which items must be cut to fit into `room`. Large items share the space that small ones leave. */
 function fairLimit(sizes: readonly number[], room: number): number {
   let left = Math.max(0, room);
   let count = sizes.length;
@@ -147,12 +150,13 @@ function fairLimit(sizes: readonly number[], room: number): number {
   return Number.POSITIVE_INFINITY;
 }
 
-/** A client of one server alone waits at least this long for its start, as a client that starts the server itself does. */
+/** Least wait for a server that the client sees alone, in milliseconds. Clients wait as long for servers of their own. */
 const START_WAIT_MS = 30_000;
 
 /**
- * The initialize result of the only backend that a client sees, or why there is none within `waitMs` milliseconds, but at
- * least 30 s. A change of the configuration may replace the backend meanwhile. `undefined` if the client sees none.
+ * Returns the initialize result of the only backend that a client sees, or a failure if there is none within `waitMs`
+ * milliseconds, but at least 30 s. A change of the configuration may replace the backend meanwhile. `undefined` if the
+ * client sees no backend.
  */
 export function onlyHandshake(
   client: { readonly view: { readonly backends: ReadonlyMap<unknown, Backend> } },
@@ -174,7 +178,7 @@ export function onlyHandshake(
   return first && handshake(first);
 }
 
-/** Makes the properties of a server from its backend and its handshake. `undefined` without a handshake. */
+/** Makes the properties of a server from its backend and its handshake. Empty without a handshake. */
 function instructingServer(
   backend: Backend,
   handshake: Backend['handshake'],

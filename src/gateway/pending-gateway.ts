@@ -9,7 +9,7 @@ import type {
 } from '../downstream/port.js';
 import { RPC_CODES, RpcError } from '../jsonrpc/message.js';
 
-/** Limit of queued requests of one client. More than a client sends while the configuration is read. */
+/** Limit of the queued requests of one client. No client sends as many while the configuration is read. */
 const MAX_QUEUED = 1_024;
 
 /** Answers `initialize` before the gateway has been composed, and queues requests until then. */
@@ -19,7 +19,7 @@ export class PendingGateway implements GatewayPort {
   #newest: Opened | undefined;
   readonly #waiting = new Set<PendingSession>();
 
-  /** `known` returns what a client learns that connects before the gateway exists. */
+  /** `known` describes the servers to a client that connects before the gateway exists. */
   constructor(known: (facts: ClientFacts) => GatewayDescription) {
     this.#known = known;
   }
@@ -29,7 +29,7 @@ export class PendingGateway implements GatewayPort {
     return this.#waiting.size > 0;
   }
 
-  /** The client that connected last, and its session of the gateway itself. Absent until the gateway exists. */
+  /** The client that connected last, with its session of the composed gateway. Absent until the gateway exists. */
   get newest(): Opened | undefined {
     return this.#newest;
   }
@@ -54,7 +54,7 @@ export class PendingGateway implements GatewayPort {
     return this.#gateway?.describe(facts) ?? this.#known(facts);
   }
 
-  /** The gateway exists. All queued and later requests go to it. */
+  /** Passes all queued and later requests to the gateway. */
   become(gateway: GatewayPort): void {
     this.#gateway = gateway;
     for (const session of this.#waiting) this.#newest = session.become(gateway);
@@ -96,12 +96,12 @@ class PendingSession implements GatewaySession {
     else exchange.fail(new RpcError(RPC_CODES.internalError, 'Trunkline is still starting'));
   }
 
-  /** A client that sees one server alone connects over HTTP, where the gateway exists before its clients. */
+  /** Returns nothing. A client of one server alone connects over HTTP, where the gateway exists before its clients. */
   handshake(): undefined {
     return undefined;
   }
 
-  /** The tools are not known yet. */
+  /** Returns nothing, because the tools are not known yet. */
   mirroredParams(): readonly [] {
     return [];
   }
@@ -110,13 +110,13 @@ class PendingSession implements GatewaySession {
     return { isSettled: false, freshMs: Number.POSITIVE_INFINITY, isPublic: false };
   }
 
-  /** No server can have tasks yet. */
+  /** Refuses the watch, because no server can have tasks yet. */
   watchTask(_: string, settled: (agreed: boolean) => void): () => void {
     settled(false);
     return () => {};
   }
 
-  /** Notifications before the gateway exists concern no server, and are dropped. */
+  /** Drops notifications, because none concerns a server before the gateway exists. */
   notified(): void {}
 
   close(): void {

@@ -4,18 +4,18 @@ import { isRecord } from '../json/json-value.js';
 import { hidesCharacters } from '../json/printable.js';
 import type { ListKind } from './methods.js';
 
-/** The result of the check of one entry of a server's list. `name` is what identifies the entry: a name or a URI. */
+/** Result of the check of one list entry. `name` is the name or URI that identifies the entry. */
 export type EntryVerdict =
   | { readonly kind: 'sound'; readonly name: string; readonly nullMembers: readonly string[] }
   | { readonly kind: 'unsound'; readonly name: string | undefined; readonly reason: string };
 
 /**
- * Checks whether clients can be expected to accept an entry, because some clients drop the whole list over one entry
- * that they reject. One reason is an optional member that is null. A name with hidden characters is rejected too,
- * because it is not what it looks like.
+ * Checks whether clients will probably accept an entry, because some clients drop the whole list over one entry that
+ * they reject. One reason is an optional member that is null. A name with hidden characters is rejected too, because it
+ * is misleading.
  *
- * Checks shape and size only. Never compiles a server's schema and never runs a pattern in it. From revision 2026-07-28 on
- * (`isModern`), the output of a tool need not be an object.
+ * Checks shape and size only. Never compiles a server's schema and never runs a pattern in it. From revision 2026-07-28
+ * on (`isModern`), the output of a tool need not be an object.
  */
 export function checkEntry(list: ListKind, entry: unknown, isModern = false): EntryVerdict {
   const { identity, required, members } = isModern && list === 'tools' ? MODERN_TOOLS : SHAPES[list];
@@ -123,14 +123,14 @@ function isAnySchema(value: unknown): boolean {
   return isRecord(value) && (value.type !== 'object' || isObjectSchema(value));
 }
 
-/** A larger schema is of no use to a model; the largest seen in the field is about half of it. */
+/** Limit of a schema in bytes. A larger one is of no use to a model; the largest real one has about half of this size. */
 const MAX_SCHEMA_BYTES = 64 * 1024;
 const MAX_SCHEMA_DEPTH = 32;
 const MAX_SUBSCHEMAS = 1_000;
-/** The most references in a row that apply to the same value. */
+/** Limit of consecutive references that apply to the same value. */
 const MAX_REFERENCES = 100;
 
-/** Whether a value has more levels of nesting. */
+/** Whether a value has more than `levels` levels of nesting. */
 function isDeeper(value: unknown, levels: number): boolean {
   if (typeof value !== 'object' || value === null) return false;
   if (levels === 0) return true;
@@ -138,7 +138,7 @@ function isDeeper(value: unknown, levels: number): boolean {
   return false;
 }
 
-/** Returns why a schema would stall or overflow a client that compiles it; `undefined` if it would not. */
+/** Returns the reason why a schema would stall or overflow a client that compiles it; `undefined` if there is none. */
 function findSchemaFault(member: string, schema: unknown): string | undefined {
   if (schema === undefined || schema === null) return undefined;
   if (isDeeper(schema, MAX_SCHEMA_DEPTH)) return `${member} nests deeper than ${MAX_SCHEMA_DEPTH}`;
@@ -175,8 +175,8 @@ function countSubschemas(schema: unknown): number {
 const IN_PLACE = ['allOf', 'anyOf', 'oneOf', 'not', 'if', 'then', 'else'];
 
 /**
- * Whether validation of a value would lead back to the same schema for the same value, and so never end. A recursive
- * reference within properties or items ends with the value; schemas of trees need those.
+ * Whether the validation of a value would never end, because it leads back to the same schema for the same value. A
+ * recursive reference within properties or items ends with the value, and schemas of trees need such references.
  */
 function refersToItself(root: unknown): boolean {
   const finished = new Set<unknown>();
@@ -217,16 +217,16 @@ function resolveLocal(root: unknown, reference: string): unknown {
 }
 
 /**
- * Whether a JSON text has only visible ASCII characters, and no escapes but those of quotes, backslashes, line breaks and
- * tabs. Nothing is hidden in its strings, each byte is a character, and each key stands there as it reads. Most entries of
- * lists are like that, so that their checks can be short.
+ * Whether a JSON text has only visible ASCII characters, and no escapes but those of quotes, backslashes, line breaks
+ * and tabs. Such a text hides nothing, and each key is written as it reads. Most entries of lists are like that, which
+ * makes their checks fast.
  */
 export function isOrdinary(json: string): boolean {
   return VISIBLE.test(json) && !RARE_ESCAPE.test(json);
 }
 
 const VISIBLE = /^[ -~]*$/;
-/** Also matches the character after an escaped backslash, which costs only time. */
+/** Finds rare escapes. Also matches the character after an escaped backslash, which only costs time. */
 const RARE_ESCAPE = /\\[^"\\nrt]/;
 
 /** The members of a tool's entry that tell a model what the tool is and how to call it. */
@@ -240,11 +240,11 @@ const DEFINING_MEMBERS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Returns the definition of a tool as canonical JSON: no spaces, sorted members. Entries with the same definition give
- * the same text.
+ * Returns the definition of a tool as canonical JSON, without spaces and with sorted members. Entries with the same
+ * definition give the same text.
  *
- * Numbers keep their raw text, because 1 and 1.0 differ for some clients, and large numbers would lose digits.
- * Duplicate members are all kept, because clients differ in which of them they take.
+ * Numbers keep their raw text, because some clients distinguish 1 and 1.0, and large numbers would lose digits.
+ * Duplicate members stay, because clients differ in which of them counts.
  */
 export function toolDefinition(bytes: Uint8Array, entry: Span): string {
   return canonicalObject(bytes, entry, (name) => DEFINING_MEMBERS.has(name));

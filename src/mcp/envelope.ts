@@ -7,11 +7,9 @@ import { errorMessage, NULL_ID, RPC_CODES, RpcError } from '../jsonrpc/message.j
 /** The key in `_meta` that names the task of a message. */
 export const RELATED_TASK = 'io.modelcontextprotocol/related-task';
 
-/**
- * Every member that the gateway reads or replaces in an MCP message. One list serves both directions and both eras, because a message has few of the members.
- */
+/** The members that the gateway reads or replaces in MCP messages, for both directions and both eras. */
 const WATCHED = {
-  /** `tools/call`, `prompts/get`: the exposed name from a client, the original name towards a child. */
+  /** Of `tools/call` and `prompts/get`: the exposed name toward the gateway, the original name toward a server. */
   name: ['params', 'name'],
   uri: ['params', 'uri'],
   refName: ['params', 'ref', 'name'],
@@ -32,8 +30,9 @@ const WATCHED = {
   eraCapabilities: ['params', '_meta', 'io.modelcontextprotocol/clientCapabilities'],
   eraLogLevel: ['params', '_meta', 'io.modelcontextprotocol/logLevel'],
   requestMeta: ['params', '_meta'],
-  /** The input that a modern client brings when it comes back, and the state that it got with the request for input. */
+  /** Input that a modern client sends with the repeated call. */
   inputResponses: ['params', 'inputResponses'],
+  /** State that the client got with the request for input. */
   requestState: ['params', 'requestState'],
   /** `subscriptions/listen` and its acknowledgment: the filter. */
   notifications: ['params', 'notifications'],
@@ -81,13 +80,13 @@ const WATCHED = {
 
 type Watched = typeof WATCHED;
 
-/** The names of the members of `params`. */
+/** Names of the members of `params`. */
 export type ParamName = { [Name in keyof Watched]: Watched[Name][0] extends 'params' ? Name : never }[keyof Watched];
 
-/** The most levels of nesting in a message. Deeper JSON parses but overflows serializers. */
+/** Limit of the levels of nesting in a message. Deeper JSON can be parsed, but overflows serializers. */
 const MAX_DEPTH = 512;
 
-/** The most messages in one batch, as in the official server. Larger batches would bypass the limits on requests. */
+/** Limit of the messages in one batch, as in the official server. Larger batches would bypass the limits on requests. */
 const MAX_BATCH = 100;
 
 export type Envelope = jsonrpc.Envelope<Watched>;
@@ -102,7 +101,7 @@ export type { Rejection } from '../jsonrpc/envelope-scanner.js';
  */
 export type ScanEnvelope = (bytes: Uint8Array, start?: number, end?: number) => Envelope | jsonrpc.Rejection;
 
-/** `isUtf8` comes from the platform, whose check is much faster than one in JavaScript. */
+/** `isUtf8` is the check of the platform, which is much faster than one in JavaScript. */
 export function createScan(isUtf8: (bytes: Uint8Array) => boolean): ScanEnvelope {
   const limits = { maxDepth: MAX_DEPTH, maxElements: MAX_BATCH, isUtf8 };
   const scanner = new EnvelopeScanner({ watch: WATCHED, ...limits });
@@ -111,7 +110,7 @@ export function createScan(isUtf8: (bytes: Uint8Array) => boolean): ScanEnvelope
 
 /**
  * Scans each element of a batch like a line of its own. Copies the elements, because the memory of one message may be
- * reused while the others are still in use. An array among the elements is not a batch.
+ * reused while other messages are still in use. An array among the elements is not a batch.
  */
 export function messagesOf(batch: jsonrpc.Rejection, scan: ScanEnvelope): readonly (Envelope | jsonrpc.Rejection)[] {
   return (batch.elements ?? []).map(({ start, end }) => {
@@ -135,15 +134,15 @@ export function isErrorResponse({ error, bytes, tokens: { isError } }: ResponseE
 /** The first byte of the token `true`. */
 const LETTER_T = 0x74;
 
-/** A server's statement on how its result may be cached: `ttlMs` and `cacheScope` of revision 2026-07-28. */
+/** A server's statement on caching its result: `ttlMs` and `cacheScope` of revision 2026-07-28. */
 export interface CachingHint {
-  /** Milliseconds on the clock. */
+  /** End of the time for which the result may be cached, in milliseconds on the clock. */
   readonly freshUntil: number;
   /** Whether the result is the same for all users. */
   readonly isPublic: boolean;
 }
 
-/** The hint of a result that was read at this time; `undefined` if it has none, as before revision 2026-07-28. */
+/** Returns the hint of a result that was read at this time; `undefined` without one, as before revision 2026-07-28. */
 export function readCachingHint({ bytes, tokens }: ResponseEnvelope, at: number): CachingHint | undefined {
   const { ttlMs, cacheScope } = tokens;
   if (ttlMs === undefined && cacheScope === undefined) return undefined;
@@ -151,7 +150,7 @@ export function readCachingHint({ bytes, tokens }: ResponseEnvelope, at: number)
   return { freshUntil: ttl > 0 ? at + ttl : at, isPublic: stringAt(bytes, cacheScope) === 'public' };
 }
 
-/** The hint of several results together. Those without a hint are for one user, and say nothing about the time. */
+/** Merges the hints of several results. A result without a hint counts as private, and limits no time. */
 export function mergeCachingHints(hints: readonly (CachingHint | undefined)[]): CachingHint | undefined {
   const known = hints.filter((hint) => hint !== undefined);
   if (known.length === 0) return undefined;

@@ -1,6 +1,6 @@
-/** Hosts add a prefix of their own to a name and then allow 60 or 64 characters in all. */
+/** Longest exposed name. Hosts add a prefix of their own and then allow 60 or 64 characters in all. */
 const MAX_LENGTH = 48;
-/** Digits of a hash that make a shortened name unique. */
+/** Number of hash digits that make a shortened name unique. */
 export const HASH_LENGTH = 8;
 const SEPARATOR = '__';
 const SHORTENED = new RegExp(`_[0-9a-f]{${HASH_LENGTH}}$`);
@@ -13,8 +13,9 @@ export type Sha256 = (text: string) => string;
 /**
  * Returns the exposed name, under which clients see `original` of the server `key`.
  *
- * It depends on prefix, key and original name alone, so that no server renames another server's tools. A name that is
- * too long, or contains characters that model APIs reject, is shortened and ends in `_` and eight digits of a hash.
+ * The exposed name depends only on prefix, key and original name, so that no server renames another server's tools. A
+ * name that is too long, or contains characters that model APIs reject, is shortened and ends in `_` and eight digits
+ * of a hash.
  */
 export function exposedName(key: string, prefix: string, original: string, sha256: Sha256): string {
   const full = prefix === '' ? original : `${prefix}${SEPARATOR}${original}`;
@@ -24,7 +25,7 @@ export function exposedName(key: string, prefix: string, original: string, sha25
   return `${clean.slice(0, MAX_LENGTH - HASH_LENGTH - 1)}_${hash}`;
 }
 
-/** Whether the name may be a shortened one, from which the original cannot be told without the list. */
+/** Whether the name may be shortened. Then only the list shows the original name. */
 export function isShortened(name: string): boolean {
   return SHORTENED.test(name);
 }

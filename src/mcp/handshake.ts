@@ -13,7 +13,7 @@ export interface InitializeResult {
   readonly capabilities: Readonly<Record<string, unknown>>;
   readonly instructions: string | undefined;
   readonly serverInfo: ServerDescription;
-  /** The version that the server gives itself. */
+  /** Version that the server states about itself. */
   readonly version: string | undefined;
 }
 
@@ -30,7 +30,7 @@ export function declares(capabilities: InitializeResult['capabilities'], capabil
   return value !== undefined && value !== null && value !== false;
 }
 
-/** Reads the answer to `initialize`. Returns what is wrong with it if it is not valid. */
+/** Reads the answer to `initialize`. If it is not valid, returns the reason as a string. */
 export function readInitializeResult({ bytes, result, error }: ResponseEnvelope): InitializeResult | string {
   if (result === undefined) {
     const { code, message } = JSON.parse(readText(bytes, error ?? { start: 0, end: 0 })) as Record<string, unknown>;
@@ -39,7 +39,7 @@ export function readInitializeResult({ bytes, result, error }: ResponseEnvelope)
   return toInitializeResult(bytes.slice(result.start, result.end));
 }
 
-/** Reads the result of `initialize`. Returns what is wrong with it if it is not valid. */
+/** Reads the result of `initialize`. If it is not valid, returns the reason as a string. */
 function toInitializeResult(raw: Uint8Array): InitializeResult | string {
   const value: unknown = JSON.parse(readText(raw, { start: 0, end: raw.length }));
   if (!isRecord(value)) return 'initialize: the result is not an object';
@@ -62,11 +62,11 @@ function textOf(value: unknown): string | undefined {
 
 /** A server's answer to `server/discover`. */
 export interface DiscoverResult {
-  /** The first of its revisions that is known here; `undefined` if none is. */
+  /** The first of its revisions that the gateway knows; `undefined` if there is none. */
   readonly revision: ModernRevision | undefined;
-  /** The server's name for itself, as JSON; `undefined` if it does not say, or too long, or not as the revision wants it. */
+  /** Identity of the server, as JSON; `undefined` if it is missing, too long or malformed. */
   readonly serverInfo: Uint8Array | undefined;
-  /** The result as one of `initialize` in that revision, for what reads those. */
+  /** The result in the form of `initialize` in that revision. */
   readonly asInitialize: InitializeResult;
 }
 
@@ -81,7 +81,7 @@ export function readDiscoverResult({ bytes, result, tokens }: ResponseEnvelope):
   const revision = knownIn(supported);
   const { resultServerInfo: info } = tokens;
   const [instructions] = valuesAt(bytes, result, ['instructions']);
-  // The tasks of these revisions are an extension. A capability of this name would announce the ones of 2025-11-25.
+  // Removes `tasks`, which would announce the tasks of 2025-11-25. In these revisions, tasks are an extension.
   const change = (name: string) => (name === 'tasks' ? REMOVED : undefined);
   const asInitialize = toInitializeResult(
     join([
@@ -100,7 +100,7 @@ export function readDiscoverResult({ bytes, result, tokens }: ResponseEnvelope):
     : { revision, serverInfo: serverInfoOf(bytes, info), asInitialize };
 }
 
-/** A copy, because the memory of a response has another use soon. */
+/** Copies the identity of the server, because the memory of a response is reused soon. */
 function serverInfoOf(bytes: Uint8Array, info: Span | undefined): Uint8Array | undefined {
   if (info === undefined || info.end - info.start > MAX_SERVER_INFO_BYTES) return undefined;
   const value = parseJson(readText(bytes, info));
@@ -108,10 +108,10 @@ function serverInfoOf(bytes: Uint8Array, info: Span | undefined): Uint8Array | u
   return isNamed ? bytes.slice(info.start, info.end) : undefined;
 }
 
-/** It may contain icons, which are too much to be added to results. */
+/** Limit of the identity in bytes. It may contain icons, which are too large for the results of each call. */
 const MAX_SERVER_INFO_BYTES = 4 * 1024;
 
-/** The modern revision that an error offers instead of the requested one; `undefined` if the error is another one. */
+/** Returns the modern revision that an error offers instead of the requested one; `undefined` for other errors. */
 export function offeredRevision({ bytes, error }: ResponseEnvelope): ModernRevision | undefined {
   const value = error === undefined ? undefined : parseJson(readText(bytes, error));
   if (!isRecord(value) || value.code !== MODERN_CODES.unsupportedRevision || !isRecord(value.data)) return undefined;
@@ -125,7 +125,7 @@ function knownIn(versions: readonly unknown[]): ModernRevision | undefined {
   );
 }
 
-/** The server may keep its name to itself, but an initialize result must have one. */
+/** Name of a server that states none, because an initialize result must have one. */
 const UNNAMED = toBytes('{"name":"unnamed","version":"unknown"}');
 
 /** Description of a client for a server: identity, capabilities and revision. */
@@ -134,12 +134,12 @@ export interface ClientProfile {
   readonly capabilities: Readonly<Record<string, unknown>>;
   /** The latest revision that the gateway supports if absent. */
   readonly protocolVersion?: string;
-  /** The raw text of the two objects, because a parser changes large numbers and drops duplicate members. */
+  /** The raw text of the two objects, because parsing changes large numbers and drops duplicate members. */
   readonly raw?: { readonly clientInfo: Uint8Array; readonly capabilities: Uint8Array } | undefined;
 }
 
 /**
- * Returns the same key for clients that a server cannot tell apart, whatever the order of their members.
+ * Returns the same key for clients that a server cannot distinguish, whatever the order of their members.
  *
  * `principal` is the user behind the client, so that different users never share a process.
  */
@@ -151,6 +151,6 @@ function sorted(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(sorted);
   if (typeof value !== 'object' || value === null) return value;
   const members = Object.entries(value).map(([name, member]) => [name, sorted(member)] as const);
-  // As pairs, so that no name has a special meaning, such as `__proto__`.
+  // Uses pairs, so that no name, such as `__proto__`, has a special meaning.
   return members.sort(([a], [b]) => (a < b ? -1 : 1));
 }

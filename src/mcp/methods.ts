@@ -1,4 +1,4 @@
-/** The methods that the gateway knows by name. `LISTS` has those of lists. */
+/** Methods that the gateway knows by name. Those of lists are in `LISTS`. */
 export const METHODS = {
   initialize: 'initialize',
   initialized: 'notifications/initialized',
@@ -39,12 +39,12 @@ export type ListKind = (typeof LIST_KINDS)[number];
 /** The names of one kind of list in the protocol. */
 export interface ListFacts {
   readonly method: string;
-  /** The member of the result with the entries, and the name of its token. */
+  /** Member of the result that has the entries. */
   readonly member: string;
   readonly token: 'resultTools' | 'resultPrompts' | 'resultResources' | 'resultTemplates';
-  /** The server capability that goes with it. */
+  /** Server capability for the list. */
   readonly capability: 'tools' | 'prompts' | 'resources';
-  /** The notification that the list has changed. */
+  /** Notification of a change of the list. */
   readonly changed: string;
 }
 
@@ -64,7 +64,7 @@ function list(
   return { method, member, token, capability, changed: `notifications/${capability}/list_changed` };
 }
 
-/** Whether names identify the entries, which get the server's prefix. Otherwise URIs do, which stay as they are. */
+/** Whether names identify the entries and get the server's prefix. The other kinds have URIs, without a prefix. */
 export function isNamed(kind: ListKind): boolean {
   return kind === 'tools' || kind === 'prompts';
 }
@@ -79,12 +79,12 @@ export function listsChangedBy(method: string): readonly ListKind[] {
   return LIST_KINDS.filter((kind) => LISTS[kind].changed === method);
 }
 
-/** Whether a revision with a handshake defines the request. `server/discover` of later revisions is not one of them. */
+/** Whether a revision with a handshake defines the request, which is false for `server/discover`. */
 export function isLegacyRequest(method: string): boolean {
   return LEGACY_REQUESTS.has(method);
 }
 
-/** The requests that came with the revisions without a handshake. */
+/** Requests that only the revisions without a handshake define. */
 const MODERN_REQUESTS: ReadonlySet<string> = new Set([METHODS.discover, METHODS.listen, METHODS.updateTask]);
 
 const LEGACY_REQUESTS: ReadonlySet<string> = new Set([
@@ -109,7 +109,7 @@ export function isRepeatable(method: string): boolean {
 
 const REPEATABLE_METHODS: ReadonlySet<string> = new Set([METHODS.readResource, METHODS.getPrompt, METHODS.complete]);
 
-/** Requests about one task, whose id they name. */
+/** Requests about one task, whose id is in the params. */
 export const TASK_METHODS: ReadonlySet<string> = new Set([
   METHODS.getTask,
   METHODS.taskResult,
@@ -117,7 +117,7 @@ export const TASK_METHODS: ReadonlySet<string> = new Set([
   METHODS.updateTask,
 ]);
 
-/** Whether earlier revisions define the request, and those without a handshake do not. */
+/** Whether earlier revisions define the request, but revisions without a handshake do not. */
 export function isRemovedRequest(method: string): boolean {
   return REMOVED_REQUESTS.has(method);
 }
@@ -140,14 +140,14 @@ const LOG_LEVELS = ['debug', 'info', 'notice', 'warning', 'error', 'critical', '
 
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
-/** At this level, a server sends every message. */
+/** Level at which a server sends every message. */
 export const MOST_VERBOSE: LogLevel = 'debug';
 
 export function isLogLevel(text: string): text is LogLevel {
   return (LOG_LEVELS as readonly string[]).includes(text);
 }
 
-/** Whether `level` is at least as severe as `least`. An unknown level always is. */
+/** Whether `level` is at least as severe as `least`. True for an unknown level. */
 export function isAtLeast(level: string, least: LogLevel): boolean {
   return !isLogLevel(level) || LOG_LEVELS.indexOf(level) >= LOG_LEVELS.indexOf(least);
 }

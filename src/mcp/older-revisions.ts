@@ -20,14 +20,14 @@ import { METHODS } from './methods.js';
 import type { RelayedRequest } from './relayed-request.js';
 import { isOlder } from './revisions.js';
 
-/** The member of a notification's `_meta` that names the `subscriptions/listen` request it belongs to. */
+/** Member of a notification's `_meta` with the id of the `subscriptions/listen` request that it belongs to. */
 export const SUBSCRIPTION_ID = 'io.modelcontextprotocol/subscriptionId';
 
-/** The members of `_meta` that a modern client puts into each request; a legacy server knows none of them. */
+/** Members of `_meta` that a modern client puts into each request. Legacy servers know none of them. */
 const OF_META: ReadonlySet<string> = new Set(
   ['protocolVersion', 'clientInfo', 'clientCapabilities', 'logLevel'].map((name) => `io.modelcontextprotocol/${name}`),
 );
-/** The members of `params` with which a modern client sends a request again. */
+/** Members of `params` that a modern client adds when it repeats a request. */
 const OF_PARAMS: ReadonlySet<string> = new Set(['inputResponses', 'requestState']);
 
 /** Removes the members of a modern client's request or notification that a legacy server must not get. */
@@ -42,12 +42,12 @@ export function withoutEraMembers({
   return [...ofMeta, ...without(OF_PARAMS, bytes, params)];
 }
 
-/** Member of a result's `_meta` that names the server. A legacy client learned the name from `initialize`. */
+/** Member of a result's `_meta` that names the server. Legacy clients get the name from `initialize`. */
 const SERVER_INFO = 'io.modelcontextprotocol/serverInfo';
 /** Members of a modern server's result that a legacy client does not know. */
 const OF_RESULT = ['resultType', 'ttlMs', 'cacheScope'] as const;
 
-/** Removes the members of a modern server's result that a legacy client must not get, and a `_meta` that has no others. */
+/** Removes the members of a modern server's result that a legacy client must not get, and a `_meta` that becomes empty. */
 export function withoutResultMembers({ bytes, result, tokens }: ResponseEnvelope): readonly Edit[] {
   const { resultMeta, resultServerInfo } = tokens;
   if (result === undefined) return [];
@@ -61,7 +61,7 @@ export function withoutResultMembers({ bytes, result, tokens }: ResponseEnvelope
   ];
 }
 
-/** Whether an object has no member of another name. */
+/** Whether an object has no member with another name. */
 export function hasOnly(name: string, bytes: Uint8Array, object: Span): boolean {
   let isAlone = true;
   visitMembers(bytes, object.start, Number.POSITIVE_INFINITY, (key) => {
@@ -74,22 +74,22 @@ function without(names: ReadonlySet<string>, bytes: Uint8Array, object: Span): E
   return editMembers(bytes, object, { removes: (name) => names.has(name) });
 }
 
-/** The types of content blocks that every revision knows, and since when there are more. */
+/** Types of content blocks that every revision knows. Later types follow, with the revision that added them. */
 const ALWAYS_KNOWN: ReadonlySet<string> = new Set(['text', 'image', 'resource']);
 const AUDIO_SINCE = '2025-03-26';
 const LINKS_SINCE = '2025-06-18';
 
-/** Since when the choices of an elicitation have titles of their own. */
+/** First revision in which the choices of an elicitation have titles. */
 const TITLED_SINCE = '2025-11-25';
 
-/** Whether a client of this revision does not know all types of content blocks. Such clients may reject a whole result. */
+/** Whether a client of this revision knows only some types of content blocks. Such clients may reject a whole result. */
 export function knowsOldContentOnly(revision: string | undefined): revision is string {
   return revision !== undefined && isOlder(revision, LINKS_SINCE);
 }
 
 /**
- * Edits the content blocks that a client of this revision does not know, in the result of a tool or in that of a prompt. A link to a resource becomes text,
- * audio becomes an embedded resource, and everything else becomes its own JSON as text.
+ * Edits the content blocks that a client of this revision does not know, in the result of a tool or of a prompt. A link
+ * to a resource becomes text, audio becomes an embedded resource, and every other block becomes its own JSON as text.
  */
 export function asOlderContent(
   { bytes, result }: ResponseEnvelope,
@@ -128,7 +128,7 @@ function asOlderBlock(bytes: Uint8Array, block: Span, revision: string, index: n
   return replaced(bytes, block, 'text', `"text":${JSON.stringify(text)}`);
 }
 
-/** The block as one of another type. Of its members, only those remain that every block can have. */
+/** Returns the block as another type. Only the members that every block can have remain. */
 function replaced(bytes: Uint8Array, block: Span, type: string, content: string): Uint8Array {
   return rewriteObject(bytes, block, {
     change: (name) => (COMMON.has(name) ? undefined : REMOVED),
@@ -138,7 +138,7 @@ function replaced(bytes: Uint8Array, block: Span, type: string, content: string)
 
 const COMMON: ReadonlySet<string> = new Set(['annotations', '_meta']);
 
-/** Edits the choices with titles in an elicitation, for a client of a revision that writes them in two lists. */
+/** Edits the choices with titles in an elicitation for a client whose revision has separate lists of values and titles. */
 export function asOlderInput({ method, bytes, params }: RelayedRequest, revision: string | undefined): readonly Edit[] {
   if (method !== METHODS.elicit || params === undefined || revision === undefined) return [];
   if (!isOlder(revision, TITLED_SINCE)) return [];
@@ -176,9 +176,9 @@ function elementsAt(bytes: Uint8Array, span: Span, path: readonly string[]): Spa
 }
 
 /*
- * From revision 2026-07-28 on, the structured output of a tool can be any JSON value. Before, it was an object. For clients of
- * the earlier revisions, any other output becomes the member `result` of an object, in the schema and in the results. The
- * official TypeScript SDK does the same, so that a server which speaks both eras looks the same directly.
+ * From revision 2026-07-28 on, the structured output of a tool can be any JSON value; before, it had to be an object.
+ * For clients of earlier revisions, any other output becomes the member `result` of an object, in the schema and in the
+ * results. The official TypeScript SDK does the same, so a server of both eras looks the same without Trunkline.
  */
 
 /** Whether a tool has an output schema whose root need not be an object. */
@@ -186,7 +186,7 @@ export function hasOtherOutput(tool: unknown): boolean {
   return isRecord(tool) && isRecord(tool.outputSchema) && tool.outputSchema.type !== 'object';
 }
 
-/** Returns the entry of such a tool for clients of earlier revisions. Only the schema changes. */
+/** Returns the entry of a tool with another output for clients of earlier revisions. Only the schema changes. */
 export function asLegacyTool(bytes: Uint8Array, entry: Span): Uint8Array {
   return rewriteObject(bytes, entry, {
     change: (name, value) => (name === 'outputSchema' && isObject(bytes, value) ? wrapSchema(bytes, value) : undefined),
@@ -194,8 +194,8 @@ export function asLegacyTool(bytes: Uint8Array, entry: Span): Uint8Array {
 }
 
 /**
- * Edits the result of a tool for clients of earlier revisions. `isOther` is whether the tool has another output than an
- * object: then an object is wrapped, too.
+ * Edits the result of a tool for clients of earlier revisions. `isOther` says that the tool's schema allows other
+ * values than objects. The output of such a tool is wrapped even if it is an object.
  */
 export function asLegacyResult({ bytes, result }: ResponseEnvelope, isOther: boolean): readonly Edit[] {
   const contents = result === undefined ? [] : valuesAt(bytes, result, ['structuredContent']);
@@ -227,20 +227,20 @@ function wrapSchema(bytes: Uint8Array, schema: Span): Uint8Array {
 /** The first byte of the token `true`. */
 const LETTER_T = 0x74;
 
-/** Path to the schema in the wrapped one. */
+/** Path to the original schema within the wrapping schema. */
 const NEW_ROOT = '#/properties/result';
 
 /** Keywords whose values are data, in which `$ref` means nothing. */
 const DATA: ReadonlySet<string> = new Set(['const', 'enum', 'default', 'examples']);
-/** Keywords whose values map names to schemas. A name there is no keyword. */
+/** Keywords whose values map names to schemas. Such a name is no keyword. */
 const NAME_MAPS: ReadonlySet<string> = new Set([
   ...['properties', 'patternProperties', 'dependentSchemas', 'dependencies'],
   ...['$defs', 'definitions'],
 ]);
 
 /**
- * Points the references within a schema to its new place. Those to other documents stay. `isRecursive` tells whether
- * `$recursiveRef` of 2019-09 means the root of the schema, as it does there without an anchor.
+ * Points the references within a schema to its new position. References to other documents stay. `isRecursive` says
+ * that `$recursiveRef` of 2019-09 refers to the root of the schema, because there is no anchor.
  */
 function pointReferences(bytes: Uint8Array, root: Span, isRecursive: boolean, edits: Edit[]): void {
   const visit = (value: Span, kind: 'schema' | 'names'): void => {
@@ -255,7 +255,7 @@ function pointReferences(bytes: Uint8Array, root: Span, isRecursive: boolean, ed
       for (const { inner } of members) visit(inner, 'schema');
       return;
     }
-    // References below such an id are relative to it.
+    // References below another `$id` are relative to that id.
     if (members.some(({ name, inner }) => name === '$id' && stringAt(bytes, inner)?.startsWith('#') !== true)) return;
     const hasRef = members.some(({ name }) => name === '$ref');
     for (const { name, key, inner } of members) {

@@ -7,7 +7,7 @@ import type { NotificationEnvelope, ParamName, RequestEnvelope, ResponseEnvelope
 export type ParamTokens = Pick<RequestEnvelope['tokens'], ParamName>;
 
 /**
- * A request on its way through the gateway: what it asks for, without the envelope it came in.
+ * A request on its way through the gateway: its content without its envelope.
  *
  * The id, the progress token and the extent of the whole message belong to the protocol era that read the request.
  */
@@ -44,7 +44,7 @@ export class EnvelopeRequest implements RelayedRequest {
     const { bytes, span, id, tokens } = this.#envelope;
     const own: Edit = { span: id, text, part };
     const [first] = edits;
-    // Most requests have one edit, the name. Copying a list of one costs more than this check.
+    // Most requests have one edit, the name. This check costs less than copying a list of one.
     const all = edits.length === 1 && first !== undefined ? [own, first] : [own, ...edits];
     const { requestProgressToken } = tokens;
     if (requestProgressToken !== undefined) all.push({ span: requestProgressToken, text, part });
@@ -52,17 +52,17 @@ export class EnvelopeRequest implements RelayedRequest {
   }
 }
 
-/** A server request that a client has to answer: sampling, elicitation, roots, a task of the client's. */
+/** A server request that a client has to answer: sampling, elicitation, roots, or a task of the client. */
 export interface InputRequest {
   readonly request: RelayedRequest;
   /** Replacements in the request before the client gets it. */
   readonly edits: readonly Edit[];
-  /** The client's response. Calling `keepProgress` relays progress after it, until the function it returns is called. */
+  /** Passes on the client's response. `keepProgress` relays progress after it, until the returned function is called. */
   answer(response: ResponseEnvelope, keepProgress: () => () => void): void;
-  /** The client cannot or will not answer. */
+  /** Reports that the client cannot or will not answer. */
   fail(error: RpcError): void;
   progress(notification: NotificationEnvelope): void;
 }
 
-/** Withdraws an input request. `notification` is the server's own cancellation, absent when the server is gone. */
+/** Withdraws an input request. `notification` is the server's own cancellation; absent if the server is gone. */
 export type WithdrawInput = (notification?: NotificationEnvelope, edits?: readonly Edit[]) => void;

@@ -14,7 +14,7 @@ export function isModernRevision(version: string): version is ModernRevision {
   return (MODERN_REVISIONS as readonly string[]).includes(version);
 }
 
-/** Whether a client of this revision, or with none yet, has a handshake. */
+/** Whether a client of this revision has a handshake. True for a client without a known revision. */
 export function hasHandshake(revision: string | undefined): boolean {
   return revision === undefined || !isModernRevision(revision);
 }
@@ -26,12 +26,12 @@ export function isLegacyRevision(version: string): version is LegacyRevision {
   return (LEGACY_REVISIONS as readonly string[]).includes(version);
 }
 
-/** Returns the revision to answer `initialize` with: the requested one if it is known, otherwise the latest. */
+/** Returns the revision for the answer to `initialize`: the requested one if it is known, otherwise the latest. */
 export function negotiateRevision(requested: string | undefined): LegacyRevision {
   return requested !== undefined && isLegacyRevision(requested) ? requested : LATEST_LEGACY_REVISION;
 }
 
-/** Whether the revision itself has tasks. Before it there are none, and after it they are an extension. */
+/** Whether the revision itself defines tasks. Earlier revisions have none, and in later ones they are an extension. */
 export function knowsTasks(revision: string | undefined): boolean {
   return revision === '2025-11-25';
 }

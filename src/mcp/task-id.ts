@@ -14,9 +14,8 @@ interface TaskOrigin {
 /**
  * Returns the id under which the other side knows a task: the maker's name, a seal and the original id.
  *
- * The gateway stores nothing for it, because the side that requested a task may use its id for any length of time. The
- * seal makes an id valid only for the holder that it was made for, so that no other client can guess it.
- * Makers' names contain no colon.
+ * The gateway stores nothing for the id, because the side that requested a task may use its id for any length of time.
+ * The seal makes an id valid only for its holder, so that no other client can guess it. Makers' names contain no colon.
  */
 export function wrapTaskId({ maker, original }: TaskOrigin, holder: string, seal: Hmac): string {
   return `${maker}:${seal(sealed(maker, original, holder))}:${original}`;
@@ -29,26 +28,26 @@ export function unwrapTaskId(id: string, holder: string, seal: Hmac): TaskOrigin
   return isSameSeal(mac, seal(sealed(maker, original, holder))) ? { maker, original } : undefined;
 }
 
-/** Joins the parts unambiguously, whatever they contain. */
+/** Joins the parts unambiguously, whatever characters they contain. */
 function sealed(maker: string, original: string, holder: string): string {
   return JSON.stringify([maker, holder, original]);
 }
 
-/** Compares in a time that does not depend on where the seals differ. */
+/** Compares two seals in a time that does not depend on the position of the first difference. */
 export function isSameSeal(a: string, b: string): boolean {
   let difference = a.length ^ b.length;
   for (let index = 0; index < a.length; index += 1) difference |= a.charCodeAt(index) ^ b.charCodeAt(index % b.length);
   return difference === 0;
 }
 
-/** Replaces the id at the span; no edit if either is missing. */
+/** Replaces the id at the span. Makes no edit if span or id is missing. */
 export function replaceId(span: Span | undefined, id: string | undefined): Edit[] {
   return span === undefined || id === undefined ? [] : [{ span, text: toBytes(JSON.stringify(id)) }];
 }
 
 const TERMINAL: ReadonlySet<string> = new Set(['completed', 'failed', 'cancelled']);
 
-/** Whether this status is final. */
+/** Whether the task has ended, according to its status. */
 export function isTerminal(bytes: Uint8Array, status: Span | undefined): boolean {
   return TERMINAL.has(stringAt(bytes, status) ?? '');
 }

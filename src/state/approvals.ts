@@ -4,15 +4,14 @@ import type { FileWatch } from '../files/watch-files.js';
 import { createFileSync, privateFile, readRegularFileSync, replaceFileSync } from '../files/whole-file.js';
 import type { ApprovalFacts, ApprovalVerdict, ToolApprovals } from '../gateway/catalog/exposed-list.js';
 import { isRecord, parseJson } from '../json/json-value.js';
-import { quotedPath } from '../json/printable.js';
 import type { Logger } from '../observe/logger.js';
 import type { Cancel, Clock } from '../timing/clock.js';
 import { CacheFolder } from './cache-folder.js';
 
-/** The folders of the approvals, and the purpose for which this process opens them. */
+/** Folders of the approvals, and how this process uses them. */
 export interface ApprovalFolders {
   readonly approvalsFolder: string;
-  /** Folder of withheld tools, which gateways write and `trunkline approve` reads. */
+  /** Folder of withheld tools: gateways write it, and `trunkline approve` reads it. */
   readonly withheldFolder: string;
   /**
    * `serve` follows changes of the approvals and stores which tools it withholds; `once` does neither; `review` reads
@@ -35,7 +34,7 @@ interface Known {
   readonly approvals: ServerApprovals;
 }
 
-/** Delay before watching starts, so that loading the watcher does not delay the first answers. */
+/** Watching starts after the first answers: loading the watcher would delay them. */
 const FOLLOW_AFTER_MS = 1_000;
 const MAX_WITHHELD_BYTES = 8 * 1024 * 1024;
 const MAX_WITHHELD_FILES = 256;
@@ -44,7 +43,7 @@ const DIGEST_LENGTH = 16;
 /** The approvals of all servers, one file for each pair of configuration file and server key. */
 export class Approvals {
   readonly #options: ApprovalsOptions;
-  /** Approvals by the path of their file. */
+  /** By the path of the approval file. */
   readonly #known = new Map<string, Known>();
   readonly #withheld: CacheFolder;
   #cancel: Cancel = () => {};
@@ -73,7 +72,7 @@ export class Approvals {
     const file = new ApprovalFile(path);
     const approvals = new ServerApprovals({
       file,
-      command: `trunkline approve ${key} --config ${quotedPath(configFile, process.platform)}`,
+      command: `trunkline approve ${key} --config ${quotedPath(configFile)}`,
       trustsFirstUse: folders.purpose !== 'review',
       onFirstUse: (tools) =>
         logger.warn(
@@ -95,7 +94,7 @@ export class Approvals {
     return approvals;
   }
 
-  /** Starts to apply the approvals of other processes, one second after the call. */
+  /** Applies what other processes approve, from a second after the call on. */
   follow(): void {
     if (this.#options.folders.purpose !== 'serve') return;
     this.#cancel = this.#options.clock.schedule(FOLLOW_AFTER_MS, () => {
@@ -143,7 +142,7 @@ export class Approvals {
     const bytes = this.#withheld.read(name);
     if (bytes === undefined) return [];
     const value = parseJson(new TextDecoder().decode(bytes));
-    // A damaged file is ignored, because the server lists its tools again when it starts.
+    // A damaged file does no harm: the server lists its tools again when it starts.
     return Array.isArray(value) ? value.filter(isWithheldTool) : [];
   }
 }
@@ -152,20 +151,26 @@ function isWithheldTool(value: unknown): value is WithheldTool {
   return isRecord(value) && typeof value.name === 'string' && typeof value.definition === 'string';
 }
 
+/** Quotes a path for a shell. */
+export function quotedPath(path: string): string {
+  if (/^[\w./:\\@+-]+$/.test(path)) return path;
+  return process.platform === 'win32' ? `"${path}"` : `'${path.replaceAll("'", `'\\''`)}'`;
+}
+
 /** One approved definition of a tool. */
 interface ApprovedDefinition {
   readonly digest: string;
-  /** The definition, to show the difference to a later one. Absent if the definition is too long to store. */
+  /** The definition, to show the difference to a later one; absent when it is too long to store. */
   readonly text?: string;
 }
 
 /**
- * Approved definitions by tool name, in the order of approval. A tool can have several definitions, because a server may
- * describe it differently to different clients.
+ * Approved definitions by tool name, in the order of approval. A tool can have several: a server may describe the same
+ * tool differently to different clients.
  */
 type Approved = ReadonlyMap<string, readonly ApprovedDefinition[]>;
 
-/** Thrown for an approval file that cannot be used. Ignoring the file would approve all tools as first use. */
+/** An approval file that exists and cannot be used. It must not be ignored: all tools would be approved as first use. */
 export class ApprovalFileError extends Error {
   override readonly name = 'ApprovalFileError';
 }
@@ -173,21 +178,20 @@ export class ApprovalFileError extends Error {
 /** Version of the file format. */
 const FORMAT = 1;
 const MAX_FILE_BYTES = 32 * 1024 * 1024;
-/** Limit on the tools in a file: twice that of a list. The oldest approvals are dropped first. */
+/** Twice the limit of a list; the oldest approvals are dropped first. */
 const MAX_TOOLS = 2_000;
-/** Limit on the definitions of one tool. */
 const MAX_DEFINITIONS = 8;
-/** Limit on the text of one definition, the same as that of a schema. Longer definitions are stored as digests only. */
+/** The size limit of a schema. Of a longer definition only the digest is stored. */
 const MAX_TEXT_LENGTH = 64 * 1024;
-/** Limit on all texts of a file together. The oldest approvals lose their texts first. */
+/** Limit for all texts together; the latest approvals keep theirs. */
 const MAX_TEXTS_LENGTH = 4 * 1024 * 1024;
 
-/** SHA-256 of a definition, by which approvals are compared. */
+/** SHA-256 of a definition; approvals are compared by it. */
 export function digestOf(definition: string): string {
   return createHash('sha256').update(definition).digest('hex');
 }
 
-/** Adds definitions, given as pairs of tool name and definition. */
+/** Returns the approvals with these definitions, given as pairs of tool name and definition, added. */
 export function withApproved(before: Approved, definitions: Iterable<readonly [string, string]>): Approved {
   const after = new Map(before);
   for (const [name, text] of definitions) {
@@ -199,7 +203,7 @@ export function withApproved(before: Approved, definitions: Iterable<readonly [s
   return bounded(after);
 }
 
-/** The file with the approvals of one server. Only this user can read or write it. */
+/** Stores the approvals of one server in a file that only this user can read or write. */
 export class ApprovalFile {
   readonly path: string;
 
@@ -218,7 +222,7 @@ export class ApprovalFile {
     return approved;
   }
 
-  /** Creates the file. Returns false, and changes nothing, if the file exists. */
+  /** Creates the file. Returns false when it exists already; it is not changed then. */
   create(approved: Approved): boolean {
     return createFileSync(this.path, serialize(approved), { flush: true });
   }
@@ -284,7 +288,7 @@ export interface WithheldTool {
   readonly definition: string;
 }
 
-/** Limit on withheld tools, above the number of any server. The least recently seen tools are dropped first. */
+/** More than any server has at once; the least recently seen tools are dropped first. */
 const MAX_WITHHELD = 2_000;
 
 /** Decides which tools of one server are approved, for all its processes. */
@@ -295,7 +299,7 @@ export class ServerApprovals implements ToolApprovals {
   #isFirstUse = false;
   #fault: string | undefined;
   #isUnreadable = false;
-  /** Withheld tools by digest. */
+  /** By digest. */
   readonly #withheld = new Map<string, WithheldTool>();
   /** Digests of the latest list by tool name. */
   readonly #listed = new Map<string, string>();
@@ -313,7 +317,7 @@ export class ServerApprovals implements ToolApprovals {
     return { tools: this.#approved?.size ?? 0, isFirstUse: this.#isFirstUse, fault: this.#fault, advice };
   }
 
-  /** The tools that are waiting for approval. */
+  /** Tools that were listed and are not approved. */
   get withheld(): readonly WithheldTool[] {
     return [...this.#withheld.values()].filter(
       ({ name, definition }) => this.#verdictOn(name, definition) !== 'approved',
@@ -325,7 +329,7 @@ export class ServerApprovals implements ToolApprovals {
     return this.#approved === undefined && !this.#isUnreadable;
   }
 
-  /** Whether the file exists and cannot be used. No tool is approved then. */
+  /** The file exists and cannot be used, so no tool is approved. */
   get isUnreadable(): boolean {
     return this.#isUnreadable;
   }
@@ -334,7 +338,7 @@ export class ServerApprovals implements ToolApprovals {
     return this.#listed.has(name);
   }
 
-  /** Whether the server listed this definition in this run. If not, a running gateway has noted the tool. */
+  /** Whether the server lists this definition in this run; otherwise a running gateway has seen it. */
   isOffered({ name, definition }: WithheldTool): boolean {
     return this.#listed.get(name) === digestOf(definition);
   }
@@ -354,7 +358,7 @@ export class ServerApprovals implements ToolApprovals {
     return verdicts;
   }
 
-  /** Notes a tool that may be withheld. Returns whether the definition is new. */
+  /** Remembers a tool that may be withheld. Returns whether it is a new one. */
   note(tool: WithheldTool): boolean {
     const digest = digestOf(tool.definition);
     const isNew = !this.#withheld.delete(digest);
@@ -364,13 +368,13 @@ export class ServerApprovals implements ToolApprovals {
     return isNew;
   }
 
-  /** Whether an earlier definition of a withheld tool was approved, and the text of the latest approved definition. */
+  /** Whether an earlier definition of a withheld tool was approved, and the text of the latest one if it is stored. */
   earlier({ name }: WithheldTool): { readonly wasApproved: boolean; readonly definition: string | undefined } {
     const last = this.#approved?.get(name)?.at(-1);
     return { wasApproved: last !== undefined, definition: last?.text };
   }
 
-  /** Adds approvals. An empty list records that the user has reviewed the tools. Throws if the file cannot be written. */
+  /** Adds approvals; an empty list records that a person has reviewed the tools. Throws when the file cannot be written. */
   approve(tools: readonly WithheldTool[]): void {
     const { file } = this.#options;
     const before = file.read() ?? new Map();
@@ -387,7 +391,7 @@ export class ServerApprovals implements ToolApprovals {
     const before = { approved: this.#approved, isUnreadable: this.#isUnreadable };
     try {
       const now = this.#options.file.read();
-      // If the file was removed, the known approvals stay valid until the next start.
+      // A removed file counts from the next start on; until then the known approvals stay valid.
       if (now === undefined && !before.isUnreadable) return false;
       this.#isUnreadable = false;
       this.#fault = undefined;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { ERROR_CODE, ERROR_SIGNS } from '../../src/errors/error-text.js';
-import { findNetworkTrouble } from '../../src/gateway/status/status.js';
+import { findNetworkTrouble } from '../../src/gateway/status/status-advice.js';
 import { causeLines } from '../../src/observe/cause-lines.js';
 import { explainNpmFailure } from '../../src/packages/npm-client.js';
 

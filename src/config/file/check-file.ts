@@ -3,13 +3,8 @@ import { isRecord } from '../../json/json-value.js';
 import { didYouMean, suggest } from '../../json/suggest.js';
 import { type FileData, fileSchema, type ServerEntry, sharedFileSchema } from '../schema/schema.js';
 import { usableServerKey } from '../schema/server-key.js';
-import {
-  GATEWAY_SETTINGS,
-  type HTTP_SETTINGS,
-  SERVER_SETTINGS,
-  settingsOf,
-  type ValuesOf,
-} from '../schema/settings.js';
+import { GATEWAY_SETTINGS, SERVER_SETTINGS, settingsOf } from '../schema/settings.js';
+import type { CheckedFile, CheckedServer, ServerSettings, ServersKey } from './checked-file.js';
 import {
   ConfigError,
   type ConfigProblem,
@@ -23,73 +18,14 @@ import {
 import { parseYaml, type YamlSource } from './yaml-source.js';
 
 /**
- * A checked configuration file, with defaults filled in and durations and sizes as numbers. Variables and packages are not
- * resolved yet. The value is plain data, so that it can be cached as JSON.
+ * Checks the text of a configuration file. Throws a `ConfigError` with all mistakes in the text; `file` is the name for
+ * its messages.
  */
-export interface CheckedFile {
-  /** In the order of the file, without those that are `disabled`. */
-  readonly servers: readonly CheckedServer[];
-  /** The names in `defaults.env`. */
-  readonly sharedVariables: readonly string[];
-  /** The words of the commands that print secrets, by the names of the secrets. */
-  readonly secretCommands: Readonly<Record<string, readonly string[]>>;
-  readonly gateway: Omit<GatewayConfig, 'startLimit'> & Partial<Pick<GatewayConfig, 'startLimit'>>;
-  readonly warnings: readonly ConfigProblem[];
-}
-
-export interface CheckedServer {
-  readonly key: string;
-  /** Includes the variables of `defaults.env`, and `defaults.envFile` unless the entry has its own `envFile`. */
-  readonly entry: CheckedEntry;
-  readonly settings: ServerSettings;
-  /** The reason why the server cannot run on any machine; set for remote servers. */
-  readonly problem?: ServerProblem;
-  /** The position of the entry, then those of the values that are resolved later. */
-  readonly positions: readonly PathPosition[];
-}
-
-/** The entry of a server without its settings. */
-export type CheckedEntry = Omit<ServerEntry, 'settings'>;
-
-/** The settings of a server, completed from `defaults:` and from the built-in defaults. */
-export type ServerSettings = ValuesOf<typeof SERVER_SETTINGS>;
-
-/** The two names of the map of servers. */
-export type ServersKey = 'servers' | 'mcpServers';
-
-/** The settings of `gateway:`, and the views. */
-export type GatewayConfig = ValuesOf<typeof GATEWAY_SETTINGS> & {
-  readonly startLimit: number;
-  /** In the order of the file. */
-  readonly views: readonly ViewConfig[];
-  /** The views of clients that name no view: globs over client names, in the order of the file. */
-  readonly clientViews: readonly { readonly client: string; readonly view: string }[];
-};
-
-/** Limits of the HTTP server. */
-export type HttpConfig = ValuesOf<typeof HTTP_SETTINGS>;
-
-/** A selection of servers and of their tools. */
-export interface ViewConfig {
-  readonly name: string;
-  /** Keys of the servers. Absent means all servers. */
-  readonly servers?: readonly string[];
-  /** Globs over names such as `KEY__TOOL`. Absent means all tools. */
-  readonly tools?: Partial<ToolFilter>;
-}
-
-/** Globs over the original tool names. Without `allow` all tools are allowed. `deny` overrides `allow`. */
-export interface ToolFilter {
-  readonly allow?: readonly string[];
-  readonly deny: readonly string[];
-}
-
-/** Checks the text of a configuration file. Throws a `ConfigError` with all mistakes; `file` is the file's name in messages. */
 export function checkFile(text: string, file: string): CheckedFile {
   try {
     return checkText(text, file);
   } catch (cause) {
-    // Parser and schema recurse into values, and pass all mistakes as arguments of one call.
+    // Parser and schema go down into a value by recursion, and collect mistakes as arguments of a call.
     if (!(cause instanceof RangeError)) throw cause;
     const message = 'the file is nested too deeply, or has too many mistakes to list them';
     throw new ConfigError('config-invalid', file, [{ message }], { cause });
@@ -129,7 +65,7 @@ function checkText(text: string, file: string): CheckedFile {
   };
 }
 
-/** One server of the file, without its positions. */
+/** One server of the file. The caller adds its positions. */
 function toCheckedServer(
   key: string,
   { settings: own, ...entry }: ServerEntry,
@@ -167,7 +103,7 @@ function serversKey({ value, positionOfKey }: YamlSource, file: string): Servers
 function check(source: YamlSource, root: ServersKey, file: string): FileData {
   const { value } = source;
   if (value === null || (isRecord(value) && value[root] === null)) throw noServers(source, root, file);
-  // A file with `mcpServers` may belong to another program and contain settings of that program.
+  // A file of another program may contain settings of that program.
   const schema = root === 'mcpServers' ? sharedFileSchema : fileSchema;
   const { data, error } = schema.safeParse(withStandIns(value, root));
   const [first, ...rest] = toProblems(error?.issues ?? [], fileSchema, source);
@@ -199,7 +135,7 @@ function unknownTopLevel({ value, positionOfKey }: YamlSource, root: ServersKey)
     }));
 }
 
-/** The position of the entry, then those of its values that are resolved later. Values from `defaults` come last. */
+/** The position of the entry, then those of all its values that are resolved later, with the values of `defaults` at the end. */
 function positionsIn(
   entry: ServerEntry,
   shared: Required<Pick<ServerEntry, 'env'>> & Pick<ServerEntry, 'envFile'>,
@@ -224,8 +160,8 @@ function positionsIn(
     { path: root, ...positionOfKey(root) },
     ...inside.map((path) => ({ path, ...positionOf(path) })),
     ...inherited.map((steps) => {
-      const inDefaults = ['defaults', ...steps];
-      return { path: [...root, ...steps], inDefaults, ...positionOf(inDefaults) };
+      const origin = ['defaults', ...steps];
+      return { path: [...root, ...steps], origin, ...positionOf(origin) };
     }),
   ];
 }
@@ -239,7 +175,7 @@ function valuePaths({ params = {} }: NonNullable<ServerEntry['tools']> = {}): st
   );
 }
 
-/** Warnings about settings without effect, because another setting of the server at `path` overrules them. */
+/** Warnings about settings of the server at `path` that another setting makes ineffective. */
 function settingWarnings(
   { timeoutMs, maxTimeoutMs, restart }: ServerSettings,
   path: readonly string[],
@@ -258,7 +194,7 @@ function settingWarnings(
     }));
 }
 
-/** A warning if `maxSessions` is greater than `maxConnections`. */
+/** A warning about more sessions than connections. */
 function gatewayWarnings(
   { http: { maxSessions, maxConnections } }: CheckedFile['gateway'],
   { positionOfKey }: YamlSource,
@@ -270,15 +206,17 @@ function gatewayWarnings(
 
 const REMOTE_TYPES = new Set<unknown>(['http', 'sse', 'streamable-http', 'streamableHttp', 'ws', 'websocket']);
 
-/** The keys of remote servers, which have a URL instead of a program. `file` is the content before the check. */
+/** The keys of remote servers, which have a URL instead of a program, in a file that is not checked yet. */
 function remoteKeys(file: unknown, root: string): ReadonlySet<string> {
   const remote = entriesOf(file, root).filter(([, entry]) => isRemote(entry));
   return new Set(remote.map(([key]) => key));
 }
 
 /**
- * Replaces each remote entry by an entry that passes the schema, because other programs define additional keys for remote
- * entries. The keys of the servers stay, so that the schema checks them.
+ * Returns the file with each remote entry replaced by an entry that passes the schema.
+ *
+ * Other programs define additional keys for remote entries, which are not mistakes here. The keys of the servers stay,
+ * so that they are checked like all others.
  */
 function withStandIns(file: unknown, root: string): unknown {
   const entries = entriesOf(file, root);
@@ -310,14 +248,14 @@ function standIn(entry: RemoteEntry) {
   return { command: 'remote', disabled: Object.hasOwn(entry, 'disabled') && entry.disabled === true };
 }
 
-/** A reference to an unknown server or view. */
+/** A reference to a server or view that does not exist. */
 interface ViewFault {
   readonly path: (string | number)[];
   readonly message: string;
   readonly hint: string;
 }
 
-/** Finds the references of views and clients to unknown servers and views. */
+/** References of views and clients to servers and views that the file does not have. */
 function viewFaults({ views = {}, clients = {}, ...data }: FileData, root: ServersKey): ViewFault[] {
   const servers = Object.keys(data[root] ?? {});
   const ofViews = Object.entries(views).flatMap(([name, { servers: keys = [] }]) =>
@@ -371,7 +309,7 @@ function toProblem(issue: Issue, schema: z.ZodMiniType, source: YamlSource): Con
     }));
   }
   if (issue.code === 'invalid_key') {
-    // Only keys of servers have an obvious correction, not names of variables.
+    // Names of variables are keys as well, but only keys of servers have an obvious correction.
     const usable = path.at(-2) === 'env' ? undefined : usableServerKey(String(path.at(-1)));
     return [
       {
@@ -385,7 +323,7 @@ function toProblem(issue: Issue, schema: z.ZodMiniType, source: YamlSource): Con
   return [{ message: `${prefix}${issue.message}`, ...position }];
 }
 
-/** Whether the issue is reported at a key instead of a value. The schema marks such issues. */
+/** Whether the schema marked the issue as one to report at a key instead of a value. */
 function isAboutKey(issue: Issue): boolean {
   return issue.code === 'custom' && issue.params?.aboutKey === true;
 }
@@ -403,7 +341,7 @@ function keysAt(schema: z.ZodMiniType, path: Path): string[] {
   return current instanceof z.ZodMiniObject ? Object.keys(current.shape) : [];
 }
 
-/** The schema of a value, without the schemas around it that make the value optional or convert it. */
+/** The schema of a value, without the steps around it: it may be missing, and may be converted. */
 function unwrap(schema: unknown): unknown {
   if (schema instanceof z.ZodMiniExactOptional) return unwrap(schema._zod.def.innerType);
   return schema instanceof z.ZodMiniPipe ? unwrap(schema._zod.def.in) : schema;

@@ -33,7 +33,7 @@ function answer(result: readonly Uint8Array[]): Uint8Array {
   return join([toBytes('{"jsonrpc":"2.0","id":0,"result":'), ...result, toBytes('}\n')]);
 }
 
-/** Catalogue of an earlier run. It answers like a connection, because a cache file is trusted no more than a server. */
+/** Catalogue of an earlier run, with the interface of a connection, so that its lists pass the same checks. */
 export type CachedCatalogue = Pick<
   UpstreamConnection,
   'revision' | 'capabilities' | 'instructions' | 'serverInfo' | 'request' | 'offers'

@@ -4,10 +4,10 @@ import { isRecord } from '../../json/json-value.js';
 import { splice } from '../../json/splice.js';
 import { mergeCachingHints } from '../../mcp/envelope.js';
 import { splitExposedName } from '../../mcp/exposed-name.js';
-import { keyInUiAlias } from '../../mcp/extensions.js';
 import { isNamed, LIST_KINDS, type ListKind } from '../../mcp/methods.js';
 import { asLegacyTool } from '../../mcp/older-revisions.js';
 import { hasHandshake } from '../../mcp/revisions.js';
+import { keyInUiAlias } from '../../mcp/ui-uris.js';
 import type { Clock } from '../../timing/clock.js';
 import type { ExposedEntry, ExposedList } from './exposed-list.js';
 import type { ListNaming, ServerLists } from './offered-lists.js';
@@ -18,9 +18,9 @@ import { toolsInView, type ViewFilter } from './tool-policy.js';
 export interface ListedServer {
   readonly key: string;
   readonly prefix: string;
-  /** False until the first start has succeeded or failed, and while lists are read that no client needed before. */
+  /** Whether the first start has succeeded or failed. False again while the gateway reads lists that it had left unread. */
   readonly isStartSettled: boolean;
-  /** Whether the lists are known, from the process or from the cache, or will stay unknown for now. */
+  /** Whether the lists are known, from the process or from the cache, or are not worth a wait. */
   readonly hasKnownLists: boolean;
   /** The current entries. A restarting server keeps its entries; an unavailable one has none. */
   listsAs(naming: ListNaming): ServerLists;
@@ -44,7 +44,7 @@ interface MergeOptions {
 interface MergedListsOptions extends MergeOptions {
   readonly servers: readonly ListedServer[];
   readonly clock: Pick<Clock, 'now'>;
-  /** Whether a client follows changes of lists that it has not read. */
+  /** Whether a client wants announcements although it has read no list. */
   readonly isFollowed?: () => boolean;
   /** Called after each merge, except the one in the constructor. */
   readonly onMerged: (catalogs: Catalogs) => void;
@@ -93,7 +93,7 @@ export class MergedLists {
     return list;
   }
 
-  /** Caching of the list by a client. `isSame`: the configuration does not make it differ from client to client. */
+  /** Says how a client may cache the list. `isSame` means that the configuration shows the same list to all clients. */
   caching(kind: ListKind, isSame: boolean): ListCaching {
     const { servers, naming, clock } = this.#options;
     const hint = mergeCachingHints(servers.map((server) => server.listsAs(naming)[kind].hint));
@@ -102,7 +102,7 @@ export class MergedLists {
     return { isSettled: this.isSettled, freshMs: Math.max(0, freshUntil - clock.now()), isPublic };
   }
 
-  /** A server changed its lists. They are merged when they are read, until a client has received or follows them. */
+  /** Records that a server changed its lists. Merges them now if a client may know the old ones, otherwise on a read. */
   changed(): void {
     this.#isStale = true;
     if (this.#wereShown || this.isSettled || this.#options.isFollowed?.() === true) this.#refresh();
@@ -121,7 +121,7 @@ export interface Catalogs extends Readonly<Record<ListKind, Catalog>> {
   readonly ui: UiAliases;
 }
 
-/** Merges the current lists of the servers. The `ui://` URIs of lists that clients have seen `before` keep their owners. */
+/** Merges the current lists of the servers. A `ui://` URI of `before` keeps its owner, because clients may know it. */
 export function mergeCatalogs(
   { servers, ownTools, naming, view, paging }: MergeOptions,
   before?: Catalogs | undefined,
@@ -160,7 +160,7 @@ export function changedLists(before: Catalogs, after: Catalogs): ListKind[] {
 export interface Route {
   readonly key: string;
   readonly original: string;
-  /** Whether the server lists it. A listed tool has passed the tool policy; an unlisted one has not been checked. */
+  /** Whether the server lists the name. A listed tool has passed the tool policy; an unlisted tool was not checked. */
   readonly isListed: boolean;
   /** The list entry. Absent if it is withheld or unlisted. */
   readonly entry?: Uint8Array | undefined;
@@ -206,7 +206,7 @@ export class Catalog {
   #legacyPages: PagedList | undefined;
   readonly #routes: ReadonlyMap<string, Route>;
   readonly #kind: ListKind;
-  /** Original name to route, `undefined` where servers share the name. */
+  /** Routes by original name. The route is `undefined` if several servers use the name. */
   readonly #originals: ReadonlyMap<string, Route | undefined>;
   readonly #keysByPrefix: ReadonlyMap<string, string>;
 
@@ -311,8 +311,8 @@ const PRIMITIVES: ReadonlySet<unknown> = new Set(['string', 'integer', 'boolean'
 
 /**
  * The parameters of a tool that clients repeat in headers. See "Custom Headers from Tool Parameters" on the page
- * basic/transports/streamable-http of revision 2026-07-28. With an annotation that breaks its rules, clients do not show
- * the tool, and repeat nothing.
+ * basic/transports/streamable-http of revision 2026-07-28. Empty if an annotation breaks its rules, because clients do
+ * not show such a tool.
  */
 export function mirroredParams(tool: Uint8Array | undefined): readonly MirroredParam[] {
   if (tool === undefined) return NONE;
@@ -326,7 +326,7 @@ export function mirroredParams(tool: Uint8Array | undefined): readonly MirroredP
 
 const NONE: readonly MirroredParam[] = [];
 
-/** Only chains of `properties` count, so that the value is at one place of the arguments. */
+/** Finds the annotations in a schema. Follows only `properties`, so that each parameter has one path in the arguments. */
 function annotatedIn(schema: unknown, path: readonly string[]): readonly MirroredParam[] {
   if (!isRecord(schema)) return NONE;
   const { [ANNOTATION]: header, type, properties } = schema;
@@ -351,11 +351,11 @@ export interface UriOwner {
 /**
  * The owner of each `ui://` URI, and the aliases under which clients see the same URI of other servers.
  *
- * A host renders the HTML of such a URI as the user interface of a tool, so it must never get the HTML of another
- * server. A server claims the URIs that it lists, and the URIs that its tools refer to. A listed URI takes precedence
+ * A host renders the HTML of such a URI as the user interface of a tool, so the host must never get the HTML of another
+ * server. A server claims the URIs that it lists, and the URIs to which its tools refer. A listed URI takes precedence
  * over a reference; otherwise the order of the configuration decides. A URI or alias that clients may have seen keeps
- * its owner for as long as that server claims it. A server that is added or removed therefore changes no URI of another
- * server. A URI in the form of an alias can only be an alias.
+ * its owner as long as the owner claims it. Adding or removing a server therefore changes no URI of another server. A
+ * URI in the form of an alias can only be an alias.
  */
 export class UiAliases {
   readonly #keys: ReadonlySet<string>;
@@ -381,7 +381,7 @@ export class UiAliases {
     }
   }
 
-  /** Whether only `resolve` decides who owns the URI. A URI without an owner must not reach any server. */
+  /** Whether `resolve` alone decides who owns the URI. If it finds no owner, no server may get the request. */
   isClaimed(uri: string): boolean {
     return this.#claimed.has(uri) || this.#isReserved(uri);
   }

@@ -7,9 +7,9 @@ import { jsonArray } from '../../jsonrpc/message.js';
 import { checkEntry, type EntryVerdict, isOrdinary, toolDefinition } from '../../mcp/entry-check.js';
 import type { CachingHint, ResponseEnvelope } from '../../mcp/envelope.js';
 import { exposedName, type Sha256 } from '../../mcp/exposed-name.js';
-import { isUiUri, uiAlias, uiPointers } from '../../mcp/extensions.js';
 import { isNamed, type ListKind } from '../../mcp/methods.js';
 import { asLegacyTool, hasOtherOutput } from '../../mcp/older-revisions.js';
+import { isUiUri, uiAlias, uiPointers } from '../../mcp/ui-uris.js';
 import { MAX_ENTRY_BYTES, type RawEntry, type ReceivedList } from './pagination.js';
 import type { ToolPolicy } from './tool-policy.js';
 import type { ToolShaping } from './tool-shaping.js';
@@ -49,7 +49,7 @@ export interface ExposedList {
   readonly denied: readonly string[];
   /** Reason why the list was cut short; `undefined` if it is complete. */
   readonly truncated: string | undefined;
-  /** Caching that the server allows; `undefined` if it does not say. */
+  /** Caching that the server allows; `undefined` without a caching hint. */
   readonly hint?: CachingHint | undefined;
   /** Exposed names of entries with invisible characters in their texts. They are listed, and the status names them. */
   readonly withHiddenCharacters: readonly string[];
@@ -57,11 +57,11 @@ export interface ExposedList {
   readonly taskOnly: ReadonlySet<string>;
   /** Original names of tools whose annotations say that a call may be repeated. */
   readonly repeatable: ReadonlySet<string>;
-  /** Original names of tools whose output need not be an object, as clients with a handshake need it. */
+  /** Original names of tools whose output need not be an object. Clients with a handshake need an object. */
   readonly otherOutputs: ReadonlySet<string>;
-  /** Names that clients see without a prefix, by original name, of the tools that the configuration renames. */
+  /** New names of the tools that the configuration renames, without the prefix, by original name. */
   readonly renamed?: ReadonlyMap<string, string> | undefined;
-  /** Sentences about what the configuration shapes and the server does not have. */
+  /** A sentence about each name that the configuration shapes and that the server does not have. */
   readonly unshaped?: readonly string[] | undefined;
   /** Approval verdict of each tool by original name; absent if the tools need no approval. */
   readonly verdicts?: ReadonlyMap<string, ApprovalVerdict> | undefined;
@@ -78,7 +78,7 @@ export const EMPTY_LIST: ExposedList = {
   otherOutputs: new Set(),
 };
 
-/** Of a server that does not offer the list: nothing that could become stale, or differ from user to user. */
+/** List of a server that does not offer this kind of list. It never becomes stale, and is the same for all users. */
 export const UNOFFERED_LIST: ExposedList = {
   ...EMPTY_LIST,
   hint: { freshUntil: Number.POSITIVE_INFINITY, isPublic: true },
@@ -133,7 +133,7 @@ export function exposeList(kind: ListKind, list: ReceivedList, rules: ExposureRu
     const shown = shaping?.names.get(name) ?? name;
     const exposed = isNamed(kind) && prefix !== undefined ? exposedName(key, prefix, shown, sha256) : shown;
     const add = (entry: Uint8Array | undefined) => {
-      // Few entries have such a URI, and most texts show at once that they have none.
+      // Few entries have a `ui://` URI, and the text of most entries shows at once that they have none.
       const ui = ordinaryText?.includes('ui://') === false ? [] : findUiReferences(kind, name, entry, rules);
       entries.push({ exposed, original: name, entry, ...(ui.length === 0 ? {} : { ui }) });
     };
@@ -229,7 +229,7 @@ function findUiReferences(
   return spans.map((span) => toReference(name, span));
 }
 
-/** Returns a sound entry with its exposed name, without null members. A name that stands first needs no scan. */
+/** Returns a sound entry with its exposed name and without null members. Needs no scan if the name is the first member. */
 function rename(
   bytes: Uint8Array,
   exposed: string | undefined,
@@ -256,14 +256,14 @@ function quoted(text: string): Uint8Array {
   return toBytes(JSON.stringify(text));
 }
 
-/** Whether the JSON string `token` has the value `text`. Then the server's own escapes stay as they are. */
+/** Whether the JSON string `token` has the value `text`, with whatever escapes the server wrote it. */
 function readsAs(bytes: Uint8Array, token: Span, text: string): boolean {
   return isString(bytes, token) && readString(bytes, token) === text;
 }
 
 /**
- * Edits one page of a tool list for a client that sees only this server: removes denied and unapproved tools, and shapes
- * others. All other bytes stay. `isTranslated`: the client has a handshake, and the server has none.
+ * Edits one page of a tool list for a client that sees only this server. Removes denied and unapproved tools, and
+ * shapes others. All other bytes stay. `isTranslated` means that the client has a handshake and the server has none.
  */
 export function editToolPage(
   { bytes, tokens: { resultTools } }: ResponseEnvelope,
@@ -313,7 +313,7 @@ export interface ApprovalFacts {
   readonly isFirstUse: boolean;
   /** Problem with the file of the approvals, if there is one. */
   readonly fault: string | undefined;
-  /** A sentence that says what a person has to do about withheld tools. */
+  /** Sentence that tells the user what to do about withheld tools. */
   readonly advice: string;
 }
 
@@ -324,7 +324,10 @@ const WITHHELD_BECAUSE: Readonly<Record<Unapproved, string>> = {
   unreadable: 'the approved tools cannot be read',
 };
 
-/** Reason why a call is refused. `unlisted`: the server does not list the tool. `unread`: its list of tools was not read yet. */
+/**
+ * Reason for refusing a call. The server does not list an `unlisted` tool, and the tools of an `unread` server are
+ * unknown.
+ */
 export type Refused = Unapproved | 'unlisted' | 'unread';
 
 /** Text for a refused call: the reason, to follow `Server "NAME"`, and what to do. */
@@ -332,7 +335,7 @@ export function describeRefusal(verdict: Refused, { advice }: ApprovalFacts): st
   return `${REFUSED_BECAUSE[verdict]} ${verdict === 'unread' ? UNREAD_ADVICE : advice}`;
 }
 
-/** Advice for a server without lists, because a person cannot approve unseen tools. */
+/** Advice for a server whose tools were not read, because a user cannot approve unseen tools. */
 const UNREAD_ADVICE = 'It has to list its tools first: Trunkline asks it again.';
 
 const REFUSED_BECAUSE: Readonly<Record<Refused, string>> = {

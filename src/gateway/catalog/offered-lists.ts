@@ -27,7 +27,7 @@ type ListSource = Pick<UpstreamConnection, 'offers' | 'request' | 'revision'>;
 export interface ListFailure {
   readonly kind: ListKind;
   readonly method: string;
-  /** The method, and what the server answered, or what became of the request. */
+  /** The method, followed by the server's answer or by the failure of the request. */
   readonly reason: string;
   /** Whether the answer was a broken or oversized message, which counts as a violation of the protocol. */
   readonly isBroken: boolean;
@@ -40,31 +40,31 @@ interface OfferedListsOptions extends ExposureRules {
   readonly timeouts: () => RequestTimeouts;
   /** Whether the gateway needs the lists even if all clients read them from the server. */
   readonly areRequired: () => boolean;
-  /** Called when lists were read that were left unread before. */
+  /** Called after the gateway has read lists that it had left unread. */
   readonly onCaughtUp: () => void;
-  /** Called when a list of the current connection was read. `announced` has it if the server announced the change. */
+  /** Called after a list of the current connection was read. `announced` has its kind if the server announced the change. */
   readonly onRead: (announced: readonly ListKind[]) => void;
 }
 
-/** Longest wait for the lists other than tools, after the tools, before the server counts as started. */
+/** Longest wait for prompts, resources and templates after the tools, in milliseconds. Then the server counts as started. */
 const OTHER_LISTS_WAIT_MS = 1_000;
 
 /**
- * All lists of one server, as far as they were read: all of them from a new process, and one of them again after the
- * server announced a change (`notifications/…/list_changed`) or the read failed. A list that cannot be read stays as an
- * earlier process or an earlier run listed it, or empty, and does not concern the others.
+ * All lists of one server. The gateway reads all lists of a new process. It reads one list again after the server
+ * announced a change (`notifications/…/list_changed`), or after the read failed. A list that cannot be read keeps the
+ * entries of an earlier process or run, or stays empty, and does not affect the other lists.
  *
- * While all clients read the lists from the server itself, the lists stay unread here: the server gets the requests of
- * its clients and no others. They are read when the gateway needs them.
+ * While all clients read the lists from the server itself, the gateway leaves them unread, so that the server gets only
+ * the requests of its clients. The gateway reads them once it needs them.
  */
 export class OfferedLists {
   readonly #options: OfferedListsOptions;
   readonly #lists: Readonly<Record<ListKind, OfferedList>>;
-  /** Whether clients read the lists from the server, or see them merged. `unknown` before the first client. */
+  /** Whether the gateway relays requests for lists to the server, or merges the lists. `unknown` before the first client. */
   #use: 'unknown' | 'relayed' | 'merged' = 'unknown';
   /** The latest connection, if its lists were left unread. */
   #unread: UpstreamConnection | undefined;
-  /** Whether lists are being read that were left unread before. */
+  /** Whether the gateway is reading lists that it had left unread. */
   isCatchingUp = false;
 
   constructor(options: OfferedListsOptions) {
@@ -95,10 +95,11 @@ export class OfferedLists {
   }
 
   /**
-   * Returns why this tool must not be called now. `undefined` if it is approved, needs no approval, or no tool list was read yet.
+   * Returns why this tool must not be called now; `undefined` if it may be called.
    *
-   * Definitions of another process or run say nothing about this one, so no tool of a connection may be called before
-   * its tools were read.
+   * If the tools need approval, no tool of a connection may be called before the tools of that connection were read,
+   * because definitions of another process or run say nothing about this process. Without a connection, the known lists
+   * decide.
    */
   approvalRefusal(originalName: string): string | undefined {
     const { tools } = this.#lists;
@@ -121,7 +122,7 @@ export class OfferedLists {
     for (const list of this.#all) list.configure(rules);
   }
 
-  /** A client uses the server from now on. With `readsLists`, the client reads the lists from the server. */
+  /** Records that a client uses the server from now on. With `readsLists`, the client reads the lists from the server. */
   joined(readsLists: boolean): void {
     if (!readsLists) this.#use = 'merged';
     else if (this.#use === 'unknown') this.#use = 'relayed';
@@ -149,7 +150,7 @@ export class OfferedLists {
     isOver = true;
   }
 
-  /** Reads all lists from the cache. Resolves with the reason if one of them fails; no list is shown then. */
+  /** Reads all lists from the cache. If one of them fails, shows no list and resolves with the reason. */
   async loadCached(source: ListSource): Promise<string | undefined> {
     const faults = await Promise.all(this.#all.map((list) => list.load(source, this.#options.timeouts())));
     const fault = faults.find((each) => each !== undefined);
@@ -157,7 +158,7 @@ export class OfferedLists {
     return fault;
   }
 
-  /** Call this when the lists may be needed from now on. Reads those that were left unread. */
+  /** Reads the lists that were left unread. Call this when the gateway may need them from now on. */
   catchUp(): void {
     const connection = this.#options.connection();
     if (connection === undefined || connection !== this.#unread || !this.#areNeeded) return;
@@ -175,12 +176,12 @@ export class OfferedLists {
     this.catchUp();
   }
 
-  /** Call this when a client uses the server: a list that failed may be there by now. */
+  /** Reads failed lists again, because the server may have them by now. Call this when a client uses the server. */
   used(): void {
     for (const list of this.#all) list.used();
   }
 
-  /** Call this when a client was shown a list: one that the server does not let be cached any longer is read again. */
+  /** Reads the list again if the server no longer lets it be cached. Call this when a client was shown the list. */
   shown(kind: ListKind): void {
     if (!this.areUnread) this.#lists[kind].shown();
   }
@@ -221,17 +222,17 @@ function mapKinds<T>(make: (kind: ListKind) => T): Record<ListKind, T> {
 
 export const NO_LISTS: ServerLists = mapKinds(() => EMPTY_LIST);
 
-/** Shortest time between two reads of a list. It bounds the load from a server that announces changes all the time. */
+/** Shortest time between two reads of a list, in milliseconds. Bounds the load from endless announcements. */
 const REFRESH_EVERY_MS = 250;
 
-/** Shortest time from a read to the next one that only the use of the server asks for. */
+/** Shortest time between a read and another read that only the use of the server causes, in milliseconds. */
 const USED_EVERY_MS = 5_000;
 
-/** The pause after a failed read. It doubles with each further failure. */
+/** Pause after the first failed read, in milliseconds. Doubles with each further failure. */
 const FIRST_PAUSE_MS = 1_000;
 const MAX_PAUSE_MS = 300_000;
 
-/** The least pause after a broken answer. Three of them within a minute would restart the server. */
+/** Shortest pause after a broken answer, in milliseconds. Three broken answers within a minute would restart the server. */
 const BROKEN_PAUSE_MS = 60_000;
 
 /** Some servers offer resources but do not implement `resources/templates/list`. */
@@ -248,7 +249,7 @@ class OfferedList {
   #exposed: Partial<Record<ListNaming, ExposedList>> = {};
   #failed: { readonly from: ListSource; readonly failure: ListFailure } | undefined;
   readonly #debounce: Debounce;
-  /** The server announced a change. Without a connection, the next one reads the list. */
+  /** Whether the server announced a change since the last read. Without a connection, the next connection reads the list. */
   #isStale = false;
   #isReading = false;
   #failures = 0;
@@ -301,7 +302,7 @@ class OfferedList {
     this.#show(undefined);
   }
 
-  /** Reads the list. Resolves with the reason if that fails; the list stays as it was then. */
+  /** Reads the list. If that fails, leaves the list as it was and resolves with the reason. */
   async load(source: ListSource, timeouts: RequestTimeouts): Promise<string | undefined> {
     const { kind } = this;
     const { capability, method } = LISTS[kind];
@@ -330,7 +331,7 @@ class OfferedList {
     if (this.#isStale) this.#request();
   }
 
-  /** A read has ended. Plans the next one if it failed. */
+  /** Call this when a read has ended. Plans the next read if it failed. */
   settled(): void {
     const { clock } = this.#options;
     this.#cancelRetry();
@@ -355,7 +356,7 @@ class OfferedList {
     const { freshUntil = Number.POSITIVE_INFINITY } = this.as('exposed').hint ?? {};
     const now = this.#options.clock.now();
     if (now < freshUntil || now - this.#settledAt < USED_EVERY_MS || this.#isReading) return;
-    // A list that could not be read is read again on its own.
+    // `settled` has planned another read of a list that could not be read.
     if (this.failure === undefined) this.#request();
   }
 
@@ -392,7 +393,7 @@ class OfferedList {
     const fault = await this.load(connection, timeouts()).finally(() => {
       this.#isReading = false;
     });
-    // The start of the next connection has read the list.
+    // The next connection reads the list when it starts.
     if (connection !== current()) return;
     this.settled();
     if (fault === undefined) onRead(announced);

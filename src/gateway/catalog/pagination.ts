@@ -17,7 +17,7 @@ export interface ReceivedList {
   readonly entries: readonly RawEntry[];
   /** Reason why the list was cut short; `undefined` if it is complete. */
   readonly truncated: string | undefined;
-  /** Caching that the server allows; `undefined` if it does not say. */
+  /** Caching that the server allows; `undefined` without a caching hint. */
   readonly hint?: CachingHint | undefined;
   /** Whether the server speaks a revision without a handshake. */
   readonly isModern?: boolean;
@@ -28,7 +28,7 @@ export type ListOutcome =
   /** `isUnknown`: the server answered -32601. `isBroken`: its answer violates the protocol. */
   | { readonly kind: 'failed'; readonly reason: string; readonly isUnknown?: boolean; readonly isBroken?: boolean };
 
-/** Limit of one entry, including its schemas, description, and icons. A larger entry is withheld. */
+/** Limit of one entry in bytes, including its schemas, description and icons. A larger entry is withheld. */
 export const MAX_ENTRY_BYTES = 1024 * 1024;
 
 /** Limits of one list, over all pages. Entries that are too large do not count toward the bytes. */
@@ -89,7 +89,7 @@ export async function listAllPages(
       const isTooLarge = end - start > MAX_ENTRY_BYTES;
       if (isTooLarge) byteLength -= end - start;
       excess ??= excessOf(entries.length + 1, byteLength + end - list.start);
-      // Entries live long. Each has memory of its own, so that the rest of the response can be freed.
+      // Copies each entry, because entries live long and would keep the whole response in memory.
       if (excess === undefined)
         entries.push(isTooLarge ? stubOf(bytes, { start, end }) : { bytes: bytes.slice(start, end) });
     });
@@ -164,8 +164,8 @@ export interface Paging {
 const DEFAULT_LIMITS: PageLimits = { maxEntries: 1_000, maxBytes: 4 * 1024 * 1024 };
 
 /**
- * The response pages of one merged list: a single page if possible, because many clients never request a second one. They
- * are built on first use, because joining a thousand entries takes long.
+ * The response pages of one merged list: a single page if possible, because many clients never request a second page.
+ * The pages are built on first use, because joining a thousand entries takes long.
  *
  * A cursor is a keyed hash of the list, its state and the next entry, so the gateway stores no state per client.
  */
@@ -173,7 +173,7 @@ export class PagedList {
   readonly #kind: PagedKind;
   readonly #entries: readonly Uint8Array[];
   readonly #paging: Paging;
-  /** By the cursor that leads there: `undefined` leads to the first one. */
+  /** Pages by the cursor that requests them. The first page has the key `undefined`. */
   #pages: ReadonlyMap<string | undefined, Uint8Array> | undefined;
 
   constructor(kind: PagedKind, entries: readonly Uint8Array[], paging: Paging) {

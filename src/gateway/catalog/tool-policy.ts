@@ -57,7 +57,7 @@ interface ViewRules {
 
 export interface NamedViewsOptions {
   readonly views: readonly ViewRules[];
-  /** Globs for names of clients, in order. A client that names no view gets the view of the first match. */
+  /** Globs for names of clients. A client that names no view gets the view of the first glob that matches its name. */
   readonly clients: readonly { readonly client: string; readonly view: string }[];
 }
 
@@ -79,12 +79,12 @@ export interface ViewFilter {
 interface ViewedTool {
   readonly key: string;
   readonly original: string;
-  /** The name that the configuration gives to it, if another one. */
+  /** New name of the tool, if the configuration renames it. */
   readonly shown?: string | undefined;
   readonly exposed: string;
 }
 
-/** The views of one configuration. Each of them is the same object as long as the configuration is. */
+/** The views of one configuration. `of` returns the same object for the same name. */
 export class NamedViews {
   readonly #views: ReadonlyMap<string, NamedView>;
   readonly #clients: readonly { readonly matches: (client: string) => boolean; readonly view: string }[];
@@ -123,7 +123,7 @@ function toView({ name, servers, tools }: ViewRules): NamedView {
   const showsServer = (key: string) => keys?.has(key) ?? true;
   if (tools?.allow === undefined && tools?.deny === undefined) return { name, showsServer };
   const isAllowed = tools.allow === undefined ? () => true : createToolPolicy({ allow: tools.allow, deny: [] });
-  // Each name of a tool counts, so that a name which was shortened hides nothing from a rule.
+  // Checks all names of a tool, because a rule must apply even if the exposed name was shortened.
   const isDenied = createToolPolicy({ allow: tools.deny ?? [], deny: [] });
   const showsTool = (tool: ViewedTool) => {
     const names = namesOf(tool);

@@ -13,7 +13,7 @@ import { didYouMean, suggest } from '../../json/suggest.js';
 import { join, jsonArray, RPC_CODES, RpcError } from '../../jsonrpc/message.js';
 import type { RelayedRequest } from '../../mcp/relayed-request.js';
 
-/** Other forms in which tools of a server are shown and called, by original name. */
+/** Changes to the tools of a server for clients, by original name. */
 export interface ToolShapes {
   /** The names that clients see, before the prefix. */
   readonly rename?: Readonly<Record<string, string>>;
@@ -22,14 +22,14 @@ export interface ToolShapes {
   readonly params?: Readonly<Record<string, ParamShapes>>;
 }
 
-/** The form that the configuration gives to the tools of one server. Prepared once, for lists and for calls. */
+/** The changes that the configuration makes to the tools of one server. Prepared once, for lists and for calls. */
 export class ToolShaping {
   readonly #rename: ReadonlyMap<string, string>;
   readonly #describe: ReadonlyMap<string, Description>;
   readonly #params: ReadonlyMap<string, ToolParams>;
   readonly #onWarnings: (warnings: readonly string[]) => void;
 
-  /** `onWarnings` is called with sentences about what names nothing, once for each list of tools in which that is so. */
+  /** Calls `onWarnings` for each list of tools, with a sentence about each configured name that the list lacks. */
   constructor(shapes: ToolShapes, onWarnings: (warnings: readonly string[]) => void = () => {}) {
     this.#rename = new Map(Object.entries(shapes.rename ?? {}));
     this.#describe = new Map(Object.entries(shapes.describe ?? {}));
@@ -37,23 +37,29 @@ export class ToolShaping {
     this.#onWarnings = onWarnings;
   }
 
-  /** The original name of a tool that clients see as `shown`, by the names of the server's list if it was read. */
+  /**
+   * Returns the original name of a tool that clients see as `shown`. `renamed` has the names of the server's list, if
+   * known.
+   */
   originalOf(shown: string, renamed: ReadonlyMap<string, string> = this.#rename): string {
     for (const [original, name] of renamed) if (name === shown) return original;
     return shown;
   }
 
-  /** Prepares the shaping of one list of tools: `listed` are the original names, of which clients may see some. */
+  /**
+   * Prepares the shaping of one list. `listed` has the original names of all its tools; clients see those that they may
+   * see.
+   */
   begin(listed: readonly string[], maySee: (name: string) => boolean) {
     const warnings = this.#unknownTools(listed);
     return {
-      /** Shown names by original names, for those that differ. */
+      /** New names of the renamed tools, by original name. */
       names: this.#namesIn(new Set(listed.filter(maySee)), warnings),
       shape: (name: string, entry: Uint8Array) =>
         this.shape(name, entry, (unknown) =>
           warnings.push(...unknown.map((warning) => `the tool ${quoted(name)} ${warning}`)),
         ),
-      /** Call this when all entries were shaped. Returns sentences about what names nothing. */
+      /** Returns a sentence about each name that matched nothing. Call this after all entries were shaped. */
       end: (): readonly string[] => {
         if (warnings.length > 0) this.#onWarnings(warnings);
         return warnings;
@@ -69,7 +75,7 @@ export class ToolShaping {
     return shapeEntry(entry, describe, params, onUnknown);
   }
 
-  /** The entry with its name, which is that of `renamed` if the list was read. */
+  /** Returns the shaped entry with the name that clients see. `renamed` has the names of the server's list, if known. */
   shapeWhole(
     name: string,
     entry: Uint8Array,
@@ -83,12 +89,15 @@ export class ToolShaping {
     return rewriteObject(bytes, { start: 0, end: bytes.length }, { change });
   }
 
-  /** The edits that put the values of the configuration into a call, or why the call cannot be made. */
+  /** Returns the edits that put the values of the configuration into a call, or an error if the call cannot be made. */
   editsOf(original: string, request: Pick<RelayedRequest, 'bytes' | 'params'>): readonly Edit[] | RpcError {
     return this.#params.get(original)?.editsOf(request) ?? NO_EDITS;
   }
 
-  /** Shown names by original names, for those that differ. A name that two tools would have stays with the first. */
+  /**
+   * Returns the new names of the renamed tools, by original name. The first of two tools gets a name that both would
+   * have.
+   */
   #namesIn(listed: ReadonlySet<string>, warnings: string[]): ReadonlyMap<string, string> {
     const names = new Map([...this.#rename].filter(([original]) => listed.has(original)));
     for (let collision = findCollision(listed, names); collision !== undefined; ) {
@@ -115,7 +124,7 @@ export class ToolShaping {
   }
 }
 
-/** A tool that must not be renamed, and the tool that has its new name. */
+/** Finds a tool that must not be renamed, and the tool that has its new name already. */
 function findCollision(listed: ReadonlySet<string>, names: ReadonlyMap<string, string>) {
   const owners = new Map<string, string>();
   for (const original of listed) if (!names.has(original)) owners.set(original, original);
@@ -129,7 +138,7 @@ function findCollision(listed: ReadonlySet<string>, names: ReadonlyMap<string, s
 
 type OnUnknown = (warnings: readonly string[]) => void;
 
-/** The entry of a tool with another description and other parameters. */
+/** Returns the entry of a tool with another description and other parameters. */
 function shapeEntry(
   bytes: Uint8Array,
   describe: Description | undefined,
@@ -165,13 +174,13 @@ const NO_EDITS: readonly Edit[] = [];
 /** A description that replaces the server's, or that follows it. */
 type Description = string | { readonly append: string };
 
-/** The parameters of one tool in another form, by name. */
+/** Changes to the parameters of one tool, by name of the parameter. */
 export interface ParamShapes {
   /** Parameters that clients do not see. */
   readonly hide?: readonly string[];
-  /** Values that replace what a client sends. */
+  /** Values that replace those of the client. */
   readonly set?: Readonly<Record<string, unknown>>;
-  /** Values for what a client leaves out. */
+  /** Values of parameters that the client leaves out. */
   readonly default?: Readonly<Record<string, unknown>>;
   readonly describe?: Readonly<Record<string, string>>;
 }
@@ -193,7 +202,7 @@ class ToolParams {
     this.#optional = new Set([...this.#hidden, ...this.#set.keys(), ...this.#default.keys()]);
   }
 
-  /** The schema as clients see it, and sentences about parameters that it does not have. */
+  /** Returns the schema as clients see it, and a sentence about each parameter that the schema does not have. */
   shapeSchema(bytes: Uint8Array, schema: Span): { readonly text: Uint8Array; readonly unknown: readonly string[] } {
     const known: string[] = [];
     const text = rewriteObject(bytes, schema, {
@@ -211,7 +220,7 @@ class ToolParams {
     return { text, unknown: this.unknownAmong(known) };
   }
 
-  /** Sentences about the parameters that are not among the known ones. */
+  /** Returns a sentence about each parameter of the configuration that is not among the known ones. */
   unknownAmong(known: readonly string[]): readonly string[] {
     const named = new Set([...this.#optional, ...Object.keys(this.#shapes.describe ?? {})]);
     const unknown = [...named].filter((name) => !known.includes(name));
@@ -225,7 +234,7 @@ class ToolParams {
       if (readString(bytes, key) === 'arguments') found.push(value);
     });
     if (found.length === 0) {
-      // `params` has the name of the tool, so that a member follows.
+      // `params` also has the name of the tool, so a comma must follow an inserted member.
       const at = params.start + 1;
       const text = rewriteObject(NO_ARGUMENTS, WHOLE, this.#rewrite);
       return [{ span: { start: at, end: at }, text: join([ARGUMENTS, text, COMMA]) }];
@@ -301,5 +310,5 @@ function hintFor(name: string, candidates: readonly string[]): string {
   return meant === undefined ? '' : `; ${didYouMean(meant)}`;
 }
 
-/** Comparing two names takes some microseconds. */
+/** Limit of the names that are compared with an unknown one, because each comparison takes some microseconds. */
 const MAX_COMPARED = 500;

@@ -2,11 +2,13 @@ import PQueue from 'p-queue';
 import type { FailureReason } from '../../downstream/failure.js';
 import type { Exchange } from '../../downstream/port.js';
 import { SharedLimit } from '../../io/shared-limit.js';
+import { requestedList } from '../../mcp/methods.js';
 import type { Clock } from '../../timing/clock.js';
 import { Deadlines, type Due } from '../../timing/deadlines.js';
 import type { UpstreamConnection } from '../../upstream/port.js';
 import { type Availability, connectionOf, waitReason } from './availability.js';
-import { Call, type CallHost, type CallLimits, isInteractive, needsNoSlot, type Stage } from './call.js';
+import { Call, type CallHost, type CallLimits, type Stage } from './call.js';
+import { isInteractive, isTaskResultWait } from './in-flight-calls.js';
 
 interface AdmissionHost extends Pick<CallHost, 'fail' | 'limits'> {
   readonly options: {
@@ -248,6 +250,11 @@ export class Admission {
     else this.#host.fail(exchange, reason ?? waitReason(this.#host.availability), false);
     this.leave(call);
   }
+}
+
+/** Whether the request does not count toward the concurrency limit of the server. */
+function needsNoSlot(exchange: Exchange): boolean {
+  return isTaskResultWait(exchange) || requestedList(exchange.request.method) !== undefined;
 }
 
 /** A notification of a client, or a reader of lists, that waits for a connection. Neither needs a slot. */

@@ -6,9 +6,8 @@ import {
   reportInternalError,
   withErrorBoundaryAsync,
 } from '../../errors/internal-error.js';
-import { concatEdits, type Edit, type SplicedMessage } from '../../json/splice.js';
-import { isErrorResponse, type NotificationEnvelope, type ResponseEnvelope } from '../../mcp/envelope.js';
-import { METHODS, requestedList, TASK_METHODS } from '../../mcp/methods.js';
+import { concatEdits, type SplicedMessage } from '../../json/splice.js';
+import { isErrorResponse, type NotificationEnvelope } from '../../mcp/envelope.js';
 import { asOlderInput } from '../../mcp/older-revisions.js';
 import type { EventSink } from '../../observe/events/events.js';
 import type { Clock } from '../../timing/clock.js';
@@ -22,6 +21,9 @@ import type {
   SentRequest,
   UpstreamConnection,
 } from '../../upstream/port.js';
+import type { CallCounters, Latencies } from './call-metrics.js';
+import type { Handling } from './handling.js';
+import { type InFlightCalls, isTaskResultWait } from './in-flight-calls.js';
 
 export type FailureWords = Pick<Failure, 'detail' | 'because'>;
 
@@ -51,6 +53,26 @@ export interface CallHostOptions {
   readonly events?: EventSink | undefined;
   /** Called with each internal error. An internal error fails one call. */
   readonly onInternalError?: OnInternalError | undefined;
+}
+
+/** Limits of the calls to one server. Times are milliseconds. */
+export interface CallLimits {
+  /** Longest time without an answer or progress. */
+  readonly timeoutMs: number;
+  /** Longest time until the answer, regardless of progress. */
+  readonly maxTimeoutMs: number;
+  /** Longest time until the answer to a request for a list. */
+  readonly listTimeoutMs: number;
+  /** Number of calls that may be in flight at the same time. */
+  readonly concurrency: number;
+  /** Number of calls that may wait for a slot. */
+  readonly maxQueued: number;
+  /** Longest wait for a slot, and again for the end of another client's calls. */
+  readonly maxWaitMs: number;
+}
+
+export function taskTimeouts({ maxTimeoutMs }: CallLimits): RequestTimeouts {
+  return { idleMs: maxTimeoutMs, maxMs: maxTimeoutMs };
 }
 
 /** One client request on its way to a server. Each time that the request is sent over a connection is an attempt. */
@@ -324,201 +346,3 @@ export const FAILURE_REASONS: Readonly<Record<SendFailure, FailureReason>> = {
   response_malformed: 'response_malformed',
   result_malformed: 'response_malformed',
 };
-
-type InFlightCall = Pick<Call, 'exchange'>;
-
-/** The calls in flight on one process, in order of sending. They decide which client gets a message of the server. */
-export class InFlightCalls {
-  readonly #calls = new Set<InFlightCall>();
-  #onIdle = () => {};
-
-  get size(): number {
-    return this.#calls.size;
-  }
-
-  add(call: InFlightCall): void {
-    this.#calls.add(call);
-  }
-
-  /** Removes a call. Calling it again does nothing. */
-  delete(call: InFlightCall): void {
-    if (this.#calls.delete(call) && this.#calls.size === 0) this.#onIdle();
-  }
-
-  /** The client of a suspended call came back with input. From now on, the call counts as the call that was sent last. */
-  resumed(exchange: Pick<Exchange, 'requireInput'>): void {
-    const call = [...this.#calls].find((each) => each.exchange === exchange);
-    if (call === undefined) return;
-    this.#calls.delete(call);
-    this.#calls.add(call);
-  }
-
-  /** Calls `onIdle` each time that the last call ends, and at once if no call is in flight. */
-  whenIdle(onIdle: () => void): void {
-    this.#onIdle = onIdle;
-    if (this.#calls.size === 0) onIdle();
-  }
-
-  /**
-   * The call that caused a notification or a server request: the latest candidate, if all candidates belong to one
-   * conversation.
-   *
-   * A task request is a candidate only if no other call is in flight, because messages about a task name the task. A call
-   * that is not interactive is a candidate only if no interactive call is in flight. A suspended call, whose client was
-   * asked for input, is a candidate only if no other candidate is active. If a call that these rules leave, suspended or
-   * not, belongs to another principal, the result is `undefined`, because no user may get a request for another user.
-   */
-  get cause(): Exchange | undefined {
-    const all = this.#all.filter(({ isSettled }) => !isSettled);
-    const possible = preferring(preferring(all, isNotTaskRequest), isInteractive);
-    const candidates = preferring(possible, isActive);
-    const latest = candidates.at(-1);
-    const isCertain = candidates.every(({ conversation }) => conversation === latest?.conversation);
-    const isOfOneUser = possible.every(({ client }) => client.principal === latest?.client.principal);
-    return isCertain && isOfOneUser ? latest : undefined;
-  }
-
-  /** The call that carries a message about a task: the latest task-result wait, otherwise the latest non-task request. */
-  latestOf(client: DownstreamClient): Exchange | undefined {
-    let latest: Exchange | undefined;
-    for (const exchange of this.#all) {
-      const isOutranked = latest !== undefined && isTaskResultWait(latest);
-      const isCandidate = isTaskResultWait(exchange) || (isNotTaskRequest(exchange) && !isOutranked);
-      if (exchange.client === client && !exchange.isSettled && isCandidate) latest = exchange;
-    }
-    return latest;
-  }
-
-  /** The call that carries progress of a task. Only a task-result wait may, because progress must stay in order. */
-  taskResultWaitOf(client: DownstreamClient): Exchange | undefined {
-    const latest = this.latestOf(client);
-    return latest !== undefined && isTaskResultWait(latest) ? latest : undefined;
-  }
-
-  get #all(): Exchange[] {
-    return [...this.#calls].map(({ exchange }) => exchange);
-  }
-}
-
-/** Whether the request waits for a task result (`tasks/result`), which costs the server no work. */
-function isTaskResultWait({ request }: Exchange): boolean {
-  return request.method === METHODS.taskResult;
-}
-
-/** Whether the request does not count toward the concurrency limit of the server. */
-export function needsNoSlot(exchange: Exchange): boolean {
-  return isTaskResultWait(exchange) || requestedList(exchange.request.method) !== undefined;
-}
-
-/** Whether the server may send a request to the client before it answers this request. */
-export function isInteractive({ request }: Exchange): boolean {
-  return INTERACTIVE.has(request.method);
-}
-
-const INTERACTIVE: ReadonlySet<string> = new Set([METHODS.callTool, METHODS.getPrompt, METHODS.readResource]);
-
-function isNotTaskRequest({ request }: Exchange): boolean {
-  return !TASK_METHODS.has(request.method);
-}
-
-function preferring(calls: readonly Exchange[], isOfKind: (call: Exchange) => boolean): readonly Exchange[] {
-  const some = calls.filter(isOfKind);
-  return some.length > 0 ? some : calls;
-}
-
-function isActive({ isSuspended }: Exchange): boolean {
-  return !isSuspended;
-}
-
-/** The handling of one request and of its response. */
-export interface Handling {
-  readonly edits: readonly Edit[];
-  readonly editAnswer?: EditAnswer | undefined;
-  /** Returns the reason for which the present process must not get the request. Called just before each attempt. */
-  readonly refusal?: (() => string | undefined) | undefined;
-  /** Whether the request may be sent again to the next process if its process exits before the response. */
-  readonly isRepeatable?: boolean | undefined;
-  /** Present when the request concerns a task. */
-  readonly translation?: Translation | undefined;
-  /** Called with the response after it was relayed. */
-  readonly onAnswered?: ((response: ResponseEnvelope) => void) | undefined;
-}
-
-/** Returns the edits of a server's response, just before the response is relayed. `connection` is the one that it came over. */
-export type EditAnswer = (
-  response: ResponseEnvelope,
-  connection: Pick<UpstreamConnection, 'revision'>,
-) => readonly Edit[];
-
-/** Replaces the task ids in messages between a client and a server, just before each message is relayed. */
-export interface Translation {
-  /** Edits of the request for the process of this connection. */
-  request?(connection: UpstreamConnection): readonly Edit[];
-  /** Edits of the response. `keepProgress()` relays progress also after the response; call its result to stop that. */
-  answer(response: ResponseEnvelope, keepProgress: () => () => void): readonly Edit[];
-  progress(notification: NotificationEnvelope): readonly Edit[];
-  cancel(notification: NotificationEnvelope): readonly Edit[];
-  /** Resolves with the final outcome if the response only created a task. Returns `undefined` if the response is final. */
-  goOn?(
-    response: ResponseEnvelope,
-    connection: UpstreamConnection,
-    keepProgress: () => () => void,
-  ): Promise<Outcome> | undefined;
-}
-
-/** Limits of the calls to one server. Times are milliseconds. */
-export interface CallLimits {
-  /** Longest time without an answer or progress. */
-  readonly timeoutMs: number;
-  /** Longest time until the answer, regardless of progress. */
-  readonly maxTimeoutMs: number;
-  /** Longest time until the answer to a request for a list. */
-  readonly listTimeoutMs: number;
-  /** Number of calls that may be in flight at the same time. */
-  readonly concurrency: number;
-  /** Number of calls that may wait for a slot. */
-  readonly maxQueued: number;
-  /** Longest wait for a slot, and again for the end of another client's calls. */
-  readonly maxWaitMs: number;
-}
-
-export function taskTimeouts({ maxTimeoutMs }: CallLimits): RequestTimeouts {
-  return { idleMs: maxTimeoutMs, maxMs: maxTimeoutMs };
-}
-
-type CallCounters = ReturnType<typeof newCallCounters>;
-
-/** Counters of the calls to one server. They only grow. */
-export function newCallCounters() {
-  return {
-    calls: 0,
-    /** Calls that the server answered with a JSON-RPC error or with a tool result that has `isError`. */
-    errors: 0,
-    /** Calls that the gateway answered with a failure, because the server did not answer. */
-    failures: 0,
-    cancelled: 0,
-    /** Calls that were sent to a second process because the first one ended. */
-    repeated: 0,
-  };
-}
-
-const MAX_SAMPLES = 512;
-
-/** Durations of the latest 512 calls to one server, in milliseconds. */
-export class Latencies {
-  readonly #samples: number[] = [];
-  #next = 0;
-
-  add(ms: number): void {
-    this.#samples[this.#next] = ms;
-    this.#next = (this.#next + 1) % MAX_SAMPLES;
-  }
-
-  /**
-   * Returns the latency that the share `quantile` (0 to 1) of the calls did not exceed, or `undefined` without calls.
-   */
-  quantile(quantile: number): number | undefined {
-    const sorted = this.#samples.toSorted((a, b) => a - b);
-    return sorted[Math.min(sorted.length - 1, Math.floor(quantile * sorted.length))];
-  }
-}

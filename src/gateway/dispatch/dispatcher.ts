@@ -16,18 +16,10 @@ import {
   initialAvailability,
   type ServerState,
 } from './availability.js';
-import {
-  Call,
-  type CallHost,
-  type CallHostOptions,
-  type CallLimits,
-  type FailureWords,
-  type Handling,
-  InFlightCalls,
-  Latencies,
-  newCallCounters,
-  taskTimeouts,
-} from './call.js';
+import { Call, type CallHost, type CallHostOptions, type CallLimits, type FailureWords, taskTimeouts } from './call.js';
+import { Latencies, newCallCounters } from './call-metrics.js';
+import type { Handling } from './handling.js';
+import { InFlightCalls } from './in-flight-calls.js';
 
 export interface DispatcherOptions extends CallHostOptions {
   /** Counts the waiting calls of all servers together. */

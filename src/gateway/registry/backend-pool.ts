@@ -17,7 +17,7 @@ export interface PoolChange {
 export interface BackendPoolOptions {
   readonly clock: Clock;
   readonly servers: readonly PooledServer[];
-  /** Creates a backend with a unique id. Its process runs as `origin` says, and waits for `profile` before the handshake. */
+  /** Creates a backend with a unique id. Its process runs as `origin` says, and its handshake waits for `profile`. */
   readonly create: (
     server: string,
     id: string,
@@ -26,11 +26,11 @@ export interface BackendPoolOptions {
   ) => RunningBackend;
   /** The client profile that a server with `sharing: all` gets in the handshake. */
   readonly profileOfAll: ClientProfile;
-  /** How long a process that no client uses waits for the next client, in milliseconds. */
+  /** Time that a process without clients waits for the next client, in milliseconds. */
   readonly idleStopMs: number;
 }
 
-/** Instances of one server that may wait for a client. The pool ends the longest unused ones beyond this number. */
+/** Limit of the instances of one server that wait for a client. Beyond it, the pool ends those that were unused longest. */
 const MAX_IDLE = 2;
 
 /**
@@ -43,9 +43,7 @@ export class BackendPool {
   readonly #options: BackendPoolOptions;
   #servers: ReadonlyMap<string, ServerInstances>;
   #idleStopMs: number;
-  /**
-   * Number of backends that each server ever had. It makes ids unique: `key`, `key~2`, `key~3`; keys contain no `~`.
-   */
+  /** Number of backends that each server ever had. Makes ids unique: `key`, `key~2`, `key~3`. No key contains `~`. */
   readonly #counts = new Map<string, number>();
   #isStarted = false;
   #isClosed = false;
@@ -80,7 +78,7 @@ export class BackendPool {
     return found !== undefined && found.instance.variant === found.server.variantOf(origin);
   }
 
-  /** The backends of the same server that run with the same variables, in the same folder if that counts. */
+  /** The backends of the same server that run with the same variables, and in the same folder if the folder matters. */
   alike(backend: Backend): readonly Backend[] {
     const found = this.#find(backend);
     const instances = [...(found?.server.instances ?? [])].filter(({ variant }) => variant === found?.instance.variant);
@@ -91,7 +89,7 @@ export class BackendPool {
     return [...(this.#servers.get(key)?.instances ?? [])].map(({ running }) => running.backend);
   }
 
-  /** Of each server the oldest backend that can run, or else the oldest one: some clients may lack a variable that others have. */
+  /** The oldest backend of each server that can run, or else the oldest. Some lack a variable that others have. */
   get oldest(): readonly Backend[] {
     return [...this.keys].flatMap((key) => {
       const all = this.of(key);
@@ -116,8 +114,9 @@ export class BackendPool {
   }
 
   /**
-   * Switches to another set of servers. The caller must end the `retired` backends, whose processes still run, and call
-   * `startDeferred` for the servers that may have only one process, when that of the retired backend is gone.
+   * Switches to another set of servers. The caller must end the `retired` backends, whose processes still run. A
+   * `deferred` server may have only one process, so the caller must call `startDeferred` for it when the process of the
+   * retired backend is gone.
    */
   change({ servers, replaced, retired: ids, idleStopMs }: PoolChange) {
     const before = this.#servers;
@@ -168,13 +167,13 @@ export class BackendPool {
     instance.hasRoots = facts.profile.capabilities.roots !== undefined;
     instance.endWait();
     const { backend } = instance.running;
-    // A process for all clients may get a client of the merged lists at any time.
+    // A process for all clients must read its lists, because a client of the merged lists may come at any time.
     backend.join(client, facts.server !== undefined && scope !== ALL);
     backend.startIfParked();
     return backend;
   }
 
-  /** Like `vacate`, for a client that has left: ends a process that only this client could use. */
+  /** Ends the use of a backend by a client that has left. Also ends a process that only this client could use. */
   release(backend: Backend, client: DownstreamClient): void {
     const unused = this.vacate(backend, client);
     unused?.backend.close();
@@ -182,8 +181,8 @@ export class BackendPool {
   }
 
   /**
-   * Ends the use of a backend by a client. An instance that no client uses any more ends after `idleStopMs`. If only this
-   * client could use it, returns it instead: the caller must end it. The first instance for all clients stays.
+   * Ends the use of a backend by a client. If only this client could use the instance, returns it, and the caller must
+   * end it. Otherwise, an instance without clients ends after `idleStopMs`. The first instance for all clients stays.
    */
   vacate(backend: Backend, client: DownstreamClient): RunningBackend | undefined {
     backend.clients.delete(client);
@@ -196,7 +195,7 @@ export class BackendPool {
     return undefined;
   }
 
-  /** From now on, each client with roots gets its own process, because the server requests roots. */
+  /** Records that the server requests roots. From now on, each client with roots gets its own process. */
   noteRootsRequest(backend: Backend): void {
     const found = this.#find(backend);
     if (found === undefined) return;
@@ -277,8 +276,8 @@ export class BackendPool {
 }
 
 /**
- * Which clients share a process of a server: clients with the same profile, those of them in the same working folder, no
- * clients, or all clients.
+ * Which clients share a process of a server: those with the same profile, those with the same profile and working
+ * folder, none, or all.
  *
  * A server learns the capabilities of one client in the handshake and may adapt its offer to them. Clients with
  * different capabilities therefore get different processes.
@@ -293,8 +292,8 @@ interface PooledServer {
   /** Whether no instance is made before a client needs one. */
   readonly waitsForClient?: boolean;
   /**
-   * Identifies what the server is for clients of this origin: only clients with the same variant share a process,
-   * whatever `sharing` says. If absent, the server is the same for all clients. The text may contain secrets.
+   * Identifies the variant of the server for clients of this origin. Only clients with the same variant share a
+   * process, whatever `sharing` says. Absent if the server is the same for all clients. The text may contain secrets.
    */
   readonly variantOf?: (origin: ClientOrigin | undefined) => string;
 }
@@ -302,7 +301,7 @@ interface PooledServer {
 /** A backend, and control of the process behind it. */
 export interface RunningBackend {
   readonly backend: Backend;
-  /** Starts the process. From then on, the supervisor keeps it running. Called once. */
+  /** Starts the process, which the supervisor then keeps running. Called once. */
   start(): void;
   /** Stops the process for good. Resolves when it is gone. */
   end(): Promise<void>;
@@ -333,13 +332,13 @@ class ServerInstances {
     return this.#server.variantOf?.(origin) ?? '';
   }
 
-  /** The server is configured in another way, but none of its instances is replaced. */
+  /** Sets another configuration of the server without replacing its instances. */
   configure(server: PooledServer): void {
     this.#server = server;
     for (const instance of this.instances) instance.variant = this.variantOf(instance.origin);
   }
 
-  /** Removes these instances, so that no client gets one of them any more. Their processes still run. */
+  /** Removes these instances, so that no client gets them any more. Their processes still run. */
   retire(isLeaving: (instance: Instance) => boolean): Instance[] {
     const leaving = [...this.instances].filter(isLeaving);
     for (const instance of leaving) {
@@ -358,7 +357,7 @@ class ServerInstances {
     return sharing === 'isolated' || hasOwnRoots ? client : profileKey(profile, client.principal);
   }
 
-  /** The scope of the instance that exists before any client: `undefined` if the first client decides. Absent without one. */
+  /** Scope of the instance that exists before any client, if there is one. The first client decides an `undefined` scope. */
   get firstScope(): { readonly scope: Scope | undefined } | undefined {
     if (this.#server.waitsForClient === true) return undefined;
     if (this.sharing === 'all' || this.#hasNoProcess) return { scope: ALL };
@@ -383,13 +382,13 @@ export class Instance {
   variant: string;
   /** `undefined` until a client claims the instance. */
   scope: Scope | undefined;
-  /** Whether its clients have the roots capability. Clients that share an instance agree in that. */
+  /** Whether its clients have the roots capability, which is the same for all clients of one instance. */
   hasRoots = false;
-  /** When the last client left, in milliseconds on the clock. `undefined` if the instance does not wait for a client. */
+  /** Time at which the last client left, in milliseconds on the clock. `undefined` while no client is awaited. */
   idleSince: number | undefined;
   cancelIdle: Cancel = () => {};
   readonly running: RunningBackend;
-  /** Sets the client profile for the handshake. Calls after the first do nothing. */
+  /** Sets the client profile for the handshake. Later calls do nothing. */
   setProfile: (profile: ClientProfile) => void = () => {};
   #isStarted = false;
 
@@ -411,20 +410,20 @@ export class Instance {
     this.#isStarted = true;
   }
 
-  /** Ends the wait for a client: one uses the instance now, or none will. */
+  /** Ends the wait for a client, because a client uses the instance now or because none will. */
   endWait(): void {
     this.idleSince = undefined;
     this.cancelIdle();
   }
 
-  /** How long the instance stays without clients. `never`: it was for one client. */
+  /** How long the instance stays without clients. An instance for one client does not stay. */
   get staysWithoutClients(): 'always' | 'for a while' | 'never' {
     if (this.scope === ALL) return this.origin === undefined ? 'always' : 'for a while';
     return typeof this.scope === 'object' ? 'never' : 'for a while';
   }
 }
 
-/** Time that the calls in flight on a retired process have to finish. Then the process is stopped. */
+/** Time for the calls in flight on a retired process to finish, in milliseconds. Then the process is stopped. */
 const DRAIN_MS = 5_000;
 
 /** Stops the processes of retired backends, whose calls in flight get 5 s to finish. */
@@ -463,11 +462,11 @@ export class Draining {
     this.#drains.set(backend, { gone, end: finish });
     redirectUnsent();
     cancel = this.#clock.schedule(DRAIN_MS, finish);
-    // The last call leaves the table before its answer is passed on, so the process is stopped in a later microtask.
+    // The last call leaves the table before its answer is passed on, so a later microtask stops the process.
     dispatcher.inFlightCalls.whenIdle(() => queueMicrotask(() => dispatcher.inFlightCalls.size === 0 && finish()));
   }
 
-  /** The backend's process has ended. Its drain is over: no other process may start. */
+  /** Ends the drain of a backend, because its process has ended and no other process may start. */
   detached(backend: Backend): void {
     this.#drains.get(backend)?.end();
   }

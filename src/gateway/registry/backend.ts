@@ -15,8 +15,8 @@ import {
   type ServerLists,
 } from '../catalog/offered-lists.js';
 import { type ServerState, startsOnDemand, unavailableBecause } from '../dispatch/availability.js';
-import type { Handling } from '../dispatch/call.js';
 import { Dispatcher, type DispatcherOptions } from '../dispatch/dispatcher.js';
+import type { Handling } from '../dispatch/handling.js';
 
 export type ListenerFor = (backend: Backend) => BackendListener;
 
@@ -31,7 +31,7 @@ export class Backend implements ListedServer {
   readonly #listener: BackendListener | undefined;
   readonly lists: OfferedLists;
   readonly #idleTimer: IdleTimer;
-  /** Connection of the latest process, from its handshake on. Calls use it only when its lists are read. */
+  /** Connection of the latest process, from its handshake on. Calls use the connection only after its lists were read. */
   #opened: UpstreamConnection | undefined;
 
   constructor(options: BackendOptions & { readonly listenerFor?: ListenerFor | undefined }) {
@@ -56,7 +56,7 @@ export class Backend implements ListedServer {
       timeouts: () => this.dispatcher.listTimeouts,
       areRequired: () => needsLists(this.rules),
       onCaughtUp: () => {
-        // Clients that read the lists from the server know them.
+        // Only the merged lists are new. Clients that read the lists from the server know them already.
         this.#announceLists(LIST_KINDS);
         this.#listener?.startSettled();
       },
@@ -114,7 +114,7 @@ export class Backend implements ListedServer {
     this.lists.catchUp();
   }
 
-  /** A client uses this server from now on. With `readsLists`, the client reads the lists from the server itself. */
+  /** Records that a client uses this server from now on. With `readsLists`, the client reads the lists from the server. */
   join(client: DownstreamClient, readsLists: boolean): void {
     this.clients.add(client);
     this.lists.joined(readsLists);
@@ -161,13 +161,13 @@ export class Backend implements ListedServer {
     return undefined;
   }
 
-  /** No list waits for the first start of this server: in the last run, it was not ready. */
+  /** Lets no list wait for the first start of this server, because the server was not ready in the last run. */
   expectLate(): void {
     this.firstStart.isLate = true;
     this.#listener?.startSettled();
   }
 
-  /** A list was shown without this server, unless its lists are known. No list of this run waits for it again. */
+  /** Records that a list was shown before the lists of this server were known. No list of this run waits for it again. */
   missedFirstList(): void {
     if (!this.hasKnownLists) this.firstStart.isLate = true;
   }
@@ -199,7 +199,7 @@ export class Backend implements ListedServer {
     if (state !== 'ready' && state !== 'suspect') this.#listener?.detached();
     if (state === 'ready') this.#announceLists();
     else if (wasUnavailable !== this.isUnavailable) this.#listener?.listsChanged();
-    // Requests that came before the server could be started wait for it.
+    // Starts the server for requests that came before it could be started.
     if ((state === 'idle' || state === 'starting') && this.dispatcher.admission.isAwaited) this.#demand();
     if (!wasStartSettled && this.isStartSettled) this.#listener?.startSettled();
   }
@@ -262,7 +262,7 @@ export class Backend implements ListedServer {
 }
 
 export interface BackendListener {
-  /** The entries for the merged lists may have changed. The server itself announced those of `announced` lists. */
+  /** The entries for the merged lists may have changed. The server itself announced the changes of the `announced` lists. */
   listsChanged(announced?: readonly ListKind[]): void;
   /** The server announced that these lists changed. Their entries are not read yet. */
   listsAnnounced(kinds: readonly ListKind[], notification: NotificationEnvelope): void;
@@ -287,11 +287,11 @@ interface BackendOptions extends ExposureRules, DispatcherOptions, BackendRules 
   readonly id: string;
   readonly prefix: string;
   readonly isMisconfigured: boolean;
-  /** Requests a start of the process, ahead of starts that no call waits for. */
+  /** Requests a start of the process. It goes ahead of starts that no call waits for. */
   readonly demandStart: () => void;
   /** Requests a stop of the idle process. The next call requests a start again. */
   readonly idleStop?: () => void;
-  /** Called with the server's lists each time they were read from the process. */
+  /** Called with the server's lists after each read from the process. */
   readonly onListsRead?: (content: CatalogueContent) => void;
   /** Called at most once: when the start has failed or is slow, and the last run has cached no catalogue. */
   readonly onStartMissed?: () => void;
@@ -310,7 +310,7 @@ export interface BackendRules
   readonly idleStopMs?: number;
 }
 
-/** Whether something depends on what the tool list of the server says. */
+/** Whether the rules need the server's list of tools. */
 function needsLists({ approvals, isTrusted, shaping }: BackendRules): boolean {
   return approvals !== undefined || isTrusted === true || shaping !== undefined;
 }
@@ -380,13 +380,13 @@ export class IdleTimer {
   }
 }
 
-/** The start of a server until a process is ready: what the last run tells, and what the next run has to know. */
+/** The start of a server until a process is ready. Uses the record of the last run, and writes one for the next. */
 export class FirstStart {
   catalogue: CachedCatalogue | undefined;
-  /** Whether the server was not ready in the last run, or a list of this run was shown without it. No list waits for it. */
+  /** Whether no list waits for the server, because the last run or a list of this run went on without it. */
   isLate = false;
   readonly #onStartMissed: (() => void) | undefined;
-  /** Whether nothing more is to be recorded: a process was ready, the start is recorded, or the run has ended. */
+  /** Whether nothing more is to be recorded, because a process was ready, the start is recorded, or the run has ended. */
   #isOver = false;
 
   constructor(onStartMissed: (() => void) | undefined) {
@@ -397,13 +397,19 @@ export class FirstStart {
     return this.catalogue !== undefined || this.isLate;
   }
 
-  /** Servers with a smaller number start first. Lists wait for servers of which nothing is known. */
+  /**
+   * Position among the starting servers, smallest first. Servers without any record start first, because lists wait for
+   * them.
+   */
   get startOrder(): number {
     if (this.catalogue !== undefined) return 2;
     return this.isLate ? 1 : 0;
   }
 
-  /** The start is slow, and not because the machine is. Recorded at once, because Trunkline may be killed at any time. */
+  /**
+   * Records that the start is slow although the machine is not. Records it now, because Trunkline may be killed at any
+   * time.
+   */
   turnedOutSlow(): void {
     this.#record();
   }
@@ -420,7 +426,7 @@ export class FirstStart {
   }
 
   #record(): void {
-    // The cached catalogue is worth more than what became of one start.
+    // A cached catalogue is worth more than the record of one start.
     if (this.#isOver || this.catalogue !== undefined) return;
     this.#isOver = true;
     this.#onStartMissed?.();

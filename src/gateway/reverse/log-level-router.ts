@@ -4,14 +4,14 @@ import { EMPTY_RESULT, RPC_CODES, RpcError } from '../../jsonrpc/message.js';
 import type { NotificationEnvelope } from '../../mcp/envelope.js';
 import { isAtLeast, isLogLevel, type LogLevel, METHODS, MOST_VERBOSE, mostTalkative } from '../../mcp/methods.js';
 import type { RelayedRequest } from '../../mcp/relayed-request.js';
-import type { Handling } from '../dispatch/call.js';
+import type { Handling } from '../dispatch/handling.js';
 import type { Backend } from '../registry/backend.js';
 
 /**
  * Filters servers' log messages by each client's level. A server gets the most verbose level of its clients.
  *
- * A client without a level gets every message that the server sends. The level of one client must not make a server quieter
- * for a client without one, so the server gets the most verbose level of all in that case.
+ * A client without a level gets every message of the server. No level of another client may hide messages from it, so
+ * the server then gets the most verbose level of all.
  */
 export class LogLevelRouter {
   readonly #levels = new Map<DownstreamClient, LogLevel>();
@@ -61,22 +61,22 @@ export class LogLevelRouter {
     this.adjust(backend);
   }
 
-  /** Whether the message reaches the client's level. */
+  /** Whether the client's level lets the message through. */
   isWanted(client: DownstreamClient, notification: NotificationEnvelope): boolean {
     return reachesLevel(notification, this.#levels.get(client));
   }
 
-  /** A request asks for log messages while it is served. The server keeps the most verbose level that was asked for. */
+  /** Raises the level of a server for a request that wants log messages. The most verbose level of all requests stays. */
   raise({ client, logLevel }: Exchange, backend: Backend): void {
     if (logLevel === undefined || logLevel === 'off') return;
     const before = this.#levels.get(client);
     const level = before === undefined ? logLevel : (mostTalkative([before, logLevel]) ?? logLevel);
     this.#levels.set(client, level);
-    // Another server than that of the earlier request may not know the level yet.
+    // The earlier request may have gone to another server, so this server may not know the level yet.
     this.adjust(backend);
   }
 
-  /** The client has left. Call `adjust` for its servers, which may be less verbose now. */
+  /** Forgets a client that has left. Call `adjust` for its servers after that, because they may become less verbose. */
   drop(client: DownstreamClient): void {
     this.#levels.delete(client);
   }
@@ -91,7 +91,7 @@ export class LogLevelRouter {
     void connection.request(METHODS.setLevel, { level }, dispatcher.listTimeouts);
   }
 
-  /** The level that serves all clients; `undefined` if the process may decide itself or has no client. */
+  /** The level that serves all clients; `undefined` if the process may choose its level or has no client. */
   #needed(backend: Backend, levelOf: (client: DownstreamClient) => LogLevel | undefined): LogLevel | undefined {
     const levels = [...backend.clients].map((client) =>
       client.hasSession ? levelOf(client) : (levelOf(client) ?? 'off'),
@@ -102,7 +102,7 @@ export class LogLevelRouter {
   }
 }
 
-/** Whether a log message is at least as severe as `least`. Without a level, every message is. */
+/** Whether a log message is at least as severe as `least`. True if either level is absent. */
 export function reachesLevel({ bytes, tokens }: NotificationEnvelope, least: Exchange['logLevel']): boolean {
   if (least === 'off') return false;
   const level = stringAt(bytes, tokens.level);

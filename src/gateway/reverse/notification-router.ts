@@ -31,8 +31,9 @@ export class NotificationRouter {
   }
 
   /**
-   * A client's notification goes to the client's servers, or to the server of the task that it names. With `mayWait`, it
-   * waits with the client's calls for a server that is starting. Otherwise, such a server does not get it.
+   * Sends a client's notification to the client's servers, or to the server of the task that the notification names.
+   * With `mayWait`, the notification waits with the client's calls for a server that is starting. Otherwise, such a
+   * server does not get the notification.
    */
   fromClient(
     client: DownstreamClient,
@@ -64,7 +65,7 @@ export class NotificationRouter {
     }
   }
 
-  /** A server's notification goes to the owner of what it names, else to all clients of the server. */
+  /** Sends a server's notification to the owner of the thing that it names, or else to all clients of the server. */
   fromServer(backend: Backend, notification: NotificationEnvelope): void {
     const { subscriptions, serverRequests, tasks, aliasesOf } = this.#options;
     if (notification.method === METHODS.resourceUpdated) {
@@ -90,7 +91,7 @@ export class NotificationRouter {
     }
   }
 
-  /** The client whose call may have caused it gets it along that call; the other clients get it unsolicited. */
+  /** Sends a notification to all clients that want it: along the call that may have caused it, and otherwise unsolicited. */
   #notifyAll({ clients, dispatcher }: Backend, notification: NotificationEnvelope): void {
     const { cause } = dispatcher.inFlightCalls;
     const { bytes, span } = notification;
@@ -107,7 +108,7 @@ export class NotificationRouter {
     return client !== undefined && backend.clients.has(client) ? client : undefined;
   }
 
-  /** Only the owner of a task knows the task. */
+  /** Sends a notification about a task to the owner only, because no other client knows the task. */
   #notifyOwner(
     client: DownstreamClient,
     carrier: TaskCarrier | undefined,
@@ -124,7 +125,10 @@ export class NotificationRouter {
     if (isKnown && this.#isWanted(client, notification, via)) notify(client, via, notification, edits);
   }
 
-  /** A client without a session gets only log messages and undefined notifications, for the request that caused them. */
+  /**
+   * Whether the client wants it. Without a session, it wants log messages and undefined notifications that its calls
+   * caused.
+   */
   #isWanted(
     client: DownstreamClient,
     notification: NotificationEnvelope,
@@ -143,7 +147,7 @@ function hold(client: DownstreamClient, { clients, dispatcher }: Backend, notifi
   const { bytes, span, method, legacyEdits = [] } = notification;
   const moved = ({ start, end }: Span) => ({ start: start - span.start, end: end - span.start });
   const held: SentNotification = {
-    // The memory of the notification has another use by then.
+    // Copies the notification, because its memory is reused before the next process exists.
     bytes: bytes.slice(span.start, span.end),
     span: moved(span),
     method,
@@ -155,7 +159,7 @@ function hold(client: DownstreamClient, { clients, dispatcher }: Backend, notifi
   dispatcher.admission.hold(held.bytes.length, send);
 }
 
-/** A client without a handshake says in its own notifications, too, what legacy servers learn from `initialize`. */
+/** Adds edits for legacy servers, which remove the members that a client without a handshake puts into each notification. */
 function forEitherEra(notification: NotificationEnvelope): SentNotification {
   const { bytes, span, method, tokens } = notification;
   const legacyEdits = tokens.eraVersion === undefined ? undefined : withoutEraMembers(notification);

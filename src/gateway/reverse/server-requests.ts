@@ -9,7 +9,7 @@ import type { ServerRequest } from '../../upstream/port.js';
 import type { Backend } from '../registry/backend.js';
 import type { Tasks } from '../tasks/tasks.js';
 
-/** Limits of remembered elicitations of one server: the oldest is forgotten first, and one with a longer id at once. */
+/** Limits of the remembered elicitations of one server. The oldest is forgotten; one with a longer id is not remembered. */
 const MAX_ELICITATIONS = 256;
 const MAX_ID_BYTES = 1_024;
 
@@ -23,13 +23,13 @@ interface Addressee {
 }
 
 /**
- * Relays server requests (sampling, elicitation, roots, requests about a client's tasks) to the client they are for, and
+ * Relays server requests (sampling, elicitation, roots, requests about a client's tasks) to the right client, and
  * withdraws them when the server cancels them or exits.
  *
  * A request about a task goes to the owner of the task. Any other request goes to the client whose call is in flight on
- * the server, or without calls to the only client of the server. If several clients are possible, the request fails:
- * guessing could show one conversation's request in another. A `ping` goes to the only client of the server if that
- * client sees the server unchanged and can be reached now; otherwise, the gateway answers it.
+ * the server or, without calls, to the only client of the server. If several clients are possible, the request fails,
+ * because a guess could show one conversation's request in another. A `ping` goes to the only client of the server if
+ * that client sees the server unchanged and can be reached now; otherwise, the gateway answers it.
  */
 export class ServerRequests {
   readonly #tasks: Tasks;
@@ -66,7 +66,7 @@ export class ServerRequests {
       edits: [...edits, ...this.#tasks.towardClient(request, client, backend)],
       answer: (response, keepProgress) => {
         over();
-        // A client without a session has sent its call again with this answer.
+        // A client without a session answers by sending its call again, so the call counts as sent just now.
         if (cause !== undefined && !client.hasSession) backend.dispatcher.inFlightCalls.resumed(cause);
         serverRequest.answer(response, [
           ...this.#tasks.ofClients.answered(request, response, client, backend, keepProgress),
@@ -75,7 +75,7 @@ export class ServerRequests {
       },
       fail: (error) => {
         over();
-        // The server lives, whatever becomes of one client.
+        // A `ping` always succeeds, because Trunkline is there even if the client is not.
         if (request.method === METHODS.ping) serverRequest.succeed(EMPTY_RESULT);
         else serverRequest.fail(error);
       },
@@ -91,7 +91,7 @@ export class ServerRequests {
     );
   }
 
-  /** The server cancels one of its requests. */
+  /** Withdraws a request that the server cancels. */
   cancel(backend: Backend, notification: NotificationEnvelope): void {
     const { requestId } = notification.tokens;
     if (requestId === undefined) return;
@@ -109,7 +109,7 @@ export class ServerRequests {
     return client;
   }
 
-  /** The server's process has exited: all its requests are withdrawn. */
+  /** Withdraws all requests of a server whose process has exited. */
   drop(backend: Backend): void {
     const pending = this.#pending.get(backend);
     this.#pending.delete(backend);
@@ -155,7 +155,7 @@ export class ServerRequests {
     const { cause } = dispatcher.inFlightCalls;
     const client = owner === undefined ? (cause?.client ?? onlyClient(backend)) : owner.client;
     if (client === undefined) {
-      // The owner of a task and the owner of roots do not depend on the calls in flight.
+      // Calls in flight do not decide the owner of a task or of roots, so calls of one client at a time would not help.
       const isOfCall = owner === undefined && request.method !== METHODS.listRoots;
       if (isOfCall) dispatcher.admission.serveOneClientAtATime();
       return new RpcError(
@@ -165,7 +165,7 @@ export class ServerRequests {
     }
     if (owner === undefined) return { client, cause, edits: [] };
     const carrier = owner.carrier?.isSettled === false ? owner.carrier : undefined;
-    // Without a session, only the call that became the task can ask for it.
+    // A client without a session can be reached only along the call that became the task.
     if (owner.carrier !== undefined && carrier === undefined && !client.hasSession) {
       return new RpcError(RPC_CODES.internalError, 'The client does not wait for this task any more');
     }
@@ -173,7 +173,7 @@ export class ServerRequests {
   }
 }
 
-/** The only client of the server, as long as no call is in flight that may be another client's. */
+/** The only client of the server. `undefined` while a call is in flight, because that call may be another client's. */
 function onlyClient({ dispatcher, clients }: Backend): DownstreamClient | undefined {
   const [client, ...others] = clients;
   return dispatcher.inFlightCalls.size > 0 || others.length > 0 ? undefined : client;

@@ -3,8 +3,8 @@ import { internalError, type OnInternalError, withErrorBoundaryAsync } from '../
 import { isString, readString, toBytes } from '../../json/json-text.js';
 import { EMPTY_RESULT, RPC_CODES, RpcError } from '../../jsonrpc/message.js';
 import type { NotificationEnvelope } from '../../mcp/envelope.js';
-import { isUiUri } from '../../mcp/extensions.js';
 import { METHODS } from '../../mcp/methods.js';
+import { isUiUri } from '../../mcp/ui-uris.js';
 import type { Backend } from '../registry/backend.js';
 import type { Target } from '../routing/router.js';
 
@@ -26,7 +26,7 @@ interface Subscription {
 
 /** Limit of the URIs that one client is subscribed to, in characters. */
 const MAX_URIS = 4 * 1024 * 1024;
-/** A shorter URI counts as this much, for what a subscription takes besides it. */
+/** Least number of characters that a subscription counts, because it takes memory besides its URI. */
 const MIN_URI = 64;
 const TOO_MANY = new RpcError(RPC_CODES.internalError, 'The client is subscribed to too much already: end some of it');
 
@@ -67,7 +67,7 @@ export class Subscriptions {
     });
   }
 
-  /** Relays an update to its subscribers. Without any it may concern a part of a resource, so all others get it. */
+  /** Relays an update to the subscribers of its URI. Other URIs may be parts of a resource, so all subscribers get those. */
   notify(backend: Backend, notification: NotificationEnvelope, aliasesOf: AliasesOf): void {
     const subscriptions = this.#byBackend.get(backend);
     const { bytes, tokens } = notification;
@@ -108,7 +108,7 @@ export class Subscriptions {
     }
   }
 
-  /** The client has left. */
+  /** Removes the subscriptions of a client that has left. */
   drop(client: DownstreamClient, backends: Iterable<Backend>): void {
     for (const backend of backends) {
       this.#visit(backend, (left) => {
@@ -117,7 +117,7 @@ export class Subscriptions {
     }
   }
 
-  /** Visits all subscriptions of a backend, and once more those to which a change under way may add a client. */
+  /** Visits all subscriptions of a backend. Visits one again after a pending change, because the change may add a client. */
   #visit(backend: Backend, visit: (subscription: Subscription) => void): void {
     for (const subscription of this.#byBackend.get(backend)?.values() ?? []) {
       const { uri, changes } = subscription;
@@ -127,7 +127,7 @@ export class Subscriptions {
     }
   }
 
-  /** The last subscriber has gone. */
+  /** Unsubscribes at the server after the last subscriber has gone. */
   #unsubscribe(backend: Backend, uri: string): void {
     this.#change(backend, uri, async ({ clients }) => {
       if (clients.size === 0) this.#send(METHODS.unsubscribe, backend, uri);
@@ -165,7 +165,7 @@ export class Subscriptions {
   }
 
   async #leave(exchange: Exchange, subscription: Subscription): Promise<void> {
-    // Nothing would tell the end of a request that the client has cancelled before it is sent.
+    // A request that is already cancelled must not be sent, because nothing would report its end.
     if (exchange.isSettled) return;
     const { backend, uri, clients } = subscription;
     const isLast = clients.size === 0 || (clients.size === 1 && clients.has(exchange.client));
@@ -179,7 +179,7 @@ export class Subscriptions {
     clients.set(client, exposed);
   }
 
-  /** Whether the client was subscribed. */
+  /** Removes the client. Returns whether it was subscribed. */
   #remove(client: DownstreamClient, { uri, clients }: Subscription): boolean {
     const wasThere = clients.delete(client);
     if (wasThere) this.#totals.set(client, this.#totalOf(client) - sizeOf(uri));
@@ -198,7 +198,7 @@ export class Subscriptions {
     const edits = isSame ? [] : [{ span: token, text: toBytes(JSON.stringify(uri)) }];
     return new Promise((resolve) => {
       const forwarded = observed(exchange, (agreed) => {
-        // The client has cancelled or left, while the server may have agreed. This removes the subscription again.
+        // The client cancelled or left, but the server may have agreed, so the subscription is removed again.
         if (agreed === undefined && request.method === METHODS.subscribe) this.#send(METHODS.unsubscribe, backend, uri);
         resolve(agreed === true);
       });

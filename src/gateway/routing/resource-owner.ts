@@ -1,21 +1,23 @@
 import { stringAt, valuesAt, visitElements } from '../../json/json-text.js';
 import type { ResponseEnvelope } from '../../mcp/envelope.js';
-import { isUiUri, skillRoot } from '../../mcp/extensions.js';
+import { skillRoot } from '../../mcp/extensions.js';
+import { isUiUri } from '../../mcp/ui-uris.js';
 import type { Catalogs, UriOwner } from '../catalog/catalog.js';
 import type { Backend } from '../registry/backend.js';
 
 /** The server that owns a resource, and the original URI. */
 interface ResourceOwner extends UriOwner {
-  /** No server lists the URI; this one is the most likely. */
+  /** Whether no server lists the URI and this one is only the most likely. */
   readonly isGuess?: boolean;
 }
 
 /**
- * The server that a URI belongs to, or `undefined` if it is unknown.
+ * Returns the server that a URI belongs to, or `undefined` if it is unknown.
  *
- * Checked in this order: the owner of the user interface; the server that lists the URI; the one that has the skill of this
- * file; the one that mentioned it; a failed server that listed it before; the longest literal beginning of a template that matches; the only
- * server that lists something of the same scheme and authority; the only server with resources.
+ * The first of these decides: the owner of the user interface; the server that lists the URI; the server whose skill
+ * has this file; the server that mentioned the URI; a failed server that listed the URI before; the longest literal
+ * beginning of a template that matches; the only server that lists something of the same scheme and authority; the only
+ * server with resources.
  */
 export function ownerOfUri(
   uri: string,
@@ -100,9 +102,9 @@ function onlyOne(keys: ReadonlySet<string>): string | undefined {
   return others.length === 0 ? key : undefined;
 }
 
-/** Enough for the URIs of a conversation. The oldest is forgotten first. */
+/** Limit of the remembered URIs, enough for a conversation. The oldest is forgotten first. */
 const MAX_KNOWN = 512;
-/** A longer URI is not remembered. Some servers put a whole picture into a `data:` URI. */
+/** Limit of a remembered URI in characters, because some servers put a whole picture into a `data:` URI. */
 const MAX_URI_LENGTH = 8 * 1024;
 
 /** Places of resource URIs in results: the list, and the path within its entries. */
@@ -117,16 +119,16 @@ const PLACES: readonly (readonly [list: string, ...path: string[]])[] = [
 /** Owners of URIs that servers mentioned without listing them. The server that mentioned a URI last owns it. */
 export class KnownUris {
   readonly #owners = new Map<string, string>();
-  /** Of the listed skills, by the beginning of the URIs of their files. */
+  /** Owners of the listed skills, by the beginning of the URIs of their files. */
   #skills: ReadonlyMap<string, string> = new Map();
-  /** The same of skills that were found and are not listed. */
+  /** Owners of skills that were found and are not listed, by the same. */
   readonly #foundSkills = new Map<string, string>();
 
   owner(uri: string): string | undefined {
     return this.#owners.get(uri);
   }
 
-  /** The server whose skill a file or folder belongs to. Skills may contain others: the innermost one counts. */
+  /** Returns the server of the skill that has this file or folder. Skills may contain others; the innermost one counts. */
   ofSkill(uri: string): string | undefined {
     let best: { readonly key: string; readonly length: number } | undefined;
     for (const [root, key] of [...this.#foundSkills, ...this.#skills]) {
@@ -136,17 +138,17 @@ export class KnownUris {
     return best?.key;
   }
 
-  /** These are all listed skills, with their owners. */
+  /** Records the owners of all listed skills. */
   noteSkills(owners: ReadonlyMap<string, string>): void {
     this.#skills = new Map([...owners].map(([uri, key]) => [skillRoot(uri), key]));
   }
 
-  /** The server has this skill, listed or not. */
+  /** Records that the server has this skill, listed or not. */
   noteSkill(uri: string, key: string): void {
     setLatest(this.#foundSkills, skillRoot(uri), key);
   }
 
-  /** A copy with the servers that still exist. */
+  /** Returns a copy with the servers that still exist. */
   of(exists: (key: string) => boolean): KnownUris {
     const known = new KnownUris();
     known.#skills = new Map([...this.#skills].filter(([, key]) => exists(key)));
@@ -155,12 +157,12 @@ export class KnownUris {
     return known;
   }
 
-  /** Notes which server has a URI. Ignores `ui://` URIs, because a server could name the user interface of another one. */
+  /** Records which server has a URI. Ignores `ui://` URIs, because a server could name the user interface of another one. */
   note(uri: string, key: string): void {
     if (uri !== '' && !isUiUri(uri)) setLatest(this.#owners, uri, key);
   }
 
-  /** Notes the resources and resource links in the result of a tool call, a prompt or a read. */
+  /** Records the resources and resource links in the result of a tool call, a prompt or a read. */
   learn({ bytes, result }: ResponseEnvelope, key: string): void {
     if (result === undefined) return;
     for (const [list, ...path] of PLACES) {
@@ -173,7 +175,7 @@ export class KnownUris {
   }
 }
 
-/** Sets an owner as the latest one, unless the URI is too long, and forgets the oldest one of too many. */
+/** Sets the owner of a URI as the latest entry, unless the URI is too long. Forgets the oldest entry beyond the limit. */
 function setLatest(owners: Map<string, string>, uri: string, key: string): void {
   if (uri.length > MAX_URI_LENGTH) return;
   owners.delete(uri);

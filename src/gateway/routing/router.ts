@@ -7,16 +7,17 @@ import { suggest } from '../../json/suggest.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/message.js';
 import type { ResponseEnvelope } from '../../mcp/envelope.js';
 import { isShortened, splitExposedName } from '../../mcp/exposed-name.js';
-import { declaredSkills, isUiUri, SKILL_METHODS, uiPointers } from '../../mcp/extensions.js';
+import { declaredSkills, SKILL_METHODS } from '../../mcp/extensions.js';
 import { METHODS, requestedList } from '../../mcp/methods.js';
 import type { RelayedRequest } from '../../mcp/relayed-request.js';
 import { hasHandshake, type LegacyRevision, MODERN_CODES, resourceNotFoundCode } from '../../mcp/revisions.js';
+import { isUiUri, uiPointers } from '../../mcp/ui-uris.js';
 import type { Catalog, Catalogs, Route, Shadowed } from '../catalog/catalog.js';
 import { editToolPage } from '../catalog/exposed-list.js';
 import type { ListNaming } from '../catalog/offered-lists.js';
 import { answerList, listAllPages, PagedList, type Paging, type RawEntry } from '../catalog/pagination.js';
 import type { ViewFilter } from '../catalog/tool-policy.js';
-import type { EditAnswer, Handling } from '../dispatch/call.js';
+import type { EditAnswer, Handling } from '../dispatch/handling.js';
 import type { Backend } from '../registry/backend.js';
 import { KnownUris, ownerOfUri } from './resource-owner.js';
 
@@ -26,7 +27,7 @@ interface RouterOptions {
   /** The view of the configuration that the clients have. Absent if they see everything. */
   readonly named?: ViewFilter | undefined;
   readonly paging: Paging;
-  /** How long a list of skills waits for a server that has skills and does not run, in milliseconds. */
+  /** Longest wait of a list of skills for a server that has skills and does not run, in milliseconds. */
   readonly startupWaitMs: number;
 }
 
@@ -37,11 +38,11 @@ export interface Target extends Handling {
   readonly original?: string;
   /** The original name of the tool, if the request calls one. */
   readonly tool?: string;
-  /** No server lists what was requested; this one is the most likely. */
+  /** Whether no server lists the name or URI and this server is only the most likely. */
   readonly isGuess?: boolean;
 }
 
-/** No server lists the name or URI. A server that is still starting may have it. */
+/** Error for a name or URI that no server lists. A server that is still starting may have it. */
 class NotListed extends RpcError {}
 
 /** Finds the server that a request is for by its name or URI; an error if there is none. */
@@ -51,10 +52,10 @@ export class Router {
   readonly #naming: ListNaming;
   readonly #view: ViewFilter | undefined;
   readonly #uris: KnownUris;
-  /** The server that has answered each method which MCP does not define. */
+  /** The server that has answered each method that MCP does not define. */
   readonly #methods: Map<string, string>;
 
-  /** Takes over what `before` has learned about the same servers. */
+  /** Takes over the knowledge of `before` about the same servers. */
   constructor(options: RouterOptions, before?: Router) {
     const { backends, naming, named } = options;
     this.#backends = backends;
@@ -67,7 +68,7 @@ export class Router {
     this.#methods = new Map(methods.filter(([, key]) => isThere(key)));
   }
 
-  /** `revision` is the client's, which decides the code of some errors. */
+  /** Returns the target of a request. The client's `revision` decides the code of some errors. */
   target(request: RelayedRequest, catalogs: Catalogs, revision: string | undefined): Target | Candidates | RpcError {
     const { name, uri, refName, refUri } = request.tokens;
     const only = this.#onlyBackend();
@@ -76,7 +77,8 @@ export class Router {
       case METHODS.callTool: {
         const target = this.#byName(request, name, catalogs, 'tools');
         if (target instanceof RpcError) return target;
-        // Policy and view let listed tools through when the lists were merged.
+        // Policy and view were applied to listed tools when the lists were merged, so only unlisted tools are checked
+        // here.
         if (!target.isListed && !this.#mayCallUnlisted(target.original, target.backend)) {
           return new NotListed(RPC_CODES.invalidParams, plainUnknownName('tool', target.name));
         }
@@ -136,7 +138,7 @@ export class Router {
     return { backend, edits, name, original, isListed, isGuess: !isListed && isShortened(name) };
   }
 
-  /** A server has mentioned the URI. */
+  /** Records that a server has mentioned the URI. */
   noteUri(uri: string, key: string): void {
     this.#uris.note(uri, key);
   }
@@ -159,7 +161,8 @@ export class Router {
     const owner = ownerOfUri(uri, catalogs, this.#backends, this.#uris);
     const backend = owner === undefined ? undefined : this.#backends.get(owner.key);
     const { original = uri, isGuess = backend === undefined } = owner ?? {};
-    // User interfaces are never tried in order: another server's HTML would be shown for the tool.
+    // A user interface is never requested from several servers, because another server's HTML would be shown for the
+    // tool.
     const others = isGuess && !isUiUri(uri) ? candidates().filter((each) => each !== backend) : [];
     const [first, ...rest] = backend === undefined ? others : [backend, ...others];
     const notFound = new NotListed(resourceNotFoundCode(revision), `Resource not found: ${uri}`, { uri });
@@ -209,7 +212,7 @@ export class Router {
     if (candidates.length === 0) return this.#byMethod(request, catalogs);
     const uri = stringAt(bytes, tokens.uri);
     if (uri === undefined) return needsUri(method);
-    // A template does not tell: several servers may have one that fits all skills.
+    // Templates do not decide, because several servers may have one that fits all skills.
     const key = catalogs.resources.owner(uri)?.key ?? this.#uris.ofSkill(uri) ?? this.#uris.owner(uri);
     const backend =
       candidates.find((each) => each.key === key) ?? (candidates.length === 1 ? candidates[0] : undefined);
@@ -222,12 +225,12 @@ export class Router {
     };
   }
 
-  /** Servers that declare resources, and those that have not declared anything yet. */
+  /** Servers that declare resources, and servers that have declared nothing yet. */
   get withResources(): readonly Backend[] {
     return this.#reachable.filter(({ dispatcher: { connection } }) => connection?.offers('resources') !== false);
   }
 
-  /** Running servers first, then those that ran before and are restarting, which a request has to wait for. */
+  /** Servers that ran already: first the running ones, then the restarting ones, for which a request has to wait. */
   get #reachable(): readonly Backend[] {
     const known = [...this.#backends.values()].filter(
       ({ isUnavailable, dispatcher }) => !isUnavailable && dispatcher.hasBeenUp,
@@ -245,7 +248,7 @@ export class Router {
     return unread.length === 1 && only !== undefined ? { key: only.key, original: name, isListed: false } : undefined;
   }
 
-  /** The only server of the view, which gets every request that names nothing known. */
+  /** The only server of the view. It gets every request that names nothing known. */
   #onlyBackend(): Target | undefined {
     const [backend, ...others] = this.#backends.values();
     return backend === undefined || others.length > 0 ? undefined : { backend, edits: [] };
@@ -339,7 +342,7 @@ function replace(span: Span, uri: string): Edit {
   return { span, text: toBytes(JSON.stringify(uri)) };
 }
 
-/** The oldest revision has completions, but no capability for them. */
+/** Whether the server has no completions. The oldest revision has completions, but no capability for them. */
 export function completesNothing({ dispatcher: { connection } }: Backend): boolean {
   return connection !== undefined && connection.revision !== OLDEST && !connection.offers('completions');
 }
@@ -349,12 +352,12 @@ const OLDEST: LegacyRevision = '2024-11-05';
 /** The result for a server without completions. */
 export const NO_COMPLETIONS = toBytes('{"completion":{"values":[],"total":0,"hasMore":false}}');
 
-/** A URL has to be visited before, and what the client does not declare: only a server that has the resource says so. */
+/** Error codes that only a server with the resource sends: a URL must be visited first, or the client lacks a capability. */
 const CODES_OF_OWNERS: ReadonlySet<string> = new Set(['-32042', String(MODERN_CODES.missingCapability)]);
 
 /**
  * Whether the response to `resources/read` is an error or has no contents. Servers report an unknown resource with many
- * codes, or with an empty result. A server that needs something of the client first has the resource.
+ * codes, or with an empty result. A server that first asks the client for something has the resource.
  */
 function lacksResource({ bytes, result, tokens: { resultType, errorCode } }: ResponseEnvelope): boolean {
   if (result === undefined) return errorCode === undefined || !CODES_OF_OWNERS.has(readText(bytes, errorCode));
@@ -373,16 +376,16 @@ function contentsOf(bytes: Uint8Array, result: Span): readonly Span[] {
 /** Servers to try one after the other, for a request whose server is unknown. */
 export interface Candidates {
   readonly candidates: readonly Backend[];
-  /** Whether the response shows that nothing has happened at the server and that another one may have the answer. */
+  /** Whether the response shows that nothing has happened at the server, so that another server may have the answer. */
   readonly isUnknown: (response: ResponseEnvelope) => boolean;
-  /** Called with the server that knew it. */
+  /** Called with the server that had the answer. */
   readonly onFound: (backend: Backend) => void;
-  /** The answer when no server knows it. */
+  /** The answer if no server has one. */
   readonly notFound: RpcError;
 }
 
 /**
- * Tries servers for a request, in order until one knows it. If no server knows it and one of them failed, the failure is the
+ * Tries servers for a request in order until one has the answer. If none has and a server failed, the failure is the
  * answer, because that server might have known it. `send` sends the request to one of the candidates.
  */
 export function tryInOrder(
@@ -425,13 +428,13 @@ interface Candidate {
   readonly server?: Backend;
 }
 
-/** A longer name is cut in the message, and nothing is suggested for it. */
+/** Limit of a name in characters. A longer name is cut in the message, and gets no suggestion. */
 const MAX_NAME_LENGTH = 100;
-/** Comparing two names takes some microseconds, and all other calls wait meanwhile. */
+/** Limit of the names that are compared. Each comparison takes some microseconds, in which all other calls wait. */
 const MAX_COMPARED = 500;
 const MAX_SUGGESTED = 3;
 
-/** The message for an unknown name. It suggests names, also those of servers that do not run now. */
+/** Returns the message for an unknown name. It also suggests names of servers that do not run now. */
 function describeUnknownName(kind: Noun, name: string, catalog: Catalog, servers: readonly Backend[]): string {
   const message = plainUnknownName(kind, name);
   if (name.length > MAX_NAME_LENGTH) return message;
@@ -441,7 +444,7 @@ function describeUnknownName(kind: Noun, name: string, catalog: Catalog, servers
     const down = meant.flatMap(({ server }) => (server?.isUnavailable === true ? [server] : []));
     return [`${message}. Did you mean ${names}?`, ...describeDown(down, 'so the call would fail')].join(' ');
   }
-  // Without known names, the prefix alone tells which server may have the entry.
+  // If no names are known, only the prefix shows which server may have the entry.
   const down = servers.filter((server) => server.isUnavailable && mayOwn(server, name));
   return [message, ...describeDown(down, `so its ${kind}s are not listed`)].join('. ');
 }
@@ -465,12 +468,12 @@ function candidatesOf(kind: Noun, catalog: Catalog, servers: readonly Backend[])
   return [...listed, ...own];
 }
 
-/** The names that were most likely meant: with another prefix or none, with other separators, or misspelled. */
+/** Returns the names that were most likely meant: with another prefix or none, with other separators, or misspelled. */
 function likely(name: string, candidates: readonly Candidate[]): readonly Candidate[] {
   const { prefix, original } = splitExposedName(name) ?? { prefix: '', original: name };
   const similarPrefix = suggest(prefix, new Set(candidates.map((candidate) => candidate.prefix)));
   const ofPrefix = candidates.filter((candidate) => prefix !== '' && candidate.prefix === similarPrefix);
-  // Many servers may have a tool of this name, such as `search`.
+  // Many servers may have a tool of this name, such as `search`, so names of the same prefix come first.
   for (const group of [ofPrefix, candidates]) {
     const sameOriginal = group.filter((candidate) => candidate.original === original);
     if (sameOriginal.length > 0) return sameOriginal;
@@ -504,13 +507,13 @@ function describeDown(servers: readonly Backend[], consequence: string): string[
 }
 
 /**
- * The skills of all servers that have some (SEP-2640), merged in the order of the configuration. Their URIs stay as they
- * are, because skills refer to their files by them; of two skills with the same URI, the first one is listed.
+ * The skills of all servers that have some (SEP-2640), merged in the order of the configuration. Their URIs stay
+ * unchanged, because skills refer to their files by URI. If two skills have the same URI, the first one is listed.
  *
- * Few clients ask for skills, so the lists of the servers are read for each request.
+ * The lists of the servers are read for each request, because few clients ask for skills.
  */
 class SkillLists {
-  /** The skills that were not listed last time, because another server has a skill with the same URI. */
+  /** The skills that the last list left out, because another server has a skill with the same URI. */
   shadowed: readonly Shadowed[] = [];
   readonly #options: Pick<RouterOptions, 'backends' | 'paging' | 'startupWaitMs'>;
   readonly #uris: KnownUris;

@@ -1,6 +1,7 @@
 import type { CallToolResult, Tool } from '@modelcontextprotocol/sdk/types.js';
 import { toBytes } from '../../json/json-text.js';
-import { reportStatus, type StatusFacts, type VisibleBackends } from './status.js';
+import { reportStatus } from './status.js';
+import type { StatusFacts, VisibleBackends } from './status-facts.js';
 import { overviewOf, renderOneServer, renderStatus } from './status-text.js';
 
 /** A tool of the gateway itself. Its name starts with `trunkline__`, which no server may use. */
@@ -19,7 +20,7 @@ export function createOwnTool(tool: Tool, call: OwnTool['call']): OwnTool {
 interface StatusToolOptions {
   /** Comes before the description of the tool, because a model reads it there without a call. */
   readonly notice?: string | undefined;
-  /** Reads what the process group with this pid uses now, for the facts that follow. */
+  /** Reads the present usage of the process group with this pid. Called before the facts are read. */
   readonly readUsage?: (pid: number) => Promise<void>;
 }
 
@@ -45,7 +46,7 @@ export function createStatusTool(
   });
 }
 
-/** A client sends this with each conversation, so it is short: no output schema, and no hint that has its default value. */
+/** Clients send this list entry with each conversation, so it is short, without an output schema and default hints. */
 const STATUS_TOOL = {
   name: 'trunkline__status',
   title: 'Status of all servers',

@@ -2,10 +2,10 @@ import { describeBytes } from '../../json/printable.js';
 import { isModernRevision } from '../../mcp/revisions.js';
 import type { EraReport, InstanceReport, ListReport, ServerReport, StatusReport } from './status.js';
 
-/** A shorter delay of the event loop is not worth a line, in milliseconds. */
+/** Shortest delay of the event loop that the text mentions, in milliseconds. */
 const NOTABLE_DELAY_MS = 20;
 
-/** Renders the report about all servers, those with a problem first. Short, because a model pays for each byte. */
+/** Renders the report about all servers, those with a problem first. It is short, because a model pays for each byte. */
 export function renderStatus(report: StatusReport): string {
   const [troubled, others] = splitByProblem(report.servers);
   return [
@@ -20,11 +20,11 @@ export function renderStatus(report: StatusReport): string {
   ].join('\n');
 }
 
-/** Renders the report about one server, with all that is known of it. */
+/** Renders the report about one server, with everything that is known about it. */
 export function renderOneServer(report: StatusReport): string {
   const { clientRevision, eventLoop } = report;
   const { p99Ms, maxMs } = eventLoop;
-  // The client says its revision in each request, or once in `initialize`.
+  // A client states its revision in each request, or once in `initialize`.
   const isModern = clientRevision !== null && isModernRevision(clientRevision);
   return [
     renderHead(report),
@@ -94,7 +94,7 @@ interface Group {
   readonly includes: (server: ServerReport) => boolean;
 }
 
-/** Each server without a problem is in one of these groups. Those that clients cannot use yet come first. */
+/** Groups of servers without a problem. Servers that clients cannot use yet come first. */
 const GROUPS: readonly Group[] = [
   {
     label: 'Packages are being installed, which may take a minute or more. Then the tools appear',
@@ -118,14 +118,14 @@ function renderGroup(label: string, servers: readonly ServerReport[]): string[] 
   return [`${label}: ${servers.map((server, index) => describeMember(server, index === 0)).join(', ')}`];
 }
 
-/** A server and the number of its tools; the first of a group has the noun. */
+/** Describes a server by the number of its tools. Only the first member of a group has the noun. */
 function describeMember(server: ServerReport, isFirst: boolean): string {
   const { state, tools, installing } = server;
   const count = tools.exposed.length;
   const facts = [
     installing !== null && `${installing.package}, for ${duration(installing.forSeconds)}`,
     count > 0 && (isFirst ? plural(count, 'tool') : String(count)),
-    // A server that is up and has no tools may have something else.
+    // A ready server without tools may have prompts or resources.
     count === 0 && state === 'ready' && describeOffer(server),
     tools.denied.length > 0 && `${tools.denied.length} denied`,
   ].filter(Boolean);
@@ -141,7 +141,7 @@ function renderModern(servers: readonly ServerReport[]): string[] {
   return [`Modern era: ${modern.slice(0, MODERN_NAMES).join(', ')}${more}`];
 }
 
-/** Names the servers whose tools nobody has reviewed yet. */
+/** Names the servers whose tools the user has not reviewed yet. */
 function renderFirstUse(servers: readonly ServerReport[]): string[] {
   const first = servers.filter(({ approval }) => approval?.firstUse === true);
   if (first.length === 0) return [];
@@ -152,7 +152,7 @@ function renderFirstUse(servers: readonly ServerReport[]): string[] {
 /** Names of withheld entries in the text about all servers. The text about one server has all names. */
 const BRIEF_NAMES = 5;
 
-/** A server with a problem: what is wrong, why, and what to do. */
+/** Describes a server with a problem: the problem, its reason, and what to do. */
 function renderProblem(server: ServerReport): string[] {
   return block(server, [
     ...failureRows(server),
@@ -166,7 +166,7 @@ function renderProblem(server: ServerReport): string[] {
   ]);
 }
 
-/** A server without a problem about which there is something to know. Empty if there is nothing. */
+/** Remarks on a server without a problem. Empty if there are none. */
 function renderRemarks(server: ServerReport): string[] {
   const rows = [
     restartRow(server),
@@ -261,7 +261,7 @@ const STATE_WORDS: Readonly<Record<ServerReport['state'], string>> = {
   stopped: 'not running',
 };
 
-/** Whether its last failure is the reason of the problem. A process that runs may have a problem of its own. */
+/** Whether the last failure is the reason of the problem. A running process may have another problem. */
 function isDown({ problem, state }: ServerReport): boolean {
   return problem !== '' && state !== 'ready' && state !== 'suspect';
 }
@@ -279,7 +279,7 @@ function wereApproved(count: number): string {
   return `${plural(count, 'tool')} ${count === 1 ? 'was' : 'were'}`;
 }
 
-/** The end of the process and the failure of the handshake can be noticed in either order. */
+/** Whether the failure is the exit of the process, which may be noticed before or after the failure of the handshake. */
 function isExit(failure: string): boolean {
   return failure === 'exited' || failure.endsWith(': exited');
 }
@@ -336,7 +336,7 @@ function adviceRow({ advice }: ServerReport): Row {
   return advice !== '' && row('what to do', advice);
 }
 
-/** The reason of the last failure stays until the server was stable. */
+/** Counts the restarts. The reason of the last failure stays until the server was stable. */
 function restartRow(server: ServerReport): Row {
   const { restarts, lastExit, lastFailure } = server;
   if (restarts === 0) return undefined;
@@ -379,7 +379,7 @@ export function describeEra({ name, foundBy, cachedUntil }: EraReport): string {
   return `${name}, ${until}`;
 }
 
-/** Calls that failed since Trunkline started, and calls that wait now. */
+/** Counts the calls that failed since Trunkline started, and the calls that wait now. */
 function callRows({ calls, failures, failureReasons, inFlight, queued }: ServerReport): Row[] {
   const reasons = Object.entries(failureReasons).map(([reason, count]) => `${reason.replaceAll('_', ' ')} ${count}`);
   const because = reasons.length === 0 ? '' : ` (${reasons.join(', ')})`;
@@ -423,12 +423,13 @@ function describeInstance({ id, state, pid, clients, isYours }: InstanceReport):
   return `${id} ${state}${pid === null ? '' : ` (pid ${pid})`}, ${users}`;
 }
 
-/** People notice a longer delay of the event loop, in milliseconds: the calls of all servers and clients wait meanwhile. */
+/** Delay of the event loop that users notice, in milliseconds, because all calls wait meanwhile. */
 export const HELD_MS = 500;
 
 /**
- * Structured content of `trunkline__status` for all servers: the differences from healthy servers. Lists have only the
- * numbers of entries that are not listed or hide characters, which the report about one server names.
+ * Structured content of `trunkline__status` for all servers, reduced to the differences from healthy servers. Instead
+ * of entries that are not listed or hide characters, it has their number. The report about one server names the
+ * entries.
  */
 export function overviewOf(report: StatusReport) {
   const { version, uptimeSeconds, configFile, configInForce, limits, eventLoop, servers, ...others } = report;
@@ -447,12 +448,12 @@ export function overviewOf(report: StatusReport) {
   };
 }
 
-/** The servers with a problem, and the others, each in the order of the configuration. */
+/** Returns the servers with a problem, and the others, each in the order of the configuration. */
 function splitByProblem(servers: readonly ServerReport[]): [troubled: ServerReport[], others: ServerReport[]] {
   return [servers.filter(hasProblem), servers.filter((server) => !hasProblem(server))];
 }
 
-/** Whether a person should look at this server: calls fail, or entries are not listed. */
+/** Whether the user should look at this server, because calls fail or entries are not listed. */
 function hasProblem(server: ServerReport): boolean {
   const { problem, approval, tools, prompts, resources, resourceTemplates, unshaped } = server;
   const hasGap = [tools, prompts, resources, resourceTemplates].some(
@@ -461,10 +462,10 @@ function hasProblem(server: ServerReport): boolean {
   return problem !== '' || hasGap || unshaped.length > 0 || (approval?.fault ?? null) !== null;
 }
 
-/** The share of a limit that is worth telling. */
+/** Share of a limit from which on the usage is mentioned. */
 const NEAR = 0.8;
 
-/** Whether the processes of a server use most of what they may use. */
+/** Whether the usage of a server's processes comes near to their limits. */
 function isNearLimits({ usage, resourceLimits: { memoryBytes, processes } }: ServerReport): boolean {
   if (usage === null) return false;
   const isNear = (used: number, limit: number | null) => limit !== null && used >= limit * NEAR;
@@ -478,7 +479,7 @@ function outputOf({ log, lastFailure }: ServerReport): string[] {
 
 function overviewOfServer(report: ServerReport) {
   const { server, state, breaker, approval, restarts, problem, code, lastExit, lastFailure } = report;
-  // A server that was stopped because it was idle has exited, too.
+  // A server that was stopped as idle has exited too, so the exit alone shows no failure.
   const hasFailed = problem !== '' || restarts > 0;
   return {
     server,
@@ -493,7 +494,7 @@ function overviewOfServer(report: ServerReport) {
       log: problem === '' ? [] : outputOf(report),
       retryInSeconds: report.retryInSeconds,
       installing: report.installing,
-      // Most servers were asked, or are known from the time when they were.
+      // Leaves out the usual ways of finding the era.
       era: report.era?.foundBy === 'configured' || report.era?.foundBy === 'exited' ? report.era : null,
       fromLastRun: report.fromLastRun,
       breaker: breaker === 'closed' ? null : breaker,
@@ -528,7 +529,7 @@ function overviewOfList({ quarantined, denied, hiding, truncated, failure }: Lis
 
 type Differing<T> = { readonly [K in keyof T]?: NonNullable<T[K]> };
 
-/** Leaves out every member that says nothing: null, false, 0, and empty texts, lists and objects. */
+/** Leaves out every member without information: null, false, 0, and empty texts, lists and objects. */
 function differing<T extends object>(members: T): Differing<T> {
   return Object.fromEntries(Object.entries(members).filter(([, value]) => saysSomething(value))) as Differing<T>;
 }

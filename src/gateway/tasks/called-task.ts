@@ -22,8 +22,8 @@ import { isModernRevision, knowsTasks } from '../../mcp/revisions.js';
 import { isTerminal } from '../../mcp/task-id.js';
 import type { Cancel } from '../../timing/clock.js';
 import type { Outcome, UpstreamConnection } from '../../upstream/port.js';
-import type { Translation } from '../dispatch/call.js';
 import type { Dispatcher } from '../dispatch/dispatcher.js';
+import type { Translation } from '../dispatch/handling.js';
 import type { Backend } from '../registry/backend.js';
 import type { Target } from '../routing/router.js';
 import {
@@ -41,11 +41,13 @@ import type { Tasks } from './tasks.js';
 const AS_TASK = toBytes(',"task":{}');
 
 /**
- * The call of a tool that may become a task without its client having asked for one. `undefined` if it cannot.
+ * Returns the translation for a tool call that may become a task although its client did not ask for one; `undefined`
+ * if it cannot.
  *
- * Some tools of revision 2025-11-25 can only run as a task: the call of a client that has no such tasks is made one. A server
- * of 2026-07-28 may answer any call with a task of the extension. A client that declares the extension gets the task. For
- * any other client, this waits for the task and answers the call with its result; cancelling the call cancels the task.
+ * Some tools of revision 2025-11-25 run only as a task, so the gateway turns the call of a client without such tasks
+ * into one. A server of 2026-07-28 may answer any call with a task of the extension. A client that declares the
+ * extension gets the task. For any other client, the gateway waits for the task and answers the call with the task's
+ * result. A cancelled call cancels the task.
  */
 export function calledTask(exchange: Exchange, { backend, tool }: Target, tasks: Tasks): Translation | undefined {
   const { client, request } = exchange;
@@ -58,7 +60,7 @@ export function calledTask(exchange: Exchange, { backend, tool }: Target, tasks:
   const isPossible = connection === undefined || isModernRevision(connection.revision) || isMissing();
   if (!isPossible) return undefined;
   const { dispatcher } = backend;
-  /** Whether the call was made a task. */
+  /** Whether the gateway turned the call into a task. */
   let isMade = false;
   return {
     ...tasks.translationOf(exchange, backend),
@@ -114,7 +116,8 @@ async function resultOf(
 }
 
 /**
- * The translation of a request about one task. A client of the extension may ask about a task of revision 2025-11-25.
+ * Returns the translation of a request about one task. A client of the extension may ask about a task of revision
+ * 2025-11-25.
  */
 export function askedTask(exchange: Exchange, backend: Backend, tasks: Tasks): Translation {
   const translation = tasks.translationOf(exchange, backend);
@@ -125,7 +128,7 @@ export function askedTask(exchange: Exchange, backend: Backend, tasks: Tasks): T
     ...translation,
     goOn: (response, connection) => {
       if (isModernRevision(connection.revision)) return undefined;
-      // The server has no such request: its process is another one than the one that had the task.
+      // Servers of 2025-11-25 have no `tasks/update`, so the task belongs to an earlier process of the server.
       if (request.method === METHODS.updateTask) return Promise.resolve(madeOutcome(UNKNOWN_TASK, dispatcher));
       const taskId = tasks.taskOf(exchange, backend);
       if (taskId === undefined) return undefined;
@@ -136,7 +139,7 @@ export function askedTask(exchange: Exchange, backend: Backend, tasks: Tasks): T
   };
 }
 
-/** Answers `tasks/update` for a task of revision 2025-11-25, which has no such request. Returns whether it did. */
+/** Answers `tasks/update` for a task of revision 2025-11-25, which lacks this method. Returns whether it has answered. */
 export function updated(exchange: Exchange, backend: Backend, tasks: Tasks): boolean {
   const { client, request } = exchange;
   const { connection } = backend.dispatcher;
@@ -147,7 +150,7 @@ export function updated(exchange: Exchange, backend: Backend, tasks: Tasks): boo
   if (taskId === undefined) exchange.fail(UNKNOWN_TASK);
   else if (tasks.ofServers.carrierOf(taskId, backend) instanceof TaskInputs) answer(exchange, backend, tasks, taskId);
   else {
-    // The task is unchecked since its server started, and the process may be a later one than that of the task.
+    // Asks the server, because no earlier message confirms that the present process has the task.
     const known = connection.request(METHODS.getTask, { taskId }, backend.dispatcher.listTimeouts);
     const updating = known.then((outcome) => {
       if (exchange.isSettled) return;
@@ -170,11 +173,11 @@ function answer(exchange: Exchange, backend: Backend, tasks: Tasks, taskId: stri
 
 const SILENT = new RpcError(RPC_CODES.internalError, 'The server of the task does not answer');
 
-/** How often the state of a task is read, if the server does not say, and at most and at least. */
+/** Pauses between two reads of the state of a task, in milliseconds: the default, the longest and the shortest. */
 const POLL_MS = 1_000;
 const MIN_POLL_MS = 100;
 const MAX_POLL_MS = 30_000;
-/** The most inputs that one task asks its client for. No person gives as many. */
+/** Limit of the inputs that one task may request from its client. No user gives as many. */
 const MAX_ASKED = 256;
 
 interface PolledTaskOptions {
@@ -188,15 +191,15 @@ interface PolledTaskOptions {
 class PolledTask {
   readonly #options: PolledTaskOptions;
   readonly #endsAt: number;
-  /** The inputs that the client was asked for. The server names an input in each state until it has the answer. */
+  /** Inputs that were requested from the client. The server repeats an input in each state until it has the answer. */
   readonly #asked = new Set<string>();
-  /** Answers that the server may not have, because the request that brought them failed. By input. */
+  /** Answers by input that the server may lack, because the request with the answer failed. */
   readonly #unsent = new Map<string, Uint8Array>();
-  /** Present while nothing is asked, until the next time. */
+  /** Cancels the timer for the next read. Present while no read is in flight. */
   #cancelTimer: Cancel | undefined;
   #settle: (outcome: Outcome) => void = () => {};
   #isOver = false;
-  /** Withdraws the requests to the client. Does nothing for answered ones. */
+  /** Functions that withdraw the requests to the client. They do nothing for answered requests. */
   readonly #withdraws: WithdrawInput[] = [];
 
   constructor(options: PolledTaskOptions) {
@@ -205,7 +208,7 @@ class PolledTask {
     this.#endsAt = dispatcher.options.clock.now() + dispatcher.taskTimeouts.maxMs;
   }
 
-  /** `created` is the answer of the call, which names the task. */
+  /** Resolves with the outcome of the call. `created` is the first answer, which names the task. */
   outcome(created: ResponseEnvelope): Promise<Outcome> {
     this.#options.exchange.onCancel(() => this.#stop('cancelled'));
     return new Promise((resolve) => {
@@ -214,7 +217,7 @@ class PolledTask {
     });
   }
 
-  /** Reads the state now: the process may have ended. */
+  /** Reads the state now, because the process may have ended. */
   hurry(): void {
     if (this.#cancelTimer === undefined) return;
     this.#cancelTimer();
@@ -234,7 +237,7 @@ class PolledTask {
     const outcome = await connection.request(METHODS.getTask, { taskId }, dispatcher.listTimeouts);
     if (this.#isOver) return;
     if (outcome.kind === 'failed') {
-      // A state that comes late is no failure of the task.
+      // A late state does not fail the task.
       if (outcome.reason === 'timeout') this.#wait(undefined);
       else this.#end({ ...outcome, sent: true });
       return;
@@ -244,7 +247,7 @@ class PolledTask {
     else if (isTerminal(response.bytes, response.tokens.resultStatus)) this.#end(this.#final(response));
     else {
       this.#askFor(response);
-      // The client may have refused while it was asked.
+      // The client may have refused during the request.
       if (!this.#isOver) this.#wait(response);
     }
   }
@@ -299,7 +302,7 @@ class PolledTask {
         else if (request.method === METHODS.elicit) this.#update(key, CANCELED);
         else this.#refused(request.method, messageAt(bytes, error));
       },
-      // A person who does not answer has canceled. The other kinds of input have no such answer.
+      // A user who does not answer counts as having canceled. Other kinds of input have no such answer.
       fail: (error) => {
         if (request.method === METHODS.elicit) this.#update(key, CANCELED);
         else this.#refused(request.method, error.message);
@@ -338,7 +341,7 @@ class PolledTask {
     });
   }
 
-  /** The client has no input, and the task cannot go on. */
+  /** Cancels the task and fails the call, because the client refused a required input. */
   #refused(method: string, message: string): void {
     if (this.#isOver) return;
     this.#cancelTask();

@@ -32,7 +32,7 @@ import type { TaskCarrier } from './task-owners.js';
  * state contains what the client had to request for itself: the result, and what the server asks for.
  */
 
-/** A server's response that created a task, as the extension has it. */
+/** Converts a server's response that created a task into the form of the extension. */
 export function toTaskResult({ bytes, result }: ResponseEnvelope): ResponseEnvelope {
   const [task] = result === undefined ? [] : valuesAt(bytes, result, ['task']);
   if (task === undefined) throw new Error('The response created no task');
@@ -45,13 +45,13 @@ interface TaskStateOptions {
   readonly inputs: TaskInputs;
 }
 
-/** The answer of a server to `tasks/get`, completed by what the extension has in it. */
+/** Converts a server's answer to `tasks/get`, and adds the result or the input requests that the extension includes. */
 export async function toTaskState(response: ResponseEnvelope, options: TaskStateOptions): Promise<Outcome> {
   const { connection, dispatcher, inputs } = options;
   const { bytes, result, tokens } = response;
   const taskId = stringAt(bytes, tokens.resultTaskId);
   if (result === undefined || taskId === undefined) return madeOutcome(response, dispatcher);
-  // The memory of the response has another use soon.
+  // Copies the task, because the memory of the response is reused soon.
   const task = bytes.slice(result.start, result.end);
   const status = stringAt(bytes, tokens.resultStatus);
   const stated = (becomes: string, ...members: Uint8Array[]) => {
@@ -63,13 +63,13 @@ export async function toTaskState(response: ResponseEnvelope, options: TaskState
     if (outcome.kind === 'failed') return outcome;
     const { response: last } = outcome;
     const content = splice({ ...last, span: last.result ?? last.error ?? last.span, edits: withoutTaskName(last) });
-    // A tool result that is an error is a failed task up to 2025-11-25, and a completed one in the extension.
+    // Up to 2025-11-25, a tool result with `isError` is a failed task; in the extension, it is a completed one.
     if (last.result !== undefined) return stated('completed', toBytes(',"result":'), content);
     return stated('failed', toBytes(',"error":'), content);
   }
   if (status === 'input_required') await inputs.gather(connection, taskId, dispatcher.taskTimeouts);
   const { requests } = inputs;
-  // The requests of the task may be answered by now, or not have arrived yet.
+  // The requests of the task may be answered by now, or may still be on their way.
   if (status === 'input_required' || status === 'working') {
     return requests === undefined
       ? stated('working')
@@ -78,7 +78,7 @@ export async function toTaskState(response: ResponseEnvelope, options: TaskState
   return stated(status ?? 'working');
 }
 
-/** The answer to `tasks/cancel`, which has no content in the extension, and succeeds for a task that has ended. */
+/** Converts an answer to `tasks/cancel`. In the extension it has no content, and succeeds even if the task has ended. */
 export async function toAcknowledgment(
   response: ResponseEnvelope,
   taskId: string,
@@ -91,7 +91,7 @@ export async function toAcknowledgment(
   return isKnown ? madeOutcome(EMPTY_RESULT, dispatcher) : refused;
 }
 
-/** Removes the server's own name of the task, which the result does not need within the state of the task. */
+/** Removes the server's own name of the task, because the result is part of the state of that task. */
 function withoutTaskName({ bytes, result }: ResponseEnvelope): Edit[] {
   const [meta] = result === undefined ? [] : valuesAt(bytes, result, ['_meta']);
   return meta !== undefined && isObject(bytes, meta)
@@ -102,13 +102,13 @@ function withoutTaskName({ bytes, result }: ResponseEnvelope): Edit[] {
 /** Answer for a task that its server cannot know. */
 export const UNKNOWN_TASK = new RpcError(RPC_CODES.invalidParams, 'Unknown task');
 
-/** Members with other names in the extension, and those that only the extension has: a server may send both. */
+/** Members that the extension renames, and members that only the extension has. A server may send both. */
 const REPLACED: ReadonlySet<string> = new Set([
   ...['ttl', 'pollInterval', 'ttlMs', 'pollIntervalMs', 'resultType'],
   ...['result', 'error', 'inputRequests'],
 ]);
 
-/** A task with its members under their new names. All others stay as they are. */
+/** Returns a task with its members under their new names. All other members stay. */
 function renamed(
   task: Uint8Array,
   { status, first }: { readonly status?: string; readonly first: string },
@@ -128,7 +128,7 @@ function renamed(
 
 const CLOSE = toBytes('}');
 
-/** How long a request for the state of a task waits for what the task asks for, and then for more that comes with it. */
+/** Longest waits in milliseconds for the first input request of a task, and then for further ones. */
 const ASK_MS = 1_000;
 const GATHER_MS = 15;
 
@@ -141,9 +141,9 @@ export class TaskInputs implements TaskCarrier {
   readonly #pending = new Map<string, { readonly input: InputRequest; readonly members: Uint8Array }>();
   #capabilities: Readonly<Record<string, unknown>> = {};
   #count = 0;
-  /** Whether a request waits for the result of the task: the server asks its client along that request. */
+  /** Whether a request waits for the result of the task. The server sends its requests along that request. */
   #isAwaited = false;
-  /** Requests for the state of the task that wait for what it asks for. */
+  /** Requests for the state of the task that wait for its input requests. */
   readonly #waiting = new Set<() => void>();
 
   constructor(clock: Clock, client: DownstreamClient) {
@@ -151,7 +151,7 @@ export class TaskInputs implements TaskCarrier {
     this.client = client;
   }
 
-  /** The client has sent a request about the task. What it declares there decides what it may be asked. */
+  /** Records that a client has sent a request about the task. The capabilities in it decide what the task may ask for. */
   usedBy(client: DownstreamClient, { bytes, tokens: { eraCapabilities } }: RelayedRequest): void {
     this.client = client;
     const text = eraCapabilities === undefined ? '{}' : readText(bytes, eraCapabilities);
@@ -178,10 +178,10 @@ export class TaskInputs implements TaskCarrier {
     };
   }
 
-  /** The tasks of the extension send nothing but their state. */
+  /** Sends nothing, because a task of the extension reports only its state. */
   send(): void {}
 
-  /** Everything that the task asks for now, as the JSON of `inputRequests`; `undefined` if that is nothing. */
+  /** The pending input requests of the task, as the JSON of `inputRequests`; `undefined` if there are none. */
   get requests(): Uint8Array | undefined {
     if (this.#pending.size === 0) return undefined;
     const entries = [...this.#pending].flatMap(([key, { members }], index) => [
@@ -192,7 +192,7 @@ export class TaskInputs implements TaskCarrier {
     return join([toBytes('{'), ...entries, toBytes('}')]);
   }
 
-  /** The task requires input: lets the server ask, and waits a moment for its requests. */
+  /** Lets the server send its input requests, and waits for them for a moment. Call this when the task requires input. */
   async gather(connection: UpstreamConnection, taskId: string, timeouts: RequestTimeouts): Promise<void> {
     if (!this.#isAwaited) {
       this.#isAwaited = true;
@@ -214,7 +214,7 @@ export class TaskInputs implements TaskCarrier {
     });
   }
 
-  /** Answers the server's requests whose answers the client brings. Others were answered before, or never asked. */
+  /** Answers the server's requests with the client's responses. Ignores responses to other requests. */
   answer(bytes: Uint8Array, inputResponses: Span): void {
     if (!isObject(bytes, inputResponses)) return;
     const answers: [string, Span][] = [];
@@ -228,7 +228,7 @@ export class TaskInputs implements TaskCarrier {
     }
   }
 
-  /** The task is done, and what it asked for is of no use any more. */
+  /** Fails the pending input requests, because the task is done. */
   end(): void {
     for (const { input } of this.#pending.values()) input.fail(DONE);
     this.#pending.clear();
@@ -237,10 +237,10 @@ export class TaskInputs implements TaskCarrier {
 
 const DONE = new RpcError(RPC_CODES.internalError, 'The task has ended');
 
-/** Scans messages of the gateway's own. What they contain of other messages was checked when those were read. */
+/** Scans messages that the gateway made. Parts that come from other messages were checked when those were read. */
 export const scanOwn = createScan(() => true);
 
-/** A response in place of a server's own, with a result as JSON or an error. Its id is replaced when it is sent. */
+/** Makes a response that replaces a server's: a result as JSON, or an error. Its id is replaced when it is sent. */
 export function madeResponse(content: Uint8Array | RpcError): ResponseEnvelope {
   const message = content instanceof RpcError ? errorMessage(ANY_ID, content) : resultMessage(ANY_ID, content);
   return toResponse(splice(message));
@@ -252,12 +252,12 @@ function toResponse(bytes: Uint8Array): ResponseEnvelope {
   return response;
 }
 
-/** The same response in memory of its own: that of a response has another use soon. */
+/** Copies a response, because its memory is reused soon. */
 function madeCopy({ bytes, span }: ResponseEnvelope): ResponseEnvelope {
   return toResponse(bytes.slice(span.start, span.end));
 }
 
-/** The outcome of a request that is answered with this now: with a result as JSON, an error, or a response. */
+/** Makes the outcome of a request that is answered now, from a result as JSON, an error, or a response. */
 export function madeOutcome(content: Uint8Array | RpcError | ResponseEnvelope, { options }: Dispatcher): Outcome {
   const isResponse = !(content instanceof Uint8Array || content instanceof RpcError);
   return { kind: 'answered', response: isResponse ? content : madeResponse(content), at: options.clock.now() };

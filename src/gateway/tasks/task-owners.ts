@@ -15,27 +15,27 @@ import type { Target } from '../routing/router.js';
 export class ServerTasks {
   readonly #seal: Hmac;
   readonly #isPersonal: (backend: Backend) => boolean;
-  /** By the servers' ids. Needed only for messages of servers, because the ids that clients get name their owners. */
+  /** Tasks by the servers' ids. Only messages of servers need them, because the ids of clients name their owners. */
   readonly #byBackend = new WeakMap<Backend, Map<string, KnownTask>>();
 
-  /** `isPersonal` tells whether only clients of one principal use a process. */
+  /** `isPersonal` says whether only clients of one principal use a process. */
   constructor(seal: Hmac, isPersonal: (backend: Backend) => boolean) {
     this.#seal = seal;
     this.#isPersonal = isPersonal;
   }
 
-  /** The id under which this client knows a server's task. */
+  /** Returns the id under which this client knows a server's task. */
   nameFor(client: DownstreamClient, { key }: Backend, original: string): string {
     return wrapTaskId({ maker: key, original }, client.principal, this.#seal);
   }
 
-  /** The server's id for a task that the client names; `undefined` if it is not this client's task on this server. */
+  /** Returns the server's id for a task that the client names; `undefined` if the task is not this client's. */
   originalOf(client: DownstreamClient, { key }: Backend, name: string): string | undefined {
     const origin = unwrapTaskId(name, client.principal, this.#seal);
     return origin?.maker === key ? origin.original : undefined;
   }
 
-  /** The backend and the original id of a task that the client names; `undefined` if the id was not made for this client. */
+  /** Returns backend and original id of a task that the client names; `undefined` if the id was not made for this client. */
   named(name: string, client: DownstreamClient, backends: Backends) {
     const origin = unwrapTaskId(name, client.principal, this.#seal);
     const backend = origin && backends.get(origin.maker);
@@ -43,10 +43,10 @@ export class ServerTasks {
   }
 
   /**
-   * The target of a request about one task. An id that does not belong to this client reaches no server.
+   * Returns the target of a request about one task. An id that does not belong to this client reaches no server.
    *
-   * The client becomes the owner if it waits for the result, because the server requests of a task go to the client that
-   * waits, or if the task has no other owner.
+   * The client becomes the owner if the task has no other owner, or if the client waits for the result, because the
+   * server requests of a task go to the client that waits.
    */
   target(
     { bytes, tokens, method }: RelayedRequest,
@@ -63,7 +63,7 @@ export class ServerTasks {
     return { backend, edits: replaceId(tokens.taskId, original) };
   }
 
-  /** The server's response to a request about a task; returns the edits that name the task as the client does. */
+  /** Handles the server's response to a request about a task. Returns the edits that name the task as the client does. */
   answered(response: ResponseEnvelope, { client, request }: Exchange, backend: Backend): Edit[] {
     const { bytes, tokens, result } = response;
     const { method } = request;
@@ -79,7 +79,7 @@ export class ServerTasks {
     return id === undefined ? [] : replaceId(tokens.resultTaskId, this.nameFor(client, backend, id));
   }
 
-  /** The client's request became this task. `end` ends its progress reports. */
+  /** Records that the client's request became this task. `end` ends its progress reports. */
   created(original: string, client: DownstreamClient, backend: Backend, end: () => void, carrier?: TaskCarrier): void {
     this.finished(original, backend);
     this.#set(backend, original, { principal: client.principal, client, progress: { client, end }, carrier });
@@ -90,12 +90,12 @@ export class ServerTasks {
     return this.#find(backend, original)?.carrier;
   }
 
-  /** The messages of the task reach this client along `carrier` from now on. */
+  /** Sends the messages of the task to this client along `carrier` from now on. */
   carry(original: string, client: DownstreamClient, backend: Backend, carrier: TaskCarrier): void {
     this.#set(backend, original, { ...this.#find(backend, original), principal: client.principal, client, carrier });
   }
 
-  /** The task is done. Its owner stays known, because the result may still be requested. */
+  /** Records that the task is done. Its owner stays known, because the result may still be requested. */
   finished(original: string, backend: Backend): void {
     const known = this.#find(backend, original);
     known?.progress?.end();
@@ -104,7 +104,7 @@ export class ServerTasks {
     known.carrier.end?.();
   }
 
-  /** Edits of a server's task status notification for this client. */
+  /** Returns the edits of a server's task status notification for this client. */
   editsToward(client: DownstreamClient, backend: Backend, { bytes, tokens, method }: NotificationEnvelope): Edit[] {
     const id = method === METHODS.taskStatus ? stringAt(bytes, tokens.taskId) : undefined;
     if (id === undefined) return [];
@@ -112,7 +112,7 @@ export class ServerTasks {
     return replaceId(tokens.taskId, this.nameFor(client, backend, id));
   }
 
-  /** The owner of the task that a server's message names, who alone can use it; `undefined` when it names none. */
+  /** Returns the owner of the task that a server's message names, who alone can use it; `undefined` if it names none. */
   ownerOf(backend: Backend, { bytes, tokens, method }: RequestEnvelope | NotificationEnvelope): TaskOwner | undefined {
     const isStatus = method === METHODS.taskStatus;
     const id = stringAt(bytes, isStatus ? tokens.taskId : tokens.relatedTask);
@@ -138,12 +138,12 @@ export class ServerTasks {
     exchange.succeed(join([LIST_HEAD, jsonArray(lists.flat()), LIST_TAIL]));
   }
 
-  /** Whether the process has created tasks, whose results would be lost with it. */
+  /** Whether the process has created tasks, whose results would be lost if it stopped. */
   has(backend: Backend): boolean {
     return (this.#byBackend.get(backend)?.size ?? 0) > 0;
   }
 
-  /** The client has left. Another client of the same principal may ask for its tasks later. */
+  /** Records that the client has left. Another client of the same principal may ask for its tasks later. */
   left(client: DownstreamClient, backends: Iterable<Backend>): void {
     for (const backend of backends) {
       for (const [original, task] of this.#byBackend.get(backend) ?? []) {
@@ -155,13 +155,13 @@ export class ServerTasks {
     }
   }
 
-  /** The process has exited, and its tasks ended with it. */
+  /** Forgets the tasks of a process that has exited. */
   drop(backend: Backend): void {
     for (const { progress } of this.#byBackend.get(backend)?.values() ?? []) progress?.end();
     this.#byBackend.delete(backend);
   }
 
-  /** The tasks of one server; none if the server does not answer, so that the list has those of the other servers. */
+  /** Reads the tasks of one server. Returns none if it fails, so that the merged list has those of other servers. */
   async #entriesOf(backend: Backend, client: DownstreamClient): Promise<Uint8Array[]> {
     const { connection, listTimeouts } = backend.dispatcher;
     if (connection?.offers('tasks.list') !== true) return [];
@@ -171,7 +171,7 @@ export class ServerTasks {
     return list.entries.flatMap(({ bytes }) => renamedEntry(bytes, nameOf));
   }
 
-  /** Whether the task is this client's. An unknown one is only if a single principal uses the process. */
+  /** Whether the task is this client's. An unknown task is, if a single principal uses the process. */
   isOf(client: DownstreamClient, backend: Backend, original: string): boolean {
     const known = this.#find(backend, original);
     return known === undefined ? this.#isPersonal(backend) : known.principal === client.principal;
@@ -204,13 +204,13 @@ const TASK_LIST = { method: METHODS.listTasks, token: 'resultTasks' } as const;
 const LIST_HEAD = toBytes('{"tasks":');
 const LIST_TAIL = toBytes('}');
 
-/** Takes the messages of one task to its client, where the calls of the client in general do not. */
+/** Sends the messages of one task to its client, if the other calls of the client do not carry them. */
 export interface TaskCarrier extends Pick<Exchange, 'client' | 'isSettled' | 'logLevel' | 'requireInput' | 'send'> {
   end?(): void;
 }
 
 interface KnownTask {
-  /** The principal of the owner, which stays known when the client has left. */
+  /** The principal of the owner, which stays known after the client has left. */
   readonly principal: string;
   readonly client: DownstreamClient | undefined;
   /** The client that created the task and gets its progress, until `end` is called. */
@@ -218,11 +218,11 @@ interface KnownTask {
   readonly carrier?: TaskCarrier | undefined;
 }
 
-/** Limits of known tasks of one maker: the oldest is forgotten first, and one with a longer id at once. */
+/** Limits of the known tasks of one maker. The oldest is forgotten first. One with a longer id is not remembered. */
 const MAX_KNOWN = 1_024;
 const MAX_ID_LENGTH = 1_024;
 
-/** Adds a task to those of its maker. Calls `forget` for each task that is not remembered any more. */
+/** Adds a task to those of its maker. Calls `forget` for each task that is forgotten. */
 function remember<Task>(tasks: Map<string, Task>, id: string, task: Task, forget: (task: Task) => void): void {
   if (id.length <= MAX_ID_LENGTH) tasks.set(id, task);
   else forget(task);
@@ -232,7 +232,7 @@ function remember<Task>(tasks: Map<string, Task>, id: string, task: Task, forget
   forget(oldest[1]);
 }
 
-/** The entry of a task list under the id that the other side knows; nothing if `nameOf` has none for it. */
+/** Returns the entry of a task list under the id that the other side knows; nothing if `nameOf` has no id. */
 function renamedEntry(bytes: Uint8Array, nameOf: (id: string) => string | undefined): Uint8Array[] {
   const span = { start: 0, end: bytes.length };
   const ids = valuesAt(bytes, span, ['taskId']).filter((id) => isString(bytes, id));
@@ -256,23 +256,23 @@ export class ClientTasks {
     this.#seal = seal;
   }
 
-  /** The id under which this server knows a client's task; `undefined` if it was not created for this server. */
+  /** Returns the id under which this server knows a client's task; `undefined` if the task was not made for it. */
   nameFor(client: DownstreamClient, backend: Backend, original: string): string | undefined {
     const known = this.#byClient.get(client);
     if (known === undefined || known.tasks.get(original)?.backend !== backend) return undefined;
     return wrapTaskId({ maker: known.maker, original }, backend.id, this.#seal);
   }
 
-  /** The client and its own id for a task that a server names. */
+  /** Returns the client of a task that a server names, and the client's own id of the task. */
   find(backend: Backend, name: string): { client: DownstreamClient; original: string } | undefined {
     const origin = unwrapTaskId(name, backend.id, this.#seal);
     const [client] = [...this.#byClient].find(([, { maker }]) => maker === origin?.maker) ?? [];
-    // A server may still use a name of an earlier run, in which the same maker was another client.
+    // A server may still use a name from an earlier run, in which the same maker was another client.
     const isKnown = origin && client && this.nameFor(client, backend, origin.original) === name;
     return isKnown ? { client, original: origin.original } : undefined;
   }
 
-  /** The client that a server's request about one task is for. */
+  /** Returns the client for a server's request about one task. */
   target(
     { bytes, tokens }: RequestEnvelope,
     backend: Backend,
@@ -282,7 +282,10 @@ export class ClientTasks {
     return found && { client: found.client, edits: replaceId(tokens.taskId, found.original) };
   }
 
-  /** Edits of a client's response. `keepProgress` relays progress after it, until the returned function is called. */
+  /**
+   * Returns the edits of a client's response. `keepProgress` relays later progress, until the returned function is
+   * called.
+   */
   answered(
     request: RequestEnvelope,
     { bytes, tokens, result }: ResponseEnvelope,
@@ -313,7 +316,7 @@ export class ClientTasks {
     }
   }
 
-  /** The server that a client's task status notification is for; `undefined` if no server waits for it. */
+  /** Returns the server for a client's task status notification; `undefined` if no server waits for it. */
   holderOf(
     client: DownstreamClient,
     { bytes, tokens }: NotificationEnvelope,
@@ -325,12 +328,12 @@ export class ClientTasks {
     return { backend: task.backend, edits: replaceId(tokens.taskId, this.nameFor(client, task.backend, id)) };
   }
 
-  /** The client has left, and its tasks ended with it. */
+  /** Forgets the tasks of a client that has left. */
   left(client: DownstreamClient): void {
     this.#byClient.delete(client);
   }
 
-  /** The process has exited. The next one does not know the tasks that were created for it. */
+  /** Forgets the tasks that were created for a process, because the next process does not know them. */
   drop(backend: Backend): void {
     for (const { tasks } of this.#byClient.values()) {
       for (const [id, task] of tasks) {

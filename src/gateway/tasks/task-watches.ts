@@ -17,7 +17,7 @@ interface Watch {
   readonly client: DownstreamClient;
   /** The name that the client knows the task by. */
   readonly name: string;
-  /** Called with whether a task of this client reports its state, and with `false` when its process ends after that. */
+  /** Called with whether this client's task reports its state, and with `false` if its process ends after that. */
   readonly settled: (agreed: boolean) => void;
 }
 
@@ -26,7 +26,7 @@ interface WatchedTask {
   readonly watches: Set<Watch>;
   isAgreed: boolean;
   end: () => void;
-  /** Counts the states that the server has told of. */
+  /** Number of states that the server has sent. */
   states: number;
 }
 
@@ -41,7 +41,7 @@ export class TaskWatches {
     this.#onInternalError = onInternalError;
   }
 
-  /** Watches a task of one of these servers for a client. Returns what ends it. A server is asked once while a task works. */
+  /** Watches a task of one of these servers for a client. Returns a function that ends the watch. */
   watch(watch: Watch, backends: ReadonlyMap<string, Backend>): () => void {
     const found = this.#tasks.named(watch.name, watch.client, backends);
     const connection = found?.backend.dispatcher.connection;
@@ -59,7 +59,7 @@ export class TaskWatches {
     watched.watches.add(watch);
     if (watched.isAgreed) {
       watch.settled(true);
-      // The state may have been told before, and nothing more may follow.
+      // Asks for the state, because the server may have sent it before and may have nothing more to send.
       if (connection.watchTask === undefined) this.#ask(connection, backend, original, () => {});
     } else if (known === undefined) {
       watched.end = this.#ask(connection, backend, original, (agreed) => {
@@ -76,7 +76,7 @@ export class TaskWatches {
     };
   }
 
-  /** A server has told the state of a task. Only those get it that watch the task, and may. */
+  /** Relays a state from the server to the clients that watch the task and may see it. */
   notified(backend: Backend, notification: NotificationEnvelope): void {
     const { bytes, tokens, params } = notification;
     const original = stringAt(bytes, tokens.taskId);
@@ -86,12 +86,12 @@ export class TaskWatches {
       return;
     }
     this.#tell(backend, original, notification);
-    // The server is not asked for it any more, so that a later watch has to.
+    // The server reports nothing more about a finished task, so a later watch must ask the server again.
     const tasks = this.#byBackend.get(backend);
     if (tasks?.get(original)?.isAgreed === true && isTerminal(bytes, tokens.status)) tasks.delete(original);
   }
 
-  /** The process has exited, and its tasks ended with it. */
+  /** Ends the watches of a process that has exited, because its tasks ended with it. */
   drop(backend: Backend): void {
     const tasks = this.#byBackend.get(backend);
     this.#byBackend.delete(backend);
@@ -100,7 +100,7 @@ export class TaskWatches {
     for (const { watches } of all) for (const { settled } of [...watches]) settled(false);
   }
 
-  /** Whether the server notifies of this task. */
+  /** Asks whether the server reports the state of this task. */
   #ask(
     connection: UpstreamConnection,
     backend: Backend,
@@ -108,30 +108,30 @@ export class TaskWatches {
     answered: (agreed: boolean) => void,
   ): () => void {
     if (connection.watchTask !== undefined) return connection.watchTask(taskId, answered);
-    // These servers notify without being asked, of the tasks that they have.
+    // These servers report every task that they have, so the gateway asks only whether the task exists.
     const known = connection.request(METHODS.getTask, { taskId }, backend.dispatcher.listTimeouts).then((outcome) => {
       const response = outcome.kind === 'answered' ? outcome.response : undefined;
       answered(response?.result !== undefined);
       if (response?.result === undefined) return;
       const { bytes, result, tokens } = response;
-      // The server told of this before anybody watched the task, and may have nothing more to tell.
+      // The server may have reported this state before the watch began, and may have nothing more to report.
       if (stringAt(bytes, tokens.resultStatus) !== 'working') this.#stated(backend, taskId, bytes, result);
     });
     void withErrorBoundaryAsync(known, this.#onInternalError);
     return () => {};
   }
 
-  /** A server of revision 2025-11-25 has told the state of a task. */
+  /** Relays the state of a task that a server of revision 2025-11-25 has sent. */
   #stated(backend: Backend, original: string, bytes: Uint8Array, { start, end }: Span): void {
     const watched = this.#byBackend.get(backend)?.get(original);
     if (watched === undefined) return;
     watched.states += 1;
-    // The memory of the message has another use soon.
+    // Copies the state, because the memory of the message is reused soon.
     const told = this.#tellLegacy(backend, original, bytes.slice(start, end), watched, watched.states);
     void withErrorBoundaryAsync(told, this.#onInternalError);
   }
 
-  /** The state of a task of revision 2025-11-25, as `tasks/get` would answer it. A newer state takes its place. */
+  /** Sends the state of a task of revision 2025-11-25 as `tasks/get` would answer it, unless a newer state has come. */
   async #tellLegacy(
     backend: Backend,
     original: string,

@@ -5,7 +5,7 @@ import type { Edit } from '../../json/splice.js';
 import type { NotificationEnvelope, RequestEnvelope, ResponseEnvelope } from '../../mcp/envelope.js';
 import type { RelayedRequest } from '../../mcp/relayed-request.js';
 import { type Hmac, replaceId } from '../../mcp/task-id.js';
-import type { Translation } from '../dispatch/call.js';
+import type { Translation } from '../dispatch/handling.js';
 import type { Backend } from '../registry/backend.js';
 import { TaskInputs } from './extension-task.js';
 import { ClientTasks, ServerTasks } from './task-owners.js';
@@ -23,7 +23,7 @@ export interface TasksOptions {
 
 type Message = RelayedRequest | RequestEnvelope | NotificationEnvelope | ResponseEnvelope;
 
-/** Tasks of both sides. Each side knows the other side's tasks under ids of the gateway, which every message needs. */
+/** Tasks of clients and of servers. Each side knows the tasks of the other side under ids that the gateway makes. */
 export class Tasks {
   readonly ofServers: ServerTasks;
   readonly ofClients: ClientTasks;
@@ -37,7 +37,7 @@ export class Tasks {
     this.watches = new TaskWatches(this.ofServers, onInternalError);
   }
 
-  /** Edits that give a client's message the server's task id. An id that is not the gateway's stays as it is. */
+  /** Returns edits that put the server's task id into a client's message. A foreign id stays unchanged. */
   towardServer(message: Message, client: DownstreamClient, backend: Backend): Edit[] {
     const span = relatedTask(message);
     const name = stringAt(message.bytes, span);
@@ -46,7 +46,7 @@ export class Tasks {
     return replaceId(span, original ?? this.ofClients.nameFor(client, backend, name));
   }
 
-  /** Edits that give a server's message the client's task id. */
+  /** Returns edits that put the client's task id into a server's message. */
   towardClient(message: Message, client: DownstreamClient, backend: Backend): Edit[] {
     const span = relatedTask(message);
     const name = stringAt(message.bytes, span);
@@ -56,20 +56,20 @@ export class Tasks {
     return replaceId(span, own ?? this.ofServers.nameFor(client, backend, name));
   }
 
-  /** The owner of the task that a server's message names; `undefined` when it names none. */
+  /** Returns the owner of the task that a server's message names; `undefined` if it names none. */
   ownerOf(backend: Backend, message: RequestEnvelope | NotificationEnvelope): ReturnType<ServerTasks['ownerOf']> {
     const name = stringAt(message.bytes, message.tokens.relatedTask);
     const found = name === undefined ? undefined : this.ofClients.find(backend, name);
     return found ?? this.ofServers.ownerOf(backend, message);
   }
 
-  /** The server's own id of the task that a client's request names. */
+  /** Returns the server's own id of the task that a client's request names. */
   taskOf({ client, request: { bytes, tokens } }: Exchange, backend: Backend): string | undefined {
     const name = stringAt(bytes, tokens.taskId);
     return name === undefined ? undefined : this.ofServers.originalOf(client, backend, name);
   }
 
-  /** Input requests of a task of revision 2025-11-25 for a client of the extension. */
+  /** Returns the input requests of a task of revision 2025-11-25 for a client of the extension. */
   inputsOf({ client, request }: Exchange, backend: Backend, original: string): TaskInputs {
     const carrier = this.ofServers.carrierOf(original, backend);
     const inputs = carrier instanceof TaskInputs ? carrier : new TaskInputs(backend.dispatcher.options.clock, client);
@@ -78,7 +78,7 @@ export class Tasks {
     return inputs;
   }
 
-  /** The translation of an exchange that concerns tasks. */
+  /** Returns the translation of an exchange that concerns tasks. */
   translationOf(exchange: Exchange, backend: Backend): Translation {
     const { client, request } = exchange;
     return {
@@ -109,7 +109,7 @@ export class Tasks {
   }
 }
 
-/** The place where a message names the task that it belongs to. */
+/** Returns the position at which a message names the task that it belongs to. */
 function relatedTask(message: Message): Span | undefined {
   const isResponse = 'kind' in message && message.kind === 'response';
   return isResponse ? message.tokens.resultRelatedTask : message.tokens.relatedTask;

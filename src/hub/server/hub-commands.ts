@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { setTimeout } from 'node:timers/promises';
-import { listProcesses, reportStatus, type StatusFacts } from '../../gateway/status/status.js';
+import { listProcesses, reportStatus } from '../../gateway/status/status.js';
+import type { StatusFacts } from '../../gateway/status/status-facts.js';
 import { overviewOf, renderStatus } from '../../gateway/status/status-text.js';
 import { suggest } from '../../json/suggest.js';
 import type { LineSink } from '../../record/line-queue.js';

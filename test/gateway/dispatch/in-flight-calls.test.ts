@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { DownstreamClient, Exchange } from '../../../src/downstream/port.js';
-import { InFlightCalls } from '../../../src/gateway/dispatch/call.js';
+import { InFlightCalls } from '../../../src/gateway/dispatch/in-flight-calls.js';
 
 interface InFlightCall {
   readonly exchange: Exchange;

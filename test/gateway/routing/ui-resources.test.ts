@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { reportStatus } from '../../../src/gateway/status/status.js';
-import { uiAlias } from '../../../src/mcp/extensions.js';
+import { uiAlias } from '../../../src/mcp/ui-uris.js';
 import { type ServerScript, scriptGateway, toolOf } from '../../support/scripted-gateway.js';
 import { sha256 } from '../../support/sha256.js';
 import { flush, type Message } from '../../support/wire.js';

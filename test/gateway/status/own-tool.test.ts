@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { createRestartTool, createStatusTool } from '../../../src/gateway/status/own-tool.js';
-import { reportStatus, type StatusFacts, type VisibleBackends } from '../../../src/gateway/status/status.js';
+import { reportStatus } from '../../../src/gateway/status/status.js';
+import type { StatusFacts, VisibleBackends } from '../../../src/gateway/status/status-facts.js';
 import { overviewOf, renderOneServer, renderStatus } from '../../../src/gateway/status/status-text.js';
 import { scriptGateway } from '../../support/scripted-gateway.js';
 import { given, NOTHING_SEEN } from './reporting.js';

@@ -1,12 +1,7 @@
 // The facts of a status, without processes: one server `a` with chosen facts, and a server `b` that never started.
 
-import {
-  type ProcessFacts,
-  reportStatus,
-  type ServerFacts,
-  type StatusFacts,
-  type StatusReport,
-} from '../../../src/gateway/status/status.js';
+import { reportStatus, type StatusReport } from '../../../src/gateway/status/status.js';
+import type { ProcessFacts, ServerFacts, StatusFacts } from '../../../src/gateway/status/status-facts.js';
 import { FairMemory, SharedLimit } from '../../../src/io/shared-limit.js';
 import { type ServerScript, scriptGateway, startGateway } from '../../support/scripted-gateway.js';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { findNetworkTrouble } from '../../../src/gateway/status/status.js';
+import { findNetworkTrouble } from '../../../src/gateway/status/status-advice.js';
 import { given } from './reporting.js';
 
 const RETRY = { retryAt: 102_500 };

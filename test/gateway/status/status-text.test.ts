@@ -1,10 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import {
-  RefusedNames,
-  reportStatus,
-  type ServerReport,
-  type StatusReport,
-} from '../../../src/gateway/status/status.js';
+import { RefusedNames } from '../../../src/gateway/status/refused-names.js';
+import { reportStatus, type ServerReport, type StatusReport } from '../../../src/gateway/status/status.js';
 import { overviewOf, renderOneServer, renderStatus } from '../../../src/gateway/status/status-text.js';
 import { toolOf } from '../../support/scripted-gateway.js';
 import { FAULT, given, manyReady, NOTHING } from './reporting.js';

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { adviseOnToolCount, createToolCountWarning, reportStatus } from '../../../src/gateway/status/status.js';
+import { reportStatus } from '../../../src/gateway/status/status.js';
+import { adviseOnToolCount, createToolCountWarning } from '../../../src/gateway/status/status-advice.js';
 import { overviewOf, renderOneServer, renderStatus } from '../../../src/gateway/status/status-text.js';
 import { FairMemory, SharedLimit } from '../../../src/io/shared-limit.js';
 import { offering, type ServerScript, startGateway, toolOf } from '../../support/scripted-gateway.js';

@@ -1,13 +1,13 @@
 import { constants } from 'node:os';
 import { type Composition, compose } from '../../../app/compose.js';
-import { type GlobalOptions, type OpenLog, openLog } from '../../../app/global-options.js';
-import { readConfig, requireView } from '../../../app/read-config.js';
+import { type GlobalOptions, type OpenLog, openLog, readConfig, requireView } from '../../../app/read-config.js';
 import { FINAL_LADDER, type Run, runToEnd } from '../../../app/run-to-end.js';
 import { formatProblem } from '../../../config/file/config-error.js';
 import { type Config, isInView, type ServerConfig } from '../../../config/resolve/config.js';
 import { someOf } from '../../../doctor/finding.js';
 import { UsageError } from '../../../errors/usage-error.js';
-import { findNetworkTrouble, reportStatus, type ServerReport } from '../../../gateway/status/status.js';
+import { reportStatus, type ServerReport } from '../../../gateway/status/status.js';
+import { findNetworkTrouble } from '../../../gateway/status/status-advice.js';
 import { hintFor } from '../../../json/suggest.js';
 import { approvalFolders, packageFolders, runFolder } from '../../../state/user-files.js';
 import type { ChildSpec } from '../../../supervision/launcher.js';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { isUiUri, keyInUiAlias, uiAlias, uiPointers } from '../../src/mcp/extensions.js';
+import { isUiUri, keyInUiAlias, uiAlias, uiPointers } from '../../src/mcp/ui-uris.js';
 import { sha256 } from '../support/sha256.js';
 import { bytesOf } from '../support/wire.js';
 

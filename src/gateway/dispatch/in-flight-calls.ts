@@ -1,0 +1,104 @@
+import type { DownstreamClient, Exchange } from '../../downstream/port.js';
+import { METHODS, TASK_METHODS } from '../../mcp/methods.js';
+
+interface InFlightCall {
+  readonly exchange: Exchange;
+}
+
+/** The calls in flight on one process, in order of sending. They decide which client gets a message of the server. */
+export class InFlightCalls {
+  readonly #calls = new Set<InFlightCall>();
+  #onIdle = () => {};
+
+  get size(): number {
+    return this.#calls.size;
+  }
+
+  add(call: InFlightCall): void {
+    this.#calls.add(call);
+  }
+
+  /** Removes a call. Calling it again does nothing. */
+  delete(call: InFlightCall): void {
+    if (this.#calls.delete(call) && this.#calls.size === 0) this.#onIdle();
+  }
+
+  /** The client of a suspended call came back with input. From now on, the call counts as the call that was sent last. */
+  resumed(exchange: Pick<Exchange, 'requireInput'>): void {
+    const call = [...this.#calls].find((each) => each.exchange === exchange);
+    if (call === undefined) return;
+    this.#calls.delete(call);
+    this.#calls.add(call);
+  }
+
+  /** Calls `onIdle` each time that the last call ends, and at once if no call is in flight. */
+  whenIdle(onIdle: () => void): void {
+    this.#onIdle = onIdle;
+    if (this.#calls.size === 0) onIdle();
+  }
+
+  /**
+   * The call that caused a notification or a server request: the latest candidate, if all candidates belong to one
+   * conversation.
+   *
+   * A task request is a candidate only if no other call is in flight, because messages about a task name the task. A call
+   * that is not interactive is a candidate only if no interactive call is in flight. A suspended call, whose client was
+   * asked for input, is a candidate only if no other candidate is active. If a call that these rules leave, suspended or
+   * not, belongs to another principal, the result is `undefined`, because no user may get a request for another user.
+   */
+  get cause(): Exchange | undefined {
+    const all = this.#all.filter(({ isSettled }) => !isSettled);
+    const possible = preferring(preferring(all, isNotTaskRequest), isInteractive);
+    const candidates = preferring(possible, isActive);
+    const latest = candidates.at(-1);
+    const isCertain = candidates.every(({ conversation }) => conversation === latest?.conversation);
+    const isOfOneUser = possible.every(({ client }) => client.principal === latest?.client.principal);
+    return isCertain && isOfOneUser ? latest : undefined;
+  }
+
+  /** The call that carries a message about a task: the latest task-result wait, otherwise the latest non-task request. */
+  latestOf(client: DownstreamClient): Exchange | undefined {
+    let latest: Exchange | undefined;
+    for (const exchange of this.#all) {
+      const isOutranked = latest !== undefined && isTaskResultWait(latest);
+      const isCandidate = isTaskResultWait(exchange) || (isNotTaskRequest(exchange) && !isOutranked);
+      if (exchange.client === client && !exchange.isSettled && isCandidate) latest = exchange;
+    }
+    return latest;
+  }
+
+  /** The call that carries progress of a task. Only a task-result wait may, because progress must stay in order. */
+  taskResultWaitOf(client: DownstreamClient): Exchange | undefined {
+    const latest = this.latestOf(client);
+    return latest !== undefined && isTaskResultWait(latest) ? latest : undefined;
+  }
+
+  get #all(): Exchange[] {
+    return [...this.#calls].map(({ exchange }) => exchange);
+  }
+}
+
+/** Whether the request waits for a task result (`tasks/result`), which costs the server no work. */
+export function isTaskResultWait({ request }: Exchange): boolean {
+  return request.method === METHODS.taskResult;
+}
+
+/** Whether the server may send a request to the client before it answers this request. */
+export function isInteractive({ request }: Exchange): boolean {
+  return INTERACTIVE.has(request.method);
+}
+
+const INTERACTIVE: ReadonlySet<string> = new Set([METHODS.callTool, METHODS.getPrompt, METHODS.readResource]);
+
+function isNotTaskRequest({ request }: Exchange): boolean {
+  return !TASK_METHODS.has(request.method);
+}
+
+function preferring(calls: readonly Exchange[], isOfKind: (call: Exchange) => boolean): readonly Exchange[] {
+  const some = calls.filter(isOfKind);
+  return some.length > 0 ? some : calls;
+}
+
+function isActive({ isSuspended }: Exchange): boolean {
+  return !isSuspended;
+}

@@ -1,0 +1,118 @@
+import type { FairMemory, SharedLimit } from '../../io/shared-limit.js';
+import type { EraSource } from '../../upstream/server-era.js';
+import type { Catalogs, Shadowed } from '../catalog/catalog.js';
+import type { ServerState } from '../dispatch/availability.js';
+import type { Backend } from '../registry/backend.js';
+import type { CountedName } from './refused-names.js';
+
+/** State of a server's process, from the supervisor. Times are milliseconds on the monotonic clock. */
+export interface ProcessFacts {
+  readonly state: ServerState;
+  readonly pid: number | undefined;
+  readonly generation: number;
+  readonly restarts: number;
+  readonly consecutiveFailures: number;
+  readonly readySince: number | undefined;
+  readonly retryAt: number | undefined;
+  readonly lastExit: { readonly code: number | null; readonly signal: string | null; readonly at: number } | undefined;
+  readonly lastFailure: { readonly reason: string; readonly at: number; readonly isHostFault?: boolean } | undefined;
+  /** The package that is not installed yet. */
+  readonly missing: string | undefined;
+  readonly installingSince: number | undefined;
+}
+
+export interface ServerFacts {
+  readonly backend: Backend;
+  /** Absent if the configuration of this server is wrong. */
+  readonly lifecycle: ProcessFacts | undefined;
+  /** Problem with the configuration of this server, and its remedy. */
+  readonly problem: { readonly message: string; readonly hint: string } | undefined;
+  /** Limits of all processes of one instance together. Absent if nothing is limited. */
+  readonly limits?: { readonly memoryBytes?: number; readonly processes?: number } | undefined;
+  readonly era?: EraSource | undefined;
+  /** The exact version of the server's package. Absent if the server runs a command, or the package is not installed. */
+  readonly packageVersion?: string | undefined;
+  /** The last lines of stderr, and of stdout lines that were not messages. Without secrets, oldest first. */
+  readonly logLines: readonly string[];
+  /** The lines that name the cause of the latest failure. Without secrets. Empty while the server runs. */
+  readonly cause: readonly string[];
+  /** Bytes of output that were dropped from the log because too many came at once. */
+  readonly droppedLogBytes: number;
+  /** All instances of this server, including this one. Clients with different profiles use different instances. */
+  readonly instances: readonly InstanceFacts[];
+}
+
+export interface InstanceFacts {
+  readonly backend: Backend;
+  /** Absent if the server cannot run with the variables of its clients. */
+  readonly lifecycle: ProcessFacts | undefined;
+  /** Whether the instance waits for its first client. */
+  readonly isUnclaimed: boolean;
+}
+
+/** Usage of the process group of a server at the latest reading. */
+interface UsageFacts {
+  readonly memoryBytes: number;
+  readonly processes: number;
+  readonly cpuMs: number;
+  /** Share of one processor since the previous reading. Absent after the first reading. */
+  readonly cpuShare?: number;
+}
+
+export interface ConfigFacts {
+  readonly file: string | undefined;
+  /**
+   * Problem with the current file, the time since which it exists, and whether the previous configuration is in force
+   * instead.
+   */
+  readonly fault: { readonly report: string; readonly since: number; readonly isPreviousInForce: boolean } | undefined;
+  readonly reloads: number;
+  /** Settings that take effect only after a restart of Trunkline. */
+  readonly needsRestart: readonly string[];
+}
+
+/** The way in which clients are served. Times are milliseconds on the monotonic clock. */
+export type ServiceFacts =
+  | { readonly kind: 'hub'; readonly pid: number; readonly since: number; readonly clients: number }
+  | { readonly kind: 'http' }
+  /** The client should share servers with other clients and cannot. `because` is a sentence without a period. */
+  | { readonly kind: 'alone'; readonly because: string };
+
+export interface VisibleBackends {
+  readonly backends: ReadonlyMap<string, Backend>;
+  readonly catalogs: Catalogs;
+  /** Skills that are not listed, because another server has a skill with the same URI. */
+  readonly shadowedSkills?: readonly Shadowed[] | undefined;
+  /** The view of the configuration that the client has; absent if it sees everything. `fault` is a sentence. */
+  readonly named?: { readonly name: string; readonly fault?: string | undefined } | undefined;
+  readonly revision?: string | undefined;
+}
+
+export interface StatusFacts extends Omit<VisibleBackends, 'backends'> {
+  readonly now: number;
+  readonly startedAt: number;
+  readonly version: string;
+  readonly config: ConfigFacts;
+  /** Absent if the client asked for its own servers. */
+  readonly service?: ServiceFacts | undefined;
+  /** Removes secrets from texts of servers. */
+  readonly redact: (text: string) => string;
+  /** Calls that wait for admission, over all servers. */
+  readonly waiting: SharedLimit;
+  /** Bytes of unfinished messages, over the pipes of all servers and clients. */
+  readonly partialFrames: FairMemory;
+  /** Bytes of incomplete request bodies, over all HTTP clients. */
+  readonly requestBodies: FairMemory;
+  /** The names for which HTTP requests were refused. Absent without HTTP. */
+  readonly refusedNames?: readonly CountedName[] | undefined;
+  /** Number of internal errors, each of which failed one request. */
+  readonly internalErrorCount: number;
+  readonly servers: readonly ServerFacts[];
+  /** Delays of the event loop since the start, in milliseconds: the 99th percentile and the maximum. */
+  readonly eventLoop: { readonly p99Ms: number; readonly maxMs: number };
+  /** Usage of the process group with this pid at the latest reading; `undefined` if it was not read. */
+  readonly usageOf: (pid: number) => UsageFacts | undefined;
+  readonly canRestart: boolean;
+  /** Returns the command with which a user restarts a server of the hub. */
+  readonly restartCommand?: ((server: string) => string) | undefined;
+}
