@@ -10,7 +10,7 @@ const HELLO = {
   instructions: 'Use me.',
 };
 
-/** A client without a handshake that asks what the one server is that it sees unchanged. */
+/** A client without a handshake that sends `server/discover` to the one server that it sees unchanged. */
 function discovering(script: ServerScript = {}) {
   const world = scriptGateway({ servers: { a: { hasBridge: true, tools: ['t'], hello: HELLO, ...script } } });
   const client = world.connect({ server: 'a' });

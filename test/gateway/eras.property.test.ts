@@ -2,15 +2,15 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { repetitions } from '../support/repetitions.js';
 import { EVENT, SETTING } from './eras/events.js';
-import { expectPromises } from './eras/promises.js';
+import { expectInvariants } from './eras/invariants.js';
 import { World } from './eras/world.js';
 
-/** For the full number of repetitions, on a busy machine. */
+/** Enough for the full number of repetitions on a busy machine. */
 const TIMEOUT_MS = 600_000;
 
 /*
- * Two clients of either era, and a server of each era. The numbers are those of the invariants in the design: what each
- * means is in `eras/promises.ts`, and where the order of messages counts, in `eras/person.ts` and `eras/server-process.ts`.
+ * Two clients of either era, and a server of each era. The tests check numbered invariants. `eras/invariants.ts` has
+ * their meanings; `eras/person.ts` and `eras/server-process.ts` check those that depend on the order of messages.
  */
 describe('clients and servers of both eras', () => {
   it(
@@ -23,7 +23,7 @@ describe('clients and servers of both eras', () => {
           for (const event of events) await world.take(event);
           await world.end();
           await world.expectListening();
-          expectPromises(world);
+          expectInvariants(world);
           expect(await world.leave(), 'invariant 19').toBe(0);
         }),
         { numRuns: repetitions({ short: 60, full: 2_000 }) },

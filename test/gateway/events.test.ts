@@ -4,7 +4,7 @@ import { scriptGateway } from '../support/scripted-gateway.js';
 
 type Kind = GatewayEvent['kind'];
 
-/** A gateway with one server and one client, and what it publishes of some kinds. */
+/** A gateway with one server and one client, and its events of these kinds. */
 async function publishing(kinds: readonly Kind[], limits = {}) {
   const world = scriptGateway({ servers: { a: { tools: ['x'], limits } } });
   const events: GatewayEvent[] = [];

@@ -12,7 +12,7 @@ const HELLO = {
   instructions: 'Use me.',
 };
 
-/** Two servers, the first of which clients see alone. */
+/** Two servers. Clients see only the first one. */
 function looking(sharing: Sharing = 'profile', hello: Message = HELLO, script: ServerScript = {}) {
   const world = scriptGateway({
     servers: {
@@ -33,7 +33,7 @@ function looking(sharing: Sharing = 'profile', hello: Message = HELLO, script: S
   return { ...world, client, hi };
 }
 
-/** A client of the server alone, which has begun its session. */
+/** A client that sees only the server, and has begun its session. */
 async function seeing(hello: Message = HELLO) {
   const world = looking('profile', hello);
   await world.startAll();

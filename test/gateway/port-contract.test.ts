@@ -7,14 +7,14 @@ import { flush, type Message, notificationOf, RecordingSink, requestOf, response
 const CHANGED = /^notifications\/(\w+)\/list_changed$/;
 const CAPABILITIES = { elicitation: {}, roots: {} };
 
-/** A client of either kind, as far as the port requires the same of both. */
+/** A client of either implementation, with what the port requires of both. */
 interface Peer {
   request(method: string, params?: Message): Call;
   /** Methods of the servers' unsolicited notifications. */
   notifications(): string[];
-  /** The kinds of lists that the client was told to read again. */
+  /** Kinds of lists that the client was asked to read again. */
   changed(): string[];
-  /** Requests to the client that no request of its own caused. */
+  /** Requests to the client that no request of the client caused. */
   inputs(): Input[];
   readonly isGone: boolean;
   close(): void;
@@ -24,7 +24,7 @@ interface Call {
   /** The raw result or error. */
   answer(): string | undefined;
   progress(): number[];
-  /** Requests to the client because of this request. */
+  /** Requests to the client that this request caused. */
   inputs(): Input[];
   cancel(): void;
 }
@@ -38,7 +38,7 @@ interface Input {
 
 type World = ReturnType<typeof scriptGateway>;
 
-/** A client at the end of a real session of the revisions with a handshake; each request has a channel of its own. */
+/** A client with a real session of a revision with a handshake. Each request has its own channel. */
 function legacyPeer({ connect }: World, server?: string): Peer {
   const client = connect(server === undefined ? {} : { server }).greet('2025-11-25', CAPABILITIES);
   let lastId = 0;
@@ -168,7 +168,7 @@ describe.each([
     const { peer, server } = await serving();
     const call = peer.request('tools/call', { name: 'a__x' });
     const prompt = peer.request('prompts/get', { name: 'a__p' });
-    // A prompt may be served twice, so it waits for the next process until there is none to wait for.
+    // A prompt may be repeated, so it waits for the next process until no process is expected.
     server('a').crash('parked');
     const facts = { server: 'a', generation: 1, sent: true, outcome: 'unknown' };
     expect(JSON.parse(call.answer() ?? '')).toMatchObject({ isError: true, _meta: { 'trunkline/failure': facts } });

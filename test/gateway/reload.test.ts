@@ -13,7 +13,7 @@ import { flush, type Message } from '../support/wire.js';
 
 const URI = 'x://1';
 
-/** Servers `a` and `b` run and a client has seen their lists. Processes are shared by clients that look alike. */
+/** Servers `a` and `b` run, and a client has seen their lists. Clients with the same profile share processes. */
 async function running(scripts: Record<string, ServerScript> = {}) {
   const servers: Record<string, ServerScript> = {
     a: { tools: ['x'], sharing: 'profile', ...scripts.a },
@@ -235,7 +235,7 @@ describe('a server that is changed', () => {
     await flush();
     change({ ...servers, a: { ...servers.a, variables: ['KEY'] } });
     await server('a~2').start();
-    // Nothing is lost of what was in flight, and what the other client had subscribed to has moved.
+    // No call in flight is lost, and the subscriptions of the other client have moved.
     process.answer(0);
     process.answer(1);
     await flush();
@@ -283,7 +283,7 @@ describe('a server that is changed', () => {
     await flush();
     expect(server('a~2').isToRun).toBe(false);
     expect(toolsFor(client)).toEqual(['a__x', 'b__y']);
-    // Changed once more before it ran.
+    // The configuration changes again before the process has run.
     change(servers, ['a']);
     server('a').child.answer(0);
     await flush();
@@ -345,7 +345,7 @@ describe('clients', () => {
       connect({ principal: 'somebody else', origin: { environment: { KEY }, folder: '/' } });
     const [moved, kept] = [await withKey('1'), await withKey('2')];
     for (const id of ['a~2', 'b~2', 'a~3']) await server(id).start();
-    // The new file says for all what the second one says already.
+    // The new file sets for all clients what the second one has already.
     change({ ...servers, a: { tools: ['x'], sharing: 'profile' } }, ['a~2']);
     const shared = server('a~3');
     expect(shared.backend.clients.size).toBe(2);

@@ -11,14 +11,14 @@ function nested(levels: number): unknown {
   return value;
 }
 
-/** A schema with this many levels in all. */
+/** A schema with this number of levels. */
 function deepSchema(levels: number): unknown {
   return { type: 'object', properties: nested(levels - 1) };
 }
 
 const named = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, index) => [`p${index}`, {}]));
 
-/** Where a schema may have its subschemas; each function spreads out so many. */
+/** Places of subschemas. Each function makes a schema with `count` of them. */
 const SPREADS: [string, (count: number) => object][] = [
   ['by name', (count) => ({ properties: named(count) })],
   ['in a list', (count) => ({ anyOf: Array.from({ length: count }, () => ({})) })],

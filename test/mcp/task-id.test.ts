@@ -5,7 +5,7 @@ import { createSeal } from '../../src/state/keys.js';
 
 const seal = createSeal({ secret: 'a secret of the test' });
 
-/** Any text at all, halves of characters included. */
+/** Any text, including halves of surrogate pairs. */
 const text = fc.string({ unit: 'binary' });
 const maker = fc.stringMatching(/^[a-z0-9~-]{1,24}$/);
 

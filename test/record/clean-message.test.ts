@@ -68,7 +68,7 @@ describe('a message without its secrets', () => {
         for (let level = 0; level < depth; level += 1) text = JSON.stringify({ nested: text });
         const clean = cleaner(secret)(text);
         const values = JSON.stringify(JSON.parse(clean)).replaceAll('\\', '');
-        // A secret such as `redacted` is in what stands for it.
+        // A secret such as `redacted` is a part of its replacement.
         if (!'[redacted]'.includes(secret.replaceAll('\\', ''))) expect(values).not.toContain(` ${secret} b`);
       }),
     );

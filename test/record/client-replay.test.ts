@@ -3,7 +3,7 @@ import { resultText } from '../../src/cli/commands/calls/replay.js';
 import { differences, differenceText, replayClients } from '../../src/record/client-replay.js';
 import type { RecordedEntry } from '../../src/record/recording-file.js';
 
-/** A recording of clients: `>` is what they sent, `<` what they got. A number before it is the connection. */
+/** A recording of clients. `>` marks sent and `<` received messages. A number before the mark is the connection. */
 function recorded(...lines: readonly string[]): RecordedEntry[] {
   return lines.map((line, at) => {
     const [, conn = '', way = '', raw = ''] = /^(\d*)([<>])(.*)$/.exec(line) ?? [];
@@ -16,7 +16,7 @@ const request = (id: number, name: string) =>
   `>{"jsonrpc":"2.0","id":${id},"method":"tools/call","params":{"name":"${name}"}}`;
 const answer = (id: number, result: unknown) => `<{"jsonrpc":"2.0","id":${id},"result":${JSON.stringify(result)}}`;
 
-/** Replays to a gateway that the test plays: it answers each line with some lines. */
+/** Replays to a gateway that the test plays. It answers each line with any number of lines. */
 async function replay(entries: RecordedEntry[], respond: (line: string) => readonly string[], timeoutMs = 10_000) {
   const sent: string[] = [];
   const result = await replayClients({

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { LineQueue } from '../../src/record/line-queue.js';
 
-/** A disk that the test plays. */
+/** A disk that the test controls. */
 function disk() {
   const written: string[] = [];
   const faults: unknown[] = [];

@@ -3,7 +3,7 @@ import type { RecordedEntry } from '../../src/record/recording-file.js';
 import { ServerScript, StandIn } from '../../src/record/stand-in.js';
 import { flush, type Message } from '../support/wire.js';
 
-/** A recording of one server: `>` is what the gateway sent, `<` what the server did. */
+/** A recording of one server. `>` marks messages of the gateway, `<` those of the server. */
 function recorded(...lines: readonly string[]): RecordedEntry[] {
   return lines.map((line, at) => ({
     ...{ line: at + 2, t: at, conn: 1, server: 'files', gen: 1 },
@@ -17,7 +17,7 @@ function standIn(...lines: readonly string[]) {
   const script = new ServerScript(recorded(...lines), 'files');
   const server = new StandIn({ script, server: 'files', send: (text) => sent.push(text) });
   return {
-    /** Messages that it sends because of a message. */
+    /** Passes a message to the stand-in. Resolves with the messages that it sends because of that message. */
     receive: async (message: Message | string): Promise<string[]> => {
       server.receive(typeof message === 'string' ? message : JSON.stringify({ jsonrpc: '2.0', ...message }));
       await flush();

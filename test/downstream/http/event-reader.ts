@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http';
 export interface ReadEvent {
   readonly id?: string;
   readonly data?: string;
-  /** Set when this was no event but a comment. */
+  /** Present for a comment, which is no event. */
   readonly comment?: string;
 }
 
@@ -23,7 +23,7 @@ export class EventReader {
       this.#isEnded = true;
       this.#wake();
     });
-    // A cut connection is what some tests wait for; they see it as the end.
+    // Some tests wait for a cut connection, which looks like the end of the stream.
     response.on('error', () => {});
   }
 
@@ -37,7 +37,7 @@ export class EventReader {
     return this.#events.shift();
   }
 
-  /** All that comes until the stream ends. */
+  /** Returns all events until the stream ends. */
   async rest(): Promise<ReadEvent[]> {
     const events: ReadEvent[] = [];
     for (let event = await this.next(); event !== undefined; event = await this.next()) events.push(event);
@@ -54,7 +54,7 @@ export class EventReader {
 
 function parseBlock(block: string): ReadEvent {
   let event: ReadEvent = {};
-  // As the standard says: a lone CR ends a line too.
+  // According to the standard, a lone CR ends a line too.
   for (const line of block.split(/\r\n|\r|\n/)) {
     const [, field, value] = /^([^:]*):? ?(.*)$/s.exec(line) ?? [];
     if (field === '') event = { ...event, comment: value ?? '' };

@@ -4,7 +4,7 @@ import { initializeRequest, readToEnd, type Serving, serving, TOKEN } from './se
 const INITIALIZE = JSON.stringify(initializeRequest('2025-11-25'));
 const CHUNKED = `${INITIALIZE.length.toString(16)}\r\n${INITIALIZE}\r\n0\r\n\r\n`;
 
-/** Sends a POST with these header lines before the usual ones; resolves with all that comes until the end. */
+/** Sends a POST with these header lines before the usual ones. Resolves with all bytes until the end. */
 async function answerTo(
   http: Serving,
   lines: readonly string[],

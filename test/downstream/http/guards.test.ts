@@ -184,7 +184,7 @@ describe('a token', () => {
     }
     const eleventh = await http.post(INITIALIZE, wrong);
     expect([eleventh.status, eleventh.headers['retry-after']]).toEqual([429, '50']);
-    // All of this machine is one address: a client that guesses tokens must not lock the user out.
+    // All programs of this machine have one address. A program that guesses tokens must not lock the user out.
     expect((await http.post(INITIALIZE)).status).toBe(200);
     http.clock.advance(50_000);
     expect((await http.post(INITIALIZE, wrong)).status).toBe(401);
@@ -261,7 +261,7 @@ describe('too many requests', () => {
     for (let second = 0; second < 5; second += 1) {
       for (let id = 0; id < 5; id += 1) expect((await http.post(request(id), other)).status).toBe(200);
       expect((await http.post(INITIALIZE)).status).toBe(200);
-      // The others leave most of the rate, and the session without measure gets all that they leave.
+      // The other sessions leave most of the rate, and the flooding session gets all of the rest.
       http.clock.advance(1_000);
       const given = await flood(60);
       expect(given).toBeGreaterThan(35);

@@ -37,7 +37,7 @@ async function toolNames(client: Client): Promise<string[]> {
   return (await client.listTools()).tools.map(({ name }) => name);
 }
 
-/** A request of our own making. */
+/** Sends a request without the official client. */
 async function post(front: ServedGateway, method: string, params: Message, more: Record<string, string> = {}) {
   const response = await fetch(`${front.url}/mcp`, {
     method: 'POST',
@@ -209,7 +209,7 @@ describe('over HTTP, revision 2026-07-28', () => {
 });
 
 describe('two programs of one user that state the same about themselves', () => {
-  /** A call of either, which is answered when the test lets its server answer. */
+  /** A call of either program, which is answered when the test lets its server answer. */
   function call(front: ServedGateway, marker: string) {
     const capabilities = { elicitation: { form: {} } };
     const meta = { ...META, 'io.modelcontextprotocol/clientCapabilities': capabilities };
@@ -233,7 +233,7 @@ describe('two programs of one user that state the same about themselves', () => 
     expect(child.received.last.error.code).toBe(-32603);
     for (const index of [0, 1]) child.answer(index);
     expect((await Promise.all(both)).map(({ answer }) => answer.result.resultType)).toEqual(['complete', 'complete']);
-    // A call that waits for its client causes nothing, so that nobody has to wait for that client.
+    // A call that waits for its client cannot cause a server request, so no other call has to wait for that client.
     const alice = call(front, 'Alice');
     await until('her call arrived', () => child.calls.length === 3);
     ask('second');

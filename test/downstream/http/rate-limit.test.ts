@@ -7,7 +7,7 @@ describe('a bucket that senders share', () => {
     const bucket = new FairBucket({ burst: 1, perSecond: 4, now: 0 });
     expect(bucket.take('a', 0)).toBe(0);
     expect(bucket.take('a', 0)).toBe(250);
-    // Not exact: the waiting time is a difference of fractions.
+    // The result is not exact, because the waiting time is a difference of fractions.
     expect(bucket.take('a', 100)).toBeCloseTo(150);
     expect(bucket.take('a', 250)).toBe(0);
   });
@@ -31,7 +31,7 @@ describe('a bucket that senders share', () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 8 }), fc.nat(2_000), (flooders, from) => {
         const bucket = new FairBucket({ burst: 100, perSecond: 50, now: 0 });
-        // One more share than senders.
+        // There is one share more than there are senders.
         const period = ((flooders + 2) * 1_000) / 50;
         let due = from;
         const given = new Map<number, number>();
@@ -41,7 +41,7 @@ describe('a bucket that senders share', () => {
           expect(bucket.take('modest', now)).toBe(0);
           due = now + period;
         }
-        // Nothing of the rate is lost, and each of the others has about the same of it.
+        // No part of the rate is lost, and each of the other senders has about the same part.
         const total = [...given.values()].reduce((sum, count) => sum + count, (10_000 - from) / period);
         expect(total).toBeGreaterThan(100 + 50 * 10 * 0.95);
         expect(Math.min(...given.values())).toBeGreaterThan(500 / (flooders + 2) - 2);

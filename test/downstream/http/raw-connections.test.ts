@@ -20,7 +20,7 @@ import {
 
 const INITIALIZE = JSON.stringify(initializeRequest('2025-11-25'));
 
-/** Short enough to be waited for; the defaults are looked at below. */
+/** Short timeouts, so that the tests need not wait. Other tests check the defaults. */
 const IMPATIENT = { headersTimeoutMs: 200, receiveTimeoutMs: 400, checkIntervalMs: 20 };
 
 describe('a connection', () => {
@@ -51,7 +51,7 @@ describe('a connection', () => {
     http.core.onRequest = (_message, reply) => reply.send(json(notification('n')));
     const answered = await http.postForEvents(request(1), session);
     await answered.next();
-    // Begun later and closed for being late: by then the other would have been closed, too.
+    // This connection begins later and is closed as too slow. By then, the first one would have been closed too.
     const socket = await http.connect();
     socket.write(headOf(http, { 'content-length': '100' }));
     expect(await readToEnd(socket)).toMatch(/^HTTP\/1\.1 408 /);
@@ -77,7 +77,7 @@ describe('a connection', () => {
     const [answer] = (await once(socket, 'data')) as [Buffer];
     expect(answer.toString()).toMatch(/^HTTP\/1\.1 413 /);
     socket.write(body);
-    // Were it reset, this would throw.
+    // A reset connection would throw here.
     await readToEnd(socket);
   });
 
@@ -146,7 +146,7 @@ describe('a body', () => {
       return socket;
     }
 
-    /** A session, and the answer to a request in it whose body comes in two pieces, of a MiB in all. */
+    /** A session, and the answer to a request in it. The body of the request has 1 MiB and comes in two pieces. */
     async function joining(http: Serving, token: string) {
       const authorization = `Bearer ${token}`;
       const session = await http.initialize('2025-06-18', { authorization });
@@ -173,7 +173,7 @@ describe('a body', () => {
       const http = await serving({ requestBodies, limits: { maxPartialBytes: LIMIT } });
       const post = await joining(http, TOKEN);
       const slow = [];
-      // Invented sessions do not count as several.
+      // Invented sessions do not count as several sessions.
       for (let count = 0; count < 8; count += 1)
         slow.push(await sendSlowly(http, requestBodies, LIMIT / 8 - 10, { 'mcp-session-id': `invented-${count}` }));
       expect((await post()).status).toBe(200);
@@ -255,19 +255,19 @@ describe('a body', () => {
   );
 });
 
-/** The beginning of what comes next. */
+/** The beginning of the next response. */
 async function readHead(socket: net.Socket | undefined): Promise<string> {
   if (socket === undefined) throw new Error('There is no connection');
   const [head] = (await once(socket, 'data')) as [Buffer];
   return head.toString();
 }
 
-/** The head of a POST, its body to follow. */
+/** The head of a POST. The body follows it. */
 function headOf(http: Serving, more: Readonly<Record<string, string>>): string {
   return http.head('POST', { ...more, connection: 'keep-alive' });
 }
 
-/** Sends a request with the token, and without a session, on the connection; resolves with the status. */
+/** Sends a request with the token and without a session on the connection. Resolves with the status. */
 async function sendToken(http: Serving, socket: net.Socket): Promise<string | undefined> {
   return statusOf(socket, http.head('DELETE'));
 }
@@ -324,7 +324,7 @@ describe('connections that never send a token', () => {
     await once(other, 'connect');
     const sockets = await silent(http, 6);
     await expect.poll(() => sockets.slice(0, 2).every(({ closed }) => closed)).toBe(true);
-    // One address is both on a machine without IPv6.
+    // On a machine without IPv6, both names are one address.
     expect(other.closed).toBe(!hasOther);
     other.destroy();
   });

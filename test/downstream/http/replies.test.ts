@@ -73,7 +73,7 @@ describe('the answer to a POST', () => {
         if (nonce % 2 === 0) reply.send(json(notification('notifications/progress', { nonce })));
         reply.answer(result(1, { nonce }));
       });
-      // Only when all are there, and the last one first.
+      // Sends the answers only when all requests are there, the last one first.
       if (held.length === 50) for (const answer of held.reverse()) answer();
     };
     const answers = await Promise.all(
@@ -118,7 +118,7 @@ describe('the answer to a POST', () => {
 describe('the answer to a batch', () => {
   const BATCH = JSON.stringify([request(1), notification('n'), request('b')]);
 
-  /** Posts a batch whose answers are the test's to give, in whatever order. */
+  /** Posts a batch. The test gives the answers in any order. */
   async function posting() {
     const { http, session } = await inSession('2025-03-26');
     const replies = http.core.hold();
@@ -260,7 +260,8 @@ describe('a stream', () => {
 
 describe('a client that goes away', () => {
   it('has not cancelled: the request goes on, and its messages are dropped', async () => {
-    // With a limit of one connection, the next is served only when the front has noticed that the first is gone.
+    // With a limit of one connection, the next request is served only after the transport noticed the end of the first
+    // one.
     const http = await serving({ limits: { maxConnections: 1 } });
     const retry = <T>(attempt: () => Promise<T>) => vi.waitFor(attempt, { timeout: 5_000, interval: 5 });
     const session = await http.initialize();
@@ -314,7 +315,7 @@ describe('a client that goes away', () => {
     replies[0]?.answer(result(1));
     const events = await (await http.listen({ ...session, 'last-event-id': '1:0' })).rest();
     expect(events.map(({ id }) => id)).toEqual(['1:1', '1:2']);
-    // It may ask again: the events are still there, and the stream ends at once.
+    // The client may ask again, because the events are still there. The stream ends at once.
     expect(await (await http.listen({ ...session, 'last-event-id': '1:2' })).rest()).toEqual([]);
   });
 });

@@ -25,7 +25,7 @@ function requestFor(method: string, params: Message): Message {
   return { jsonrpc: '2.0', id: 'a', method, params: { ...params, _meta: { [VERSION]: '2026-07-28' } } };
 }
 
-/** As clients write a value that is not plain. */
+/** Encodes a value as clients do if it is not plain. */
 function encoded(value: string): string {
   const isPlain = /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/.test(value) && !/^=\?base64\?.*\?=$/.test(value);
   return isPlain ? value : `=?base64?${Buffer.from(value).toString('base64')}?=`;
@@ -73,7 +73,7 @@ const validPost = fc.oneof(call, named, unnamed).map(({ message, headers }) => (
   headers: { 'mcp-protocol-version': '2026-07-28', 'mcp-method': message.method as string, ...headers },
 }));
 
-/** Another value for a header, which does not mean the same; `undefined` leaves the header out. */
+/** Changes the meaning of a header's value; `undefined` leaves the header out. */
 const mutation: fc.Arbitrary<(value: string) => string | undefined> = fc.oneof(
   fc.constant(() => undefined),
   fc.constant((value: string) => `${value}x`),

@@ -16,7 +16,7 @@ import type { Message } from '../../support/wire.js';
 
 export type OnRequest = (message: Message, reply: ReplyChannel, session: ScriptedSession) => void;
 
-/** Plays the core: answers `initialize`, echoes requests, and lets the test do otherwise. */
+/** Plays the core: answers `initialize` and echoes requests. The test can replace the answers. */
 export class ScriptedCore implements HttpSessionPort {
   readonly sessions: ScriptedSession[] = [];
   readonly endpoints: (string | undefined)[] = [];
@@ -31,7 +31,7 @@ export class ScriptedCore implements HttpSessionPort {
     reply.answer(json({ jsonrpc: '2.0', id: message.id, result: { echo: message.params } }));
   };
 
-  /** Leaves requests unanswered, each after this message, and returns their channels as they come. */
+  /** Leaves requests unanswered, each after this message. Returns their channels in the order of the requests. */
   hold(first?: SplicedMessage): ReplyChannel[] {
     const replies: ReplyChannel[] = [];
     this.onRequest = (_, reply) => {
@@ -81,11 +81,11 @@ export class ScriptedSession implements HttpClientSession {
   revision: string | undefined;
   closed = 0;
   onClose: () => void = () => {};
-  /** Called with what is attached, as it is. */
+  /** Called with the attached stream, unchanged. */
   onAttach: (stream: MessageSink | undefined) => void = () => {};
   /** Parameters that calls repeat in headers. */
   mirroredParams = (): readonly MirroredParam[] => [];
-  /** Reports that what the session serves was removed. */
+  /** Reports that the server or view of the session was removed. */
   readonly onGone: () => void;
   readonly #core: Pick<ScriptedCore, 'onInitialize' | 'onRequest'>;
 

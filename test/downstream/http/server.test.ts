@@ -34,7 +34,7 @@ describe('the probes', () => {
 });
 
 describe('a method that the endpoint does not serve', () => {
-  // CONNECT asks for a tunnel: Node closes the connection.
+  // Node closes the connection of a CONNECT request, because it asks for a tunnel.
   const served = ['POST', 'GET', 'DELETE', 'CONNECT'];
 
   it.each(METHODS.filter((method) => !served.includes(method)))(
@@ -78,7 +78,7 @@ describe('the HTTP transport', () => {
     const http = await serving({ bind: { host: 'localhost' }, limits: { maxConnections: 2 } });
     const { port } = http.front;
     expect(http.front.url).toBe(`http://localhost:${port}`);
-    // One address is both on a machine without IPv6.
+    // On a machine without IPv6, both names are one address.
     const addresses = Object.values(networkInterfaces()).flatMap((each) => (each ?? []).map(({ address }) => address));
     const other = addresses.includes('::1') ? '::1' : '127.0.0.1';
     const socket = net.connect(port, other);
@@ -193,7 +193,7 @@ describe('TLS', () => {
     };
     const client = await connect();
     expect(await sendToken(client)).toBe('405');
-    // One without a handshake, and one with a handshake and nothing else.
+    // A client without a handshake, and a client that sends only the handshake.
     for (const next of [() => http.connect(), connect]) {
       const stranger = (await next()).resume();
       const later = await connect();

@@ -38,7 +38,7 @@ export function onTestEnd(close: () => Promise<void>): void {
 /** The limits of a gateway whose configuration sets none. */
 export const DEFAULT_LIMITS: HttpLimits = { ...FIXED_LIMITS, ...settingsOf(HTTP_SETTINGS) };
 
-/** A front on a free port, before a core that the test scripts, with a clock that stands still. */
+/** A transport on a free port with a scripted core and a clock that stands still. */
 export async function serving({
   limits = {},
   bind = {},
@@ -105,7 +105,7 @@ export class Serving {
     return Object.fromEntries(Object.entries(headers).filter(([, value]) => value !== undefined));
   }
 
-  /** The head of a request, as it is on the wire. */
+  /** The head of a request, exactly as it is sent. */
   head(method: string, more: Headers = {}): string {
     const headers = Object.entries(this.headers(more)).map(([name, value]) => `${name}: ${value}\r\n`);
     return `${method} /mcp HTTP/1.1\r\n${headers.join('')}\r\n`;
@@ -156,7 +156,7 @@ export class Serving {
     return { 'mcp-session-id': id };
   }
 
-  /** A connection on which the test writes whatever it likes. */
+  /** A connection for arbitrary bytes. */
   async connect(): Promise<net.Socket> {
     const socket = net.connect(this.front.port, '127.0.0.1');
     socket.on('error', () => {});
@@ -194,7 +194,7 @@ export async function readAnswer(response: http.IncomingMessage): Promise<Answer
   return { status: response.statusCode ?? 0, headers: response.headers, text: Buffer.concat(chunks).toString() };
 }
 
-/** Everything that comes until the other side closes. */
+/** All bytes until the other side closes. */
 export async function readToEnd(socket: net.Socket): Promise<string> {
   const chunks: Buffer[] = [];
   socket.on('data', (chunk: Buffer) => chunks.push(chunk));

@@ -293,7 +293,7 @@ describe('a POST without a session', () => {
       const answer = await http.post(message, headers);
       expect([answer.status, answer.text]).toEqual([202, '']);
     }
-    // The id may be that of another program's request.
+    // The id may belong to a request of another program.
     expect(http.core.sessions).toEqual([]);
   });
 

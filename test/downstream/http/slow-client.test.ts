@@ -7,7 +7,7 @@ import { inSession, notification, request, type Serving, serving } from './servi
 const MIB = 1024 * 1024;
 const chunk = json(notification('n', { text: 'x'.repeat(64 * 1024) }));
 
-/** More than any kernel holds for one connection, by far. */
+/** Number of messages that no kernel buffers for one connection. */
 const ENOUGH = 2_000;
 
 describe('a client that stops reading', () => {
@@ -31,7 +31,7 @@ describe('a client that stops reading', () => {
     expect(most).toBeLessThan(8 * MIB + 100_000);
     expect(http.events).toContainEqual({ kind: 'http.stream-cut', unwrittenBytes: expect.any(Number) });
     expect(otherStream.response.destroyed).toBe(false);
-    // It is the stream that was lost, not the session.
+    // The stream was lost, but not the session.
     expect((await http.post(request(2), slow)).status).toBe(200);
   });
 

@@ -3,7 +3,7 @@ import { UnsolicitedBuffer } from '../../../src/downstream/http/http-client.js';
 import { whole } from '../../../src/jsonrpc/message.js';
 import { bytesOf, type Message, RecordingSink, scan } from '../../support/wire.js';
 
-/** Adds messages while no stream is open; `heard` returns those that the next stream gets. */
+/** Adds messages while no stream is open. `heard` returns the messages that the next stream gets. */
 function missed(...messages: (Message | string)[]) {
   const buffer = new UnsolicitedBuffer(scan);
   const add = (message: Message | string) =>

@@ -19,7 +19,7 @@ function reader() {
   const { pipe, take, takeAll, text } = slowReader();
   return {
     ...{ pipe, take, takeAll },
-    /** Each message in short: its id or token, how long its text is and which letters that is made of. */
+    /** Each message in short: its id or token, the length of its text, and the letters in the text. */
     lines: () =>
       text()
         .split('\n')
@@ -37,13 +37,13 @@ interface Content {
   readonly progressToken?: string;
 }
 
-/** Writes a line as it comes from a pipe: it becomes large before it ends. */
+/** Writes a line as a pipe delivers it. The line becomes large before it ends. */
 function sayTo(reader: ByteReader, message: Message | string): void {
   const line = lineOf(message);
   for (let at = 0; at < line.length; at += 20_000) copyInto(reader, line.subarray(at, at + 20_000));
 }
 
-/** A client whose calls go to a server, and the memory in which calls and answers stand. */
+/** A client whose calls go to a server, and the pool for the bytes of calls and answers. */
 function calling() {
   const clock = new FakeClock();
   const client = reader();
@@ -96,7 +96,7 @@ function calling() {
     bufferPool,
     client,
     server,
-    /** The client asks for something large. */
+    /** Lets the client send a request with a large answer. */
     ask: (
       id: number,
       letter: string,
@@ -152,7 +152,7 @@ describe('the memory of a large call', () => {
     await flush();
     second.say(answer(1));
     await second.takeAll();
-    // The first one's pipe has not told that it is through.
+    // The pipe of the first client has not reported the write as complete.
     expect(bufferPool.idleBytes).toBe(0);
     await first.takeAll();
     expect(bufferPool.idleBytes).toBe(64 * 1024);
@@ -168,7 +168,7 @@ describe('the memory of a large call', () => {
     const text = 'C'.repeat(50_000);
     say({ jsonrpc: '2.0', method: 'notifications/progress', params: { progressToken: 1, progress: 1, text } });
     say(answer(1, text));
-    // An answer does not follow progress at once.
+    // An answer is not sent right after progress.
     clock.advance(100);
     for (let more = 0; more < 3; more += 1) ask(12 + more, 'B', { token: 'other' });
     await client.takeAll();
@@ -194,7 +194,7 @@ describe('the memory of a large call', () => {
 describe('the memory of a large answer', () => {
   const large = (id: number, letter: string, length = 40_000) => answer(id, letter.repeat(length));
 
-  /** Three small calls of the client are at the server. */
+  /** Three small calls of the client are in flight at the server. */
   function called() {
     const { server, ask, ...others } = calling();
     const { give, say } = server();

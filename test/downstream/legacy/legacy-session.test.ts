@@ -14,7 +14,7 @@ async function serving() {
   return { ...world, client, child: world.server('a').child };
 }
 
-/** Capabilities that every client gets, whatever servers there are. */
+/** Capabilities that every client gets, whatever servers run. */
 const CAPABILITIES = {
   tools: { listChanged: true },
   prompts: { listChanged: true },
@@ -28,7 +28,7 @@ const TASKS = { list: {}, cancel: {}, requests: { tools: { call: {} } } };
 
 const CHANGED = '{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}';
 
-/** Makes a call whose answer has a channel of its own, as over HTTP. */
+/** Makes a call whose answer has its own channel, as over HTTP. */
 function callApart(client: ScriptedClient, isUnheard = false) {
   const sent: string[] = [];
   const reply = {
@@ -258,7 +258,7 @@ describe('a cancelled request', () => {
         }
         // A waiting call gets a free slot in a later microtask.
         await flush();
-        // Open calls are answered; then nothing is left.
+        // After the open calls were answered, nothing is left.
         while (child.connection.inFlight > 0) {
           for (const { id, params } of child.calls) child.say({ jsonrpc: '2.0', id, result: `r${params.arguments}` });
           await flush();
@@ -346,7 +346,7 @@ describe('a change of tools', () => {
       clock.advance(100);
       await flush();
     }
-    // At once, and then each 250 ms of the six seconds.
+    // The first announcement comes at once, then one each 250 ms of the six seconds.
     expect(announcements(client)).toBe(25);
   });
 

@@ -1,7 +1,7 @@
 import type { ReplyChannel } from '../../../src/downstream/transport.js';
 import type { MessageSink } from '../../../src/jsonrpc/message.js';
 
-/** The reply channel of a pipe: everything goes to the sink. */
+/** The reply channel of a pipe. All messages go to the sink. */
 export function replyOn(sink: MessageSink): ReplyChannel {
   return {
     isShared: true,

@@ -6,7 +6,7 @@ import type { ScriptedPeer } from '../../support/scripted-peer.js';
 import { flush, type Message } from '../../support/wire.js';
 import { ACKNOWLEDGED, listening, OTHER, SUBSCRIPTION_ID, TOOLS_CHANGED, UPDATED, URI } from './listening.js';
 
-/** The server refuses to subscribe to it. */
+/** A resource to which the server refuses subscriptions. */
 const REFUSED = 'x://a/refused';
 const WINDOW_MS = 250;
 
@@ -28,14 +28,14 @@ const what = fc.oneof(
 const step = fc.record({ do: what, a: fc.nat(40), b: fc.nat(40), filter });
 type Step = typeof step extends fc.Arbitrary<infer Value> ? Value : never;
 
-/** A subscription as its client sees it. */
+/** A subscription from the view of its client. */
 interface Seen {
   readonly id: string;
   readonly client: number;
   readonly filter: Message;
   honored: Message | undefined;
   isOver: boolean;
-  /** The tools that the client would have read after the last notification. */
+  /** The tools that the client would have read after the latest notification. */
   tools: unknown;
   readonly changedAt: number[];
   updates: number;
@@ -50,7 +50,7 @@ class World {
   readonly #world: Awaited<ReturnType<typeof listening>>;
   readonly #clients: ScriptedClient[];
   readonly #observer: ScriptedClient;
-  /** Subscriptions of each process, and the number of its lines that it has worked on. */
+  /** Subscriptions of each process, and the number of its lines that it has handled. */
   readonly #processes = new Map<ScriptedPeer, { readonly subscribed: Set<string>; read: number }>();
 
   constructor(world: Awaited<ReturnType<typeof listening>>) {
@@ -79,7 +79,7 @@ class World {
     await flush();
   }
 
-  /** Everything that was begun comes to its end. */
+  /** Lets everything that has begun come to its end. */
   async settle(): Promise<void> {
     const { server, pass } = this.#world;
     for (const client of this.#clients) client.received.unwrittenBytes = 0;
@@ -94,7 +94,7 @@ class World {
     return this.seen.filter(({ isOver }) => !isOver);
   }
 
-  /** The resource is updated once, when nothing else happens. */
+  /** Updates the resource once, while nothing else happens. */
   expectUpdate(uri: string): void {
     const before = this.open.map(({ updates }) => updates);
     if (this.upstream.includes(uri)) this.#world.update(uri);
@@ -120,7 +120,7 @@ class World {
   #connect(index: number): ScriptedClient {
     const client = this.#world.connect();
     client.received.onLine = (line) => {
-      // An error that is thrown here may be caught in the gateway.
+      // Catches the error, because the gateway might catch it otherwise.
       try {
         this.#received(index, JSON.parse(line));
       } catch (error) {
@@ -160,7 +160,7 @@ class World {
     this.#clients[client] = this.#connect(client);
   }
 
-  /** The process works on so many more requests, in their order, also on those that were cancelled. */
+  /** Lets the process handle this number of further requests in their order, including cancelled ones. */
   async #answer(count: number): Promise<void> {
     const { child } = this.#world.server('a');
     const process = this.#processes.get(child) ?? { subscribed: new Set(), read: 0 };
@@ -178,7 +178,7 @@ class World {
     }
   }
 
-  /** Each message belongs to an open subscription, which was acknowledged first, and is about what that honors. */
+  /** Checks that each message belongs to an open, acknowledged subscription and to something that it honors. */
   #received(client: number, { method, params, id }: Message): void {
     expect(id).toBeUndefined();
     const subscription = this.seen.find((each) => each.id === params?._meta?.[SUBSCRIPTION_ID]);

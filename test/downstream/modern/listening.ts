@@ -26,13 +26,13 @@ export async function listening(servers: GatewayScript['servers'] = {}) {
   });
   await world.startAll();
   await flush();
-  /** Lets time pass, and what it causes happen. */
+  /** Lets time pass, with everything that follows. */
   const pass = async (ms: number) => {
     world.clock.advance(ms);
     await flush();
     world.clock.advance(0);
   };
-  /** The server `a` has other tools, and announces it. */
+  /** Gives the server `a` other tools, and announces the change. */
   const changeTools = async (...names: string[]) => {
     lists['tools/list'] = toolsNamed(...names);
     world.server('a').child.say({ jsonrpc: '2.0', method: TOOLS_CHANGED });
@@ -48,15 +48,15 @@ function toolsNamed(...names: string[]): Message {
 function playing({ server }: Pick<ReturnType<typeof scriptGateway>, 'server'>) {
   const listen = (client: ScriptedClient, id: number | string, notifications: Filter) =>
     client.modernRequest(id, 'subscriptions/listen', { notifications });
-  /** Opens a subscription, to whose resources the server `a` agrees. */
+  /** Opens a subscription. The server `a` agrees to its resources. */
   const opened = async (client: ScriptedClient, id: number | string, notifications: Filter): Promise<Message> => {
     listen(client, id, notifications);
     await agree();
     return client.received.take()[0] ?? {};
   };
-  /** Number of lines of each process that need no answer any more. */
+  /** Number of lines of each process that are answered. */
   const answered = new WeakMap<ScriptedPeer, number>();
-  /** A process answers every request about subscriptions that it has not answered. */
+  /** Lets a process answer all unanswered requests about subscriptions. */
   const agree = async (answer: Message = { result: {} }, of = 'a') => {
     const { child } = server(of);
     for (let at = answered.get(child) ?? 0; at < child.received.lines.length; at += 1) {
@@ -67,7 +67,7 @@ function playing({ server }: Pick<ReturnType<typeof scriptGateway>, 'server'>) {
       await flush();
     }
   };
-  /** Requests about subscriptions that a process got so far. */
+  /** Requests about subscriptions that a process has received. */
   const heard = (of = 'a') =>
     server(of)
       .child.received.messages.filter(({ method }) => isAboutSubscriptions(method))

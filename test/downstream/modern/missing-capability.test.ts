@@ -4,7 +4,7 @@ import { type Message, responseOf } from '../../support/wire.js';
 
 const FAILED = { content: [{ type: 'text', text: 'No model' }], isError: true };
 
-/** A call whose server asks for these, and what its client gets when the server has answered. */
+/** A call whose server sends these requests, and the client's answer after the server's answer. */
 function answered(asked: readonly Asked[], answer: Message, options: PeerOptions = { capabilities: {} }): Message {
   const peer = new ModernPeer(options);
   const id = peer.call();

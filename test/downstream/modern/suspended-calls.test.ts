@@ -7,7 +7,7 @@ import type { Message } from '../../support/wire.js';
 const GATHER_MS = 15;
 const EXPIRES_MS = 600_000;
 
-/** Calls a tool whose server asks for this; returns what the client was told. */
+/** Calls a tool whose server sends these requests. Returns the client's answer. */
 function suspend(peer: ModernPeer, ...asked: Asked[]): Message {
   const id = peer.call();
   for (const { input } of asked) peer.gateway.last.requireInput(input);
@@ -372,7 +372,7 @@ describe('the state of a server without a handshake', () => {
   });
 });
 
-/** The state in the request that the server gets. */
+/** The state in the latest request to the server. */
 function stateFor({ last }: PlayedGateway): string {
   const id = { text: Buffer.from('5'), part: { start: 0, end: 1 } };
   return JSON.parse(Buffer.from(splice(last.request.message(id, []))).toString()).params.requestState;

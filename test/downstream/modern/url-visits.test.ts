@@ -8,13 +8,13 @@ function visit(url = 'https://a.test/login?n=1', members: Message = {}): Message
   return { mode: 'url', elicitationId: 'e1', url, message: 'Log in', ...members };
 }
 
-/** The server refuses the request that it got last. */
+/** Lets the server refuse its latest request. */
 function refuse(peer: ModernPeer, elicitations: unknown = [visit()]): void {
   const error = { code: -32042, message: 'visit', data: { elicitations } };
   peer.gateway.last.answer(responseOf({ jsonrpc: '2.0', id: 99, error }));
 }
 
-/** Calls a tool whose server refuses; returns what the client was told. */
+/** Calls a tool whose server refuses. Returns the client's answer. */
 function refused(peer: ModernPeer, ...visits: Message[]): Message {
   const id = peer.call();
   refuse(peer, visits.length === 0 ? undefined : visits);

@@ -14,7 +14,7 @@ interface ConnectedOptions {
   readonly unfinishedLines: FairMemory;
   readonly capabilities: object;
   readonly nextTurn: (task: () => void) => void;
-  /** Time that the work on each message takes. */
+  /** Milliseconds of work for each message. */
   readonly scanMs: number;
 }
 
@@ -55,7 +55,7 @@ async function connected(
     for (const message of messages) input.write(lineOf(message));
     await flush();
   };
-  /** All that the client got after the initialize result. */
+  /** All messages that the client got after the initialize result. */
   const answers = () =>
     Buffer.concat(written)
       .toString()

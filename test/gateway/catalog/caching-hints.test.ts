@@ -7,7 +7,7 @@ const MINUTE_MS = 60_000;
 const TOOL = JSON.parse(toolOf('t'));
 const NOT_LISTED = { capabilities: { tools: {} } };
 
-/** A server that says how its tools may be cached, or does not. Change `lists` to change its answers. */
+/** A server with or without caching hints for its tools. Change `lists` to change its answers. */
 function serverOf(lists: Message, members: Partial<ServerScript> = {}): ServerScript {
   return { hasBridge: true, isModern: true, hello: NOT_LISTED, lists, ...members };
 }
@@ -16,7 +16,7 @@ function tools(hint: Message = {}, list: readonly unknown[] = [TOOL]): Message {
   return { 'tools/list': { resultType: 'complete', tools: list, ...hint } };
 }
 
-/** A running gateway, and a client without a handshake that asks for its tools. */
+/** A running gateway, and a client without a handshake that requests the tools. */
 async function serving(servers: Readonly<Record<string, ServerScript>>, views?: NamedViews) {
   const world = await startGateway({ servers, ...(views && { views }) });
   const client = world.connect();

@@ -6,7 +6,7 @@ import { hmac } from '../../support/hmac.js';
 import { toolOf } from '../../support/scripted-gateway.js';
 import { bytesOf } from '../../support/wire.js';
 
-/** Part of a server; a name with a leading `!` is of an unsound tool. */
+/** One server's part of a catalog. A name with a leading `!` stands for an unsound tool. */
 function part(key: string, names: readonly string[], { prefix = key, deny = [] as string[] } = {}): CatalogPart {
   const texts = names.map((name) => (name.startsWith('!') ? `{"name":"${name.slice(1)}"}` : toolOf(name)));
   return { key, prefix, list: exposing(texts, { key, prefix, deny }) };

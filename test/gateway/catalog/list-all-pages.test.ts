@@ -6,7 +6,7 @@ import { type Message, responseOf } from '../../support/wire.js';
 
 const TIMEOUTS = { idleMs: 1_000, maxMs: 1_000 };
 
-/** A child whose pages are raw results, in order; after the last one it fails. */
+/** A server whose pages are raw results, in order. After the last page, its answers fail. */
 function child(...pages: (string | Message)[]) {
   const asked: unknown[] = [];
   const request: UpstreamConnection['request'] = async (method, params) => {

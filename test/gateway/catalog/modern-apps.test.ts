@@ -4,7 +4,7 @@ import { flush } from '../../support/wire.js';
 
 const MAIN = 'ui://app/main';
 
-/** A server with a tool for its own user interface alone. */
+/** A server with a tool that only its own user interface may call. */
 function app() {
   const ui = { resourceUri: MAIN, visibility: ['app'] };
   return { ...offering({ resources: [MAIN] }), tools: [toolOf('refresh', { _meta: { ui } })] };

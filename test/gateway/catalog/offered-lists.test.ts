@@ -11,7 +11,7 @@ const LISTS = {
   'resources/templates/list': { resourceTemplates: [{ uriTemplate: 'x://{id}', name: 'x' }] },
 };
 
-/** A server "a" whose lists are read again as the test says: change `lists` to change its answers. */
+/** A server "a" whose lists are read again when the test says so. Change `lists` to change its answers. */
 async function serving(failing: Message, script: ServerScript = {}) {
   const lists: Message = { ...LISTS, ...failing };
   const world = scriptGateway({ servers: { a: { tools: ['read'], hello: { capabilities: ALL }, ...script, lists } } });

@@ -59,7 +59,7 @@ const members: Record<string, fc.Arbitrary<unknown>> = {
   execution: fc.constantFrom({ taskSupport: 'required' }, 1),
   size: fc.nat(),
 };
-/** The text of an entry: the name stands first or later, or twice. */
+/** The text of an entry. The name is the first member, a later one, or there twice. */
 const entry = fc
   .tuple(
     fc.constantFrom('name', 'uri', 'uriTemplate'),

@@ -8,7 +8,7 @@ function matches(glob: string, name: string): boolean {
   return createToolPolicy({ allow: [glob], deny: [] })(name);
 }
 
-/** The slow and obvious way, by characters. */
+/** Reference implementation: slow and obvious, character by character. */
 function matchesNaively(glob: readonly string[], name: readonly string[]): boolean {
   const [first, ...rest] = glob;
   if (first === undefined) return name.length === 0;

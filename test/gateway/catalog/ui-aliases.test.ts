@@ -16,7 +16,7 @@ function exposed(kind: ListKind, key: string, entries: readonly string[]): Expos
   return exposing(entries, { kind, key, deny: ['denied*'] });
 }
 
-/** A server by the URIs that it lists and those that its tools point to; what begins with `{` is an entry as it is. */
+/** A server by the URIs that it lists, and the URIs that its tools name. A text that begins with `{` is a whole entry. */
 function server(key: string, listed: readonly string[], pointed: readonly string[] = []): UiServer {
   const resource = (uri: string) => (uri.startsWith('{') ? uri : JSON.stringify({ uri, name: 'n' }));
   const tool = (uri: string, index: number) =>
@@ -28,7 +28,7 @@ function server(key: string, listed: readonly string[], pointed: readonly string
   };
 }
 
-/** URIs that clients see in the list of a server, and those that its tools point to. */
+/** URIs that clients see in the list of a server, and URIs that its tools name. */
 function seen(aliases: UiAliases, { key, resources, tools }: UiServer): { listed: string[]; pointed: string[] } {
   const entries = (list: ExposedList) =>
     aliases.apply(key, list).entries.flatMap(({ entry }) => (entry === undefined ? [] : [JSON.parse(text(entry))]));

@@ -16,7 +16,7 @@ import type { UpstreamConnection } from '../../../src/upstream/port.js';
 
 const CONNECTION = { generation: 1 } as UpstreamConnection;
 
-/** A server that went through these states. As a real one, it has a connection before it is ready. */
+/** The availability of a server that went through these states. As in reality, it has a connection before it is ready. */
 function through(states: readonly ServerState[], before = initialAvailability(false)): Availability {
   return states.reduce(
     (now, state) =>
@@ -25,7 +25,7 @@ function through(states: readonly ServerState[], before = initialAvailability(fa
   );
 }
 
-/** Expectation of a call, in a word or two. */
+/** The outcome that a call can expect, in a word or two. */
 function expectation({ reach }: Availability): string {
   return 'reason' in reach ? `${reach.kind}: ${reach.reason}` : reach.kind;
 }

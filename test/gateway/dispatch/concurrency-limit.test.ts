@@ -14,9 +14,9 @@ function queueing(concurrency: number, maxQueued: number, allWaiting?: SharedLim
       releases.set(name, release);
     },
   });
-  /** Returns whether the call was admitted or waits. */
+  /** Returns whether the call was admitted or queued. */
   const enter = (name: string) => ['granted', 'waits'].includes(queue.enter(name));
-  /** Lets a started call leave, once. */
+  /** Releases the slot of a started call, once. */
   const leave = async (name: string) => {
     releases.get(name)?.();
     releases.delete(name);

@@ -32,11 +32,11 @@ describe('whatever happens, in any order', () => {
             if (call !== undefined) child.answer(one.which % 4, call.params.arguments.nonce);
           }
           if (one.do === 'start') {
-            // One process at a time.
+            // Only one process runs at a time.
             child?.connection.close('exited');
             children.push(await start());
           }
-          // The bridge closes before supervision tells, or after it, or the process is gone and nobody has told yet.
+          // The bridge closes before or after supervision reports the end, or nobody has reported the end yet.
           if (one.do === 'die quietly') child?.connection.close('exited');
           if (one.do === 'exit') {
             dispatcher.stateChanged('backoff');

@@ -386,7 +386,7 @@ describe('a child that lives but does not serve', () => {
     child.listsTools = false;
     vi.advanceTimersByTime(30_000);
     await flush();
-    // A server whose lists hang is asked for none, if it answers the first probe.
+    // A server that answers the `ping` gets no `tools/list`, because its lists may hang.
     expect([child.asked('ping').length, child.asked('tools/list').length]).toEqual([1, 0]);
     if (method === 'tools/list') {
       clock.advance(LIMITS.listTimeoutMs);

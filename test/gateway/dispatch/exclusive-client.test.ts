@@ -6,7 +6,10 @@ import { dispatching } from './dispatching.js';
 
 const ELICIT = { jsonrpc: '2.0', id: 'q', method: 'elicitation/create', params: { message: '?', requestedSchema: {} } };
 
-/** Two clients of a server that has asked while both had calls in flight, and so gets those of one at a time. */
+/**
+ * Two clients of a server that sent a request while both had calls in flight, so that it gets one client's calls at a
+ * time.
+ */
 async function oneAtATime() {
   const world = await startGateway({ servers: { a: { tools: ['x'] } } });
   const clients = [world.connect(), world.connect()] as const;
@@ -53,7 +56,7 @@ describe('calls that wait for the calls of another client', () => {
     one.call(3, 'a__x');
     clock.advance(10_000);
     expect(other.answerTo(2)?.result._meta['trunkline/failure']).toMatchObject({ reason: 'queue_timeout' });
-    // The call behind it belongs to the client that has the server.
+    // The next call belongs to the client that has exclusive access.
     expect(child.calls).toHaveLength(4);
     expect(one.answerTo(3)).toBeUndefined();
     other.call(4, 'a__x');

@@ -5,7 +5,7 @@ import { pagesOf, toolText } from './offered-tools.js';
 export class ChangingLists {
   readonly #pages: ReadonlyMap<string, string[]>;
   readonly #lists: ReadonlyMap<string, Record<string, object>>;
-  /** Servers whose lists the gateway may not know since the last start. */
+  /** Servers whose lists were broken since the last start, so that the gateway may not know them. */
   readonly #broken = new Set<string>();
 
   constructor(keys: readonly string[]) {
@@ -22,7 +22,7 @@ export class ChangingLists {
     return !this.#broken.has(key);
   }
 
-  /** The list of tools breaks, or is mended; the gateway may not have read it in between. */
+  /** Breaks or mends the list of tools. The gateway may not have read the list in between. */
   break(key: string): void {
     const lists = this.#lists.get(key) ?? {};
     if (lists['tools/list'] === undefined) lists['tools/list'] = { code: -32603, message: 'broken' };
@@ -35,7 +35,7 @@ export class ChangingLists {
     this.#broken.clear();
   }
 
-  /** A further tool comes, or goes. */
+  /** Adds or removes a tool. */
   change(key: string): void {
     const pages = this.#pages.get(key) ?? [];
     const [first = '', ...rest] = pagesOf(key);

@@ -12,14 +12,14 @@ import { bytesOf, lineOf, scan } from '../../support/wire.js';
 /** Connection of a client to the gateway. */
 export interface ClientWire {
   say(line: string): void;
-  /** The lines that came since the last time. */
+  /** The lines that came since the last call. */
   read(): string[];
   close(): void;
 }
 
 type ScriptedGateway = Pick<ReturnType<typeof scriptGateway>, 'gateway' | 'clock' | 'connect'>;
 
-/** The client is connected to the gateway itself. */
+/** Connects the client to the gateway itself. */
 export function directWire({ connect }: ScriptedGateway, principal: string): ClientWire {
   const client = connect({ principal });
   return {
@@ -29,14 +29,14 @@ export function directWire({ connect }: ScriptedGateway, principal: string): Cli
   };
 }
 
-/** The client, as one hub knows it. */
+/** The client as one hub serves it. */
 interface Served {
   readonly pipe: ClientPipe;
   readonly written: Uint8Array[];
   unfinished: string;
 }
 
-/** The client is attached to a hub, and goes on at the next one when that dies. */
+/** A client that is attached to a hub, and that goes on at the next hub when this one dies. */
 export class AttachedWire implements ClientWire {
   readonly #session: AttachSession;
   readonly #principal: string;
@@ -56,7 +56,7 @@ export class AttachedWire implements ClientWire {
     });
   }
 
-  /** A hub with this gateway serves the client from now on. */
+  /** Lets a hub with this gateway serve the client from now on. */
   attach({ gateway, clock }: ScriptedGateway): void {
     const written: Uint8Array[] = [];
     const send: HubFraming['sink']['send'] = (message) => {
@@ -73,7 +73,7 @@ export class AttachedWire implements ClientWire {
     this.#session.attached();
   }
 
-  /** The hub dies. So many of its messages reach the client before. */
+  /** Ends the hub. Before that, this number of its messages reach the client. */
   die(messages: number): void {
     this.#hub?.written.splice(messages);
     this.#deliver();

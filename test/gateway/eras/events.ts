@@ -22,7 +22,7 @@ const FAULTS = [
   'hub death',
 ] as const;
 
-/** The next event; its numbers choose among the calls, questions and servers that exist. */
+/** The next event. Its numbers choose among the existing calls, server requests and servers. */
 export const EVENT = fc.oneof(
   { weight: 9, arbitrary: fc.record({ kind: fc.constantFrom(...CLIENT_EVENTS), client: SIDE, which: WHICH }) },
   { weight: 9, arbitrary: fc.record({ kind: fc.constantFrom(...SERVER_EVENTS), which: WHICH }) },
@@ -34,7 +34,7 @@ export const EVENT = fc.oneof(
 );
 export type Event = typeof EVENT extends fc.Arbitrary<infer Value> ? Value : never;
 
-/** The clients, and the things that they share. */
+/** The clients, and what they share. */
 export const SETTING = fc.record({
   areModern: fc.constantFrom<readonly [boolean, boolean]>([false, true], [true, true], [false, false]),
   hasOnePrincipal: fc.boolean(),

@@ -9,24 +9,24 @@ export const ERA = 'io.modelcontextprotocol/';
 
 export const VENDOR_NOTIFICATION = 'notifications/vendor/noted';
 
-/** One request, as far as the client knows. */
+/** One request, with the facts that the client knows. */
 export interface Asked {
   readonly id: number | string;
   readonly method: string;
   readonly params: Message;
-  /** Stands in the params, and in all that the server says about it. */
+  /** Text in the params of the request and in all messages of the server about it. */
   readonly marker: string;
   readonly wantsLog: boolean;
   state: 'open' | 'answered' | 'cancelled';
 }
 
-/** A request that comes back with input. */
+/** A repeated request with input. */
 interface Retry {
   readonly method: string;
   readonly params: Message;
 }
 
-/** The requests that one server answers, after a while. */
+/** The requests that a single server answers, after some time. */
 export const SERVED = new Set(['tools/call', 'resources/read']);
 
 /** Whether the server with this key can list its tools. */
@@ -38,19 +38,19 @@ export interface Received {
   readonly message: Message;
 }
 
-/** A client as its user sees it: what it asked for, what it was asked, and what came back. */
+/** A client with its user: its requests, the server requests to it, and the answers. */
 export class Person {
   readonly wire: ClientWire;
   readonly isModern: boolean;
   readonly name: string;
   readonly asked = new Map<number | string, Asked>();
-  /** Requests for input that were not answered: results of its own requests, or requests of a server. */
+  /** Unanswered requests for input: results of its own requests, or server requests. */
   readonly questions: Message[] = [];
   readonly retries: Retry[] = [];
   readonly received: Received[] = [];
-  /** By the id of a `subscriptions/listen` request: the methods of what came on it. */
+  /** Methods of the notifications of each subscription, by the id of its `subscriptions/listen` request. */
   readonly listens = new Map<number | string, string[]>();
-  /** By exposed name: the server and the original name, as the last list says. */
+  /** Server and original name by exposed name, as in the last list. */
   tools = new Map<string, string>();
   /** The last progress, by token. */
   readonly #progress = new Map<string, number>();
@@ -85,16 +85,16 @@ export class Person {
     return this.request('resources/read', { uri: `x://${key}/1`, odd: ODD, ...this.#marked() });
   }
 
-  /** Asks to be told of other tools, as both eras can. */
+  /** Asks for announcements of changed tools, in the way of its era. */
   listen(): void {
     if (!this.isModern) return;
     const { id } = this.request('subscriptions/listen', { notifications: { toolsListChanged: true } });
     this.listens.set(id, []);
   }
 
-  /** Params with a marker keep it: they are those of a request that comes back. */
+  /** Sends a request. A marker in the params is used again, because such a request is a repeated one. */
   request(method: string, { marker = this.#marked().marker, ...params }: Message = {}): Asked {
-    // Ids of both types, which no server may see.
+    // Ids of both types. No server may see either of them.
     const id = this.#next % 2 === 0 ? `own-${this.name}-${this.#next}` : 70_000 + this.#next;
     const wantsLog = this.isModern && this.#next % 3 === 0;
     this.#next += 1;
@@ -110,19 +110,19 @@ export class Person {
     return asked;
   }
 
-  /** Tells the servers something that MCP does not define. */
+  /** Sends the servers a notification that MCP does not define. */
   notify(): void {
     const { marker } = this.#marked();
     const params = { marker, _meta: { odd: ODD, ...this.#era } };
     this.wire.say(oddText({ jsonrpc: '2.0', method: VENDOR_NOTIFICATION, params }, marker));
   }
 
-  /** The next hub sends requests that only read once more, and their progress starts again. */
+  /** Continues at the next hub, which repeats requests that only read. Their progress starts again. */
   movedToNextHub(): void {
     this.#progress.clear();
   }
 
-  /** Reads what came, and checks what depends on the order in which it came. */
+  /** Reads the new messages, and checks what depends on their order. */
   read(): Received[] {
     return this.wire.read().map((line) => {
       const each = { line, message: JSON.parse(line) };
@@ -149,7 +149,7 @@ export class Person {
     return asked;
   }
 
-  /** Answers a question. */
+  /** Answers a server request. */
   answer(which: number, hasLists: HasLists): void {
     const [question] = this.questions.splice(which % Math.max(1, this.questions.length), 1);
     if (question === undefined) return;
@@ -171,13 +171,13 @@ export class Person {
     this.request(retry.method, retry.params);
   }
 
-  /** Sends a request that came back already once more. */
+  /** Sends a repeated request once more. */
   again(which: number, hasLists: HasLists): void {
     const retry = this.retries[which % Math.max(1, this.retries.length)];
     if (retry !== undefined) this.request(retry.method, expectable(retry.params, hasLists));
   }
 
-  /** Comes back with a state in which one character is another, if possible with one that was not used yet. */
+  /** Repeats a request with one character of its state changed, if possible of a state that was not used yet. */
   forge(which: number): Asked | undefined {
     const fresh: Retry[] = this.questions.flatMap(({ id, result }) => {
       const asked = this.asked.get(id);
@@ -236,7 +236,7 @@ export class Person {
     }
   }
 
-  /** The acknowledgment comes first and once, and nothing that was not asked for, or after the end. */
+  /** Checks that the acknowledgment comes first and once, and that nothing unwanted follows, and nothing after the end. */
   #listened(id: number | string, method: string, line: string): void {
     const methods = this.listens.get(id);
     const wanted =
@@ -251,7 +251,7 @@ export class Person {
   }
 }
 
-/** Params that say which tool is meant, unless its server cannot list it: then a shortened name may be unknown. */
+/** Returns the params with the expected tool. A shortened name may be unknown if its server cannot list the tool. */
 function expectable(params: Message, hasLists: HasLists): Message {
   const { wanted, ...others } = params;
   return wanted === undefined || hasLists(wanted.split(' ')[0]) ? params : others;

@@ -5,25 +5,25 @@ import type { Message } from '../../support/wire.js';
 import { ODD, oddText } from './odd-payload.js';
 import { type Received, SERVED } from './person.js';
 
-/** A request of the gateway's, as far as the process knows. */
+/** A request of the gateway, with the facts that the process knows. */
 interface Call {
   readonly message: Message;
   readonly marker: string;
   state: 'open' | 'answered' | 'cancelled' | 'answered late';
 }
 
-/** One process of a server, as its author sees it. */
+/** One process of a server, as its author wrote it. */
 export class ServerProcess {
   readonly server: ScriptedServer;
   readonly child: ScriptedPeer;
   readonly isModern: boolean;
   readonly received: Received[] = [];
   readonly calls: Call[] = [];
-  /** The ids of its own requests, and how often each was answered. */
+  /** The ids of its own requests, and the number of answers to each. */
   readonly asked = new Map<string, number>();
-  /** By the ids of its own requests: the marker of the call. */
+  /** The marker of the call, by the id of the server's own request. */
   readonly #causes = new Map<string, string>();
-  /** It reads and answers nothing. */
+  /** Whether it reads and answers nothing. */
   isHung = false;
   #isCrashed = false;
   #next = 1;
@@ -45,12 +45,12 @@ export class ServerProcess {
     this.server.crash();
   }
 
-  /** The process ends together with the gateway, which does not hear of it. */
+  /** Ends together with the gateway, which does not learn about the end. */
   die(): void {
     this.#isCrashed = true;
   }
 
-  /** Stops to answer, or goes on; then it answers for its lists what it was asked meanwhile. */
+  /** Stops answering, or continues. When it continues, it answers the requests for lists that came meanwhile. */
   hang(): void {
     this.isHung = !this.isHung;
     this.child.listsTools = !this.isHung;
@@ -66,12 +66,12 @@ export class ServerProcess {
     });
   }
 
-  /** Asks the client of a call, for something it declared or for something it did not. */
+  /** Sends a request to the client of a call, for a declared or an undeclared capability. */
   ask(which: number, isDeclared: boolean): void {
     const call = this.#open(which);
     if (call === undefined) return;
     const { marker } = call;
-    // A message to a client of the server's own era is passed on as it is, its faults included.
+    // A message to a client of the server's own era is relayed unchanged, with its faults.
     if (!isDeclared && this.isModern) return;
     const method = isDeclared || which % 2 === 0 ? 'elicitation/create' : 'roots/list';
     const mode = isDeclared ? {} : { mode: 'url', url: 'https://x.y/', elicitationId: 'e' };
@@ -83,8 +83,8 @@ export class ServerProcess {
       this.child.say(oddText({ jsonrpc: '2.0', id: call.message.id, result }, `${marker}ask.`));
       return;
     }
-    // With a call of another client at work, the question of one that waits for its client counts as that one's. Which
-    // call of a client waits, the gateway cannot know: a question counts as that of the latest.
+    // While a call of another client is in flight, the gateway takes a request for a waiting call as that client's. It
+    // cannot know which call of one client waits, and takes the latest.
     if (this.server.backend.clients.size > 1 && this.#awaits(clientOf(marker))) return;
     const id = `ask-${this.#next}`;
     this.#next += 1;
@@ -93,7 +93,7 @@ export class ServerProcess {
     this.child.say(oddText({ jsonrpc: '2.0', id, method, params }, `${marker}ask.`));
   }
 
-  /** Answers a call that is open. */
+  /** Answers an open call. */
   answer(which: number, isError: boolean): void {
     const call = this.#open(which);
     if (call === undefined) return;
@@ -101,7 +101,7 @@ export class ServerProcess {
     this.#reply(call, isError);
   }
 
-  /** Answers a call that was cancelled, or once more one that was answered. */
+  /** Answers a cancelled call, or an answered one once more. */
   answerLate(which: number): void {
     const over = this.calls.filter(({ state }) => state === 'cancelled' || state === 'answered');
     const call = over[which % Math.max(1, over.length)];
@@ -114,7 +114,7 @@ export class ServerProcess {
     expect(counters.late, 'invariant 5').toBe(before + (isLate ? 1 : 0));
   }
 
-  /** Reports progress of any call, sometimes without a step forward. */
+  /** Reports progress of any call, sometimes without an increase. */
   progress(which: number): void {
     const call = this.calls[which % Math.max(1, this.calls.length)];
     if (call === undefined || this.isHung) return;
@@ -130,7 +130,7 @@ export class ServerProcess {
     this.child.say(oddText({ jsonrpc: '2.0', method: 'notifications/message', params }, 'log'));
   }
 
-  /** Whether a question to this client is open. */
+  /** Whether a request to this client is unanswered. */
   #awaits(client: string): boolean {
     return [...this.#causes].some(([id, cause]) => clientOf(cause) === client && this.asked.get(id) === 0);
   }
@@ -178,7 +178,7 @@ export class ServerProcess {
   }
 }
 
-/** The client that made the call with this marker. */
+/** The client of the call with this marker. */
 function clientOf(marker: string): string {
   return marker.slice(0, marker.indexOf('-'));
 }

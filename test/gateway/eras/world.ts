@@ -7,23 +7,23 @@ import type { Event, Setting } from './events.js';
 import { type Asked, CAPABILITIES, Person, type Received } from './person.js';
 import { ServerProcess } from './server-process.js';
 
-/** Longer than anybody waits: a client's absence is the longest. */
+/** Longer than the longest wait, which is the one for an absent client. */
 const LONGEST_WAIT_MS = 660_000;
 
-/** Acts of a process because of a call. */
+/** What a process does because of a call. */
 const BUSINESS = new Set<Event['kind']>(['ask', 'ask undeclared', 'answer', 'fail', 'progress']);
 
-/** A list that a client got. */
+/** A list that a client received. */
 interface Listed {
   readonly person: Person;
   readonly line: string;
-  /** Number of changes until then that a list may show. */
+  /** Number of the latest change that the list may show. */
   readonly change: number;
 }
 
 /**
- * Two clients, and two servers of which one is of each era, and everything that can come between a request and its answer.
- * What depends on the order of messages is checked as they come; `promises.ts` checks the rest at the end.
+ * Two clients, two servers of different eras, and all events that can come between a request and its answer. Rules
+ * about the order of messages are checked as messages come; `invariants.ts` checks the others at the end.
  */
 export class World {
   readonly people: readonly [Person, Person];
@@ -31,7 +31,7 @@ export class World {
   readonly listed: Listed[] = [];
   /** The gateway and its servers. */
   #world: ReturnType<typeof scriptGateway>;
-  /** Those of the clients, if they are attached to a hub. */
+  /** The wires of the clients, if they are attached to a hub. */
   readonly #attached: readonly AttachedWire[];
   readonly #servers: Readonly<Record<string, ServerScript>>;
   readonly #lists = new ChangingLists(['old', 'new', 'extra']);
@@ -54,7 +54,7 @@ export class World {
     for (const wire of this.#attached) wire.attach(this.#world);
   }
 
-  /** Everybody is there, and has a list. */
+  /** Starts the servers, and lets each client read a list. */
   async begin(): Promise<void> {
     for (const person of this.people) {
       person.initialize();
@@ -71,7 +71,7 @@ export class World {
     await this.#settle();
   }
 
-  /** Longer than anybody waits passes. */
+  /** Lets more time pass than the longest wait. */
   async end(): Promise<void> {
     for (let round = 0; round < 2; round += 1) await this.#pass(LONGEST_WAIT_MS);
   }
@@ -81,7 +81,7 @@ export class World {
     await this.#settle();
   }
 
-  /** Tools change that every client sees. Who listens is told. */
+  /** Changes tools that every client sees, and checks that listening clients get the announcement. */
   async expectListening(): Promise<void> {
     for (const process of this.processes) if (!process.isDead && process.isHung) process.hang();
     await this.#startMissing(true);
@@ -97,17 +97,17 @@ export class World {
       expect(methods.length, 'invariant 25: hears of a change').toBeGreaterThan(before[at] ?? 0);
   }
 
-  /** The clients leave, and servers that nobody uses end. Returns what the clock still waits for. */
+  /** Ends the clients and the unused servers. Returns the number of clock tasks that are left. */
   async leave(): Promise<number> {
     for (const { wire } of this.people) wire.close();
     await this.end();
-    // A process for everybody stays, and one that answers nothing would be tried for ever.
+    // A process for all clients stays. For one that hangs, the gateway would try again without end.
     for (const process of this.processes) if (!process.isDead) process.crash();
     await this.end();
     return this.#world.clock.pending;
   }
 
-  /** The client that has something to answer or to repeat; if neither or both do, the chosen one. */
+  /** The client that can answer or repeat something. If neither or both can, the chosen one. */
   #whoCan(kind: Event['kind'], chosen: Person): Person {
     const can = ({ questions, retries, open }: Person) => {
       if (kind === 'input') return questions.length > 0;
@@ -155,7 +155,7 @@ export class World {
     if (kind === 'hub death') this.#dieAndStart(which);
   }
 
-  /** The hub dies with its servers, and the clients go on at the next one. */
+  /** Ends the hub with its servers. The clients continue at the next hub. */
   #dieAndStart(which: number): void {
     if (this.#attached.length === 0) return;
     for (const wire of this.#attached) wire.die(which % 3);
@@ -191,7 +191,7 @@ export class World {
         child.say({ jsonrpc: '2.0', method: 'notifications/tools/list_changed' });
   }
 
-  /** A third server comes or goes, or one of the others gets another process. */
+  /** Adds or removes a third server, or replaces the process of another one. */
   #reconfigure(which: number): void {
     this.#changes += 1;
     const isReplacement = which % 3 === 0;
@@ -213,7 +213,7 @@ export class World {
     }
   }
 
-  /** New processes where the gateway wants one, and after a crash. */
+  /** Starts processes that the gateway wants, or all after a crash. */
   async #startMissing(isAfterCrash = false): Promise<void> {
     for (const id of this.#world.ids()) {
       const server = this.#world.server(id);
@@ -226,7 +226,7 @@ export class World {
     }
   }
 
-  /** Returns whether anything has come. */
+  /** Reads new messages. Returns whether there were any. */
   #read(): boolean {
     let hasRead = false;
     for (const process of this.processes) {
@@ -251,13 +251,13 @@ export class World {
     }
   }
 
-  /** Whatever hangs. */
+  /** Checks that a request is answered, whatever hangs. */
   async #expectAnswered(asked: Asked): Promise<void> {
     await this.#settle();
     expect(asked.state, 'invariant 30').toBe('answered');
   }
 
-  /** At most the request's own call is cancelled. */
+  /** Checks that no other call than that of the request was cancelled. */
   async #expectCancelled(asked: Asked | undefined): Promise<void> {
     const cancelled = () => this.processes.flatMap(({ calls }) => calls.filter(({ state }) => state === 'cancelled'));
     const before = new Set(cancelled());
@@ -270,7 +270,7 @@ export class World {
     ).toEqual([]);
   }
 
-  /** A state that the gateway did not make is refused, and no server learns of it. */
+  /** Checks that a state which the gateway did not make is refused, and that no server learns about it. */
   async #expectRefused(person: Person, asked: Asked | undefined): Promise<void> {
     if (asked === undefined) return;
     const before = this.processes.map(({ calls }) => calls.length);

@@ -6,12 +6,12 @@ import { flush, type Message } from '../../support/wire.js';
 
 const ROOTS = { roots: { listChanged: true } };
 
-/** One server that is shared in this way. */
+/** One server with this sharing. */
 function pooling(sharing: Sharing, script: Partial<ServerScript> = {}) {
   const world = scriptGateway({ servers: { a: { tools: ['x'], sharing, ...script } } });
   const handshake = (capabilities: Message = {}, name = 't', principal = 'somebody') =>
     world.connect({ principal }).greet('2025-11-25', capabilities, name);
-  /** A client that runs elsewhere; all of them look alike. */
+  /** The handshake of a client with another origin. All of these clients have the same profile. */
   const handshakeFrom = (origin: Partial<ClientOrigin>) =>
     world.connect({ origin: { ...OWN_ORIGIN, ...origin } }).greet();
   /** The process that serves each client. */

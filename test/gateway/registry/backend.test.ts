@@ -55,7 +55,7 @@ describe('a backend whose tools change', () => {
       child.say(CHANGED);
       await advance(100);
     }
-    // At once, and then each 250 ms of the three seconds.
+    // The first read comes at once, then one each 250 ms of the three seconds.
     expect(lists(child) - before).toBe(1 + 12);
   });
 
@@ -129,7 +129,7 @@ describe('a backend whose tools change', () => {
     await started;
     expect(gateway.catalogs.tools.listed.get('a')).toEqual(['a__old']);
     await turn(1_000);
-    // The first page may be another one by now: it is asked for again.
+    // The first page may have changed, so it is requested again.
     expect(child.received.last).toMatchObject({ method: 'tools/list' });
     expect(child.received.last.params).toBeUndefined();
     answer(pageOf(['new']));

@@ -12,7 +12,7 @@ const MODES = ['profile', 'folder', 'isolated', 'all'] as const satisfies readon
 interface Looks {
   readonly name: string;
   readonly capabilities: object;
-  /** Absent: the client runs where the gateway does. */
+  /** Where the client runs; absent if it runs where the gateway does. */
   readonly origin: ClientOrigin | undefined;
 }
 
@@ -30,7 +30,7 @@ const looks = fc.record({
   origin: fc.option(origin, { nil: undefined, freq: 4 }),
 });
 const which = fc.nat(20);
-/** The variables that each server names. */
+/** The variables in the entry of each server. */
 const named = fc.tuple(...MODES.map(() => fc.subarray(['A', 'B', 'C'])));
 const step = fc.oneof(
   { weight: 6, arbitrary: fc.record({ do: fc.constant('attach' as const), looks }) },
@@ -45,11 +45,11 @@ const step = fc.oneof(
 );
 type Step = typeof step extends fc.Arbitrary<infer Value> ? Value : never;
 
-/** One server for each mode, under the name of the mode, and clients that come and go. */
+/** One server for each mode, named after the mode, and clients that come and go. */
 class World {
   readonly clients: Attached[] = [];
   named: readonly (readonly string[])[];
-  /** Whether the servers have changed, or ask for roots: then clients that could share may each keep what they have. */
+  /** False once servers changed or request roots, because clients that could share may then keep their processes. */
   isAsAtFirst = true;
   gateway: ReturnType<typeof scriptGateway>;
 
@@ -65,7 +65,7 @@ class World {
         break;
       }
       case 'die': {
-        // The process of the gateway is gone with its servers. Its clients attach to the next one.
+        // The process of the gateway has died with its servers. Its clients attach to the next one.
         const left = this.clients.splice(0);
         this.gateway = this.#start();
         this.isAsAtFirst = true;
@@ -119,7 +119,7 @@ class World {
   }
 }
 
-/** Whether a server cannot tell these clients apart, and nothing of one is kept from the other. */
+/** Whether a server cannot distinguish these clients, and may show each of them what it knows of the other. */
 function mayShare(world: World, mode: Sharing, one: Attached, other: Attached): boolean {
   const folderOf = ({ origin: { folder } = OWN_ORIGIN }: Attached) => folder;
   const isSame = (a: unknown, b: unknown) => JSON.stringify(a) === JSON.stringify(b);
@@ -134,7 +134,7 @@ function expectInvariants(world: World): void {
     for (const [at, one] of world.clients.entries()) {
       const backend = world.backendOf(one, mode);
       expect(backend).toBeDefined();
-      // Its process has the variables of this client, and with `folder` its folder.
+      // Its process has the variables of this client and, with `folder`, the client's folder.
       const server = world.gateway.server(backend?.id ?? '');
       expect(server.isEnded).toBe(false);
       expect(world.valuesOf(server, mode)).toEqual(world.valuesOf(one, mode));
@@ -176,7 +176,7 @@ describe('clients with profiles, variables and folders of their own that come an
         await flush();
         for (const id of world.gateway.ids()) {
           const { isEnded, origin, backend } = world.gateway.server(id);
-          // The first process for all clients stays, and so does one that waits for its first client.
+          // The first process for all clients stays. So does a process that waits for its first client.
           const stays = origin === undefined && (backend.key === 'all' || !claimed.has(id));
           if (!isEnded) expect([id, stays, backend.clients.size]).toEqual([id, true, 0]);
         }

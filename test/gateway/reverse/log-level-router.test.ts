@@ -8,7 +8,7 @@ async function logging() {
   const servers = { a: { hello: LOGGING, tools: ['read'] }, b: { hello: LOGGING }, silent: {} };
   const world = await startGateway({ servers });
   const connect = () => world.connect().greet();
-  /** The levels that the present process was asked for. */
+  /** The levels that the present process received. */
   const asked = (key: string): unknown[] =>
     world
       .server(key)

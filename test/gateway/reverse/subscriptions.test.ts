@@ -16,7 +16,7 @@ async function subscribing() {
   const servers = { a, b: offering({ resources: ['x://b/1'] }) };
   const world = await startGateway({ servers, views: WORK });
   const connect = (who = {}) => world.connect(who).greet();
-  /** A request to the gateway, which the server answers if it hears of it. Returns the answer to the client. */
+  /** Sends a request to the gateway, which the server answers if it gets the request. Returns the answer to the client. */
   const ask = async (client: ScriptedClient, method: string, uri: string, answer: Message = {}) => {
     const { child } = world.server('a');
     const count = child.asked(method).length;
@@ -33,7 +33,7 @@ async function subscribing() {
     world.server(id).child.reply(`resources/${method}`);
     await flush();
   };
-  /** The subscriptions and their ends that the present process was asked for. */
+  /** Requests to subscribe and unsubscribe that the present process received. */
   const heard = (id = 'a') =>
     world
       .server(id)

@@ -6,7 +6,7 @@ async function routing(servers: Readonly<Record<string, ServerScript>>) {
   const world = await startGateway({ servers });
   const client = world.connect().greet();
   const keys = Object.keys(servers);
-  /** The servers that got the request, with the params that each got. */
+  /** The servers that received the request, with the params of each. */
   const reached = (method: string): [key: string, params: Message][] =>
     keys.flatMap((key) => {
       const heard = world.server(key).child.asked(method);

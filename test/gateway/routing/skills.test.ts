@@ -17,7 +17,7 @@ function serving(skills: readonly Message[] | Message, settings: Message = {}): 
     hello: { capabilities: { tools: {}, resources: {}, extensions: { [EXTENSION]: settings } } },
     lists: {
       'resources/list': { resources: [] },
-      // Servers of the official SDK have such a template.
+      // Servers with the official SDK have such a template.
       'resources/templates/list': { resourceTemplates: [{ uriTemplate: 'skill://{+path}', name: 'skills' }] },
       'skills/list': Array.isArray(skills) ? { skills } : (skills as Message),
     },

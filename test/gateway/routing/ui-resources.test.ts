@@ -15,7 +15,7 @@ interface App {
   readonly templates?: readonly string[];
 }
 
-/** A server with user interfaces: those that it lists, and one tool for each that a tool points to. */
+/** A server that lists these user interfaces, and has a tool for each one that a tool names. */
 function app({ lists = [MAIN], pointsTo = [MAIN], templates = [] }: App = {}): ServerScript {
   return {
     tools: pointsTo.map((resourceUri, index) => toolOf(`show${index}`, { _meta: { ui: { resourceUri } } })),
@@ -27,7 +27,7 @@ function app({ lists = [MAIN], pointsTo = [MAIN], templates = [] }: App = {}): S
   };
 }
 
-/** `b` is listed as `a` is, and both have the same user interface, unless told otherwise. */
+/** Two servers with the same user interface. By default, `b` lists the same as `a`. */
 async function apps(servers: Readonly<Record<string, ServerScript>> = { a: app(), b: app() }, isStarted = true) {
   const world = scriptGateway({ servers });
   if (isStarted) await world.startAll();
@@ -46,7 +46,7 @@ async function apps(servers: Readonly<Record<string, ServerScript>> = { a: app()
     client.request(`q${asked}`, method, params);
     return client.received.take().find(({ id }) => id === `q${asked}`);
   };
-  /** The URIs in the list of resources, and those that listed tools point to. */
+  /** The URIs in the list of resources, and those that listed tools name. */
   const seen = () => ({
     listed: ask('resources/list')?.result.resources.map(({ uri }: Message) => uri),
     pointed: ask('tools/list')?.result.tools.map(({ _meta }: Message) => _meta.ui.resourceUri),

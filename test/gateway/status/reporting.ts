@@ -46,7 +46,7 @@ export function factsOf(backend: ServerFacts['backend'], lifecycle: ServerFacts[
   return { backend, lifecycle, problem: undefined, logLines: [], cause: [], droppedLogBytes: 0, instances: [] };
 }
 
-/** One server `a`, started unless told otherwise, and what there is to know of it 100 s after the start. */
+/** One server `a`, by default started, and the facts about it 100 s after the start. */
 export async function given({
   script = { tools: ['read'] },
   lifecycle,

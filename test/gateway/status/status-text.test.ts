@@ -18,7 +18,7 @@ const FAILED = {
 /** The list of tools of the first server. */
 const LISTED = { ...NOTHING, exposed: ['a__read'] };
 
-/** The text about all servers, when the first server is changed like this. */
+/** The text about all servers, with these changes to the first server. */
 async function textWith(change: Partial<ServerReport>, render: (report: StatusReport) => string = renderStatus) {
   const { report } = await given();
   const [first, ...others] = report().servers;

@@ -13,7 +13,7 @@ import {
   taskServer,
 } from './tasking.js';
 
-/** A client that is too old to know of tasks, and has called a tool that its server calls as a task only. */
+/** A client of a revision without tasks that has called a tool which runs only as a task. */
 async function driving(script: ServerScript = {}) {
   const world = await tasking('all', script);
   const client = world.handshake({}, { elicitation: {} }, '2025-06-18');

@@ -14,7 +14,10 @@ import {
   withClient,
 } from './tasking.js';
 
-/** The server asks the only client with a call in flight, which answers; returns what the server is told. */
+/**
+ * Lets the server send a request to the only client with a call in flight, which answers. Returns the answer at the
+ * server.
+ */
 function asked(child: ScriptedPeer, client: ScriptedClient, input: Message, answer: Message): Message {
   child.say({ jsonrpc: '2.0', id: 'q', ...input });
   const id = serverRequests(client).at(-1)?.id;
@@ -22,7 +25,7 @@ function asked(child: ScriptedPeer, client: ScriptedClient, input: Message, answ
   return child.received.last;
 }
 
-/** The server has the client make a task, which that calls `original`; returns what the server knows it as. */
+/** Lets the client make a task for the server, with the id `original`. Returns the id at the server. */
 function made(child: ScriptedPeer, client: ScriptedClient, original: string, members: Message = {}): string {
   client.call(`for ${original}`, 'a__slow');
   const params = { messages: [], task: { ttl: 1 }, ...members };
@@ -31,7 +34,7 @@ function made(child: ScriptedPeer, client: ScriptedClient, original: string, mem
   return result.task.taskId;
 }
 
-/** A server that several clients share, the first of which has made a task for it. */
+/** A server with several clients. The first client has made a task for it. */
 async function withTask(members: Message = {}) {
   const world = await tasking();
   const client = world.handshake();
@@ -277,7 +280,7 @@ describe('with many tasks of a client', () => {
     const { handshake, child } = await tasking();
     const client = handshake({}, EVERYTHING);
     const names = Array.from({ length: 1_025 }, (_, index) => {
-      // Otherwise each call reads everything again that was said until now.
+      // Without this, each call reads all earlier lines again.
       child.received.lines.length = 0;
       client.received.lines.length = 0;
       return made(child, client, `t-${index}`);

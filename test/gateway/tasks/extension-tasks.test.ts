@@ -7,7 +7,7 @@ const GATHER_MS = 15;
 const EXTENSION = { extensions: { 'io.modelcontextprotocol/tasks': {} } };
 const DECLARED = { ...EXTENSION, elicitation: { form: {} } };
 
-/** The capabilities of a server without a handshake that makes tasks of calls. */
+/** Capabilities of a server without a handshake that turns calls into tasks. */
 const MODERN_SERVER = { hello: { protocolVersion: '2026-07-28', capabilities: { tools: {}, ...EXTENSION } } };
 
 /** A task as the extension has it. */
@@ -16,7 +16,7 @@ function stateOf(taskId: string, status = 'working', members: Message = {}): Mes
   return { resultType: 'complete', taskId, status, ...times, ttlMs: 60_000, ...members };
 }
 
-/** The ids of the server requests that the client need not answer any more. */
+/** The ids of the server requests that the client no longer has to answer. */
 function withdrawn(client: ScriptedClient): unknown[] {
   const cancelled = client.received.messages.filter(({ method }) => method === 'notifications/cancelled');
   return cancelled.map(({ params }) => params.requestId);
@@ -27,7 +27,7 @@ function ask(client: ScriptedClient, id: string, method: string, params: Message
 }
 
 describe('a task of 2025-11-25 for a client of the extension', () => {
-  /** The client has called a tool that can only run as a task; returns the name that it knows the task by. */
+  /** Calls a tool that runs only as a task. Returns the client's name of the task. */
   async function calling(capabilities: Message = DECLARED) {
     const world = await tasking();
     const client = world.connect();
@@ -93,7 +93,7 @@ describe('a task of 2025-11-25 for a client of the extension', () => {
     const { client, child, clock, taskId, get, elicit } = await calling();
     await get('one');
     await replied(child, 'tasks/get', taskOf('t', 'input_required'));
-    // The server asks along the request for the result.
+    // The server sends its requests along the request for the result.
     expect(child.asked('tasks/result')).toHaveLength(1);
     elicit('q');
     clock.advance(GATHER_MS);
@@ -359,7 +359,7 @@ describe('a task of a server without a handshake, for a client that knows no suc
     expect(await poll(60_000)).toBe(2);
   });
 
-  /** The task has asked its client for one thing. */
+  /** A task that has requested one input from its client. */
   async function asking() {
     const world = await calling();
     await world.poll(2_000);

@@ -280,7 +280,7 @@ describe('the list of tasks', () => {
 });
 
 describe('of the tasks that a server lists', () => {
-  /** One server, and what each client sees of the same list. */
+  /** One server, and the same list as each client sees it. */
   async function listing(sharing: 'all' | 'profile') {
     const world = await startGateway({ servers: { a: taskServer({ sharing }) } });
     const { child } = world.server('a');
@@ -451,7 +451,7 @@ describe('a server request about a task', () => {
     child.say(ASK);
     expect(others.flatMap(serverRequests)).toEqual([]);
     expect(child.received.last).toMatchObject({ id: 'q', error: { code: -32603 } });
-    // It is known whose it was, so that no call has to wait for another's for its sake.
+    // The owner of the task is known, so calls need not wait for the calls of another client.
     const before = child.calls.length;
     others[1]?.call(1, 'a__slow');
     expect(child.calls).toHaveLength(before + 1);
@@ -596,7 +596,7 @@ describe('with many tasks', () => {
     const { one, other, child } = await withTwo();
     const first = made(one, child, 'first');
     for (let count = 0; count < 1_024; count += 1) {
-      // Otherwise each call reads everything again that was said until now.
+      // Without this, each call reads all earlier lines again.
       child.received.lines.length = 0;
       one.received.lines.length = 0;
       made(one, child, `t-${count}`);

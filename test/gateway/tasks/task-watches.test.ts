@@ -26,7 +26,7 @@ function acknowledged(client: ScriptedClient): Message[] {
 async function playing(era: 'legacy' | 'modern') {
   const world = await tasking('all', era === 'modern' ? MODERN_SERVER : {});
   const { child } = world;
-  /** Calls a tool that becomes the task `original`; returns what the client knows it as. */
+  /** Calls a tool that becomes the task `original`. Returns the client's name of the task. */
   const called = async (client: ScriptedClient, original: string): Promise<string> => {
     client.modernRequest(original, 'tools/call', { name: era === 'modern' ? 'a__slow' : 'a__only' }, DECLARED);
     const task = era === 'modern' ? { ...stateOf(original), resultType: 'task' } : { task: taskOf(original) };
@@ -112,7 +112,7 @@ describe('notifications of a task of a modern server', () => {
 });
 
 describe('notifications of a task of a legacy server', () => {
-  /** A client whose task is `t`, and who listens to it. */
+  /** A client that owns the task `t` and listens to it. */
   async function watching() {
     const world = await playing('legacy');
     const client = world.connect();

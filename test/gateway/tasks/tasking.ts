@@ -14,7 +14,7 @@ export const RELATED = 'io.modelcontextprotocol/related-task';
 /** Task capabilities of a server. */
 const TASKS = { list: {}, cancel: {}, requests: { tools: { call: {} } } };
 
-/** Capabilities of a client that knows tasks and answers everything. */
+/** Capabilities of a client that knows tasks and answers every server request. */
 export const EVERYTHING = {
   sampling: {},
   elicitation: {},
@@ -30,7 +30,7 @@ export function taskServer(script: ServerScript = {}): ServerScript {
   return { tools, hello: { capabilities: { tools: {}, tasks: TASKS } }, ...script };
 }
 
-/** Servers `a` and `b` that know tasks, and clients that do. */
+/** Servers `a` and `b` with tasks, and clients with tasks. */
 export async function tasking(sharing: Sharing = 'all', script: ServerScript = {}) {
   const servers = { a: taskServer({ sharing, ...script }), b: taskServer({ sharing }) };
   const world = await startGateway({ servers });
@@ -39,32 +39,32 @@ export async function tasking(sharing: Sharing = 'all', script: ServerScript = {
   return { ...world, handshake, child: world.server('a').child };
 }
 
-/** The same with a client. */
+/** The same servers with one client. */
 export async function withClient() {
   const world = await tasking();
   return { ...world, client: world.handshake() };
 }
 
-/** The same with two clients of one person. */
+/** The same servers with two clients of one user. */
 export async function withTwo() {
   const world = await tasking();
   return { ...world, one: world.handshake(), other: world.handshake() };
 }
 
-/** The same with a client that has made the task `t`. */
+/** The same servers with a client that has made the task `t`. */
 export async function withTask(members: Message = {}) {
   const world = await withClient();
   return { ...world, taskId: made(world.client, world.child, 't', members) };
 }
 
-/** The client makes a task that its server calls `original`; returns what the client knows it as. */
+/** Lets the client make a task with the server's id `original`. Returns the client's id of the task. */
 export function made(client: ScriptedClient, child: ScriptedPeer, original: string, members: Message = {}): string {
   client.call(`make ${original}`, 'a__slow', { task: {}, ...members });
   child.answer(child.calls.length - 1, { task: taskOf(original) });
   return client.answerTo(`make ${original}`)?.result.task.taskId;
 }
 
-/** The server answers the request, and everything happens that follows from that. */
+/** Lets the server answer the request, and waits for everything that follows from the answer. */
 export async function replied(child: ScriptedPeer, ...answer: Parameters<ScriptedPeer['reply']>): Promise<void> {
   child.reply(...answer);
   await flush();

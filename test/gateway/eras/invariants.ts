@@ -6,8 +6,8 @@ import { ERA, type Person, type Received, VENDOR_NOTIFICATION } from './person.j
 import type { ServerProcess } from './server-process.js';
 import type { World } from './world.js';
 
-/** Checks everything that was sent, after longer than anybody waits. The numbers are those of the design. */
-export function expectPromises(world: World): void {
+/** Checks all messages, after the longest possible wait. The numbers are those of the invariants. */
+export function expectInvariants(world: World): void {
   for (const person of world.people) {
     for (const { state, id } of person.asked.values())
       if (!person.listens.has(id)) expect(state, `invariants 1 and 31: ${id}`).not.toBe('open');
@@ -50,7 +50,7 @@ function expectOfClient({ name, isModern, asked }: Person, { line, message }: Re
   }
 }
 
-/** Neither client declared roots, nor to visit URLs. */
+/** Neither client declared roots or visits of URLs, so no server may request them. */
 function expectUndeclared({ method, params, result }: Message, line: string): void {
   const asked = [{ method, params }, ...Object.values<Message>(result?.inputRequests ?? {})];
   for (const each of asked) {
@@ -59,7 +59,7 @@ function expectUndeclared({ method, params, result }: Message, line: string): vo
   }
 }
 
-/** Whatever passes has its odd members as they were written; what a server answers has them all. */
+/** Checks that relayed messages have their odd members as written, and that answers of servers have all of them. */
 function expectUnharmed(line: string): void {
   const labels = labelsIn(line);
   for (const label of new Set(labels)) {
@@ -84,7 +84,7 @@ function expectOfServer({ isModern, server }: ServerProcess, { line, message }: 
   const reserved = Object.keys(params?._meta ?? {}).filter((key) => key.startsWith(ERA));
   if (isModern) {
     const required = [`${ERA}protocolVersion`, `${ERA}clientCapabilities`];
-    // Of notifications, the revision requires nothing.
+    // The revision requires these members only in requests.
     if (id !== undefined) expect(reserved, `invariant 23: ${line}`).toEqual(expect.arrayContaining(required));
     const state = params?.requestState;
     if (state !== undefined) expect(state, `invariant 16: ${line}`).toBe(`${params.marker}"\\`);
@@ -99,7 +99,7 @@ function expectOpening({ isModern, received }: ServerProcess): void {
   if (!isModern) expect(methods.slice(0, 2), 'invariant 24').toEqual(['initialize', 'notifications/initialized']);
 }
 
-/** A call that its client has sent once reaches one process, once. It may come back to a server that required input. */
+/** Checks that a call reaches one process once. A call may come back to a server that required input. */
 function expectSentOnce({ people, processes }: World): void {
   const sent = processes.flatMap(({ calls }) => calls.filter(({ message }) => isFirst(message)));
   const asked = people.flatMap((person) => [...person.asked.values()]);
@@ -113,7 +113,7 @@ function isFirst({ method, params }: Message): boolean {
   return method === 'tools/call' && params.requestState === undefined;
 }
 
-/** Each tool has one name in all lists, whatever other servers come and go, and each name means one tool. */
+/** Checks that each tool has the same name in all lists, whatever other servers do, and that each name means one tool. */
 function expectNames({ listed }: World): void {
   const names = new Map<string, string>();
   for (const { line } of listed) {
@@ -121,7 +121,7 @@ function expectNames({ listed }: World): void {
     const tools: Message[] = result?.tools ?? [];
     const exposed = tools.map(({ name }) => name);
     expect(new Set(exposed).size, 'invariant 10').toBe(exposed.length);
-    // A name that was taken would hide the tool.
+    // A name that was taken would hide a tool.
     for (const key of new Set(tools.map(({ description }) => description.split(' ')[0]))) {
       const own = tools.filter(({ description }) => description.startsWith(`${key} `));
       expect(own.length, 'invariant 10').toBeGreaterThanOrEqual(TOOLS.length);
