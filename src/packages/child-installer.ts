@@ -5,10 +5,10 @@ import type { ChildSpec, Installer, Installing, InstallOutcome, PackageRequest }
 import type { Obtained, PackageInstaller } from './package-installer.js';
 
 export interface ChildInstallerOptions {
-  /** Loads the installer; called for the first installation. */
+  /** Loads the installer. Called for the first installation. */
   readonly open: () => Promise<PackageInstaller>;
   readonly logger: Logger;
-  /** Called with the output of npm for each server whose package could not be installed. */
+  /** Called for each server whose package could not be installed, with the output of npm. */
   readonly onFailed: (key: string, lines: readonly string[]) => void;
 }
 
@@ -19,11 +19,13 @@ interface Shared {
   wantedBy: number;
 }
 
-/** Installs missing packages; servers that need the same package share one installation. */
+/** Installs missing packages. Servers that need the same package share one installation. */
 export class ChildInstaller implements Installer {
   readonly #options: ChildInstallerOptions;
+  /** The installer, whose slots and store lock all installations of this process share. */
+  #installer: Promise<PackageInstaller> | undefined;
   readonly #running = new Map<string, Shared>();
-  /** Packages that this process has installed, by request. */
+  /** Packages that this process has installed, by the key of their request. */
   readonly #obtained = new Map<string, Obtained>();
 
   constructor(options: ChildInstallerOptions) {
@@ -36,7 +38,7 @@ export class ChildInstaller implements Installer {
     return obtained === undefined ? spec : withProgram(spec, obtained.program);
   }
 
-  /** The exact version of a server's package; `undefined` if it is not installed. */
+  /** The exact version of a server's package; `undefined` if the package is not installed. */
   versionOf(used: ServerPackage | undefined): string | undefined {
     return used?.found?.version ?? (used && this.#obtained.get(keyOf(used.request))?.locked.version);
   }
@@ -64,7 +66,7 @@ export class ChildInstaller implements Installer {
     return { outcome, cancel: leave };
   }
 
-  /** Aborts all installations; resolves when none of their processes is left. */
+  /** Aborts all installations. Resolves when all their processes have ended. */
   async close(): Promise<void> {
     const running = [...this.#running.values()];
     for (const { abort } of running) abort.abort();
@@ -84,11 +86,22 @@ export class ChildInstaller implements Installer {
     return shared;
   }
 
+  async #open(): Promise<PackageInstaller> {
+    const opened = this.#installer ?? this.#options.open();
+    this.#installer = opened;
+    try {
+      return await opened;
+    } catch (error) {
+      if (this.#installer === opened) this.#installer = undefined;
+      throw error;
+    }
+  }
+
   async #obtain(request: PackageRequest, signal: AbortSignal): Promise<Obtained> {
-    const { open, logger } = this.#options;
+    const { logger } = this.#options;
     const { shown } = request;
     logger.info({ package: shown }, 'installing the package');
-    const installer = await open();
+    const installer = await this.#open();
     const obtained = await installer.obtain(request, signal);
     const { locked, isNew } = obtained;
     logger.info(
