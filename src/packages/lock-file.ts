@@ -5,16 +5,16 @@ import { HintedError } from '../errors/usage-error.js';
 import { readRegularFileSync, realPath, replaceFileSync } from '../files/whole-file.js';
 import { isRecord, parseJson } from '../json/json-value.js';
 
-/** The exact version of a `package:` of the configuration, and of everything that it depends on. */
+/** The exact versions of a `package:` of the configuration and of its dependencies. */
 export interface LockedPackage {
   readonly version: string;
   /** Integrity of the package itself, as npm writes it. */
   readonly integrity: string;
-  /** The package and its dependencies by folder, each with version and integrity: `packages` of npm's lock file. */
+  /** `packages` of npm's lock file: the package and its dependencies by folder, each with version and integrity. */
   readonly tree: Readonly<Record<string, unknown>>;
 }
 
-/** A lock file that exists and cannot be used. It must not be ignored: it says which packages may run. */
+/** Thrown for a lock file that cannot be used. The file must not be ignored, because it lists the packages that may run. */
 export class LockFileError extends HintedError {
   override readonly name = 'LockFileError';
 }
@@ -23,17 +23,17 @@ export interface LockFileOptions {
   readonly configFile: string;
   /** Folder for the lock file when the folder of the configuration cannot be written. */
   readonly locksFolder: string;
-  /** Called once with each empty file. */
+  /** Called once for each empty file. */
   readonly onEmpty?: (file: string) => void;
 }
 
 const LOCK_FILE_NAME = 'trunkline.lock';
 
 /**
- * Locks the versions of the packages of a configuration in `trunkline.lock`, next to the configuration file.
+ * Locks the versions of a configuration's packages in `trunkline.lock`, next to the configuration file.
  *
- * The file has no registry addresses, so it works with every registry. When the folder cannot be written, new entries
- * go to a file in the user's data folder; entries next to the configuration win.
+ * The file works with every registry, because it contains no registry addresses. If the folder cannot be written, new entries
+ * go to a file in the user's data folder. Entries next to the configuration override those entries.
  */
 export class LockFile {
   readonly #path: string;
@@ -58,10 +58,7 @@ export class LockFile {
     return new Map([...this.#read(this.#fallbackPath), ...this.#read(this.#path)]);
   }
 
-  /**
-   * Adds or replaces an entry. The caller must hold the store lock. Returns the file that was written, which is not `path`
-   * when that cannot be written.
-   */
+  /** Adds or replaces an entry, while the caller holds the store lock. Returns the written file: `path` or the fallback. */
   lock(spec: string, locked: LockedPackage): string {
     try {
       writeLock(this.#path, new Map([...this.#read(this.#path), [spec, locked]]));
@@ -73,7 +70,7 @@ export class LockFile {
     return this.#fallbackPath;
   }
 
-  /** An empty file locks nothing, just as none. Any other damage may be a conflict of versions, and is for its owner to mend. */
+  /** Reads a file. An empty file counts as missing. Any other damage throws, because the owner may have to resolve a conflict. */
   #read(file: string): ReadonlyMap<string, LockedPackage> {
     const text = readText(file);
     if (text === undefined) return new Map();
@@ -87,13 +84,13 @@ export class LockFile {
 /** Version of the file format. */
 const LOCK_VERSION = 1;
 
-/** More than npm's own lock file of a thousand packages. */
+/** Size limit, above npm's own lock file of a thousand packages. */
 const MAX_LOCK_BYTES = 64 * 1024 * 1024;
 
-/** Nothing, or what a file system leaves of a file that was not on the disk yet when the power failed. */
+/** An empty text, or the zeros that a power failure leaves of a file that was not on the disk yet. */
 const EMPTY = /^[\s\0]*$/;
 
-/** The text of a lock file; `undefined` if there is none. The file may be a link, as dotfile managers make them. */
+/** The text of a lock file; `undefined` if the file is missing. Allows symbolic links, because dotfile managers create them. */
 function readText(file: string): string | undefined {
   const found = readRegularFileSync(file, { maxBytes: MAX_LOCK_BYTES, followsLinks: true });
   if (found.kind === 'absent') return undefined;
@@ -135,11 +132,11 @@ function isLockedPackage(value: unknown): value is LockedPackage {
   );
 }
 
-/** Entries are sorted, so that a diff shows what changed. The target of a link is replaced, not the link. */
+/** Writes a lock file, with sorted entries for readable diffs. A symbolic link stays a link. */
 function writeLock(file: string, packages: ReadonlyMap<string, LockedPackage>): void {
   const sorted = [...packages].sort(([one], [other]) => (one < other ? -1 : 1));
   const text = JSON.stringify({ lockVersion: LOCK_VERSION, packages: Object.fromEntries(sorted) }, undefined, 1);
-  // It holds no secrets, and belongs into version control.
+  // Readable for others, because the file has no secrets and belongs into version control.
   replaceFileSync(realPath(file) ?? file, `${text}\n`, { mode: 0o666, flush: true });
 }
 

@@ -16,11 +16,11 @@ interface NpmClientOptions {
   readonly clock: Clock;
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly orphanGuard: Pick<GroupGuard, 'add' | 'remove'>;
-  /** Working folder of npm for lookups. Only this user may write there, since npm reads settings from it. */
+  /** Working folder of npm for lookups. Only this user may write there, because npm reads settings from the folder. */
   readonly folder: string;
 }
 
-/** A failure of npm. The message is one line, with what to do if that is known; `lines` is npm's own output. */
+/** A failure of npm. The message is one line, with the next step if one is known. `lines` is npm's own output. */
 export class NpmFault extends Error {
   override readonly name = 'NpmFault';
   readonly lines: readonly string[];
@@ -36,19 +36,19 @@ export interface PublishedVersions {
   /** The versions by dist-tag, such as `latest`. */
   readonly tags: Readonly<Record<string, string>>;
   readonly versions: readonly string[];
-  /** As in the package.json of the version `latest`. */
+  /** `engines` in the package.json of the version `latest`. */
   readonly engines: unknown;
 }
 
 export interface NewestVersion {
   readonly version: string;
-  /** As in the package.json of this version. */
+  /** `engines` in the package.json of this version. */
   readonly engines: unknown;
 }
 
 /**
- * Runs npm with the user's own settings for registry, proxy and credentials. It is the npm that came with Node, in a
- * process of its own that runs only during an installation or a lookup.
+ * Runs the npm that came with Node, with the user's own settings for registry, proxy and credentials, in a process that runs
+ * only during an installation or a lookup.
  */
 export class NpmClient {
   readonly #options: NpmClientOptions;
@@ -81,7 +81,7 @@ export class NpmClient {
     return readResult(folder, name);
   }
 
-  /** Installs into an empty folder: the locked versions, or the newest accepted ones when nothing is locked. */
+  /** Installs the locked versions, or else the newest accepted versions, into an empty folder. */
   async install(
     folder: string,
     { name, version, installScripts, env }: PackageRequest,
@@ -144,7 +144,7 @@ export class NpmClient {
 
 const PACKAGE = { private: true };
 
-/** Overrides user settings that would change what these commands do. */
+/** Overrides user settings that would change the effect of these commands. */
 const ALWAYS = ['--global=false', '--dry-run=false', '--loglevel=error', '--no-progress', '--no-update-notifier'];
 const OPTIONS = [
   '--omit=dev',
@@ -153,21 +153,21 @@ const OPTIONS = [
   '--omit-lockfile-registry-resolved',
   '--no-audit',
   '--no-fund',
-  // Trunkline retries the installation itself; npm's cache has what was downloaded already.
+  // Short, because Trunkline repeats the installation itself, and npm's cache has the downloads.
   '--fetch-retry-mintimeout=500',
   '--fetch-retry-maxtimeout=2000',
 ];
 
 const SCRIPTS_OFF = '--ignore-scripts';
 const SCRIPTS_ON = '--ignore-scripts=false';
-/** Newer versions of npm run install scripts only with this setting; older versions ignore it. */
+/** Setting without which newer versions of npm run no install scripts. Older versions ignore the setting. */
 const ALL_SCRIPTS = { npm_config_dangerously_allow_all_scripts: 'true' };
 
 function specOf(name: string, version: string | undefined): string {
   return version === undefined ? name : `${name}@${version}`;
 }
 
-/** Reads the answer of `npm view`. Throws an `NpmFault` if it names no versions. */
+/** Reads the answer of `npm view`. Throws an `NpmFault` if the answer is not a record. */
 export function readPublished(stdout: string, name: string): PublishedVersions {
   const answer = parseJson(stdout);
   // Some versions of npm answer with a list.
@@ -176,7 +176,7 @@ export function readPublished(stdout: string, name: string): PublishedVersions {
   const { 'dist-tags': tags, versions, engines } = view;
   return {
     tags: isRecord(tags) ? (tags as Readonly<Record<string, string>>) : {},
-    // npm prints a list of one as the value alone.
+    // npm prints a list with one element as the element itself.
     versions: [versions ?? []].flat().filter((version) => typeof version === 'string'),
     engines,
   };
@@ -200,9 +200,8 @@ export function newestOf({ tags: { latest }, engines }: PublishedVersions): Newe
 const CLI = join('npm', 'bin', 'npm-cli.js');
 
 /**
- * Finds npm's JavaScript program, to be run with Node: the one that came with this Node, or else the one in `path`.
- *
- * Desktop programs have another PATH than shells, so the npm next to Node comes first.
+ * Finds npm's JavaScript program, to be run with Node: the npm next to this Node, or else the npm in `path`. The npm next to
+ * Node comes first, because desktop programs have another PATH than shells.
  */
 export function findNpm(nodePath: string, path = ''): string | undefined {
   const node = dirname(nodePath);
@@ -227,10 +226,10 @@ export interface NpmRun {
   readonly nodePath: string;
   readonly args: readonly string[];
   readonly cwd: string;
-  /** The complete environment of the user, since it can configure the registry and the proxy. */
+  /** The complete environment of the user, because variables can configure the registry and the proxy. */
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly clock: Clock;
-  /** Ends npm and all processes that it has started. */
+  /** Aborted to end npm and all processes that npm has started. */
   readonly signal: AbortSignal;
   /** Called with the process group when it starts. */
   readonly onBegun: (pgid: number) => void;
@@ -245,12 +244,12 @@ interface NpmResult {
   readonly lines: readonly string[];
 }
 
-/** Limit for each of the two outputs. */
+/** Limit on stdout, and on stderr. */
 const MAX_OUTPUT_CHARACTERS = 1024 * 1024;
-/** An aborted npm is stopped quickly; an npm that has ended gets the time for its exit to be noticed. */
+/** Stops an aborted npm quickly. An npm that has ended gets 50 ms, in which its exit is noticed. */
 const LADDER = { termAfterMs: 50, killAfterMs: 1_000 };
 
-/** Runs npm in its own process group; resolves when no process of the group is left. Never rejects. */
+/** Runs npm in its own process group. Resolves when no process of the group is left. Never rejects. */
 export async function runNpm(run: NpmRun): Promise<NpmResult> {
   const { npm, nodePath, args, cwd, clock, signal } = run;
   let fault: string | undefined;
@@ -274,7 +273,7 @@ export async function runNpm(run: NpmRun): Promise<NpmResult> {
   signal.addEventListener('abort', onAbort);
   const { code } = await child.exit;
   signal.removeEventListener('abort', onAbort);
-  // Waits for the rest of the output, and ends processes that an install script may have left behind.
+  // Waits for the rest of the output, and ends processes that an install script has left behind.
   while (!(await end()).gone);
   if (child.pid !== undefined) run.onGone(child.pid);
   const lines = stderr()
@@ -292,15 +291,15 @@ function collect(stream: NodeJS.ReadableStream): () => string {
   return () => text;
 }
 
-/** The cause of a failure of npm, in one line, and a person's next step. */
+/** The cause of a failure of npm, in one line, and the next step for the user. */
 interface NpmFailure {
-  /** Begins with the error code of npm, such as `E404`, if there is one. */
+  /** Begins with the error code of npm, such as `E404`, if npm printed one. */
   readonly message: string;
-  /** The next step; absent if only npm's own output tells. */
+  /** The next step. Absent for an unknown cause. */
   readonly hint?: string;
 }
 
-/** Explains a failed npm by the lines that it wrote to stderr. */
+/** Explains a failure of npm by its lines on stderr. */
 export function explainNpmFailure(code: number | null, lines: readonly string[]): NpmFailure {
   const said = lines.map((line) => line.replace(/^npm (?:error|ERR!) ?/i, '').trim()).filter(Boolean);
   const errorCode = said.find((line) => line.startsWith('code '))?.slice('code '.length);
@@ -361,7 +360,7 @@ const CAUSES: readonly Cause[] = [
   },
 ];
 
-/** The name that npm complains about, as ` \`NAME\``. It can be a dependency of the package. */
+/** The name of the package in an error of npm, as ` \`NAME\``. It can be a dependency. */
 function quoted(said: readonly string[], pattern: RegExp): string {
   for (const line of said) {
     const [, name] = pattern.exec(line.slice(0, MAX_REASON_CHARACTERS)) ?? [];

@@ -20,9 +20,9 @@ interface PackageInstallerOptions {
   readonly npm: Pick<NpmClient, 'install' | 'resolve'>;
   /** Largest number of packages that are installed at once. */
   readonly limit: number;
-  /** Called with the path of the lock file when it cannot be next to the configuration. */
+  /** Called with the path of a lock file that cannot be next to the configuration. */
   readonly onFallbackPath: (file: string) => void;
-  /** Called with the folder of an installed package that lacks a part, before it is installed again. */
+  /** Called with the folder of a damaged package, before the package is installed again. */
   readonly onDamaged: (folder: string) => void;
 }
 
@@ -31,11 +31,11 @@ export interface Obtained {
   readonly locked: LockedPackage;
   /** Absolute path, to be run with Node. */
   readonly program: string;
-  /** False when it was installed before. */
+  /** False if the package was installed before. */
   readonly isNew: boolean;
 }
 
-/** A failed installation. The message is one line; `lines` is npm's own output. */
+/** A failed installation. The message is one line. `lines` is npm's own output. */
 export class InstallFault extends Error {
   override readonly name = 'InstallFault';
   readonly lines: readonly string[];
@@ -47,10 +47,10 @@ export class InstallFault extends Error {
 }
 
 /**
- * Installs packages into the store: several at once, but only one gateway at a time among all that share it.
+ * Installs packages into the store. One gateway at a time installs, several packages at once.
  *
- * A package is installed into a staging folder, moved into place by one rename, and then locked. An installation that
- * fails or is interrupted changes nothing else.
+ * Installs each package into a staging folder, moves it into place with one rename, and then locks it. A failed or
+ * interrupted installation changes nothing in the store.
  */
 export class PackageInstaller {
   readonly #options: PackageInstallerOptions;
@@ -74,7 +74,7 @@ export class PackageInstaller {
     });
   }
 
-  /** Installs the newest versions that the request accepts, and leaves the lock file as it is; `lock` changes it. */
+  /** Installs the newest versions that the request accepts. The lock file stays as it is until `lock` is called. */
   async obtainNewest(request: PackageRequest, signal: AbortSignal): Promise<Obtained> {
     return await this.#inSlot(request, signal, async (within) => {
       const newest = await this.#inStaging((folder) => this.#options.npm.resolve(folder, request, within));
@@ -98,7 +98,7 @@ export class PackageInstaller {
     return await this.#inStaging(async (staging) => {
       // npm checks the integrity of every package against the lock.
       const locked = await npm.install(staging, request, known, signal);
-      // Throws when the package has no program to run, so that it is not published.
+      // Throws if the package has no program to run, before it is published.
       programIn(staging, request);
       const folder = await store.publish(staging, { name, locked, installScripts });
       return { locked, program: programIn(folder, request), isNew: true };
@@ -124,12 +124,12 @@ export class PackageInstaller {
   async #acquire(signal: AbortSignal): Promise<() => Promise<void>> {
     const { store, storeLock } = this.#options;
     const release = await storeLock.acquire(signal);
-    // Nothing of this process is in staging now.
+    // This process has no staging folder now, so all staging folders are leftovers.
     await store.sweep();
     return release;
   }
 
-  /** Runs `work` with a slot, while this process holds the store lock. The time limit does not include the wait for them. */
+  /** Runs `work` with a slot and with the store lock. The time limit begins when both are there. */
   async #inSlot<T>(
     request: PackageRequest,
     signal: AbortSignal,
@@ -167,7 +167,7 @@ function toInstallFault(request: PackageRequest, error: unknown): InstallFault {
   return new InstallFault(`${request.shown} could not be installed: ${hide(reason)}${hint}`, lines.map(hide), error);
 }
 
-/** Hides a name or a version that the configuration writes as a variable, in npm's output too. */
+/** Replaces name and version of a package by the text of the file, if the file has variables there. */
 function hidingVariables(request: PackageRequest): (text: string) => string {
   const { name, version, shown } = request;
   const whole = lockKey(request);
@@ -191,12 +191,12 @@ export interface OpenedInstaller {
   readonly npm: NpmClient;
 }
 
-/** npm computes half of the time, and otherwise waits for the registry and the disk. */
+/** Installations beyond the number of processors, because npm waits for registry and disk half of the time. */
 const EXTRA_INSTALLS = 2;
-/** Each npm may take some hundred MB of memory. */
+/** Limit on installations at once, because each npm may take some hundred MB of memory. */
 const MAX_INSTALLS = 8;
 
-/** Creates the package installer. This file is loaded only when there is something to install. */
+/** Creates the package installer. Callers load this file only to install or update packages. */
 export function openInstaller(options: OpenInstallerOptions): OpenedInstaller {
   const { paths, clock, logger, environment, orphanGuard } = options;
   const npm = new NpmClient({ clock, environment, orphanGuard, folder: paths.storeFolder });
@@ -228,11 +228,11 @@ export function openInstaller(options: OpenInstallerOptions): OpenedInstaller {
 interface InstallSlotsOptions {
   /** Largest number of installations that run at once. */
   readonly limit: number;
-  /** Takes the store lock; resolves with the function that releases it. */
+  /** Takes the store lock. Resolves with the function that releases the lock. */
   readonly acquire: (signal: AbortSignal) => Promise<() => Promise<void>>;
 }
 
-/** The store lock, while at least one installation of this process runs or waits for the lock. */
+/** The store lock, which exists while an installation of this process runs or waits for the lock. */
 interface Lease {
   readonly held: Promise<() => Promise<void>>;
   /** Aborted when the last wait for the lock is given up. */
@@ -240,12 +240,12 @@ interface Lease {
 }
 
 /**
- * Limits how many installations of this process run at once, all under one lease of the store lock. Two installations of
- * the same package never run at once: the second one finds what the first one has installed.
+ * Limits how many installations of this process run at once. All of them share one lease of the store lock. Installations of
+ * the same package run one after the other, so that the second one finds the installed package.
  */
 class InstallSlots {
   readonly #options: InstallSlotsOptions;
-  /** Names of packages. */
+  /** Names of the packages that are being installed. */
   readonly #running = new Set<string>();
   readonly #events = new EventEmitter().setMaxListeners(0);
   #lease: Lease | undefined;
@@ -254,7 +254,7 @@ class InstallSlots {
     this.#options = options;
   }
 
-  /** Waits for a slot and for the store lock; resolves with the function that returns the slot. Rejects when `signal` is aborted. */
+  /** Waits for a slot and for the store lock. Resolves with the function that frees the slot. Rejects when `signal` is aborted. */
   async enter(name: string, signal: AbortSignal): Promise<() => Promise<void>> {
     while (this.#running.size >= this.#options.limit || this.#running.has(name)) {
       await once(this.#events, 'left', { signal });
@@ -288,7 +288,7 @@ class InstallSlots {
   }
 }
 
-/** The value of `promise`, unless `signal` is aborted before. */
+/** Resolves with the value of `promise`. Rejects if `signal` is aborted first. */
 async function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   let stop = () => {};
   const aborted = new Promise<never>((_, reject) => {

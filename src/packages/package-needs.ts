@@ -4,25 +4,25 @@ import satisfies from 'semver/functions/satisfies.js';
 import validRange from 'semver/ranges/valid.js';
 import { isRecord } from '../json/json-value.js';
 
-/** A version of a package, and the versions of Node that it declares to need: `engines.node` of its package.json. */
+/** A version of a package, and the versions of Node that it needs: `engines.node` of its package.json. */
 export interface NeedsNode {
   readonly name: string;
   readonly version: string;
   readonly range: string;
 }
 
-/** The range in `engines`; `undefined` if there is none that npm understands. */
+/** The range of Node in `engines`; `undefined` if it is missing or not a range for npm. */
 export function nodeRangeIn(engines: unknown): string | undefined {
   const range = isRecord(engines) ? engines.node : undefined;
   return typeof range === 'string' && validRange(range) !== null ? range : undefined;
 }
 
-/** Whether this version of Node is in the range. A prerelease of Node counts as its release, as npm counts it. */
+/** Whether a version of Node is in the range. As for npm, a prerelease of Node counts as the release. */
 export function fitsNode(range: string | undefined, nodeVersion: string): boolean {
   return range === undefined || satisfies(nodeVersion, range, { includePrerelease: true });
 }
 
-/** Whether a version is newer than another one. Versions that npm does not understand are not compared. */
+/** Whether a version is newer than another one. False if npm would not accept one of them. */
 export function isNewer(version: string, than: string): boolean {
   return parse(version) !== null && parse(than) !== null && gt(version, than);
 }
@@ -32,11 +32,11 @@ export interface InstalledTree {
   readonly name: string;
   /** `packages` of npm's lock file. */
   readonly tree: Readonly<Record<string, unknown>>;
-  /** Whether the folder of an entry exists: npm leaves out optional packages for other machines. */
+  /** Whether the folder of an entry exists, because npm leaves out optional packages for other machines. */
   readonly isPresent: (path: string) => boolean;
 }
 
-/** The packages of a tree that declare to need another version of Node; the package itself comes first. */
+/** The packages of a tree that need another version of Node. The package itself comes first. */
 export function needsOtherNode({ name, tree, isPresent }: InstalledTree, nodeVersion: string): NeedsNode[] {
   const found = Object.entries(tree).flatMap(([path, entry]) => {
     if (!isRecord(entry) || typeof entry.version !== 'string') return [];

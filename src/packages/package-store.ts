@@ -15,11 +15,11 @@ import type { InstalledTree } from './package-needs.js';
 interface StoredPackage {
   readonly name: string;
   readonly locked: LockedPackage;
-  /** Whether install scripts ran, which may have built something for this version of Node. */
+  /** Whether install scripts ran. They may have built code for this version of Node. */
   readonly installScripts: boolean;
 }
 
-/** Properties of the machine that decide which packages are installed, and what they build. */
+/** Properties of the machine on which the installed packages, and the results of install scripts, depend. */
 interface Machine {
   readonly platform: string;
   readonly arch: string;
@@ -29,10 +29,10 @@ interface Machine {
 
 /**
  * The packages that Trunkline has installed, each with its dependencies in a folder named `name@version-digest`. The digest
- * covers the version and integrity of everything in the folder.
+ * covers the versions and integrities of all packages in the folder. Configurations share the folders.
  *
- * A folder appears by one rename and never changes, so it is complete unless the machine lost power before the disk had
- * all of it. Several configurations share it.
+ * A folder appears by one rename and never changes. So it is complete, unless the machine lost power before all files were on
+ * the disk.
  */
 export class PackageStore {
   readonly #folder: string;
@@ -52,18 +52,18 @@ export class PackageStore {
     return join(this.#folder, `${folderName(name, locked.version)}${digest}`);
   }
 
-  /** Whether the package is there and can be started. Servers wait for the answer, so only its package.json is read. */
+  /** Whether the package is installed. Reads only the package.json of the package itself, because servers wait for the answer. */
   has(wanted: StoredPackage): boolean {
     return isSound(this.folderOf(wanted), `node_modules/${wanted.name}`);
   }
 
-  /** Whether the folder is there and lacks a part, as after a power failure: then the package is installed again. */
+  /** Whether the folder exists and lacks a package.json, as after a power failure. Such a package is installed again. */
   isDamaged(wanted: StoredPackage): boolean {
     const folder = this.folderOf(wanted);
     return existsSync(folder) && !isWhole(folder, wanted);
   }
 
-  /** Finds this version when it was installed for another configuration. */
+  /** Finds a version that was installed for any configuration. */
   findVersion(name: string, version: string, installScripts: boolean): LockedPackage | undefined {
     const prefix = folderName(name, version);
     for (const entry of listed(this.#folder)) {
@@ -82,7 +82,7 @@ export class PackageStore {
     return await mkdtemp(join(folder, 'install-'));
   }
 
-  /** Moves a staging folder into the store. When the package is there already, and whole, the existing folder stays. */
+  /** Moves a staging folder into the store, unless the package is installed and whole. Returns the folder of the package. */
   async publish(staging: string, wanted: StoredPackage): Promise<string> {
     const folder = this.folderOf(wanted);
     if (this.isDamaged(wanted)) {
@@ -135,12 +135,12 @@ function listed(folder: string): string[] {
   try {
     return readdirSync(folder);
   } catch {
-    // The folder does not exist: nothing was installed yet.
+    // The folder does not exist, because nothing was installed yet.
     return [];
   }
 }
 
-/** Reads npm's lock file in a folder; `undefined` when it does not contain the package. */
+/** Reads npm's lock file in a folder; `undefined` if it does not contain the package. */
 export function readInstalled(folder: string, name: string): LockedPackage | undefined {
   const value = readJsonFile(join(folder, 'package-lock.json'));
   if (!isRecord(value) || !isRecord(value.packages)) return undefined;
@@ -151,7 +151,7 @@ export function readInstalled(folder: string, name: string): LockedPackage | und
   return typeof version === 'string' && typeof integrity === 'string' ? { version, integrity, tree } : undefined;
 }
 
-/** The fields that identify the content. npm adds others over time, which must not change the digest. */
+/** The fields that identify the content. Other fields are left out, because new versions of npm add more. */
 function contentOf(tree: LockedPackage['tree']): unknown {
   const entries = Object.entries(tree as Readonly<Record<string, Readonly<Record<string, unknown>>>>);
   return entries
@@ -172,7 +172,7 @@ export function openStore({ storeFolder }: PackagePaths): PackageStore {
   return new PackageStore(storeFolder, { platform, arch, abi: versions.modules });
 }
 
-/** The key of a package in the lock file: `name`, or `name@` and the version, range or tag that the configuration asks for. */
+/** The key of a package in the lock file: `name`, or `name@` and the version, range or tag in the configuration. */
 export function lockKey({ name, version }: Pick<PackageRequest, 'name' | 'version'>): string {
   return version === undefined ? name : `${name}@${version}`;
 }
@@ -203,8 +203,8 @@ export function storedTree(request: PackageRequest, locked: LockedPackage, paths
 }
 
 /**
- * The tree of the package that a server runs; `undefined` if it is not installed. Of a package in `node_modules`, the tree
- * is the package alone: the npm that installed it has reported on its dependencies.
+ * The tree of the package that a server runs; `undefined` if the package is not installed. The tree of a package in
+ * `node_modules` is only the package itself, because npm has reported on the dependencies when the user installed it.
  */
 export function installedTree(
   request: PackageRequest,
@@ -227,7 +227,7 @@ function findLocked(request: PackageRequest, paths: PackagePaths): LockedPackage
   try {
     locked = new LockFile(paths).read().get(lockKey(request));
   } catch (error) {
-    // The servers that need this file are reported as misconfigured.
+    // A damaged lock file is reported elsewhere: the servers that need it are misconfigured.
     if (!(error instanceof LockFileError)) throw error;
   }
   return locked !== undefined && openStore(paths).has({ ...request, locked }) ? locked : undefined;
