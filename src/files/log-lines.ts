@@ -4,17 +4,17 @@ import { setTimeout } from 'node:timers/promises';
 export interface LogLinesOptions {
   /** The newest file. `FILE.1` is the one before it, and so on. */
   readonly file: string;
-  /** Largest number of files, the newest included. */
+  /** Largest number of files, including the newest. */
   readonly maxFiles: number;
-  /** Goes on with what is written from now on, also when the file is rotated. */
+  /** Whether to go on with lines that are written later, even after a rotation. */
   readonly isFollowed: boolean;
 }
 
 const READ_BYTES = 64 * 1024;
-/** Time between two looks at a file that is followed. */
+/** How often a followed file is read. */
 const LOOK_EVERY_MS = 250;
 
-/** The newest file that has been read, and its part that has been read. */
+/** The newest file that was read, and how much of it was read. */
 interface Progress {
   readonly id: string;
   readonly decoder: InstanceType<typeof TextDecoder>;
@@ -23,15 +23,15 @@ interface Progress {
 }
 
 /**
- * Yields the lines of a log file and of its rotated predecessors, the oldest first. Yields nothing if there is none. No file
- * is open when the caller takes no more lines.
+ * Yields the lines of a log file and of its rotated predecessors, the oldest line first; nothing if there is no file. Closes
+ * all files when the caller stops early.
  */
 export async function* logLines(options: LogLinesOptions): AsyncGenerator<string> {
   let progress: Progress | undefined;
   for (;;) {
     const files = await openAll(options);
     try {
-      // Without the file that was read last, all of them are newer.
+      // If the file that was read last is gone, all files are newer.
       const at = files.findIndex(({ id }) => id === progress?.id);
       for (const { id, handle } of files.slice(Math.max(0, at))) {
         if (progress?.id !== id) progress = { id, decoder: new TextDecoder(), position: 0, unfinished: '' };
@@ -45,7 +45,7 @@ export async function* logLines(options: LogLinesOptions): AsyncGenerator<string
   }
 }
 
-/** The files, the oldest first. Their ids stay the same when they are renamed. */
+/** Opens the files, the oldest first. The id of a file stays the same when the file is renamed. */
 async function openAll({ file, maxFiles }: LogLinesOptions): Promise<{ id: string; handle: FileHandle }[]> {
   const files = new Map<string, FileHandle>();
   for (let at = maxFiles - 1; at >= 0; at -= 1) {
@@ -53,14 +53,14 @@ async function openAll({ file, maxFiles }: LogLinesOptions): Promise<{ id: strin
     if (handle === undefined) continue;
     const { dev, ino } = await handle.stat();
     const id = `${dev} ${ino}`;
-    // Two names of one file: it was renamed between the two looks.
+    // A file that was renamed meanwhile is opened under two names.
     if (files.has(id)) await handle.close();
     else files.set(id, handle);
   }
   return [...files].map(([id, handle]) => ({ id, handle }));
 }
 
-/** The lines that were written since the last look. */
+/** Yields the lines that were written since the last read. */
 async function* newLines(handle: FileHandle, progress: Progress): AsyncGenerator<string> {
   const buffer = new Uint8Array(READ_BYTES);
   for (;;) {

@@ -15,23 +15,23 @@ export interface WatchOptions {
 }
 
 export interface FileWatch {
-  /** Resolves when every later change is noticed. */
+  /** Resolves when the watcher notices every further change. */
   readonly ready: Promise<void>;
   close(): Promise<void>;
 }
 
-/** Editors write in several steps; steps within this time count as one change. */
+/** Debounce time, because editors write in several steps. */
 const SETTLE_MS = 100;
-/** A program that writes all the time delays the notice by this much at most. */
+/** Longest delay of a report, even if a program writes all the time. */
 const MAX_SETTLE_MS = 1_000;
-/** A file that is being replaced may be missing for a moment. */
+/** Delay before the report of a missing file, because a file that is being replaced may be missing for a moment. */
 const ABSENT_MS = 1_000;
 
 /**
- * Reports changes of files: written in place, replaced, removed and created again, or reached through another symbolic
- * link. The watcher does not keep the process alive.
+ * Reports files that are written in place, replaced, removed and created again, or reached through another symbolic link.
+ * The watcher does not keep the process alive.
  *
- * Folders are watched instead of files, since a watcher of a file follows the old file when it is replaced.
+ * Watches folders, because a watcher of a file would stay with the old file when the file is replaced.
  */
 export function watchFiles({ files, clock, onChange, onError }: WatchOptions): FileWatch {
   let cancel: Cancel = () => {};
@@ -55,14 +55,14 @@ export function watchFiles({ files, clock, onChange, onError }: WatchOptions): F
   };
   let targets = targetsOf(files);
   let watcher = watchTargets(targets, onEvent, onError);
-  /** Symbolic links may have a new target, and folders may have appeared or disappeared. */
+  /** Watches again if symbolic links have new targets, or if folders have appeared or disappeared. */
   const follow = () => {
     const now = targetsOf(files);
     if (isDeepStrictEqual(now, targets)) return;
     targets = now;
     void watcher.close();
     watcher = watchTargets(targets, onEvent, onError);
-    // The new watcher has not seen what happened before it was ready.
+    // A change may have happened before the new watcher was ready.
     watcher.once('ready', onEvent);
   };
   return {
@@ -83,13 +83,13 @@ function watchTargets({ folders, entries }: Targets, onEvent: () => void, onErro
     depth: 0,
     ignored: (path) => !folders.has(path) && !entries.has(path),
   });
-  // chokidar merges changes in quick succession and can lose the last one; its raw events are complete.
+  // Uses raw events, too, because chokidar merges quick changes and can lose the last one.
   const names = new Set([...entries].map((entry) => basename(entry)));
   watcher.on('raw', (_event, path) => (!path || names.has(basename(path))) && onEvent());
   return watcher.on('all', onEvent).on('error', onError);
 }
 
-/** The folders to watch, and the entries in them that matter. */
+/** The folders to watch, and the relevant entries in them. */
 interface Targets {
   readonly folders: Set<string>;
   readonly entries: Set<string>;
@@ -105,31 +105,31 @@ function addTargets(path: string, targets: Targets): void {
   const { folders, entries } = targets;
   let folder = dirname(path);
   let name = basename(path);
-  // For a folder that does not exist yet, the nearest existing parent is watched.
+  // Watches the nearest existing parent of a folder that does not exist yet.
   while (!existsSync(folder) && folder !== dirname(folder)) {
     name = basename(folder);
     folder = dirname(folder);
   }
   if (!existsSync(folder)) return;
   const entry = join(realpathSync(folder), name);
-  // Stops at symbolic links that form a circle.
+  // An entry that is known already can come from a circle of symbolic links.
   if (entries.has(slashed(entry))) return;
   folders.add(slashed(dirname(entry)));
   entries.add(slashed(entry));
   for (const link of linksAlong(path)) addTargets(link, targets);
 }
 
-/** chokidar reports paths with slashes, on Windows too. */
+/** A path with slashes, as chokidar reports paths on all systems. */
 function slashed(path: string): string {
   return path.replaceAll('\\', '/');
 }
 
-/** Symbolic links on the path, in place of the file or of one of its folders: each of them can be replaced. */
+/** The symbolic links on a path. Each of them can be replaced: the link to the file, or to one of its folders. */
 function linksAlong(path: string): string[] {
   const along: string[] = [];
   const target = linkAt(path);
   if (target !== undefined) along.push(resolve(dirname(path), target));
-  // Links in the root folder, such as /tmp on macOS, are not watched: they do not change.
+  // Links in the root folder, such as /tmp on macOS, are not watched, because they do not change.
   for (let folder = dirname(path); dirname(folder) !== dirname(dirname(folder)); folder = dirname(folder)) {
     if (linkAt(folder) !== undefined) along.push(folder);
   }

@@ -20,18 +20,18 @@ import { errorCode } from '../errors/error-text.js';
 import { parseJson } from '../json/json-value.js';
 
 /*
- * Files that are written completely or not at all: into a draft in the same folder, which a rename or a link then puts
- * in place. The drafts have random names, since gateways in different containers can share a folder and have the same
- * pid. Folders that are missing are created for the owner alone.
+ * Writes files completely or not at all: first a draft in the same folder, which a rename or a link then puts in place.
+ * Drafts have random names, because gateways in different containers can share a folder and have the same pid. Missing
+ * folders are created for the owner alone.
  */
 
-/** The end of the names of drafts. A gateway that is killed while it writes leaves one behind. */
+/** Suffix of drafts. A gateway that is killed during a write leaves its draft behind. */
 export const DRAFT_SUFFIX = '.tmp';
 
 interface WriteOptions {
-  /** Permissions of the file; only the owner can read and write it by default. */
+  /** Permissions of the file. Default: 0o600, for the owner alone. */
   readonly mode?: number;
-  /** Waits until the disk has the content, so that a power failure does not leave an empty file. */
+  /** Whether to wait until the content is on the disk, so that a power failure does not leave an empty file. */
   readonly flush?: boolean;
 }
 
@@ -51,7 +51,7 @@ export async function replaceFile(
     });
     await promises.rename(draft, file);
   } catch (error) {
-    // The first error says what is wrong. Where the folder is none, the draft cannot be removed, either.
+    // Only the first error is reported, because removing the draft may fail for the same reason.
     await promises.unlink(draft).catch(() => {});
     throw error;
   }
@@ -62,11 +62,11 @@ export function replaceFileSync(file: string, content: string | Uint8Array, opti
   withDraft(file, content, options, (draft) => renameSync(draft, file));
 }
 
-/** Creates the file. Returns false, and changes nothing, when there is one already. */
+/** Creates the file. Returns false, and changes nothing, if the file exists. */
 export function createFileSync(file: string, content: string | Uint8Array, options?: WriteOptions): boolean {
   return withDraft(file, content, options, (draft) => {
     try {
-      // A rename would replace a file that another process created meanwhile; a link fails.
+      // A link, because a rename would replace a file that another process has created meanwhile.
       linkSync(draft, file);
       return true;
     } catch (error) {
@@ -96,10 +96,10 @@ function draftOf(file: string): string {
   return `${file}.${randomBytes(6).toString('hex')}${DRAFT_SUFFIX}`;
 }
 
-/** More than npm ever writes. */
+/** Size limit of JSON files of other programs, above every file of npm. */
 const MAX_BYTES = 64 * 1024 * 1024;
 
-/** Reads JSON that another program has written, such as npm. `undefined` if it is missing, damaged or not a regular file. */
+/** Reads JSON of another program, such as npm. `undefined` if the file is missing, damaged or not a regular file. */
 export function readJsonFile(file: string): unknown {
   const found = readRegularFileSync(file, { maxBytes: MAX_BYTES, followsLinks: true });
   return found.kind === 'read' ? parseJson(found.bytes.toString()) : undefined;
@@ -108,9 +108,9 @@ export function readJsonFile(file: string): unknown {
 export interface ReadRules {
   /** A larger file is not read. */
   readonly maxBytes: number;
-  /** Whether the file must belong to this user, and be closed to others. */
+  /** Whether the file must belong to this user, and other users must not be able to read or change it. */
   readonly isPrivate?: boolean;
-  /** Whether nobody else may be able to change the file. Others may be able to read it. */
+  /** Whether other users must not be able to change the file. They may be able to read it. */
   readonly isGuarded?: boolean;
   /** Whether the path may be a symbolic link. */
   readonly followsLinks?: boolean;
@@ -118,7 +118,7 @@ export interface ReadRules {
 
 type FileFault = 'unreadable' | 'link' | 'not-regular' | 'foreign' | 'exposed' | 'too-large';
 
-/** The result of reading a file that may be missing, and that somebody may have replaced by something else. */
+/** The result of reading a file, which may be missing or unusable. */
 export type ReadFile =
   | { readonly kind: 'absent' }
   | { readonly kind: 'unusable'; readonly fault: FileFault; readonly reason: string; readonly cause?: unknown }
@@ -132,19 +132,19 @@ export type ReadFile =
 
 type Unusable = Extract<ReadFile, { kind: 'unusable' }>;
 
-/** Everything that Trunkline expects in a file that belongs to this user alone. */
+/** The rules for a file that only this user may read and change. */
 export function privateFile(maxBytes: number): ReadRules {
   return { maxBytes, isPrivate: true };
 }
 
 /**
- * Reads a regular file. Never throws, and never waits for another process: opening a pipe that nobody writes would wait
- * without end, and reading it would take what is meant for somebody else. So pipes, devices, sockets and folders are
- * refused; so are symbolic links, unless the rules allow them.
+ * Reads a regular file. Never throws. Refuses folders, devices and sockets, and symbolic links unless the rules allow them.
+ * Refuses pipes, because opening a pipe without a writer would wait without end, and reading a pipe would take data that is
+ * meant for another process.
  */
 export async function readRegularFile(file: string, rules: ReadRules): Promise<ReadFile> {
   try {
-    // Taken here, since Node loads what is behind it with the first use.
+    // `promises` is used here first, because Node loads its code with the first use.
     const handle = await promises.open(file, flagsFor(rules));
     try {
       const stats = await handle.stat();
@@ -172,7 +172,7 @@ export function readRegularFileSync(file: string, rules: ReadRules): ReadFile {
   }
 }
 
-/** Windows has neither of them, and no pipes among its files. */
+/** Windows has neither flag, and no pipes among its files. */
 const { O_RDONLY, O_NOFOLLOW = 0, O_NONBLOCK = 0 } = constants;
 
 function flagsFor({ followsLinks = false }: ReadRules): number {
@@ -185,7 +185,7 @@ function read(bytes: Buffer, { mode, mtimeMs }: Stats): ReadFile {
 }
 
 function faultOf(stats: Stats, { maxBytes, isPrivate = false, isGuarded = false }: ReadRules): Unusable | undefined {
-  // Windows has neither owners nor modes; there the permissions of the user's folder protect the file.
+  // Windows has neither owners nor modes. The permissions of the user's folder protect the file there.
   const isPosix = process.getuid !== undefined;
   if (!stats.isFile()) return unusable('not-regular', `it is ${kindOf(stats)}`);
   if (isPosix && isPrivate && stats.uid !== process.getuid?.())
@@ -210,15 +210,15 @@ export function kindOf(stats: Pick<Stats, 'isDirectory' | 'isFIFO' | 'isSocket'>
 function unread(cause: unknown): ReadFile {
   const code = errorCode(cause) ?? 'unknown';
   if (code === 'ENOENT') return { kind: 'absent' };
-  // FreeBSD has another code for a symbolic link than all others.
+  // EMLINK is the code of FreeBSD for a symbolic link.
   if (code === 'ELOOP' || code === 'EMLINK')
     return unusable('link', 'it is a symbolic link, not a regular file', cause);
-  // A socket, or a device that is not there.
+  // The code for a socket, and for a device without hardware.
   if (code === 'ENXIO') return unusable('not-regular', 'it is a socket or a device, not a regular file', cause);
   return unusable('unreadable', `it cannot be read (${code})`, cause);
 }
 
-/** The path behind all symbolic links; `undefined` if it is missing or not accessible. */
+/** The path behind all symbolic links; `undefined` if the path is missing or not accessible. */
 export function realPath(path: string): string | undefined {
   try {
     return realpathSync(path);
@@ -227,7 +227,7 @@ export function realPath(path: string): string | undefined {
   }
 }
 
-/** The file or folder at a path, behind symbolic links; `undefined` if it is missing or not accessible. */
+/** The file or folder behind a path and its symbolic links; `undefined` if it is missing or not accessible. */
 export function statOf(path: string): Stats | undefined {
   try {
     return statSync(path);

@@ -2,11 +2,11 @@ import { applyEdits, findNodeAtLocation, format, modify, type Node } from 'jsonc
 import { parseJsonTree } from './parse-text.js';
 
 /*
- * Edits of JSON with comments. `modify` of jsonc-parser inserts, and only the inserted text is formatted, because its own
- * formatting would change whole lines. It does not remove: it would take comments of other entries with it.
+ * Edits of JSON with comments. `modify` of jsonc-parser inserts. Then only the inserted text is formatted, because `modify`
+ * would format whole lines. Removing is done here, because `modify` would also remove comments of other entries.
  */
 
-/** Adds a member as the last one, or replaces the value of the existing one. */
+/** Adds a member behind the others, or replaces the value of the existing member. */
 export function setInJson(content: string, path: readonly string[], value: unknown): string {
   if (content.trim() === '') return `${JSON.stringify(nested(path, value), null, 2)}\n`;
   const tree = parseJsonTree(content);
@@ -16,9 +16,9 @@ export function setInJson(content: string, path: readonly string[], value: unkno
   const [edit] = modify(content, [...way], nested(path.slice(way.length), value), {});
   if (edit === undefined) return content;
   const changed = applyEdits(content, [edit]);
-  // A file of one line stays one.
+  // A file with one line keeps one line.
   if (!content.includes('\n') && tree.children?.length) return changed;
-  // In an object that was empty, the braces get lines of their own.
+  // Formats the braces of an object that was empty, too, so that they get lines of their own.
   const isFirst = edit.length === 0 && !edit.content.startsWith(',');
   const { offset, content: added } = edit;
   const range = isFirst ? { offset: offset - 1, length: added.length + 2 } : { offset, length: added.length };
@@ -34,7 +34,7 @@ export function removeFromJson(content: string, path: readonly string[]): string
   const end = endOf(property);
   const previous = members[members.indexOf(property) - 1];
   const previousEnd = previous && endOf(previous);
-  // As it was inserted.
+  // The member is written as `setInJson` inserts it, so the text is as before the insertion.
   if (previousEnd !== undefined && /^\s*,\s*$/.test(content.slice(previousEnd, start)))
     return cut(content, previousEnd, end);
   const after = commaFrom(content, end);
@@ -61,7 +61,7 @@ function endOf({ offset, length }: Node): number {
   return offset + length;
 }
 
-/** Removes a text, and the line break before it if it was alone on its line. */
+/** Removes a text, and the line break before it if the text is alone on its line. */
 function withoutLine(content: string, start: number, end: number): string {
   const isAlone = /^[ \t]*\r?\n/.test(content.slice(end));
   return cut(content, isAlone ? content.slice(0, start).trimEnd().length : start, end);
@@ -71,7 +71,7 @@ function cut(content: string, start: number, end: number): string {
   return content.slice(0, start) + content.slice(end);
 }
 
-/** Position of the next comma, if nothing but blanks and comments comes before it. */
+/** The position of the next comma, if only blanks and comments stand before it. */
 function commaFrom(content: string, from: number): number | undefined {
   const comma = /(?:\s|\/\/[^\n]*\n|\/\*(?:[^*]|\*(?!\/))*\*\/)*,/y;
   comma.lastIndex = from;

@@ -5,22 +5,22 @@ import { removeFromToml, setInToml } from './edit-toml.js';
 import { removeFromYaml, setInYaml } from './edit-yaml.js';
 import { BYTE_ORDER_MARK, FileRefusal, type Format, parseText } from './parse-text.js';
 
-/** The way to a value: names of members. In a list, the name is the `name` of an item. */
+/** The names of the members on the way to a value. In a list, the name is the `name` of an item. */
 export type Path = readonly string[];
 
 export interface EditOptions {
-  /** Whether the last object on the way is a list whose items have a `name`. */
+  /** Whether the last object on the path is a list whose items have a `name`. */
   readonly isList?: boolean | undefined;
   /** Text for a comment behind the name of a new member, where the format has comments. */
   readonly comment?: string | undefined;
 }
 
 /**
- * Adds a value to a text, or replaces the one at this path, and creates the objects on the way. Every other character
- * stays: comments, order, indentation, line ends, a byte order mark, a missing line end at the end.
+ * Adds or replaces the value at a path, and creates missing objects on the path. All other characters stay: comments, order,
+ * indentation, line ends, a byte order mark, and a missing line end at the end of the text.
  *
- * The whole content is compared before and after, so no edit can change what it should not. Throws a `FileRefusal` if the
- * text does not parse, or if it is written in a way that cannot be edited.
+ * Compares the whole content before and after, so that an edit cannot change other values. Throws a `FileRefusal` if the text
+ * does not parse, or if its notation cannot be edited.
  */
 export function withValue(format: Format, text: string, path: Path, value: unknown, options: EditOptions = {}): string {
   return edited(format, text, path, (content, data) => {
@@ -36,7 +36,7 @@ export function withValue(format: Format, text: string, path: Path, value: unkno
   });
 }
 
-/** Removes a value; returns the same text if there is none. An object that is empty then stays. Throws as `withValue`. */
+/** Removes a value. A missing value leaves the text as it is. An emptied object stays. Throws as `withValue` does. */
 export function withoutValue(format: Format, text: string, path: Path): string {
   return edited(format, text, path, (content, data) => {
     if (valueAt(data, path) === undefined) return { content, expected: data };
@@ -52,7 +52,7 @@ export function withoutValue(format: Format, text: string, path: Path): string {
   });
 }
 
-/** The value at this path in parsed data; `undefined` if there is none. */
+/** The value at a path of parsed data; `undefined` if it is missing. */
 export function valueAt(data: unknown, path: Path): unknown {
   return path.reduce<unknown>((value, name) => {
     if (Array.isArray(value)) return value.find((item: unknown) => isRecord(item) && item.name === name);
@@ -79,7 +79,7 @@ function parsedOr(format: Format, content: string): unknown {
   }
 }
 
-/** In TOML, a table of servers is there as long as it has a server, and a file without tables is an empty one. */
+/** The data without an empty object above the path, because in TOML the table of servers exists only while it has a server. */
 function comparable(data: unknown, path: Path): unknown {
   const value = plain(data);
   const above = path.slice(0, -1);
@@ -89,7 +89,7 @@ function comparable(data: unknown, path: Path): unknown {
   return isRecord(rest) && Object.keys(rest).length === 0 ? null : rest;
 }
 
-/** The parsers make objects with different prototypes, and none for an empty file. */
+/** The data with ordinary objects, and with null for an empty file, because the parsers differ in both. */
 function plain(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(plain);
   if (value === undefined || value === null) return null;
@@ -97,7 +97,7 @@ function plain(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, plain(each)]));
 }
 
-/** The data with another value at this path, or without it. An object that is missing or `null` is created. */
+/** The data with another value at the path, or without the value. Creates an object that is missing or `null`. */
 function changed(data: unknown, [name = '', ...rest]: Path, value: unknown, options: EditOptions): unknown {
   const isLast = rest.length === 0;
   const isList = options.isList ?? (value === undefined && Array.isArray(data));

@@ -1,11 +1,11 @@
 import { parse, stringify } from 'smol-toml';
 
 /*
- * Edits of TOML as text, because no library writes TOML and keeps every comment: an entry is its table and the tables
- * below it.
+ * Edits of TOML as text, because no library keeps every comment when it writes TOML. An entry consists of its table and of
+ * the tables below it.
  */
 
-/** Adds a table behind all others, or replaces the one at this path where it stands. */
+/** Adds a table behind all others, or replaces the table at this path in its place. */
 export function setInToml(content: string, path: readonly string[], value: unknown): string {
   const lineEnd = content.includes('\r\n') ? '\r\n' : '\n';
   const table = path.reduceRight<unknown>((inside, name) => Object.fromEntries([[name, inside]]), value);
@@ -22,7 +22,7 @@ export function setInToml(content: string, path: readonly string[], value: unkno
   return content.endsWith('\n') ? content + lineEnd + block + lineEnd : content + lineEnd + lineEnd + block;
 }
 
-/** Removes a table, and the blank line before it, which was inserted with it. */
+/** Removes a table, and the blank line that `setInToml` inserts before it. */
 export function removeFromToml(content: string, path: readonly string[]): string {
   return tablesAt(content, path).reduceRight((text, { start, end }) => {
     const before = text.slice(0, start);
@@ -39,7 +39,7 @@ interface Piece {
   readonly end: number;
 }
 
-/** The table at this path and the tables below it; neighbors are one piece. Comments before a header belong to its table. */
+/** The table at this path and the tables below it; adjacent tables are one piece. Without the comments behind a table. */
 function tablesAt(content: string, path: readonly string[]): Piece[] {
   const pieces: Piece[] = [];
   let isOpen = false;
@@ -53,11 +53,12 @@ function tablesAt(content: string, path: readonly string[]): Piece[] {
   return pieces;
 }
 
-/** The tables of valid TOML, from header to header. A line in a text or list of several lines is no header, because what stands before it does not parse. */
+/** The tables of valid TOML, from header to header. In a multiline value, a line with a bracket is no header. */
 function* tablesIn(content: string): Generator<{ start: number; text: string }> {
   let start = 0;
   for (const { index } of content.matchAll(/^[ \t]*\[/gm)) {
     const text = content.slice(start, index);
+    // Within a multiline value, the text before the line does not parse.
     if (!isToml(text)) continue;
     yield { start, text };
     start = index;
@@ -74,7 +75,7 @@ function isToml(text: string): boolean {
   }
 }
 
-/** The names in the header of a table; none before the first header. */
+/** The names in the header of a table. Empty for the text before the first header. */
 function namesIn(table: string): string[] {
   const names: string[] = [];
   const header = /^[ \t]*\[.*/.exec(table)?.[0] ?? '';

@@ -17,18 +17,18 @@ import { printable } from '../../json/printable.js';
 import { FileRefusal } from './parse-text.js';
 
 /*
- * Edits of YAML. The library finds the places and writes the value, which is then inserted as
- * text, because the library would write the rest of the file anew.
+ * Edits of YAML. The library finds the position and writes the value, which is then inserted as text, because the library
+ * would reformat the rest of the file.
  */
 
 export interface YamlOptions {
-  /** Whether the last object on the way is a list whose items have a `name`. */
+  /** Whether the last object on the path is a list whose items have a `name`. */
   readonly isList?: boolean | undefined;
-  /** Stands behind the name of a new member, where comments are possible. */
+  /** Comment behind the name of a new member, if the notation allows one there. */
   readonly comment?: string | undefined;
 }
 
-/** Adds a member or an item behind the others, or replaces the existing one where it stands. */
+/** Adds a member or an item behind the others, or replaces the existing one in its place. */
 export function setInYaml(text: string, path: readonly string[], value: unknown, options: YamlOptions = {}): string {
   const { contents } = parse(text);
   let collection: Collection | undefined;
@@ -49,7 +49,7 @@ export function setInYaml(text: string, path: readonly string[], value: unknown,
   throw notEditable();
 }
 
-/** Removes a member or an item, with the comments inside of its value. An object that is empty then stays, as `{}`. */
+/** Removes a member or an item, with the comments inside of its value. An emptied object stays as `{}`. */
 export function removeFromYaml(text: string, path: readonly string[]): string {
   let holder: Pair | undefined;
   let inside: unknown = parse(text).contents;
@@ -70,7 +70,7 @@ export function removeFromYaml(text: string, path: readonly string[]): string {
     const before = `${text.slice(0, colon)} ${isMap(collection) ? '{}' : '[]'}${text.slice(colon, start)}`;
     return end === text.length && !text.endsWith('\n') ? before.replace(/\r?\n$/, '') : before + text.slice(end);
   }
-  // The last line of the text has no line break, so the one before it goes.
+  // If the last line has no line break, the line break before it is removed instead.
   const isOpen = end === text.length && text[end - 1] !== '\n' && text[start - 1] === '\n';
   return text.slice(0, isOpen ? start - lineBreak(text).length : start) + text.slice(end);
 }
@@ -83,7 +83,7 @@ export function hasComment(text: string, path: readonly string[]): boolean {
 
 type Collection = YAMLMap | YAMLSeq;
 
-/** A value with the members on the way to it that do not exist yet. */
+/** A value, with the path of missing members that leads to it. */
 interface Added {
   readonly path: readonly string[];
   readonly value: unknown;
@@ -110,7 +110,7 @@ function isEmpty(value: unknown): boolean {
   return value === null || (isScalar(value) && value.value === null);
 }
 
-/** Writes lines behind everything else. */
+/** Adds lines at the end of the text. */
 function appended(text: string, added: Added): string {
   return insertedLines(text, text.length, blockLines(added, 0, DEFAULT_INDENT));
 }
@@ -162,7 +162,7 @@ function insertedLines(text: string, at: number, lines: readonly string[]): stri
 
 const DEFAULT_INDENT = 2;
 
-/** Indentation of the collections in this one. */
+/** The indentation of nested collections in a collection. */
 function indentIn(text: string, { items }: Collection, column: number): number {
   for (const item of items as unknown[]) {
     const value = isPair(item) ? item.value : undefined;
@@ -172,7 +172,7 @@ function indentIn(text: string, { items }: Collection, column: number): number {
   return DEFAULT_INDENT;
 }
 
-/** The lines of an item of a block, from the beginning of the first one to behind the last one. */
+/** The range of an item's lines in a block: from the start of its first line to the end of its last line. */
 function linesOf(text: string, collection: Collection, item: unknown): [start: number, end: number] {
   const start = startOf(text, collection, item);
   return [startOfLine(text, start), endOfItem(text, item, columnOf(text, start))];
@@ -195,7 +195,7 @@ function columnOf(text: string, start: number): number {
   return indent.replace('\uFEFF', '').length;
 }
 
-/** The position of the first line that does not belong to an item of a block. Comments belong to it if they are indented deeper. */
+/** The position behind the lines of an item of a block. Comments that are indented deeper belong to the item. */
 function endOfItem(text: string, item: unknown, column: number): number {
   const content = endOfContent(item);
   // A block of several lines ends behind its last line break.
@@ -210,7 +210,7 @@ function endOfItem(text: string, item: unknown, column: number): number {
 
 const COMMENT_LINE = /( *)#[^\n]*(?:\n|$)/y;
 
-/** The position behind the last character of an item: of its value, or of its key if there is no value. */
+/** The end of an item's value, or of its key if it has no value. */
 function endOfContent(item: unknown): number {
   if (!isPair(item)) return endOfNode(item);
   const { key, value } = item;
@@ -224,7 +224,7 @@ function endOfNode(node: unknown): number {
   return isCollection(node) && node.flow !== true ? endOfContent(node.items.at(-1)) : rangeOf(node)[1];
 }
 
-/** Removes an item between braces with one comma. Comments around it stay. */
+/** Removes an item of a flow collection, with one comma. Comments around the item stay. */
 function removedFromFlow(text: string, collection: Collection, item: unknown): string {
   const items = collection.items as unknown[];
   const at = items.indexOf(item);
@@ -251,7 +251,7 @@ function blockLines({ path, value, options }: Added, column: number, indent: num
   }).map((line) => ' '.repeat(column) + line);
 }
 
-/** A value as lines of YAML. A list of a few words is written on one line, which is easier to read. */
+/** A value as lines of YAML. A short list is written on one line, which is easier to read. */
 export function yamlLines(
   value: unknown,
   { indent, comment, commentLine }: { indent: number; comment?: string | undefined; commentLine?: number },
@@ -276,14 +276,14 @@ function nested(path: readonly string[], value: unknown, { isList }: YamlOptions
   return path.slice(0, -1).reduceRight<unknown>((inside, name) => ({ [name]: inside }), item);
 }
 
-/** A new item as in JSON, on one line. */
+/** The text of a new item in a flow collection, on one line. */
 function flowText({ path, value, options }: Added): string {
   const [name = '', ...rest] = path;
   if (rest.length === 0 && options.isList === true) return oneLine(value);
   return `${JSON.stringify(name)}: ${oneLine(rest.length === 0 ? value : nested(rest, value, options))}`;
 }
 
-/** JSON with spaces, as people write it on one line. */
+/** A value as JSON on one line, with spaces. */
 function oneLine(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(oneLine).join(', ')}]`;
   if (typeof value !== 'object' || value === null) return JSON.stringify(value);

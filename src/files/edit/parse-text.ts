@@ -4,7 +4,7 @@ import { LineCounter, parseDocument } from 'yaml';
 
 export type Format = 'json' | 'jsonc' | 'toml' | 'yaml';
 
-/** The reason not to read or change a file. The message is a part of a sentence and shows nothing of the file. */
+/** Thrown for a file that cannot be read or changed. The message is a part of a sentence and quotes nothing of the file. */
 export class FileRefusal extends Error {
   override readonly name = 'FileRefusal';
 }
@@ -12,10 +12,10 @@ export class FileRefusal extends Error {
 export const BYTE_ORDER_MARK = '\ufeff';
 
 /**
- * Parses the text of a file. An empty file has no content: `undefined`. Comments and trailing commas are accepted in
- * JSON, too, because several clients accept them.
+ * Parses the text of a file; `undefined` for an empty file. Accepts comments and trailing commas in JSON, because several
+ * clients do.
  *
- * Throws a `FileRefusal` whose message names a line and shows nothing of the text.
+ * Throws a `FileRefusal` whose message names a line and quotes nothing of the text.
  */
 export function parseText(format: Format, text: string): unknown {
   const content = text.startsWith(BYTE_ORDER_MARK) ? text.slice(1) : text;
@@ -31,7 +31,7 @@ export function parseText(format: Format, text: string): unknown {
   }
 }
 
-/** The tree of JSON with comments. Throws a `FileRefusal` whose message shows nothing of the text. */
+/** The tree of JSON with comments. Throws a `FileRefusal` whose message quotes nothing of the text. */
 export function parseJsonTree(content: string): Node {
   const errors: ParseError[] = [];
   const tree = safely('JSON', () => parseTree(content, errors, { allowTrailingComma: true, disallowComments: false }));
@@ -67,7 +67,7 @@ function yamlValue(content: string): unknown {
   });
 }
 
-/** Parsers throw when a file is nested too deeply, with messages that may show what is in it. */
+/** Replaces an error of a parser, as for a file that is nested too deeply, because its message may quote the file. */
 function safely<T>(language: string, parse: () => T): T {
   try {
     return parse();
