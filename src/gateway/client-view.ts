@@ -411,7 +411,7 @@ function sendToServer(
   backend.serve(exchange, { edits: [...edits, ...related], editAnswer, onAnswered, translation, refusal });
 }
 
-/** Returns the edits of an answer. They also translate the answer of a server without a handshake for a client with one. */
+/** Returns the edits of an answer. A client with a handshake also gets the edits that a server without one needs. */
 function forClient({ client, request }: Exchange, { backend, tool, editAnswer }: Target): EditAnswer | undefined {
   const { revision } = client;
   if (!hasHandshake(revision)) return editAnswer;

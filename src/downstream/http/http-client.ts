@@ -99,7 +99,7 @@ class HttpClient implements HttpClientSession, TransportSession {
   readonly #sessions: EraSessions;
   readonly #connection: FeedConnection;
   readonly #unsolicited: UnsolicitedBuffer;
-  /** Keeps the servers from pausing for other clients. It never pauses itself, because unread streams are cut. */
+  /** While this client is connected, the servers never pause, because its streams are cut if it does not read. */
   readonly #backpressure: ClientBackpressure;
   #stream: MessageSink | undefined;
 

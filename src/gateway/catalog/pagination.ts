@@ -94,7 +94,7 @@ export async function listAllPages(
         entries.push(isTooLarge ? stubOf(bytes, { start, end }) : { bytes: bytes.slice(start, end) });
     });
     cursor = readCursor(response);
-    // All cursors are kept until the list ends.
+    // Cursors count toward the limit, because they stay in memory until the list ends.
     byteLength += list.end - list.start + (cursor?.length ?? 0);
     excess ??= excessOf(entries.length, byteLength);
     const listed = (truncated?: string): ListOutcome => {

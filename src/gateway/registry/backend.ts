@@ -20,7 +20,7 @@ import type { Handling } from '../dispatch/handling.js';
 
 export type ListenerFor = (backend: Backend) => BackendListener;
 
-/** One instance of a server: its lists, and the dispatch of calls to it. It outlives its processes. */
+/** One instance of a server: its lists, and the dispatch of calls to it. A backend outlives its processes. */
 export class Backend implements ListedServer {
   readonly key: string;
   readonly id: string;

@@ -18,7 +18,7 @@ export function createOwnTool(tool: Tool, call: OwnTool['call']): OwnTool {
 }
 
 interface StatusToolOptions {
-  /** Comes before the description of the tool, because a model reads it there without a call. */
+  /** Text before the description of the tool. A model reads it without a call. */
   readonly notice?: string | undefined;
   /** Reads the present usage of the process group with this pid. Called before the facts are read. */
   readonly readUsage?: (pid: number) => Promise<void>;

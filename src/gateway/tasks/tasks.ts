@@ -12,9 +12,9 @@ import { ClientTasks, ServerTasks } from './task-owners.js';
 import { TaskWatches } from './task-watches.js';
 
 export interface TasksOptions {
-  /** Its key outlives this process, because clients may keep the ids of servers' tasks. */
+  /** Seals the ids of servers' tasks. Its key outlives this process, because clients may keep the ids. */
   readonly seal: Hmac;
-  /** Its key belongs to this process, because a client's tasks end with it. */
+  /** Seals the ids of clients' tasks. Its key belongs to this process, because those tasks end with the process. */
   readonly runSeal: Hmac;
   /** Whether only clients of one principal use this process. */
   readonly isPersonal: (backend: Backend) => boolean;
