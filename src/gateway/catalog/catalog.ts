@@ -102,7 +102,10 @@ export class MergedLists {
     return { isSettled: this.isSettled, freshMs: Math.max(0, freshUntil - clock.now()), isPublic };
   }
 
-  /** Records that a server changed its lists. Merges them now if a client may know the old ones, otherwise on a read. */
+  /**
+   * Records that a server changed its lists. Before all servers have started, merges only lists that clients know or
+   * follow.
+   */
   changed(): void {
     this.#isStale = true;
     if (this.#wereShown || this.isSettled || this.#options.isFollowed?.() === true) this.#refresh();
