@@ -420,7 +420,7 @@ function forClient({ client, request }: Exchange, { backend, tool, editAnswer }:
   return (response, connection) => {
     const own = editAnswer?.(response, connection);
     if (hasHandshake(connection.revision)) return own ?? [];
-    const isOther = tool !== undefined && backend.knownListsAs('exposed').tools.otherOutputs.has(tool);
+    const isOther = tool !== undefined && backend.lists.tools.otherOutputs.has(tool);
     const output = tool === undefined ? [] : asLegacyResult(response, isOther);
     const isOld = knowsOldContentOnly(revision) && kind !== undefined;
     const content = isOld ? asOlderContent(response, kind, revision) : [];

@@ -125,16 +125,32 @@ export function readText(bytes: Uint8Array, { start, end }: Span): string {
   return shortText(bytes, start, end) ?? decoder.decode(bytes.subarray(start, end));
 }
 
+/** Short texts by a hash of their bytes. A session uses few methods and names, and to make their texts anew for each call costs more. */
+const recentTexts = new Array<string>(512).fill('');
+
 /** A text of up to 64 ASCII characters, such as a name or an id, because a call of the decoder costs more. */
 function shortText(bytes: Uint8Array, start: number, end: number): string | undefined {
   if (end - start > SHORT_TEXT) return undefined;
-  let text = '';
+  let hash = 0;
   for (let position = start; position < end; position += 1) {
     const byte = bytes[position] ?? 0x80;
     if (byte >= 0x80) return undefined;
-    text += String.fromCharCode(byte);
+    hash = (Math.imul(hash, 31) + byte) | 0;
   }
+  const slot = (hash ^ (hash >>> 9)) & 511;
+  const recent = recentTexts[slot] ?? '';
+  if (isSame(recent, bytes, start, end)) return recent;
+  let text = '';
+  for (let position = start; position < end; position += 1) text += String.fromCharCode(bytes[position] ?? 0);
+  recentTexts[slot] = text;
   return text;
+}
+
+function isSame(text: string, bytes: Uint8Array, start: number, end: number): boolean {
+  if (text.length !== end - start) return false;
+  for (let index = 0; index < text.length; index += 1)
+    if (text.charCodeAt(index) !== bytes[start + index]) return false;
+  return true;
 }
 
 /** Whether a string literal starts at `span`. */

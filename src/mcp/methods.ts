@@ -71,8 +71,10 @@ export function isNamed(kind: ListKind): boolean {
 
 /** Returns the list that a method requests, if any. */
 export function requestedList(method: string): ListKind | undefined {
-  return LIST_KINDS.find((kind) => LISTS[kind].method === method);
+  return KINDS_BY_METHOD.get(method);
 }
+
+const KINDS_BY_METHOD: ReadonlyMap<string, ListKind> = new Map(LIST_KINDS.map((kind) => [LISTS[kind].method, kind]));
 
 /** Returns the lists that a notification reports as changed. */
 export function listsChangedBy(method: string): readonly ListKind[] {

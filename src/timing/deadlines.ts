@@ -4,6 +4,8 @@ import type { Cancel, Clock } from './clock.js';
 export interface Due {
   /** Milliseconds on the clock. */
   dueAt: number;
+  /** Index among the watched items. Only `Deadlines` changes it. */
+  index?: number | undefined;
 }
 
 /**
@@ -15,7 +17,8 @@ export interface Due {
 export class Deadlines<Item extends Due> {
   readonly #clock: Clock;
   readonly #onDue: (item: Item) => void;
-  readonly #items = new Set<Item>();
+  /** In no order. A set reallocates its table as calls come and go, and each old table keeps its calls alive for a while. */
+  #items: Item[] = [];
   #cancel: Cancel | undefined;
   #armedFor = 0;
 
@@ -26,16 +29,23 @@ export class Deadlines<Item extends Due> {
   }
 
   watch(item: Item): void {
-    this.#items.add(item);
+    if (item.index === undefined) item.index = this.#items.push(item) - 1;
     if (this.#cancel === undefined || item.dueAt < this.#armedFor) this.#arm(item.dueAt);
   }
 
   unwatch(item: Item): void {
-    this.#items.delete(item);
+    const { index } = item;
+    const last = this.#items.at(-1);
+    if (index === undefined || last === undefined) return;
+    this.#items[index] = last;
+    last.index = index;
+    this.#items.pop();
+    item.index = undefined;
   }
 
   close(): void {
-    this.#items.clear();
+    for (const item of this.#items) item.index = undefined;
+    this.#items = [];
     this.#cancel?.();
     this.#cancel = undefined;
   }
@@ -63,7 +73,7 @@ export class Deadlines<Item extends Due> {
 
   /** The items before this one may have unwatched it, or given it more time. */
   #expire(item: Item, now: number): void {
-    if (!this.#items.has(item)) return;
+    if (item.index === undefined) return;
     if (item.dueAt > now) {
       this.watch(item);
       return;

@@ -60,6 +60,7 @@ const OTHER_LISTS_WAIT_MS = 1_000;
 export class OfferedLists {
   readonly #options: OfferedListsOptions;
   readonly #lists: Readonly<Record<ListKind, OfferedList>>;
+  readonly #all: readonly OfferedList[];
   /** Whether the gateway relays requests for lists to the server, or merges the lists. `unknown` before the first client. */
   #use: 'unknown' | 'relayed' | 'merged' = 'unknown';
   /** The latest connection, if its lists were left unread. */
@@ -70,11 +71,17 @@ export class OfferedLists {
   constructor(options: OfferedListsOptions) {
     this.#options = options;
     this.#lists = mapKinds((kind) => new OfferedList(kind, options));
+    this.#all = Object.values(this.#lists);
   }
 
   /** Returns the lists under exposed or original names. */
   as(naming: ListNaming): ServerLists {
     return mapKinds((kind) => this.#lists[kind].as(naming));
+  }
+
+  /** The tools under exposed names. Each call asks for them, so the other lists are not gathered. */
+  get tools(): ExposedList {
+    return this.#lists.tools.as('exposed');
   }
 
   /** Whether the lists of the latest connection were left unread. */
@@ -188,10 +195,6 @@ export class OfferedLists {
 
   close(): void {
     for (const list of this.#all) list.close();
-  }
-
-  get #all(): readonly OfferedList[] {
-    return Object.values(this.#lists);
   }
 
   get #areNeeded(): boolean {

@@ -7,34 +7,36 @@ interface InFlightCall {
 
 /** The calls in flight on one process, in order of sending. They decide which client gets a message of the server. */
 export class InFlightCalls {
-  readonly #calls = new Set<InFlightCall>();
+  /** An array, because a set reallocates its table as calls come and go (`RequestTable`). */
+  readonly #calls: InFlightCall[] = [];
   #onIdle = () => {};
 
   get size(): number {
-    return this.#calls.size;
+    return this.#calls.length;
   }
 
   add(call: InFlightCall): void {
-    this.#calls.add(call);
+    this.#calls.push(call);
   }
 
   /** Removes a call. Calling it again does nothing. */
   delete(call: InFlightCall): void {
-    if (this.#calls.delete(call) && this.#calls.size === 0) this.#onIdle();
+    const index = this.#calls.indexOf(call);
+    if (index < 0) return;
+    this.#calls.splice(index, 1);
+    if (this.#calls.length === 0) this.#onIdle();
   }
 
   /** The client of a suspended call came back with input. From now on, the call counts as the call that was sent last. */
   resumed(exchange: Pick<Exchange, 'requireInput'>): void {
-    const call = [...this.#calls].find((each) => each.exchange === exchange);
-    if (call === undefined) return;
-    this.#calls.delete(call);
-    this.#calls.add(call);
+    const index = this.#calls.findIndex((each) => each.exchange === exchange);
+    if (index >= 0) this.#calls.push(...this.#calls.splice(index, 1));
   }
 
   /** Calls `onIdle` each time that the last call ends, and at once if no call is in flight. */
   whenIdle(onIdle: () => void): void {
     this.#onIdle = onIdle;
-    if (this.#calls.size === 0) onIdle();
+    if (this.#calls.length === 0) onIdle();
   }
 
   /**
@@ -74,7 +76,7 @@ export class InFlightCalls {
   }
 
   get #all(): Exchange[] {
-    return [...this.#calls].map(({ exchange }) => exchange);
+    return this.#calls.map(({ exchange }) => exchange);
   }
 }
 

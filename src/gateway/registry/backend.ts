@@ -148,7 +148,7 @@ export class Backend implements ListedServer {
 
   /** Whether a call of this tool may be repeated: its annotations say so, and the configuration trusts the server. */
   isRepeatable(originalName: string): boolean {
-    return this.#options.isTrusted === true && this.knownListsAs('exposed').tools.repeatable.has(originalName);
+    return this.#options.isTrusted === true && this.lists.tools.repeatable.has(originalName);
   }
 
   /** Shows the lists of an earlier run until a process is ready. Resolves with the reason if they cannot be used. */

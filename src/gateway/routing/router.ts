@@ -110,7 +110,7 @@ export class Router {
   #mayCallUnlisted(original: string, backend: Backend): boolean {
     if (!backend.rules.policy(original)) return false;
     const { key, prefix } = backend;
-    const { entries, renamed } = backend.knownListsAs('exposed').tools;
+    const { entries, renamed } = backend.lists.tools;
     const exposed =
       entries.find((entry) => entry.original === original)?.exposed ??
       (prefix === '' ? original : `${prefix}__${original}`);

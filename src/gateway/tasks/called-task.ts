@@ -55,7 +55,7 @@ export function calledTask(exchange: Exchange, { backend, tool }: Target, tasks:
   const { connection } = backend.dispatcher;
   if (tool === undefined || params === undefined) return undefined;
   /** Whether the tool runs only as a task, and the client has no such tasks. */
-  const isMissing = () => !knowsTasks(client.revision) && backend.knownListsAs('exposed').tools.taskOnly.has(tool);
+  const isMissing = () => !knowsTasks(client.revision) && backend.lists.tools.taskOnly.has(tool);
   // Without a process, neither its revision nor its tools are known yet.
   const isPossible = connection === undefined || isModernRevision(connection.revision) || isMissing();
   if (!isPossible) return undefined;
