@@ -29,7 +29,7 @@ export interface SupervisorOptions {
   readonly startLimit: number;
   /** Called after every change, in the same tick as its cause. Must not throw. */
   readonly onChange: (key: string, snapshot: ChildSnapshot) => void;
-  /** Called once for a start that takes longer than 3 s. */
+  /** Called once for a start that takes longer than 2.5 s. */
   readonly onSlowStart?: (key: string) => void;
 }
 
@@ -274,14 +274,14 @@ export interface StartSlotsOptions {
   readonly clock: Clock;
   /** Most starts that run at once. */
   readonly limit: number;
-  /** Called once for a start that takes longer than 3 s. */
+  /** Called once for a start that takes longer than 2.5 s. */
   readonly onSlow?: ((key: string) => void) | undefined;
 }
 
 /** Time for which a start keeps its slot, because a server that waits for a network must not hold up the others. */
 const MAX_HELD_MS = 1_000;
-/** The default of `gateway.startupWait`: the first list does not wait for a slower start either. */
-const SLOW_AFTER_MS = 3_000;
+/** Less than the default of `gateway.startupWait`, so that a client which ends with its first list leaves the note. */
+const SLOW_AFTER_MS = 2_500;
 /** Longest wait of other starts beside one for which a caller waits. */
 const MAX_URGENT_MS = 500;
 /** Wait of the others after it, because each spawn would delay the call that now goes out. */
