@@ -8,7 +8,7 @@ import { Backend } from '../../src/gateway/registry/backend.js';
 import { SharedLimit } from '../../src/io/shared-limit.js';
 import { LineWriter } from '../../src/io/streams/line-writer.js';
 import { readInto } from '../../src/io/streams/read-into.js';
-import { createSeal } from '../../src/state/keys.js';
+import { createSeal } from '../../src/state/seal.js';
 import { legacyDialect } from '../../src/upstream/legacy/legacy-dialect.js';
 import { StdioBridge } from '../../src/upstream/stdio/stdio-bridge.js';
 import { InsideClient, InsideServer } from './inside-ends.mjs';

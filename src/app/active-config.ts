@@ -18,15 +18,15 @@ import type { Clock } from '../timing/clock.js';
 export interface ActiveConfigOptions {
   readonly clock: Clock;
   readonly config: Config;
-  /** The report about a configuration file that is rejected as a whole. */
+  /** The report about the configuration file, if the file is rejected as a whole. */
   readonly fault: string | undefined;
-  /** Whether HTTP is served. Its limits are read once, when the listener opens. */
+  /** Whether HTTP is served. The limits of HTTP are read once, when the listener opens. */
   readonly servesHttp: boolean;
   readonly approvals: Pick<Approvals, 'of'>;
   readonly logger: Pick<Logger, 'warn'>;
 }
 
-/** Change of a server by another configuration, for the clients of one origin. */
+/** The change of a server by another configuration, for clients of one origin. */
 export interface ServerChanged {
   readonly key: string;
   readonly change: ServerChange | 'removed';
@@ -34,7 +34,7 @@ export interface ServerChanged {
   readonly server: ServerConfig | undefined;
 }
 
-/** The configuration that is active, the state of its file, and its servers as each client gets them: with its variables, and in its folder. */
+/** The active configuration, the state of its file, and each server with the variables and the folder of a client. */
 export class ActiveConfig {
   readonly #options: ActiveConfigOptions;
   #config: Config;
@@ -42,8 +42,8 @@ export class ActiveConfig {
   /** Whether any configuration was accepted yet. */
   #isSound: boolean;
   #reloads = 0;
-  /** Messages already logged about the tools of this configuration. All instances of a server have the same tools. */
-  readonly #told = new Set<string>();
+  /** Warnings already logged about this configuration. They are logged once, because all instances of a server have the same tools. */
+  readonly #logged = new Set<string>();
 
   constructor(options: ActiveConfigOptions) {
     const { clock, config, fault } = options;
@@ -84,16 +84,16 @@ export class ActiveConfig {
     ];
   }
 
-  /** The file is accepted; `isOther` says whether its meaning has changed. */
+  /** Accepts the file. `isOther` says whether its meaning has changed. */
   accept(config: Config, isOther: boolean): void {
     this.#config = config;
-    this.#told.clear();
+    this.#logged.clear();
     this.#fault = undefined;
     this.#isSound = true;
     if (isOther) this.#reloads += 1;
   }
 
-  /** The file is rejected. Returns false when the same report was given before. */
+  /** Rejects the file. Returns false if the last report was the same. */
   refuse(report: string): boolean {
     if (this.#fault?.report === report) return false;
     this.#fault = { report, since: this.#fault?.since ?? this.#options.clock.now() };
@@ -107,7 +107,7 @@ export class ActiveConfig {
     return isOwn ? own : config.serverFor(key, origin);
   }
 
-  /** Change by another configuration for clients of this origin. `complete` adds packages that were installed since. */
+  /** The change of a server by another configuration. `complete` adds packages that were installed in the meantime. */
   changeOf(
     { server: before, origin }: { readonly server: ServerConfig; readonly origin: Origin | undefined },
     config: Config,
@@ -135,20 +135,20 @@ export class ActiveConfig {
 
   #warn(server: string, warnings: readonly string[]): void {
     for (const warning of warnings) {
-      const told = JSON.stringify([server, warning]);
-      if (this.#told.size >= MAX_TOLD || this.#told.has(told)) continue;
-      this.#told.add(told);
+      const logged = JSON.stringify([server, warning]);
+      if (this.#logged.size >= MAX_LOGGED || this.#logged.has(logged)) continue;
+      this.#logged.add(logged);
       this.#options.logger.warn({ server }, `\`tools\` of this server: ${warning}`);
     }
   }
 }
 
-/** The texts contain names of the configuration only, but a server decides which of its tools are missing. */
-const MAX_TOLD = 1_000;
+/** Bounds the warnings of one configuration, because a server can make tools appear and disappear without end. */
+const MAX_LOGGED = 1_000;
 
 export function secretSourcesOf({ child, references, secrets = {} }: ServerConfig): SecretSource[] {
   const fromFile = child === undefined ? [] : [child];
-  // By these names, each value counts as a secret.
+  // The redactor treats every variable whose name contains `secret` as a secret.
   const named = Object.fromEntries(Object.entries(secrets).map(([name, value]) => [`secret ${name}`, value]));
   return [...fromFile, { env: { ...references, ...named }, args: [] }];
 }

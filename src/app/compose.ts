@@ -18,14 +18,15 @@ import { createToolCountWarning } from '../gateway/status/status-advice.js';
 import type { ServiceFacts, StatusFacts, VisibleBackends } from '../gateway/status/status-facts.js';
 import { HELD_MS } from '../gateway/status/status-text.js';
 import { SharedLimit } from '../io/shared-limit.js';
+import { quotedPath } from '../json/printable.js';
 import type { ClientProfile } from '../mcp/handshake.js';
 import type { EventSource } from '../observe/events/events.js';
 import type { Logger } from '../observe/logger.js';
 import { KnownSecrets } from '../observe/redact.js';
 import { backgroundClock, watchEventLoop } from '../observe/system-clock.js';
-import { type ApprovalFolders, Approvals, quotedPath } from '../state/approvals.js';
+import { type ApprovalFolders, Approvals } from '../state/approvals.js';
 import type { CatalogueCache } from '../state/catalogue-cache.js';
-import { createSeals } from '../state/keys.js';
+import { createSeals } from '../state/seal.js';
 import type { StopLadder } from '../supervision/launcher.js';
 import { VERSION } from '../version.js';
 import { ActiveConfig, secretSourcesOf } from './active-config.js';
@@ -36,35 +37,35 @@ import { SupervisedBackends, type SupervisedBackendsOptions } from './supervised
 interface ComposeOptions {
   readonly config: Config;
   readonly logger: Logger;
-  /** Learns the secrets in the configuration; shared with the logger. */
+  /** Receives the secrets of the configuration; shared with the logger. */
   readonly secrets?: KnownSecrets;
   readonly environment: Readonly<Record<string, string | undefined>>;
-  /** Folder of the run files: the next gateway reads there which processes a killed gateway has left behind. */
+  /** Folder of the run files, in which the next gateway finds the processes that a killed gateway has left behind. */
   readonly runFolder: string;
   readonly approvals: ApprovalFolders;
   /** Where missing packages are installed; nothing is installed when absent. */
   readonly packages?: SupervisedBackendsOptions['packages'];
   /** Shared with a transport that is already open. */
   readonly platform?: Platform;
-  /** Key for signing what clients store, such as task ids. The same key accepts what was signed before a restart. */
+  /** Key that signs task ids. With the same key after a restart, task ids stay valid. */
   readonly secret?: string;
-  /** Key that several gateways share, in place of the secret, and of a random key for cursors. */
+  /** Key that several gateways share. It replaces the secret and the random key for cursors. */
   readonly sharedKey?: string | undefined;
   /** Called when the secret is first used. */
   readonly onSealed?: () => void;
   /** Catalogues of earlier runs; nothing is cached when absent. */
   readonly catalogues?: CatalogueCache;
-  /** The view of the only client that there will be. Servers outside of it do not start. */
+  /** The view of the client, if there is only one. Servers outside of the view do not start. */
   readonly onlyView?: string | undefined;
   /** Each client has its own connections, as over HTTP. */
   readonly hasManyConnections?: boolean;
   /** The report about a configuration file that is rejected as a whole. */
   readonly configFault?: string;
-  /** How the clients are served, if the status should say so. */
+  /** How the clients are served, for the status. `undefined` if the status says nothing about it. */
   readonly service?: () => ServiceFacts | undefined;
 }
 
-/** Client profile for a server process that all clients share: everything that the gateway can route to one of them. */
+/** Client profile for a server process that all clients share. It declares every request that the gateway can route to a client. */
 const ALL_CLIENTS: ClientProfile = {
   clientInfo: { name: 'trunkline', version: VERSION },
   capabilities: { sampling: { context: {}, tools: {} }, elicitation: { form: {}, url: {} } },
@@ -135,7 +136,8 @@ export function compose(options: ComposeOptions): Composition {
     eventLoop,
     usageOf: (pid) => processes?.resources.readingOf(pid),
     canRestart: activeConfig.config.gateway.restartTool,
-    restartCommand: (server) => `trunkline restart ${server} --config ${quotedPath(activeConfig.config.file)}`,
+    restartCommand: (server) =>
+      `trunkline restart ${server} --config ${quotedPath(activeConfig.config.file, process.platform)}`,
     servers: [...backends.values()].map((backend) => ({
       backend,
       ...instances.factsOf(backend),
@@ -193,7 +195,7 @@ export function compose(options: ComposeOptions): Composition {
     hadRestartTool: boolean,
   ) => {
     const isOther = notice !== activeConfig.notice || hadRestartTool !== activeConfig.config.gateway.restartTool;
-    // Unchanged tools stay the same objects; otherwise clients would be told that the list has changed.
+    // Unchanged tools stay the same objects, because clients are notified of every new list.
     if (isOther) ownTools = makeOwnTools();
     gateway.change({ ...poolNow(), ...changes }, settingsNow());
   };
@@ -236,7 +238,7 @@ export function compose(options: ComposeOptions): Composition {
       processes?.resources.limitsChanged();
       const retired = ofInstances.flatMap(({ id, change }) => (change === 'replaced' ? [id] : []));
       const replaced = { replaced: new Set(changes.replaced), retired: new Set(retired) };
-      // Clients of views that are the same keep what they see.
+      // Unchanged views stay the same object, so that the lists of their clients stay, too.
       if (changes.gateway.some((name) => name === 'views' || name === 'clientViews')) views = makeViews(next.gateway);
       if (isOther) apply(replaced, notice, before.gateway.restartTool);
       return { ...changes, isOther, needsRestart: activeConfig.needsRestart };
@@ -261,7 +263,7 @@ export function compose(options: ComposeOptions): Composition {
         targets,
       });
       instances.startWith(processes);
-      // A call that came meanwhile is read first, so that its server starts before the others.
+      // One turn reads a call that came meanwhile, so that its server starts before the others.
       await nextTurn();
       if (isStopped) return;
       gateway.start();
@@ -280,7 +282,7 @@ export function compose(options: ComposeOptions): Composition {
 
 const NOTHING_REPLACED = { replaced: new Set<string>(), retired: new Set<string>() };
 
-/** Logs the events of the gateway. `StateLog` logs those of servers, because their output belongs to the record. */
+/** Logs the events of the gateway. `StateLog` logs the states of servers, because their output belongs into the record. */
 function logEvents(events: EventSource, logger: Logger): void {
   events.subscribe('internal.error', ({ error }) => {
     logger.error({ err: error }, 'internal error: one request failed; please report this bug');
@@ -304,7 +306,7 @@ export interface Composition {
   /** The active configuration. */
   readonly config: Config;
   readonly approvals: Pick<Approvals, 'of'>;
-  /** Finds the known secrets in what is recorded. */
+  /** Finds the known secrets in recorded messages. */
   readonly secrets: Pick<KnownSecrets, 'find' | 'redact'>;
   /** The calls of all clients, for the call log. */
   readonly calls: CallFeed;
@@ -313,15 +315,15 @@ export interface Composition {
   /** Loads the code that starts processes, and starts every server. */
   start(): Promise<void>;
   status(): StatusFacts;
-  /** Reads what all processes use now, for the status that is asked for next. */
+  /** Measures memory and processes of all servers, for the next status. */
   readUsage(): Promise<void>;
-  /** Restarts all processes of a server. Returns whether there is one. */
+  /** Restarts all processes of a server. Returns false if the server has none. */
   restart(key: string): boolean;
-  /** Applies another configuration; servers that it does not change keep running. */
+  /** Applies another configuration. Unchanged servers keep running. */
   change(config: Config): Changed;
-  /** Reports a file with mistakes and changes nothing else. Returns false when the same report was given before. */
+  /** Reports a file with mistakes and changes nothing else. Returns false if the last report was the same. */
   refuse(report: string): boolean;
-  /** Stops all servers; a second call with a shorter ladder speeds it up. Resolves when no process is left. */
+  /** Stops all servers. Resolves when no process is left. A second call can shorten the times of `ladder`. */
   stop(ladder: StopLadder): Promise<void>;
 }
 

@@ -15,25 +15,25 @@ import { EventBus } from '../observe/events/events.js';
 import { systemClock } from '../observe/system-clock.js';
 import type { Clock } from '../timing/clock.js';
 
-/** Objects that the transports and the gateway share. Few, because they load before the first transport opens. */
+/** Objects that the transports and the gateway share. They are few, because they load before the first transport opens. */
 export interface Platform {
   readonly clock: Clock;
   readonly scan: ScanEnvelope;
   /** Pauses and resumes reading from the servers. */
   readonly backpressure: Backpressure;
-  /** Bounds the unfinished messages on the pipes of all servers and clients together. */
+  /** Limit on the unfinished messages of all servers and of the clients on pipes together. */
   readonly unfinishedLines: FairMemory;
-  /** Bounds the incomplete bodies of all HTTP requests together. */
+  /** Limit on the incomplete bodies of all HTTP requests together. */
   readonly requestBodies: FairMemory;
   /** Buffers for server output. */
   readonly bufferPool: BufferPool;
   readonly events: EventBus;
-  /** The messages at the edges, for recordings. */
+  /** The messages of all clients and servers, for recordings. */
   readonly messages: MessageFeed;
   readonly internalErrors: InternalErrorLog;
 }
 
-/** Used until the configuration is read. */
+/** Limit on unfinished messages until the configuration is read. */
 const MAX_PARTIAL_BYTES = 256 * 1024 * 1024;
 
 export function createPlatform(): Platform {
@@ -66,8 +66,8 @@ export function createEraChooser(
 }
 
 /**
- * A request belongs to the revisions without a handshake if it names its revision in `_meta`. A notification need not, and
- * belongs to the era that the client uses.
+ * Chooses the era of a message. A request belongs to the modern era if it names its revision in `_meta`. A notification may
+ * name none, so it belongs to the era that the client already uses.
  */
 export function eraChooser({ legacy, modern }: { readonly legacy: Era; readonly modern: Era }): ChooseEra {
   return (message, isUsed) => {
@@ -80,14 +80,14 @@ export function eraChooser({ legacy, modern }: { readonly legacy: Era; readonly 
 const KIB = 1024;
 const MIB = 1024 * KIB;
 /**
- * Sizes for small results, for results of about 1 MiB, and for nearly everything else. Of the largest buffer, only the
- * used part takes memory. From 32 MiB on the C library maps memory separately and returns it as a whole; smaller buffers
- * come from its heap, which hardly ever shrinks.
+ * Buffer sizes for small results, for results of about 1 MiB, and for nearly all others. Of the largest buffer, only the used
+ * part takes memory. The C library maps 32 MiB or more separately and returns them as a whole; it takes smaller buffers from
+ * its heap, which hardly ever shrinks.
  */
 const SIZES = [64 * KIB, 256 * KIB, 2 * MIB, 32 * MIB];
-/** Three large buffers and some small ones. */
+/** Limit on idle buffers: three large ones and some small ones. */
 const MAX_IDLE_BYTES = 112 * MIB;
-/** Idle buffers are freed this long after the last large message. */
+/** Time from the last large message until idle buffers are freed. */
 const IDLE_MS = 3_000;
 
 /** Memory for server output. Large buffers are reused while messages keep coming, and freed soon afterwards. */
@@ -97,9 +97,9 @@ export function createBufferPool(clock: Clock): BufferPool {
   const bufferPool = new BufferPool({
     sizes: SIZES,
     maxIdleBytes: MAX_IDLE_BYTES,
-    // The old content is never read: the pool hands out a buffer to be written first.
+    // Not cleared, because each lease is written before it is read.
     allocate: (byteLength) => Buffer.allocUnsafeSlow(byteLength),
-    // Transferring a buffer to a closed port frees it at once; the garbage collector would free it at an unknown time.
+    // Transferring a buffer to a closed port frees the memory at once. The garbage collector would free it later.
     free: ({ buffer }) => {
       port ??= portWithoutReceiver();
       port.postMessage(undefined, [buffer as ArrayBuffer]);

@@ -1,30 +1,27 @@
-import { EXIT } from '../errors/usage-error.js';
+import { END_SIGNALS, type EndSignal, EXIT } from '../errors/usage-error.js';
 import { stopReading } from '../io/streams/read-into.js';
 import type { Logger } from '../observe/logger.js';
 import type { StopLadder } from '../supervision/launcher.js';
 import type { Composition } from './compose.js';
 
-/** Ends the servers within three seconds, because MCP hosts wait only a few seconds, and no other program ends leftover servers. */
+/** Ends the servers within three seconds, because MCP hosts wait only a few seconds before they kill Trunkline. */
 export const FINAL_LADDER: StopLadder = { termAfterMs: 1_000, killAfterMs: 2_500 };
 const AT_ONCE: StopLadder = { termAfterMs: 0, killAfterMs: 0 };
 /** Limit for the whole shutdown, in case a process is stuck in the kernel. */
 const EXIT_WITHIN_MS = 3_000;
 
-const SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
-type Signal = (typeof SIGNALS)[number];
-
 export interface Run {
   readonly composition: Pick<Composition, 'stop'>;
   readonly logger: Logger;
-  /** Resolves with the exit code. After `ending` is aborted, the result is ignored and nothing may be printed. */
+  /** Resolves with the exit code. Once `ending` is aborted, the result is ignored, and `work` must print nothing. */
   readonly work: (ending: AbortSignal) => Promise<number>;
   /** The exit code for a signal. */
-  readonly onSignal: (signal: Signal) => number;
-  /** Whether the end of a terminal or of a login is no reason to end. */
+  readonly onSignal: (signal: EndSignal) => number;
+  /** Whether SIGHUP, which comes when a terminal closes or a login ends, is ignored. */
   readonly ignoresHangup?: boolean;
   /** Called when the signal handlers are installed. */
   readonly onListening?: () => void;
-  /** Closes what does not belong to the composition, at the same time. */
+  /** Closes everything outside of the composition, while the servers stop. */
   readonly close?: () => Promise<void>;
   /** Whether to wait without limit for a slow reader of stdout. */
   readonly isOutputAwaited: boolean;
@@ -34,8 +31,8 @@ export interface Run {
  * Runs a command, stops all servers, and resolves with the exit code.
  *
  * The shutdown is the same for every cause: the work is done, a signal came, or an internal error occurred. A second
- * signal kills the remaining servers at once. The end of the work does not count as a signal, since hosts close stdin and
- * send SIGTERM together.
+ * signal kills the remaining servers at once. The end of the work does not count as a first signal, because hosts close
+ * stdin and send SIGTERM together.
  */
 export async function runToEnd(run: Run): Promise<number> {
   const { composition, logger } = run;
@@ -52,7 +49,7 @@ export async function runToEnd(run: Run): Promise<number> {
       ending.abort();
     };
     let signals = 0;
-    for (const signal of SIGNALS) {
+    for (const signal of END_SIGNALS) {
       process.on(signal, () => {
         if (signal === 'SIGHUP' && run.ignoresHangup === true) return;
         signals += 1;
@@ -91,21 +88,20 @@ function outputRead(): Promise<void> {
   });
 }
 
-/** How long file operations may take at the end, in which the last file is written. */
+/** How long the last file operations may take. */
 const FILES_END_WITHIN_MS = 500;
 const POLL_MS = 20;
 
 /**
- * Ends this process, with the exit code if that is possible.
+ * Ends this process, with the exit code unless a file operation hangs. The caller must have ended the servers.
  *
- * `process.exit` waits for operations in Node's thread pool, without end when one of them hangs, as on a network file
- * system that does not answer. Nothing else would end the process then, so it ends itself with SIGKILL. The caller has
- * ended the servers before.
+ * `process.exit` waits for the file operations in Node's thread pool. An operation can hang without end, as on a network file
+ * system that does not answer. The process then ends itself with SIGKILL.
  */
 export async function endProcess(code: number): Promise<never> {
   await fileOperationsEnd();
   if (isFileOperationPending()) {
-    // Its listeners write what the log still holds.
+    // The listeners of `exit` write the rest of the log.
     process.emit('exit', code);
     process.stderr.write('trunkline: a file operation hangs, so Trunkline ends itself with SIGKILL\n');
     process.kill(process.pid, 'SIGKILL');

@@ -2,17 +2,17 @@ import { once } from 'node:events';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { ConfigError } from '../config/file/config-error.js';
 import type { ConfigLocation } from '../config/file/find-config.js';
-import type { Config, Origin } from '../config/resolve/config.js';
+import type { Config } from '../config/resolve/config.js';
 import { emptyConfig } from '../config/resolve/resolve-config.js';
 import { EXIT } from '../errors/usage-error.js';
 import type { PendingGateway } from '../gateway/pending-gateway.js';
-import type { ServiceFacts } from '../gateway/status/status-facts.js';
 import type { Logger } from '../observe/logger.js';
 import { Observers } from '../record/observers.js';
 import { CacheFolder } from '../state/cache-folder.js';
 import { CatalogueCache } from '../state/catalogue-cache.js';
-import { readSealKey, readSealSecret, type SealSecret } from '../state/keys.js';
+import { ConfigCache } from '../state/config-cache.js';
 import { keepInstructions, MAX_INSTRUCTIONS_FILE_BYTES } from '../state/known-instructions.js';
+import { readSealKey, readSealSecret, type SealSecret } from '../state/seal.js';
 import {
   approvalFolders,
   catalogueFolder,
@@ -22,21 +22,14 @@ import {
   runFolder,
 } from '../state/user-files.js';
 import { type Composition, compose } from './compose.js';
+import { type GlobalOptions, openLog } from './global-options.js';
+import type { LocalClients } from './local-clients.js';
 import type { Platform } from './platform.js';
-import {
-  ConfigCache,
-  type GlobalOptions,
-  logConfig,
-  openLog,
-  readConfigFile,
-  reloadOnChange,
-  requireView,
-} from './read-config.js';
+import { logConfig, readConfigFile, requireView } from './read-config.js';
 import { runToEnd } from './run-to-end.js';
 import type { HttpSettings } from './serve-http.js';
-import type { DrainOptions } from './stdio-client.js';
 
-/** Objects set up before the configuration is read, and the settings of the HTTP transport, which opens after that. */
+/** Objects that exist before the configuration is read, and the settings of the HTTP transport, which opens later. */
 interface ClientSide {
   readonly platform: Platform;
   readonly location: ConfigLocation;
@@ -60,7 +53,7 @@ export async function serveClients(settings: GlobalOptions, clientSide: ClientSi
   const caches = openCaches(await readSealSecret(logger), clientSide.platform, logger);
   const { config, fault } = await usableConfig(clientSide.location, logger, caches.checkedFiles, local);
   if (fault === undefined) logConfig(config, logger);
-  // A client that is there learns it from the instructions and the status.
+  // A connected client learns of an unknown view from the instructions and the status.
   if (local?.isAttached !== true) requireView(config, settings.view);
   // The client has left, so no server is needed.
   if (local?.isGone() === true) return EXIT.ok;
@@ -88,7 +81,7 @@ export async function serveClients(settings: GlobalOptions, clientSide: ClientSi
   const limits = config.gateway.http;
   let http: { close(): Promise<void> } | undefined;
   if (clientSide.http !== undefined) {
-    // Loaded on demand: the HTTP server is most of the code, and most clients do not need it.
+    // Loaded on demand, because the HTTP server is most of the code and most clients do not need it.
     const { serveHttp } = await import('./serve-http.js');
     http = await serveHttp({ settings: clientSide.http, limits, composition, logger });
   }
@@ -123,7 +116,10 @@ export async function serveClients(settings: GlobalOptions, clientSide: ClientSi
       };
       const { watch, startupWaitMs } = config.gateway;
       const reload = { settings, composition, logger, read: config, checkedFiles, onApplied };
-      if (watch) unfollow = reloadOnChange({ ...reload, ...(origin && { origin }) });
+      if (watch) {
+        const { reloadOnChange } = await import('./reload-config.js');
+        unfollow = reloadOnChange({ ...reload, ...(origin && { origin }) });
+      }
       const options = { ...clientSide.platform, gateway: composition.gateway, startupWaitMs, logger, ending };
       const left = local?.served(options, composition) ?? NEVER;
       await Promise.race([left, once(ending, 'abort')]);
@@ -132,13 +128,10 @@ export async function serveClients(settings: GlobalOptions, clientSide: ClientSi
   });
 }
 
-/**
- * Writes the answers that the cached catalogues allow, before the starting servers take the processor. Waits for nothing
- * but Trunkline's own work.
- */
+/** Writes the answers from the cached catalogues before the starting servers take the processor. Waits for no server. */
 async function cachedAnswersWritten({ cachedListsShown }: Composition): Promise<void> {
   await cachedListsShown();
-  // Requests that came meanwhile are read in the first turn of the event loop. Answers are written at the end of a turn.
+  // One turn of the event loop reads the requests that came meanwhile. The next one writes their answers.
   await nextTurn();
   await nextTurn();
 }
@@ -146,9 +139,8 @@ async function cachedAnswersWritten({ cachedListsShown }: Composition): Promise<
 const NEVER = new Promise<never>(() => {});
 
 /**
- * Reads the configuration. When it has mistakes and a client is connected, returns an empty configuration and the report.
- *
- * A connected client can show the report to its user. A person at a terminal, or a service manager, needs the failure.
+ * Reads the configuration. When the file has mistakes and a client is connected, returns an empty configuration and the
+ * report, which the client can show to its user. Otherwise throws, for a terminal or a service manager.
  */
 async function usableConfig(
   location: ConfigLocation,
@@ -169,23 +161,22 @@ async function usableConfig(
 interface Caches {
   readonly secret: string;
   readonly onSealed: () => void;
-  /** Absent when the secret cannot be stored: no later run could read what is cached. */
+  /** Absent, like the other two caches, when the secret cannot be stored, because no later run could read the files. */
   readonly catalogues?: CatalogueCache;
   readonly checkedFiles?: ConfigCache;
   readonly instructions?: CacheFolder;
 }
 
-/** The size limit of a list. */
+/** Size limit of a catalogue, the same as that of a list. */
 const MAX_CATALOGUE_BYTES = 4 * 1024 * 1024;
-/** Enough for ten clients with long lists of servers. */
+/** Number of cached catalogues: enough for ten clients with 25 servers each. */
 const MAX_CATALOGUES = 256;
 const MAX_CONFIG_BYTES = 4 * 1024 * 1024;
 const MAX_CONFIGS = 16;
-/** Some kinds of clients for each configuration. */
+/** Number of cached instructions: one file for each configuration and kind of client. */
 const MAX_INSTRUCTIONS = 64;
 
 function openCaches({ secret, isLasting, onSealed }: SealSecret, { scan, clock }: Platform, logger: Logger): Caches {
-  // Without the secret, no later run can find or decrypt the files.
   if (!isLasting) return { secret, onSealed };
   const onIgnored = (file: string, reason: string) => logger.debug({ file, reason }, 'a cached file is ignored');
   const onFault = (err: unknown) =>
@@ -217,30 +208,4 @@ function openCaches({ secret, isLasting, onSealed }: SealSecret, { scan, clock }
     catalogues: new CatalogueCache({ folder: catalogues, secret, onCached: onSealed, onIgnored, scan }),
     checkedFiles: new ConfigCache({ folder: checked, secret, onCached: onSealed }),
   };
-}
-
-/** The clients on this machine: the one on stdin, or those of the hub. */
-export interface LocalClients {
-  /** Whether the clients come from terminals that this process outlives. */
-  readonly ignoresHangup?: boolean;
-  /** Whether a client is there that can show its user what is wrong with the configuration. */
-  readonly isAttached: boolean;
-  /** Whether no client is left that needs a server, and none can come. */
-  readonly isGone: () => boolean;
-  /** Resolves when no client can send another request. */
-  readonly inputEnded: Promise<void>;
-  /** Where the client runs that the first servers are started for. Absent if its environment is that of this process. */
-  readonly origin?: Origin;
-  /** Called with the log before anything is logged. */
-  readonly logTo: (logger: Logger) => void;
-  /** How the clients are served, for the status. `undefined` if there is nothing to say. */
-  readonly service: () => ServiceFacts | undefined;
-  /** Called once the configuration is known. */
-  readonly configured: (config: Config) => void;
-  /** Called when clients get answers from now on: first what is cached, and then what the servers say. */
-  readonly answering?: () => void;
-  /** Called with each configuration that was applied later. */
-  readonly reloaded?: (config: Config) => void;
-  /** Resolves when no client is left and none can come. */
-  readonly served: (options: DrainOptions, composition: Composition) => Promise<void>;
 }

@@ -1,4 +1,4 @@
-import type { HttpConfig } from '../config/file/checked-file.js';
+import type { HttpConfig } from '../config/file/check-file.js';
 import { HttpBindError, literal } from '../downstream/http/bind.js';
 import { createHttpClients } from '../downstream/http/http-client.js';
 import { type HttpTransport, openHttpTransport } from '../downstream/http/server.js';
@@ -9,7 +9,7 @@ import { RefusedNames } from '../gateway/status/refused-names.js';
 import type { EventSource, HttpEvent } from '../observe/events/events.js';
 import type { Logger } from '../observe/logger.js';
 import { HttpGatewayFile, removeEndedHttpGateways } from '../state/http-gateway-file.js';
-import { readOrCreateToken, TokenFileError } from '../state/keys.js';
+import { readOrCreateToken, TokenFileError } from '../state/token-file.js';
 import { httpGatewayFolder, tokenFile } from '../state/user-files.js';
 import { IDENTITY } from '../version.js';
 import type { Composition } from './compose.js';
@@ -77,14 +77,14 @@ async function listen({ settings, limits, composition, logger }: ServeHttpOption
 }
 
 const PEM_HINT = 'pass readable PEM files with --tls-cert and --tls-key';
-/** Chains of certificates take some kilobytes. */
+/** Far above the size of a chain of certificates, which takes some kilobytes. */
 const MAX_PEM_BYTES = 1024 * 1024;
 
 async function readPems({ certFile, keyFile }: NonNullable<HttpSettings['tls']>) {
   return { cert: await readPem('--tls-cert', certFile), key: await readPem('--tls-key', keyFile) };
 }
 
-/** Programs that renew certificates put symbolic links where the certificates are expected. */
+/** Reads a certificate or key. Symbolic links are allowed, because programs that renew certificates create them. */
 async function readPem(option: string, file: string): Promise<Buffer> {
   const found = await readRegularFile(file, { maxBytes: MAX_PEM_BYTES, followsLinks: true });
   if (found.kind === 'read') return found.bytes;
@@ -116,7 +116,7 @@ const LISTEN_FAULTS = new Map([
   ['EAI_AGAIN', 'the name server did not answer'],
 ]);
 
-/** Keeps in a file, for the doctor, where this gateway serves HTTP and which requests it has refused for their names. */
+/** Writes a file for the doctor: the URL of this gateway, and the requests that it has refused for their host or origin. */
 function noteHttpGateway(url: string, { composition, logger }: ServeHttpOptions): Pick<HttpGatewayFile, 'close'> {
   const { clock, events } = composition.platform;
   const configFile = composition.config.file;

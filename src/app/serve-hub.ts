@@ -10,7 +10,7 @@ import { movePredecessors } from '../hub/attach/control-client.js';
 import { hubLog, numberOf } from '../hub/hub-folder.js';
 import { HubLife } from '../hub/hub-life.js';
 import { type ControlCommands, serveControl } from '../hub/server/control-connection.js';
-import { HubClients } from '../hub/server/hub-clients.js';
+import { HubClients, type HubClientsOptions } from '../hub/server/hub-clients.js';
 import type { RunningHub } from '../hub/server/hub-commands.js';
 import { HubListener, type HubPeer, removeLeftovers } from '../hub/server/hub-listener.js';
 import type { Hello, Refusal } from '../hub/wire.js';
@@ -18,33 +18,28 @@ import { type ByteReader, copyInto } from '../io/byte-reader.js';
 import type { Logger } from '../observe/logger.js';
 import { knownDescription } from '../state/known-instructions.js';
 import { IDENTITY, VERSION } from '../version.js';
+import type { GlobalOptions } from './global-options.js';
+import { deferred, firstMessageOrTimeout, LOCAL_USER, MAX_LINE_BYTES } from './local-clients.js';
 import { createEraChooser, createPlatform, type Platform } from './platform.js';
-import type { GlobalOptions } from './read-config.js';
 import { endProcess } from './run-to-end.js';
-import {
-  type DrainOptions,
-  FIRST_MESSAGE_MS,
-  inTime,
-  LOCAL_USER,
-  limitDrain,
-  MAX_LINE_BYTES,
-  signal,
-} from './stdio-client.js';
 
 interface HubOptions {
   readonly platform: Platform;
   readonly life: HubLife;
   /** Begins to accept clients. */
   readonly listen: (accept: (hello: Hello, peer: HubPeer) => Refusal | undefined) => ClientSource;
-  /** Why this is no hub, but a process that serves one client as a hub would. The configuration cannot say so then. */
+  /**
+   * Set if this process serves a single client with the code of a hub: the reason why no hub serves that client. The setting
+   * `hub` is ignored then.
+   */
   readonly aloneBecause?: string;
 }
 
-/** Where the clients of a hub come from. */
+/** The source of a hub's clients: the listening socket, or the one stream of a process without a hub. */
 interface ClientSource {
-  /** Clients get answers from now on. */
+  /** Called when clients begin to get answers. */
   answering(): void;
-  /** The servers are being started. */
+  /** Called when the servers start. */
   ready(hub: RunningHub): void;
   /** Takes no more clients. */
   close(): void;
@@ -56,8 +51,8 @@ function variablesIn({ servers }: Config): string[] {
 }
 
 /**
- * Clients until the configuration says how many there may be. When a hub has died, all of its clients come at once: none of
- * them may be refused that the configuration allows.
+ * Largest number of clients until the configuration is read. It is the largest value of the setting, because all clients of
+ * a dead hub come to the next hub at once, and that hub must not refuse clients that the configuration allows.
  */
 const FIRST_CLIENTS = GATEWAY_SETTINGS.hubClients.max;
 
@@ -68,8 +63,8 @@ async function serveHub(options: GlobalOptions, { platform, life, listen, aloneB
   const since = platform.clock.now();
   const gateway = new PendingGateway((facts) => knownDescription(location, facts));
   let logger: Pick<Logger, 'warn'> | undefined;
-  const [firstMessage, onFirstMessage] = signal();
-  const [serving, onServing] = signal<DrainOptions>();
+  const [firstMessage, onFirstMessage] = deferred();
+  const [serving, onServing] = deferred<HubClientsOptions['limitDrain']>();
   const clients = new HubClients({
     ...platform,
     maxLineBytes: MAX_LINE_BYTES,
@@ -82,9 +77,9 @@ async function serveHub(options: GlobalOptions, { platform, life, listen, aloneB
     limitDrain: (client, giveUp) => {
       let cancel = () => {};
       let isOver = false;
-      // A client that has sent its last request gets the answers that a client alone on stdin would get.
-      void serving.then((drain) => {
-        if (!isOver) cancel = limitDrain(client, giveUp, drain, 'its session ends');
+      // A client that has sent its last request gets the same time for its answers as a client on stdin.
+      void serving.then((limit) => {
+        if (!isOver) cancel = limit(client, giveUp);
       });
       return () => {
         isOver = true;
@@ -95,11 +90,11 @@ async function serveHub(options: GlobalOptions, { platform, life, listen, aloneB
       logger?.warn({ pid, unwrittenBytes }, 'a client does not read: its session was closed'),
     onChange: () => life.clientsChanged(clients.size),
   });
-  const [first, onFirst] = signal<Hello>();
-  /** The variables that the file names, which clients send that come now. */
+  const [first, onFirst] = deferred<Hello>();
+  /** Names of the variables in the current file. Each new client sends the values of these variables. */
   let named = new Set<string>();
   let isAsked = false;
-  /** Ends the hub if the configuration does not want it. A file with mistakes does not say. */
+  /** Ends the hub if the first configuration without mistakes does not ask for a hub. */
   const askForHub = ({ stamp, gateway: { hub } }: Config) => {
     if (isAsked || stamp === undefined || aloneBecause !== undefined) return;
     isAsked = true;
@@ -118,10 +113,10 @@ async function serveHub(options: GlobalOptions, { platform, life, listen, aloneB
     source.close();
     return EXIT.ok;
   }
-  // The first client is welcome. What it sends comes while this loads.
+  // Loads while the first message of the client is on its way.
   const loading = import('./serve-clients.js');
   const origin = { environment: hello.environment, folder: hello.folder };
-  await inTime(firstMessage, FIRST_MESSAGE_MS);
+  await firstMessageOrTimeout(firstMessage);
   const { serveClients } = await loading;
   return await serveClients(options, {
     platform,
@@ -152,17 +147,18 @@ async function serveHub(options: GlobalOptions, { platform, life, listen, aloneB
         const before = named;
         named = new Set(variablesIn(config));
         const hasMore = [...named].some((name) => !before.has(name));
-        // Without a hub, there is nothing else to attach to, and the variables of the client are there.
+        // In a process without a hub, the client need not attach again: its variables are those of the process.
         if (hasMore && aloneBecause === undefined) clients.reattach();
       },
       served: async (options, composition) => {
-        onServing(options);
+        const { limitDrain } = await import('./drain-client.js');
+        onServing((client, giveUp) => limitDrain(client, giveUp, options, 'its session ends'));
         life.begin(
           () => composition.config.gateway,
           () => existsSync(location.file),
         );
         source.ready({ clients, composition });
-        // After a signal, the servers end. What clients write from now on is for the next hub.
+        // A signal ends the servers, so clients send their next requests to the next hub.
         options.ending.addEventListener('abort', () => {
           clients.close('stopped');
           life.end('ending');
@@ -175,7 +171,7 @@ async function serveHub(options: GlobalOptions, { platform, life, listen, aloneB
   });
 }
 
-/** Serves one client by a hub in this process, at the other end of `stream`, and ends the process after it. */
+/** Serves the one client at the other end of `stream` with the code of a hub, and then ends the process. */
 export async function serveInside(
   options: GlobalOptions,
   hello: Omit<Hello, 'wire' | 'token'>,
@@ -190,7 +186,7 @@ export async function serveInside(
     aloneBecause: because,
     listen: (accept) => {
       const handOver = (reader: ByteReader) => stream.on('data', (chunk: Uint8Array) => copyInto(reader, chunk));
-      // This process is the client's own: it has all variables, also those that the configuration names later.
+      // The process has the client's environment, so variables that the configuration names later are there, too.
       const environment = process.env as Hello['environment'];
       accept({ ...hello, environment, wire: 0, token: '' }, { stream, reader: { handOver }, welcome: () => {} });
       return { answering: () => {}, ready: () => life.endAfterClients(), close: () => {} };
@@ -200,22 +196,22 @@ export async function serveInside(
 }
 
 interface HubProcessOptions {
-  /** The folder of this hub, which the process that starts it has made. */
+  /** The folder of this hub. The process that starts the hub creates it. */
   readonly hubFolder: string;
   /** The descriptor of the listening socket. */
   readonly descriptor: number;
 }
 
 /**
- * Loads what a hub needs later. The program may be gone or another one by then: after an update, or when npx has emptied its
- * cache. Left out is what is large and only reads some configurations: such a change has no effect then.
+ * Loads the code that a hub needs later, because its files may be gone or replaced by then: after an update, or when npx has
+ * emptied its cache. The check of a configuration is left out, because it is large. Without it, a changed file has no effect.
  */
 async function loadRest(commands: () => Promise<unknown>): Promise<void> {
   const own = [commands(), import('../record/record-to.js'), import('../config/resolve/secrets.js')];
   await Promise.allSettled([...own, import('opossum'), import('p-queue')]);
 }
 
-/** The background process that serves the clients of this user and this configuration. */
+/** Runs the background process that serves the clients of this user and this configuration. */
 export async function runHub(options: GlobalOptions, { hubFolder, descriptor }: HubProcessOptions): Promise<number> {
   // The hub outlives the terminal or the login that started it. Until the servers start, no other listener ignores the signal.
   process.on('SIGHUP', () => {});
@@ -234,10 +230,10 @@ export async function runHub(options: GlobalOptions, { hubFolder, descriptor }: 
   const logFile = options.logFile ?? hubLog(folder);
   const configFile = options.config ?? '';
   const hub = () => runningHub;
-  // Loaded after the servers have begun to start: no client needs them.
+  // Loaded after the servers have begun to start, because no client needs the commands.
   let loaded: Promise<ControlCommands> | undefined;
   const commands = () => {
-    // The same for all connections: one command can end what another one has begun.
+    // One object for all connections, because a command can end what a command on another connection has begun.
     loaded ??= import('../hub/server/hub-commands.js').then(({ hubCommands }) =>
       hubCommands({ running, hub, life, platform, hubFolder, startedAt, configFile, logFile }),
     );
@@ -255,7 +251,7 @@ export async function runHub(options: GlobalOptions, { hubFolder, descriptor }: 
           version: VERSION,
           onHello: (hello, peer) => {
             if (hello.role === 'client') {
-              // A desktop program knows fewer folders than a shell, and either may have started the hub.
+              // The search path of a desktop program has fewer folders than that of a shell, and either may have started the hub.
               process.env.PATH = withFolders(process.env.PATH ?? '', hello.path ?? '');
               return accept(hello, peer);
             }
@@ -264,7 +260,7 @@ export async function runHub(options: GlobalOptions, { hubFolder, descriptor }: 
           },
         });
         return {
-          // A hub that hangs from now on is no slow start: clients wait for it no longer than for any other.
+          // Ends the longer wait that clients grant to a hub that is starting.
           answering: () => listener.markReady(),
           ready: (hub) => {
             onRunning(hub);
@@ -281,8 +277,8 @@ export async function runHub(options: GlobalOptions, { hubFolder, descriptor }: 
 }
 
 /**
- * Adds the folders of another search path to this one, at its end. Only absolute folders are taken: where a relative one
- * leads depends on the working folder of the process that named it.
+ * Appends the folders of another search path. Relative folders are left out, because each depends on the working folder of
+ * the process that sent it.
  */
 export function withFolders(path: string, other: string, { delimiter, isAbsolute }: PlatformPath = systemPath): string {
   const folders = path.split(delimiter);

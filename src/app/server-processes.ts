@@ -18,14 +18,14 @@ import type { Platform } from './platform.js';
 export interface ServerProcessesOptions extends Pick<StdioDialerOptions, 'environment' | 'hasManyConnections'> {
   readonly platform: Platform;
   readonly logger: Logger;
-  /** Learns what servers and npm can log of the environment. */
+  /** Receives the secrets of the environment that servers and npm can log. */
   readonly secrets: Pick<KnownSecrets, 'know'>;
   readonly runFolder: string;
-  /** By the keys of the specs that the supervisor launches. */
+  /** Launch targets by the keys of their specs. */
   readonly targets: ReadonlyMap<string, LaunchTarget>;
 }
 
-/** Starts, guards and measures the processes of all servers. Its code is loaded after the first answers to a client. */
+/** Starts, guards and measures the processes of all servers. Loaded after the first answers to a client. */
 export class ServerProcesses {
   readonly launcher: Launcher;
   readonly orphanGuard: OrphanGuard;
@@ -70,19 +70,18 @@ export interface LaunchTarget extends Omit<DialTarget, 'spec' | 'generation'> {
 
 export interface BackendLauncherOptions {
   readonly dialer: Dialer;
-  /** By the keys of the specs that the supervisor launches. */
+  /** Launch targets by the keys of their specs. */
   readonly targets: ReadonlyMap<string, LaunchTarget>;
   readonly logger: { warn(facts: object, text: string): void };
   readonly onInternalError: OnInternalError;
 }
 
 /**
- * Launches one generation of a server: connects to it, reads its lists, and attaches the connection to its backend. Only
- * then is the server ready. How the server is reached is the dialer's concern.
+ * Launches one generation of a server: connects with the dialer, reads the lists, and attaches the connection to the
+ * backend. Then the server is ready.
  *
- * A server that has answered `initialize` is up, whatever becomes of its lists: it may serve calls without listing its
- * tools. So a list that cannot be read fails no launch, and the start timeout ends with the handshake. The wait for the
- * lists has limits of its own.
+ * A list that cannot be read does not fail the launch, because a server may serve calls without listing its tools. So the
+ * start timeout ends with the handshake, and the lists have a timeout of their own.
  */
 export function backendLauncher({ dialer, targets, logger, onInternalError }: BackendLauncherOptions): Launcher {
   const launch = (spec: ChildSpec, generation: number, events: LaunchEvents): Launched => {
@@ -90,11 +89,11 @@ export function backendLauncher({ dialer, targets, logger, onInternalError }: Ba
     if (target === undefined) throw new Error(`No launch target for "${spec.key}"`);
     const { backend, log, era } = target;
     log.beginAttempt();
-    // Tells whether the end of the launch was the fault of the probe.
-    const isOver = () => {
-      const isStartRefused = era.ended();
-      if (isStartRefused) events.startRefused();
-      return isStartRefused;
+    // Reports a start that ended because of the era question, and returns whether it did.
+    const reportRefusedStart = () => {
+      const isRefused = era.ended();
+      if (isRefused) events.startRefused();
+      return isRefused;
     };
     const dialed = dialer.dial(
       { ...target, spec, generation },
@@ -105,12 +104,12 @@ export function backendLauncher({ dialer, targets, logger, onInternalError }: Ba
         suspected: () => events.suspected(),
         cleared: () => events.cleared(),
         unfit: (reason) => {
-          // Also if the question for the era is blamed: nothing else would tell why the process ended.
+          // Added even if the era question ended the process, because no other line says why the process ended.
           log.add(`Trunkline restarts this server: ${reason}`);
-          if (!isOver()) events.unfit(reason);
+          if (!reportRefusedStart()) events.unfit(reason);
         },
         closed: (exit) => {
-          if (!isOver()) events.exited(exit);
+          if (!reportRefusedStart()) events.exited(exit);
         },
       },
     );
@@ -140,7 +139,7 @@ async function attach(
   events.answered();
   backend.opened(outcome.connection);
   await backend.loadLists(outcome.connection);
-  // The end of the server is usually reported already, and this is ignored then.
+  // Usually `exited` was reported before, and the supervisor ignores this event.
   if (outcome.connection.isClosed) {
     events.failed({ reason: 'exited' });
     return;

@@ -1,35 +1,30 @@
 import { createHash } from 'node:crypto';
 import type { Config, Origin, ServerConfig } from '../config/resolve/config.js';
-import type { Failure } from '../downstream/failure.js';
 import { withErrorBoundary } from '../errors/internal-error.js';
-import type { ServerState } from '../gateway/dispatch/availability.js';
 import { Backend, type ListenerFor } from '../gateway/registry/backend.js';
 import type { RunningBackend } from '../gateway/registry/backend-pool.js';
 import type { ServerFacts } from '../gateway/status/status-facts.js';
 import type { SharedLimit } from '../io/shared-limit.js';
-import { printable } from '../json/printable.js';
 import type { ClientProfile } from '../mcp/handshake.js';
-import { causeLines } from '../observe/cause-lines.js';
 import { ChildLog } from '../observe/child-log.js';
-import type { Logger } from '../observe/logger.js';
-import type { KnownSecrets, Redact } from '../observe/redact.js';
+import type { KnownSecrets } from '../observe/redact.js';
 import { ChildInstaller } from '../packages/child-installer.js';
 import type { PackageInstaller } from '../packages/package-installer.js';
 import type { PackagePaths } from '../packages/package-store.js';
 import type { CatalogueCache, CatalogueCacheEntry } from '../state/catalogue-cache.js';
 import type { ChildSpec, StopLadder } from '../supervision/launcher.js';
 import { Supervisor } from '../supervision/supervisor.js';
-import type { ChildSnapshot } from '../supervision/transition.js';
 import { ServerEra } from '../upstream/server-era.js';
 import { type ActiveConfig, type ServerChanged, secretSourcesOf } from './active-config.js';
+import { causeOfFailure, type Failed, StateLog, whyDown } from './server-failure.js';
 import type { LaunchTarget, ServerProcesses, ServerProcessesOptions } from './server-processes.js';
 
 export interface SupervisedBackendsOptions extends Pick<ServerProcessesOptions, 'platform' | 'logger' | 'environment'> {
   readonly config: Config;
   readonly activeConfig: Pick<ActiveConfig, 'serverFor' | 'changeOf' | 'rulesOf'>;
-  /** Learns the secrets of clients. */
+  /** Receives the secrets of clients. */
   readonly secrets: KnownSecrets;
-  /** Limits the waiting calls of all servers together. */
+  /** Limit on the waiting calls of all servers together. */
   readonly waiting: SharedLimit;
   /** Where missing packages are installed. Absent if none are installed. */
   readonly packages?: Omit<PackagePaths, 'configFile'>;
@@ -37,24 +32,24 @@ export interface SupervisedBackendsOptions extends Pick<ServerProcessesOptions, 
   readonly catalogues: CatalogueCache | undefined;
 }
 
-/** One backend with the log of its server. Processes come and go. */
+/** One instance of a server: its backend, its log and its settings. An instance outlives its processes. */
 interface Instance extends LaunchTarget {
   readonly backend: Backend;
   /** The origin of the client that the instance was created for. */
   readonly origin: Origin | undefined;
   readonly log: ChildLog;
   server: ServerConfig;
-  /** The cache for this server and its client. Evaluated late: a package may be installed by then. */
+  /** The cache entry for this server and its client. A function, because the entry changes when a package is installed. */
   cacheEntry: () => CatalogueCacheEntry | undefined;
-  /** Resolves, once the cached catalogue is offered, with whether there was one. Absent if nothing runs. */
+  /** Resolves with true once the cached catalogue is offered, or with false if there is none. Absent if the server cannot run. */
   shown?: Promise<boolean>;
-  /** Whether a change of the configuration has replaced or removed it. It may still have calls in flight. */
+  /** Whether the configuration has replaced or removed the instance, which may still have calls in flight. */
   isRetired: boolean;
-  /** The secrets of its clients need not be known any more. */
+  /** Forgets the secrets of its clients. */
   forgetSecrets: () => void;
 }
 
-/** Change of one instance by another configuration. */
+/** The change of one instance by another configuration. */
 interface InstanceChange extends ServerChanged {
   readonly id: string;
 }
@@ -69,7 +64,7 @@ export class SupervisedBackends {
   readonly #installer: ChildInstaller;
   readonly #supervisor: Supervisor;
   readonly #stateLog: StateLog;
-  /** Program to run for a server. Its package may have been installed since the configuration was read. */
+  /** Adds the program of a package that was installed after the configuration was read. */
   readonly #withPackage = (child: ChildSpec) => this.#installer.completed(child);
   #processes: Pick<ServerProcesses, 'launcher' | 'orphanGuard'> | undefined;
 
@@ -100,13 +95,13 @@ export class SupervisedBackends {
       },
       onSlowStart: (id) => {
         const { profile, backend } = this.#instances.get(id) ?? {};
-        // Before the handshake, the server waits for its first client.
+        // A start without a client waits for the first client, so it counts as slow only once the profile is known.
         void profile?.then(() => backend?.firstStart.turnedOutSlow());
       },
     });
   }
 
-  /** Changes of each instance by another configuration. */
+  /** The changes of all instances by another configuration. */
   changesTo(config: Config): readonly InstanceChange[] {
     const current = [...this.#instances].filter(([, { isRetired }]) => !isRetired);
     return current.map(([id, instance]) => ({
@@ -115,7 +110,7 @@ export class SupervisedBackends {
     }));
   }
 
-  /** Creates backends from this configuration from now on. Its `changes` retire instances, or give them other settings. */
+  /** Uses this configuration for new backends. The `changes` retire instances or give them other settings. */
   change(config: Config, changes: readonly InstanceChange[]): void {
     this.#supervisor.startLimit = config.gateway.startLimit;
     for (const { id, change, server } of changes) {
@@ -129,24 +124,24 @@ export class SupervisedBackends {
     }
   }
 
-  /** The approvals of this server's tools changed. */
+  /** Applies changed approvals of this server's tools. */
   approvalsChanged(key: string): void {
     for (const { server, backend } of this.#instances.values()) {
       if (server.key === key) backend.configure(this.#options.activeConfig.rulesOf(server));
     }
   }
 
-  /** The configuration as it would be read now: packages that were installed since are no longer missing. */
+  /** The configuration with the packages that were installed after it was read. */
   completed(config: Config): Config {
     return { ...config, servers: config.servers.map((server) => this.#completed(server)) };
   }
 
-  /** The launcher finds each instance here. */
+  /** The instances, for the launcher. */
   get targets(): ReadonlyMap<string, LaunchTarget> {
     return this.#instances;
   }
 
-  /** Starts servers with these processes. Call it before any start. */
+  /** Sets the processes that start servers. Must be called before any start. */
   startWith(processes: Pick<ServerProcesses, 'launcher' | 'orphanGuard'>): void {
     this.#processes = processes;
   }
@@ -162,7 +157,7 @@ export class SupervisedBackends {
     const server = activeConfig.serverFor(key, origin);
     if (server === undefined) throw new Error(`There is no server "${key}"`);
     const forgetSecrets = secrets.knowWhile(secretSourcesOf(server));
-    // The log of the configuration says why a server cannot run that is the same for all clients.
+    // A problem for all clients is in the log already: `logConfig` has logged the problems of the configuration.
     if (server.problem !== undefined && server !== activeConfig.serverFor(key, undefined))
       logger.error({ server: id, ...server.problem }, 'this server cannot run for a client, with its variables');
     const log = new ChildLog({
@@ -188,11 +183,11 @@ export class SupervisedBackends {
       start: () => {
         if (child === undefined) return;
         if (server.start === 'eager') this.#supervisor.start(id);
-        // A lazy server must start once, unless the cache already says what it offers.
+        // A lazy server must start once, unless its catalogue is cached.
         else
           void instance.shown?.then((isKnown) => {
             if (isKnown) this.#supervisor.rest(id);
-            // The instance may have been removed meanwhile, together with its client.
+            // The instance may have been removed with its client in the meantime.
             else if (this.#instances.has(id)) this.#supervisor.start(id);
           });
       },
@@ -200,7 +195,7 @@ export class SupervisedBackends {
     };
   }
 
-  /** Resolves when the cached catalogues of these instances are offered. One without a client never offers any. */
+  /** Resolves when the instances with a client offer their cached catalogues. An instance without a client never does. */
   async cachedListsShown(isClaimed: (backend: Backend) => boolean): Promise<void> {
     const claimed = [...this.#instances.values()].filter(({ backend }) => isClaimed(backend));
     await Promise.all(claimed.map(({ shown }) => shown));
@@ -248,7 +243,7 @@ export class SupervisedBackends {
     return openInstaller({ ...this.#options, orphanGuard, clock: platform.clock, paths }).installer;
   }
 
-  /** Offers the cached catalogue for this client, before the server runs. Resolves with whether there was one. */
+  /** Offers the cached catalogue for this client before the server runs. Resolves with false if there is none. */
   async #showCached(instance: Instance, child: ChildSpec, profile: ClientProfile): Promise<boolean> {
     const { catalogues, logger } = this.#options;
     if (catalogues === undefined) return false;
@@ -296,107 +291,10 @@ export class SupervisedBackends {
     });
   }
 
-  /** Describes the state of a server and its output; `undefined` for a server that cannot run. */
+  /** Describes the failure of a server. `undefined` for a server that cannot run. */
   #explain<T>(id: string, describe: (failed: Failed) => T): T | undefined {
     const { server, log } = this.#instances.get(id) ?? {};
     if (server?.child === undefined || log === undefined) return undefined;
     return describe({ snapshot: this.#supervisor.snapshot(id), log, redact: this.#options.secrets.redact });
-  }
-}
-
-const MAX_LINES = 5;
-const MAX_LINES_IN_A_SENTENCE = 2;
-const MAX_SENTENCE_CHARACTERS = 400;
-
-/** The failure of a server: its state, its output, and what removes secrets from it. */
-export interface Failed {
-  readonly snapshot: ChildSnapshot;
-  readonly log: Pick<ChildLog, 'linesOf'>;
-  readonly redact: Redact;
-}
-
-/** The lines that name the cause of the latest failure. Empty while the server runs, or if nothing failed. */
-export function causeOfFailure({ snapshot, log, redact }: Failed, max = MAX_LINES): readonly string[] {
-  if (!isFailing(snapshot)) return [];
-  const { state, lastFailure } = snapshot;
-  const lines = log.linesOf(state === 'starting' ? 'previous' : 'latest');
-  // Trunkline's own line about the end of the server only repeats the reason.
-  const reason = lastFailure?.isUnfit === true ? lastFailure.reason : undefined;
-  const output = reason === undefined ? lines : lines.filter((line) => !line.endsWith(reason));
-  // Reading the lines can complete a secret: colors and escapes are gone.
-  return causeLines(output, max).map(redact);
-}
-
-/** Why a server does not run, for the failure of a call. */
-export function whyDown(failed: Failed): Pick<Failure, 'cause' | 'because'> {
-  const { lastFailure } = failed.snapshot;
-  return { cause: describeCause(failed), because: lastFailure?.isUnfit === true ? lastFailure.reason : undefined };
-}
-
-/** The cause as a sentence. `undefined` if it is not known, or if the server runs. */
-function describeCause(failed: Failed): string | undefined {
-  const output = causeOfFailure(failed, MAX_LINES_IN_A_SENTENCE).map(printable).join(' / ');
-  if (output !== '') return `Its output says: "${shortened(output)}".`;
-  const { snapshot, redact } = failed;
-  const reason = isFailing(snapshot) ? snapshot.lastFailure?.reason : undefined;
-  if (reason === undefined || !BAD_ANSWER.test(reason)) return undefined;
-  return `Its last start failed: ${shortened(printable(redact(reason)))}.`;
-}
-
-/** Reports of the dialect about an unusable answer to `initialize` or `server/discover`. */
-const BAD_ANSWER = /^(?:initialize|server\/discover): the /;
-
-function shortened(text: string): string {
-  return text.length > MAX_SENTENCE_CHARACTERS ? `${text.slice(0, MAX_SENTENCE_CHARACTERS)}…` : text;
-}
-
-function isFailing({ state, consecutiveFailures }: ChildSnapshot): boolean {
-  return state === 'backoff' || state === 'parked' || (state === 'starting' && consecutiveFailures > 0);
-}
-
-/** Logs each change of the state of a server; in trouble with the reason and the cause. */
-export class StateLog {
-  readonly #logger: Pick<Logger, 'info' | 'warn'>;
-  /** The last logged state of each instance. */
-  readonly #logged = new Map<string, ServerState>();
-  /** Failures whose last output is not read yet. */
-  readonly #unlogged = new Map<string, ChildSnapshot>();
-
-  constructor(logger: Pick<Logger, 'info' | 'warn'>) {
-    this.#logger = logger;
-  }
-
-  changed(id: string, failed: Failed): void {
-    const { snapshot } = failed;
-    const hasFailed = snapshot.state === 'backoff' || snapshot.state === 'parked';
-    // While there is a pid, the last output of a failed server may not be read yet.
-    if (hasFailed && snapshot.pid !== undefined) {
-      this.#unlogged.set(id, snapshot);
-      return;
-    }
-    // The next start does not wait any longer if the end of the process took longer than the delay.
-    const earlier = this.#unlogged.get(id);
-    this.#unlogged.delete(id);
-    if (earlier !== undefined && !hasFailed) this.#log(id, { ...failed, snapshot: { ...earlier, pid: undefined } });
-    this.#log(id, failed);
-  }
-
-  #log(id: string, failed: Failed): void {
-    const { state, generation, pid, lastFailure, restarts, missing } = failed.snapshot;
-    if (this.#logged.get(id) === state) return;
-    const hasFailed = state === 'backoff' || state === 'parked';
-    this.#logged.set(id, state);
-    const facts = { server: id, state, generation, pid, restarts, ...(missing && { package: missing }) };
-    if (!hasFailed && state !== 'suspect') {
-      this.#logger.info(facts, `server ${state}`);
-      return;
-    }
-    const { reason, code, signal } = (hasFailed ? lastFailure : undefined) ?? {};
-    this.#logger.warn({ ...facts, reason, code, signal, cause: causeOfFailure(failed) }, `server ${state}`);
-  }
-
-  forget(id: string): void {
-    this.#logged.delete(id);
-    this.#unlogged.delete(id);
   }
 }

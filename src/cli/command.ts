@@ -1,6 +1,6 @@
 import { styleText } from 'node:util';
 import { Command } from 'commander';
-import type { GlobalOptions } from '../app/read-config.js';
+import type { GlobalOptions } from '../app/global-options.js';
 import { suggest } from '../json/suggest.js';
 import { setQuiet } from './output.js';
 

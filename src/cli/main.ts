@@ -1,7 +1,7 @@
 import { mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import type { GlobalOptions } from '../app/read-config.js';
+import type { GlobalOptions } from '../app/global-options.js';
 import { endProcess } from '../app/run-to-end.js';
 import { attach } from '../hub/attach/attach.js';
 import { LISTENER_DESCRIPTOR } from '../hub/hub-folder.js';

@@ -6,7 +6,7 @@ import { parseYaml, type YamlSource } from '../config/file/yaml-source.js';
 import type { ServerConfig } from '../config/resolve/config.js';
 import { isRecord } from '../json/json-value.js';
 import { findSecretShapes } from '../observe/redact.js';
-import { readToken, TokenFileError } from '../state/keys.js';
+import { readToken, TokenFileError } from '../state/token-file.js';
 import { type Finding, finding, type Repair } from './finding.js';
 import type { Machine } from './machine.js';
 

@@ -15,3 +15,7 @@ export class UsageError extends HintedError {
 
 /** Exit codes of all commands. Documented in `--help` and in the README. */
 export const EXIT = { ok: 0, failed: 1, usage: 2, noHub: 3, internal: 70 } as const;
+
+/** The signals that end every command. */
+export const END_SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
+export type EndSignal = (typeof END_SIGNALS)[number];

@@ -1,4 +1,4 @@
-import type { GatewayConfig } from '../config/file/checked-file.js';
+import type { GatewayConfig } from '../config/file/check-file.js';
 import type { Cancel, Clock } from '../timing/clock.js';
 import type { Closing, Refusal } from './wire.js';
 

@@ -11,6 +11,12 @@ export function printableLines(text: string): string {
   return lines.map((line) => line.split('\t').map(printable).join('\t')).join('\n');
 }
 
+/** Quotes a path for the shell of a platform, as in `process.platform`. */
+export function quotedPath(path: string, platform: string): string {
+  if (/^[\w./:\\@+-]+$/.test(path)) return path;
+  return platform === 'win32' ? `"${path}"` : `'${path.replaceAll("'", `'\\''`)}'`;
+}
+
 /** Controls, line breaks included, fillers, and variation selectors. */
 const UNSAFE = String.raw`[\p{Cc}\p{Cf}\p{Cs}\u2028\u2029\u034f\u115f\u1160\u3164\uffa0\ufe00-\ufe0f\u{e0100}-\u{e01ef}]`;
 

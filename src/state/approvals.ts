@@ -4,14 +4,15 @@ import type { FileWatch } from '../files/watch-files.js';
 import { createFileSync, privateFile, readRegularFileSync, replaceFileSync } from '../files/whole-file.js';
 import type { ApprovalFacts, ApprovalVerdict, ToolApprovals } from '../gateway/catalog/exposed-list.js';
 import { isRecord, parseJson } from '../json/json-value.js';
+import { quotedPath } from '../json/printable.js';
 import type { Logger } from '../observe/logger.js';
 import type { Cancel, Clock } from '../timing/clock.js';
 import { CacheFolder } from './cache-folder.js';
 
-/** Folders of the approvals, and how this process uses them. */
+/** The folders of the approvals, and the purpose for which this process opens them. */
 export interface ApprovalFolders {
   readonly approvalsFolder: string;
-  /** Folder of withheld tools: gateways write it, and `trunkline approve` reads it. */
+  /** Folder of withheld tools, which gateways write and `trunkline approve` reads. */
   readonly withheldFolder: string;
   /**
    * `serve` follows changes of the approvals and stores which tools it withholds; `once` does neither; `review` reads
@@ -34,7 +35,7 @@ interface Known {
   readonly approvals: ServerApprovals;
 }
 
-/** Watching starts after the first answers: loading the watcher would delay them. */
+/** Delay before watching starts, so that loading the watcher does not delay the first answers. */
 const FOLLOW_AFTER_MS = 1_000;
 const MAX_WITHHELD_BYTES = 8 * 1024 * 1024;
 const MAX_WITHHELD_FILES = 256;
@@ -43,7 +44,7 @@ const DIGEST_LENGTH = 16;
 /** The approvals of all servers, one file for each pair of configuration file and server key. */
 export class Approvals {
   readonly #options: ApprovalsOptions;
-  /** By the path of the approval file. */
+  /** Approvals by the path of their file. */
   readonly #known = new Map<string, Known>();
   readonly #withheld: CacheFolder;
   #cancel: Cancel = () => {};
@@ -72,7 +73,7 @@ export class Approvals {
     const file = new ApprovalFile(path);
     const approvals = new ServerApprovals({
       file,
-      command: `trunkline approve ${key} --config ${quotedPath(configFile)}`,
+      command: `trunkline approve ${key} --config ${quotedPath(configFile, process.platform)}`,
       trustsFirstUse: folders.purpose !== 'review',
       onFirstUse: (tools) =>
         logger.warn(
@@ -94,7 +95,7 @@ export class Approvals {
     return approvals;
   }
 
-  /** Applies what other processes approve, from a second after the call on. */
+  /** Starts to apply the approvals of other processes, one second after the call. */
   follow(): void {
     if (this.#options.folders.purpose !== 'serve') return;
     this.#cancel = this.#options.clock.schedule(FOLLOW_AFTER_MS, () => {
@@ -142,7 +143,7 @@ export class Approvals {
     const bytes = this.#withheld.read(name);
     if (bytes === undefined) return [];
     const value = parseJson(new TextDecoder().decode(bytes));
-    // A damaged file does no harm: the server lists its tools again when it starts.
+    // A damaged file is ignored, because the server lists its tools again when it starts.
     return Array.isArray(value) ? value.filter(isWithheldTool) : [];
   }
 }
@@ -151,26 +152,20 @@ function isWithheldTool(value: unknown): value is WithheldTool {
   return isRecord(value) && typeof value.name === 'string' && typeof value.definition === 'string';
 }
 
-/** Quotes a path for a shell. */
-export function quotedPath(path: string): string {
-  if (/^[\w./:\\@+-]+$/.test(path)) return path;
-  return process.platform === 'win32' ? `"${path}"` : `'${path.replaceAll("'", `'\\''`)}'`;
-}
-
 /** One approved definition of a tool. */
 interface ApprovedDefinition {
   readonly digest: string;
-  /** The definition, to show the difference to a later one; absent when it is too long to store. */
+  /** The definition, to show the difference to a later one. Absent if the definition is too long to store. */
   readonly text?: string;
 }
 
 /**
- * Approved definitions by tool name, in the order of approval. A tool can have several: a server may describe the same
- * tool differently to different clients.
+ * Approved definitions by tool name, in the order of approval. A tool can have several definitions, because a server may
+ * describe it differently to different clients.
  */
 type Approved = ReadonlyMap<string, readonly ApprovedDefinition[]>;
 
-/** An approval file that exists and cannot be used. It must not be ignored: all tools would be approved as first use. */
+/** Thrown for an approval file that cannot be used. Ignoring the file would approve all tools as first use. */
 export class ApprovalFileError extends Error {
   override readonly name = 'ApprovalFileError';
 }
@@ -178,20 +173,21 @@ export class ApprovalFileError extends Error {
 /** Version of the file format. */
 const FORMAT = 1;
 const MAX_FILE_BYTES = 32 * 1024 * 1024;
-/** Twice the limit of a list; the oldest approvals are dropped first. */
+/** Limit on the tools in a file: twice that of a list. The oldest approvals are dropped first. */
 const MAX_TOOLS = 2_000;
+/** Limit on the definitions of one tool. */
 const MAX_DEFINITIONS = 8;
-/** The size limit of a schema. Of a longer definition only the digest is stored. */
+/** Limit on the text of one definition, the same as that of a schema. Longer definitions are stored as digests only. */
 const MAX_TEXT_LENGTH = 64 * 1024;
-/** Limit for all texts together; the latest approvals keep theirs. */
+/** Limit on all texts of a file together. The oldest approvals lose their texts first. */
 const MAX_TEXTS_LENGTH = 4 * 1024 * 1024;
 
-/** SHA-256 of a definition; approvals are compared by it. */
+/** SHA-256 of a definition, by which approvals are compared. */
 export function digestOf(definition: string): string {
   return createHash('sha256').update(definition).digest('hex');
 }
 
-/** Returns the approvals with these definitions, given as pairs of tool name and definition, added. */
+/** Adds definitions, given as pairs of tool name and definition. */
 export function withApproved(before: Approved, definitions: Iterable<readonly [string, string]>): Approved {
   const after = new Map(before);
   for (const [name, text] of definitions) {
@@ -203,7 +199,7 @@ export function withApproved(before: Approved, definitions: Iterable<readonly [s
   return bounded(after);
 }
 
-/** Stores the approvals of one server in a file that only this user can read or write. */
+/** The file with the approvals of one server. Only this user can read or write it. */
 export class ApprovalFile {
   readonly path: string;
 
@@ -222,7 +218,7 @@ export class ApprovalFile {
     return approved;
   }
 
-  /** Creates the file. Returns false when it exists already; it is not changed then. */
+  /** Creates the file. Returns false, and changes nothing, if the file exists. */
   create(approved: Approved): boolean {
     return createFileSync(this.path, serialize(approved), { flush: true });
   }
@@ -288,7 +284,7 @@ export interface WithheldTool {
   readonly definition: string;
 }
 
-/** More than any server has at once; the least recently seen tools are dropped first. */
+/** Limit on withheld tools, above the number of any server. The least recently seen tools are dropped first. */
 const MAX_WITHHELD = 2_000;
 
 /** Decides which tools of one server are approved, for all its processes. */
@@ -299,7 +295,7 @@ export class ServerApprovals implements ToolApprovals {
   #isFirstUse = false;
   #fault: string | undefined;
   #isUnreadable = false;
-  /** By digest. */
+  /** Withheld tools by digest. */
   readonly #withheld = new Map<string, WithheldTool>();
   /** Digests of the latest list by tool name. */
   readonly #listed = new Map<string, string>();
@@ -317,7 +313,7 @@ export class ServerApprovals implements ToolApprovals {
     return { tools: this.#approved?.size ?? 0, isFirstUse: this.#isFirstUse, fault: this.#fault, advice };
   }
 
-  /** Tools that were listed and are not approved. */
+  /** The tools that are waiting for approval. */
   get withheld(): readonly WithheldTool[] {
     return [...this.#withheld.values()].filter(
       ({ name, definition }) => this.#verdictOn(name, definition) !== 'approved',
@@ -329,7 +325,7 @@ export class ServerApprovals implements ToolApprovals {
     return this.#approved === undefined && !this.#isUnreadable;
   }
 
-  /** The file exists and cannot be used, so no tool is approved. */
+  /** Whether the file exists and cannot be used. No tool is approved then. */
   get isUnreadable(): boolean {
     return this.#isUnreadable;
   }
@@ -338,7 +334,7 @@ export class ServerApprovals implements ToolApprovals {
     return this.#listed.has(name);
   }
 
-  /** Whether the server lists this definition in this run; otherwise a running gateway has seen it. */
+  /** Whether the server listed this definition in this run. If not, a running gateway has noted the tool. */
   isOffered({ name, definition }: WithheldTool): boolean {
     return this.#listed.get(name) === digestOf(definition);
   }
@@ -358,7 +354,7 @@ export class ServerApprovals implements ToolApprovals {
     return verdicts;
   }
 
-  /** Remembers a tool that may be withheld. Returns whether it is a new one. */
+  /** Notes a tool that may be withheld. Returns whether the definition is new. */
   note(tool: WithheldTool): boolean {
     const digest = digestOf(tool.definition);
     const isNew = !this.#withheld.delete(digest);
@@ -368,13 +364,13 @@ export class ServerApprovals implements ToolApprovals {
     return isNew;
   }
 
-  /** Whether an earlier definition of a withheld tool was approved, and the text of the latest one if it is stored. */
+  /** Whether an earlier definition of a withheld tool was approved, and the text of the latest approved definition. */
   earlier({ name }: WithheldTool): { readonly wasApproved: boolean; readonly definition: string | undefined } {
     const last = this.#approved?.get(name)?.at(-1);
     return { wasApproved: last !== undefined, definition: last?.text };
   }
 
-  /** Adds approvals; an empty list records that a person has reviewed the tools. Throws when the file cannot be written. */
+  /** Adds approvals. An empty list records that the user has reviewed the tools. Throws if the file cannot be written. */
   approve(tools: readonly WithheldTool[]): void {
     const { file } = this.#options;
     const before = file.read() ?? new Map();
@@ -391,7 +387,7 @@ export class ServerApprovals implements ToolApprovals {
     const before = { approved: this.#approved, isUnreadable: this.#isUnreadable };
     try {
       const now = this.#options.file.read();
-      // A removed file counts from the next start on; until then the known approvals stay valid.
+      // If the file was removed, the known approvals stay valid until the next start.
       if (now === undefined && !before.isUnreadable) return false;
       this.#isUnreadable = false;
       this.#fault = undefined;

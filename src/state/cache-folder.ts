@@ -6,31 +6,31 @@ import type { Cancel, Clock } from '../timing/clock.js';
 export interface CacheFolderOptions {
   readonly folder: string;
   readonly maxFileBytes: number;
-  /** With more files, the least recently used ones are removed. */
+  /** Limit on the number of files. The least recently used files are removed first. */
   readonly maxFiles: number;
-  /** Called for a file that exists and is not used. */
+  /** Called for a file that exists and cannot be used. */
   readonly onIgnored: (file: string, reason: string) => void;
-  /** Called once, for the first file that cannot be written. */
+  /** Called for the first failed write. */
   readonly onFault: (error: unknown) => void;
-  /** With a clock, writes wait for a second: a client that is starting needs the processor more. */
+  /** With a clock, writes are delayed by one second, because a starting client needs the processor first. */
   readonly clock?: Clock;
 }
 
-/** A function is called once, when the file is written or read. */
+/** The content of a file, or a function that is called once, when the file is written or read. */
 export type CacheContent = Uint8Array | (() => Uint8Array);
 
 const WRITE_AFTER_MS = 1_000;
 
-/** The time of last use is updated at most this often. */
+/** Minimum time between two updates of a file's time of last use. */
 const MARK_EVERY_MS = 24 * 60 * 60 * 1_000;
-/** A draft of this age was left behind by a process that was killed. */
+/** Age from which a draft counts as left behind by a killed process. */
 const TORN_AFTER_MS = 60_000;
 
 /**
- * A folder of cache files. Any of them may be missing at any time, and a failed write has no consequence but a log record.
+ * A folder of cache files. Each file may be missing at any time, and a failed write is only logged.
  *
- * Reads are synchronous, because a client waits for them. Writes happen in the background and replace whole files. The folder
- * uses only files that this user owns and no other user can read or write.
+ * Reads are synchronous, because a client waits for them. Writes happen in the background and replace whole files. Files of
+ * other users, and files that other users can read or write, are ignored.
  */
 export class CacheFolder {
   readonly #options: CacheFolderOptions;
@@ -43,7 +43,7 @@ export class CacheFolder {
     this.#options = options;
   }
 
-  /** The content of a file, if it exists and can be used. */
+  /** The content of a file; `undefined` if the file is missing or cannot be used. */
   read(name: string): Uint8Array | undefined {
     const waiting = this.#waiting.get(name);
     if (waiting !== undefined) {
@@ -63,10 +63,7 @@ export class CacheFolder {
     return found.bytes;
   }
 
-  /**
-   * Schedules a write. A file that has this content already stays as it is; content above `maxFileBytes` leaves the previous
-   * file in place.
-   */
+  /** Schedules a write. A file with the same content is not written again. Content above `maxFileBytes` is not written. */
   write(name: string, content: CacheContent): void {
     this.#waiting.set(name, content);
     if (this.#writing !== undefined || this.#cancel !== undefined) return;
@@ -75,7 +72,7 @@ export class CacheFolder {
     else this.#cancel = clock.schedule(WRITE_AFTER_MS, () => this.#begin());
   }
 
-  /** Writes what is scheduled. Resolves when all writes have ended. Never rejects. */
+  /** Starts scheduled writes. Resolves when all writes have ended. Never rejects. */
   async settled(): Promise<void> {
     if (this.#cancel !== undefined) this.#begin();
     await this.#writing;
@@ -118,7 +115,7 @@ export class CacheFolder {
     const found = await Promise.all(
       (await readdir(folder)).map(async (name) => {
         const file = join(folder, name);
-        // Another gateway has removed the file meanwhile: it counts as the oldest.
+        // A file that another gateway has removed meanwhile counts as the oldest.
         const usedAt = await stat(file).then(
           ({ mtimeMs }) => mtimeMs,
           () => 0,

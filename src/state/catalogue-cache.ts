@@ -18,9 +18,9 @@ import type { CacheFolder } from './cache-folder.js';
 
 interface CatalogueCacheOptions {
   readonly folder: CacheFolder;
-  /** Secret of this user. Values of the configuration reach the disk only as an HMAC under it. */
+  /** Secret of this user. File names contain an HMAC under this secret instead of values of the configuration. */
   readonly secret: string;
-  /** Called when a file is written: it is found only as long as the secret exists. */
+  /** Called when a file is written, so that the secret is stored: without the secret, no file is found. */
   readonly onCached: () => void;
   readonly onIgnored: (name: string, reason: string) => void;
   readonly scan: ScanEnvelope;
@@ -28,10 +28,10 @@ interface CatalogueCacheOptions {
 
 /** The cached catalogue of one server for one client profile. */
 export interface CatalogueCacheEntry {
-  /** `missed` if there is no catalogue, and the start failed in the last run, or took long. */
+  /** `missed` if no catalogue is cached because the start of the last run failed or took long. */
   find(): CachedCatalogue | 'missed' | undefined;
   put(content: CatalogueContent): void;
-  /** Records that the start failed, or takes long. Replaces a cached catalogue. */
+  /** Records a start that failed or takes long, in place of a cached catalogue. */
   putMissed(): void;
 }
 
@@ -48,7 +48,7 @@ export class CatalogueCache {
     return {
       find: () => this.#find(name),
       put: ({ initializeResult, lists }) => {
-        // The map goes on with the lists of the next process.
+        // Copied, because the lists of the next process enter the same map.
         const content = { initializeResult, lists: new Map(lists) };
         this.#put(name, () => serializeCatalogue(content));
       },
@@ -56,7 +56,7 @@ export class CatalogueCache {
     };
   }
 
-  /** Era of the server, the same for all clients. `complete` adds packages that were installed since. */
+  /** The cached era of a server, for all clients. `complete` adds packages that were installed in the meantime. */
   eraOf(server: ServerConfig, complete: (child: ChildSpec) => ChildSpec): EraVerdicts | undefined {
     const { child } = server;
     const { folder, secret, onCached } = this.#options;
@@ -90,8 +90,8 @@ export class CatalogueCache {
   }
 
   /**
-   * The catalogue of a server depends on the program that runs and on what the server learns about its client: revision,
-   * capabilities and name. The client's version is left out, so that an updated client finds the cached catalogue too.
+   * The file of a catalogue, by the program of the server and by the client's revision, capabilities and name, because
+   * catalogues may depend on them. The client's version is left out, so that an updated client finds the catalogue, too.
    */
   #nameOf(server: ServerConfig, child: ChildSpec, profile: ClientProfile): string {
     const { protocolVersion, capabilities, clientInfo } = profile;
@@ -101,21 +101,18 @@ export class CatalogueCache {
   }
 }
 
-/** The file of a server without a catalogue. */
+/** Content of the file of a missed start. */
 const MISSED = Buffer.from('{"missed":true}\n');
 
 /** Identifies the program of a server and its version. */
 function programOf(server: ServerConfig, { command, args, cwd, env, missing }: ChildSpec): readonly unknown[] {
   const variables = Object.entries(env).sort(([a], [b]) => (a < b ? -1 : 1));
-  // The program of a package that is not installed yet is not among the arguments.
+  // If a package is not installed yet, the arguments do not name its program.
   const version = missing === undefined ? (server.package?.found?.version ?? null) : [missing.name, missing.version];
   return [command, args, cwd, variables, version, filesOf(command, args, cwd)];
 }
 
-/**
- * The name of the file that caches something about a server. Values of the configuration reach the disk only as an HMAC
- * under the secret.
- */
+/** The name of the cache file for `what` about a server. It contains an HMAC, because `what` may contain secrets. */
 function fileNameOf({ key }: ServerConfig, kind: 'catalogue' | 'era', what: unknown, secret: string): string {
   const fingerprint = createHmac('sha256', secret)
     .update(`trunkline ${kind}\0${JSON.stringify(what)}`)
@@ -125,10 +122,10 @@ function fileNameOf({ key }: ServerConfig, kind: 'catalogue' | 'era', what: unkn
 
 const FINGERPRINT_LENGTH = 32;
 
-/** The first argument counts as a program when it has such an extension; other arguments may be data of the server. */
+/** Extensions of programs. A first argument with another extension may be data of the server. */
 const PROGRAM = /\.(?:[cm]?[jt]s|py|rb|sh|jar)$/;
 
-/** Size and time of the program's files: an updated program may have another catalogue. */
+/** Size and time of the program's files, because an updated program may have another catalogue. */
 function filesOf(command: string, args: readonly string[], cwd: string): readonly unknown[] {
   const [first = ''] = args;
   return [command, ...(PROGRAM.test(first) ? [first] : [])].map((file) => stateOf(resolve(cwd, file)));
@@ -148,19 +145,19 @@ interface CachedVerdictsOptions {
   readonly folder: Pick<CacheFolder, 'read'> & { write(name: string, bytes: Uint8Array): void };
   /** The name of the file. */
   readonly name: () => string;
-  /** Called when a file is written: it is found only as long as the secret exists. */
+  /** Called when a file is written, so that the secret is stored: without the secret, no file is found. */
   readonly onCached: () => void;
   /** Milliseconds since 1970. */
   readonly now?: () => number;
 }
 
 /**
- * A wrong verdict `legacy` is never noticed, because a server that speaks both eras goes on to answer `initialize`. So it
- * counts for a day.
+ * How long the verdict `legacy` is valid. It is limited, because an update to a server of both eras would go unnoticed: such
+ * a server still answers `initialize`.
  */
 const LEGACY_LASTS_MS = 24 * 60 * 60 * 1_000;
 
-/** Caches on disk which era a server speaks, so that the next run does not ask. */
+/** Caches the era of a server on disk, so that the next run does not ask the server. */
 export function cachedVerdicts({ folder, name, onCached, now = Date.now }: CachedVerdictsOptions): EraVerdicts {
   return {
     find: () => {
@@ -170,7 +167,7 @@ export function cachedVerdicts({ folder, name, onCached, now = Date.now }: Cache
       const { era, version, at } = found;
       if (era !== 'legacy' && era !== 'modern') return undefined;
       const age = typeof at === 'number' ? now() - at : Number.NaN;
-      // A clock that was set back proves nothing either.
+      // After the system clock was set back, the age is negative, and the verdict is not valid.
       if (era === 'legacy' && !(age >= 0 && age < LEGACY_LASTS_MS)) return undefined;
       const until = era === 'legacy' ? new Date(now() + LEGACY_LASTS_MS - age).toISOString() : undefined;
       return { era, version: typeof version === 'string' ? version : undefined, until };
@@ -189,8 +186,8 @@ const FINGERPRINT = /^-[0-9a-f]{32}$/;
 const MAX_BYTES = 4 * 1024 * 1024;
 
 /**
- * Names of the tools that a server with this key listed last, as far as a catalogue is cached. Neither the configuration
- * nor the client of that run is checked, so the names are good for suggestions only.
+ * The names of the tools in the newest cached catalogue of a server with this key. They are good for suggestions only,
+ * because the catalogue may be from another configuration or for another client.
  */
 export function cachedToolNames(folder: string, key: string): readonly string[] {
   const [newest] = catalogueFilesOf(folder, key).sort((a, b) => b.modifiedAt - a.modifiedAt);
@@ -208,12 +205,12 @@ function catalogueFilesOf(folder: string, key: string): { readonly file: string;
       .map((name) => join(folder, name))
       .map((file) => ({ file, modifiedAt: statSync(file).mtimeMs }));
   } catch {
-    // The cache is empty, or a file was removed just now.
+    // The folder does not exist, or a file was removed meanwhile.
     return [];
   }
 }
 
-/** The answers of a server are lines of the file. */
+/** The tools in a line of the file, if the line is an answer to `tools/list`. */
 function toolsIn(line: unknown): readonly unknown[] {
   const result = isRecord(line) ? line.result : undefined;
   return isRecord(result) && Array.isArray(result.tools) ? result.tools : [];

@@ -8,21 +8,21 @@ import { isRunProcess, type RunProcess } from '../process/run-file.js';
 import type { Clock } from '../timing/clock.js';
 import { Debounce } from '../timing/debounce.js';
 
-/** Report of an HTTP gateway for the doctor, which cannot connect because it is not an allowed client. */
+/** Report of an HTTP gateway for the doctor, which cannot ask the gateway because it is not an allowed client. */
 export interface HttpGatewayFacts {
   readonly url: string;
-  /** Empty without one. */
+  /** Empty without a configuration file. */
   readonly configFile: string;
-  /** Requests that were refused for a name that is not allowed, by header. */
-  readonly refused: readonly FrontRefusal[];
+  /** Requests refused because the name in a header is not allowed, counted by header. */
+  readonly refused: readonly CountedRefusal[];
 }
 
-interface FrontRefusal {
+interface CountedRefusal {
   readonly header: 'Host' | 'Origin';
   readonly count: number;
-  /** The name that the last of them had. */
+  /** The name in the last refused request. */
   readonly last: string;
-  /** Time of the last of them, in milliseconds since 1970. */
+  /** Time of the last refused request, in milliseconds since 1970. */
   readonly at: number;
 }
 
@@ -38,12 +38,12 @@ export interface HttpGatewayFileOptions {
   readonly onFault: (error: unknown) => void;
 }
 
-/** Requests can be refused much more often than anybody wants to know. */
+/** Minimum time between two writes, because many requests may be refused. */
 const WRITE_EVERY_MS = 1_000;
-/** A name has 100 characters at most. */
+/** Far above the real size, because a name has 100 characters at most. */
 const MAX_FILE_BYTES = 64 * 1024;
 
-/** Keeps the facts about this gateway in a file, while it serves HTTP. Not on Windows, where processes cannot be told apart. */
+/** The file with the facts about this gateway while it serves HTTP. Not on Windows, where a process has no identity but its pid. */
 export class HttpGatewayFile {
   readonly #options: HttpGatewayFileOptions;
   readonly #file: string;
@@ -55,11 +55,11 @@ export class HttpGatewayFile {
   constructor(options: HttpGatewayFileOptions) {
     this.#options = options;
     this.#debounce = new Debounce({ clock: options.clock, everyMs: WRITE_EVERY_MS, run: () => this.#write() });
-    // Unique, even when a gateway in another pid namespace has the same pid.
+    // The random part makes the name unique, because a gateway in another pid namespace may have the same pid.
     this.#file = join(options.folder, `${process.pid}-${randomBytes(6).toString('hex')}.json`);
   }
 
-  /** Writes the facts in the background: at once, or after a pause since the last write. The latest ones count. */
+  /** Writes the latest facts in the background, at most once a second. */
   set(facts: HttpGatewayFacts): void {
     this.#facts = facts;
     this.#debounce.request();
@@ -120,7 +120,7 @@ async function readFiles(folder: string) {
   return found;
 }
 
-function isRefusal(value: unknown): value is FrontRefusal {
+function isRefusal(value: unknown): value is CountedRefusal {
   if (!isRecord(value)) return false;
   const isHeader = value.header === 'Host' || value.header === 'Origin';
   return isHeader && typeof value.count === 'number' && typeof value.last === 'string' && typeof value.at === 'number';

@@ -16,8 +16,8 @@ import type { CacheFolder } from './cache-folder.js';
 import { instructionsFolder, sealFile } from './user-files.js';
 
 /**
- * Description of the gateway for a client that connects before the configuration is read: the instructions and the
- * capabilities for such a client at the end of the last run, if the configuration file has not changed since.
+ * Describes the gateway to a client that connects before the configuration is read: with the instructions and capabilities
+ * that the last run has cached for this kind of client, unless the configuration file has changed since.
  */
 export function knownDescription(location: ConfigLocation, { profile, view }: ClientFacts): GatewayDescription {
   try {
@@ -26,12 +26,12 @@ export function knownDescription(location: ConfigLocation, { profile, view }: Cl
     if (cached !== undefined && isFor(configFile, cached))
       return { offered: cached.offered, instructions: cached.text };
   } catch {
-    // There is no configuration file, or no home folder. What follows the answer reports the reason.
+    // There is no configuration file or no home folder, which is reported when the configuration is read.
   }
   return { offered: [], instructions: ABOUT };
 }
 
-/** Whether the file is the same as in the last run, or was written again with the same text. */
+/** Whether the file has the same text as in the last run. The text is read only if the file was written since. */
 function isFor(configFile: string, { state, seal }: CachedInstructions): boolean {
   if (state === stateOf(configFile)) return true;
   const secret = readRegularFileSync(sealFile(), privateFile(MAX_SEAL_BYTES));
@@ -41,7 +41,7 @@ function isFor(configFile: string, { state, seal }: CachedInstructions): boolean
 
 const MAX_SEAL_BYTES = 4_096;
 
-/** The checksum of a text with secrets, in a form that tells nothing about them to those who do not have the secret. */
+/** Seals a checksum, so that without the secret it reveals nothing of the text. */
 function sealOf(secret: string, checksum: number): number {
   return checksumOf(`${secret} ${checksum}`);
 }
@@ -57,14 +57,14 @@ interface KeepInstructionsOptions {
   readonly folder: CacheFolder;
   /** The secret of this user. */
   readonly secret: string;
-  /** Aborted before the servers are stopped. */
+  /** Aborted at the end of the run, before the servers are stopped. */
   readonly ending: AbortSignal;
 }
 
-/** A server that declares more than all servers together need must not cost the others their instructions. */
+/** Limit on the declared capabilities, so that one server cannot make the file too large for the instructions. */
 const MAX_OFFERED_LENGTH = 32 * 1024;
 
-/** Servers become ready one after the other, and each of them changes the instructions. */
+/** Minimum time between two writes, because each server that becomes ready changes the instructions. */
 const KEEP_EVERY_MS = 1_000;
 
 /**
@@ -101,11 +101,11 @@ export function keepInstructions(options: KeepInstructionsOptions): void {
   });
 }
 
-/** Key of the cached instructions. */
+/** The key of cached instructions. */
 export interface InstructionsKey {
   /** Absolute path. */
   readonly configFile: string;
-  /** Servers may give other instructions to another kind of client. */
+  /** The client. Servers may give different instructions to different kinds of clients. */
   readonly profile: ClientProfile;
   /** The view that the client asks for. */
   readonly view?: string | undefined;
@@ -115,19 +115,18 @@ interface CachedInstructions {
   readonly text: string;
   /** The capabilities of each server, apart from those that the gateway declares anyway. */
   readonly offered: readonly Readonly<Record<string, unknown>>[];
-  /** The state of the configuration file that they belong to. */
+  /** `stateOf` the configuration file. */
   readonly state: string;
-  /** The same for its text, sealed with the secret of this user. */
+  /** Checksum of the configuration text, sealed with the secret of this user. */
   readonly seal: number;
 }
 
-/** Four times the largest setting: JSON escapes line breaks and quotes, and the profile needs some space. */
+/** Size limit: four times the largest instructions, because JSON escapes characters and the profile needs space. */
 export const MAX_INSTRUCTIONS_FILE_BYTES = 256 * 1024;
 
 /**
- * Reads the instructions that an earlier run has cached. A client waits for this, so it reads one small file. Returns
- * `undefined` if there is no such file, or if the file cannot be used: it is damaged, it is from another version, or other
- * users can read or change it.
+ * Reads the cached instructions of an earlier run, from one small file, because a client waits. Returns `undefined` if the
+ * file is missing, damaged, from another version, or accessible to other users.
  */
 export function readInstructions(folder: string, key: InstructionsKey): CachedInstructions | undefined {
   const facts = factsOf(key);
@@ -146,7 +145,7 @@ export function readInstructions(folder: string, key: InstructionsKey): CachedIn
   }
 }
 
-/** Writes them for the next run. */
+/** Caches instructions for the next run. */
 export function writeInstructions(folder: CacheFolder, key: InstructionsKey, cached: CachedInstructions): void {
   const facts = factsOf(key);
   folder.write(nameOf(facts), Buffer.from(JSON.stringify({ ...facts, ...cached })));
@@ -159,14 +158,14 @@ interface Facts {
   readonly client: string;
 }
 
-/** The client's version is left out, so that an updated client finds the file, too. */
+/** The facts that identify a file. The client's version is left out, so that an updated client finds the file, too. */
 function factsOf({ configFile, profile, view }: InstructionsKey): Facts {
   const { clientInfo, ...others } = profile;
   const kind = profileKey({ ...others, clientInfo: { name: clientInfo.name } }, '');
   return { version: VERSION, configFile, client: view === undefined ? kind : `${view} ${kind}` };
 }
 
-/** One file for each configuration file and kind of client. If two have the same name, the facts tell them apart. */
+/** The file name. Files with the same name, which is possible because it has checksums, are distinguished by their facts. */
 function nameOf({ configFile, client }: Facts): string {
   return [configFile, client].map((text) => checksumOf(text).toString(16).padStart(8, '0')).join('-');
 }

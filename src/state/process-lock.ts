@@ -10,9 +10,9 @@ import { changeLockFolder } from './user-files.js';
 
 /** The process that holds a lock. */
 export interface LockOwner {
-  /** The host, or container, in which the pid is valid. */
+  /** The host or container of the process. */
   readonly host: string;
-  /** Undefined on systems where a process cannot be distinguished from a later one with the same pid. */
+  /** Undefined on systems without start times, where a later process may have the same pid. */
   readonly process: RunProcess | undefined;
 }
 
@@ -21,7 +21,7 @@ export interface ProcessLockOptions {
   readonly self: () => Promise<LockOwner>;
   /** Whether a process of this host is running. */
   readonly isRunning: (process: RunProcess) => Promise<boolean>;
-  /** Called for a lock that names no owner and is not released. */
+  /** Called for a damaged lock file, which counts as released. */
   readonly onTorn: (file: string, reason: string) => void;
 }
 
@@ -35,24 +35,24 @@ export function openProcessLock(folder: string, onTorn: ProcessLockOptions['onTo
   return new ProcessLock({ folder, self, isRunning, onTorn });
 }
 
-/** Time between two looks of a waiting process at the lock. */
+/** How often a waiting process checks the lock. */
 const POLL_MS = 200;
-/** Time between two updates of the lock's time by its owner, for processes on other hosts. */
+/** How often the owner updates the time of its lock file. Processes on other hosts rely on this time. */
 const TOUCH_MS = 10_000;
+/** Age from which the lock of an owner on another host counts as released. */
 const STALE_AFTER_MS = 60_000;
-/** So few digits that the next number is another one. */
+/** Names of lock files. With 15 digits, adding 1 is still exact. */
 const LOCK_NAME = /^lock\.(\d{1,15})$/;
 const MAX_LOCK_BYTES = 4_096;
 
 /**
  * Lets one process at a time do something, such as install packages into a shared store.
  *
- * The file with the highest number is the lock. A process takes the lock by creating the next number, which is allowed
- * when the last lock was released or its owner is dead. The highest file is never removed, so two processes cannot both
- * replace a dead owner, as they could if they had to remove its file first.
+ * The file with the highest number is the lock. A process takes the lock by creating the file with the next number, which is
+ * allowed if the last lock was released or its owner is dead. The highest file is never removed, so that two processes cannot
+ * both replace a dead owner.
  *
- * A lock file is complete on the disk before it has its name, so a torn one has no owner that lives: something else has
- * damaged it. It counts as released.
+ * A damaged lock file counts as released. It has no living owner, because a lock file is complete before it gets its name.
  */
 export class ProcessLock {
   readonly #options: ProcessLockOptions;
@@ -61,7 +61,7 @@ export class ProcessLock {
     this.#options = options;
   }
 
-  /** Waits for the lock; resolves with the function that releases it. Rejects when `signal` is aborted. */
+  /** Waits for the lock. Resolves with the function that releases the lock. Rejects when `signal` is aborted. */
   async acquire(signal: AbortSignal): Promise<() => Promise<void>> {
     await mkdir(this.#options.folder, { recursive: true, mode: 0o700 });
     for (;;) {
@@ -92,7 +92,7 @@ export class ProcessLock {
   async #isFree(number: number): Promise<boolean> {
     const file = this.#file(number);
     const found = await readRegularFile(file, { maxBytes: MAX_LOCK_BYTES });
-    // Removed by the owner of a later lock.
+    // The owner of a later lock has removed the file.
     if (found.kind === 'absent') return false;
     if (found.kind === 'unusable') {
       if (found.fault === 'unreadable') throw new Error(`the lock ${file}: ${found.reason}`);
@@ -111,12 +111,12 @@ export class ProcessLock {
     return Date.now() - found.modifiedAt > STALE_AFTER_MS;
   }
 
-  /** Returns undefined when another process was faster. */
+  /** Takes the lock; returns undefined if another process was faster. */
   async #take(number: number): Promise<(() => Promise<void>) | undefined> {
     const file = this.#file(number);
     const owner = JSON.stringify(await this.#options.self());
     if (!createFileSync(file, owner, { flush: true })) return undefined;
-    // Another process has taken and released a later lock since the last number was read, so this one does not count.
+    // If another process has taken and released a later lock meanwhile, this lock is not the highest and not valid.
     if ((await this.#last()) !== number) {
       await rm(file, { force: true });
       return undefined;
@@ -135,11 +135,11 @@ const RELEASED = 'null';
 
 async function touch(file: string): Promise<void> {
   const now = new Date();
-  // When the file is gone, its time does not matter.
+  // The lock may have been taken over and removed meanwhile.
   await utimes(file, now, now).catch(() => {});
 }
 
-/** An earlier lock that cannot be removed, such as a folder, does no harm: the highest number counts. */
+/** Removes an earlier lock. A failure does no harm, because only the highest number counts. */
 async function removed(file: string): Promise<void> {
   await rm(file, { force: true }).catch(() => {});
 }
@@ -153,17 +153,16 @@ function parseOwner(text: string): LockOwner | 'released' | undefined {
   return { host, process };
 }
 
-/** Longer than a lock whose holder cannot be identified stays valid, and than a client's own program may take. */
+/** Longest wait for the lock of changes. Longer than `STALE_AFTER_MS`, and than a program of an MCP client may run. */
 const MAX_WAIT_MS = 120_000;
 
 /**
- * Runs `change` while no other command of this user changes a file: the configuration, its environment file, the stored
- * secrets, files of clients, or the journal of `undo`. Two commands at once would otherwise read the same content, and
- * the second write would lose the first.
+ * Runs `change` while no other command of this user changes files: the configuration, its environment file, the stored
+ * secrets, files of clients, or the journal of `undo`. Without the lock, two commands could read the same content, and the
+ * second write would undo the first.
  *
- * `change` must not wait for a person, and must not call this function, because it would wait for itself. A command that
- * was killed holds no lock. A dry run changes nothing, and takes no lock. Throws a `UsageError` if another command holds the
- * lock for two minutes.
+ * `change` must not wait for the user, and must not call this function, because it would wait for itself. A killed command
+ * holds no lock. A dry run takes no lock. Throws a `UsageError` if another command holds the lock for two minutes.
  */
 export async function withChangeLock<T>(change: () => T | Promise<T>, { isDryRun = false } = {}): Promise<T> {
   if (isDryRun) return await change();
@@ -183,7 +182,7 @@ async function acquire(): Promise<() => Promise<void>> {
     if (timeout.aborted) {
       throw new UsageError('another command of Trunkline is changing files for minutes', 'end it, or try again later');
     }
-    // The data folder cannot be written. A change of a file elsewhere is possible all the same, and a change in it reports why not.
+    // The data folder cannot be written. Files elsewhere can still be changed, and a change in the folder reports the reason.
     return async () => {};
   }
 }

@@ -14,7 +14,7 @@ export const sealFile = inDataFolder('seal');
 /** Folder where each gateway of this user lists its processes. */
 export const runFolder = inDataFolder('run');
 
-/** Folder where each gateway of this user that serves HTTP tells where, and what it has refused. */
+/** Folder of the files in which gateways of this user report their HTTP endpoints to the doctor. */
 export const httpGatewayFolder = inDataFolder('http');
 
 /** Folder of installed packages, and folder of lock files for configurations in read-only folders. */
@@ -49,7 +49,7 @@ export const checkedFolder = inDataFolder('checked');
 /** Folder of compiled code. */
 export const codeCacheFolder = inDataFolder('code');
 
-/** A function, since the environment may change. */
+/** Returns a function, because the environment may change. */
 function inDataFolder(name: string): () => string {
   return () => join(userDataFolder(), name);
 }
@@ -59,7 +59,7 @@ export function userDataFolder(): string {
   return dataFolder({ env: process.env, home: homedir(), platform: process.platform });
 }
 
-/** The folder of hubs that the user has named, if there is one. */
+/** The folder for hubs that `TRUNKLINE_HUB_DIR` names, if it is set. */
 export function userHubsFolder(): string | undefined {
   return hubsFolder({ env: process.env, platform: process.platform });
 }
@@ -85,7 +85,7 @@ export function dataFolder({ env, home, platform }: DataFolderOptions): string {
   }
 }
 
-/** The folder that `TRUNKLINE_HUB_DIR` names. A relative path counts as unset: clients run in different folders. */
+/** The folder that `TRUNKLINE_HUB_DIR` names. A relative path counts as unset, because clients run in different folders. */
 export function hubsFolder({ env, platform }: Omit<DataFolderOptions, 'home'>): string | undefined {
   const { TRUNKLINE_HUB_DIR: named = '' } = env;
   return (platform === 'win32' ? win32 : posix).isAbsolute(named) ? named : undefined;

@@ -16,7 +16,7 @@ const INITIALIZE = [
   ...['src/hub/attach/attach.ts', 'src/hub/attach/', 'src/hub/hub-folder.ts', 'src/hub/wire.ts'],
   ...['src/errors/usage-error.ts'],
   'src/process/environment.ts',
-  ...['src/app/serve.ts', 'src/app/stdio-client.ts', 'src/errors/usage-error.ts', 'src/app/platform.ts'],
+  ...['src/app/serve.ts', 'src/app/local-clients.ts', 'src/errors/usage-error.ts', 'src/app/platform.ts'],
   'src/app/run-to-end.ts',
   ...['src/app/platform.ts', 'src/observe/system-clock.ts', 'src/observe/events/events.ts'],
   ...['src/errors/', 'src/timing/', 'src/json/', 'src/jsonrpc/', 'src/io/', 'src/mcp/'],

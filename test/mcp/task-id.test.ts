@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { unwrapTaskId, wrapTaskId } from '../../src/mcp/task-id.js';
-import { createSeal } from '../../src/state/keys.js';
+import { createSeal } from '../../src/state/seal.js';
 
 const seal = createSeal({ secret: 'a secret of the test' });
 

@@ -6,8 +6,7 @@ import { FileRefusal, type Format, parseText } from '../../files/edit/parse-text
 import { createFileSync, replaceFileSync } from '../../files/whole-file.js';
 import { isRecord, parseJson } from '../../json/json-value.js';
 import { didYouMean, suggest } from '../../json/suggest.js';
-import { checkFile } from '../file/check-file.js';
-import type { ServersKey } from '../file/checked-file.js';
+import { checkFile, type ServersKey } from '../file/check-file.js';
 import { ConfigError } from '../file/config-error.js';
 import { readConfigText } from '../file/find-config.js';
 import { parseYaml } from '../file/yaml-source.js';
@@ -21,16 +20,16 @@ export type ConfigEdit =
   | { readonly kind: 'disable'; readonly key: string; readonly isDisabled: boolean };
 
 /**
- * The text of a configuration with one server added, removed or disabled. All other bytes stay: comments, order and
- * indentation. Works for YAML and JSON. Removing an added server restores the text.
+ * The text of a configuration, in YAML or JSON, with one server added, removed or disabled. All other bytes stay, such as
+ * comments, order and indentation. Removing an added server restores the text.
  *
  * Throws a `ConfigError` if there is no such server, if the text has mistakes of syntax, or if its notation cannot be
- * edited without other changes. The caller checks whether the result is a valid configuration.
+ * edited without other changes. Does not check whether the result is a valid configuration.
  */
 export function editConfig(text: string, file: string, edit: ConfigEdit): string {
   const value = valueIn(text, () => parseYaml(text, file).value);
   const path = [rootKey(value), edit.key];
-  // JSON is YAML, too, but written in another style.
+  // JSON is valid YAML, too, but an edit must keep its style.
   const format = parseJson(text) === undefined ? 'yaml' : 'json';
   if (edit.kind !== 'add') requireServer(edit.key, value, file);
   try {
@@ -43,7 +42,7 @@ export function editConfig(text: string, file: string, edit: ConfigEdit): string
         return disabled(format, text, [...path, 'disabled'], valueAt(value, path), edit.isDisabled);
     }
   } catch (error) {
-    // The library refuses aliases that it cannot resolve, or too many of them.
+    // The YAML library throws a `ReferenceError` for an unknown alias, and for too many aliases.
     if (!(error instanceof FileRefusal) && !(error instanceof ReferenceError)) throw error;
     throw new ConfigError('config-invalid', file, [
       {
@@ -54,7 +53,7 @@ export function editConfig(text: string, file: string, edit: ConfigEdit): string
   }
 }
 
-/** The entries of a configuration as they stand in its text; none if the text has mistakes. */
+/** The entries of a configuration before the check; none if the text has mistakes. */
 export function entriesIn(text: string): Readonly<Record<string, unknown>> {
   const value = valueIn(text);
   const entries = isRecord(value) ? value[rootKey(value)] : undefined;
@@ -67,7 +66,7 @@ export function sharedEnvFile(text: string): string | undefined {
   return typeof named === 'string' ? named : undefined;
 }
 
-/** The content of a text; `undefined` if it is empty. A text with mistakes is left to `otherwise`. */
+/** The content of a text; `undefined` if the text is empty. For a text with mistakes, the result of `otherwise`. */
 function valueIn(text: string, otherwise: () => unknown = () => undefined): unknown {
   try {
     return parseText('yaml', text);
@@ -91,7 +90,7 @@ function requireServer(key: string, value: unknown, file: string): void {
   ]);
 }
 
-/** A member `disabled: false` means nothing, and is removed, unless a comment behind it may say why. */
+/** Sets or removes `disabled: true`. A line with a comment stays, with `false`, because the comment may give the reason. */
 function disabled(format: Format, text: string, path: Path, entry: unknown, isDisabled: boolean): string {
   if (isRecord(entry) && (entry.disabled ?? false) === isDisabled) return text;
   if (isDisabled) return withValue(format, text, path, true);
@@ -106,14 +105,14 @@ export interface OpenConfig {
   readonly text: string | undefined;
 }
 
-/** Reads the configuration file for an edit. Throws a `ConfigError` if there is one that cannot be read. */
+/** Reads the configuration file for an edit. Throws a `ConfigError` if the file exists and cannot be read. */
 export function openConfig(file: string): OpenConfig {
   return { file, text: textOf(file) };
 }
 
 /**
- * Throws a `ConfigError` if the edited text is no valid configuration. If the text had mistakes before, those are reported,
- * because their positions are those of the file.
+ * Throws a `ConfigError` if the edited text is no valid configuration. Mistakes of the text before the edit are reported
+ * first, because their positions match the file.
  */
 export function checkEdited({ file, text }: OpenConfig, edited: string): void {
   try {
@@ -125,8 +124,8 @@ export function checkEdited({ file, text }: OpenConfig, edited: string): void {
 }
 
 /**
- * Writes the edited text completely or not at all. An existing file keeps its mode, and the target of a symbolic link is
- * replaced, not the link; a new one is for its owner alone, because arguments can be secrets.
+ * Writes the edited text completely or not at all. An existing file keeps its mode, and a symbolic link stays a link. Only
+ * the owner can read a new file, because arguments can be secrets.
  *
  * Throws a `ConfigError` if the text is no valid configuration, or if the file was changed since it was opened.
  */
@@ -184,7 +183,7 @@ function textOf(file: string): string | undefined {
   }
 }
 
-/** A file without servers is a mistake that adding one corrects. */
+/** Checks the text before an edit. A file without servers is accepted, because the edit may add the first server. */
 function checkUnlessEmpty(text: string, file: string): void {
   try {
     checkFile(text, file);

@@ -3,20 +3,18 @@ import { dirname, join } from 'node:path';
 import { parseEnv } from 'node:util';
 import { createFileSync, readRegularFileSync, replaceFileSync } from '../../files/whole-file.js';
 import { ConfigError } from '../file/config-error.js';
-import { ENV_FILE_RULES, envFilePath, mistakeInEnv, type Variables, valuesInEnv } from '../resolve/references.js';
+import { ENV_FILE_RULES, envFilePath, mistakeInEnv, valuesInEnv } from '../resolve/env-file.js';
+import type { Variables } from '../resolve/references.js';
 import { cannotWrite, changedMeanwhile, sharedEnvFile } from './edit-config.js';
 
 /** The name of the file for secrets beside a configuration. */
 const ENV_FILE_NAME = 'trunkline.env';
 
-/**
- * The environment file of a configuration, with values to be added at its end. Nothing is written before `save`, and the
- * present content stays.
- */
+/** The environment file of a configuration, and values to append. Only `save` writes; the present content stays. */
 export class EnvDraft {
   /** Absolute. */
   readonly file: string;
-  /** The `envFile` of an entry that needs these variables; undefined if `defaults` has it already. */
+  /** The `envFile` for an entry with these variables; undefined if `defaults` names the file already. */
   readonly envFile: string | undefined;
   readonly #before: string | undefined;
   readonly #values: Map<string, string>;
@@ -29,7 +27,7 @@ export class EnvDraft {
     this.#values = new Map(Object.entries(values).map(([name, value]) => [name, value ?? '']));
   }
 
-  /** Opens the file that `defaults.envFile` names, or the usual one. Throws a `ConfigError` if it cannot be used. */
+  /** Opens the file of `defaults.envFile`, or `trunkline.env`. Throws a `ConfigError` if the file cannot be used. */
   static open(configFile: string, configText: string | undefined, home: string): EnvDraft {
     const folder = dirname(configFile);
     const shared = configText === undefined ? undefined : sharedEnvFile(configText);
@@ -51,7 +49,7 @@ export class EnvDraft {
     return Object.fromEntries(this.#values);
   }
 
-  /** Takes a value in, under this name or a similar one that is free, and returns the name. */
+  /** Adds a value and returns its name: the wanted name, or the wanted name with a number if that is taken. */
   put(wanted: string, value: string): string {
     for (let count = 1; ; count += 1) {
       const name = count === 1 ? wanted : `${wanted}_${count}`;
@@ -64,14 +62,14 @@ export class EnvDraft {
     }
   }
 
-  /** The text with the added values. Throws an `Error` for a value that the notation has no way to write. */
+  /** The text with the added values. Throws an `Error` for a value that no kind of quotes can hold. */
   get text(): string {
     const before = this.#before ?? '';
     const start = before === '' || before.endsWith('\n') ? before : `${before}\n`;
     return start + this.#added.map((name) => `${name}=${quoted(this.#values.get(name) ?? '')}\n`).join('');
   }
 
-  /** Writes the file, for its owner alone, if anything was added. A symbolic link stays one, as in a folder of dotfiles. */
+  /** Writes the file, readable by its owner alone, if a value was added. A symbolic link stays a link. */
   save(): void {
     if (this.#added.length === 0) return;
     const { text, file } = this;

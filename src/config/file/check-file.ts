@@ -3,8 +3,13 @@ import { isRecord } from '../../json/json-value.js';
 import { didYouMean, suggest } from '../../json/suggest.js';
 import { type FileData, fileSchema, type ServerEntry, sharedFileSchema } from '../schema/schema.js';
 import { usableServerKey } from '../schema/server-key.js';
-import { GATEWAY_SETTINGS, SERVER_SETTINGS, settingsOf } from '../schema/settings.js';
-import type { CheckedFile, CheckedServer, ServerSettings, ServersKey } from './checked-file.js';
+import {
+  GATEWAY_SETTINGS,
+  type HTTP_SETTINGS,
+  SERVER_SETTINGS,
+  settingsOf,
+  type ValuesOf,
+} from '../schema/settings.js';
 import {
   ConfigError,
   type ConfigProblem,
@@ -18,14 +23,73 @@ import {
 import { parseYaml, type YamlSource } from './yaml-source.js';
 
 /**
- * Checks the text of a configuration file. Throws a `ConfigError` with all mistakes in the text; `file` is the name for
- * its messages.
+ * A checked configuration file, with defaults filled in and durations and sizes as numbers. Variables and packages are not
+ * resolved yet. The value is plain data, so that it can be cached as JSON.
  */
+export interface CheckedFile {
+  /** In the order of the file, without those that are `disabled`. */
+  readonly servers: readonly CheckedServer[];
+  /** The names in `defaults.env`. */
+  readonly sharedVariables: readonly string[];
+  /** The words of the commands that print secrets, by the names of the secrets. */
+  readonly secretCommands: Readonly<Record<string, readonly string[]>>;
+  readonly gateway: Omit<GatewayConfig, 'startLimit'> & Partial<Pick<GatewayConfig, 'startLimit'>>;
+  readonly warnings: readonly ConfigProblem[];
+}
+
+export interface CheckedServer {
+  readonly key: string;
+  /** Includes the variables of `defaults.env`, and `defaults.envFile` unless the entry has its own `envFile`. */
+  readonly entry: CheckedEntry;
+  readonly settings: ServerSettings;
+  /** The reason why the server cannot run on any machine; set for remote servers. */
+  readonly problem?: ServerProblem;
+  /** The position of the entry, then those of the values that are resolved later. */
+  readonly positions: readonly PathPosition[];
+}
+
+/** The entry of a server without its settings. */
+export type CheckedEntry = Omit<ServerEntry, 'settings'>;
+
+/** The settings of a server, completed from `defaults:` and from the built-in defaults. */
+export type ServerSettings = ValuesOf<typeof SERVER_SETTINGS>;
+
+/** The two names of the map of servers. */
+export type ServersKey = 'servers' | 'mcpServers';
+
+/** The settings of `gateway:`, and the views. */
+export type GatewayConfig = ValuesOf<typeof GATEWAY_SETTINGS> & {
+  readonly startLimit: number;
+  /** In the order of the file. */
+  readonly views: readonly ViewConfig[];
+  /** The views of clients that name no view: globs over client names, in the order of the file. */
+  readonly clientViews: readonly { readonly client: string; readonly view: string }[];
+};
+
+/** Limits of the HTTP server. */
+export type HttpConfig = ValuesOf<typeof HTTP_SETTINGS>;
+
+/** A selection of servers and of their tools. */
+export interface ViewConfig {
+  readonly name: string;
+  /** Keys of the servers. Absent means all servers. */
+  readonly servers?: readonly string[];
+  /** Globs over names such as `KEY__TOOL`. Absent means all tools. */
+  readonly tools?: Partial<ToolFilter>;
+}
+
+/** Globs over the original tool names. Without `allow` all tools are allowed. `deny` overrides `allow`. */
+export interface ToolFilter {
+  readonly allow?: readonly string[];
+  readonly deny: readonly string[];
+}
+
+/** Checks the text of a configuration file. Throws a `ConfigError` with all mistakes; `file` is the file's name in messages. */
 export function checkFile(text: string, file: string): CheckedFile {
   try {
     return checkText(text, file);
   } catch (cause) {
-    // Parser and schema go down into a value by recursion, and collect mistakes as arguments of a call.
+    // Parser and schema recurse into values, and pass all mistakes as arguments of one call.
     if (!(cause instanceof RangeError)) throw cause;
     const message = 'the file is nested too deeply, or has too many mistakes to list them';
     throw new ConfigError('config-invalid', file, [{ message }], { cause });
@@ -65,7 +129,7 @@ function checkText(text: string, file: string): CheckedFile {
   };
 }
 
-/** One server of the file. The caller adds its positions. */
+/** One server of the file, without its positions. */
 function toCheckedServer(
   key: string,
   { settings: own, ...entry }: ServerEntry,
@@ -103,7 +167,7 @@ function serversKey({ value, positionOfKey }: YamlSource, file: string): Servers
 function check(source: YamlSource, root: ServersKey, file: string): FileData {
   const { value } = source;
   if (value === null || (isRecord(value) && value[root] === null)) throw noServers(source, root, file);
-  // A file of another program may contain settings of that program.
+  // A file with `mcpServers` may belong to another program and contain settings of that program.
   const schema = root === 'mcpServers' ? sharedFileSchema : fileSchema;
   const { data, error } = schema.safeParse(withStandIns(value, root));
   const [first, ...rest] = toProblems(error?.issues ?? [], fileSchema, source);
@@ -135,7 +199,7 @@ function unknownTopLevel({ value, positionOfKey }: YamlSource, root: ServersKey)
     }));
 }
 
-/** The position of the entry, then those of all its values that are resolved later, with the values of `defaults` at the end. */
+/** The position of the entry, then those of its values that are resolved later. Values from `defaults` come last. */
 function positionsIn(
   entry: ServerEntry,
   shared: Required<Pick<ServerEntry, 'env'>> & Pick<ServerEntry, 'envFile'>,
@@ -160,8 +224,8 @@ function positionsIn(
     { path: root, ...positionOfKey(root) },
     ...inside.map((path) => ({ path, ...positionOf(path) })),
     ...inherited.map((steps) => {
-      const origin = ['defaults', ...steps];
-      return { path: [...root, ...steps], origin, ...positionOf(origin) };
+      const inDefaults = ['defaults', ...steps];
+      return { path: [...root, ...steps], inDefaults, ...positionOf(inDefaults) };
     }),
   ];
 }
@@ -175,7 +239,7 @@ function valuePaths({ params = {} }: NonNullable<ServerEntry['tools']> = {}): st
   );
 }
 
-/** Warnings about settings of the server at `path` that another setting makes ineffective. */
+/** Warnings about settings without effect, because another setting of the server at `path` overrules them. */
 function settingWarnings(
   { timeoutMs, maxTimeoutMs, restart }: ServerSettings,
   path: readonly string[],
@@ -194,7 +258,7 @@ function settingWarnings(
     }));
 }
 
-/** A warning about more sessions than connections. */
+/** A warning if `maxSessions` is greater than `maxConnections`. */
 function gatewayWarnings(
   { http: { maxSessions, maxConnections } }: CheckedFile['gateway'],
   { positionOfKey }: YamlSource,
@@ -206,17 +270,15 @@ function gatewayWarnings(
 
 const REMOTE_TYPES = new Set<unknown>(['http', 'sse', 'streamable-http', 'streamableHttp', 'ws', 'websocket']);
 
-/** The keys of remote servers, which have a URL instead of a program, in a file that is not checked yet. */
+/** The keys of remote servers, which have a URL instead of a program. `file` is the content before the check. */
 function remoteKeys(file: unknown, root: string): ReadonlySet<string> {
   const remote = entriesOf(file, root).filter(([, entry]) => isRemote(entry));
   return new Set(remote.map(([key]) => key));
 }
 
 /**
- * Returns the file with each remote entry replaced by an entry that passes the schema.
- *
- * Other programs define additional keys for remote entries, which are not mistakes here. The keys of the servers stay,
- * so that they are checked like all others.
+ * Replaces each remote entry by an entry that passes the schema, because other programs define additional keys for remote
+ * entries. The keys of the servers stay, so that the schema checks them.
  */
 function withStandIns(file: unknown, root: string): unknown {
   const entries = entriesOf(file, root);
@@ -248,14 +310,14 @@ function standIn(entry: RemoteEntry) {
   return { command: 'remote', disabled: Object.hasOwn(entry, 'disabled') && entry.disabled === true };
 }
 
-/** A reference to a server or view that does not exist. */
+/** A reference to an unknown server or view. */
 interface ViewFault {
   readonly path: (string | number)[];
   readonly message: string;
   readonly hint: string;
 }
 
-/** References of views and clients to servers and views that the file does not have. */
+/** Finds the references of views and clients to unknown servers and views. */
 function viewFaults({ views = {}, clients = {}, ...data }: FileData, root: ServersKey): ViewFault[] {
   const servers = Object.keys(data[root] ?? {});
   const ofViews = Object.entries(views).flatMap(([name, { servers: keys = [] }]) =>
@@ -309,7 +371,7 @@ function toProblem(issue: Issue, schema: z.ZodMiniType, source: YamlSource): Con
     }));
   }
   if (issue.code === 'invalid_key') {
-    // Names of variables are keys as well, but only keys of servers have an obvious correction.
+    // Only keys of servers have an obvious correction, not names of variables.
     const usable = path.at(-2) === 'env' ? undefined : usableServerKey(String(path.at(-1)));
     return [
       {
@@ -323,7 +385,7 @@ function toProblem(issue: Issue, schema: z.ZodMiniType, source: YamlSource): Con
   return [{ message: `${prefix}${issue.message}`, ...position }];
 }
 
-/** Whether the schema marked the issue as one to report at a key instead of a value. */
+/** Whether the issue is reported at a key instead of a value. The schema marks such issues. */
 function isAboutKey(issue: Issue): boolean {
   return issue.code === 'custom' && issue.params?.aboutKey === true;
 }
@@ -341,7 +403,7 @@ function keysAt(schema: z.ZodMiniType, path: Path): string[] {
   return current instanceof z.ZodMiniObject ? Object.keys(current.shape) : [];
 }
 
-/** The schema of a value, without the steps around it: it may be missing, and may be converted. */
+/** The schema of a value, without the schemas around it that make the value optional or convert it. */
 function unwrap(schema: unknown): unknown {
   if (schema instanceof z.ZodMiniExactOptional) return unwrap(schema._zod.def.innerType);
   return schema instanceof z.ZodMiniPipe ? unwrap(schema._zod.def.in) : schema;

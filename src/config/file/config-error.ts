@@ -34,7 +34,7 @@ export class ConfigError extends Error {
   readonly line: number | undefined;
   readonly column: number | undefined;
   readonly hint: string | undefined;
-  /** In the order of the file; instead of very many, the first of them and one that counts the others. */
+  /** In the order of the file. The list ends after 100 problems, and its last one then gives the number of the others. */
   readonly problems: readonly [ConfigProblem, ...ConfigProblem[]];
 
   constructor(
@@ -59,7 +59,7 @@ export class ConfigError extends Error {
   }
 }
 
-/** Bounds the report, because a file can have a mistake in every second character and the report goes to log and status. */
+/** Bounds the report in log and status, because a file can have a mistake in every second character. */
 const MAX_PROBLEMS = 100;
 
 function bounded(problems: ConfigError['problems']): ConfigError['problems'] {
@@ -77,9 +77,8 @@ export function formatProblem(file: string | undefined, { message, hint, line, c
 }
 
 /**
- * Reason why one server of the file cannot run; becomes the `problem` of its `ServerConfig`.
- *
- * Neither text may contain the value of a variable, because people and models see both.
+ * The reason why one server of the file cannot run; becomes the `problem` of its `ServerConfig`. Message and hint must not
+ * contain the value of a variable, because users and models see them.
  */
 export class ServerFault extends Error {
   override readonly name = 'ServerFault';
@@ -95,7 +94,7 @@ export class ServerFault extends Error {
   }
 }
 
-/** Returns the result of `read`. If `read` throws a `ServerFault`, the fault is reported at `path` of the entry. */
+/** Returns the result of `read`. Adds `path` to a `ServerFault` that `read` throws. */
 export function faultsAt<T>(path: readonly PropertyKey[], read: () => T): T {
   try {
     return read();
@@ -104,17 +103,17 @@ export function faultsAt<T>(path: readonly PropertyKey[], read: () => T): T {
   }
 }
 
-/** A position in the file, for problems that are found after parsing. */
+/** The position of a value in the file, for problems that are found after parsing. */
 export interface PathPosition {
   /** From the root of the file. */
   readonly path: Path;
-  /** Path of the value in the file if it comes from `defaults`. */
-  readonly origin?: Path;
+  /** The path below `defaults`, for a value that the entry takes from there. */
+  readonly inDefaults?: Path;
   readonly line: number;
   readonly column: number;
 }
 
-/** Reason why one server of a valid file cannot run. The other servers are not affected. */
+/** The reason why one server of a valid file cannot run, with its position. The other servers are not affected. */
 export interface ServerProblem {
   readonly message: string;
   readonly hint: string;
@@ -122,15 +121,15 @@ export interface ServerProblem {
   readonly column: number;
 }
 
-/** Adds line and column to a fault. The first of `positions` is the position of the entry; the positions of its values follow. */
+/** Adds line and column to a fault. `positions` begins with the position of the entry; those of its values follow. */
 export function locateFault({ message, hint, path }: ServerFault, positions: readonly PathPosition[]): ServerProblem {
   const [entry, ...inside] = positions;
   if (entry === undefined) throw new Error('locateFault needs the position of the entry');
   const whole = [...entry.path, ...path];
   const isAt = (position: PathPosition) =>
     position.path.length === whole.length && whole.every((step, i) => step === position.path[i]);
-  const { origin = whole, line, column } = inside.find(isAt) ?? entry;
-  return { message: `${formatPath(origin)}: ${message}`, hint, line, column };
+  const { inDefaults, line, column } = inside.find(isAt) ?? entry;
+  return { message: `${formatPath(inDefaults ?? whole)}: ${message}`, hint, line, column };
 }
 
 /** Formats a path as in `servers.files.args[0]`. */
@@ -138,7 +137,7 @@ export function formatPath(path: Path): string {
   return path
     .map((step, depth) => {
       if (typeof step === 'number') return `[${step}]`;
-      // `{KEY:value}` lacks a space after the colon, so YAML reads the secret value as a part of the key.
+      // In `{KEY:value}`, without a space after the colon, YAML reads the value, which may be a secret, as a part of the key.
       const name = path[depth - 1] === 'env' && !/^\w+$/.test(String(step)) ? '…' : String(step);
       return depth === 0 ? name : `.${name}`;
     })

@@ -19,10 +19,10 @@ export interface FindConfigOptions {
 
 const FILE_NAMES = ['trunkline.yaml', 'trunkline.yml'];
 
-/** Value that a Desktop extension passes when the user has chosen no file, unless the value is empty. */
+/** Value of `--config` in a desktop extension whose user has chosen no file. The value may also be empty. */
 const UNSET_IN_DESKTOP = /^\$\{user_config\.\w+\}$/;
 
-/** Trunkline may run from a clone or inside of a desktop program, without a command `trunkline` in PATH. */
+/** Advice with the running program, because Trunkline may run from a clone or in a desktop program, without `trunkline` in PATH. */
 function initAdvice(program = 'trunkline'): string {
   const command = /(?:^|[\\/])trunkline(?:\.cmd)?$/.test(program) ? 'trunkline init' : `node "${program}" init`;
   return `\`${command}\` in a terminal takes over the servers of your MCP clients`;
@@ -31,8 +31,8 @@ function initAdvice(program = 'trunkline'): string {
 /**
  * The absolute path of the configuration file to use.
  *
- * A file that `--config` or `TRUNKLINE_CONFIG` names has to exist; no other file replaces it. Without them, the current
- * folder comes before the configuration folder of the user. Throws a `ConfigError` that lists the paths it tried.
+ * A file that `--config` or `TRUNKLINE_CONFIG` names has to exist; no other file replaces it. Without a name, the current
+ * folder is searched before the configuration folder of the user. Throws a `ConfigError` that lists the searched paths.
  */
 export function findConfigFile({ flag, env, cwd, home, platform, program }: FindConfigOptions): string {
   const path = platform === 'win32' ? win32 : posix;
@@ -85,7 +85,7 @@ export function candidateFiles({ cwd, env, home, platform }: Omit<FindConfigOpti
   return folders.flatMap((folder) => FILE_NAMES.map((name) => path.join(folder, name)));
 }
 
-/** The file to create for a user who has none yet. */
+/** The file to create for a user without a configuration file. */
 export function userConfigFile({ env, home, platform }: Pick<FindConfigOptions, 'env' | 'home' | 'platform'>): string {
   const [folder = home] = userFolders(env, home, platform);
   const [name = ''] = FILE_NAMES;
@@ -103,13 +103,10 @@ function userFolders(env: Variables, home: string, platform: NodeJS.Platform): s
   return folders;
 }
 
-/**
- * Far more than a person writes. Checking this much takes seconds of processor time, and its time and memory grow with
- * the text.
- */
+/** Size limit of a configuration file, far above that of real files. Checking a file of this size takes seconds. */
 const MAX_CONFIG_BYTES = 1024 * 1024;
 
-/** Dotfile managers put a symbolic link in place of the file. */
+/** Allows symbolic links, because dotfile managers put them in place of files. */
 const RULES: ReadRules = { maxBytes: MAX_CONFIG_BYTES, followsLinks: true };
 
 /** Reads the text of a configuration file. Throws a `ConfigError` if the file cannot be read. */
@@ -141,7 +138,7 @@ export function readConfigText(file: string): string {
   }
 }
 
-/** Whether the text begins with the mark of UTF-16, as files do that `>` of Windows PowerShell has written. */
+/** Whether the text begins with the byte order mark of UTF-16, which `>` of Windows PowerShell writes. */
 function isUtf16([first, second]: Uint8Array): boolean {
   return (first === 0xff && second === 0xfe) || (first === 0xfe && second === 0xff);
 }
@@ -151,7 +148,7 @@ const IN_UTF_16 = {
   hint: 'save it again as UTF-8: editors offer the encoding where they save a file',
 };
 
-/** A pipe can be read only once, but the file is read again whenever it changes. */
+/** Refuses a pipe or device, because the file is read again whenever it changes, and a pipe can be read only once. */
 function notRegular(file: string, message: string): ConfigError {
   const hint = 'write the configuration into a file and name that file: Trunkline reads it again whenever it changes';
   return new ConfigError('config-unreadable', file, [{ message, hint }]);
@@ -161,11 +158,11 @@ function notRegular(file: string, message: string): ConfigError {
 export interface Stamp {
   /** Result of `stateOf` before the file was read. */
   readonly state: string;
-  /** Checksum of the text. It is derived from secrets in the file, so it must not be stored as it is. */
+  /** Checksum of the text. It depends on secrets in the file, so it must not be stored without a seal. */
   readonly checksum: number;
 }
 
-/** A text that changes with every write of the file, and when another file takes its place. */
+/** A text that changes when the file is written or replaced. */
 export function stateOf(file: string): string | undefined {
   try {
     const { ino, size, mtimeNs, ctimeNs } = statSync(file, { bigint: true });
@@ -176,7 +173,7 @@ export function stateOf(file: string): string | undefined {
   }
 }
 
-/** FNV-1a with 32 bits. It needs no code that the start of Trunkline would have to load. */
+/** FNV-1a with 32 bits. Written here because loading `node:crypto` would delay the start. */
 export function checksumOf(text: string): number {
   let sum = 0x811c9dc5;
   for (let at = 0; at < text.length; at += 1) sum = Math.imul(sum ^ text.charCodeAt(at), 0x01000193);
@@ -184,8 +181,8 @@ export function checksumOf(text: string): number {
 }
 
 /**
- * The configuration file of one run. The folders are searched until one has a file, and then no more, because the answer to
- * `initialize` and everything after it must come from the same file.
+ * The configuration file of one run. Once a file is found, the folders are not searched again, because the answer to
+ * `initialize` and all later answers must come from the same file.
  */
 export class ConfigLocation {
   readonly #flag: string | undefined;

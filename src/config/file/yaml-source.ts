@@ -34,7 +34,7 @@ export interface YamlSource {
 /** Parses one YAML document, which may be JSON. Throws a `ConfigError` with the name `file` if the text is not valid. */
 export function parseYaml(text: string, file: string): YamlSource {
   const lines = new LineCounter();
-  // The library compares each key of a map with all others, which takes minutes for a map with very many.
+  // `uniqueKeys` would compare each key of a map with all others, which takes minutes for a large map.
   const options = { lineCounter: lines, prettyErrors: false, stringKeys: true, uniqueKeys: false };
   const document = parseDocument(text, options);
   const positionAt = (offset: number): Position => {
@@ -57,7 +57,7 @@ export function parseYaml(text: string, file: string): YamlSource {
 
 type PositionAt = (offset: number) => Position;
 
-// Messages of the library may quote the invalid text, which can be a secret. These messages never quote it.
+// Replaces the messages of the library, which may quote invalid text, because that text can be a secret.
 const PLAIN_WORDS: Partial<Record<ErrorCode, string>> = {
   BAD_ALIAS: 'this alias is not valid; expected * followed by the name of an anchor',
   BAD_DQ_ESCAPE: 'unknown escape sequence in a double-quoted string; write \\\\ for a literal backslash',
@@ -74,7 +74,7 @@ const PLAIN_WORDS: Partial<Record<ErrorCode, string>> = {
   UNEXPECTED_TOKEN: 'unexpected text; expected `key: value`, or quotes around a string with special characters',
 };
 
-/** The library has one code for lines that are not aligned, and for a list or map in brackets that does not end. */
+/** Matches the message about an open bracket, because the library has the same code for wrong indentation. */
 const OPEN_BRACKET = /^Flow (?:map|sequence) in block collection .* end with a ([\]}])/;
 
 function syntaxProblems({ errors, warnings }: Document, positionAt: PositionAt): ConfigProblem[] {
@@ -93,7 +93,7 @@ function toValue(document: Document, file: string): unknown {
     const value: unknown = document.toJS();
     if (nodesIn(value, MAX_NODES) <= MAX_NODES) return value;
   } catch (error) {
-    // The only remaining error is the library's limit on aliases, which guards against exponential growth.
+    // Any other error is the library's limit on aliases, which guards against exponential growth.
     if (error instanceof RangeError) throw error;
   }
   const message = 'too many aliases to expand; use fewer';
@@ -111,10 +111,7 @@ function nodesIn(value: unknown, max: number): number {
   return count;
 }
 
-/**
- * Limit on the nodes of the content, whose aliases stand for the nodes behind them. Without it, a list of aliases of lists
- * of aliases can exceed the memory with few lines.
- */
+/** Limit on the nodes after aliases are expanded, because a few lines of nested aliases can expand beyond the memory. */
 const MAX_NODES = 1_000_000;
 
 /** A mistake, and its offset in the text. */
@@ -123,10 +120,7 @@ interface NodeProblem {
   readonly offset: number;
 }
 
-/**
- * The nodes of a YAML document: their mistakes that are no mistakes of syntax, and their places. The time grows with the
- * text, and no faster.
- */
+/** The offsets of the nodes of a YAML document, and the mistakes that the parser does not find. Takes linear time. */
 class YamlNodes {
   readonly problems: NodeProblem[] = [];
   readonly #root: unknown;
@@ -149,7 +143,7 @@ class YamlNodes {
     });
   }
 
-  /** The offset of a value or key. A path may lead to a missing value; then the offset is that of its nearest ancestor. */
+  /** The offset of the value at `path`, or of its key. A missing value has the offset of its nearest ancestor. */
   offsetOf(path: Path, part: 'key' | 'value'): number {
     let node = this.#root;
     let offset = startOf(node) ?? 0;

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { ToolShapes } from '../../gateway/catalog/tool-shaping.js';
 import type { CallLimits } from '../../gateway/dispatch/call.js';
 import type { ChildSpec, PackageRequest } from '../../supervision/launcher.js';
-import type { GatewayConfig, ServerSettings, ToolFilter } from '../file/checked-file.js';
+import type { GatewayConfig, ServerSettings, ToolFilter } from '../file/check-file.js';
 import type { ServerProblem } from '../file/config-error.js';
 import type { Stamp } from '../file/find-config.js';
 import { variableIn } from './references.js';
@@ -23,14 +23,14 @@ export interface Config {
   readonly serverFor: (key: string, origin: Origin) => ServerConfig | undefined;
 }
 
-/** Input of the resolution of a server: the values of `${NAME}`, and the working folder of the clients. */
+/** The variables and the working folder of a client, with which its servers are resolved. */
 export interface Origin {
   readonly environment: Readonly<Record<string, string | undefined>>;
-  /** Absolute; only `sharing: folder` uses it. */
+  /** The working folder; absolute. Used only with `sharing: folder`. */
   readonly folder: string;
 }
 
-/** One server: its resolved entry, and the settings of the file that apply to it as they are. */
+/** One server: its resolved entry, and the settings that need no resolution. */
 export interface ServerConfig
   extends Pick<ServerSettings, 'sharing' | 'start' | 'idleStopMs' | 'era' | 'approval' | 'trusted' | 'limits'> {
   readonly key: string;
@@ -42,17 +42,17 @@ export interface ServerConfig
   /** The package that the server runs; absent for a `command` and for a server with a `problem`. */
   readonly package?: ServerPackage;
   readonly tools: ToolFilter;
-  /** The form in which the tools are shown and called, with the values of variables. Absent if nothing is changed. */
+  /** Changes to how the tools are shown and called, with the values of variables. Absent if there are none. */
   readonly shapes?: ToolShapes;
-  /** Globs over methods that this server answers although MCP does not define them. */
+  /** Globs over methods outside of MCP that this server answers. */
   readonly methods: readonly string[];
   readonly calls: CallLimits;
   readonly frames: Pick<ServerSettings, 'maxFrameBytes' | 'maxUnwrittenBytes'>;
-  /** The names of all variables that the entry refers to as `${NAME}`, without those of its `envFile`, sorted. */
+  /** The names of the variables `${NAME}` in the entry, without those of its `envFile`, sorted. */
   readonly variables: readonly string[];
-  /** The values of all references, also of those to its `envFile`, so that secrets can be removed from logs. */
+  /** The values of all variables in the entry, including those of its `envFile`. Secrets among them are removed from logs. */
   readonly references: Readonly<Record<string, string>>;
-  /** Values that are secrets, whatever they look like. Absent if there are none. */
+  /** Values that are removed from logs even if they do not look like secrets. Absent if there are none. */
   readonly secrets?: Readonly<Record<string, string>>;
   /** With `sharing: folder`: the working folder of the clients. */
   readonly folder?: string;
@@ -85,11 +85,11 @@ export function isInView(
 }
 
 /**
- * Identifies what the server is for clients of this origin. Clients for which it is the same may share a process: the
- * variables that the entry refers to are equal and, with `sharing: folder`, so is the working folder. Without an origin,
+ * Identifies the variant of a server for clients of an origin. Clients with the same variant may share a process: they have
+ * the same values of the variables in the entry and, with `sharing: folder`, the same working folder. The default origin is
  * the one that the server was resolved for.
  *
- * The text contains the values of variables: it must stay in memory.
+ * The text must stay in memory, because it contains the values of variables.
  */
 export function variantOf(
   { variables, sharing, references, folder = '' }: ServerConfig,
@@ -115,8 +115,8 @@ export interface ConfigChanges {
 }
 
 /**
- * Compares two configurations by their meaning. Comments, spaces and the order of keys do not count. `others` are the
- * changes for clients with other variables: the largest change of each server counts.
+ * Compares two configurations by their meaning. Comments, spaces and the order of keys do not count. `others` has the changes
+ * of servers for clients with other variables; the largest change of each server counts.
  */
 export function compareConfigs(
   before: Config,
@@ -157,7 +157,7 @@ export function changeOf(before: ServerConfig | undefined, after: ServerConfig):
   return isDeepStrictEqual(ofTrunkline(before), ofTrunkline(after)) ? 'unchanged' : 'adjusted';
 }
 
-/** The facts that cannot change while a process runs. */
+/** The settings that need a new process when they change. */
 function ofProcess({ child, problem, sharing, era, frames }: ServerConfig) {
   const { command, args, cwd, env, missing, leaveRunning } = child ?? {};
   // A problem that only moved to another line is the same problem.
@@ -176,7 +176,7 @@ function ofProcess({ child, problem, sharing, era, frames }: ServerConfig) {
   };
 }
 
-/** The facts that apply at once, without another process. */
+/** The settings that apply to a running process at once. */
 function ofTrunkline(server: ServerConfig) {
   const { child, prefix, tools, shapes, methods, trusted, calls, start, idleStopMs, approval, limits, variables } =
     server;
@@ -185,7 +185,7 @@ function ofTrunkline(server: ServerConfig) {
   return { timeouts, restart, ...ofTools, calls, start, idleStopMs, limits, variables };
 }
 
-/** Whether anything is different. */
+/** Whether the two configurations differ. */
 export function isChange({ added, removed, replaced, adjusted, isReordered, gateway }: ConfigChanges): boolean {
   return [added, removed, replaced, adjusted, gateway].some((keys) => keys.length > 0) || isReordered;
 }

@@ -10,7 +10,7 @@ export interface FindPackageOptions {
   readonly request: PackageRequest;
   /** Folder of the configuration file. Its `node_modules` are searched first. */
   readonly configFolder: string;
-  /** Folder of Trunkline itself. Its `node_modules` are what Trunkline is built and tested with, and are never searched. */
+  /** Folder of Trunkline itself. Its `node_modules`, which Trunkline is built and tested with, are never searched. */
   readonly ownFolder: string;
   /** Packages in Trunkline's own store. Searched last. */
   readonly store?: InstalledPackages;
@@ -24,7 +24,8 @@ export interface InstalledPackages {
 
 /**
  * Finds the program of an npm package: next to the configuration file, or in the store. Returns `undefined` if the package
- * is in neither. No other folder counts, so that what runs is either locked or chosen by the owner of the configuration.
+ * is in neither. No other folder is searched, so that a program that runs is either locked or chosen by the owner of the
+ * configuration.
  *
  * Downloads nothing and does not use npx. Throws a `ServerFault` if the package is installed but has no such program.
  */
@@ -55,8 +56,8 @@ const EXACT_VERSION = /^\d+\.\d+\.\d+(?:[-+][\w.+-]+)?$/;
 const RANGE_OR_TAG = /^(?=.*[\w*])[\w.*^~<>=|+ -]+$/;
 
 /**
- * Name and version of a `package:` whose variables are expanded. Messages use `shown`, which is the value as written in
- * the file, because they must not contain the value of a variable.
+ * Splits a `package:` with expanded variables into name and version. Messages quote `shown`, the text of the file, because
+ * they must not contain the value of a variable.
  */
 export function parsePackage(spec: string, shown: string): Pick<PackageRequest, 'name' | 'version'> {
   const { name, version } = SPEC.exec(spec)?.groups ?? {};
@@ -75,12 +76,12 @@ export function parsePackage(spec: string, shown: string): Pick<PackageRequest, 
   return { name, version };
 }
 
-/** Whether the request accepts this one version only, so that there is nothing to look up and nothing to update. */
+/** Whether the request names one exact version, which needs no lookup and no update. */
 export function isExact(request: PackageRequest): request is PackageRequest & { readonly version: string } {
   return request.version !== undefined && EXACT_VERSION.test(request.version);
 }
 
-/** Whether a version is in a range. No version is in a tag: only the registry knows what a tag stands for. */
+/** Whether a version is in a range. False for a tag, because only the registry knows the version of a tag. */
 function isInRange(version: string | undefined, range: string): boolean {
   if (version === undefined || EXACT_VERSION.test(range)) return false;
   return satisfies(version, range);

@@ -1,9 +1,10 @@
 import { availableParallelism, homedir } from 'node:os';
 import { basename, delimiter, dirname, join, resolve } from 'node:path';
 import { readJsonFile, realPath, statOf } from '../../files/whole-file.js';
+import type { ParamShapes, ToolShapes } from '../../gateway/catalog/tool-shaping.js';
 import { isRecord } from '../../json/json-value.js';
 import type { ChildSpec, PackageRequest } from '../../supervision/launcher.js';
-import type { CheckedEntry, CheckedFile, CheckedServer, ServerSettings } from '../file/checked-file.js';
+import type { CheckedEntry, CheckedFile, CheckedServer, ServerSettings } from '../file/check-file.js';
 import { faultsAt, formatProblem, locateFault, ServerFault } from '../file/config-error.js';
 import { candidateFiles } from '../file/find-config.js';
 import {
@@ -14,15 +15,15 @@ import {
   settingsOf,
 } from '../schema/settings.js';
 import type { Config, Origin, ServerConfig } from './config.js';
+import { EnvFiles } from './env-file.js';
 import { findPackage, type InstalledPackages, parsePackage } from './package-bin.js';
 import {
-  EnvFiles,
   expandHome,
   expand as expandIn,
-  resolveShapes,
   type Secret,
   secretReader,
   secretValuesOf,
+  VALUE_KEYS,
   type Variables,
 } from './references.js';
 
@@ -41,7 +42,7 @@ export interface LoadOptions {
   readonly secrets?: ReadonlyMap<string, Secret>;
 }
 
-/** The facts about this machine that an entry of the file is resolved with. */
+/** The facts about this machine with which an entry is resolved. */
 interface Surroundings extends LoadOptions {
   readonly origin: Origin;
   /** The configuration file, and its folder; absolute. */
@@ -53,7 +54,7 @@ interface Surroundings extends LoadOptions {
   readonly sharedVariables: readonly string[];
 }
 
-/** Resolves a checked file on this machine. If something is missing for one server, that server gets a `problem`. */
+/** Resolves a checked file on this machine. A server that cannot run gets a `problem`. */
 export function resolveConfig(path: string, checked: CheckedFile, options: LoadOptions): Config {
   const { env, origin = { environment: env, folder: currentFolder() } } = options;
   const file = resolve(path);
@@ -91,7 +92,7 @@ function currentFolder(): string {
   }
 }
 
-/** Resolves one server of the file. The result has no `child` if something that the server needs is missing. */
+/** Resolves one server of the file. The result has a `problem` and no `child` if the server cannot run. */
 function resolveServer(server: CheckedServer, surroundings: Surroundings): ServerConfig {
   const { key, entry, settings } = server;
   const { origin, home, envFiles } = surroundings;
@@ -121,7 +122,7 @@ function resolveServer(server: CheckedServer, surroundings: Surroundings): Serve
 
 type Resolved = Pick<ServerConfig, 'child' | 'problem' | 'package' | 'shapes'>;
 
-/** Returns the result of `resolveIt`, or the problem for which the server cannot run. */
+/** Returns the result of `resolveIt`, or the problem if it throws a `ServerFault`. */
 function withProblem({ problem, positions }: CheckedServer, resolveIt: () => Resolved): Resolved {
   if (problem !== undefined) return { child: undefined, problem };
   try {
@@ -162,7 +163,7 @@ function childAndPackage(
   return { child: whole, ...(used && { package: used }), ...(shapes && { shapes }) };
 }
 
-/** The schema refuses a NUL character in the file; this refuses one in the value of a variable or secret. */
+/** Refuses a NUL character in the value of a variable or secret. The schema refuses one in the file. */
 function refuseNul(value: string): string {
   if (!value.includes('\0')) return value;
   throw new ServerFault(
@@ -203,13 +204,13 @@ function program(
   });
 }
 
-/** The first word of `command`. Some users write a whole command line there, which may contain secrets. */
+/** The first word of `command`, because some users write a whole command line there, which may contain secrets. */
 function firstWord(command: string): string {
   const [first = '', ...rest] = command.trim().split(/\s+/);
   return rest.length === 0 ? first : `${first} …`;
 }
 
-/** A path with a leading dot is relative to the file. Any other name stays as it is and is looked up in PATH. */
+/** The program to run. A path with a leading dot is relative to the file; any other name is looked up in PATH. */
 function commandPath(command: string, folder: string, home: string): string {
   if (command === '') {
     throw new ServerFault(
@@ -242,7 +243,39 @@ function workingFolder(
   );
 }
 
-/** A configuration without servers, in place of a file that cannot be used. `file` may be unknown. */
+/** The shapes of a server's tools with expanded values. `undefined` if the entry has no shapes. */
+function resolveShapes(
+  { rename, describe, params }: ToolShapes = {},
+  expand: (text: string) => string,
+): ToolShapes | undefined {
+  if (rename === undefined && describe === undefined && params === undefined) return undefined;
+  const resolved = Object.entries(params ?? {}).map(([tool, shapes]): [string, ParamShapes] => {
+    const values = VALUE_KEYS.flatMap((key) => {
+      const of = shapes[key];
+      if (of === undefined) return [];
+      const entries = Object.entries(of).map(([param, value]) => [
+        param,
+        faultsAt(['tools', 'params', tool, key, param], () => mapTexts(value, expand)),
+      ]);
+      return [[key, Object.fromEntries(entries)]];
+    });
+    return [tool, { ...shapes, ...Object.fromEntries(values) }];
+  });
+  return {
+    ...(rename && { rename }),
+    ...(describe && { describe }),
+    ...(params && { params: Object.fromEntries(resolved) }),
+  };
+}
+
+function mapTexts(value: unknown, map: (text: string) => string): unknown {
+  if (typeof value === 'string') return map(value);
+  if (Array.isArray(value)) return value.map((each) => mapTexts(each, map));
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, mapTexts(each, map)]));
+}
+
+/** A configuration without servers, in place of a file that cannot be used. `file` is undefined if no file was found. */
 export function emptyConfig(file: string | undefined): Config {
   return {
     file: file === undefined ? '' : resolve(file),
@@ -271,9 +304,9 @@ export interface NestingOptions {
 const PARENTS = 'TRUNKLINE_PARENTS';
 
 /**
- * Finds out whether a server is Trunkline itself. With another configuration file that is allowed; the result is then the
- * variables that tell the nested Trunkline about the files above it. Throws a `ServerFault` if the nested Trunkline would
- * read one of those files: each Trunkline would start another one, without end.
+ * Refuses a server that is Trunkline itself with the configuration file of this Trunkline or of one above it, because each
+ * Trunkline would start another one, without end. Throws a `ServerFault` then. With another file, returns the variables that
+ * tell the nested Trunkline the files above it. For any other program, returns no variables.
  */
 function checkNesting(
   child: Pick<ChildSpec, 'command' | 'args' | 'cwd' | 'env'>,
@@ -281,7 +314,7 @@ function checkNesting(
 ): Readonly<Record<string, string>> {
   const path = child.env.PATH ?? env.PATH ?? env.Path ?? '';
   const args = packageName === 'trunkline' ? child.args : ownArguments(child, path);
-  // A server that is replayed reads no configuration.
+  // With `--as-server`, Trunkline replays a recording and reads no configuration.
   if (args === undefined || args.some((arg) => /^--as-server(?:=|$)/.test(arg))) return {};
   const own = realPath(file) ?? file;
   const parents = [...(env[PARENTS] ?? '').split(delimiter).filter(Boolean), own];
@@ -297,7 +330,7 @@ function checkNesting(
   return { [PARENTS]: parents.join(delimiter) };
 }
 
-/** The arguments that Trunkline would get; `undefined` if the server is another program. */
+/** The arguments for Trunkline in a command line; `undefined` if the command line runs another program. */
 function ownArguments({ command, args, cwd }: Parameters<typeof checkNesting>[0], path: string) {
   const name = basename(command).replace(/\.(?:exe|cmd)$/i, '');
   if (name === 'trunkline') return args;
@@ -342,7 +375,7 @@ function configOf(args: readonly string[], { cwd, env }: Parameters<typeof check
   const named = (attached === '' ? args[at + 1] : attached) ?? '';
   if (at >= 0) return named === '' ? '' : resolve(cwd, named);
   if (env.TRUNKLINE_CONFIG) return resolve(cwd, env.TRUNKLINE_CONFIG);
-  // A server inherits neither TRUNKLINE_CONFIG nor the folders that variables name.
+  // Only the entry's own variables count, because servers do not inherit TRUNKLINE_CONFIG and variables with folders.
   const { platform } = process;
   return candidateFiles({ cwd, env, home: env.HOME ?? home, platform }).find(isFile) ?? '';
 }

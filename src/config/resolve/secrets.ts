@@ -3,7 +3,7 @@ import { homedir } from 'node:os';
 import { dirname } from 'node:path';
 import { privateFile, readRegularFile, replaceFile } from '../../files/whole-file.js';
 import { isRecord, parseJson } from '../../json/json-value.js';
-import type { CheckedFile } from '../file/checked-file.js';
+import type { CheckedFile } from '../file/check-file.js';
 import { expandHome, type Secret, type Variables } from './references.js';
 
 interface ReadSecretsOptions {
@@ -15,7 +15,7 @@ interface ReadSecretsOptions {
   readonly timeoutMs?: SecretCommandOptions['timeoutMs'];
 }
 
-/** Reads these secrets: from their commands, or else from the file or the keychain. Runs each command once. */
+/** Reads secrets from their commands or, without a command, from the secret file or the keychain. Runs each command once. */
 export async function readSecrets(
   names: readonly string[],
   { secretCommands }: Pick<CheckedFile, 'secretCommands'>,
@@ -41,7 +41,7 @@ export async function readSecrets(
   for (const name of stored) {
     if (file !== undefined && !inKeychain.has(name)) secrets.set(name, storedSecret(name, file, secretFile));
   }
-  // A password manager or keychain that has to be unlocked asks once, and not once for each command.
+  // The first command runs before the others, so that a locked password manager or keychain asks its user only once.
   if (first !== undefined) await run(first);
   await Promise.all(others.map(run));
   return secrets;
@@ -85,17 +85,17 @@ interface SecretCommandOptions {
   readonly input?: string | undefined;
 }
 
-/** Output of a command, or the reason of its failure as a phrase without any of its output. */
+/** The output of a command, or the reason of its failure: a phrase that quotes nothing of the output. */
 type SecretOutcome = { readonly value: string } | { readonly fault: string };
 
-/** Two faults that some commands do not count as faults, or that are said in other words. */
+/** Faults that the keychain treats in its own way. */
 const PRINTED_NOTHING = 'it printed nothing';
 const PROGRAM_NOT_FOUND = 'its program was not found';
 
-/** A person may have to confirm with a fingerprint. All servers wait meanwhile. */
+/** Timeout of a command, because the user may have to confirm with a fingerprint. All servers wait meanwhile. */
 const SECRET_TIMEOUT_MS = 30_000;
 
-/** Larger than any key or certificate. */
+/** Size limit of the output, above that of any key or certificate. */
 const MAX_OUTPUT_BYTES = 64 * 1024;
 
 /** Runs a command without a shell. Its stdout is the value, without the line break at the end. */
@@ -111,7 +111,7 @@ async function runSecretCommand(
       if (error !== null) resolve({ fault: faultOf(error, timeoutMs) });
       else resolve(value === '' ? { fault: PRINTED_NOTHING } : { value });
     });
-    // The command must not read what a client writes, or wait for it.
+    // The command gets a stdin of its own, because the stdin of Trunkline belongs to the client.
     child.stdin?.on('error', () => {});
     child.stdin?.end(input);
   });
@@ -123,7 +123,7 @@ type ExecFault = Pick<Error, 'message'> & {
   readonly killed?: boolean | undefined;
 };
 
-/** The message of the error has the command line and the output, which may be secrets. */
+/** Describes a failure without the message of the error, which quotes command line and output and so may contain secrets. */
 function faultOf({ code, signal, killed }: ExecFault, timeoutMs: number): string {
   if (code === 'ERR_CHILD_PROCESS_STDIO_MAXBUFFER') return `it printed more than ${MAX_OUTPUT_BYTES / 1024} KiB`;
   if (killed === true) return `it took longer than ${timeoutMs / 1000} s`;
@@ -138,13 +138,13 @@ interface KeychainOptions extends Pick<SecretCommandOptions, 'cwd' | 'env' | 'ti
   readonly platform: string;
 }
 
-/** `undefined` on a system whose keychain has no program that Trunkline could use. */
+/** The keychain of the platform; `undefined` if Trunkline knows no program for it. */
 export function systemKeychain({ platform, ...options }: KeychainOptions): Keychain | undefined {
   const commands = COMMANDS[platform];
   return commands && new SystemKeychain(commands, options);
 }
 
-/** The keychain of the system, used with the system's own program. Faults are phrases without a value. */
+/** The keychain of the system, used through the system's own program. Faults are phrases without a value. */
 class SystemKeychain {
   /** The name for people. */
   readonly title: string;
@@ -162,17 +162,17 @@ class SystemKeychain {
     return 'value' in outcome ? { value: decoded(outcome.value) } : outcome;
   }
 
-  /** Returns why the secret could not be stored; `undefined` if it is there now. */
+  /** Stores a secret. Returns the reason of a failure, or `undefined` on success. */
   async store(name: string, value: string): Promise<string | undefined> {
     const { words, input } = this.#commands.store(name, encoded(value));
     const stored = await this.#run(words, input);
-    // Both programs print nothing if all is well, and `security -i` ends with 0 whatever happened.
+    // Read back, because both programs print nothing on success, and `security -i` ends with 0 even on failure.
     const after = await this.read(name);
     if ('value' in after) return after.value === value ? undefined : 'it has another value afterwards';
     return 'fault' in stored && stored.fault !== PRINTED_NOTHING ? stored.fault : after.fault;
   }
 
-  /** Returns why it could not be removed; `undefined` if it is gone. */
+  /** Removes a secret. Returns the reason of a failure, or `undefined` on success. */
   async remove(name: string): Promise<string | undefined> {
     const outcome = await this.#run(this.#commands.remove(name));
     return 'fault' in outcome && outcome.fault !== PRINTED_NOTHING ? outcome.fault : undefined;
@@ -185,7 +185,7 @@ class SystemKeychain {
   }
 }
 
-/** Commands of a keychain. A value is never an argument, because other users of the machine can read arguments. */
+/** The commands of a keychain. Values are passed on stdin, because other users of the machine can read arguments. */
 interface Commands {
   readonly title: string;
   readonly read: (name: string) => readonly string[];
@@ -206,7 +206,7 @@ const COMMANDS: Readonly<Record<string, Commands>> = {
       input: value,
     }),
   },
-  // `security -i` reads whole commands from stdin; the value is in hexadecimal digits, so that nothing has to be quoted.
+  // `security -i` reads whole commands from stdin. The value is hexadecimal, so that it needs no quotes.
   darwin: {
     title: 'keychain of macOS',
     read: (name) => ['security', 'find-generic-password', '-s', SERVICE, '-a', name, '-w'],
@@ -220,7 +220,7 @@ const COMMANDS: Readonly<Record<string, Commands>> = {
 
 const PREFIX = 'base64:';
 
-/** The program of macOS prints a value in another notation if it is more than one line of ASCII. */
+/** Encodes a value with other characters than printable ASCII, which `security` on macOS would print in another notation. */
 function encoded(value: string): string {
   const isPlain = /^[\x20-\x7e]+$/.test(value) && !value.startsWith(PREFIX);
   return isPlain ? value : PREFIX + Buffer.from(value).toString('base64');
@@ -230,10 +230,10 @@ function decoded(text: string): string {
   return text.startsWith(PREFIX) ? Buffer.from(text.slice(PREFIX.length), 'base64').toString() : text;
 }
 
-/** The size limit of the file: hundreds of keys and certificates. */
+/** Size limit of the secret file: enough for hundreds of keys and certificates. */
 const MAX_FILE_BYTES = 1024 * 1024;
 
-/** The secrets of this user by name; or why there are none, as a phrase without a value of a secret. */
+/** The secrets of this user, or the reason why they cannot be read: a phrase without the value of a secret. */
 export type SecretFile = StoredSecrets | { readonly fault: string };
 
 export interface StoredSecrets {
@@ -242,7 +242,7 @@ export interface StoredSecrets {
   readonly inKeychain: ReadonlySet<string>;
 }
 
-/** Reads the file with the secrets, which belongs to this user alone. A file that does not exist has none. */
+/** Reads the secret file, which must be private. A missing file has no secrets. */
 export async function readSecretFile(file: string): Promise<SecretFile> {
   const found = await readRegularFile(file, privateFile(MAX_FILE_BYTES));
   if (found.kind === 'absent') return { secrets: new Map(), inKeychain: new Set() };

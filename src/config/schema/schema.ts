@@ -22,7 +22,7 @@ import {
   type WrittenOf,
 } from './settings.js';
 
-// A file is parsed once, so compiling the schema to functions would take longer than it saves.
+// Compiling the schema to functions would take longer than it saves, because a file is parsed once.
 z.config({ jitless: true });
 
 const variables = z.record(
@@ -36,7 +36,7 @@ const variables = z.record(
 );
 
 const envFile = text(
-  `A file with lines NAME=VALUE, relative to the folder of this file. \${NAME} in an entry stands for the value in that file, or else for the one in the environment. Keep secrets there.`,
+  `A file with lines NAME=VALUE, for secrets. Relative to the folder of this file. \${NAME} in an entry stands for the value in the file or, if the file has none, in the environment.`,
   'the path of a file',
 );
 
@@ -63,8 +63,8 @@ const params = z.exactPartial(
   z.strictObject(
     {
       hide: list(text('The name of a parameter.'), 'Parameters that clients do not see.'),
-      set: described(values, 'Values of parameters, which replace what a client sends. Texts may contain variables.'),
-      default: described(values, 'Values of parameters that a client leaves out. Texts may contain variables.'),
+      set: described(values, 'Values of parameters, which replace those of a client. Texts may contain variables.'),
+      default: described(values, 'Values for parameters that a client leaves out. Texts may contain variables.'),
       describe: described(
         z.record(z.string(), text('The new description.'), expects('a map of parameters with their descriptions')),
         'Descriptions of parameters, which replace those of the server.',
@@ -77,17 +77,17 @@ const params = z.exactPartial(
 const byTool = <Value extends z.ZodMiniType>(value: Value, description: string) =>
   described(z.record(z.string(), value, expects('a map of tools, by their original names')), description);
 
-/** The key `tools` of a server. All names of tools in it are the names that the server uses. */
+/** The key `tools` of a server. Tools have their original names here. */
 const toolSettings = z.exactPartial(
   z.strictObject(
     {
       allow: list(
         text('The name of a tool. `*` matches any characters.'),
-        'The only tools to show. Without it, all tools are shown.',
+        'The only tools to show. Default: all tools.',
       ),
       deny: list(text('The name of a tool. `*` matches any characters.'), 'Tools to hide, even if `allow` names them.'),
       rename: byTool(newName, 'New names of tools, without the prefix.'),
-      describe: byTool(description, 'Descriptions of tools, which replace those of the server or follow them.'),
+      describe: byTool(description, 'Descriptions of tools, which replace or follow those of the server.'),
       params: byTool(params, 'How parameters of tools are shown, and their values.'),
     },
     expects('a map with `allow`, `deny`, `rename`, `describe` or `params`'),
@@ -102,18 +102,18 @@ const server = mapWith(
       'the name of an npm package',
     ),
     command: text('The program to run, instead of a package.', 'the program to run, as a string'),
-    bin: text('Which program of the package to run, if the package has several.', 'the name of a program'),
+    bin: text('The program to run, if the package has several.', 'the name of a program'),
     args: list(
       z.string(expects('a string; put it in quotes')).check(withoutNul()),
       'Arguments, passed without a shell. Relative paths are relative to `cwd`.',
     ),
     cwd: text(
-      'Working directory, relative to the folder of this file. Default: the folder of this file; with `sharing: folder`, the working folder of the client.',
+      'Working directory, relative to the folder of this file. Default: the folder of this file or, with `sharing: folder`, the working folder of the client.',
       'the path of a folder',
     ),
     env: described(
       variables,
-      'Environment variables of the server. Apart from a few harmless ones, such as PATH and HOME, and those of certificates and proxies, it gets no others.',
+      'Environment variables of the server. It gets no others, except for harmless ones, such as PATH and HOME, and those of certificates and proxies.',
     ),
     envFile,
     prefix: z
@@ -123,13 +123,13 @@ const server = mapWith(
       }),
     methods: list(
       text('The name of a method. `*` matches any characters.'),
-      'Methods that this server answers although MCP does not define them, such as the methods of an extension.',
+      'Methods outside of MCP that this server answers, such as the methods of an extension.',
     ),
     tools: described(toolSettings, 'Which tools of this server to show, and in which form.'),
     type: z
       .literal('stdio', expects('stdio, the only supported transport', { quote: true }))
       .register(z.globalRegistry, {
-        description: 'The transport. Only `stdio` is supported; accepted because other programs write it.',
+        description: 'The transport, which other programs write. Only `stdio` is supported.',
       }),
   },
   'a map with `package` or `command`',
@@ -187,14 +187,14 @@ const viewName = z.string(expects('the name of a view')).check(
 const view = z.exactPartial(
   z.strictObject(
     {
-      servers: list(text('The key of a server.'), 'The servers of the view. Without it, all servers.'),
+      servers: list(text('The key of a server.'), 'The servers of the view. Default: all servers.'),
       tools: described(
         z.exactPartial(
           z.strictObject(
             {
               allow: list(
                 text('The name of a tool, as KEY__TOOL. `*` matches any characters.'),
-                'The only tools of the view. Without it, all tools of its servers.',
+                'The only tools of the view. Default: all tools of its servers.',
               ),
               deny: list(
                 text('The name of a tool, as KEY__TOOL. `*` matches any characters.'),
@@ -204,7 +204,7 @@ const view = z.exactPartial(
             expects('a map with `allow` or `deny`'),
           ),
         ),
-        'Which tools of its servers the view shows.',
+        'The tools that the view shows.',
       ),
     },
     expects('a map with `servers` or `tools`'),
@@ -213,12 +213,12 @@ const view = z.exactPartial(
 
 const views = described(
   z.record(viewName, view, expects('a map of views')),
-  'Views by name: each shows some of the servers and tools. A client gets one with `--view NAME`, at `/mcp/v/NAME`, or by `clients`.',
+  'Views by name. A view shows some of the servers and tools. A client chooses a view with `--view NAME` or with the URL `/mcp/v/NAME`, or gets one through `clients`.',
 );
 
 const clients = described(
   z.record(z.string(), text('The name of a view.'), expects('a map of names of clients, each with the name of a view')),
-  'The view of a client that asks for none, by the name that the client tells. `*` matches any characters; the first match counts.',
+  'Views of clients that choose no view, by the name of the client in `initialize`. `*` matches any characters; the first match counts.',
 );
 
 const COMMAND = expects('a command with all quotes closed, or a list of its words');
@@ -228,7 +228,7 @@ const written = z.string(COMMAND).check(
   z.refine((text) => (wordsOf(text) ?? []).length > 0, COMMAND),
 );
 
-/** Parsing makes words of a command that is written as a text. */
+/** A command, as a text or as a list of words. Parsing splits a text into words. */
 const command = z.union(
   [
     z.pipe(
@@ -248,7 +248,7 @@ const secretName = z.string().check(
 
 const secretCommand = described(
   z.record(secretName, command, expects('a map of secrets, each with its command')),
-  'Commands that print secrets, by name, such as `op read op://vault/item/field`. They run without a shell. A value can refer to a secret by its name.',
+  `Commands that print secrets, such as \`op read op://vault/item/field\`, by the names of the secrets. They run without a shell. \${secret:NAME} in an entry stands for a secret.`,
 );
 
 /** The shape of a configuration file. Parsing turns durations into milliseconds and sizes into bytes. */
@@ -270,12 +270,12 @@ export const fileSchema = z
   )
   .register(z.globalRegistry, { title: 'Trunkline configuration' });
 
-/** The same without the report of unknown keys at the top level, for a file that another program shares. */
+/** The schema of a file that another program may share. Unknown keys at the top level are not mistakes. */
 export const sharedFileSchema = z.object(fileSchema.shape, expects('a map with `servers:`'));
 
 export type ServerEntry = z.output<typeof server>;
 
-/** Content of a file after the check. */
+/** The content of a file after the check. */
 export type FileData = z.output<typeof fileSchema>;
 
 /** The text of `config/trunkline.schema.json`, with which editors complete and check a configuration. */
@@ -283,7 +283,7 @@ export function jsonSchemaText(): string {
   const schema = z.toJSONSchema(fileSchema, {
     target: 'draft-7',
     io: 'input',
-    // zod omits the defaults of converted values. These defaults are in the notation of the file.
+    // zod omits the defaults of converted values, so they are added, in the notation of the file.
     override: ({ zodSchema, jsonSchema }) => {
       const standard = z.globalRegistry.get(zodSchema)?.default;
       if (standard !== undefined) jsonSchema.default = standard;
@@ -293,8 +293,8 @@ export function jsonSchemaText(): string {
 }
 
 /**
- * A map of the settings of a table and of other fields. Parsing gathers the settings below `settings`, by their names in the
- * program. `check` reports mistakes that concern several values, at keys of the map or, without a path, at the key of the map.
+ * A map with the settings of a table and with other fields. Parsing moves the settings below `settings`, under their names in
+ * the program. `check` reports mistakes that concern several values: at a key of the map or, without a path, at the map's key.
  */
 function mapWith<T extends Table, Fields extends Readonly<Record<string, z.ZodMiniType>>>(
   table: T,
@@ -361,15 +361,12 @@ function renamed(values: Values, table: Table): Record<string, unknown> {
   return Object.fromEntries(known);
 }
 
-/** A mistake that concerns several values. It is reported at a key: the last key of `path`, or the key of the map itself. */
+/** A mistake that concerns several values, reported at the last key of `path` or, without a path, at the key of the map. */
 function aboutKey(message: string, ...path: string[]) {
   return { code: 'custom' as const, message, path, params: { aboutKey: true } };
 }
 
-/**
- * The words of a command that is written as one text: separated by spaces, with quotes around words that have some.
- * `undefined` if a quote does not end.
- */
+/** Splits a command at spaces, except within quotes. `undefined` if a quote is not closed. */
 function wordsOf(command: string): string[] | undefined {
   const words = command.trim().match(/(?:[^\s"']|"[^"]*"|'[^']*')+|\S/g) ?? [];
   const isOpen = words.some((word) => /["']/.test(word.replace(/"[^"]*"|'[^']*'/g, '')));
@@ -399,7 +396,7 @@ function oneOf({ words, standard, about }: Choice) {
     .register(z.globalRegistry, { description: about, default: standard });
 }
 
-/** Refuses a NUL character: it ends the text for the operating system, so Node starts no program and opens no file with it. */
+/** Refuses a NUL character, because Node starts no program and opens no file with it. */
 function withoutNul() {
   return z.refine<string>((value) => !value.includes('\0'), { error: 'found a NUL character (\\0); remove it' });
 }
@@ -416,7 +413,7 @@ function list(item: z.ZodMiniString, description: string) {
   return z.array(item, expects('a list of strings')).register(z.globalRegistry, { description });
 }
 
-/** A copy of the schema with this description, for a schema that is used at several places. */
+/** A copy of the schema with a description of its own, because a schema may be used at several places. */
 function described<Schema extends z.ZodMiniType>(schema: Schema, description: string): Schema {
   const copy = schema.clone();
   z.globalRegistry.add(copy, { description });

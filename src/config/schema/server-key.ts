@@ -21,7 +21,7 @@ export function serverKeyFault(key: string): string | undefined {
   return undefined;
 }
 
-/** The valid key most similar to an invalid one, if there is an obvious one. */
+/** A valid key made of the words of an invalid one; `undefined` if that is not possible. */
 export function usableServerKey(key: string): string | undefined {
   const words = key.split(/[^A-Za-z0-9]+/).filter((word) => word !== '');
   const candidate = words.join('-').slice(0, SERVER_KEY_MAX_LENGTH).replace(/-$/, '');

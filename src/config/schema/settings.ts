@@ -1,13 +1,12 @@
-// The settings of a configuration file, each with its default, its range and its description.
-// The schema, the merged settings and their types are made of these tables. `docs/configuration.md` gives the origin of
-// each default.
+// The settings of a configuration file, each with its default, its range and its description. The schema, the merged
+// settings and their types are derived from these tables. `docs/configuration.md` gives the origin of each default.
 
-/** Settings of a server that `defaults:` can have, too. */
+/** Settings that a server and `defaults:` can have. */
 export const SHARED_SETTINGS = {
   timeout: duration('60s', 'How long a call may go without an answer or progress; progress restarts the timer.'),
   maxTimeout: duration(
     '600s',
-    'Longest duration of a call, with or without progress, and longest wait for the result of a task.',
+    'Longest duration of a call, even with progress, and longest wait for the result of a task.',
   ),
   startTimeout: duration('60s', 'How long the server may take to answer initialize.', ['1ms', '300s']),
   installTimeout: duration(
@@ -31,7 +30,7 @@ export const SHARED_SETTINGS = {
   sharing: choice(
     ['profile', 'folder', 'isolated', 'all'],
     'profile',
-    'Which clients share a process of the server: clients that look identical to the server (profile), those of them that run in the same folder (folder), no clients (isolated), or all clients (all).',
+    'Which clients share a process of the server: clients with equal name, version, capabilities, protocol revision and token (profile), such clients in the same working folder (folder), no clients (isolated), or all clients (all).',
   ),
   start: choice(
     ['eager', 'lazy'],
@@ -40,13 +39,13 @@ export const SHARED_SETTINGS = {
   ),
   idleStop: duration(
     '0s',
-    'Stops the server after this long without a call; the next call starts it again. 0s disables this.',
+    'Time without a call after which the server is stopped. The next call starts it again. 0s disables this.',
     ['0s', '24h'],
   ),
   era: choice(
     ['auto', 'legacy', 'modern'],
     'auto',
-    'Which revisions of MCP the server speaks: those up to 2025-11-25, which begin with a handshake (legacy), those from 2026-07-28 on (modern), or whichever Trunkline finds out by asking it once (auto).',
+    'Which revisions of MCP the server speaks: those up to 2025-11-25, which begin with a handshake (legacy), or those from 2026-07-28 on (modern). With auto, Trunkline asks the server once.',
   ),
   approval: choice(
     ['off', 'required'],
@@ -63,7 +62,7 @@ export const SHARED_SETTINGS = {
       firstDelay: duration('500ms', 'Delay before the first restart. Doubles with each failure.'),
       maxDelay: duration('30s', 'Longest delay before a restart.'),
       budget: count(5, 'Consecutive failures after which the server is parked.', [1, 1000]),
-      stableAfter: duration('300s', 'Time without a failure after which the count of failures starts at zero again.'),
+      stableAfter: duration('300s', 'Time without a failure after which the count of failures is reset.'),
       parkedProbe: duration('5m', 'Delay before the first retry of a parked server. Doubles with each retry.'),
       parkedProbeMax: duration('60m', 'Longest delay between two retries of a parked server.'),
     },
@@ -72,11 +71,11 @@ export const SHARED_SETTINGS = {
   ),
   limits: section(
     {
-      memory: bytes(undefined, 'Most memory that the processes of the server may use together.', ['1MiB', '4096GiB']),
-      processes: count(undefined, 'Most processes that the server may run at once.', [1, 65_536]),
+      memory: bytes(undefined, 'Limit on the memory of all processes of the server together.', ['1MiB', '4096GiB']),
+      processes: count(undefined, 'Limit on the number of processes of the server.', [1, 65_536]),
     },
     'a map with `memory` or `processes`',
-    'Limits of what the processes of the server use. The server is restarted when it exceeds a limit at two checks in a row, 5s apart; this counts as a failure. Without limits, nothing is checked.',
+    'Resource limits of the server. A server that exceeds a limit at two checks in a row, 5s apart, is restarted, which counts as a failure. Without limits, nothing is checked.',
   ),
 };
 
@@ -89,26 +88,26 @@ export const SERVER_SETTINGS = {
   ),
   trusted: flag(
     false,
-    'Trusts the annotations of the tools: if the server ends during a call of a tool that is marked readOnlyHint or idempotentHint, the call is sent once more.',
+    'Trusts the annotations of the tools. If the server ends during a call of a tool with readOnlyHint or idempotentHint, Trunkline sends the call once more.',
   ),
   leaveRunning: flag(
     false,
-    'Keeps the processes that have left the process group of the server, such as daemons, when the server ends. Without it, they end with the server.',
+    'When the server ends, keeps processes that have left its process group, such as daemons. Otherwise they are ended, too.',
   ),
   disabled: flag(false, 'Ignores this server.'),
 };
 
 /** Limits of the HTTP server. */
 export const HTTP_SETTINGS = {
-  maxSessions: count(100, 'Open sessions. A request for one more is answered with 503.', [1, 10_000]),
+  maxSessions: count(100, 'Limit on open sessions. A request for a further session is answered with 503.', [1, 10_000]),
   sessionIdle: duration(
     '30m',
-    'Ends a session after this long without an in-flight request and without an open GET stream.',
+    'Time without an in-flight request and without an open GET stream after which a session ends.',
     ['1s', '24h'],
   ),
   maxConnections: count(
     256,
-    'Open connections. One more closes the oldest one without an authenticated request; if there is none, it is closed at once.',
+    'Limit on open connections. A further connection replaces the oldest connection without an authenticated request. If there is no such connection, the further one is closed.',
     [1, 65_535],
   ),
   requestsPerSecond: count(
@@ -118,30 +117,29 @@ export const HTTP_SETTINGS = {
   ),
   requestBurst: count(
     100,
-    'Requests of one token that may arrive at once. Beside a session that uses them up, others have half as many more.',
+    'Requests of one token that may arrive at once. When one session has used them up, other sessions can still send half as many.',
     [1, 100_000],
   ),
   maxBody: bytes('4MiB', 'Largest request body. A larger one is answered with 413.', ['1KiB', '256MiB']),
   maxPartial: bytes(
     '128MiB',
-    'Limit on request bodies that have not arrived completely, for all clients together; at least maxBody. When it is reached, the token that holds the most loses its largest body, with 503.',
+    'Limit on the incomplete request bodies of all clients together; at least maxBody. Beyond the limit, Trunkline drops the largest body of the token with the most incomplete data, with 503.',
     ['1MiB', '16GiB'],
   ),
   receiveTimeout: duration(
     '30s',
     'How long a whole request may take to arrive.',
-
-    // Node requires at least as much time for a whole request as for its headers, which have 10 s.
+    // The headers may take 10 s, and Node requires at least the same time for a whole request.
     ['10s', '1h'],
   ),
   keepAlive: duration('15s', 'How long a stream may be silent before a comment is sent to keep it open.', ['1s', '5m']),
-  maxUnread: bytes('8MiB', 'Unread data of all streams of one session. Beyond it, the slowest stream is cut.', [
+  maxUnread: bytes('8MiB', 'Unread data of all streams of one session. Beyond this limit, the slowest stream is cut.', [
     '64KiB',
     '256MiB',
   ]),
   maxReplay: bytes(
     '2MiB',
-    'Sent data that is stored for each session, so that a client can resume a lost connection.',
+    'Limit on the sent data that is stored for each session, so that a client can resume a lost connection.',
     ['0B', '256MiB'],
   ),
 };
@@ -150,7 +148,7 @@ export const HTTP_SETTINGS = {
 export const GATEWAY_SETTINGS = {
   startupWait: duration(
     '3s',
-    'How long the first list request, or a request for something that no server lists yet, waits for servers that are starting.',
+    'How long the first list request waits for starting servers, and how long a request waits if no server lists its target yet.',
     ['0s', '300s'],
   ),
   idleStop: duration('10m', 'How long a process without clients keeps running for the next client.', ['0s', '24h']),
@@ -168,18 +166,18 @@ export const GATEWAY_SETTINGS = {
   ),
   maxPartial: bytes(
     '256MiB',
-    'Limit on unfinished incoming messages, for all servers and the client on stdin together. When it is reached, the largest of them is dropped.',
+    'Limit on the unfinished messages of all servers and of the client on stdin together. Beyond the limit, the largest unfinished message is dropped.',
     ['1MiB', '16GiB'],
   ),
   maxInstructions: bytes(
     '8KiB',
-    'Limit on the instructions that a client gets: a line about each server, and the instructions of the servers, of which the longest are cut. 0B leaves out everything that servers say.',
+    'Limit on the instructions for a client: a line about each server, and the instructions of the servers. The longest instructions are cut. 0B leaves out all texts of servers.',
     ['0B', '64KiB'],
   ),
   hub: choice(
     ['auto', 'off'],
     'off',
-    'Whether all clients on stdin share one background process with one set of servers (auto), or each starts its own (off).',
+    'Whether all clients on stdin share one background process with one set of servers (auto), or each client starts its own servers (off).',
   ),
   hubIdle: duration(
     '10m',
@@ -188,7 +186,7 @@ export const GATEWAY_SETTINGS = {
   ),
   hubClients: count(
     256,
-    'Clients that the shared background process takes. Further clients start their own servers.',
+    'Limit on the clients of the shared background process. Further clients start their own servers.',
     [1, 4096],
   ),
   callLog: choice(
@@ -196,28 +194,28 @@ export const GATEWAY_SETTINGS = {
     'off',
     'Writes a line about each call to calls.jsonl in the data folder: without (metadata) or with (full) its arguments and its result. `trunkline activity` shows it.',
   ),
-  record: path('Records all messages to this file, without the known secrets. Relative to the folder of this file.'),
+  record: path('A file for a recording of all messages, without known secrets. Relative to the folder of this file.'),
   sealKeyFile: path(
-    'A file with the key of several gateways that serve the same clients: each accepts the task ids and the cursors of the others. Only its owner may have access. Relative to the folder of this file.',
+    'A file with a key for several gateways that serve the same clients. Each gateway then accepts the task ids and the cursors of the others. Only the owner of the key file may have access. Relative to the folder of this file.',
   ),
   http: section(
     HTTP_SETTINGS,
     'a map of settings',
-    'Limits of the HTTP server, for `serve --http`. Keys that you leave out keep their defaults.',
+    'Limits of the HTTP server, for `serve --http`. Missing keys have their defaults.',
   ),
 };
 
-/** The default of `startLimit` is the number of CPU cores, but at least this. */
+/** Lower bound of the default of `startLimit`, which is the number of CPU cores. */
 export const MIN_START_LIMIT = 4;
 
-/** Milliseconds from SIGTERM to SIGKILL when a server is stopped. Not configurable: a server that needs more time sets `stopGrace`. */
+/** Milliseconds from SIGTERM to SIGKILL when a server is stopped. Not configurable, because `stopGrace` can give more time. */
 export const STOP_KILL_AFTER_MS = 3000;
 
-/** A call may start a parked server once in this many milliseconds. Not configurable. */
+/** Minimum time between two starts of a parked server by calls. Not configurable. */
 export const DEMAND_EVERY_MS = 60_000;
 
 interface About {
-  /** The sentences for the schema and the documentation. */
+  /** The description in the schema. */
   readonly about: string;
 }
 
@@ -256,7 +254,7 @@ interface FilePath extends About {
   readonly standard: undefined;
 }
 
-/** A map of settings within the settings. Without it, the settings in it have their defaults. */
+/** A nested map of settings. If the map is missing, its settings have their defaults. */
 interface Section extends About {
   readonly kind: 'section';
   readonly table: Table;
@@ -284,26 +282,26 @@ type NameOf<Key, S> = Key extends string
   : never;
 type IfStandard<S, Name> = S extends { readonly standard: undefined } ? never : Name;
 
-/** The settings of a table, parsed and merged, by their names in the program. Optional are those without a default. */
+/** The settings of a table, parsed and merged, by their names in the program. Settings without a default are optional. */
 export type ValuesOf<T> = {
   readonly [K in keyof T as IfStandard<T[K], NameOf<K, T[K]>>]: T[K] extends { readonly table: infer Inner }
     ? ValuesOf<Inner>
     : ValueOf<T[K]>;
 } & { readonly [K in keyof T as T[K] extends Section ? never : NameOf<K, T[K]>]?: ValueOf<T[K]> };
 
-/** The settings that one map of the file has, parsed, by their names in the program. */
+/** The parsed settings of one map of the file, by their names in the program. */
 export type WrittenOf<T> = {
   readonly [K in keyof T as NameOf<K, T[K]>]?: T[K] extends { readonly table: infer Inner }
     ? WrittenOf<Inner>
     : ValueOf<T[K]>;
 };
 
-/** The name of a setting in the program: its key in the file, with the unit of its values. */
+/** The name of a setting in the program: its key in the file, and the unit, as in `timeoutMs`. */
 export function nameInProgram(key: string, { kind }: Setting): string {
   return key + (kind === 'duration' ? 'Ms' : kind === 'bytes' ? 'Bytes' : '');
 }
 
-/** Merges settings: each map overrides those before it, and all of them the defaults. */
+/** Merges settings. Each map overrides the maps before it and the defaults. */
 export function settingsOf<T extends Table>(table: T, ...written: readonly WrittenOf<NoInfer<T>>[]): ValuesOf<T> {
   const maps = written as readonly Readonly<Record<string, unknown>>[];
   const values = Object.entries(table).map(([key, setting]): [string, unknown] => {

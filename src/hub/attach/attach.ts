@@ -5,7 +5,7 @@ import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { Duplex } from 'node:stream';
 import { ConfigLocation, readConfigText } from '../../config/file/find-config.js';
-import { EXIT } from '../../errors/usage-error.js';
+import { END_SIGNALS, EXIT } from '../../errors/usage-error.js';
 import { type ByteReader, copyInto } from '../../io/byte-reader.js';
 import { FAMILY_PREFIX, isInherited } from '../../process/environment.js';
 import { userDataFolder, userHubsFolder } from '../../state/user-files.js';
@@ -61,7 +61,7 @@ export async function attach(options: AttachOptions, loadHub: LoadHub): Promise<
   if (connection.version !== VERSION)
     void import('./control-client.js').then(({ succeedOlder }) => succeedOlder(folder, connection, start), goOn);
   const leave = () => process.exit(0);
-  for (const signal of SIGNALS) process.once(signal, leave);
+  for (const signal of END_SIGNALS) process.once(signal, leave);
   await attachClient({
     input,
     output,
@@ -69,7 +69,7 @@ export async function attach(options: AttachOptions, loadHub: LoadHub): Promise<
     find,
     serveAlone: (because, resumed) => {
       // Servers run in this process from now on, and it has to end them at a signal.
-      for (const signal of SIGNALS) process.off(signal, leave);
+      for (const signal of END_SIGNALS) process.off(signal, leave);
       return serveInside(loadHub, helloOf(configFile, resumed, options.view), because);
     },
     // Not `performance`, because Node would have to load it.
@@ -77,8 +77,6 @@ export async function attach(options: AttachOptions, loadHub: LoadHub): Promise<
   });
   return undefined;
 }
-
-const SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
 
 /** The folder of the hub of this configuration file. Throws if no folder can be used; the message is a phrase. */
 export function folderOfHub(configFile: string): string {

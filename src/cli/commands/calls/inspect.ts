@@ -1,4 +1,4 @@
-import type { GlobalOptions } from '../../../app/read-config.js';
+import type { GlobalOptions } from '../../../app/global-options.js';
 import { EXIT } from '../../../errors/usage-error.js';
 import { logLines } from '../../../files/log-lines.js';
 import { isRecord } from '../../../json/json-value.js';

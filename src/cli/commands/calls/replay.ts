@@ -1,5 +1,6 @@
 import { createInterface } from 'node:readline';
-import { type GlobalOptions, readConfig } from '../../../app/read-config.js';
+import type { GlobalOptions } from '../../../app/global-options.js';
+import { readConfig } from '../../../app/read-config.js';
 import { EXIT, UsageError } from '../../../errors/usage-error.js';
 import { toBytes } from '../../../json/json-text.js';
 import { hintFor } from '../../../json/suggest.js';

@@ -1,6 +1,7 @@
 import { constants } from 'node:os';
 import { type Composition, compose } from '../../../app/compose.js';
-import { type GlobalOptions, type OpenLog, openLog, readConfig, requireView } from '../../../app/read-config.js';
+import { type GlobalOptions, type OpenLog, openLog } from '../../../app/global-options.js';
+import { readConfig, requireView } from '../../../app/read-config.js';
 import { FINAL_LADDER, type Run, runToEnd } from '../../../app/run-to-end.js';
 import { formatProblem } from '../../../config/file/config-error.js';
 import { type Config, isInView, type ServerConfig } from '../../../config/resolve/config.js';

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { text as readAll } from 'node:stream/consumers';
-import type { GlobalOptions } from '../../../app/read-config.js';
+import type { GlobalOptions } from '../../../app/global-options.js';
 import { thisSystem } from '../../../clients/files/client-locations.js';
 import { CLIENTS } from '../../../clients/files/client-table.js';
 import { findServers } from '../../../clients/files/find-servers.js';
@@ -11,7 +11,7 @@ import { readServers } from '../../../clients/files/read-servers.js';
 import { type PlannedServer, planImport, type Verdict } from '../../../clients/import/plan.js';
 import { describeRun, variablesOf } from '../../../clients/import/to-entry.js';
 import { checkEdited, editConfig, entriesIn } from '../../../config/edit/edit-config.js';
-import { valuesInEnv } from '../../../config/resolve/references.js';
+import { valuesInEnv } from '../../../config/resolve/env-file.js';
 import { errorCode, errorMessage } from '../../../errors/error-text.js';
 import { EXIT, UsageError } from '../../../errors/usage-error.js';
 import { plural } from '../../../gateway/status/status-text.js';

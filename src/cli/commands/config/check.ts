@@ -1,4 +1,4 @@
-import type { GlobalOptions } from '../../../app/read-config.js';
+import type { GlobalOptions } from '../../../app/global-options.js';
 import { EXIT } from '../../../errors/usage-error.js';
 import type { ServerReport } from '../../../gateway/status/status.js';
 import { plural } from '../../../gateway/status/status-text.js';

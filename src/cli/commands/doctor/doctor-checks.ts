@@ -3,7 +3,7 @@ import { homedir } from 'node:os';
 import { dirname, resolve } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import type { Composition } from '../../../app/compose.js';
-import type { GlobalOptions } from '../../../app/read-config.js';
+import type { GlobalOptions } from '../../../app/global-options.js';
 import { thisSystem } from '../../../clients/files/client-locations.js';
 import type { FoundCommand, FoundServer, FoundServers } from '../../../clients/files/found-server.js';
 import { gatewayOf, runningGateway } from '../../../clients/import/gateways.js';

@@ -1,7 +1,8 @@
 import { realpathSync } from 'node:fs';
 import { parse } from 'node:path';
 import { secretSourcesOf } from '../../../app/active-config.js';
-import { type GlobalOptions, openLog, readConfig } from '../../../app/read-config.js';
+import { type GlobalOptions, openLog } from '../../../app/global-options.js';
+import { readConfig } from '../../../app/read-config.js';
 import { thisSystem } from '../../../clients/files/client-locations.js';
 import { findServers } from '../../../clients/files/find-servers.js';
 import type { FoundServers } from '../../../clients/files/found-server.js';

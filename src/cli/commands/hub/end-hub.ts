@@ -1,5 +1,5 @@
 import { setTimeout } from 'node:timers/promises';
-import type { GlobalOptions } from '../../../app/read-config.js';
+import type { GlobalOptions } from '../../../app/global-options.js';
 import { EXIT } from '../../../errors/usage-error.js';
 import { plural } from '../../../gateway/status/status-text.js';
 import { hubStarter } from '../../../hub/attach/attach.js';

@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { readFileSync } from 'node:fs';
-import type { GlobalOptions } from '../../../app/read-config.js';
+import type { GlobalOptions } from '../../../app/global-options.js';
 import { ConfigLocation } from '../../../config/file/find-config.js';
 import { errorMessage } from '../../../errors/error-text.js';
 import { EXIT, UsageError } from '../../../errors/usage-error.js';

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import type { GlobalOptions } from '../../../app/read-config.js';
+import type { GlobalOptions } from '../../../app/global-options.js';
 import { EXIT, UsageError } from '../../../errors/usage-error.js';
 import { logLines } from '../../../files/log-lines.js';
 import type { StatusReport } from '../../../gateway/status/status.js';

@@ -2,7 +2,7 @@ import { emitKeypressEvents } from 'node:readline';
 import type { ReadStream, WriteStream } from 'node:tty';
 import cliTruncate from 'cli-truncate';
 import { errorMessage } from '../../../errors/error-text.js';
-import { EXIT } from '../../../errors/usage-error.js';
+import { END_SIGNALS, EXIT } from '../../../errors/usage-error.js';
 import type { ServerReport, StatusReport } from '../../../gateway/status/status.js';
 import { duration, plural } from '../../../gateway/status/status-text.js';
 import type { ClientDescription, HubDescription } from '../../../hub/control.js';
@@ -42,7 +42,7 @@ export async function watchInTerminal(options: WatchTerminalOptions): Promise<nu
   input.setRawMode(true);
   // An internal error or a signal ends the process without the code below.
   process.once('exit', restore);
-  for (const signal of SIGNALS) process.once(signal, screen.stop);
+  for (const signal of END_SIGNALS) process.once(signal, screen.stop);
   input.on('keypress', screen.pressed);
   output.on('resize', screen.draw);
   input.resume();
@@ -53,14 +53,12 @@ export async function watchInTerminal(options: WatchTerminalOptions): Promise<nu
     screen.end(EXIT.ok);
     input.off('keypress', screen.pressed);
     output.off('resize', screen.draw);
-    for (const signal of SIGNALS) process.off(signal, screen.stop);
+    for (const signal of END_SIGNALS) process.off(signal, screen.stop);
     process.off('exit', restore);
     input.pause();
     restore();
   }
 }
-
-const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
 /** The state on the screen. Reads the hub each second, and acts on keys. */
 class WatchScreen {

@@ -1,5 +1,6 @@
 import { secretSourcesOf } from '../../../app/active-config.js';
-import { type GlobalOptions, type OpenLog, openLog, readConfig } from '../../../app/read-config.js';
+import { type GlobalOptions, type OpenLog, openLog } from '../../../app/global-options.js';
+import { readConfig } from '../../../app/read-config.js';
 import { formatProblem } from '../../../config/file/config-error.js';
 import type { Config, ServerConfig, ServerPackage } from '../../../config/resolve/config.js';
 import { EXIT } from '../../../errors/usage-error.js';

@@ -1,5 +1,5 @@
 import { EXIT, UsageError } from '../../../errors/usage-error.js';
-import { readOrCreateToken, TokenFileError } from '../../../state/keys.js';
+import { readOrCreateToken, TokenFileError } from '../../../state/token-file.js';
 import { tokenFile } from '../../../state/user-files.js';
 import type { Invocation } from '../../command.js';
 import { print, printJson } from '../../output.js';

@@ -1,6 +1,6 @@
 import { pino } from 'pino';
 import { describe, expect, it } from 'vitest';
-import { causeOfFailure, type Failed, StateLog, whyDown } from '../../src/app/supervised-backends.js';
+import { causeOfFailure, type Failed, StateLog, whyDown } from '../../src/app/server-failure.js';
 import { createRedactor } from '../../src/observe/redact.js';
 import { initialState, toSnapshot } from '../../src/supervision/transition.js';
 import { sampleSpec } from '../supervision/sample-spec.js';

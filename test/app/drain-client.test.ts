@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { drainClient } from '../../src/app/stdio-client.js';
+import { drainClient } from '../../src/app/drain-client.js';
 import { scriptGateway } from '../support/scripted-gateway.js';
 import { flush } from '../support/wire.js';
 
@@ -18,11 +18,8 @@ function waiting() {
   const client = {
     inputEnded,
     left,
-    unread: new Promise<number>(() => {}),
-    isGone: () => false,
     inFlight: 1,
     probe: () => void said.push(`probe at ${clock.now()}`),
-    profile: undefined,
     close: () => {
       said.push(`close at ${clock.now()}`);
       leave();

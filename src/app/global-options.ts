@@ -1,0 +1,39 @@
+import { errorCode } from '../errors/error-text.js';
+import { UsageError } from '../errors/usage-error.js';
+import { createLogger, type Logger } from '../observe/logger.js';
+import { KnownSecrets } from '../observe/redact.js';
+
+/** The options of every command. */
+export interface GlobalOptions {
+  /** `--config`. When absent, the default places are searched. */
+  readonly config: string | undefined;
+  /** How often `-v` was given. */
+  readonly verbosity: number;
+  readonly logFile: string | undefined;
+  /** File that all messages are recorded to. */
+  readonly record?: string | undefined;
+  /** Largest size of the recording, in bytes. */
+  readonly recordMax?: number | undefined;
+  /** `--view`: the view of the client on stdin, or of the command. */
+  readonly view?: string | undefined;
+}
+
+/** A logger, and the secrets that it removes from every record. */
+export interface OpenLog {
+  readonly logger: Logger;
+  readonly secrets: KnownSecrets;
+}
+
+export function openLog({ verbosity, logFile }: GlobalOptions): OpenLog {
+  const secrets = new KnownSecrets();
+  const { redact } = secrets;
+  if (logFile === undefined) return { logger: createLogger({ verbosity, redact }), secrets };
+  try {
+    return { logger: createLogger({ verbosity, redact, file: logFile }), secrets };
+  } catch (cause) {
+    const code = errorCode(cause) ?? 'unknown';
+    const reason = code === 'ENXIO' ? 'it is a pipe that nobody reads, or a socket' : code;
+    const hint = 'name a file in a folder that you may write to with --log-file FILE';
+    throw new UsageError(`the log file ${logFile} cannot be written (${reason})`, hint, { cause });
+  }
+}

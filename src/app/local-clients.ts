@@ -1,0 +1,60 @@
+import type { Config, Origin } from '../config/resolve/config.js';
+import type { ServiceFacts } from '../gateway/status/status-facts.js';
+import type { Logger } from '../observe/logger.js';
+import type { Composition } from './compose.js';
+import type { DrainOptions } from './drain-client.js';
+
+/** The clients on this machine: the client on stdin, or those of the hub. */
+export interface LocalClients {
+  /** Whether the clients run in terminals that this process outlives. */
+  readonly ignoresHangup?: boolean;
+  /** Whether a client is connected, which can show its user the mistakes of the configuration. */
+  readonly isAttached: boolean;
+  /** Whether no client needs a server any more, and no other client can come. */
+  readonly isGone: () => boolean;
+  /** Resolves when no client can send another request. */
+  readonly inputEnded: Promise<void>;
+  /** The origin of the client that the first servers are started for. Absent if its origin is this process. */
+  readonly origin?: Origin;
+  /** Called with the log before anything is logged. */
+  readonly logTo: (logger: Logger) => void;
+  /** How the clients are served, for the status. `undefined` if the status says nothing about it. */
+  readonly service: () => ServiceFacts | undefined;
+  /** Called once the configuration is known. */
+  readonly configured: (config: Config) => void;
+  /** Called when clients begin to get answers: first from the caches, and then from the servers. */
+  readonly answering?: () => void;
+  /** Called with each configuration that was applied later. */
+  readonly reloaded?: (config: Config) => void;
+  /** Resolves when no client is left and none can come. */
+  readonly served: (options: DrainOptions, composition: Composition) => Promise<void>;
+}
+
+/** Largest message of a client. A gateway must accept every message that a direct connection accepts. */
+export const MAX_LINE_BYTES = 64 * 1024 * 1024;
+
+/** Principal of local clients: the operating-system user that started the gateway. */
+export const LOCAL_USER = 'local';
+
+/** How long the start waits for the first message of a client that is already connected. */
+const FIRST_MESSAGE_MS = 30;
+
+/** Resolves when the first message has come, or after 30 ms. */
+export async function firstMessageOrTimeout(firstMessage: Promise<void>): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const tooLong = new Promise<void>((resolve) => {
+    // Timers run before reads. On a busy machine, the message may be in the pipe already, so one read comes first.
+    timer = setTimeout(() => setImmediate(resolve), FIRST_MESSAGE_MS);
+  });
+  await Promise.race([firstMessage, tooLong]);
+  clearTimeout(timer);
+}
+
+/** A promise for an event of a client, and the function that resolves it. */
+export function deferred<T = void>(): [promise: Promise<T>, resolve: (value: T) => void] {
+  let resolve: (value: T) => void = () => {};
+  const promise = new Promise<T>((settle) => {
+    resolve = settle;
+  });
+  return [promise, resolve];
+}

@@ -1,0 +1,141 @@
+import { homedir } from 'node:os';
+import { isDeepStrictEqual } from 'node:util';
+import { ConfigError } from '../config/file/config-error.js';
+import { candidateFiles, stateOf } from '../config/file/find-config.js';
+import type { Config, Origin } from '../config/resolve/config.js';
+import type { FileWatch } from '../files/watch-files.js';
+import type { Logger } from '../observe/logger.js';
+import type { ConfigCache } from '../state/config-cache.js';
+import type { Composition } from './compose.js';
+import type { GlobalOptions } from './global-options.js';
+import { logConfig, readConfig, readConfigFile } from './read-config.js';
+
+export interface ReloadOptions {
+  readonly settings: GlobalOptions;
+  readonly composition: Pick<Composition, 'platform' | 'change' | 'refuse'>;
+  readonly logger: Logger;
+  /** The configuration at the start. `file` is empty if no file was found; `stamp` is absent if the file was rejected. */
+  readonly read: Pick<Config, 'file' | 'stamp' | 'envFiles'>;
+  readonly checkedFiles: ConfigCache | undefined;
+  /** Default: the variables and the working folder of this process. */
+  readonly origin?: Origin;
+  /** Called with each configuration that was applied. */
+  readonly onApplied?: ((config: Config) => void) | undefined;
+}
+
+/** Delay before watching starts, so that loading the watcher does not delay the first answers. */
+const BEGIN_AFTER_MS = 1_000;
+
+/**
+ * Reads and applies the configuration file whenever this file or one of its environment files changes. Reports a file with
+ * mistakes and changes nothing. Returns the function that stops this.
+ */
+export function reloadOnChange(options: ReloadOptions): () => Promise<void> {
+  const { settings, composition, logger, checkedFiles, origin, onApplied } = options;
+  const { envFiles, stamp: { state } = {} } = options.read;
+  const file = options.read.file === '' ? undefined : options.read.file;
+  const { clock } = composition.platform;
+  let watching: Promise<FileWatch | undefined> | undefined;
+  let isOver = false;
+
+  const stop = async () => {
+    isOver = true;
+    cancel();
+    await (await watching)?.close();
+  };
+  // The first file that was found stays the file of this run, because another file would be another set of servers.
+  let chosen = file;
+  const read = () => {
+    const rest = [checkedFiles, origin] as const;
+    return chosen === undefined ? readConfig(settings, ...rest) : readConfigFile(chosen, ...rest);
+  };
+  // Reads follow one another, so that the last state of the file is applied last.
+  let reading = Promise.resolve();
+  const reload = () => {
+    reading = reading.then(readAgain);
+  };
+  const readAgain = async () => {
+    if (isOver) return;
+    const config = await applyFile(read, composition, logger);
+    chosen ??= config?.file;
+    if (config !== undefined) onApplied?.(config);
+    if (config !== undefined) follow(config.envFiles);
+    if (config?.gateway.watch !== false) return;
+    logger.info('stopped watching the configuration file, because it says `watch: false`');
+    void stop();
+  };
+  const { env, platform } = process;
+  const configFiles =
+    file === undefined ? candidateFiles({ env, cwd: process.cwd(), home: homedir(), platform }) : [file];
+  let watched: readonly string[] = [...configFiles, ...envFiles];
+  const follow = (named: readonly string[]) => {
+    const files = [...configFiles, ...named];
+    if (isDeepStrictEqual(files, watched)) return;
+    watched = files;
+    watching = watching?.then(async (earlier) => {
+      await earlier?.close();
+      return await begin();
+    });
+  };
+  const begin = async (): Promise<FileWatch | undefined> => {
+    const onError = (err: unknown) =>
+      logger.warn({ err }, 'the configuration file cannot be watched; restart Trunkline to apply changes');
+    const loaded = await import('../files/watch-files.js').catch(onError);
+    if (!loaded) return undefined;
+    const watch = loaded.watchFiles({ files: watched, clock, onChange: reload, onError });
+    // The file may have changed since the start. An unchanged file is not read again, so commands for secrets run once.
+    const isSame = () => configFiles.length === watched.length && file !== undefined && stateOf(file) === state;
+    void watch.ready.then(() => {
+      logger.debug('watching the configuration file');
+      if (state === undefined || !isSame()) reload();
+    });
+    return watch;
+  };
+  const cancel = clock.schedule(BEGIN_AFTER_MS, () => {
+    watching = begin();
+  });
+  return stop;
+}
+
+/** Reads the configuration. Returns `undefined`, and logs the reason, if an error other than a `ConfigError` prevents it. */
+async function readOrKeep(read: () => Promise<Config>, logger: Logger): Promise<Config | undefined> {
+  try {
+    return await read();
+  } catch (err) {
+    if (err instanceof ConfigError) throw err;
+    // Code is loaded on demand, and an update of Trunkline may have removed its files.
+    logger.error(
+      { err },
+      'the changed configuration cannot be read, so the previous one stays active; restart Trunkline',
+    );
+    return undefined;
+  }
+}
+
+async function applyFile(
+  read: () => Promise<Config>,
+  composition: ReloadOptions['composition'],
+  logger: Logger,
+): Promise<Config | undefined> {
+  try {
+    const config = await readOrKeep(read, logger);
+    if (config === undefined) return undefined;
+    const { needsRestart, ...changes } = composition.change(config);
+    if (changes.isOther) {
+      logger.info(changes, 'applied the changed configuration');
+      logConfig(config, logger);
+      if (needsRestart.length > 0)
+        logger.warn({ needsRestart }, 'these settings take effect when Trunkline is restarted');
+    }
+    return config;
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    if (composition.refuse(error.report)) {
+      logger.error(
+        { code: error.code },
+        `the changed configuration file has mistakes, so the previous configuration stays active: ${error.report}`,
+      );
+    }
+    return undefined;
+  }
+}

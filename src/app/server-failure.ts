@@ -1,0 +1,105 @@
+import type { Failure } from '../downstream/failure.js';
+import type { ServerState } from '../gateway/dispatch/availability.js';
+import { printable } from '../json/printable.js';
+import { causeLines } from '../observe/cause-lines.js';
+import type { ChildLog } from '../observe/child-log.js';
+import type { Logger } from '../observe/logger.js';
+import type { Redact } from '../observe/redact.js';
+import type { ChildSnapshot } from '../supervision/transition.js';
+
+const MAX_LINES = 5;
+const MAX_LINES_IN_A_SENTENCE = 2;
+const MAX_SENTENCE_CHARACTERS = 400;
+
+/** The failure of a server: its state, its output, and the function that removes secrets from texts. */
+export interface Failed {
+  readonly snapshot: ChildSnapshot;
+  readonly log: Pick<ChildLog, 'linesOf'>;
+  readonly redact: Redact;
+}
+
+/** The lines that name the cause of the latest failure. Empty while the server runs, or if nothing failed. */
+export function causeOfFailure({ snapshot, log, redact }: Failed, max = MAX_LINES): readonly string[] {
+  if (!isFailing(snapshot)) return [];
+  const { state, lastFailure } = snapshot;
+  const lines = log.linesOf(state === 'starting' ? 'previous' : 'latest');
+  // Trunkline adds a line with the reason to the output, which would repeat the reason.
+  const reason = lastFailure?.isUnfit === true ? lastFailure.reason : undefined;
+  const output = reason === undefined ? lines : lines.filter((line) => !line.endsWith(reason));
+  // Secrets are removed again, because a secret can become visible when `causeLines` removes colors and escapes.
+  return causeLines(output, max).map(redact);
+}
+
+/** The cause of a server's failure, for the failure of a call. */
+export function whyDown(failed: Failed): Pick<Failure, 'cause' | 'because'> {
+  const { lastFailure } = failed.snapshot;
+  return { cause: describeCause(failed), because: lastFailure?.isUnfit === true ? lastFailure.reason : undefined };
+}
+
+/** The cause as a sentence. `undefined` if the cause is not known, or if the server runs. */
+function describeCause(failed: Failed): string | undefined {
+  const output = causeOfFailure(failed, MAX_LINES_IN_A_SENTENCE).map(printable).join(' / ');
+  if (output !== '') return `Its output says: "${shortened(output)}".`;
+  const { snapshot, redact } = failed;
+  const reason = isFailing(snapshot) ? snapshot.lastFailure?.reason : undefined;
+  if (reason === undefined || !BAD_ANSWER.test(reason)) return undefined;
+  return `Its last start failed: ${shortened(printable(redact(reason)))}.`;
+}
+
+/** Reports of the dialect about an unusable answer to `initialize` or `server/discover`. */
+const BAD_ANSWER = /^(?:initialize|server\/discover): the /;
+
+function shortened(text: string): string {
+  return text.length > MAX_SENTENCE_CHARACTERS ? `${text.slice(0, MAX_SENTENCE_CHARACTERS)}…` : text;
+}
+
+function isFailing({ state, consecutiveFailures }: ChildSnapshot): boolean {
+  return state === 'backoff' || state === 'parked' || (state === 'starting' && consecutiveFailures > 0);
+}
+
+/** Logs each change of the state of a server; a failure with its reason and cause. */
+export class StateLog {
+  readonly #logger: Pick<Logger, 'info' | 'warn'>;
+  /** The last logged state of each instance. */
+  readonly #logged = new Map<string, ServerState>();
+  /** Failures that are not logged yet, because the last output may not be read. */
+  readonly #unlogged = new Map<string, ChildSnapshot>();
+
+  constructor(logger: Pick<Logger, 'info' | 'warn'>) {
+    this.#logger = logger;
+  }
+
+  changed(id: string, failed: Failed): void {
+    const { snapshot } = failed;
+    const hasFailed = snapshot.state === 'backoff' || snapshot.state === 'parked';
+    // A failed server that still has a pid may have unread output.
+    if (hasFailed && snapshot.pid !== undefined) {
+      this.#unlogged.set(id, snapshot);
+      return;
+    }
+    // If the end of the process took longer than the delay, the next start follows at once, so the failure is logged now.
+    const earlier = this.#unlogged.get(id);
+    this.#unlogged.delete(id);
+    if (earlier !== undefined && !hasFailed) this.#log(id, { ...failed, snapshot: { ...earlier, pid: undefined } });
+    this.#log(id, failed);
+  }
+
+  #log(id: string, failed: Failed): void {
+    const { state, generation, pid, lastFailure, restarts, missing } = failed.snapshot;
+    if (this.#logged.get(id) === state) return;
+    const hasFailed = state === 'backoff' || state === 'parked';
+    this.#logged.set(id, state);
+    const facts = { server: id, state, generation, pid, restarts, ...(missing && { package: missing }) };
+    if (!hasFailed && state !== 'suspect') {
+      this.#logger.info(facts, `server ${state}`);
+      return;
+    }
+    const { reason, code, signal } = (hasFailed ? lastFailure : undefined) ?? {};
+    this.#logger.warn({ ...facts, reason, code, signal, cause: causeOfFailure(failed) }, `server ${state}`);
+  }
+
+  forget(id: string): void {
+    this.#logged.delete(id);
+    this.#unlogged.delete(id);
+  }
+}

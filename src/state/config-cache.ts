@@ -1,0 +1,72 @@
+import { createCipheriv, createDecipheriv, createHmac, randomBytes } from 'node:crypto';
+import { statSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import type { CheckedFile } from '../config/file/check-file.js';
+import { VERSION } from '../version.js';
+import type { CacheFolder } from './cache-folder.js';
+
+export interface ConfigCacheOptions {
+  readonly folder: CacheFolder;
+  readonly secret: string;
+  /** Called when a file is written, so that the secret is stored: without the secret, no file can be read. */
+  readonly onCached: () => void;
+}
+
+const CIPHER = 'aes-256-gcm';
+const NONCE_LENGTH = 12;
+const TAG_LENGTH = 16;
+
+/**
+ * Caches checked configurations on disk, so that a start with an unchanged configuration file skips the check.
+ *
+ * Each entry is encrypted with a key that is derived from the text of the file, because a configuration can contain secrets.
+ * When the owner removes a secret from the file, the entry cannot be read any more.
+ */
+export class ConfigCache {
+  readonly #options: ConfigCacheOptions;
+
+  constructor(options: ConfigCacheOptions) {
+    this.#options = options;
+  }
+
+  find(file: string, text: string): CheckedFile | undefined {
+    const sealed = this.#options.folder.read(this.#nameOf(file));
+    if (sealed === undefined || sealed.length < NONCE_LENGTH + TAG_LENGTH) return undefined;
+    const decipher = createDecipheriv(CIPHER, this.#keyOf(text), sealed.subarray(0, NONCE_LENGTH));
+    decipher.setAuthTag(sealed.subarray(NONCE_LENGTH, NONCE_LENGTH + TAG_LENGTH));
+    try {
+      const opened = [decipher.update(sealed.subarray(NONCE_LENGTH + TAG_LENGTH)), decipher.final()];
+      return JSON.parse(Buffer.concat(opened).toString()) as CheckedFile;
+    } catch {
+      // The text or Trunkline has changed, or the entry is damaged, so the file is checked again.
+      return undefined;
+    }
+  }
+
+  put(file: string, text: string, checked: CheckedFile): void {
+    const nonce = randomBytes(NONCE_LENGTH);
+    const cipher = createCipheriv(CIPHER, this.#keyOf(text), nonce);
+    const sealed = [cipher.update(JSON.stringify(checked)), cipher.final()];
+    this.#options.onCached();
+    this.#options.folder.write(this.#nameOf(file), Buffer.concat([nonce, cipher.getAuthTag(), ...sealed]));
+  }
+
+  #nameOf(file: string): string {
+    return this.#mac(`name of a checked configuration\0${file}`).toString('hex').slice(0, NAME_LENGTH);
+  }
+
+  #keyOf(text: string): Buffer {
+    return this.#mac(`checked configuration\0${VERSION} ${builtAt()}\0${text}`);
+  }
+
+  #mac(text: string): Buffer {
+    return createHmac('sha256', this.#options.secret).update(text).digest();
+  }
+}
+
+const NAME_LENGTH = 32;
+
+/** The time of the build, because in a clone of the repository the code changes without a new version. */
+function builtAt(): number {
+  return statSync(fileURLToPath(import.meta.url)).mtimeMs;
+}
