@@ -14,11 +14,11 @@ const TINY_LINES = 25;
 /** Bounds are lowered when the program becomes smaller, and raised only with a reason in the commit. */
 const BOUNDS = {
   sourceLines: 55_000,
-  sourceFiles: 285,
+  sourceFiles: 295,
   tinyFiles: 10,
   testLines: 61_500,
   callFiles: 45,
-  listFiles: 145,
+  listFiles: 150,
 };
 
 const source = filesOf('src');
