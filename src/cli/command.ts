@@ -45,7 +45,7 @@ export class CliCommand extends Command {
     return this.parent === null ? this.name() : `${(this.parent as CliCommand).path} ${this.name()}`;
   }
 
-  /** Ends with the message for a word that is none of the commands below this one. */
+  /** Ends with the message for an unknown subcommand. */
   refuse(word: string): never {
     const names = this.createHelp()
       .visibleCommands(this)

@@ -46,7 +46,7 @@ export async function printScript({ words: [shell = ''] }: Invocation): Promise<
   return 0;
 }
 
-/** Completes the last word. Returns nothing where a shell knows better, as for the name of a file. */
+/** Completes the last word. Returns nothing where the shell completes by itself, as for file names. */
 export async function complete(
   program: CliCommand,
   words: readonly string[],
@@ -97,7 +97,7 @@ async function argumentsFor({ command, given }: Position, names: Names): Promise
         .filter((server) => !given.includes(server))
         .map((value) => ({ value, about: 'server' }));
     case 'TOOL': {
-      // After the key of a server its own names, elsewhere with the key.
+      // After the key of a server, the server's own names of its tools; elsewhere, `KEY.TOOL`.
       const [server] = given;
       const servers = server === undefined ? await names.servers() : [server];
       const named = (key: string) => (tool: string) => (server === undefined ? `${key}.${tool}` : tool);

@@ -112,7 +112,7 @@ export class LocalClient {
     else if (message.kind === 'notification' && message.method === METHODS.progress) this.#progressed(message);
   }
 
-  /** Refuses requests of servers, because a command has no person or model to answer them. Only `ping` gets a result. */
+  /** Refuses requests of servers, because a command has no user or model to answer them. Only `ping` gets a result. */
   #asked({ bytes, id, method }: RequestEnvelope): void {
     const error = { code: RPC_CODES.methodNotFound, message: 'A command line cannot answer requests of servers' };
     const outcome = method === METHODS.ping ? '"result":{}' : `"error":${JSON.stringify(error)}`;
@@ -121,7 +121,7 @@ export class LocalClient {
 
   #answered({ bytes, id, result, error }: ResponseEnvelope): void {
     const token = readText(bytes, id);
-    // The session could not parse the request, so it does not know the id either.
+    // An error with `id: null` answers an unreadable request, so all pending requests fail.
     const ids = token === 'null' ? [...this.#pending.keys()] : [Number(token)];
     for (const each of ids) {
       const pending = this.#pending.get(each);

@@ -10,8 +10,8 @@ import { VERSION } from '../version.js';
 import { type HttpValues, readTransports, SERVE_OPTIONS } from './commands/serve/serve-options.js';
 
 // A client waits while this loads, so only the way to the hub is imported statically; the rest is loaded on demand.
-// `program.ts` parses the command line with commander. Serving is the one exception because a client waits for it:
-// `parseArgs` is a part of Node, and commander takes 5 ms or more to load.
+// `program.ts` parses the other commands with commander. Serving uses `parseArgs` of Node, because commander takes 5 ms or
+// more to load.
 
 const OPTIONS = {
   config: { type: 'string', short: 'c' },
@@ -74,7 +74,7 @@ async function serveOrAttach(settings: GlobalOptions, values: HttpValues, isAlon
   const transports = readTransports(values);
   const canShare =
     !isAlone && process.env.TRUNKLINE_HUB !== 'off' && transports.http === undefined && !process.stdin.isTTY;
-  // This process serves the client itself when no other hub can.
+  // If no hub can serve the client, this process serves it.
   const loadHub = async () => (await import('../app/serve-hub.js')).serveInside.bind(undefined, settings);
   const failed = canShare ? await attach(settings, loadHub) : { because: undefined };
   if (failed === undefined) return 0;
@@ -83,7 +83,7 @@ async function serveOrAttach(settings: GlobalOptions, values: HttpValues, isAlon
 }
 
 /**
- * Lets Node keep the compiled code of the modules that are loaded from now on, so that the next start need not compile them.
+ * Lets Node cache the compiled code of the modules that are loaded from now on, so that the next start need not compile them.
  * `folder` belongs to the user alone, because others could put code into the system's folder for temporary files, which is
  * Node's default.
  */

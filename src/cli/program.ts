@@ -78,10 +78,10 @@ function addServing(program: CliCommand): void {
       if (word !== undefined && program.args[0] !== 'serve') program.refuse(word);
       if (word !== undefined)
         throw new UsageError('`trunkline serve` takes no arguments', 'see `trunkline serve --help`');
-      // The log is the only output of serving for a person.
+      // The log is the only output of serving for the user.
       if (isQuietWanted())
         throw new UsageError('`trunkline serve` takes no `--quiet`', 'without `-v` it logs warnings and errors only');
-      // `main` serves every other command line, unless `parseArgs` misses a value.
+      // `main` has served every valid command line. Only one on which `parseArgs` misses the value of an option gets here.
       throw new UsageError('the value of an option begins with `-`', 'write `--OPTION=VALUE`');
     });
   for (const [name, { value, about }] of Object.entries<ServeOption>(SERVE_OPTIONS))

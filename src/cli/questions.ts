@@ -3,7 +3,7 @@ import { Writable } from 'node:stream';
 import type { ReadStream, WriteStream } from 'node:tty';
 import { printable } from '../json/printable.js';
 
-/** Asks a person on a terminal. The answer is `undefined` if the person gives up with Ctrl-C or Escape. */
+/** Asks the user on a terminal. The answer is `undefined` if the user gives up with Ctrl-C or Escape. */
 export interface Questions {
   /** `byDefault` is the answer that Enter alone gives; `signal` ends the question without an answer. */
   confirm(question: string, options: { byDefault: boolean; signal?: AbortSignal }): Promise<boolean | undefined>;
@@ -18,7 +18,7 @@ interface Choice<T> {
 const DEFAULT_COLUMNS = 80;
 const DEFAULT_ROWS = 24;
 
-/** Opens the terminal for questions: stdin and stderr, because stdout belongs to the results. `undefined` if one is no terminal. */
+/** Opens stdin and stderr for questions, because stdout is for results. `undefined` if one of the two is no terminal. */
 export async function openQuestions(
   streams: { readonly input: ReadStream; readonly output: WriteStream } = {
     input: process.stdin,
@@ -50,7 +50,7 @@ export async function openQuestions(
 }
 
 /**
- * Asks for one line on a terminal that does not show what is typed. Resolves with `undefined` if the person presses Ctrl-C
+ * Asks for one line on a terminal, without showing the typed text. Resolves with `undefined` if the user presses Ctrl-C
  * or ends the input.
  */
 export async function readHidden(

@@ -31,7 +31,7 @@ export function lookOf(
 const DEFAULT_WIDTH = 80;
 
 export function paint({ isColored }: Look, format: Format | undefined, text: string): string {
-  // The stream was looked at already, which older versions of Node do not do.
+  // `isColored` already accounts for the stream, which older versions of Node do not check.
   return isColored && format !== undefined && text !== '' ? styleText(format, text, { validateStream: false }) : text;
 }
 
@@ -51,7 +51,7 @@ export function stateCell(state: string, { width }: Look) {
   return { text: width === undefined ? state : `${symbol} ${state}`, format };
 }
 
-/** Colors that can be told apart on dark and on light terminals. */
+/** Colors that differ clearly on dark and on light terminals. */
 const SERVER_COLORS = [
   ...(['cyan', 'magenta', 'blue', 'green', 'yellow'] as const),
   ...(['cyanBright', 'magentaBright', 'blueBright'] as const),

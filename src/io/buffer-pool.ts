@@ -6,7 +6,7 @@ const SIZES: readonly number[] = [-4, -3, -2, -1, 0, 1, 2, 3, 4, 5].map((power) 
 interface BufferPoolOptions {
   /** Allocates memory; its content does not matter. */
   readonly allocate?: (byteLength: number) => Uint8Array;
-  /** Frees memory that no lease is on. Without it, the garbage collector does. */
+  /** Frees unleased memory. Without this function, the garbage collector frees it. */
   readonly free?: (memory: Uint8Array) => void;
   /** The sizes of buffers in bytes, from small to large. A line that needs more gets a buffer of exactly that size. */
   readonly sizes?: readonly number[];
@@ -37,15 +37,13 @@ export class BufferPool {
     return this.#idleBytes;
   }
 
-  /**
-   * Memory for small lines: 32 KiB, or `byteLength` if that is more. There is no lease on it, and it is never reused.
-   */
+  /** Unleased memory for small lines: 32 KiB, or `byteLength` if that is more. It is never reused. */
   slab(byteLength = SLAB_BYTES): Uint8Array {
     return this.#options.allocate(Math.max(byteLength, SLAB_BYTES));
   }
 
   /**
-   * Leases a buffer of at least so many bytes. A released buffer is reused only after the code that releases it has
+   * Leases a buffer of at least `byteLength` bytes. A released buffer is reused only after the code that releases it has
    * returned, because its callers may still look at the bytes.
    */
   lease(byteLength: number): Lease {
@@ -106,7 +104,7 @@ interface Loan {
 
 type OnReleased = (memory: Uint8Array, isKept: boolean) => void;
 
-/** By the memory, so that a lease is found from any bytes of a line without passing through the code in between. */
+/** The first lease of each memory. `Lease.of` finds it from any bytes of a line, so code in between need not pass it on. */
 const leases = new WeakMap<ArrayBufferLike, Lease>();
 
 /**
@@ -165,7 +163,7 @@ export class Lease {
     loan.onReleased(loan.memory, loan.isKept);
   }
 
-  /** Gives up this lease, and has the memory freed instead of kept for another line. */
+  /** Releases this lease. The memory is then freed instead of reused for another line. */
   discard(): void {
     if (!this.#isReleased) this.#loan.isKept = false;
     this.release();

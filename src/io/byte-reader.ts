@@ -2,10 +2,10 @@
 export interface ByteReader {
   /**
    * Memory for the next bytes, from its beginning; never empty. It stays the same until `filled` is called, and may
-   * be different memory afterwards. `whenMoved` tells when it becomes different memory in between.
+   * be different memory afterwards. `whenMoved` reports a change in between.
    */
   readonly freeSpace: Uint8Array;
-  /** `listener` is called when nothing may be written to the last `freeSpace` any more, although it was not filled. */
+  /** `listener` is called when `freeSpace` is replaced before it was filled. Nothing may be written to the old memory then. */
   whenMoved?(listener: () => void): void;
   /** Tells the reader that `byteLength` bytes, at least one, were written to `freeSpace`. */
   filled(byteLength: number): void;

@@ -9,18 +9,18 @@ const TAB = 0x09;
 const SPACE = 0x20;
 
 /**
- * Unfinished lines up to this length are exempt from the shared limit, because nearly every line arrives in two pieces at
- * some time. A stream that uses up the limit must not make others lose such lines.
+ * Unfinished lines up to this length are exempt from the shared limit, because any line can arrive in two pieces. A
+ * stream that uses up the limit must not make other streams lose such lines.
  */
 const EXEMPT_BYTES = 64 * 1024;
-/** Bytes of a dropped line that are kept at either end, because they show the id of the request that it answers. */
+/** Bytes of a dropped line that are kept at either end, because they contain the id of the answered request. */
 const FRAGMENT_BYTES = 512;
 
 /** Receives the lines of a stream. */
 export interface LineSink {
   /**
-   * The line from `start` to `end` in `bytes`, which other lines may share: to keep a view of the line keeps all of
-   * them in memory. A large line is alone in leased memory (`Lease.of`).
+   * The line from `start` to `end` in `bytes`. Other lines may share the memory of `bytes`, and a view of this line keeps all
+   * of it from being freed. A large line is alone in leased memory (`Lease.of`).
    */
   line(bytes: Uint8Array, start: number, end: number): void;
 }
@@ -36,11 +36,11 @@ export interface OversizedLine {
   readonly isText: boolean;
 }
 
-/** Learns of the lines that were dropped. Reading continues after the newline of such a line. */
+/** Gets the lines that were dropped. Reading continues after the newline of a dropped line. */
 export interface DroppedLineSink {
   /**
-   * A line was dropped, and its newline has come: it passed the limit for one line, or `evicted` or `text` has reported it
-   * before.
+   * The newline of a dropped line has come. The line was dropped because it passed the limit for one line, or `evicted` or
+   * `text` has already reported the line.
    */
   oversized(fragment: OversizedLine): void;
   /**
@@ -77,8 +77,9 @@ export class LineDecoder implements ByteReader {
   readonly #maxLineBytes: number;
   readonly #canBegin: (byte: number) => boolean;
   readonly #buffer: ReadBuffer;
-  /** Memory of all decoders, and the part of it that the unfinished line has. */
+  /** Memory for the unfinished lines of all decoders. */
   readonly #memory: FairMemory;
+  /** The part of the memory that this decoder's unfinished line uses. */
   readonly #holder: Holder;
   #skipped: SkippedLine | undefined;
   #onMoved: () => void = () => {};
@@ -104,7 +105,7 @@ export class LineDecoder implements ByteReader {
     return this.#blankLines;
   }
 
-  /** Bytes of all lines beyond what a line may have, including a line that has not ended. Large text may have none. */
+  /** Bytes beyond the limit for one line, of all lines, finished or not. Of a line dropped as text, all bytes count. */
   get excessBytes(): number {
     return this.#excessBytes + this.#excessOf(this.#skipped);
   }
@@ -130,8 +131,8 @@ export class LineDecoder implements ByteReader {
       this.#search(byteLength);
       isSearched = true;
     } finally {
-      // The sink failed over a line, so the bytes behind that line were not searched. The memory stays the same,
-      // because the socket may not ask for the next free space after an error.
+      // The sink threw, so the bytes after its line were not searched. The memory stays the same, because the socket may
+      // not ask for the next free space after an error.
       if (!isSearched) this.#buffer.drop();
       this.#keepUnfinished();
       this.#buffer.prepareRead();
@@ -153,7 +154,7 @@ export class LineDecoder implements ByteReader {
 
   #search(byteLength: number): void {
     const buffer = this.#buffer;
-    // A Node buffer where the pool allocates those: Node searches it faster than a plain array.
+    // If the pool allocates Node buffers, this is one, and Node searches it faster than a plain array.
     let fresh = buffer.freeSpace.subarray(0, byteLength);
     const lengthBefore = buffer.length;
     buffer.filled(byteLength);
@@ -225,7 +226,7 @@ export class LineDecoder implements ByteReader {
     this.#memory.release(this.#holder);
   }
 
-  /** Drops the unfinished line while the stream waits for its next bytes, for which there is other memory then. */
+  /** Drops the unfinished line while the stream waits for its next bytes. These go into other memory. */
   #evictBetweenReads(): void {
     const head = this.#drop(true);
     this.#dropBetweenReads();
@@ -281,7 +282,7 @@ class SkippedLine implements OversizedLine {
   tail = NOTHING;
   byteLength = 0;
 
-  /** The line goes on with these bytes. */
+  /** Adds the next bytes of the line. */
   add(bytes: Uint8Array, start: number, end: number): void {
     this.byteLength += end - start;
     const missing = FRAGMENT_BYTES - this.head.length;
@@ -296,7 +297,7 @@ const NOTHING: Uint8Array = new Uint8Array(0);
 export const LARGE_FROM_BYTES = 16 * 1024;
 /** Factor by which a buffer grows when its line outgrows it, so that a line moves only a few times. */
 const BUFFER_GROWTH = 2;
-/** A larger buffer that its line has outgrown is freed: it would hold memory that few other lines need. */
+/** A larger buffer that its line has outgrown is freed, because few other lines need a buffer of its size. */
 const MAX_KEPT_BYTES = 2 * 1024 * 1024;
 /** The least free space for one read. */
 const MIN_READ_BYTES = 8 * 1024;
@@ -304,7 +305,7 @@ const MIN_READ_BYTES = 8 * 1024;
 const MAX_READ_BYTES = 256 * 1024;
 
 /**
- * The bytes that were read and not taken yet, in one piece, and the free space behind them for the next read.
+ * The bytes that were read and not taken yet, in one piece, and the free space after them for the next read.
  *
  * The socket asks for the free space after each read and may write to it until it asks again, so that memory must not
  * be reused in between. Small lines stand one behind the other in a slab, and stay where they are. A line that gets
@@ -318,7 +319,7 @@ class ReadBuffer {
   #freeSpace: Uint8Array;
   #start = 0;
   #end = 0;
-  /** On the memory, if the unfinished line is large. */
+  /** The lease on the memory, if the unfinished line is large. */
   #lease: Lease | undefined;
   /** The memory that the last large line needed. */
   #usualBytes = 0;
@@ -340,7 +341,7 @@ class ReadBuffer {
   }
 
   /**
-   * Whether the bytes belong to one line in a buffer of its own; bytes behind the line's end may follow in the same
+   * Whether the bytes belong to one line in a buffer of its own. Bytes after the line's end may follow in the same
    * read.
    */
   get isLarge(): boolean {
@@ -369,7 +370,7 @@ class ReadBuffer {
   }
 
   /**
-   * Removes a large line with its buffer and the lease on it. Moves the bytes behind the line to a slab and returns
+   * Removes a large line with its buffer and the lease on it. Moves the bytes after the line to a slab and returns
    * them.
    */
   takeLarge(byteLength: number): Uint8Array {

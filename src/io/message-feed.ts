@@ -20,14 +20,14 @@ export interface PassingMessage {
   /** Milliseconds on the clock. */
   readonly at: number;
   readonly direction: Direction;
-  /** Its bytes are good only while the observer runs: their memory is used again afterwards. */
+  /** The bytes are valid only while the observer runs, because their memory is reused afterwards. */
   readonly message: SplicedMessage;
   readonly connection: FeedConnection;
 }
 
 export type MessageObserver = (passing: PassingMessage) => void;
 
-/** The messages that `hold` keeps for the first observer. More than these come only from a client that does not wait. */
+/** The most messages that `hold` stores for the first observer. A client that waits for answers sends fewer. */
 const MAX_HELD = 64;
 const MAX_HELD_BYTES = 256 * 1024;
 

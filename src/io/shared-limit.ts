@@ -1,4 +1,4 @@
-/** A limit on how much of something several holders may use together. Counts how often it refused, for the status. */
+/** An amount that several holders share, with a limit. Counts the refused requests, for the status. */
 export class SharedLimit {
   #max: number;
   #used = 0;
@@ -45,19 +45,19 @@ export interface Holder {
   /** Bytes in use. */
   bytes: number;
   /**
-   * Owners of the bytes, the largest unit first, such as a token and its session. All holders of one memory have the same
-   * number of owners. Empty if each holder stands for itself.
+   * Owners of the bytes, from the largest unit to the smallest: a token, then its session. All holders of one memory have the
+   * same number of owners. Without owners, each holder counts for itself.
    */
   readonly owners: readonly string[];
-  /** The holder loses its bytes; they are not counted any more. */
+  /** Called when the holder loses its bytes, which are not counted any more. */
   readonly evict: () => void;
 }
 
 /**
  * Memory that many holders use together up to a limit, for unfinished lines or incomplete bodies of HTTP requests.
  *
- * When the limit is reached, the largest goes first: the owner with the most bytes loses its largest holding. So a holder
- * with little always gets what it needs, however much others hoard.
+ * When the limit is passed, the owner with the most bytes loses its largest holding. So a holder with few bytes always gets
+ * the memory that it needs, however much others use.
  */
 export class FairMemory {
   readonly #exemptBytes: number;
@@ -90,7 +90,7 @@ export class FairMemory {
     this.#max = max;
   }
 
-  /** Adds a holder, which holds nothing yet. */
+  /** Adds a holder without bytes. */
   join({ owners = [], evict }: { readonly owners?: readonly string[]; readonly evict: () => void }): Holder {
     const holder: Holder = { bytes: 0, owners, evict };
     this.#holders.add(holder);
@@ -112,7 +112,7 @@ export class FairMemory {
     holder.bytes = 0;
   }
 
-  /** Removes a holder with all that it holds. May be called twice. */
+  /** Removes a holder and releases its bytes. May be called twice. */
   leave(holder: Holder): void {
     this.release(holder);
     this.#holders.delete(holder);

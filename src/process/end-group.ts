@@ -24,9 +24,9 @@ const endings = new WeakMap<SpawnedChild, GroupEnding>();
  * Ends the process group of a child: closes stdin, sends SIGTERM, then SIGKILL, at the times of the ladder, and destroys
  * the pipes.
  *
- * A second call joins the first one, and a shorter ladder speeds it up. Resolves at most one second after the end of the
- * ladder, and 250 ms later when there is output to read. Never rejects. When the group is still alive, another call tries
- * again.
+ * A second call joins the first one, and brings the signals forward if its times are shorter. Resolves at most one second
+ * after SIGKILL is due, and 250 ms later if there is output to read. Never rejects. If the group is still alive, another call
+ * tries again.
  */
 export function endGroup(child: SpawnedChild, ladder: StopLadder, clock: Clock): Promise<GroupEnd> {
   let ending = endings.get(child);
@@ -123,7 +123,7 @@ class GroupEnding extends Ending {
     signalGroup(this.#child.pid, signal);
   }
 
-  /** Time until the next step of the ladder, or until the next poll of the group. */
+  /** Time until the next signal is due, or until the next poll of the group. */
   #nextPauseMs(now: number): number {
     const steps = [this.#termAt, this.#killAt, this.#killAt + CONFIRM_MS];
     const untilStepMs = Math.min(...steps.filter((at) => at > now)) - now;

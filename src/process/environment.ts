@@ -35,14 +35,14 @@ const NPM_PROGRAM = /(?:^|[\\/\s])(?:npm|npx|pnpm|pnpx|yarn|bunx?)(?:\.(?:cmd|ex
 /** Credentials of npm, which hands its environment on to the server that it starts. */
 const NPM_CREDENTIAL = /(?:_auth|_authtoken|_password|username|otp|key|keyfile|cert|certfile)$/i;
 /**
- * Pause of npm before it tries again. By default that is 70 s in all: a server that cannot be downloaded would reach its
- * `startTimeout` before npm says why. Trunkline tries again anyway.
+ * Pauses of npm before it tries again. npm's defaults add up to 70 s, so a server that cannot be downloaded would reach its
+ * `startTimeout` before npm says why. Trunkline itself tries again.
  */
 const NPM_PACE = [
   ['npm_config_fetch_retry_mintimeout', '500'],
   ['npm_config_fetch_retry_maxtimeout', '2000'],
 ] as const;
-/** Matches the variables that state the task of another npx, which started the gateway. */
+/** Matches the variables in which an npx that started the gateway passes on its own package and command. */
 const NPM_TASK = /^npm_config_(?:package|call)$/i;
 
 /** The complete environment of a server's process, without its mark. */
@@ -127,7 +127,7 @@ const ON_WINDOWS = [
 /** Needed for the right language, encoding, time zone and temporary folder. */
 const EVERYWHERE = ['LANG', 'TMPDIR', 'TZ'];
 
-/** Needed to reach anything from behind a private certificate authority. */
+/** Needed to trust a private certificate authority. */
 const CERTIFICATES = [
   'NODE_EXTRA_CA_CERTS',
   'NODE_USE_SYSTEM_CA',
@@ -135,7 +135,7 @@ const CERTIFICATES = [
   'SSL_CERT_DIR',
   'REQUESTS_CA_BUNDLE',
 ];
-/** Needed to reach anything from behind a proxy. Programs read these names in upper or in lower case. */
+/** Needed to use a proxy. Programs read these names in upper or in lower case. */
 const PROXIES = ['HTTP_PROXY', 'HTTPS_PROXY', 'ALL_PROXY', 'NO_PROXY', 'NODE_USE_ENV_PROXY'];
 
 const NETWORK = new Set([...CERTIFICATES, ...PROXIES]);
@@ -230,7 +230,7 @@ function usualFiles({ env, home, platform, entriesOf }: ChooseNodeOptions): stri
   });
 }
 
-/** Of names of folders, those that are versions, such as `v22.3.0`. */
+/** The names that are versions, such as `v22.3.0`, the newest first. */
 function newestFirst(names: readonly string[]): string[] {
   const versions = names.filter((name) => /^v?\d+\.\d+\.\d+$/.test(name));
   return versions.sort((a, b) => b.localeCompare(a, 'en', { numeric: true }));

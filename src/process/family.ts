@@ -7,7 +7,7 @@ import { hasEnded, identify, listPids, runPs } from './processes.js';
 import type { RunProcess } from './run-file.js';
 
 export interface FamilyEnd {
-  /** The processes that were told to end. */
+  /** The processes that got a signal to end. */
   readonly signaled: readonly number[];
   /** False when processes survived SIGKILL, start others faster than they are found, or could not be searched for. */
   readonly gone: boolean;
@@ -95,7 +95,7 @@ class FamilyEnding extends Ending {
     try {
       process.kill(pid, signal);
     } catch {
-      // ESRCH: it has ended. EPERM: it belongs to another user now. The next search tells.
+      // ESRCH: it has ended. EPERM: it belongs to another user now. The next search finds out which.
     }
   }
 }
@@ -150,7 +150,7 @@ async function search(families: Families): Promise<void> {
 
 /** Processes that are read in one turn of the event loop. */
 const SLICE = 8;
-/** Times that processes which started during the search are looked for. */
+/** Passes over the list of processes. Each pass after the first reads processes that started during the search. */
 const MAX_ROUNDS = 5;
 
 async function searchProc(families: Families): Promise<void> {
@@ -164,8 +164,8 @@ async function searchProc(families: Families): Promise<void> {
       if (marks === 'none') withoutEnvironment.push(pid);
       else if (marks !== 'ended' && marks.some((mark) => families.has(mark))) await addMember(families, pid);
     }
-    // A process can hand its mark on and end before it is read. A process has no environment for a moment while it
-    // becomes another program; kernel threads and zombies never have one.
+    // A process can hand its mark on and end before it is read. A process has no environment for a moment
+    // during exec; kernel threads and zombies never have one.
     unread = [...newPids(seen), ...(round === 0 ? withoutEnvironment : [])];
   }
 }
@@ -239,7 +239,7 @@ function collectMarks(bytes: Buffer, isStart: boolean, marks: string[]): void {
 }
 
 /**
- * macOS shows the environment of a process behind its command line, and that of programs of the system not at all. A process
+ * macOS prints the environment of a process after the command line, and prints none for programs of the system. A process
  * with the text of a mark in its arguments counts as a bearer. Untested on macOS.
  */
 async function searchByPs(families: Families): Promise<void> {

@@ -24,9 +24,9 @@ const STABLE_AFTER_MS = 10_000;
 const FAREWELL_MS = 300;
 
 /**
- * Starts the guardian process and tells it the process groups and the marks of their families, so that no process outlives
- * the gateway, even when the gateway is killed: the guardian process, in its own session, reads a pipe from the gateway,
- * and ends all registered groups and families when the pipe closes.
+ * Starts the guardian process, and registers the process groups and the marks of their families with it. So no process
+ * outlives the gateway, even if the gateway is killed. The guardian process has its own session. It reads a pipe from the
+ * gateway, and ends all registered groups and families when the pipe closes.
  *
  * It starts before the first group and is restarted when it ends. No method but `close` waits for it, and none throws.
  */
@@ -81,7 +81,7 @@ export class Guardian {
     this.#tell(`-${pgid}\n`);
   }
 
-  /** Ends the guardian process, which first ends what is still registered. Resolves within 300 ms. */
+  /** Ends the guardian process, which first ends all registered groups and families. Resolves within 300 ms. */
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#cancelStart?.();
@@ -128,7 +128,7 @@ export class Guardian {
     };
     guardian.on('error', (error) => ended(error.message));
     guardian.once('exit', (code, signal) => ended(signal ?? `exit code ${code}`));
-    // Without free file descriptors there are no streams, only an `error` event. A broken pipe is followed by an exit.
+    // Without free descriptors there are no streams, only an `error` event. A broken pipe is ignored, because `exit` follows.
     guardian.stdin?.on('error', () => {});
     guardian.unref();
   }
@@ -269,8 +269,8 @@ while kill -s 0 "$timer" 2>/dev/null; do
   pause
 done
 signal_groups KILL
-# One search that finds nothing is enough if the last one found nothing either. Processes that are found may go on to start
-# others, so the next search follows at once.
+# Ends after two searches in a row that find nothing. The last search of the loop above counts. After a search that finds
+# processes, the next one follows at once, because these may start others.
 tries=100
 while [ "$tries" -gt 0 ]; do
   if signal_families KILL; then
@@ -313,7 +313,7 @@ describe() {
 }
 `;
 
-/** The same with `ps`, which shows the environment behind the command line on macOS. Untested. */
+/** The same with `ps`, which prints the environment after the command line on macOS. Untested. */
 const FIND_BY_PS = `
 list_candidates() {
   ps -A -E -ww -o pid= -o command= | grep -F $marks | while read -r pid rest; do echo "$pid"; done
@@ -330,8 +330,8 @@ describe() {
 `;
 
 /**
- * The guardian on Windows: a second Node process, which ends the process trees with `taskkill`. On Windows,
- * closing its stdin is the only way to request the end of a console program. Untested on Windows.
+ * The guardian on Windows: a second Node process, which ends the process trees with `taskkill`. Windows has no signal for
+ * this: a console program can only be asked to end by closing the program's stdin. Untested on Windows.
  */
 const WINDOWS_GUARDIAN = `
 const pids = new Set();

@@ -45,7 +45,7 @@ export class OrphanGuard implements GroupGuard {
   readonly #host = hostIdentity();
   readonly #guardian: Guardian;
   readonly #runFile: RunFile;
-  /** The groups that were not removed, and those whose families were not released. */
+  /** The groups that were added. A group stays until it is removed or, if it has a family, until the family is released. */
   readonly #groups = new Set<number>();
   readonly #groupsOfMarks = new Map<string, number>();
 
@@ -103,7 +103,7 @@ export class OrphanGuard implements GroupGuard {
     this.#runFile.remove(pgid);
   }
 
-  /** Ends what gateways left behind that were killed together with their guardians. Never rejects. */
+  /** Ends the processes of gateways that were killed together with their guardians. Never rejects. */
   async sweep(): Promise<void> {
     const { logger, runFolder } = this.#options;
     const runs = await findRuns({
@@ -115,7 +115,7 @@ export class OrphanGuard implements GroupGuard {
     await Promise.all(
       runs.map(async ({ file, run }) => {
         const isOwn = run.groups.some(({ mark }) => mark !== undefined && bears(mark));
-        // A server of the killed gateway started this one, which another gateway has to end.
+        // This gateway descends from a server of that run. It must not end its ancestors; another gateway has to.
         if (isOwn || (await isRunning(run.gateway))) return;
         await this.#endRun(run);
         await removeRun(file);
@@ -154,5 +154,5 @@ function bears(mark: string): boolean {
   return Object.keys(familyVariable(mark)).some((name) => name in process.env);
 }
 
-/** For what a killed gateway left behind, as in the guardian. */
+/** Times for ending the groups and families of a killed gateway, the same as in the guardian. */
 const ORPHAN_LADDER = { termAfterMs: 0, killAfterMs: 2_000 };

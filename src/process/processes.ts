@@ -86,12 +86,12 @@ export async function runPs(...args: readonly string[]): Promise<string> {
 export interface CommandLine {
   readonly pid: number;
   readonly ppid: number;
-  /** The program and its arguments. Where the system tells only a text, the words of it. */
+  /** The program and its arguments. If the system gives one text only, the words of this text. */
   readonly words: readonly string[];
 }
 
 /**
- * The processes of this user that run now; `undefined` on Windows. Rejects if the system does not tell.
+ * The processes of this user that run now; `undefined` on Windows. Rejects if the list cannot be read.
  *
  * On Linux /proc is read. Other systems are asked with one `ps`, which is untested.
  */

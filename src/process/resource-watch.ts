@@ -7,7 +7,7 @@ import { listPids, runPs, statFields } from './processes.js';
 
 /** Usage of all processes of one server together. */
 export interface GroupUsage {
-  /** Resident memory; where it was looked at closely, memory that several of the processes share counts once. */
+  /** Resident memory. If the PSS was read, memory that several of the processes share counts once. */
   readonly memoryBytes: number;
   /** Processes that run. */
   readonly processes: number;
@@ -21,7 +21,7 @@ interface WatchedGroup {
   readonly pid: number;
   /** The limits that apply now. */
   limits(): ResourceLimits;
-  /** The group has exceeded a limit in two readings in a row. Says what it used, as a phrase. */
+  /** Called when the group has exceeded a limit in two readings in a row. `reason` is a phrase with its usage. */
   onExceeded(reason: string): void;
 }
 
@@ -34,7 +34,7 @@ interface UsageReading extends GroupUsage {
 interface ResourceWatchOptions {
   readonly clock: Clock;
   readonly readUsage: typeof readUsage;
-  /** There are limits, and the system does not tell what the groups use. Called once. */
+  /** Called once if there are limits and the usage of the groups cannot be read. */
   readonly onUnreadable: (error: unknown) => void;
 }
 
@@ -42,9 +42,9 @@ interface ResourceWatchOptions {
 const READ_EVERY_MS = 5_000;
 /** A reading on request is good for this long. */
 const FRESH_MS = 1_000;
-/** An older reading says nothing about what the processor does now. */
+/** An older reading is too old to compute a CPU share from. */
 const STALE_MS = 60_000;
-/** Time between the two readings that show what the processor does now. */
+/** Time between two readings that are made to compute a CPU share. */
 const PAIR_MS = 100;
 const READINGS_TO_EXCEED = 2;
 
@@ -59,7 +59,7 @@ interface Watched {
 }
 
 /**
- * Knows what the process groups of servers use, and reports those that exceed their limits.
+ * Reads the usage of the process groups of servers, and reports the groups that exceed their limits.
  *
  * Reads a group on request, and all groups with limits together every 5 s.
  */
@@ -147,7 +147,7 @@ export class ResourceWatch {
     }
   }
 
-  /** Reads groups, closely or only above their limits. Returns those that could be read. */
+  /** Reads groups, closely or only above their limits. Returns the groups that could be read. */
   async #read(all: readonly Watched[], isClose: boolean): Promise<readonly Watched[]> {
     const { clock, readUsage, onUnreadable } = this.#options;
     const requests = all.map(({ group: { pid, limits } }) => {
@@ -213,7 +213,7 @@ export interface UsageRequest {
   readonly lookCloselyAboveBytes: number;
 }
 
-/** Reads what some process groups use; `undefined` on a system that does not tell. A group that has ended is left out. */
+/** Reads the usage of process groups; `undefined` if the system does not provide it. Leaves out groups that have ended. */
 export async function readUsage(
   requests: readonly UsageRequest[],
 ): Promise<ReadonlyMap<number, GroupUsage> | undefined> {
@@ -273,7 +273,7 @@ export function membersOf(
 /** The innermost of the groups that the process or one of its ancestors is in. */
 function groupOf(row: TableRow, pgids: ReadonlySet<number>, byPid: ReadonlyMap<number, TableRow>): number | undefined {
   const seen = new Set<number>();
-  // The table is not read at one instant, so a reused pid can close a circle.
+  // The table is not read at one instant, so a reused pid can make a cycle.
   for (let each: TableRow | undefined = row; each !== undefined && !seen.has(each.pid); each = byPid.get(each.ppid)) {
     if (pgids.has(each.pgid)) return each.pgid;
     seen.add(each.pid);
@@ -284,15 +284,15 @@ function groupOf(row: TableRow, pgids: ReadonlySet<number>, byPid: ReadonlyMap<n
 /** Way to count the memory of one process. `proportional`: a page that several processes share counts in parts. */
 type MemoryKind = 'resident' | 'proportional';
 
-/** The kernel counts processor time in ticks of 10 ms for all programs, whatever its own are. */
+/** /proc counts processor time in units of `USER_HZ`, 100 a second, whatever the tick rate of the kernel is. */
 const TICK_MS = 10;
 /** Files of /proc that are read without a pause, in about one millisecond. */
 const SLICE = 32;
 
 /**
- * All processes that run on this machine, without zombies; `undefined` on Windows. Rejects if the system does not tell.
+ * All processes that run on this machine, without zombies; `undefined` on Windows. Rejects if the table cannot be read.
  *
- * On Linux /proc is read, in slices that let other work pass. Other systems are asked with one `ps`.
+ * On Linux /proc is read, in slices between which other work can run. On other systems, one `ps` lists the processes.
  */
 export async function readProcessTable(): Promise<readonly TableRow[] | undefined> {
   if (process.platform === 'win32') return undefined;
@@ -302,8 +302,8 @@ export async function readProcessTable(): Promise<readonly TableRow[] | undefine
 }
 
 /**
- * The memory of a process on Linux; `undefined` elsewhere, after its end, or if it is not ours to know. For the
- * proportional memory the kernel visits each page, which takes 30 ms for 1 GiB: not on the event loop.
+ * The memory of a process on Linux; `undefined` elsewhere, after its end, or if it belongs to another user. For the
+ * proportional memory the kernel visits each page, which takes 30 ms for 1 GiB, so the file is read off the event loop.
  */
 export async function memoryOf(pid: number, kind: MemoryKind): Promise<number | undefined> {
   if (process.platform !== 'linux') return undefined;

@@ -14,7 +14,7 @@ export interface Run {
 }
 
 interface RunGroup extends RunProcess {
-  /** The mark of the group's family, if that may not outlive the gateway either. */
+  /** The mark of the group's family. Absent if the family may outlive the gateway. */
   readonly mark?: string;
 }
 
@@ -37,7 +37,7 @@ export interface RunFileOptions {
 
 /**
  * Lists the process groups of this gateway on disk. When the gateway and its guardian are killed, the next gateway reads
- * the list and ends what is left.
+ * the list and ends the processes that are left.
  *
  * The file exists while there are groups. It is written in the background as a whole. A failed write is only reported.
  */
@@ -90,7 +90,7 @@ export class RunFile {
   async #writeOnce(): Promise<void> {
     this.#owner ??= await this.#options.owner();
     if (this.#owner === undefined) return;
-    // This write includes groups added meanwhile, because each further write is a draft that a kill can leave behind.
+    // Include groups added meanwhile, to save a write: a kill during a write leaves a draft behind.
     this.#isChanged = false;
     const file = join(this.#options.folder, this.#name);
     if (this.#groups.size === 0) {
@@ -102,7 +102,7 @@ export class RunFile {
   }
 }
 
-/** A draft or damaged file of this age was left behind by a process that was killed. */
+/** An unfinished file older than this has no living writer. */
 const TORN_AFTER_MS = 60_000;
 /** Files of other hosts that share the folder, or from before a reboot, are removed after this time. */
 const FOREIGN_FOR_MS = 30 * 24 * 60 * 60 * 1_000;
@@ -117,7 +117,7 @@ export interface FoundRun {
 interface FindRunsOptions {
   readonly folder: string;
   readonly host: string;
-  /** Called for a run file that cannot be used, so that nothing is known of what its gateway left behind. */
+  /** Called for a run file that cannot be used. The processes of its gateway then stay unknown. */
   readonly onIgnored: (file: string, reason: string) => void;
   /** Leaves old files of other hosts and damaged ones where they are. */
   readonly isReadOnly?: boolean;

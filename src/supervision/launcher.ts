@@ -11,12 +11,12 @@ export interface Launcher {
 export interface LaunchEvents {
   /** The handshake starts, and with it the start timeout. Before, the child may wait for its first client. */
   began(): void;
-  /** The handshake is done. The start timeout no longer counts, because the child is there. */
+  /** The handshake is done, so the start timeout no longer counts. */
   answered(): void;
   /** The child is ready to be called. */
   ready(): void;
   failed(failure: LaunchFailure): void;
-  /** The child ended because it refused the way in which the launch began. It is not at fault; the next launch begins otherwise. */
+  /** The child ended on the era question (`server/discover`). Not a failure; the next launch sends `initialize` first. */
   startRefused(): void;
   /** The child is silent, and a liveness probe starts. */
   suspected(): void;
@@ -39,13 +39,13 @@ export interface ChildExit {
   readonly signal: string | null;
 }
 
-/** A launch until nothing of it is left: a process group, or a connection without a process. */
+/** A launch that has not ended: a process group, or a connection without a process. */
 export interface Launched {
   /** The pid of the group's leader, which is also the group's id. Absent if there is no process. */
   readonly pid: number | undefined;
   /**
-   * Ends the whole group. Resolves once no member is left, and never rejects. A second call with a shorter ladder
-   * shortens the end.
+   * Ends the whole group. Resolves once no member is left, and never rejects. Calling again with shorter
+   * times brings the signals forward.
    */
   end(ladder: StopLadder): Promise<void>;
 }
@@ -56,7 +56,7 @@ export interface StopLadder {
   readonly killAfterMs: number;
 }
 
-/** The ladder for ending one child while the gateway keeps running. */
+/** The times for ending one child while the gateway goes on. */
 export function toStopLadder({ stopGraceMs, killAfterMs }: ChildTimeouts): StopLadder {
   return { termAfterMs: stopGraceMs, killAfterMs: stopGraceMs + killAfterMs };
 }
@@ -75,7 +75,7 @@ export interface Installing {
 }
 
 export type InstallOutcome =
-  /** The complete spec to launch. */
+  /** `spec` is complete and can be launched. */
   { readonly kind: 'installed'; readonly spec: ChildSpec } | { readonly kind: 'failed'; readonly reason: string };
 
 /**

@@ -107,7 +107,7 @@ export class Supervisor {
     this.#request(this.#child(key), { kind: 'restartRequested' });
   }
 
-  /** Ends the child if it is ready, or keeps it from starting, until a demand. This is not a failure. */
+  /** Ends a ready child, or makes a stopped child idle. The next demand launches it. This is not a failure. */
   rest(key: string): void {
     const child = this.#children.get(key);
     if (child !== undefined) this.#request(child, { kind: 'restRequested' });
@@ -125,8 +125,8 @@ export class Supervisor {
   }
 
   /**
-   * Stops all children at once and launches none afterwards. Resolves once every group is gone. A second call with a
-   * shorter ladder shortens the end.
+   * Stops all children at once and launches none afterwards. Resolves once every group is gone. Calling again
+   * with shorter times brings the signals forward.
    */
   async stopAll(ladder: StopLadder): Promise<void> {
     this.#finalLadder = ladder;
@@ -280,11 +280,11 @@ export interface StartSlotsOptions {
 
 /** Time for which a start keeps its slot, because a server that waits for a network must not hold up the others. */
 const MAX_HELD_MS = 1_000;
-/** Less than the default of `gateway.startupWait`, so that a client which ends with its first list leaves the note. */
+/** Less than the default of `gateway.startupWait`, so that a slow server is noted even if the client leaves then. */
 const SLOW_AFTER_MS = 2_500;
-/** Longest wait of other starts beside one for which a caller waits. */
+/** An urgent start, for which a caller waits, delays other starts for this long at most. */
 const MAX_URGENT_MS = 500;
-/** Wait of the others after it, because each spawn would delay the call that now goes out. */
+/** Other starts also wait for this long after the urgent start is over, so that no spawn delays its first call. */
 const AFTER_URGENT_MS = 20;
 
 /** A start that has begun and is not known to be slow. */
@@ -307,7 +307,7 @@ export class StartSlots {
   /** In order of arrival. */
   readonly #waiting = new Map<string, () => void>();
   readonly #starts = new Map<string, Start>();
-  /** Cancels the end of the pause for a call. */
+  /** Cancels the timer that ends the pause after an urgent start began or ended. Set while no start may begin. */
   #cancelPause: Cancel | undefined;
 
   constructor({ clock, limit, onSlow }: StartSlotsOptions) {

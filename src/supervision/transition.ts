@@ -271,7 +271,7 @@ function onDemanded(state: ChildState, context: TransitionContext): Transition {
     case 'stopping':
       return phase.next === 'idle' ? enter(state, { kind: 'stopping', next: 'wake' }) : unchanged(state);
     case 'parked':
-      // A child that has just failed would fail again, so the pause starts when the child is parked.
+      // `demandEveryMs` counts from the parking, because a start right after a failure would fail again.
       if (context.now - phase.parkedAt < context.spec.restart.demandEveryMs) return unchanged(state);
       return onRetryDue(state, context);
     case 'stopped':

@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream';
 
-/** The source of a stream that takes part, and the reasons for which it is paused. */
+/** The source of a registered stream, and the reasons for which the stream is paused. */
 interface Member {
   readonly source: string | undefined;
   isPausedByClients: boolean;
@@ -14,8 +14,8 @@ export interface Hold {
 }
 
 /**
- * Pauses the streams of servers while the clients that their bytes are for cannot keep up. The bytes then wait in the
- * pipe, and in the server that writes them, instead of in the gateway's memory.
+ * Pauses the streams of servers while their clients cannot keep up. The bytes then wait in the pipe, and in the server that
+ * writes them, instead of in the gateway's memory.
  *
  * Each client has a handle (`client()`), with which it pauses all servers or one of them. A stream is paused while there
  * are open handles and all of them pause it, because the next bytes of a server may be for any of its clients. So a client
@@ -28,7 +28,7 @@ export class Backpressure {
   readonly #streams = new Map<Readable, Member>();
   readonly #clients = new Set<ClientBackpressure>();
 
-  /** The stream takes part until it closes or is released. `source` is the id of the server that writes it. */
+  /** Registers the stream until it closes or is released. `source` is the id of the server that writes it. */
   add(stream: Readable, source?: string): Hold {
     const member = { source, isPausedByClients: false, isHeld: false };
     this.#streams.set(stream, member);
@@ -40,7 +40,7 @@ export class Backpressure {
     return { pause: () => hold(true), resume: () => hold(false) };
   }
 
-  /** Resumes the stream for good: it does not take part any more. */
+  /** Unregisters the stream and resumes it for good. */
   release(stream: Readable): void {
     this.#streams.delete(stream);
     stream.resume();
@@ -54,9 +54,7 @@ export class Backpressure {
     return client;
   }
 
-  /**
-   * Pauses and resumes the streams for which that has changed. Leaves streams alone that are paused for other reasons.
-   */
+  /** Pauses or resumes each stream whose state has changed. Streams that are paused for other reasons stay paused. */
   #update(): void {
     for (const [stream, member] of this.#streams)
       this.#change(stream, member, { isPausedByClients: this.#isPausedByAll(member.source) });
@@ -85,13 +83,13 @@ export class ClientBackpressure {
   readonly #counts = new Map<string | undefined, number>();
   #isOpen = true;
 
-  /** `all` are the open handles, with this one. `update` is called when one of them pauses something else than before. */
+  /** `all` are the open handles, with this one. `update` is called when the set of paused sources changes. */
   constructor(all: Set<ClientBackpressure>, update: () => void) {
     this.#all = all;
     this.#update = update;
   }
 
-  /** Whether no other client has an open handle, so that what this one pauses is paused indeed. */
+  /** Whether no other client has an open handle, so that its pauses take effect alone. */
   get isAlone(): boolean {
     return this.#isOpen && this.#all.size === 1;
   }
@@ -106,7 +104,7 @@ export class ClientBackpressure {
     this.#count(source, 1);
   }
 
-  /** Takes back one `pause` with the same argument. */
+  /** Undoes one `pause` with the same argument. */
   resume(source?: string): void {
     this.#count(source, -1);
   }

@@ -10,8 +10,8 @@ const HIGH_WATER_BYTES = 4 * MIB;
 /** Pauses a source while more bytes than this of it are unwritten. */
 const SOURCE_HIGH_WATER_BYTES = 2 * MIB;
 /**
- * The same if another source has just sent something: reading the next large message while one is being written would
- * keep the gateway and the client busy, and small messages would wait. Alone, reading ahead saves time.
+ * Lower limit while several sources send. Reading ahead would keep the gateway and the client busy, and delay the small
+ * messages of the other sources. For a source that sends alone, reading ahead saves time.
  */
 const SHARED_HIGH_WATER_BYTES = 128 * 1024;
 /** As much as the largest message, because a client on a pipe has no way to fetch what it missed. */
@@ -19,8 +19,8 @@ const MAX_UNWRITTEN_BYTES = 64 * MIB;
 
 interface FairWriterOptions {
   /**
-   * The writer closes when one more message is sent and more bytes than this are unwritten. At least 4 MiB, below which
-   * no source is paused either; 64 MiB by default.
+   * The writer closes when one more message is sent while more bytes than this are unwritten. At least 4 MiB, the limit above
+   * which all sources are paused; 64 MiB by default.
    */
   readonly maxUnwrittenBytes?: number;
   /** Called once when the writer closes because the client does not read. */
@@ -52,7 +52,7 @@ export class FairWriter implements MessageSink {
   readonly #input: FairWriterOptions['input'];
   readonly #writer: LineWriter;
   readonly #waiting = new FairQueue<SplicedMessage>();
-  /** Whether messages have to wait: a large one is being written, or is about to be. */
+  /** Whether messages have to wait, because a large message is being written or is about to be. */
   #isBusy = false;
   /** The large message that was passed to the stream and not read yet. */
   #begun: Queued<SplicedMessage> | undefined;
@@ -60,7 +60,7 @@ export class FairWriter implements MessageSink {
   #latest: string | undefined;
   #isPausingAll = false;
   #isInputPaused = false;
-  /** The paused sources, each with the bytes down to which it stays paused. */
+  /** The paused sources, each with the limit of its unwritten bytes below which it resumes. */
   readonly #pausedSources = new Map<string, number>();
   #isClosed = false;
   #onAllWritten: (() => void) | undefined;
@@ -87,7 +87,7 @@ export class FairWriter implements MessageSink {
   }
 
   send(message: SplicedMessage, source?: string): void {
-    if (this.#isClosed || (this.#isPausingAll && this.#isUnread())) {
+    if (this.#isClosed || (this.#isPausingAll && this.#closeIfUnread())) {
       message.lease?.release();
       return;
     }
@@ -113,7 +113,7 @@ export class FairWriter implements MessageSink {
   }
 
   /** Closes the writer, and returns `true`, if the client does not read. One message may be of any size. */
-  #isUnread(): boolean {
+  #closeIfUnread(): boolean {
     const { unwrittenBytes } = this;
     if (unwrittenBytes <= this.#maxUnwrittenBytes || this.#backpressure.isAlone) return false;
     this.#isClosed = true;
@@ -128,7 +128,7 @@ export class FairWriter implements MessageSink {
       message.lease?.release();
       return;
     }
-    // A small message is copied, because it may be a view of far more memory than it counts for.
+    // A small message is copied, because it may be a view of much more memory than its length.
     this.#waiting.add(isLarge ? message : whole(splice(message)), splicedLength(message) + 1, source);
     if (source !== undefined) this.#pauseIfMuchWaits(source);
     if (this.#isBusy) return;
@@ -144,7 +144,7 @@ export class FairWriter implements MessageSink {
     if (!isPaused) this.#backpressure.pause(source);
   }
 
-  /** Passes on what waits, up to the next large message. */
+  /** Writes waiting messages, up to and including the next large one. */
   #goOn(): void {
     while (this.#stream.writable) {
       const next = this.#waiting.take();
@@ -174,12 +174,12 @@ export class FairWriter implements MessageSink {
     else onAllWritten();
   }
 
-  /** Drops all that waits. */
+  /** Drops all waiting messages. */
   #clear(): void {
     for (let next = this.#waiting.take(); next !== undefined; next = this.#waiting.take()) next.item.lease?.release();
   }
 
-  /** Resumes what was paused and has few unwritten bytes now. */
+  /** Resumes the sources, and the input, if few enough bytes are unwritten again. */
   #relax(): void {
     for (const [source, highWater] of this.#pausedSources) {
       if (this.#unwrittenOf(source) > highWater) continue;

@@ -6,57 +6,56 @@ const SLAB_BYTES = 64 * 1024;
 /** Messages from this size on are passed to the stream in pieces instead of being copied. */
 export const LARGE_BYTES = 16 * 1024;
 /**
- * Small messages are written at once when they are this many and this long, so that the other side can work on them
- * meanwhile; longer ones, of which fewer come to as many bytes, also when they are so long together.
+ * Small messages are written before the deferred flush once 20 of them have 2 KiB together, or any number has 8 KiB. So the
+ * other side can start on them early.
  */
 const FULL_MESSAGES = 20;
 const FULL_BYTES = 2 * 1024;
 const MAX_BYTES = 8 * 1024;
 const NEWLINE = Buffer.from('\n');
 
-/** Runs a task soon. */
+/** Runs a task after the code that is running now. */
 type Defer = (task: () => void) => void;
 
-/**
- * Runs a task in a microtask. Node's own `queueMicrotask` makes an async resource each time, which costs more than the
- * task.
- */
+/** Runs a task in a microtask. `queueMicrotask` makes an async resource each time, which costs more than the task. */
 export const inMicrotask: Defer = (task) => void SETTLED.then(task);
 const SETTLED = Promise.resolve();
 
 /**
  * Writes messages to a stream, one a line.
  *
- * All messages until the deferred flush leave in one write, because a write is a system call and costs more than the rest
- * of the work on a small message. By default, the messages that one chunk of input causes leave together; with
- * `setImmediate`, for many connections, those of one turn of the event loop. The first of many messages leave before the
+ * All messages until the deferred flush are one write, because a write is a system call and costs more than the rest of the
+ * work on a small message. By default, one write has the messages that one chunk of input causes. With `setImmediate`, for many
+ * connections, one write has the messages of one turn of the event loop. The first of many messages are written before the
  * rest is handled, so that both sides work at the same time. Errors of the stream are left to its owner.
  *
- * The writer counts the bytes of all messages (`sentBytes`), and how many of them the stream may have passed to the
- * operating system (`close`). So a message is known to be unsent if none of its bytes can have reached the other side.
+ * The writer counts the bytes of all messages (`sentBytes`), and the bytes that the stream may have handed to the operating
+ * system (`close`). So a message whose bytes cannot have reached the other side is known to be unsent.
  */
 export class LineWriter implements MessageSink {
   readonly #stream: Writable;
   readonly #defer: Defer;
   #slab = Buffer.allocUnsafeSlow(SLAB_BYTES);
-  /** The end of what was passed to the stream, and of what was copied, in the slab. */
+  /** End of the bytes in the slab that were passed to the stream. */
   #flushed = 0;
+  /** End of the messages that were copied into the slab. */
   #filled = 0;
   #pieces: Uint8Array[] = [];
   #pieceBytes = 0;
-  /** Of the messages among the pieces. */
+  /** The leases of the messages among the pieces. */
   #leases: NonNullable<SplicedMessage['lease']>[] = [];
   #unwritten = 0;
   #isFlushDue = false;
   #sentBytes = 0;
-  /** Of the sent bytes, those passed to the stream, and those that it may have passed on. */
+  /** Sent bytes that were passed to the stream. */
   #passedBytes = 0;
+  /** Passed bytes that the stream may have handed to the system. */
   #takenBytes = 0;
   readonly #flushLater = (): void => this.flush();
 
   /**
-   * Node passes on everything that it has buffered before it calls back for the write before that. After a failure it
-   * passes on nothing, but a socket that was destroyed reports no error for the write that it cut off.
+   * When Node calls back for a write, it has already handed the next buffered writes to the system. After a failure it hands
+   * over nothing more, but a destroyed socket reports no error for the write that it cut off.
    */
   readonly #onWritten = (error?: Error | null): void => {
     if (!error && !this.#stream.destroyed) this.#takenBytes = this.#passedBytes;
@@ -90,8 +89,8 @@ export class LineWriter implements MessageSink {
   }
 
   /**
-   * Passes everything to the stream now. Does nothing if the stream has ended. Calls `onTaken` when the other side has
-   * read all of it, or is known not to; never calls it if there is nothing to pass on.
+   * Passes everything to the stream now. Does nothing if the stream has ended. Calls `onTaken` when the stream has written
+   * the bytes or has failed. Never calls it if there is nothing to pass on.
    */
   flush(onTaken?: () => void): void {
     this.#isFlushDue = false;
@@ -99,8 +98,8 @@ export class LineWriter implements MessageSink {
   }
 
   /**
-   * Drops what the system has not taken. Returns how many of `sentBytes` may have reached the other side: a message that
-   * begins behind them never will.
+   * Drops the bytes that the system has not taken. Returns how many of `sentBytes` may have reached the other side. A message
+   * that begins after these bytes never reaches it.
    */
   close(): number {
     this.#dropPieces();

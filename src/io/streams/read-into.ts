@@ -38,7 +38,7 @@ export function readInto<Stream extends Readable>(
       return true;
     },
   };
-  // The end of what the other side writes is not the end of what it reads.
+  // A half-closed connection can still be written to.
   const socket = socketOn(handle, { readable: true, writable: isWritable, allowHalfOpen: isWritable, onread });
   // Node writes the next bytes into the memory that it was given last.
   reader.whenMoved?.(() => {
@@ -50,7 +50,7 @@ export function readInto<Stream extends Readable>(
   return socket;
 }
 
-/** Ends a socket without its handle as if the other side had closed it, because others may wait for that. */
+/** Emits `end` and `close` on the emptied socket, for code that waits for them. */
 function leave(stream: Readable): void {
   stream.once('end', () => stream.destroy());
   stream.push(null);
@@ -85,7 +85,7 @@ function socketOn(handle: Handle, options: SocketOptions): Socket {
   return new Socket({ ...options, handle } as SocketOptions);
 }
 
-/** Takes the handle out of the socket of a pipe, for a new socket. Returns `undefined` if the stream is not such a one. */
+/** Takes the handle out of the socket of a pipe, for a new socket. Returns `undefined` for other streams. */
 function takeHandle(stream: Readable | Writable): Handle | undefined {
   if (!(stream instanceof Socket) || 'isTTY' in stream) return undefined;
   const holder = stream as unknown as { _handle: Partial<Handle> | null };
@@ -99,9 +99,9 @@ function takeHandle(stream: Readable | Writable): Handle | undefined {
  * Returns a stream that writes to the same pipe and fails as soon as the pipe has no reader, even if nothing is
  * written. Nothing may have been written to the given stream yet.
  *
- * The stdin of a child process is a pair of sockets, of which Node only writes to its own. So Node notices a closed
- * reader with the next write. The new socket also reads, and sees the end when the other socket is closed. The other side
- * may have ended only its own writing, though. An empty write shows it, because the system refuses a write to a pipe without a reader.
+ * The stdin of a child process is a pair of sockets, and Node only writes to its own socket. So Node notices a closed reader
+ * with the next write. The new socket also reads, and sees an end when the other side closes its socket or only ends its
+ * writing. An empty write tells the two apart, because the system refuses a write to a pipe without a reader.
  *
  * On Windows, where pipes differ, the given stream is returned, and fails with the next write.
  */
@@ -109,7 +109,7 @@ export function watchReader(stream: Writable): Writable {
   const handle = process.platform === 'win32' ? undefined : takeHandle(stream);
   if (handle === undefined) return stream;
   stream.destroy();
-  // The end of reading must not end the writing.
+  // `allowHalfOpen`: the end of reading must not end the writing.
   const socket = socketOn(handle, { readable: true, writable: true, allowHalfOpen: true });
   socket.once('end', () => socket.writable && socket.write(NOTHING));
   // Once the writing has ended, nothing is left to watch, and a reader may wait until the pipe is closed both ways.

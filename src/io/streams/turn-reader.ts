@@ -109,12 +109,13 @@ export function clientPace(nextTurn: (task: () => void) => void): Pace {
 const BURST_MS = 10;
 /** Pause after a read of a flooding server, in multiples of the work on the read. Leaves 8 % of the time for floods. */
 const REST_FACTOR = 12;
-/** Limits of one pause: shorter ones cost more than they save, and another process may have interrupted the work. */
+/** Shortest pause, because a shorter one costs more than it saves. */
 const MIN_REST_MS = 4;
+/** Longest pause, because another process may have interrupted the measured work. */
 const MAX_REST_MS = 250;
-/** Cost of a read besides the work on its content, in milliseconds: to wake up, to read and to be called. */
+/** Added per read, in milliseconds, for waking up and reading. */
 const READ_MS = 0.01;
-/** Cost of a byte besides that: clients may get it unasked, so that it is written to them, and they have to read it. */
+/** Added per byte, in milliseconds, because a notification also costs the clients that receive it. */
 const BYTE_MS = 0.008 / 1024;
 /** Length of a flood that is reported. */
 const ENDLESS_MS = 60_000;
@@ -163,15 +164,16 @@ export class FloodQueue {
 export class FloodBound {
   readonly #queue: FloodQueue;
   readonly #onEndless: () => void;
-  /** Work that is not paid by the time that has passed since, in milliseconds. */
+  /** Level of a leaky bucket: the work in milliseconds, minus a twelfth of the time that has passed. */
   #debtMs = 0;
   #countedAt = 0;
   /** Streams of the server that wait. */
   #waiting = 0;
   #pausedAt = 0;
   #pausedMs = 0;
-  /** Beginning of the flood, and end of its last pause, in milliseconds on the clock. */
+  /** Beginning of the flood, in milliseconds on the clock. */
   #floodSince = 0;
+  /** End of the last pause, in milliseconds on the clock. */
   #resumedAt = Number.NEGATIVE_INFINITY;
   #isReported = false;
 
@@ -186,7 +188,7 @@ export class FloodBound {
     return this.#pausedMs + (this.#waiting === 0 ? 0 : this.#queue.clock.now() - this.#pausedAt);
   }
 
-  /** The pace of one stream of the server. `isUseful` tells whether its last read answered a request. */
+  /** The pace of one stream of the server. `isUseful` returns whether its last read answered a request. */
   pace(isUseful: () => boolean): Pace {
     return ({ startedAt, endedAt, byteLength }, proceed) => {
       if (isUseful()) return false;
@@ -197,7 +199,7 @@ export class FloodBound {
       this.#debtMs = BURST_MS;
       this.#pause(endedAt);
       this.#queue.wait(workMs, () => {
-        // The wait pays for this read only.
+        // The wait makes up for this read only, so it does not drain the bucket.
         this.#countedAt = this.#queue.clock.now();
         this.#resume();
         proceed();

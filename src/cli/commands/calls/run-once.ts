@@ -183,7 +183,7 @@ export class StartProgress {
   }
 }
 
-/** More names than this are counted, so that the time behind them stays on the line. */
+/** Most names that are shown. The others are only counted, so that the time after the names fits on the line. */
 const MAX_NAMES = 3;
 
 const BAR_WIDTH = 20;
@@ -242,7 +242,7 @@ export interface Diagnosis {
   readonly trouble?: string;
 }
 
-/** The most telling lines of the server's output: those that name the cause, or else the last ones. */
+/** The lines of the server's output that name the cause of a failure, or else the last lines. */
 export function outputOf({ cause, log }: ServerReport): readonly string[] {
   return cause.length > 0 ? cause : log;
 }

@@ -186,7 +186,7 @@ class InitReport {
     this.#isJson = isJson;
   }
 
-  /** The options of a step: it prints for a person, or passes its value on. */
+  /** The options of a step, which prints for the user, or passes its value on. */
   step(step: 'install' | 'check' | 'connect') {
     return { isJson: this.#isJson, emit: (value: unknown) => void this.#values[step].push(value) };
   }

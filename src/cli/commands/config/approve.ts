@@ -166,7 +166,7 @@ function describe(key: string, tool: WithheldTool, approvals: ServerApprovals): 
   return [`${key}: ${tool.name} ${change}${source}${note}`, ...describeDefinition(tool.definition, definition)];
 }
 
-/** The order in which a person wants to read the members. */
+/** The order in which users want to read the members. */
 const ORDER = ['title', 'description', 'inputSchema', 'outputSchema', 'annotations'];
 
 /**

@@ -36,7 +36,7 @@ type SecretAction = 'set' | 'list' | 'remove';
 
 export interface SecretStores {
   readonly file: string;
-  /** Asks for the value of a secret; `undefined` if the person gives none. */
+  /** Asks for the value of a secret; `undefined` if the user gives none. */
   readonly readValue: (name: string) => Promise<string | undefined>;
   /** Absent on a system whose keychain Trunkline cannot use. */
   readonly keychain: Keychain | undefined;

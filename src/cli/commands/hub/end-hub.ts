@@ -39,7 +39,7 @@ interface StoppedHub {
   readonly result: 'stopped' | 'killed' | 'failed';
   /** Clients that stay connected. */
   readonly clients: number | null;
-  /** Sentence for a person. */
+  /** Sentence for the user. */
   readonly text: string;
 }
 
@@ -67,7 +67,7 @@ async function stopOne(folder: string, number: number): Promise<StoppedHub[]> {
   if (control === 'refused') return [{ ...UNKNOWN, result: 'failed', text: REFUSED }];
   const { configFile } = await describeHub(control);
   const { clients } = (await control.request('stop')) as { clients: number };
-  // Its process ends after those of its servers.
+  // The process of the hub ends after the processes of its servers.
   await waiting(`waiting for the end of the hub (pid ${control.pid}) and its servers`, control.closed);
   const who = clients === 1 ? '1 client stays connected and starts' : `${clients} clients stay connected and start`;
   const next = clients === 0 ? '' : ` ${who} a hub again with the next message.`;

@@ -47,7 +47,7 @@ export async function withHub(options: GlobalOptions, work: (reached: Reached) =
   }
 }
 
-/** A file that cannot be read keeps no client from starting a hub, which says what is wrong with it. */
+/** `true` if the file cannot be read, because a client then starts a hub, which says what is wrong with the file. */
 export function isHubOn(configFile: string): boolean {
   try {
     return isHubWanted(configFile);
@@ -229,7 +229,7 @@ function overFrames(
       if (start < bytes.length) pieces.push(bytes.slice(start));
     },
     message: () => false,
-    // A command lasts for a few requests: it stays at a hub that has a successor, and keeps nothing for another one.
+    // A command makes only a few requests, so it does not move to the successor of its hub.
     control: () => {},
   });
   const lost = () => fail(new RpcError(RPC_CODES.internalError, LOST));
@@ -250,7 +250,7 @@ function overFrames(
 export interface HubSite {
   readonly configFile: string;
   readonly folder: string;
-  /** The log of a hub that was not told another file. */
+  /** The file of `--log-file`, or else the default log of a hub. */
   readonly logFile: string;
 }
 

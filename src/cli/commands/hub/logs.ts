@@ -39,7 +39,7 @@ export async function logs({ settings, words, options, isJson }: Invocation<{ fo
     printed += 1;
     await print(text);
   }
-  // A server that was removed may have records; without a hub, the configuration alone tells a misspelled one.
+  // A server that was removed may have records; without a hub, only the configuration shows that a key is misspelled.
   if (printed === 0 && known === undefined && server !== undefined) await mustBeConfigured(settings, server);
   return EXIT.ok;
 }
@@ -116,7 +116,7 @@ export async function activity({ options, isJson }: Invocation<{ follow: true; s
   return EXIT.ok;
 }
 
-/** A line of the call log for a person. `undefined` if it is not wanted, or was not written whole. */
+/** A line of the call log as text. `undefined` if it is not wanted, or was not written completely. */
 export function activityText(line: string, server: string | undefined): string | undefined {
   const value = parseJson(line);
   if (!isRecord(value) || typeof value.time !== 'string') return undefined;

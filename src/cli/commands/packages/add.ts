@@ -65,7 +65,7 @@ export async function add(invocation: Invocation<AddOptions>): Promise<number> {
 
 const HOW = 'write `trunkline add NAME PACKAGE` or `trunkline add NAME -- COMMAND ARGS…`';
 
-/** Reads `NAME`, `PACKAGE`, `NAME PACKAGE` or a name of the registry, and a command or arguments behind `--`. */
+/** Reads `NAME`, `PACKAGE`, `NAME PACKAGE` or a name of the registry, and a command or arguments after `--`. */
 async function read({
   words,
   behind: rest,
