@@ -13,12 +13,12 @@ const TINY_LINES = 25;
 
 /** Bounds are lowered when the program becomes smaller, and raised only with a reason in the commit. */
 const BOUNDS = {
-  sourceLines: 55_000,
-  sourceFiles: 295,
+  sourceLines: 57_300,
+  sourceFiles: 310,
   tinyFiles: 10,
-  testLines: 61_500,
+  testLines: 62_400,
   callFiles: 45,
-  listFiles: 150,
+  listFiles: 152,
 };
 
 const source = filesOf('src');

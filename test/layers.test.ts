@@ -35,11 +35,17 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   'downstream/modern': [...BASE, 'io', 'downstream', 'upstream'],
   'downstream/stdio': [...TEXT, 'timing', 'errors', 'io', 'io/streams', 'downstream', 'node'],
   'downstream/http': [...BASE, 'io', 'io/streams', 'downstream', 'observe/events', 'node', 'npm:fastify'],
+  // One HTTP request to a server.
+  http: ['timing', 'errors', 'node', 'npm:https-proxy-agent', 'npm:proxy-from-env'],
   // The servers behind us.
   upstream: [...TEXT, 'io', 'supervision'],
   'upstream/health': ['mcp', 'timing', 'upstream', 'npm:opossum'],
   'upstream/legacy': [...TEXT, 'upstream'],
   'upstream/modern': [...TEXT, 'timing', 'upstream'],
+  'upstream/channel': [...BASE, 'io', 'upstream', 'upstream/health'],
+  'upstream/http': [
+    ...[...BASE, 'io', 'io/streams', 'http', 'upstream', 'upstream/health', 'upstream/channel', 'supervision', 'node'],
+  ],
   'upstream/stdio': [
     ...[
       ...BASE,
@@ -48,6 +54,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
       'observe/events',
       'upstream',
       'upstream/health',
+      'upstream/channel',
       'supervision',
       'process',
       'observe',
@@ -158,9 +165,10 @@ const EXTRA: Readonly<Record<string, readonly string[]>> = {
 const PURE = [
   ...['json', 'timing', 'jsonrpc', 'mcp', 'errors', 'observe/events', 'io', 'downstream', 'downstream/legacy'],
   'downstream/modern',
-  ...['upstream', 'upstream/health', 'upstream/legacy', 'upstream/modern', 'supervision', 'gateway', ...MIDDLE],
+  ...['upstream', 'upstream/channel', 'upstream/health', 'upstream/legacy', 'upstream/modern', 'supervision'],
+  ...['gateway', ...MIDDLE],
 ];
-const PURE_FILES = ['stdio-bridge.ts', 'outgoing-requests.ts'].map((file) => join('upstream', 'stdio', file));
+const PURE_FILES = [join('upstream', 'stdio', 'stdio-bridge.ts')];
 const IMPURE_NAMES = /\b(?:process|Buffer|Date|performance|setTimeout|setInterval|setImmediate|console|Math\.random)\b/;
 
 const SRC = join(import.meta.dirname, '..', 'src');

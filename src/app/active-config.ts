@@ -13,6 +13,7 @@ import type { ConfigFacts } from '../gateway/status/status-facts.js';
 import type { Logger } from '../observe/logger.js';
 import type { SecretSource } from '../observe/redact.js';
 import type { Approvals } from '../state/approvals.js';
+import type { RemoteSpec } from '../supervision/launcher.js';
 import type { Clock } from '../timing/clock.js';
 
 export interface ActiveConfigOptions {
@@ -147,8 +148,27 @@ export class ActiveConfig {
 const MAX_LOGGED = 1_000;
 
 export function secretSourcesOf({ child, references, secrets = {} }: ServerConfig): SecretSource[] {
-  const fromFile = child === undefined ? [] : [child];
+  const fromFile = child === undefined ? [] : [child.kind === 'remote' ? secretSourceOf(child) : child];
   // The redactor treats every variable whose name contains `secret` as a secret.
   const named = Object.fromEntries(Object.entries(secrets).map(([name, value]) => [`secret ${name}`, value]));
   return [...fromFile, { env: { ...references, ...named }, args: [] }];
+}
+
+/**
+ * Every header may be a credential, whatever its name, and a server may repeat it without the scheme in front. Keys are also
+ * in queries, paths and the URLs of proxies.
+ */
+function secretSourceOf({ url, headers, proxy = '' }: RemoteSpec): SecretSource {
+  const { searchParams, pathname } = new URL(url);
+  return { env: { ...Object.fromEntries(searchParams), ...secretsIn(headers), proxy }, args: pathname.split('/') };
+}
+
+/** The values of headers, by names under which each value counts as a secret. */
+export function secretsIn(headers: RemoteSpec['headers']): Readonly<Record<string, string>> {
+  return Object.fromEntries(
+    Object.entries(headers).flatMap(([name, value]) => [
+      [`secret ${name}`, value],
+      [`secret in ${name}`, value.replace(/^(?:Bearer|Basic|Token) +/i, '')],
+    ]),
+  );
 }

@@ -86,8 +86,10 @@ export class StateLog {
 
   #log(id: string, failed: Failed): void {
     const { state, generation, pid, lastFailure, restarts, missing } = failed.snapshot;
-    if (this.#logged.get(id) === state) return;
-    const hasFailed = state === 'backoff' || state === 'parked';
+    const logged = this.#logged.get(id);
+    // Trunkline tries to reach a server every two seconds, so one line is for all attempts.
+    if (logged === state || (logged === 'offline' && state === 'starting')) return;
+    const hasFailed = state === 'backoff' || state === 'parked' || state === 'offline' || state === 'blocked';
     this.#logged.set(id, state);
     const facts = { server: id, state, generation, pid, restarts, ...(missing && { package: missing }) };
     if (!hasFailed && state !== 'suspect') {

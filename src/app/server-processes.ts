@@ -8,18 +8,20 @@ import type { KnownSecrets } from '../observe/redact.js';
 import { networkVariables } from '../process/environment.js';
 import { OrphanGuard } from '../process/orphan-guard.js';
 import { ResourceWatch, readUsage } from '../process/resource-watch.js';
-import type { ChildSpec, LaunchEvents, Launched, Launcher } from '../supervision/launcher.js';
+import type { LaunchEvents, Launched, Launcher, RemoteSpec, ServerSpec } from '../supervision/launcher.js';
+import type { HttpDialer, HttpDialerOptions, RemoteTarget } from '../upstream/http/http-dialer.js';
 import { legacyDialect } from '../upstream/legacy/legacy-dialect.js';
 import { EraDialect } from '../upstream/modern/era-dialect.js';
-import type { Dialed, Dialer, DialTarget } from '../upstream/port.js';
+import type { Dialed, Dialer, DialTarget, UpstreamListener } from '../upstream/port.js';
 import { StdioDialer, type StdioDialerOptions } from '../upstream/stdio/stdio-dialer.js';
+import { secretsIn } from './active-config.js';
 import type { Platform } from './platform.js';
 
 export interface ServerProcessesOptions extends Pick<StdioDialerOptions, 'environment' | 'hasManyConnections'> {
   readonly platform: Platform;
   readonly logger: Logger;
   /** Receives the secrets of the environment that servers and npm can log. */
-  readonly secrets: Pick<KnownSecrets, 'know'>;
+  readonly secrets: Pick<KnownSecrets, 'know' | 'knowWhile'>;
   readonly runFolder: string;
   /** Launch targets by the keys of their specs. */
   readonly targets: ReadonlyMap<string, LaunchTarget>;
@@ -43,13 +45,24 @@ export class ServerProcesses {
         'the limits of memory and processes have no effect: the system does not tell what servers use',
       );
     this.resources = new ResourceWatch({ clock, readUsage, onUnreadable });
-    const dialer = new StdioDialer({
+    const shared = {
       ...platform,
-      ...{ logger, environment, hasManyConnections, orphanGuard: this.orphanGuard, resources: this.resources },
       dialect: new EraDialect({ legacy: legacyDialect, clock, scan, mintId: () => randomUUID() }),
       onInternalError,
       floods: new FloodQueue(clock),
+    };
+    const stdio = new StdioDialer({
+      ...shared,
+      ...{ logger, environment, hasManyConnections, orphanGuard: this.orphanGuard, resources: this.resources },
     });
+    const remote = new RemoteDialer({
+      ...shared,
+      keepSecret: (headers) => secrets.knowWhile([{ env: secretsIn(headers), args: [] }]),
+    });
+    const dialer = {
+      dial: ({ spec, ...target }: ServerTarget, listener: UpstreamListener) =>
+        spec.kind === 'remote' ? remote.dial({ ...target, spec }, listener) : stdio.dial({ ...target, spec }, listener),
+    };
     this.launcher = backendLauncher({ dialer, targets, logger, onInternalError });
   }
 
@@ -59,17 +72,41 @@ export class ServerProcesses {
   }
 }
 
+type ServerTarget = DialTarget & Pick<RemoteTarget, 'paramsOf'>;
+
+/** Loads the code for servers behind a URL with the first of them, because most gateways have none. */
+class RemoteDialer implements Dialer<RemoteSpec> {
+  readonly #load: () => Promise<HttpDialer>;
+
+  constructor(options: HttpDialerOptions) {
+    let loading: Promise<HttpDialer> | undefined;
+    this.#load = () => {
+      loading ??= import('../upstream/http/http-dialer.js').then((loaded) => new loaded.HttpDialer(options));
+      return loading;
+    };
+  }
+
+  dial(target: RemoteTarget, listener: UpstreamListener): Dialed {
+    const dialed = this.#load().then((dialer) => dialer.dial(target, listener));
+    return {
+      pid: undefined,
+      connection: dialed.then(({ connection }) => connection),
+      end: async (ladder) => await (await dialed).end(ladder),
+    };
+  }
+}
+
 /** Dependencies of a launch besides the server's spec. */
 export interface LaunchTarget extends Omit<DialTarget, 'spec' | 'generation'> {
   readonly log: DialTarget['log'] & { beginAttempt(): void };
   readonly backend: Pick<
     Backend,
-    'serverRequest' | 'notification' | 'opened' | 'loadLists' | 'attach' | 'listFailures'
+    'serverRequest' | 'notification' | 'opened' | 'loadLists' | 'attach' | 'listFailures' | 'mirroredParams'
   >;
 }
 
 export interface BackendLauncherOptions {
-  readonly dialer: Dialer;
+  readonly dialer: { dial(target: ServerTarget, listener: UpstreamListener): Dialed };
   /** Launch targets by the keys of their specs. */
   readonly targets: ReadonlyMap<string, LaunchTarget>;
   readonly logger: { warn(facts: object, text: string): void };
@@ -84,7 +121,7 @@ export interface BackendLauncherOptions {
  * start timeout ends with the handshake, and the lists have a timeout of their own.
  */
 export function backendLauncher({ dialer, targets, logger, onInternalError }: BackendLauncherOptions): Launcher {
-  const launch = (spec: ChildSpec, generation: number, events: LaunchEvents): Launched => {
+  const launch = (spec: ServerSpec, generation: number, events: LaunchEvents): Launched => {
     const target = targets.get(spec.key);
     if (target === undefined) throw new Error(`No launch target for "${spec.key}"`);
     const { backend, log, era } = target;
@@ -96,7 +133,7 @@ export function backendLauncher({ dialer, targets, logger, onInternalError }: Ba
       return isRefused;
     };
     const dialed = dialer.dial(
-      { ...target, spec, generation },
+      { ...target, spec, generation, paramsOf: (tool) => backend.mirroredParams(tool) },
       {
         handshakeStarted: () => events.began(),
         request: (request) => backend.serverRequest(request),
@@ -110,6 +147,10 @@ export function backendLauncher({ dialer, targets, logger, onInternalError }: Ba
         },
         closed: (exit) => {
           if (!reportRefusedStart()) events.exited(exit);
+        },
+        lost: (fault, reason) => {
+          log.add(`The connection ended, because ${reason}.`);
+          events.lost(fault, reason);
         },
       },
     );
@@ -131,9 +172,9 @@ async function attach(
 ): Promise<void> {
   const outcome = await connection;
   if (outcome.kind === 'failed') {
-    const { reason, isHostFault = false } = outcome;
-    if (!isHostFault && era.ended()) events.startRefused();
-    else events.failed({ reason, hostFault: isHostFault });
+    const { reason, fault = 'server' } = outcome;
+    if (fault === 'server' && era.ended()) events.startRefused();
+    else events.failed({ reason, fault });
     return;
   }
   events.answered();

@@ -12,7 +12,7 @@ import { ChildInstaller } from '../packages/child-installer.js';
 import type { PackageInstaller } from '../packages/package-installer.js';
 import type { PackagePaths } from '../packages/package-store.js';
 import type { CatalogueCache, CatalogueCacheEntry } from '../state/catalogue-cache.js';
-import type { ChildSpec, StopLadder } from '../supervision/launcher.js';
+import type { ServerSpec, StopLadder } from '../supervision/launcher.js';
 import { Supervisor } from '../supervision/supervisor.js';
 import { ServerEra } from '../upstream/server-era.js';
 import { type ActiveConfig, type ServerChanged, secretSourcesOf } from './active-config.js';
@@ -65,7 +65,8 @@ export class SupervisedBackends {
   readonly #supervisor: Supervisor;
   readonly #stateLog: StateLog;
   /** Adds the program of a package that was installed after the configuration was read. */
-  readonly #withPackage = (child: ChildSpec) => this.#installer.completed(child);
+  readonly #withPackage = (spec: ServerSpec): ServerSpec =>
+    spec.kind === 'remote' ? spec : this.#installer.completed(spec);
   #processes: Pick<ServerProcesses, 'launcher' | 'orphanGuard'> | undefined;
 
   constructor(options: SupervisedBackendsOptions) {
@@ -120,7 +121,7 @@ export class SupervisedBackends {
       if (change !== 'adjusted' || server === undefined) continue;
       instance.server = server;
       instance.backend.configure(this.#options.activeConfig.rulesOf(server));
-      if (server.child !== undefined) this.#supervisor.adjust({ ...this.#installer.completed(server.child), key: id });
+      if (server.child !== undefined) this.#supervisor.adjust({ ...this.#withPackage(server.child), key: id });
     }
   }
 
@@ -207,6 +208,7 @@ export class SupervisedBackends {
     return {
       lifecycle: instance?.server.child === undefined ? undefined : this.#supervisor.snapshot(id),
       problem: instance?.server.problem,
+      isRemote: instance?.server.child?.kind === 'remote',
       limits: instance?.server.limits,
       era: instance?.era.source,
       packageVersion: this.#installer.versionOf(instance?.server.package),
@@ -244,7 +246,7 @@ export class SupervisedBackends {
   }
 
   /** Offers the cached catalogue for this client before the server runs. Resolves with false if there is none. */
-  async #showCached(instance: Instance, child: ChildSpec, profile: ClientProfile): Promise<boolean> {
+  async #showCached(instance: Instance, child: ServerSpec, profile: ClientProfile): Promise<boolean> {
     const { catalogues, logger } = this.#options;
     if (catalogues === undefined) return false;
     const { backend } = instance;
@@ -287,7 +289,10 @@ export class SupervisedBackends {
       onListsRead: (catalogue) => this.#instances.get(id)?.cacheEntry()?.put(catalogue),
       onStartMissed: () => this.#instances.get(id)?.cacheEntry()?.putMissed(),
       retryInMs: () => (child === undefined ? undefined : this.#supervisor.retryInMs(id)),
-      whyDown: () => this.#explain(id, whyDown),
+      whyDown: () => {
+        const why = this.#explain(id, whyDown);
+        return why && { ...why, isRemote: child?.kind === 'remote' };
+      },
     });
   }
 

@@ -6,6 +6,7 @@ import { identityOf, isOurselves } from '../clients/files/own-entry.js';
 import type { ServerConfig } from '../config/resolve/config.js';
 import { readJsonFile, realPath } from '../files/whole-file.js';
 import { isRecord, parseJson } from '../json/json-value.js';
+import { programOf } from '../supervision/launcher.js';
 import { type Finding, finding } from './finding.js';
 import { type Machine, whyVanishing } from './machine.js';
 
@@ -293,17 +294,17 @@ export function checkGateways(
  */
 function canTakeOut(
   { place, run }: FoundServer,
-  { key, child }: ServerConfig,
+  server: ServerConfig,
   active: readonly Registration[],
   { configFile, userConfigFile, works }: Taken,
 ): boolean {
-  if (!works(key)) return false;
+  if (!works(server.key)) return false;
   if (place.scope === 'project' || place.scope === 'extension' || run.kind === 'remote') return false;
   const serves = active.some(({ server }) => {
     const isSameClient = server.place.client === place.client && server.place.scope === 'user';
     return isSameClient && configOf(server, userConfigFile) === configFile;
   });
-  return serves && Object.keys(run.env).every((name) => Object.hasOwn(child?.env ?? {}, name));
+  return serves && Object.keys(run.env).every((name) => Object.hasOwn(programOf(server)?.env ?? {}, name));
 }
 
 /** `undefined` if it depends on the folder in which the client starts Trunkline. */
@@ -314,8 +315,10 @@ function configOf({ run }: FoundServer, userConfigFile: string): string | undefi
   return isAbsolute(named) ? resolve(named) : undefined;
 }
 
-function identityOfOurs({ child, package: used }: ServerConfig): string {
+function identityOfOurs(server: ServerConfig): string {
+  const { child, package: used } = server;
   if (child === undefined) return '';
+  if (child.kind === 'remote') return identityOf({ kind: 'remote', url: child.url, transport: 'http', headers: {} });
   const { command, args, env } = child;
   if (used === undefined) return identityOf({ kind: 'command', command, args, env });
   // The program of an installed package is the first argument.

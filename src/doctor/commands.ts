@@ -3,7 +3,7 @@ import { accessSync, closeSync, constants, existsSync, openSync, readSync, statS
 import { readdir, readFile } from 'node:fs/promises';
 import { dirname, isAbsolute, join, resolve } from 'node:path';
 import type { ServerConfig } from '../config/resolve/config.js';
-import type { ChildSpec } from '../supervision/launcher.js';
+import { type ChildSpec, programOf } from '../supervision/launcher.js';
 import { type Finding, finding } from './finding.js';
 import { type Machine, pathSeparator, variableOf } from './machine.js';
 
@@ -18,7 +18,8 @@ type Asked = Pick<Machine, 'platform' | 'env' | 'home' | 'node'>;
 /** Whether the commands of the servers can be run, also by a gateway that a desktop program starts. */
 export function checkCommands(servers: readonly ServerConfig[], paths: SearchPaths, machine: Asked): Finding[] {
   return servers.flatMap((server) => {
-    const { key, child } = server;
+    const { key } = server;
+    const child = programOf(server);
     if (child === undefined) return [];
     const onCommand = server.package === undefined ? checkCommand(key, child, paths, machine) : [];
     return [...onCommand, ...checkArguments(key, child, machine)];

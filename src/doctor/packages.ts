@@ -59,18 +59,27 @@ function deprecationIn({ tree }: LockedPackage, name: string): string | undefine
   return isRecord(own) && typeof own.deprecated === 'string' ? own.deprecated : undefined;
 }
 
-/** Finds servers that run the same program, so that their tools exist twice. */
+/** Finds servers that run the same program or have the same URL, so that their tools exist twice. */
 export function checkTwins(servers: readonly ServerConfig[]): Finding[] {
-  const byRun = new Map<string, string[]>();
-  for (const { key, child, package: used } of servers) {
-    if (child === undefined) continue;
-    // The working folder matters only for a command that is not a package.
-    const what = used === undefined ? [child.command, child.cwd] : [used.request.name, used.request.bin];
-    const { TRUNKLINE_PARENTS: _, ...env } = child.env;
-    const args = used?.found === undefined ? child.args : child.args.slice(1);
-    const run = JSON.stringify([what, args, Object.entries(env).sort()]);
-    byRun.set(run, [...(byRun.get(run) ?? []), key]);
+  const byRun = new Map<string, ServerConfig[]>();
+  for (const server of servers) {
+    const run = runOf(server);
+    if (run !== undefined) byRun.set(run, [...(byRun.get(run) ?? []), server]);
   }
-  const twins = [...byRun.values()].filter((keys) => keys.length > 1);
-  return twins.map((keys) => finding('TL-SERVER-TWICE', `the servers ${keys.join(' and ')} run the same program`));
+  const twins = [...byRun.values()].filter((same) => same.length > 1);
+  return twins.map((same) => {
+    const what = same[0]?.child?.kind === 'remote' ? 'have the same URL' : 'run the same program';
+    return finding('TL-SERVER-TWICE', `the servers ${same.map(({ key }) => key).join(' and ')} ${what}`);
+  });
+}
+
+/** Equal for servers that are the same. With other headers, the same URL may be another account. */
+function runOf({ child, package: used }: ServerConfig): string | undefined {
+  if (child === undefined) return undefined;
+  if (child.kind === 'remote') return JSON.stringify([child.url, Object.entries(child.headers).sort()]);
+  // The working folder matters only for a command that is not a package.
+  const what = used === undefined ? [child.command, child.cwd] : [used.request.name, used.request.bin];
+  const { TRUNKLINE_PARENTS: _, ...env } = child.env;
+  const args = used?.found === undefined ? child.args : child.args.slice(1);
+  return JSON.stringify([what, args, Object.entries(env).sort()]);
 }

@@ -54,7 +54,8 @@ function runs(words: readonly string[], { child, package: used }: ServerConfig):
       return isInstalled || word.replace(/(?<=.)@[^@/]*$/, '') === name;
     });
   }
-  if (child === undefined || child.args.length === 0 || words.length <= child.args.length) return false;
+  if (child === undefined || child.kind === 'remote' || child.args.length === 0 || words.length <= child.args.length)
+    return false;
   const [command = ''] = words;
   const isSameProgram = nameOf(command) === nameOf(child.command);
   return isSameProgram && child.args.every((arg, index) => words.at(index - child.args.length) === arg);

@@ -7,6 +7,7 @@ import type { ServerConfig } from '../config/resolve/config.js';
 import { isRecord } from '../json/json-value.js';
 import { findSecretShapes } from '../observe/redact.js';
 import { readToken, TokenFileError } from '../state/token-file.js';
+import { programOf } from '../supervision/launcher.js';
 import { type Finding, finding, type Repair } from './finding.js';
 import type { Machine } from './machine.js';
 
@@ -57,7 +58,8 @@ function isCredential(name: string, text: string): boolean {
 export function checkEnvFiles(configFile: string, servers: readonly ServerConfig[], { uid }: Machine): Finding[] {
   const folder = dirname(configFile);
   const beside = readdirSync(folder).filter((name) => /^\.env(?:\.(?!example|sample|template)[\w-]+)?$/.test(name));
-  const named = servers.flatMap(({ child }) => {
+  const named = servers.flatMap((server) => {
+    const child = programOf(server);
     if (child === undefined) return [];
     return child.args.flatMap((arg, at) => {
       const file = /^--env-file=(.+)$/.exec(arg)?.[1] ?? (child.args[at - 1] === '--env-file' ? arg : undefined);
@@ -108,9 +110,10 @@ export function isPlaceholder(value: string): boolean {
 
 /** Whether the values of variables are usable. Never shows one. */
 export function checkVariables(servers: readonly ServerConfig[]): Finding[] {
-  return servers.flatMap(({ key, child, references }) => {
+  return servers.flatMap((server) => {
+    const { key, references } = server;
     // A variable of an entry often has the name of the one that it refers to: that is one mistake.
-    const values = new Map([...Object.entries(references), ...Object.entries(child?.env ?? {})]);
+    const values = new Map([...Object.entries(references), ...Object.entries(programOf(server)?.env ?? {})]);
     return [...values].flatMap(([name, value]) => checkValue(key, name, value));
   });
 }

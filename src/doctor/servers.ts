@@ -54,8 +54,11 @@ function failureOf({ report, diagnosis }: ObservedServer): Finding | undefined {
   const reason = diagnosis?.reason ?? problem;
   const remedy = diagnosis === undefined ? advice : sentence(diagnosis.hint);
   const isFirst = code === null || diagnosis !== undefined;
+  // The signs are those of programs.
   const known =
-    usual === 'TL-SERVER-SPAWN' ? undefined : causeIn([lastFailure ?? '', ...output, report.tools.failure ?? '']);
+    usual === 'TL-SERVER-SPAWN' || report.remote
+      ? undefined
+      : causeIn([lastFailure ?? '', ...output, report.tools.failure ?? '']);
   const chosen = known ?? (isFirst ? usual : (code as Code));
   const evidence = [`phase: ${phase}`, ...output];
   // The table knows more about a known cause than the diagnosis of the failure does.
@@ -63,13 +66,15 @@ function failureOf({ report, diagnosis }: ObservedServer): Finding | undefined {
   return finding(chosen, `server \`${server}\`: ${reason}`, evidence, mending);
 }
 
-/** The phase in which a start failed: installed → spawned → handshake → lists. */
-function phaseOf({ state, lastFailure, tools }: ServerReport): { phase: string; code: Code } {
+/** The phase in which a start failed: installed → spawned, or connected → handshake → lists. */
+function phaseOf({ remote, state, lastFailure, tools }: ServerReport): { phase: string; code: Code } {
   const failure = lastFailure ?? '';
   if (state === 'ready' && tools.failure !== null) return { phase: 'lists', code: 'TL-SERVER-LISTS' };
   if (failure.includes('could not be installed')) return { phase: 'installation', code: 'TL-SERVER-NOT-INSTALLED' };
+  if (state === 'offline') return { phase: 'connection', code: 'TL-SERVER-UNREACHABLE' };
+  if (state === 'blocked') return { phase: 'connection', code: 'TL-SERVER-LOGIN' };
   if (/\((?:EMFILE|ENFILE|EAGAIN|ENOMEM)\)/.test(failure)) return { phase: 'spawn', code: 'TL-SERVER-RESOURCES' };
-  if (/\(E[A-Z]+\)/.test(failure)) return { phase: 'spawn', code: 'TL-SERVER-SPAWN' };
+  if (!remote && /\(E[A-Z]+\)/.test(failure)) return { phase: 'spawn', code: 'TL-SERVER-SPAWN' };
   if (failure === 'start-timeout' || failure.endsWith(': timeout'))
     return { phase: 'handshake', code: 'TL-SERVER-SILENT' };
   if (failure === 'exited' || failure.endsWith(': exited')) return { phase: 'handshake', code: 'TL-SERVER-EXITED' };

@@ -63,6 +63,14 @@ export const REASONS = {
     sentence: 'sent an answer that is no valid MCP message, so Trunkline dropped the answer.',
     isLost: true,
   },
+  unreachable: { code: 'TL-SERVER-UNREACHABLE', sentence: 'cannot be reached.' },
+  login_required: { code: 'TL-SERVER-LOGIN', sentence: 'does not accept the credentials that Trunkline has for it.' },
+  connection_lost: {
+    code: 'TL-CALL-CONNECTION-LOST',
+    sentence: 'was called, but the connection broke before the answer.',
+  },
+  unavailable: { code: 'TL-CALL-UNAVAILABLE', sentence: 'is overloaded or out of order.' },
+  refused: { code: 'TL-CALL-REFUSED', sentence: 'did not answer as an MCP server does.' },
 } as const satisfies Readonly<Record<string, Reason>>;
 
 export type FailureReason = keyof typeof REASONS;
@@ -89,6 +97,8 @@ export interface Failure {
   readonly cause?: string | undefined;
   /** Reason for which Trunkline ended the server: a phrase with *it* as the subject, without a period. */
   readonly because?: string | undefined;
+  /** Whether the server is behind a URL: its connection ended, and no process. Known for failures of a server that is down. */
+  readonly isRemote?: boolean | undefined;
 }
 
 /**
@@ -128,7 +138,7 @@ export function describeFailure(failure: Failure): string {
   const isWaitKnown = !failure.sent && failure.retryAfterMs !== undefined;
   const wait = isWaitKnown ? ` Try again in ${Math.max(1, Math.ceil(failure.retryAfterMs / 1000))} s.` : '';
   const cause = failure.cause === undefined ? '' : ` ${failure.cause}`;
-  return `Server "${failure.server}" ${sentenceOf(failure.reason, failure.because)}${cause} ${consequence}${wait} ${ADVICE}`;
+  return `Server "${failure.server}" ${sentenceOf(failure)}${cause} ${consequence}${wait} ${ADVICE}`;
 }
 
 /** Describes a call of a tool without approval. A repeated call fails too, until the user approves the tool. */
@@ -139,7 +149,11 @@ function describeUnapproved({ server, sent, detail = '' }: Failure): string {
   return `Server "${server}" ${detail} ${consequence} ${ADVICE}`;
 }
 
-function sentenceOf(reason: FailureReason, because: string | undefined): string {
+function sentenceOf({ reason, because, isRemote = false }: Failure): string {
+  if (isRemote && reason === 'restarting')
+    return `has no connection at the moment${because === undefined ? '' : `, because ${because}`}. Trunkline connects again.`;
+  if (isRemote && reason === 'parked')
+    return 'failed too often in a row and is parked: Trunkline now connects to it less often.';
   const { sentence } = REASONS[reason];
   if (because === undefined) return sentence;
   switch (reason) {
@@ -149,6 +163,12 @@ function sentenceOf(reason: FailureReason, because: string | undefined): string 
       return `is being restarted, because ${because}.`;
     case 'parked':
       return `${sentence} It was ended the last time because ${because}.`;
+    case 'unreachable':
+    case 'login_required':
+    case 'connection_lost':
+    case 'unavailable':
+    case 'refused':
+      return `${sentence.slice(0, -1)}, because ${because}.`;
     default:
       return sentence;
   }

@@ -3,6 +3,7 @@ import type { RpcError } from '../jsonrpc/message.js';
 import type { NotificationEnvelope, ResponseEnvelope } from '../mcp/envelope.js';
 import type { ClientProfile } from '../mcp/handshake.js';
 import type { ListKind, LogLevel } from '../mcp/methods.js';
+import type { MirroredParam } from '../mcp/mirrored-params.js';
 import type { InputRequest, RelayedRequest, WithdrawInput } from '../mcp/relayed-request.js';
 import type { Hmac } from '../mcp/task-id.js';
 import type { Failure } from './failure.js';
@@ -95,14 +96,6 @@ export interface ListCaching {
   readonly freshMs: number;
   /** Whether the list is the same for all users. */
   readonly isPublic: boolean;
-}
-
-/** A parameter that a client repeats in an HTTP header (`x-mcp-header`, page basic/transports/streamable-http of 2026-07-28). */
-export interface MirroredParam {
-  /** Name of the header without `Mcp-Param-`. */
-  readonly header: string;
-  /** Path of the value in the arguments. Names of members, the outermost first. */
-  readonly path: readonly string[];
 }
 
 /** Initialize result of one server, as JSON. `requestedRevision` is the revision that the gateway requested from it. */

@@ -9,9 +9,10 @@ import {
   type ScanEnvelope,
 } from '../mcp/envelope.js';
 import type { ClientProfile } from '../mcp/handshake.js';
+import type { MirroredParam } from '../mcp/mirrored-params.js';
 import type { Clock } from '../timing/clock.js';
 import type { ServerInfo } from './declared-capabilities.js';
-import type { ClientFacts, GatewayPort, MirroredParam } from './port.js';
+import type { ClientFacts, GatewayPort } from './port.js';
 
 /*
  * The port between transports and protocol eras. A transport (stdio, HTTP) reads messages and passes each one to

@@ -388,6 +388,14 @@ const SERVER_CODES = {
     'The server failed too often in a row, so it is restarted rarely.',
     'Fix the cause that its log names, then restart it: `trunkline restart SERVER`.',
   ),
+  'TL-SERVER-UNREACHABLE': fail(
+    'The remote server cannot be reached: there is no network, or it takes no connection.',
+    'Check the network, `url`, `proxy` and `caFile`. Trunkline tries again every two seconds.',
+  ),
+  'TL-SERVER-LOGIN': fail(
+    'The remote server does not accept the credentials, or there are none.',
+    'Correct `headers` of the server. Logins with OAuth are not supported yet.',
+  ),
   'TL-SERVER-STOPPED': warn('The server is stopped.', 'Restart it: `trunkline restart SERVER`.'),
   'TL-SERVER-UNRESPONSIVE': fail(
     'The server has stopped answering.',
@@ -517,6 +525,18 @@ const CALL_CODES = {
   'TL-CALL-EXITED': fail(
     'The server ended during the call.',
     'Check whether the call took effect before you repeat it. The log of the server says why it ended.',
+  ),
+  'TL-CALL-CONNECTION-LOST': fail(
+    'The connection to a remote server broke before the answer.',
+    'Check whether the call took effect before you repeat it.',
+  ),
+  'TL-CALL-UNAVAILABLE': fail(
+    'A remote server is overloaded or out of order, as the status of its answer says.',
+    'Wait, or ask those who run the server.',
+  ),
+  'TL-CALL-REFUSED': fail(
+    'A remote server answered, but not as an MCP server does.',
+    'Check `url` and `transport` of the server.',
   ),
   'TL-CALL-TOO-LARGE': fail(
     'The answer was larger than `maxFrame` of the server allows.',

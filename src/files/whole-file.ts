@@ -99,10 +99,16 @@ function draftOf(file: string): string {
 /** Size limit of JSON files of other programs, above every file of npm. */
 const MAX_BYTES = 64 * 1024 * 1024;
 
+/** Reads a whole text; `undefined` if it is missing or not a regular file. */
+export function readTextFile(file: string): string | undefined {
+  const found = readRegularFileSync(file, { maxBytes: MAX_BYTES, followsLinks: true });
+  return found.kind === 'read' ? found.bytes.toString() : undefined;
+}
+
 /** Reads JSON of another program, such as npm. `undefined` if the file is missing, damaged or not a regular file. */
 export function readJsonFile(file: string): unknown {
-  const found = readRegularFileSync(file, { maxBytes: MAX_BYTES, followsLinks: true });
-  return found.kind === 'read' ? parseJson(found.bytes.toString()) : undefined;
+  const text = readTextFile(file);
+  return text === undefined ? undefined : parseJson(text);
 }
 
 export interface ReadRules {

@@ -18,6 +18,8 @@ export interface TrackedSink extends MessageSink {
   readonly sentBytes: number;
   /** Drops what was not written yet. Returns how many of `sentBytes` may have reached the other side. */
   close(): number;
+  /** The handshake agreed on this revision. Over HTTP, every message names it from now on. */
+  negotiated?(revision: string): void;
 }
 
 /** The answer to a request. */

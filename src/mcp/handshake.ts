@@ -33,7 +33,10 @@ export function declares(capabilities: InitializeResult['capabilities'], capabil
 /** Reads the answer to `initialize`. If it is not valid, returns the reason as a string. */
 export function readInitializeResult({ bytes, result, error }: ResponseEnvelope): InitializeResult | string {
   if (result === undefined) {
-    const { code, message } = JSON.parse(readText(bytes, error ?? { start: 0, end: 0 })) as Record<string, unknown>;
+    const { code = 'none', message = 'none' } = JSON.parse(readText(bytes, error ?? { start: 0, end: 0 })) as Record<
+      string,
+      unknown
+    >;
     return `initialize: the server answered error ${asText(code)}: ${asText(message)}`;
   }
   return toInitializeResult(bytes.slice(result.start, result.end));

@@ -82,7 +82,11 @@ export async function logCalls(
 
 /** Leaves out the values of variables, because the digest of one of few possible values would reveal the value. */
 function digestOf({ servers }: Pick<Config, 'servers'>, redact: Redact): string {
-  const programs = servers.map(({ key, child }) => [key, child?.command, child?.args, Object.keys(child?.env ?? {})]);
+  const programs = servers.map(({ key, child }) =>
+    child?.kind === 'remote'
+      ? [key, child.url, Object.keys(child.headers)]
+      : [key, child?.command, child?.args, Object.keys(child?.env ?? {})],
+  );
   return createHash('sha256')
     .update(redact(JSON.stringify(programs)))
     .digest('hex')

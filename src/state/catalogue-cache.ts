@@ -12,7 +12,7 @@ import {
 import { isRecord, parseJson } from '../json/json-value.js';
 import type { ScanEnvelope } from '../mcp/envelope.js';
 import { type ClientProfile, profileKey } from '../mcp/handshake.js';
-import type { ChildSpec } from '../supervision/launcher.js';
+import type { ServerSpec } from '../supervision/launcher.js';
 import type { EraVerdicts } from '../upstream/server-era.js';
 import type { CacheFolder } from './cache-folder.js';
 
@@ -43,7 +43,7 @@ export class CatalogueCache {
     this.#options = options;
   }
 
-  of(server: ServerConfig, child: ChildSpec, profile: ClientProfile): CatalogueCacheEntry {
+  of(server: ServerConfig, child: ServerSpec, profile: ClientProfile): CatalogueCacheEntry {
     const name = this.#nameOf(server, child, profile);
     return {
       find: () => this.#find(name),
@@ -57,7 +57,7 @@ export class CatalogueCache {
   }
 
   /** The cached era of a server, for all clients. `complete` adds packages that were installed in the meantime. */
-  eraOf(server: ServerConfig, complete: (child: ChildSpec) => ChildSpec): EraVerdicts | undefined {
+  eraOf(server: ServerConfig, complete: (child: ServerSpec) => ServerSpec): EraVerdicts | undefined {
     const { child } = server;
     const { folder, secret, onCached } = this.#options;
     if (child === undefined) return undefined;
@@ -93,7 +93,7 @@ export class CatalogueCache {
    * The file of a catalogue, by the program of the server and by the client's revision, capabilities and name, because
    * catalogues may depend on them. The client's version is left out, so that an updated client finds the catalogue, too.
    */
-  #nameOf(server: ServerConfig, child: ChildSpec, profile: ClientProfile): string {
+  #nameOf(server: ServerConfig, child: ServerSpec, profile: ClientProfile): string {
     const { protocolVersion, capabilities, clientInfo } = profile;
     const client = { capabilities, clientInfo: { name: clientInfo.name }, ...(protocolVersion && { protocolVersion }) };
     const what = [...programOf(server, child), profileKey(client, '')];
@@ -105,7 +105,10 @@ export class CatalogueCache {
 const MISSED = Buffer.from('{"missed":true}\n');
 
 /** Identifies the program of a server and its version. */
-function programOf(server: ServerConfig, { command, args, cwd, env, missing }: ChildSpec): readonly unknown[] {
+function programOf(server: ServerConfig, child: ServerSpec): readonly unknown[] {
+  if (child.kind === 'remote')
+    return [child.url, child.transport, Object.entries(child.headers).sort(), child.headersCommand];
+  const { command, args, cwd, env, missing } = child;
   const variables = Object.entries(env).sort(([a], [b]) => (a < b ? -1 : 1));
   // If a package is not installed yet, the arguments do not name its program.
   const version = missing === undefined ? (server.package?.found?.version ?? null) : [missing.name, missing.version];

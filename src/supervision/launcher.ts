@@ -4,7 +4,7 @@
  * `launch` returns at once and never throws. A failure is reported through `events.failed`.
  */
 export interface Launcher {
-  launch(spec: ChildSpec, generation: number, events: LaunchEvents): Launched;
+  launch(spec: ServerSpec, generation: number, events: LaunchEvents): Launched;
 }
 
 /** Reports what becomes of one launch. Events may come in any order, twice, or late; outdated events are ignored. */
@@ -26,13 +26,25 @@ export interface LaunchEvents {
   unfit(reason: string): void;
   /** The leader of the group ended. Other members may still run. */
   exited(exit: ChildExit): void;
+  /** A connection without a process ended. With `server` as the fault, the server forgot the session. */
+  lost(fault: LaunchFault, reason: string): void;
 }
 
 interface LaunchFailure {
   readonly reason: string;
-  /** The host lacked a resource, such as file descriptors, so the child is not at fault. */
-  readonly hostFault?: boolean;
+  /** The default is `server`. */
+  readonly fault?: LaunchFault;
 }
+
+/**
+ * Who is at fault when a launch fails or a connection ends:
+ *
+ * - `server`: the server. It is restarted, and parked if it fails too often.
+ * - `host`: this machine, which lacked a resource such as file descriptors.
+ * - `network`: the network, or a remote server that takes no connection. It is tried again all the time.
+ * - `blocked`: the credentials for a remote server. Only other credentials help, so it is not tried again by itself.
+ */
+export type LaunchFault = 'server' | 'host' | 'network' | 'blocked';
 
 export interface ChildExit {
   readonly code: number | null;
@@ -64,7 +76,7 @@ export function toStopLadder({ stopGraceMs, killAfterMs }: ChildTimeouts): StopL
 /** Installs the packages that children need before they can be launched. */
 export interface Installer {
   /** Installs the package that the spec has as `missing`. Returns at once and never throws. */
-  install(spec: ChildSpec): Installing;
+  install(spec: ServerSpec): Installing;
 }
 
 export interface Installing {
@@ -76,7 +88,7 @@ export interface Installing {
 
 export type InstallOutcome =
   /** `spec` is complete and can be launched. */
-  { readonly kind: 'installed'; readonly spec: ChildSpec } | { readonly kind: 'failed'; readonly reason: string };
+  { readonly kind: 'installed'; readonly spec: ServerSpec } | { readonly kind: 'failed'; readonly reason: string };
 
 /**
  * Program to run for one server of the configuration, with its timeouts and its restart policy.
@@ -84,20 +96,49 @@ export type InstallOutcome =
  * Everything is resolved: `command` is executable as it stands, `env` holds only what the configuration declares (the
  * allowlist of the parent's variables is added at spawn), and paths are absolute.
  */
-export interface ChildSpec {
-  readonly key: string;
+export interface ChildSpec extends CommonSpec {
+  readonly kind?: undefined;
   readonly command: string;
   /** The command as the entry writes it, for messages. Present if the command itself may contain a secret. */
   readonly label?: string;
   readonly args: readonly string[];
   readonly cwd: string;
   readonly env: Readonly<Record<string, string>>;
-  readonly timeouts: ChildTimeouts;
-  readonly restart: RestartPolicy;
   /** Whether processes that have left the group of the child may outlive it. */
   readonly leaveRunning: boolean;
   /** The package to install before `command` can run. Its program then becomes the first of `args`. */
   readonly missing?: PackageRequest;
+}
+
+/** A server behind a URL. Variables in the entry are replaced. */
+export interface RemoteSpec extends CommonSpec {
+  readonly kind: 'remote';
+  readonly url: string;
+  /** `auto` finds out whether the server speaks Streamable HTTP or the older HTTP with SSE. */
+  readonly transport: 'auto' | 'http' | 'sse';
+  /** Headers of every request, by lower-case names. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** Command whose output, a JSON object, gives further headers. It runs in a shell. */
+  readonly headersCommand?: string;
+  /** URL of the proxy. Without it, the variables of the environment decide. */
+  readonly proxy?: string;
+  /** Certificates of authorities to trust besides the usual ones, in PEM. */
+  readonly ca?: string;
+  readonly missing?: undefined;
+}
+
+/** A server of the configuration: a program to run, or a URL. */
+export type ServerSpec = ChildSpec | RemoteSpec;
+
+/** The program of a server; `undefined` for one behind a URL, and for one that cannot run. */
+export function programOf({ child }: { readonly child: ServerSpec | undefined }): ChildSpec | undefined {
+  return child?.kind === 'remote' ? undefined : child;
+}
+
+interface CommonSpec {
+  readonly key: string;
+  readonly timeouts: ChildTimeouts;
+  readonly restart: RestartPolicy;
 }
 
 interface ChildTimeouts {

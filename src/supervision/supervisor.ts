@@ -1,10 +1,10 @@
 import type { Cancel, Clock } from '../timing/clock.js';
 import {
-  type ChildSpec,
   type Installer,
   type Installing,
   type Launched,
   type Launcher,
+  type ServerSpec,
   type StopLadder,
   toStopLadder,
 } from './launcher.js';
@@ -35,7 +35,7 @@ export interface SupervisorOptions {
 
 interface Child {
   /** Replaced when a missing package is installed, or when the configuration changes. */
-  spec: ChildSpec;
+  spec: ServerSpec;
   state: ChildState;
   installing: Installing | undefined;
   launched: Launched | undefined;
@@ -67,7 +67,7 @@ export class Supervisor {
   }
 
   /** Adds a child, in state `stopped`. */
-  add(spec: ChildSpec): void {
+  add(spec: ServerSpec): void {
     if (this.#children.has(spec.key)) throw new Error(`Child "${spec.key}" is already supervised`);
     this.#children.set(spec.key, {
       spec,
@@ -80,7 +80,7 @@ export class Supervisor {
   }
 
   /** Replaces the timeouts and the restart policy of a child. A changed command takes effect with the next launch. */
-  adjust(spec: ChildSpec): void {
+  adjust(spec: ServerSpec): void {
     this.#child(spec.key).spec = spec;
   }
 
@@ -244,13 +244,14 @@ export class Supervisor {
       began: () => this.#dispatch(child, { kind: 'startBegan', generation }),
       answered: () => this.#dispatch(child, { kind: 'startAnswered', generation }),
       ready: () => this.#dispatch(child, { kind: 'becameReady', generation }),
-      failed: ({ reason, hostFault = false }) =>
-        this.#dispatch(child, { kind: 'startFailed', generation, reason, hostFault }),
+      failed: ({ reason, fault = 'server' }) =>
+        this.#dispatch(child, { kind: 'startFailed', generation, reason, fault }),
       startRefused: () => this.#dispatch(child, { kind: 'startRefused', generation }),
       suspected: () => this.#dispatch(child, { kind: 'suspected', generation }),
       cleared: () => this.#dispatch(child, { kind: 'cleared', generation }),
       unfit: (reason) => this.#dispatch(child, { kind: 'recycleRequested', generation, reason }),
       exited: (exit) => this.#dispatch(child, { kind: 'exited', generation, exit }),
+      lost: (fault, reason) => this.#dispatch(child, { kind: 'lost', generation, fault, reason }),
     });
     this.#dispatch(child, { kind: 'spawned', generation });
   }

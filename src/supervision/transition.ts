@@ -1,4 +1,4 @@
-import type { ChildExit, ChildSpec, Launched } from './launcher.js';
+import type { ChildExit, Launched, LaunchFault, ServerSpec } from './launcher.js';
 
 /**
  * Everything that supervision knows about one child: its current phase, and the facts that outlive a phase.
@@ -27,8 +27,8 @@ interface ExitRecord extends ChildExit {
 /** `code` and `signal` are null unless the failure was an exit. */
 interface FailureRecord extends ExitRecord {
   readonly reason: string;
-  /** The host lacked a resource, so the child is not at fault. */
-  readonly isHostFault?: boolean;
+  /** Absent if the child is at fault. */
+  readonly fault?: Exclude<LaunchFault, 'server'>;
   /** The child ran and was unfit for use, so it was ended. The reason is a phrase with *it* as the subject. */
   readonly isUnfit?: boolean;
 }
@@ -49,6 +49,10 @@ export type ChildPhase =
   | { readonly kind: 'stopping'; readonly next: AfterStop }
   /** Failed, and will soon be launched again. */
   | { readonly kind: 'backoff'; readonly retryAt: number; readonly awaiting: Awaiting }
+  /** The network does not reach the child. Tried again all the time. */
+  | { readonly kind: 'offline'; readonly retryAt: number; readonly awaiting: Awaiting }
+  /** The child does not accept the credentials. Tried again on demand, seldom, or when the credentials change. */
+  | { readonly kind: 'blocked'; readonly parkedAt: number; readonly awaiting: Awaiting }
   /** Failed too often, or could not be installed. Retried seldom, on demand, or by an operator. */
   | { readonly kind: 'parked'; readonly parkedAt: number; readonly retryAt: number; readonly awaiting: Awaiting };
 
@@ -80,10 +84,10 @@ export type ChildEvent =
       readonly generation: number;
     }
   | {
-      readonly kind: 'startFailed';
+      readonly kind: 'startFailed' | 'lost';
       readonly generation: number;
       readonly reason: string;
-      readonly hostFault: boolean;
+      readonly fault: LaunchFault;
     }
   | { readonly kind: 'recycleRequested'; readonly generation: number; readonly reason: string }
   | { readonly kind: 'exited'; readonly generation: number; readonly exit: ChildExit };
@@ -130,7 +134,7 @@ export interface ChildSnapshot
 }
 
 interface SupervisedChild {
-  readonly spec: ChildSpec;
+  readonly spec: ServerSpec;
   readonly state: ChildState;
   readonly launched: Pick<Launched, 'pid'> | undefined;
 }
@@ -143,14 +147,14 @@ export function toSnapshot({ spec, state, launched }: SupervisedChild): ChildSna
     state: phase.kind,
     pid: launched?.pid,
     readySince: phase.kind === 'ready' || phase.kind === 'suspect' ? phase.readySince : undefined,
-    retryAt: phase.kind === 'backoff' || phase.kind === 'parked' ? phase.retryAt : undefined,
+    retryAt: 'retryAt' in phase ? phase.retryAt : undefined,
     missing: spec.missing?.shown,
     installingSince: phase.kind === 'installing' ? phase.since : undefined,
   };
 }
 
 interface TransitionContext {
-  readonly spec: ChildSpec;
+  readonly spec: ServerSpec;
   /** Monotonic, in milliseconds. */
   readonly now: number;
   /** Yields numbers in [0, 1). */
@@ -165,6 +169,9 @@ interface Transition {
 
 /** The delay after a failure of the host, such as a lack of file descriptors. */
 const HOST_FAULT_DELAY_MS = 5_000;
+
+/** The delay after a failure of the network. A laptop that wakes up should have its servers within two seconds. */
+const NETWORK_DELAY_MS = 1_500;
 
 /** The delay between failing installations. The usual cause is a missing network, which may return at any time. */
 const INSTALL_RETRY = { firstDelayMs: 5_000, maxDelayMs: 300_000 };
@@ -221,9 +228,11 @@ export function transition(state: ChildState, event: ChildEvent, context: Transi
       return { state: { ...state, consecutiveFailures: 0, lastFailure: undefined }, effects: [] };
     case 'startFailed':
       if (phase.kind !== 'starting') return unchanged(state);
-      return event.hostFault
-        ? failByHost(state, event.reason, context)
-        : fail(state, { reason: event.reason }, context);
+      return event.fault === 'server'
+        ? fail(state, { reason: event.reason }, context)
+        : failWithoutFault(state, event.reason, event.fault, context);
+    case 'lost':
+      return onLost(state, event, context);
     case 'startTimedOut':
       return phase.kind === 'starting' ? fail(state, { reason: 'start-timeout' }, context) : unchanged(state);
     case 'recycleRequested':
@@ -271,9 +280,11 @@ function onDemanded(state: ChildState, context: TransitionContext): Transition {
     case 'stopping':
       return phase.next === 'idle' ? enter(state, { kind: 'stopping', next: 'wake' }) : unchanged(state);
     case 'parked':
+    case 'blocked':
       // `demandEveryMs` counts from the parking, because a start right after a failure would fail again.
       if (context.now - phase.parkedAt < context.spec.restart.demandEveryMs) return unchanged(state);
       return onRetryDue(state, context);
+    case 'offline':
     case 'stopped':
     case 'installing':
     case 'ready':
@@ -298,6 +309,8 @@ function onGroupGone(state: ChildState, context: TransitionContext): Transition 
     case 'stopping':
       return onStopped(state, phase.next, context);
     case 'backoff':
+    case 'offline':
+    case 'blocked':
     case 'parked':
       if (phase.awaiting === 'group-gone') return relaunch(state, context);
       return phase.awaiting === 'both' ? enter(state, { ...phase, awaiting: 'retry-time' }) : unchanged(state);
@@ -325,7 +338,7 @@ function onStopped(state: ChildState, next: AfterStop, context: TransitionContex
 
 function onRetryDue(state: ChildState, context: TransitionContext): Transition {
   const { phase } = state;
-  if (phase.kind !== 'backoff' && phase.kind !== 'parked') return unchanged(state);
+  if (!('awaiting' in phase)) return unchanged(state);
   if (phase.awaiting === 'retry-time') return relaunch(state, context);
   return phase.awaiting === 'both' ? enter(state, { ...phase, awaiting: 'group-gone' }) : unchanged(state);
 }
@@ -351,10 +364,37 @@ function fail(state: ChildState, failure: Failure, context: TransitionContext): 
   );
 }
 
-/** The host failed, not the child, so the child's failures do not change. */
-function failByHost(state: ChildState, reason: string, { now }: TransitionContext): Transition {
-  const failed = { ...state, lastFailure: { reason, ...NO_EXIT, at: now, isHostFault: true } };
-  return enterBackoff(failed, now, HOST_FAULT_DELAY_MS);
+/** The child did not fail, so its failures do not change. */
+function failWithoutFault(
+  state: ChildState,
+  reason: string,
+  fault: Exclude<LaunchFault, 'server'>,
+  { now }: TransitionContext,
+): Transition {
+  const failed = { ...state, lastFailure: { reason, ...NO_EXIT, at: now, fault } };
+  const { generation } = state;
+  switch (fault) {
+    case 'host':
+      return enterBackoff(failed, now, HOST_FAULT_DELAY_MS);
+    case 'network':
+      return enter(
+        failed,
+        { kind: 'offline', retryAt: now + NETWORK_DELAY_MS, awaiting: 'both' },
+        endAndRetry(state, NETWORK_DELAY_MS),
+      );
+    case 'blocked':
+      return enter(failed, { kind: 'blocked', parkedAt: now, awaiting: 'both' }, [{ kind: 'endGroup', generation }]);
+  }
+}
+
+/** A connection without a process ended. The session that was forgotten is replaced at once, and nothing is counted. */
+function onLost(
+  state: ChildState,
+  { fault, reason }: Extract<ChildEvent, { kind: 'startFailed' | 'lost' }>,
+  context: TransitionContext,
+): Transition {
+  if (!isUp(state.phase)) return unchanged(state);
+  return fault === 'server' ? endGroup(state, 'wake') : failWithoutFault(state, reason, fault, context);
 }
 
 /** Nothing was started, so this is not a failure of the child. It is parked, and retried like any parked child. */
@@ -424,6 +464,8 @@ function mayHaveGroup(phase: ChildPhase): boolean {
     case 'idle':
       return false;
     case 'backoff':
+    case 'offline':
+    case 'blocked':
     case 'parked':
       return phase.awaiting !== 'retry-time';
     case 'starting':

@@ -4,6 +4,8 @@ import type {
   CloseReason,
   DialOutcome,
   EndedBecause,
+  Outcome,
+  RequestFailure,
   ServerRequest,
   UpstreamConnection,
   UpstreamListener,
@@ -23,6 +25,8 @@ export interface Channel
   > {
   /** Sends a notification of the gateway's own. Does nothing once the channel is closed. */
   sendNotification(method: string, params?: unknown): void;
+  /** Tells the transport the revision that the handshake agreed on. Call it before the next message. */
+  negotiated(revision: string): void;
   /** From now on, `receiver` gets what the server sends by itself; until then, the listener of the dial got it. */
   receive(receiver: ChannelReceiver): void;
 }
@@ -49,6 +53,24 @@ export interface OpenOptions {
 export interface Dialect {
   open(channel: Channel, options: OpenOptions): Promise<DialOutcome>;
 }
+
+/** The failure of a dial whose first request failed. A failure of the network or of the credentials tells nothing of the server. */
+export function failedDial(
+  method: string,
+  { reason, because }: Extract<Outcome, { kind: 'failed' }>,
+): Extract<DialOutcome, { kind: 'failed' }> {
+  const fault = FAULTS[reason];
+  const isOverHttp = fault !== undefined || reason === 'refused';
+  const text = isOverHttp && because !== undefined ? because : reason;
+  return { kind: 'failed', reason: `${method}: ${text}`, ...(fault && { fault }) };
+}
+
+const FAULTS: Partial<Readonly<Record<RequestFailure, 'network' | 'blocked'>>> = {
+  unreachable: 'network',
+  connection_lost: 'network',
+  unavailable: 'network',
+  login_required: 'blocked',
+};
 
 /** The part of a connection that is the same in all eras. */
 export abstract class EraConnection implements Omit<UpstreamConnection, 'send' | 'notify' | 'request'> {

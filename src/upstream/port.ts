@@ -4,7 +4,14 @@ import type { RpcError } from '../jsonrpc/message.js';
 import type { NotificationEnvelope, RequestEnvelope, ResponseEnvelope } from '../mcp/envelope.js';
 import type { ClientProfile, ServerDescription } from '../mcp/handshake.js';
 import type { InputRequest, RelayedRequest, WithdrawInput } from '../mcp/relayed-request.js';
-import type { ChildExit, ChildSpec, LaunchEvents, Launched, ResourceLimits } from '../supervision/launcher.js';
+import type {
+  ChildExit,
+  LaunchEvents,
+  Launched,
+  LaunchFault,
+  ResourceLimits,
+  ServerSpec,
+} from '../supervision/launcher.js';
 import type { ServerEra } from './server-era.js';
 
 /*
@@ -22,15 +29,15 @@ import type { ServerEra } from './server-era.js';
  */
 
 /** Connects to servers. There is one implementation for each transport. */
-export interface Dialer {
+export interface Dialer<Spec extends ServerSpec = ServerSpec> {
   /** Starts to connect. Returns at once and never throws. A failure resolves `Dialed.connection`. */
-  dial(target: DialTarget, listener: UpstreamListener): Dialed;
+  dial(target: DialTarget<Spec>, listener: UpstreamListener): Dialed;
 }
 
 /** The server to connect to. */
-export interface DialTarget {
-  readonly spec: ChildSpec;
-  /** Number of this launch of the server. */
+export interface DialTarget<Spec extends ServerSpec = ServerSpec> {
+  readonly spec: Spec;
+  /** Counts the launches of this server. */
   readonly generation: number;
   /** Description of the client for the handshake. The handshake starts when the promise resolves. */
   readonly profile: Promise<ClientProfile>;
@@ -67,8 +74,8 @@ export type DialOutcome =
   | {
       readonly kind: 'failed';
       readonly reason: string;
-      /** Whether the host lacked a resource, such as file descriptors, so that the server is not at fault. */
-      readonly isHostFault?: boolean;
+      /** Who is at fault. The default is the server. */
+      readonly fault?: LaunchFault;
       /** Whether the server answered the handshake, with an error or with an unknown revision. */
       readonly isRefused?: boolean;
     };
@@ -230,7 +237,17 @@ export type RequestFailure =
   /** The answer is a valid JSON-RPC message, but its result is not an object. */
   | 'result_malformed'
   /** The sender cancelled the request. */
-  | 'cancelled';
+  | 'cancelled'
+  /** Over HTTP: no connection to the server could be made. */
+  | 'unreachable'
+  /** Over HTTP: the connection, or the stream of the answer, broke before the answer. */
+  | 'connection_lost'
+  /** Over HTTP: the server is overloaded or failing, as its status says. */
+  | 'unavailable'
+  /** Over HTTP: the server answered with a status or a content type that is no answer. */
+  | 'refused'
+  /** Over HTTP: the server does not accept the credentials, or there are none. */
+  | 'login_required';
 
 /** A request in flight. */
 export interface SentRequest {
@@ -258,11 +275,15 @@ export interface UpstreamListener extends Pick<LaunchEvents, 'suspected' | 'clea
   unfit(reason: EndedBecause): void;
   /** The server ended by itself. */
   closed(exit: ChildExit): void;
+  /** The connection of a server without a process ended. `server` means that the server forgot the session. */
+  lost(fault: LaunchFault, reason: string): void;
 }
 
 /** One request of a server, while it is being answered. */
 export interface ServerRequest {
   readonly request: RequestEnvelope;
+  /** The sender of the request that caused this one, if the transport shows it. */
+  readonly cause?: RequestHandler | undefined;
   /** Answers with a client's answer. Replaces its id and applies the edits. */
   answer(response: ResponseEnvelope, edits: readonly Edit[]): void;
   /** Answers with a result of the gateway's own, as JSON. */

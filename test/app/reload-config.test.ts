@@ -9,6 +9,7 @@ import { stateOf } from '../../src/config/file/find-config.js';
 import type { Config } from '../../src/config/resolve/config.js';
 import { folderWith } from '../config/files.js';
 import { FakeClock } from '../support/fake-clock.js';
+import { withPrograms } from '../support/load-config.js';
 import { until } from '../support/processes.js';
 
 /** Reads this file whenever it changes, until the test is finished. */
@@ -45,7 +46,7 @@ describe('a configuration file that is read again', () => {
     const { read, clock } = reloading(file);
     clock.advance(1_000);
     await until('the file was read', () => read.length > 0);
-    const [config] = read;
+    const [config] = read.map(withPrograms);
     expect(config?.servers[0]?.child?.command).toBe('/own');
     const other = { environment: { SOME_KEY: '/other' }, folder: '/' };
     expect(config?.serverFor('a', other)?.child?.command).toBe('/other');
@@ -62,7 +63,7 @@ describe('a configuration file that is read again', () => {
     writeFileSync(join(folder, 'my.env'), 'TOKEN=after\n');
     await until('the environment file was read again', () => {
       clock.advance(100);
-      return read.at(-1)?.servers[0]?.child?.env.A === 'after';
+      return read.map(withPrograms).at(-1)?.servers[0]?.child?.env.A === 'after';
     });
   });
 
@@ -79,6 +80,6 @@ describe('a configuration file that is read again', () => {
       clock.advance(1_000);
       return read.length > 0;
     });
-    expect(read.map(({ servers }) => servers[0]?.child?.args)).toEqual(read.map(() => ['2']));
+    expect(read.map(withPrograms).map(({ servers }) => servers[0]?.child?.args)).toEqual(read.map(() => ['2']));
   });
 });

@@ -108,6 +108,29 @@ describe('the log of states', () => {
     expect(records).toHaveLength(4);
   });
 
+  it('F231: has one line for all attempts to reach a server behind a URL, with the reason', () => {
+    const { records, log } = logging();
+    const lastFailure = { reason: 'there is no network to it', code: null, signal: null, at: 0 };
+    for (const state of [
+      'starting',
+      'offline',
+      'starting',
+      'offline',
+      'starting',
+      'ready',
+      'offline',
+      'blocked',
+    ] as const)
+      log.changed('a', failed({ state, lastFailure }, []));
+    expect(records).toMatchObject([
+      { msg: 'server starting' },
+      { level: 40, msg: 'server offline', reason: 'there is no network to it' },
+      { msg: 'server ready' },
+      { level: 40, msg: 'server offline' },
+      { level: 40, msg: 'server blocked' },
+    ]);
+  });
+
   it('has a failure, too, if the next start follows at once on the end of the process', () => {
     const { records, log } = logging();
     const lastFailure = { reason: 'it went mad', code: null, signal: null, at: 0 };

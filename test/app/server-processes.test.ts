@@ -32,12 +32,13 @@ function launching({
     began: () => told.push('began'),
     answered: () => told.push('answered'),
     ready: () => told.push('ready'),
-    failed: ({ reason, hostFault }) => told.push(`failed: ${reason}${hostFault === true ? ' (host)' : ''}`),
+    failed: ({ reason, fault = 'server' }) => told.push(`failed: ${reason}${fault === 'server' ? '' : ` (${fault})`}`),
     suspected: () => told.push('suspected'),
     cleared: () => told.push('cleared'),
     unfit: (reason) => told.push(`unfit: ${reason}`),
     exited: ({ code }) => told.push(`exited: ${code}`),
     startRefused: () => told.push('startRefused'),
+    lost: (fault, reason) => told.push(`lost: ${reason} (${fault})`),
   };
   const target: LaunchTarget = {
     backend: {
@@ -47,6 +48,7 @@ function launching({
       loadLists,
       listFailures,
       attach: ({ generation }) => told.push(`attached: ${generation}`),
+      mirroredParams: () => [],
     },
     profile,
     log: {
@@ -159,7 +161,7 @@ describe('launching a server that has no process', () => {
 
   it.each([
     ['failed: no route', { kind: 'failed', reason: 'no route' }],
-    ['failed: no descriptors (host)', { kind: 'failed', reason: 'no descriptors', isHostFault: true }],
+    ['failed: no descriptors (host)', { kind: 'failed', reason: 'no descriptors', fault: 'host' }],
   ] as const)('%s', async (expected, failure) => {
     const { told } = launching({ dial: outcome(Promise.resolve(failure)) });
     await flush();

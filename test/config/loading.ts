@@ -1,19 +1,23 @@
 import { join } from 'node:path';
 import { ConfigError } from '../../src/config/file/config-error.js';
-import type { Config, ServerConfig } from '../../src/config/resolve/config.js';
-import { loadConfig, type TestLoadOptions } from '../support/load-config.js';
+
+import { loadConfig, type ProgramConfig, type ProgramServer, type TestLoadOptions } from '../support/load-config.js';
 import { folderWith } from './files.js';
 
 const OPTIONS: TestLoadOptions = { env: { HOME: '/home/ada' }, nodePath: '/opt/node' };
 
 /** Loads a text as `trunkline.yaml`, next to other files if there are any. */
-export function load(text: string, options: Partial<TestLoadOptions> = {}, files: Record<string, string> = {}): Config {
+export function load(
+  text: string,
+  options: Partial<TestLoadOptions> = {},
+  files: Record<string, string> = {},
+): ProgramConfig {
   const folder = folderWith({ 'trunkline.yaml': text, ...files });
   return loadConfig(join(folder, 'trunkline.yaml'), { ...OPTIONS, ...options });
 }
 
 /** The only server of a text. */
-export function loadServer(...parameters: Parameters<typeof load>): ServerConfig {
+export function loadServer(...parameters: Parameters<typeof load>): ProgramServer {
   const [server] = load(...parameters).servers;
   if (server === undefined) throw new Error('the text has no server');
   return server;

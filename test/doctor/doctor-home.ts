@@ -14,7 +14,7 @@ import { checkEnvFiles, checkLiterals, checkVariables } from '../../src/doctor/s
 import { checkServer, type ObservedServer } from '../../src/doctor/servers.js';
 import type { ServerReport } from '../../src/gateway/status/status.js';
 import { ClientHome } from '../clients/files/client-home.js';
-import { loadConfig } from '../support/load-config.js';
+import { loadAnyConfig } from '../support/load-config.js';
 
 /** The home of the test that runs, in a file that calls `useHome`. */
 export let home: DoctorHome;
@@ -67,7 +67,7 @@ export class DoctorHome extends ClientHome {
   }
 
   config(file = this.path('trunkline.yaml')): Config {
-    return loadConfig(file, { env: this.env, nodePath: process.execPath });
+    return loadAnyConfig(file, { env: this.env, nodePath: process.execPath });
   }
 
   /** A program that can be run, in a folder of this home. */
@@ -152,7 +152,16 @@ const NOTHING = { exposed: [], quarantined: [], denied: [], truncated: null, fai
 /** The report about a server `s` that is well, except for these members. */
 export function reportOf(members: Partial<ServerReport> = {}): ServerReport {
   return {
-    ...{ server: 's', state: 'ready', pid: 1, uptimeSeconds: 1, generation: 1, restarts: 0, packageVersion: null },
+    ...{
+      server: 's',
+      state: 'ready',
+      remote: false,
+      pid: 1,
+      uptimeSeconds: 1,
+      generation: 1,
+      restarts: 0,
+      packageVersion: null,
+    },
     ...{ usage: null, resourceLimits: { memoryBytes: null, processes: null }, unshaped: [] },
     ...{
       protocolVersion: '2025-11-25',

@@ -104,6 +104,9 @@ describe('the doctor names', () => {
   reports('TL-SERVER-TWICE', /the servers a and b run the same/, () =>
     home.configure({ a: { command: 'node', args: ['x.js'] }, b: { command: 'node', args: ['x.js'] } }),
   );
+  reports('TL-SERVER-TWICE', /the servers a and b have the same URL/, () =>
+    home.configure({ a: { url: 'https://a.test/mcp' }, b: { url: 'https://a.test/mcp', transport: 'http' } }),
+  );
   reports('TL-CONFIG-SHADOWED', /\.config\/trunkline\/trunkline\.yaml is not used, because/, () => {
     home.write('.config/trunkline/trunkline.yaml', 'servers: {}');
     home.configure({ a: NODE });

@@ -38,6 +38,17 @@ describe('a server that', () => {
   reports('could not be installed', 'TL-SERVER-NOT-INSTALLED', () => failed('x could not be installed: E404'));
   reports('cannot be spawned', 'TL-SERVER-SPAWN', () => failed('Cannot start "x": not found (ENOENT)'));
   reports('finds no descriptors', 'TL-SERVER-RESOURCES', () => failed('Cannot start "x": (EMFILE)'));
+  const refused = 'connect ECONNREFUSED 192.0.2.1:443 (ECONNREFUSED)';
+  for (const [what, state, code] of [
+    ['cannot be reached', 'offline', 'TL-SERVER-UNREACHABLE'],
+    ['refuses the credentials', 'blocked', 'TL-SERVER-LOGIN'],
+    ['answers from behind a URL with nonsense', 'backoff', 'TL-SERVER-HANDSHAKE'],
+  ] as const) {
+    reports(what, code, () => {
+      const report = reportOf({ remote: true, state, problem: 'x', lastFailure: refused });
+      return checkServer({ report, diagnosis: { reason: refused, hint: 'look' } });
+    });
+  }
   reports('answers nonsense', 'TL-SERVER-HANDSHAKE', () => failed('initialize: the answer is no object'));
   reports('does not list its tools', 'TL-SERVER-LISTS', () => {
     const report = reportOf({ tools: { ...NOTHING, failure: 'tools/list: it said no' } });

@@ -107,6 +107,13 @@ describe('the words of a failure', () => {
     expect(resultOf(failed)._meta['trunkline/failure']).toMatchObject({ because: 'it went mad' });
   });
 
+  it.each([
+    ['restarting', 'has no connection at the moment, because it went mad. Trunkline connects again. The call was not'],
+    ['parked', 'connects to it less often. The call was not sent'],
+  ] as const)('speak of the connection of a server behind a URL for %s', (reason, words) => {
+    expect(describeFailure(failure({ reason, sent: false, because: 'it went mad', isRemote: true }))).toContain(words);
+  });
+
   it('do not invite to try again what may have happened already', () => {
     expect(describeFailure(failure({ retryAfterMs: 1_000 }))).not.toContain('Try again');
   });

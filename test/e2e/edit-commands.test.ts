@@ -106,6 +106,19 @@ describe('add, disable, enable and remove', () => {
     expect(JSON.parse(stdout)).toMatchObject({ result: 'removed', unused: ['MINE'] });
   });
 
+  it('add a server behind a URL, except below `mcpServers`', async () => {
+    place.write('trunkline.yaml', 'servers: { a: { command: node } }\n');
+    const added = await place.run(['add', 'docs', 'https://docs.test/mcp']);
+    expect(added).toMatchObject({
+      code: 0,
+      stderr: expect.stringContaining('logins with OAuth are not supported yet'),
+    });
+    expect(read('trunkline.yaml')).toContain('"docs": { "url": "https://docs.test/mcp" }');
+    place.write('trunkline.yaml', '{ "mcpServers": { "a": { "command": "node" } } }');
+    const refused = await place.run(['add', 'docs', 'https://docs.test/mcp']);
+    expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining('are used below `servers:` only') });
+  });
+
   it('add a server of the registry', async () => {
     const server = {
       name: 'io.github.ada/notes',

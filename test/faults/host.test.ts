@@ -90,6 +90,7 @@ describe('a clock that jumps', () => {
       'state/cache-folder.ts',
       'state/catalogue-cache.ts',
       'state/process-lock.ts',
+      'upstream/http/post.ts',
     ]);
   });
 });

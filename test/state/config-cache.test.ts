@@ -11,7 +11,7 @@ const FILE = '/home/ada/trunkline.yaml';
 const TEXT = `
 servers:
   own: { command: node, args: ["--token", "canary-secret-1"], env: { KEY: "canary-secret-2", OTHER: "\${UNSET}" } }
-  far: { url: "https://far.test/mcp" }
+  far: { url: "https://far.test/mcp", headers: { A: b, Authorization: "Bearer \${UNSET}" } }
   lean: { command: node, timeout: 2m, idleStop: 5m, start: lazy, cwd: ./nowhere }
 defaults: { concurrency: 3 }
 gateway: { startLimit: 7 }
@@ -57,7 +57,7 @@ describe('a configuration that was checked before', () => {
     const [own, far, lean] = resolved.servers.map(({ problem }) => problem);
     expect([own, far, lean].map((problem) => [problem?.line, problem?.column])).toEqual([
       placeOf('"$'),
-      placeOf('far:'),
+      placeOf('"Bearer'),
       placeOf('./nowhere'),
     ]);
   });

@@ -29,7 +29,7 @@ async function play(one: Action, supervisor: Supervisor, launcher: ScriptedLaunc
     if (launch === undefined) return;
     if (one.do === 'ready') launch.events.ready();
     if (one.do === 'fail') launch.events.failed({ reason: 'handshake' });
-    if (one.do === 'host-fault') launch.events.failed({ reason: 'EAGAIN', hostFault: true });
+    if (one.do === 'host-fault') launch.events.failed({ reason: 'EAGAIN', fault: 'host' });
     if (one.do === 'suspected') launch.events.suspected();
     if (one.do === 'cleared') launch.events.cleared();
     if (one.do === 'unfit') launch.events.unfit('violations');

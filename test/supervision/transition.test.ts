@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import type { LaunchFault } from '../../src/supervision/launcher.js';
 import {
   type Awaiting,
   backoffDelayMs,
@@ -14,6 +15,8 @@ import { missingSpec, sampleSpec } from './sample-spec.js';
 
 const NOW = 1_000_000;
 const GENERATION = 7;
+/** Pause between two attempts while the network does not reach the child, in milliseconds. */
+const NETWORK_MS = 1_500;
 const context = { spec: sampleSpec(), now: NOW, random: () => 0.5 };
 
 const stopped: ChildPhase = { kind: 'stopped' };
@@ -38,14 +41,20 @@ const parked = (awaiting: Awaiting, parkedAt = NOW - 60_000): ChildPhase => ({
   awaiting,
 });
 
+const offline = (awaiting: Awaiting): ChildPhase => ({ kind: 'offline', retryAt: NOW + NETWORK_MS, awaiting });
+const blocked = (awaiting: Awaiting, parkedAt = NOW): ChildPhase => ({ kind: 'blocked', parkedAt, awaiting });
+
 const start: ChildEvent = { kind: 'startRequested' };
 const restart: ChildEvent = { kind: 'restartRequested' };
 const stop: ChildEvent = { kind: 'stopRequested' };
 const demand: ChildEvent = { kind: 'demanded' };
 const rest: ChildEvent = { kind: 'restRequested' };
 const own = (kind: ChildEvent['kind']) => ({ kind, generation: GENERATION }) as ChildEvent;
-const startFailed: ChildEvent = { kind: 'startFailed', generation: GENERATION, reason: 'ENOENT', hostFault: false };
-const hostFailed: ChildEvent = { kind: 'startFailed', generation: GENERATION, reason: 'EMFILE', hostFault: true };
+const startFailed: ChildEvent = { kind: 'startFailed', generation: GENERATION, reason: 'ENOENT', fault: 'server' };
+const hostFailed: ChildEvent = { kind: 'startFailed', generation: GENERATION, reason: 'EMFILE', fault: 'host' };
+const failedBy = (kind: 'startFailed' | 'lost', fault: LaunchFault): ChildEvent => ({
+  ...{ kind, generation: GENERATION, reason: 'it is away', fault },
+});
 const recycle: ChildEvent = { kind: 'recycleRequested', generation: GENERATION, reason: 'violations' };
 const cleanExit: ChildEvent = { kind: 'exited', generation: GENERATION, exit: { code: 0, signal: null } };
 
@@ -104,6 +113,23 @@ const changing: Row[] = [
   [suspect, stop, ending, [endGroup]],
   [suspect, restart, replacing, [endGroup]],
 
+  [starting, failedBy('startFailed', 'network'), offline('both'), [endGroup, retryIn(NETWORK_MS)]],
+  [starting, failedBy('startFailed', 'blocked'), blocked('both'), [endGroup]],
+  [ready, failedBy('lost', 'server'), waking, [endGroup]],
+  [suspect, failedBy('lost', 'server'), waking, [endGroup]],
+  [ready, failedBy('lost', 'network'), offline('both'), [endGroup, retryIn(NETWORK_MS)]],
+  [ready, failedBy('lost', 'blocked'), blocked('both'), [endGroup]],
+  [offline('both'), own('groupGone'), offline('retry-time'), []],
+  [offline('both'), own('retryDue'), offline('group-gone'), []],
+  [offline('retry-time'), own('retryDue'), queued, [launchNext]],
+  [offline('group-gone'), own('groupGone'), queued, [launchNext]],
+  [offline('retry-time'), restart, queued, [launchNext]],
+  [offline('retry-time'), stop, stopped, []],
+  [blocked('both'), own('groupGone'), blocked('retry-time'), []],
+  [blocked('retry-time', NOW - 60_000), demand, queued, [launchNext]],
+  [blocked('retry-time'), restart, queued, [launchNext]],
+  [blocked('retry-time'), stop, stopped, []],
+
   [queued, stop, ending, [endGroup]],
   [starting, stop, ending, [endGroup]],
   [ready, stop, ending, [endGroup]],
@@ -157,6 +183,8 @@ const ignoring: [from: ChildPhase, events: ChildEvent[]][] = [
   [suspect, [start, demand, own('suspected'), own('becameReady'), startFailed, own('stableReached'), own('groupGone')]],
   [ending, [demand, own('suspected'), own('cleared'), ...starts, startFailed, own('startTimedOut'), recycle]],
   [ending, [own('retryDue')]],
+  [offline('retry-time'), [demand, own('groupGone'), failedBy('lost', 'network')]],
+  [blocked('retry-time'), [demand, failedBy('lost', 'blocked')]],
   [backoff('both'), [start, demand, ...starts, startFailed, recycle]],
   [backoff('group-gone'), [own('retryDue')]],
   [backoff('retry-time'), [own('groupGone')]],

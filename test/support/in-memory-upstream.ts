@@ -30,6 +30,7 @@ export const SILENT_LISTENER: UpstreamListener = {
   cleared: () => {},
   unfit: () => {},
   closed: () => {},
+  lost: () => {},
 };
 
 export interface InMemoryOptions extends PeerScript {

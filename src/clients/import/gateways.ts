@@ -17,6 +17,7 @@ const GATEWAYS: ReadonlyMap<string, string> = new Map([
 /** The name of the gateway that this run starts, if it is one. */
 export function gatewayOf({ program, args }: Run): string | undefined {
   if ('package' in program) return GATEWAYS.get(program.package);
+  if ('url' in program) return undefined;
   const name = programName(program.command);
   if (name === 'docker' && args.slice(0, 3).join(' ') === 'mcp gateway run') return "Docker's MCP gateway";
   const launched = /^(?:uvx|bunx|pnpx)$/.test(name) ? args.find((arg) => !arg.startsWith('-')) : undefined;

@@ -3,7 +3,7 @@ import type { Variables } from '../../config/resolve/references.js';
 import { SERVER_KEY_MAX_LENGTH, serverKeyFault, usableServerKey } from '../../config/schema/server-key.js';
 import type { FoundServer } from '../files/found-server.js';
 import { gatewayOf } from './gateways.js';
-import { CannotImport, identityOfRun, type Run, runOf, type ToRunOptions, toRun } from './run.js';
+import { CannotImport, identityOfRun, loginRemark, type Run, runOf, type ToRunOptions, toRun } from './run.js';
 import { type SecretFile, toEntry } from './to-entry.js';
 
 /** The decision of an import about one server of a client. */
@@ -30,6 +30,8 @@ export interface PlanOptions extends ToRunOptions {
   readonly found: readonly FoundServer[];
   /** The entries that the configuration has already, as they stand in it. */
   readonly present: Readonly<Record<string, unknown>>;
+  /** Whether the configuration may have servers behind a URL: one with `mcpServers` may not. */
+  readonly takesRemote: boolean;
   readonly secrets: SecretFile;
   readonly env: Variables;
   readonly isOurselves: (run: FoundServer['run']) => boolean;
@@ -39,7 +41,7 @@ export interface PlanOptions extends ToRunOptions {
 
 /** Decides about each server. Writes nothing; `secrets` takes the secrets of the servers to add. */
 export function planImport(options: PlanOptions): PlannedServer[] {
-  const { present, found, names, secrets, env, isOurselves } = options;
+  const { present, found, names, secrets, env, isOurselves, takesRemote } = options;
   const identityOf = (run: Run) => identityOfRun(run, { ...env, ...secrets.values });
   const takenKeys = new Set(Object.keys(present).map((key) => key.toLowerCase()));
   /** By identity, the key of the server that is or will be in the configuration. */
@@ -57,6 +59,7 @@ export function planImport(options: PlanOptions): PlannedServer[] {
   return runs.map(([server, run]): PlannedServer => {
     if (isOurselves(server.run)) return { found: server, verdict: 'skipped', because: 'it is Trunkline itself' };
     if (run instanceof CannotImport) return { found: server, verdict: 'cannot', because: run.message };
+    if ('url' in run.program && !takesRemote) return { found: server, verdict: 'cannot', because: NEEDS_SERVERS, run };
     const gateway = gatewayOf(run);
     if (gateway !== undefined && names.length === 0) {
       const because = `it is another gateway, ${gateway}; import its own file with --from FILE`;
@@ -74,13 +77,17 @@ export function planImport(options: PlanOptions): PlannedServer[] {
     if (made instanceof CannotImport) return { found: server, verdict: 'cannot', because: made.message, run };
     keys.set(identity, key);
     takenKeys.add(key.toLowerCase());
-    const because = key === usual ? '' : `the name ${usual} is taken`;
+    const because = [key === usual ? '' : `the name ${usual} is taken`, loginRemark(run)].filter(Boolean).join('; ');
     const planned = { found: server, key, run, ...made, because };
     return key === name
       ? { ...planned, verdict: 'new' }
       : { ...planned, verdict: 'renamed', comment: `"${name}" in ${place.title}` };
   });
 }
+
+/** The reason why a configuration cannot have a server behind a URL. */
+export const NEEDS_SERVERS =
+  'servers behind a URL are used below `servers:` only, and the configuration has `mcpServers:`';
 
 /** The result, or the `CannotImport` that was thrown. */
 function orCannot<T>(make: () => T): T | CannotImport {
@@ -104,7 +111,7 @@ function freeKey(wanted: string, takenKeys: ReadonlySet<string>): string {
 /** A valid key that is as similar to the name as possible. */
 function keyFor(name: string, { program }: Run): string {
   if (serverKeyFault(name) === undefined) return name;
-  const used = 'package' in program ? program.package : program.command;
+  const used = 'package' in program ? program.package : 'url' in program ? program.url : program.command;
   const parts = used.split(/[\\/]/);
   const others = [`${name}-server`, parts.at(-1) ?? '', `${parts.at(-1)}-server`];
   return usableServerKey(name) ?? others.map(usableServerKey).find((key) => key !== undefined) ?? 'server';

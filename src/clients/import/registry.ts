@@ -2,7 +2,7 @@ import { usableServerKey } from '../../config/schema/server-key.js';
 import { errorCode, errorMessage } from '../../errors/error-text.js';
 import { HintedError } from '../../errors/usage-error.js';
 import { isRecord } from '../../json/json-value.js';
-import { CannotImport, literal, type Run, remoteRun, variableName } from './run.js';
+import { CannotImport, literal, NO_ARGUMENTS, type Run, remoteRun, variableName } from './run.js';
 
 /** The official registry of MCP servers. */
 const PUBLIC_REGISTRY = 'https://registry.modelcontextprotocol.io';
@@ -136,13 +136,14 @@ class Inputs {
     const headers = records(remote.headers).flatMap((header) => {
       const name = textOf(header.name) ?? '';
       const variable = variableName(name);
-      if (header.isSecret === true) this.#secret.push(variableName(`header_${name}`));
+      if (header.isSecret === true) this.#secret.push(name);
       const value = this.#given.env[variable] ?? this.#value(header, variable);
       return value === undefined ? [] : [[name, value] as const];
     });
     const transport = remote.type === 'sse' ? 'sse' : 'http';
     const run = remoteRun({ kind: 'remote', url, transport, headers: Object.fromEntries(headers) }, (text) => text);
-    return this.#complete({ ...run, args: [...run.args, ...this.#given.args] });
+    if (this.#given.args.length > 0) throw new CannotImport(NO_ARGUMENTS);
+    return this.#complete(run);
   }
 
   #complete(run: Run): RegistryRun {

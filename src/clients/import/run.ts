@@ -1,13 +1,18 @@
 import { dirname, isAbsolute, resolve } from 'node:path';
 import { ServerFault } from '../../config/file/config-error.js';
 import { expand, namesIn, type Variables } from '../../config/resolve/references.js';
+import { remoteUrl } from '../../config/resolve/resolve-config.js';
+import { HEADER_NAME, OWN_HEADERS } from '../../config/schema/schema.js';
 import { isRecord } from '../../json/json-value.js';
 import type { ClientSystem, FoundCommand, FoundRemote, FoundServer } from '../files/found-server.js';
 import { programName, withoutShell } from '../files/own-entry.js';
 
-/** The program of a server with its arguments and variables. All texts are in the notation of the configuration: `${NAME}` refers to a variable. */
+/** The program of a server with its arguments and variables, or its URL. All texts are in the notation of the configuration: `${NAME}` refers to a variable. */
 export interface Run {
-  readonly program: { readonly package: string; readonly version?: string } | { readonly command: string };
+  readonly program:
+    | { readonly package: string; readonly version?: string }
+    | { readonly command: string }
+    | ({ readonly url: string } & Pick<FoundRemote, 'transport' | 'headers'>);
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
   readonly cwd?: string;
@@ -58,7 +63,7 @@ function commandRun(
   // A relative command is relative to the configuration, not to the working folder.
   const program = isPath && folder !== undefined ? { command: resolve(folder, ours.program.command) } : ours.program;
   const launched = packageOf(program.command, ours.args, ours.env);
-  return { ...ours, program, ...launched, ...(folder !== undefined && { cwd: folder }) };
+  return withoutBridge({ ...ours, program, ...launched, ...(folder !== undefined && { cwd: folder }) });
 }
 
 function variablesOf(
@@ -74,37 +79,90 @@ function variablesOf(
   return Object.fromEntries(Object.entries(variables).map(([name, value]) => [name, literal(value ?? '')]));
 }
 
-/**
- * A remote server by way of `mcp-remote`, which is a server on stdio. Headers reach it as variables, because other users of
- * the machine can read arguments.
- */
+/** A server behind a URL. Throws `CannotImport` if Trunkline would not connect to the URL. */
 export function remoteRun({ url, transport, headers }: FoundRemote, our: (text: string) => string): Run {
-  const args = [our(url)];
-  if (transport === 'sse') args.push('--transport', 'sse-first');
-  // It refuses the unencrypted protocol otherwise.
-  if (/^http:\/\/(?!localhost[:/]|127\.|\[::1\])/i.test(url)) args.push('--allow-http');
-  const env: Record<string, string> = {};
-  for (const [name, value] of Object.entries(headers)) {
-    const variable = variableName(`header_${name}`);
-    env[variable] = our(value);
-    // `mcp-remote` replaces the variable, so the reference is literal for Trunkline.
-    args.push('--header', literal(`${name}:\${${variable}}`));
-  }
-  return { program: { package: 'mcp-remote' }, args, env };
+  const shown = our(url);
+  const fault = faultOfUrl(shown);
+  if (fault !== undefined) throw new CannotImport(fault);
+  const invalid = Object.keys(headers).find((name) => !HEADER_NAME.test(name));
+  if (invalid !== undefined) throw new CannotImport('the name of one of its headers is not valid');
+  // Some clients need headers in their files that Trunkline sets itself, such as `Accept`.
+  const kept = Object.entries(headers).filter(([name]) => !OWN_HEADERS.has(name.toLowerCase()));
+  const ours = Object.fromEntries(kept.map(([name, value]) => [name, our(value)]));
+  return { program: { url: shown, transport, headers: ours }, args: [], env: {} };
 }
 
-/** The run of an entry of the configuration; undefined if it has no program. */
+/** A URL with variables is checked when they are known. */
+function faultOfUrl(text: string): string | undefined {
+  const url = literalIn(text);
+  if (url === undefined) return undefined;
+  try {
+    remoteUrl(url);
+  } catch (error) {
+    if (error instanceof ServerFault) return error.message;
+    throw error;
+  }
+  return undefined;
+}
+
+/**
+ * The server behind the URL, if the run is that of the bridge `mcp-remote` and Trunkline can do without the bridge. With
+ * other options, and with variables for the bridge itself, the run stays as it is.
+ */
+function withoutBridge(run: Run): Run {
+  const { program, args, env } = run;
+  if (!('package' in program) || program.package !== 'mcp-remote') return run;
+  const [url = '', ...options] = args;
+  const headers: Record<string, string> = {};
+  const used = new Set<string>();
+  let transport: FoundRemote['transport'] = 'http';
+  for (let at = 0; at < options.length; at += 1) {
+    const option = options[at] ?? '';
+    if (option === '--header') {
+      at += 1;
+      const [, name, value = ''] = /^([^:]+): *(.*)$/s.exec(options[at] ?? '') ?? [];
+      if (name === undefined) return run;
+      // The bridge replaces the variables that Trunkline or the client has left in the text.
+      headers[name] = value.replace(/\$?\$\{([A-Za-z_]\w*)\}/g, (_, variable: string) => {
+        used.add(variable);
+        return env[variable] ?? `\${${variable}}`;
+      });
+    } else if (option === '--transport') {
+      at += 1;
+      if (/^sse/.test(options[at] ?? '')) transport = 'sse';
+    } else if (!/^(?:\d+|--allow-http|--debug|--silent)$/.test(option)) return run;
+  }
+  const isWhole = Object.keys(env).every((name) => used.has(name)) && faultOfUrl(url) === undefined;
+  return isWhole ? remoteRun({ kind: 'remote', url, transport, headers }, (text) => text) : run;
+}
+
+/** The reason why a server behind a URL cannot be added with arguments of a program. */
+export const NO_ARGUMENTS = 'it is behind a URL, so it has no arguments';
+
+/** A remark about a server behind a URL that may need a login; empty for any other. */
+export function loginRemark({ program }: Run): string {
+  const isOpen = 'url' in program && Object.keys(program.headers).length === 0;
+  return isOpen ? 'if it needs a login, give it a header: logins with OAuth are not supported yet' : '';
+}
+
+/** The run of an entry of the configuration; undefined if it has neither a program nor a URL. */
 export function runOf(entry: unknown): Run | undefined {
   if (!isRecord(entry)) return undefined;
-  const { package: used, command, args, env, cwd } = entry;
-  const variables = Object.entries(isRecord(env) ? env : {}).filter(([, value]) => typeof value === 'string');
+  const { package: used, command, url, headers, args, env, cwd } = entry;
   const rest = {
     args: Array.isArray(args) ? args.filter((arg) => typeof arg === 'string') : [],
-    env: Object.fromEntries(variables) as Record<string, string>,
+    env: textsOf(env),
     ...(typeof cwd === 'string' && { cwd }),
   };
-  if (typeof used === 'string') return { ...rest, program: { package: used.replace(/(?<=.)@[^@/]*$/, '') } };
+  if (typeof used === 'string')
+    return withoutBridge({ ...rest, program: { package: used.replace(/(?<=.)@[^@/]*$/, '') } });
+  if (typeof url === 'string') return { ...rest, program: { url, transport: 'http', headers: textsOf(headers) } };
   return typeof command === 'string' ? { ...rest, program: { command } } : undefined;
+}
+
+function textsOf(map: unknown): Record<string, string> {
+  const texts = Object.entries(isRecord(map) ? map : {}).filter(([, value]) => typeof value === 'string');
+  return Object.fromEntries(texts) as Record<string, string>;
 }
 
 /**
@@ -214,18 +272,27 @@ export function literalIn(text: string): string | undefined {
 }
 
 /**
- * An identity: equal for two entries that run the same program with the same arguments and variables. The
- * version of a package does not count. The text contains secrets: it must stay in memory.
+ * An identity: equal for two entries that run the same program with the same arguments and variables, or have the same URL and
+ * headers. The version of a package does not count. The text contains secrets: it must stay in memory.
  */
 export function identityOfRun({ program, args, env, cwd }: Run, variables: Variables): string {
+  if ('url' in program) {
+    const headers = Object.entries(program.headers).map(([key, value]) => [key.toLowerCase(), value] as const);
+    const url = resolved(program.url, variables).replace(/\/+$/, '');
+    return JSON.stringify(['url', url, resolvedSorted(headers, variables)]);
+  }
   const name = 'package' in program ? ['package', program.package] : ['command', resolved(program.command, variables)];
-  const sorted = Object.entries(env).sort(([one], [other]) => (one < other ? -1 : 1));
   return JSON.stringify([
     name,
     args.map((arg) => resolved(arg, variables)),
-    sorted.map(([key, value]) => [key, resolved(value, variables)]),
+    resolvedSorted(Object.entries(env), variables),
     args.some(isRelative) || ('command' in program && isRelative(program.command)) ? (cwd ?? '') : '',
   ]);
+}
+
+function resolvedSorted(entries: readonly (readonly [string, string])[], variables: Variables): [string, string][] {
+  const sorted = [...entries].sort(([one], [other]) => (one < other ? -1 : 1));
+  return sorted.map(([key, value]) => [key, resolved(value, variables)]);
 }
 
 /** Whether an argument is a path that depends on the working folder. */

@@ -38,14 +38,14 @@ export function toEntry(
 ): { entry: NewEntry; unset: string[] } {
   const clean = withoutSecrets(run, key, secrets, settings.secretVariables);
   const { program, args, cwd } = clean;
-  const texts = [...args, ...Object.values(clean.env), cwd ?? '', 'command' in program ? program.command : ''];
+  const ofProgram = 'url' in program ? [program.url, ...Object.values(program.headers)] : [];
+  if ('command' in program) ofProgram.push(program.command);
+  const texts = [...args, ...Object.values(clean.env), cwd ?? '', ...ofProgram];
   const names = namesIn(texts);
   const inFile = (name: string) => Object.hasOwn(secrets.values, name);
   const { allowedTools, deniedTools } = settings;
   const entry = {
-    ...('package' in program
-      ? { package: program.version === undefined ? program.package : `${program.package}@${program.version}` }
-      : program),
+    ...howToRun(program),
     ...(args.length > 0 && { args }),
     ...(cwd !== undefined && { cwd }),
     ...(Object.keys(clean.env).length > 0 && { env: clean.env }),
@@ -58,6 +58,18 @@ export function toEntry(
   };
   const withoutDefault = names.filter((name) => texts.some((text) => text.includes(`\${${name}}`)));
   return { entry, unset: withoutDefault.filter((name) => !inFile(name) && env[name] === undefined) };
+}
+
+function howToRun(program: Run['program']): NewEntry {
+  if ('package' in program)
+    return { package: program.version === undefined ? program.package : `${program.package}@${program.version}` };
+  if ('command' in program) return program;
+  const { url, transport, headers } = program;
+  return {
+    url,
+    ...(transport === 'sse' && { transport }),
+    ...(Object.keys(headers).length > 0 && { headers }),
+  };
 }
 
 const LONGEST = '24h';
@@ -114,16 +126,22 @@ export function withoutSecrets(
     const wanted = variableName(name);
     return `\${${store.put(wanted.startsWith(`${owner}_`) ? wanted : `${owner}_${wanted}`, value)}}`;
   };
-  const env = Object.entries(run.env).map(([name, text]) => {
-    const value = literalIn(text);
-    if (value !== undefined)
-      return [name, isPlainSetting(name, value) && !secret.includes(name) ? text : put(name, value)];
-    if (hasSecretBesideReferences(text)) {
-      throw new CannotImport(`its variable ${name} is a mixture of a secret and of other variables`);
-    }
-    return [name, text];
-  });
-  return { ...run, args: withoutSecretArgs(run.args, put), env: Object.fromEntries(env) };
+  const cleanOf = (what: string, values: Readonly<Record<string, string>>) => {
+    const clean = Object.entries(values).map(([name, text]) => {
+      const value = literalIn(text);
+      if (value !== undefined)
+        return [name, isPlainSetting(name, value) && !secret.includes(name) ? text : put(name, value)];
+      if (hasSecretBesideReferences(text)) {
+        throw new CannotImport(`its ${what} ${name} is a mixture of a secret and of other variables`);
+      }
+      return [name, text];
+    });
+    return Object.fromEntries(clean) as Record<string, string>;
+  };
+  const { program } = run;
+  if (!('url' in program)) return { ...run, args: withoutSecretArgs(run.args, put), env: cleanOf('variable', run.env) };
+  const [url = ''] = withoutSecretArgs([program.url], put);
+  return { ...run, program: { ...program, url, headers: cleanOf('header', program.headers) } };
 }
 
 function hasSecretBesideReferences(text: string): boolean {
@@ -174,6 +192,7 @@ export function describeRun(found: FoundServer['run'], run: Run | undefined): st
     if (name === 'mcp-remote') return `${name} ${describeAddress(address)}`;
     return version === undefined ? name : `${name}@${version}`;
   }
+  if (run !== undefined && 'url' in run.program) return describeAddress(run.program.url);
   // Some people write a whole command line there.
   const [program = '', ...excess] = found.command.trim().split(/\s+/);
   const first = found.args.find((arg) => !arg.startsWith('-'));

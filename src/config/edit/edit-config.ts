@@ -60,6 +60,11 @@ export function entriesIn(text: string): Readonly<Record<string, unknown>> {
   return isRecord(entries) ? entries : {};
 }
 
+/** Whether servers behind a URL are used in this configuration. */
+export function takesRemoteServers(text: string): boolean {
+  return rootKey(valueIn(text)) === 'servers';
+}
+
 /** The value of `defaults.envFile`, if there is one. */
 export function sharedEnvFile(text: string): string | undefined {
   const named = valueAt(valueIn(text), ['defaults', 'envFile']);

@@ -109,10 +109,10 @@ function checkText(text: string, file: string): CheckedFile {
   }));
   if (first !== undefined) throw new ConfigError('config-invalid', file, [first, ...rest]);
 
-  const remote = remoteKeys(source.value, root);
+  const inert = inertKeys(source.value, root);
   const servers = entries.map(([key, own]): CheckedServer => {
     const positions = positionsIn(own, { env: shared, ...(envFile !== undefined && { envFile }) }, [root, key], source);
-    const problem: ServerProblem | undefined = remote.has(key) ? locateFault(remoteFault(), positions) : undefined;
+    const problem: ServerProblem | undefined = inert.has(key) ? locateFault(inertFault(), positions) : undefined;
     return { ...toCheckedServer(key, own, data), positions, ...(problem && { problem }) };
   });
   const gateway = toCheckedGateway(data);
@@ -213,6 +213,11 @@ function positionsIn(
     ['cwd'],
     ['command'],
     ['package'],
+    ['url'],
+    ...Object.keys(entry.headers ?? {}).map((name) => ['headers', name]),
+    ['headersCommand'],
+    ['proxy'],
+    ['caFile'],
     ...valuePaths(entry.tools),
   ];
   const inside = resolved.map((steps) => [...root, ...steps]);
@@ -268,29 +273,32 @@ function gatewayWarnings(
   return [{ message, ...positionOfKey(['gateway', 'http']) }];
 }
 
+// Files with `mcpServers` are often those of other programs. Their entries with a URL were inert before Trunkline could connect
+// to remote servers, so that a new version must not start to send requests because of them.
+
 const REMOTE_TYPES = new Set<unknown>(['http', 'sse', 'streamable-http', 'streamableHttp', 'ws', 'websocket']);
 
-/** The keys of remote servers, which have a URL instead of a program. `file` is the content before the check. */
-function remoteKeys(file: unknown, root: string): ReadonlySet<string> {
-  const remote = entriesOf(file, root).filter(([, entry]) => isRemote(entry));
+/** The keys of remote servers below `mcpServers`, in a file that is not checked yet. */
+function inertKeys(file: unknown, root: string): ReadonlySet<string> {
+  const remote = entriesOf(file, root).filter(([, entry]) => root === 'mcpServers' && isRemote(entry));
   return new Set(remote.map(([key]) => key));
 }
 
 /**
- * Replaces each remote entry by an entry that passes the schema, because other programs define additional keys for remote
+ * Replaces each remote entry below `mcpServers` by an entry that passes the schema, because other programs define additional keys for remote
  * entries. The keys of the servers stay, so that the schema checks them.
  */
 function withStandIns(file: unknown, root: string): unknown {
-  const entries = entriesOf(file, root);
+  const entries = root === 'mcpServers' ? entriesOf(file, root) : [];
   if (!isRecord(file) || entries.length === 0) return file;
   const checked = entries.map(([key, entry]) => [key, isRemote(entry) ? standIn(entry) : entry] as const);
   return { ...file, [root]: Object.fromEntries(checked) };
 }
 
-function remoteFault(): ServerFault {
+function inertFault(): ServerFault {
   return new ServerFault(
-    'remote servers are not supported yet; expected `package` or `command`',
-    'set `disabled: true` to ignore this server, or use `command` to run a local bridge to the URL',
+    'servers behind a URL are used below `servers:` only, because files with `mcpServers` belong to other programs, too',
+    'rename `mcpServers` to `servers` if this file is for Trunkline alone, or set `disabled: true` for this server',
   );
 }
 

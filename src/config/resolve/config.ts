@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { ToolShapes } from '../../gateway/catalog/tool-shaping.js';
 import type { CallLimits } from '../../gateway/dispatch/call.js';
-import type { ChildSpec, PackageRequest } from '../../supervision/launcher.js';
+import type { PackageRequest, ServerSpec } from '../../supervision/launcher.js';
 import type { GatewayConfig, ServerSettings, ToolFilter } from '../file/check-file.js';
 import type { ServerProblem } from '../file/config-error.js';
 import type { Stamp } from '../file/find-config.js';
@@ -37,7 +37,7 @@ export interface ServerConfig
   /** The text before `__` in exposed names: the key, or '' if the prefix is disabled. */
   readonly prefix: string;
   /** Undefined when `problem` is set. */
-  readonly child: ChildSpec | undefined;
+  readonly child: ServerSpec | undefined;
   readonly problem?: ServerProblem;
   /** The package that the server runs; absent for a `command` and for a server with a `problem`. */
   readonly package?: ServerPackage;
@@ -159,15 +159,10 @@ export function changeOf(before: ServerConfig | undefined, after: ServerConfig):
 
 /** The settings that need a new process when they change. */
 function ofProcess({ child, problem, sharing, era, frames }: ServerConfig) {
-  const { command, args, cwd, env, missing, leaveRunning } = child ?? {};
+  const { timeouts: _, restart: __, ...run } = child ?? {};
   // A problem that only moved to another line is the same problem.
   return {
-    command,
-    args,
-    cwd,
-    env,
-    missing,
-    leaveRunning,
+    run,
     sharing,
     era,
     frames,

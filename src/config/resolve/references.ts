@@ -68,9 +68,17 @@ export function textsOf({
   package: used = '',
   cwd = '',
   env = {},
+  url = '',
+  headers = {},
+  headersCommand = '',
+  proxy = '',
+  caFile = '',
   tools,
 }: CheckedEntry): string[] {
-  return [command, used, cwd, ...args, ...Object.values(env), ...textsIn(tools)];
+  const ofRemote = [url, ...Object.values(headers), headersCommand, proxy, caFile];
+  // Only the program of a server gets the variables of `defaults.env`.
+  const ofProgram = url === '' ? [command, used, cwd, ...args, ...Object.values(env)] : [];
+  return [...ofProgram, ...ofRemote, ...textsIn(tools)];
 }
 
 /** The values to remove from logs even if they do not look like secrets: `secret:` references, and variables in parameters. */

@@ -1,9 +1,9 @@
 import { availableParallelism, homedir } from 'node:os';
 import { basename, delimiter, dirname, join, resolve } from 'node:path';
-import { readJsonFile, realPath, statOf } from '../../files/whole-file.js';
+import { readJsonFile, readTextFile, realPath, statOf } from '../../files/whole-file.js';
 import type { ParamShapes, ToolShapes } from '../../gateway/catalog/tool-shaping.js';
 import { isRecord } from '../../json/json-value.js';
-import type { ChildSpec, PackageRequest } from '../../supervision/launcher.js';
+import type { ChildSpec, PackageRequest, RemoteSpec } from '../../supervision/launcher.js';
 import type { CheckedEntry, CheckedFile, CheckedServer, ServerSettings } from '../file/check-file.js';
 import { faultsAt, formatProblem, locateFault, ServerFault } from '../file/config-error.js';
 import { candidateFiles } from '../file/find-config.js';
@@ -106,7 +106,9 @@ function resolveServer(server: CheckedServer, surroundings: Surroundings): Serve
     prefix: entry.prefix ?? key,
     ...withProblem(server, () => {
       if (fault !== undefined) throw fault;
-      return childAndPackage(server, expand, surroundings);
+      return server.entry.url === undefined
+        ? childAndPackage(server, expand, surroundings)
+        : { child: remoteSpec(server, expand, surroundings), ...shapesOf(server, expand) };
     }),
     ...{ sharing, start, idleStopMs, era, approval, trusted, limits },
     methods: entry.methods ?? [],
@@ -158,9 +160,8 @@ function childAndPackage(
     leaveRunning: settings.leaveRunning,
   };
   const nesting = checkNesting(child, { file, home, env, packageName: used?.request.name });
-  const shapes = resolveShapes(entry.tools, expandAny);
   const whole = { ...child, env: { ...child.env, ...nesting } };
-  return { child: whole, ...(used && { package: used }), ...(shapes && { shapes }) };
+  return { child: whole, ...(used && { package: used }), ...shapesOf({ entry }, expandAny) };
 }
 
 /** Refuses a NUL character in the value of a variable or secret. The schema refuses one in the file. */
@@ -169,6 +170,81 @@ function refuseNul(value: string): string {
   throw new ServerFault(
     'the value of a variable or secret has a NUL character, which no program can be started with',
     'set the variable or store the secret again, without that character',
+  );
+}
+
+function shapesOf({ entry }: Pick<CheckedServer, 'entry'>, expand: Expand): Pick<ServerConfig, 'shapes'> {
+  const shapes = resolveShapes(entry.tools, expand);
+  return shapes === undefined ? {} : { shapes };
+}
+
+function remoteSpec(
+  { key, entry, settings }: CheckedServer,
+  expand: Expand,
+  { folder, home }: Surroundings,
+): RemoteSpec {
+  const { url = '', transport, type, headers = {}, headersCommand, proxy, caFile } = entry;
+  const resolved = Object.entries(headers).map(
+    ([name, value]) => [name.toLowerCase(), faultsAt(['headers', name], () => headerValue(expand(value)))] as const,
+  );
+  return {
+    kind: 'remote',
+    key,
+    url: faultsAt(['url'], () => remoteUrl(expand(url))),
+    transport: transport ?? (type === 'sse' ? 'sse' : type === undefined ? 'auto' : 'http'),
+    headers: Object.fromEntries(resolved),
+    ...(headersCommand !== undefined && { headersCommand: faultsAt(['headersCommand'], () => expand(headersCommand)) }),
+    ...(proxy !== undefined && { proxy: faultsAt(['proxy'], () => proxyUrl(expand(proxy))) }),
+    ...(caFile !== undefined && {
+      ca: faultsAt(['caFile'], () => certificates(resolve(folder, expandHome(expand(caFile), home)))),
+    }),
+    timeouts: { startMs: settings.startTimeoutMs, stopGraceMs: settings.stopGraceMs, killAfterMs: STOP_KILL_AFTER_MS },
+    restart: { ...settings.restart, demandEveryMs: DEMAND_EVERY_MS },
+  };
+}
+
+/**
+ * The URL of a remote server. Credentials must not cross a network in plain text, so `http:` is for this machine only. Throws
+ * a `ServerFault` for a URL that cannot be used.
+ */
+export function remoteUrl(text: string): string {
+  const hint = 'write a URL such as https://example.com/mcp';
+  if (!URL.canParse(text)) throw new ServerFault('the URL is not valid', hint);
+  const url = new URL(text);
+  if (url.username !== '' || url.password !== '')
+    throw new ServerFault('the URL has a user name or a password', 'use `headers` with `Authorization` instead');
+  if (url.protocol === 'https:' || (url.protocol === 'http:' && isLoopback(url.hostname))) return url.href;
+  throw new ServerFault(
+    url.protocol === 'http:'
+      ? 'the URL is not encrypted, and its host is not this machine'
+      : `the URL begins with ${url.protocol}, which is no protocol of remote servers`,
+    hint,
+  );
+}
+
+function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '[::1]' || /^127(?:\.\d{1,3}){3}$/.test(host);
+}
+
+function proxyUrl(text: string): string {
+  if (URL.canParse(text) && /^https?:$/.test(new URL(text).protocol)) return text;
+  throw new ServerFault('the proxy is not a valid URL', 'write a URL such as http://proxy.example.com:3128');
+}
+
+function headerValue(text: string): string {
+  if (/^[\t\x20-\x7e\x80-\xff]*$/.test(text)) return text.trim();
+  throw new ServerFault(
+    'the value of the header has characters that no header can have',
+    'remove line breaks and other control characters',
+  );
+}
+
+function certificates(file: string): string {
+  const text = readTextFile(file);
+  if (text?.includes('-----BEGIN CERTIFICATE-----') === true) return text;
+  throw new ServerFault(
+    text === undefined ? `the file ${file} cannot be read` : `the file ${file} has no certificate in PEM`,
+    'correct `caFile`, which is relative to the folder of the configuration file',
   );
 }
 

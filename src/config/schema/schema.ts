@@ -40,6 +40,20 @@ const envFile = text(
   'the path of a file',
 );
 
+/** The names that HTTP allows for a header. */
+export const HEADER_NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
+
+const header = z.string().check(
+  z.regex(HEADER_NAME, { error: 'this is not a valid name of an HTTP header' }),
+  z.refine((name) => !OWN_HEADERS.has(name.toLowerCase()), { error: 'Trunkline sets this header itself; remove it' }),
+);
+
+/** Headers that the transport sets for each request. */
+export const OWN_HEADERS: ReadonlySet<string> = new Set([
+  ...['accept', 'connection', 'content-length', 'content-type', 'cookie', 'host', 'last-event-id', 'mcp-method'],
+  ...['mcp-name', 'mcp-protocol-version', 'mcp-session-id', 'transfer-encoding'],
+]);
+
 const newName = z.string(expects('the new name of the tool')).check(
   z.regex(TOOL_NAME, {
     error: 'this name cannot be used; expected up to 64 letters, digits, `_` and `-`',
@@ -102,7 +116,33 @@ const server = mapWith(
       'the name of an npm package',
     ),
     command: text('The program to run, instead of a package.', 'the program to run, as a string'),
-    bin: text('The program to run, if the package has several.', 'the name of a program'),
+    url: text(
+      'The URL of a remote server, instead of a package or a command. Plain `http:` is accepted for this machine only.',
+      'the URL of a server',
+    ),
+    transport: z
+      .enum(['auto', 'http', 'sse'], expects('auto, http or sse', { quote: true }))
+      .register(z.globalRegistry, {
+        description:
+          'The transport of a `url`: Streamable HTTP (http), the older HTTP with SSE of revision 2024-11-05 (sse), or whichever the server has (auto).',
+      }),
+    headers: described(
+      z.record(header, z.string(expects('a string; put it in quotes')), expects('a map of headers')),
+      `Headers of every request to the \`url\`. Keep secrets out of the file: \`Bearer \${secret:NAME}\`.`,
+    ),
+    headersCommand: text(
+      'A command that prints further headers as a JSON object. It runs in a shell before the first request, and again when the server answers 401.',
+      'a command',
+    ),
+    proxy: text(
+      'The URL of the proxy for the `url`. Without it, HTTPS_PROXY, HTTP_PROXY and NO_PROXY of the environment decide.',
+      'the URL of a proxy',
+    ),
+    caFile: text(
+      'A file with certificates (PEM) of authorities to trust besides the usual ones, relative to the folder of this file.',
+      'the path of a file',
+    ),
+    bin: text('Which program of the package to run, if the package has several.', 'the name of a program'),
     args: list(
       z.string(expects('a string; put it in quotes')).check(withoutNul()),
       'Arguments, passed without a shell. Relative paths are relative to `cwd`.',
@@ -127,24 +167,41 @@ const server = mapWith(
     ),
     tools: described(toolSettings, 'Which tools of this server to show, and in which form.'),
     type: z
-      .literal('stdio', expects('stdio, the only supported transport', { quote: true }))
+      .enum(
+        ['stdio', 'http', 'sse', 'streamable-http'],
+        expects('stdio, http, sse or streamable-http', { quote: true }),
+      )
       .register(z.globalRegistry, {
-        description: 'The transport, which other programs write. Only `stdio` is supported.',
+        description: 'The transport, as other programs write it. `transport` is the key for a `url`.',
       }),
   },
-  'a map with `package` or `command`',
+  'a map with `package`, `command` or `url`',
   (entry, report) => {
-    if (entry.package !== undefined && entry.command !== undefined) {
-      report('found both `package` and `command`; remove one of them', 'command');
+    const found = ['package', 'command', 'url'].filter((key) => entry[key] !== undefined);
+    const [first, second] = found;
+    if (second !== undefined) report(`found both \`${first}\` and \`${second}\`; remove one of them`, second);
+    if (first === undefined) report('found nothing to run; add `package`, `command` or `url`');
+    for (const key of first === 'url' ? PROGRAM_KEYS : REMOTE_KEYS) {
+      if (first === undefined || entry[key] === undefined) continue;
+      report(`found \`${key}\`, which a server with \`${first}\` does not have; remove it`, key);
     }
-    if (entry.package !== undefined) return;
-    if (entry.command === undefined) report('found nothing to run; add `package` or `command`');
+    if (first === 'url' && entry.type === 'stdio') report('found `type: stdio` with `url`; remove `type`', 'type');
+    if (first !== 'url' && entry.type !== undefined && entry.type !== 'stdio')
+      report('found the type of a remote server without `url`; add `url` or remove `type`', 'type');
+    if (entry.package !== undefined || first === 'url') return;
     for (const key of ['bin', 'installScripts']) {
       if (entry[key] !== undefined)
         report(`found \`${key}\` without \`package\`; add \`package\` or remove \`${key}\``, key);
     }
   },
-).register(z.globalRegistry, { id: 'Server', oneOf: [{ required: ['package'] }, { required: ['command'] }] });
+).register(z.globalRegistry, {
+  id: 'Server',
+  oneOf: [{ required: ['package'] }, { required: ['command'] }, { required: ['url'] }],
+});
+
+/** Keys that only a server with a program has, and those that only a server behind a URL has. */
+const PROGRAM_KEYS = ['args', 'cwd', 'bin', 'installScripts', 'env', 'limits', 'leaveRunning'] as const;
+const REMOTE_KEYS = ['transport', 'headers', 'headersCommand', 'proxy', 'caFile'] as const;
 
 const serverKey = z
   .string()

@@ -5,7 +5,7 @@ import { type SplicedMessage, splice } from '../../json/splice.js';
 import { type Answer, type MessageSink, type RpcError, whole } from '../../jsonrpc/message.js';
 import type { Envelope, Rejection, RequestEnvelope, ScanEnvelope } from '../../mcp/envelope.js';
 import { LISTS, METHODS } from '../../mcp/methods.js';
-import type { MirroredParam } from '../port.js';
+import type { MirroredParam } from '../../mcp/mirrored-params.js';
 import { type ChooseEra, EraSessions, type OpenReply, type TransportSession } from '../transport.js';
 
 /** Opens the sessions behind the HTTP endpoints. */

@@ -2,9 +2,9 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { isNumber, isString, readString, readText, type Span, valuesAt } from '../../json/json-text.js';
 import { RPC_CODES, type RpcError } from '../../jsonrpc/message.js';
 import type { Envelope, NotificationEnvelope, Rejection, RequestEnvelope } from '../../mcp/envelope.js';
-import { isDefinedNotification, METHODS } from '../../mcp/methods.js';
+import { isDefinedNotification } from '../../mcp/methods.js';
+import { MIRRORED_NAMES, type MirroredParam } from '../../mcp/mirrored-params.js';
 import { MODERN_CODES } from '../../mcp/revisions.js';
-import type { MirroredParam } from '../port.js';
 import type { HttpRefusal } from './refusal.js';
 
 /*
@@ -97,7 +97,7 @@ function refuseRevision(message: Message, headers: IncomingHttpHeaders): HttpRef
 /** Refuses headers that name another method, tool, prompt, resource or task than the body. */
 function refuseNames(message: Message, headers: IncomingHttpHeaders): HttpRefusal | undefined {
   const { method, bytes, tokens } = message;
-  const token = NAME_TOKENS.get(method);
+  const token = MIRRORED_NAMES.get(method);
   const named = token === undefined ? undefined : tokens[token];
   const name = named !== undefined && isString(bytes, named) ? readString(bytes, named) : undefined;
   return (
@@ -105,16 +105,6 @@ function refuseNames(message: Message, headers: IncomingHttpHeaders): HttpRefusa
     (token === undefined ? undefined : refuseHeader(message, headers, 'Mcp-Name', name))
   );
 }
-
-/** The member of `params` that `Mcp-Name` repeats. */
-const NAME_TOKENS: ReadonlyMap<string, 'name' | 'uri' | 'taskId'> = new Map([
-  [METHODS.callTool, 'name'],
-  [METHODS.getPrompt, 'name'],
-  [METHODS.readResource, 'uri'],
-  [METHODS.getTask, 'taskId'],
-  [METHODS.updateTask, 'taskId'],
-  [METHODS.cancelTask, 'taskId'],
-]);
 
 /** Refuses a header that differs from the body. Notifications need no headers. */
 function refuseHeader(

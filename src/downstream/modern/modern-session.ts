@@ -12,11 +12,12 @@ import { type Answer, errorMessage, NULL_ID, RPC_CODES, RpcError, resultMessage 
 import type { Envelope, NotificationEnvelope, RequestEnvelope } from '../../mcp/envelope.js';
 import type { ClientProfile } from '../../mcp/handshake.js';
 import { isDefinedNotification, isRemovedRequest, METHODS } from '../../mcp/methods.js';
+import type { MirroredParam } from '../../mcp/mirrored-params.js';
 import { MODERN_REVISIONS } from '../../mcp/revisions.js';
 import { declaredCapabilities, declaredExtensions, type ServerInfo } from '../declared-capabilities.js';
 import { describeFailure } from '../failure.js';
 import { needsTasks, refusedTasks } from '../input-requests.js';
-import type { GatewayDescription, GatewayPort, GatewaySeals, MirroredParam } from '../port.js';
+import type { GatewayDescription, GatewayPort, GatewaySeals } from '../port.js';
 import type { Era, EraOptions, EraSession, ReplyChannel, TransportSession } from '../transport.js';
 import type { ExchangeOwner } from '../wire-exchange.js';
 import { type InputRounds, STALE, SuspendedCalls } from './input-rounds.js';

@@ -1,6 +1,5 @@
-import type { ListCaching, MirroredParam } from '../../downstream/port.js';
-import { readText, toBytes } from '../../json/json-text.js';
-import { isRecord } from '../../json/json-value.js';
+import type { ListCaching } from '../../downstream/port.js';
+import { toBytes } from '../../json/json-text.js';
 import { splice } from '../../json/splice.js';
 import { mergeCachingHints } from '../../mcp/envelope.js';
 import { splitExposedName } from '../../mcp/exposed-name.js';
@@ -306,37 +305,6 @@ export class Catalog {
 }
 
 const OWN_PREFIX = 'trunkline__';
-
-const ANNOTATION = 'x-mcp-header';
-/** The name of an HTTP header (RFC 9110, section 5.1). */
-const HEADER_NAME = /^[!#$%&'*+\-.^_`|~0-9a-z]+$/i;
-const PRIMITIVES: ReadonlySet<unknown> = new Set(['string', 'integer', 'boolean']);
-
-/**
- * The parameters of a tool that clients repeat in headers. See "Custom Headers from Tool Parameters" on the page
- * basic/transports/streamable-http of revision 2026-07-28. Empty if an annotation breaks its rules, because clients do
- * not show such a tool.
- */
-export function mirroredParams(tool: Uint8Array | undefined): readonly MirroredParam[] {
-  if (tool === undefined) return NONE;
-  const text = readText(tool, { start: 0, end: tool.length });
-  if (!text.includes(ANNOTATION)) return NONE;
-  const { inputSchema } = JSON.parse(text) as { readonly inputSchema?: unknown };
-  const found = annotatedIn(inputSchema, []);
-  const names = new Set(found.map(({ header }) => header.toLowerCase()));
-  return names.size === found.length && found.every(({ header }) => HEADER_NAME.test(header)) ? found : NONE;
-}
-
-const NONE: readonly MirroredParam[] = [];
-
-/** Finds the annotations in a schema. Follows only `properties`, so that each parameter has one path in the arguments. */
-function annotatedIn(schema: unknown, path: readonly string[]): readonly MirroredParam[] {
-  if (!isRecord(schema)) return NONE;
-  const { [ANNOTATION]: header, type, properties } = schema;
-  const own = typeof header === 'string' && PRIMITIVES.has(type) && path.length > 0 ? [{ header, path }] : NONE;
-  if (!isRecord(properties)) return own;
-  return [...own, ...Object.entries(properties).flatMap(([name, inner]) => annotatedIn(inner, [...path, name]))];
-}
 
 /** The latest known lists of one server, also while the server is unavailable. */
 export interface UiServer {

@@ -8,6 +8,7 @@ import { checkEntry, type EntryVerdict, isOrdinary, toolDefinition } from '../..
 import type { CachingHint, ResponseEnvelope } from '../../mcp/envelope.js';
 import { exposedName, type Sha256 } from '../../mcp/exposed-name.js';
 import { isNamed, type ListKind } from '../../mcp/methods.js';
+import { type MirroredParam, mirroredParams } from '../../mcp/mirrored-params.js';
 import { asLegacyTool, hasOtherOutput } from '../../mcp/older-revisions.js';
 import { isUiUri, uiAlias, uiPointers } from '../../mcp/ui-uris.js';
 import { MAX_ENTRY_BYTES, type RawEntry, type ReceivedList } from './pagination.js';
@@ -59,6 +60,8 @@ export interface ExposedList {
   readonly repeatable: ReadonlySet<string>;
   /** Original names of tools whose output need not be an object. Clients with a handshake need an object. */
   readonly otherOutputs: ReadonlySet<string>;
+  /** Parameters that the server wants repeated in headers, by the original names of tools that have such. */
+  readonly mirrored: ReadonlyMap<string, readonly MirroredParam[]>;
   /** New names of the tools that the configuration renames, without the prefix, by original name. */
   readonly renamed?: ReadonlyMap<string, string> | undefined;
   /** A sentence about each name that the configuration shapes and that the server does not have. */
@@ -76,6 +79,7 @@ export const EMPTY_LIST: ExposedList = {
   taskOnly: new Set(),
   repeatable: new Set(),
   otherOutputs: new Set(),
+  mirrored: new Map(),
 };
 
 /** List of a server that does not offer this kind of list. It never becomes stale, and is the same for all users. */
@@ -110,6 +114,7 @@ export function exposeList(kind: ListKind, list: ReceivedList, rules: ExposureRu
   const taskOnly = new Set<string>();
   const repeatable = new Set<string>();
   const otherOutputs = new Set<string>();
+  const mirrored = new Map<string, readonly MirroredParam[]>();
   const seen = new Set<string>();
 
   listed.forEach(({ bytes, isTooLarge, text, value }, index) => {
@@ -144,6 +149,8 @@ export function exposeList(kind: ListKind, list: ReceivedList, rules: ExposureRu
       return;
     }
     if (isTools && isTaskOnly(value)) taskOnly.add(name);
+    const params = isTools ? mirroredParams(bytes) : [];
+    if (params.length > 0) mirrored.set(name, params);
     if (isTools && isRepeatable(value)) repeatable.add(name);
     if (isTools && list.isModern === true && hasOtherOutput(value)) otherOutputs.add(name);
     if (verdict.kind === 'unsound') {
@@ -166,7 +173,7 @@ export function exposeList(kind: ListKind, list: ReceivedList, rules: ExposureRu
   const { truncated, hint } = list;
   return {
     ...{ entries, withheld, denied, truncated, hint, withHiddenCharacters, verdicts },
-    ...{ taskOnly, repeatable, otherOutputs },
+    ...{ taskOnly, repeatable, otherOutputs, mirrored },
     ...(shaping && { renamed: shaping.names, unshaped: shaping.end() }),
   };
 }

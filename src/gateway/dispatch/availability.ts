@@ -11,6 +11,8 @@ export type ServerState =
   | 'suspect'
   | 'stopping'
   | 'backoff'
+  | 'offline'
+  | 'blocked'
   | 'parked';
 
 /** Whether and when a call to the server can be sent. */
@@ -110,7 +112,7 @@ export function waitReason(availability: Availability): FailureReason {
 
 /** Whether a demand in this state may start the server, or hurries its start. */
 export function startsOnDemand({ state }: Availability): boolean {
-  return state === 'idle' || state === 'starting' || state === 'stopping' || state === 'parked';
+  return state === 'idle' || state === 'starting' || state === 'stopping' || state === 'parked' || state === 'blocked';
 }
 
 function reachIn(
@@ -120,6 +122,10 @@ function reachIn(
   thisStart: 'starting' | 'restarting',
 ): Reachability {
   switch (state) {
+    case 'offline':
+      return { kind: 'unavailable', reason: 'unreachable' };
+    case 'blocked':
+      return { kind: 'unavailable', reason: 'login_required' };
     case 'parked':
     case 'stopped':
       return { kind: 'unavailable', reason: isInstalled ? state : 'not_installed' };

@@ -16,6 +16,7 @@ import type { CircuitBreaker } from '../../upstream/health/circuit-breaker.js';
 import type {
   EndedBecause,
   Outcome,
+  RequestFailure,
   RequestHandler,
   RequestTimeouts,
   SentRequest,
@@ -87,7 +88,7 @@ export class Call implements Due, RequestHandler {
   /** The latest progress value that the client received. */
   progressed: number | undefined;
   lease: SplicedMessage['lease'];
-  /** Present if the call is repeated, because a process ended while it worked on the call. */
+  /** Present if the call is repeated, because its process or its connection ended before the answer. */
   #earlier: EarlierAttempt | undefined;
   #connection: UpstreamConnection | undefined;
   /** Absent while the call waits. */
@@ -191,7 +192,9 @@ export class Call implements Due, RequestHandler {
       this.#host.inFlightCalls.delete(this);
       this.#sent = undefined;
       this.#lastProgressAt = undefined;
-      this.#host.retry(this, connection);
+      const isUsable = outcome.reason === 'connection_lost' && !connection.isClosed;
+      if (isUsable) this.#begin(connection);
+      else this.#host.retry(this, connection);
       return;
     }
     const { translation } = this.#handling;
@@ -217,10 +220,10 @@ export class Call implements Due, RequestHandler {
     return { firstMs: lastSignAt + idleMs - now, idleMs, maxMs: startedAt + maxMs - now };
   }
 
-  /** Whether the next process gets the call, because it is unsent or may be repeated. Records the attempt if it was sent. */
-  #mayRetry(outcome: Outcome): boolean {
+  /** Whether the call is sent again, because it is unsent or may be repeated. Records the attempt if it was sent. */
+  #mayRetry(outcome: Outcome): outcome is Extract<Outcome, { kind: 'failed' }> {
     if (outcome.kind !== 'failed' || this.exchange.isSettled) return false;
-    if (outcome.reason !== 'exited' && outcome.reason !== 'stopped') return false;
+    if (!RETRIED.has(outcome.reason)) return false;
     if (!outcome.sent) return true;
     if (this.#handling.isRepeatable !== true || this.#earlier !== undefined || this.#sent === undefined) return false;
     const { sentAt } = this.#sent;
@@ -333,7 +336,14 @@ function isFailureOfServer(reason: SendFailure, exchange: Exchange): boolean {
   return reason !== 'timeout' || !isTaskResultWait(exchange);
 }
 
-const HARMLESS: ReadonlySet<SendFailure> = new Set(['exited', 'stopped', 'overloaded', 'result_malformed']);
+const HARMLESS: ReadonlySet<SendFailure> = new Set([
+  ...(['exited', 'stopped', 'overloaded', 'result_malformed'] as const),
+  // The network and the credentials are no fault of the server either.
+  ...(['unreachable', 'connection_lost', 'login_required'] as const),
+]);
+
+/** Failures of a connection after which a call may be sent again. */
+const RETRIED: ReadonlySet<RequestFailure> = new Set(['exited', 'stopped', 'connection_lost']);
 
 /** Reason that the client gets for each failure of a connection. */
 export const FAILURE_REASONS: Readonly<Record<SendFailure, FailureReason>> = {
@@ -345,4 +355,9 @@ export const FAILURE_REASONS: Readonly<Record<SendFailure, FailureReason>> = {
   response_dropped: 'response_dropped',
   response_malformed: 'response_malformed',
   result_malformed: 'response_malformed',
+  unreachable: 'unreachable',
+  connection_lost: 'connection_lost',
+  unavailable: 'unavailable',
+  refused: 'refused',
+  login_required: 'login_required',
 };

@@ -30,7 +30,7 @@ export interface DispatcherOptions extends CallHostOptions {
   /** Milliseconds until the supervisor's next start, or `undefined` if none is planned. */
   readonly retryInMs: () => number | undefined;
   /** Reason for which no process runs, without secrets. */
-  readonly whyDown?: () => Pick<Failure, 'cause' | 'because'> | undefined;
+  readonly whyDown?: () => Pick<Failure, 'cause' | 'because' | 'isRemote'> | undefined;
 }
 
 /**

@@ -2,6 +2,7 @@ import type { FailureReason } from '../../downstream/failure.js';
 import type { DownstreamClient, Exchange } from '../../downstream/port.js';
 import type { NotificationEnvelope } from '../../mcp/envelope.js';
 import { LIST_KINDS, type ListKind, listsChangedBy } from '../../mcp/methods.js';
+import type { MirroredParam } from '../../mcp/mirrored-params.js';
 import type { Cancel, Clock } from '../../timing/clock.js';
 import type { ServerRequest, UpstreamConnection } from '../../upstream/port.js';
 import type { CachedCatalogue, CatalogueContent } from '../catalog/cached-catalogue.js';
@@ -74,7 +75,9 @@ export class Backend implements ListedServer {
 
   /** Whether no process will come, so that calls fail at once. False before the first start. */
   get isUnavailable(): boolean {
-    return unavailableBecause(this.dispatcher.availability) !== undefined;
+    const reason = unavailableBecause(this.dispatcher.availability);
+    // A remote server that cannot be reached at the moment has its tools all the same.
+    return reason !== undefined && reason !== 'unreachable' && reason !== 'login_required';
   }
 
   get hasKnownLists(): boolean {
@@ -144,6 +147,11 @@ export class Backend implements ListedServer {
 
   get approval(): ApprovalFacts | undefined {
     return this.#options.approvals?.facts;
+  }
+
+  /** Parameters of this tool that the server wants repeated in headers, as only servers over HTTP do. */
+  mirroredParams(originalName: string): readonly MirroredParam[] {
+    return this.knownListsAs('exposed').tools.mirrored.get(originalName) ?? [];
   }
 
   /** Whether a call of this tool may be repeated: its annotations say so, and the configuration trusts the server. */

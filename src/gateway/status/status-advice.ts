@@ -31,7 +31,8 @@ export function stateOf({ isStartSettled }: Backend, lifecycle: ProcessFacts | u
   return state === 'stopped' && lifecycle !== undefined && !isStartSettled ? 'starting' : state;
 }
 
-function assessState(facts: StatusFacts, { backend, lifecycle, problem, instances }: ServerFacts): Assessment {
+function assessState(facts: StatusFacts, server: ServerFacts): Assessment {
+  const { backend, lifecycle, problem, instances, isRemote = false } = server;
   if (problem !== undefined) return assessConfiguration(problem);
   const next = describeWait(facts.now, lifecycle?.retryAt);
   const restart = howToRestart(facts, backend.key);
@@ -54,18 +55,31 @@ function assessState(facts: StatusFacts, { backend, lifecycle, problem, instance
       };
     case 'backoff': {
       const problem = `It failed. ${untilItRuns(backend)}`;
-      if (lifecycle?.lastFailure?.isHostFault === true)
+      if (lifecycle?.lastFailure?.fault === 'host')
         return { problem: `${problem} ${SHORT_OF_RESOURCES}`, code: 'TL-SERVER-RESOURCES', advice: FREE_RESOURCES };
-      const advice = `Trunkline restarts it automatically, ${next}. ${IF_IT_FAILS_AGAIN}`;
+      const again = isRemote ? 'connects again' : 'restarts it automatically';
+      const advice = `Trunkline ${again}, ${next}. ${IF_IT_FAILS_AGAIN}`;
       return { problem, code: 'TL-SERVER-RESTARTING', advice };
     }
+    case 'offline':
+      return {
+        code: 'TL-SERVER-UNREACHABLE',
+        problem: `It cannot be reached, so calls fail at once.${toolsStay(backend)}`,
+        advice: `Trunkline tries again every two seconds. ${sentence(cureOfRemote(lifecycle?.lastFailure?.reason ?? ''))}`,
+      };
+    case 'blocked':
+      return {
+        code: 'TL-SERVER-LOGIN',
+        problem: `It does not accept the credentials that Trunkline has for it, so calls fail at once.${toolsStay(backend)}`,
+        advice: `Correct its \`headers\`, then ${restart}.`,
+      };
     case 'starting':
       if (instances.some((instance) => instance.backend === backend && instance.isUnclaimed))
-        return fine('Its process runs. The MCP handshake follows when the first client connects.');
+        return fine(`${isRemote ? '' : 'Its process runs. '}The MCP handshake follows when the first client connects.`);
       if ((lifecycle?.consecutiveFailures ?? 0) > 0)
         return {
           code: 'TL-SERVER-RESTARTING',
-          problem: `It failed and is being started again. ${untilItRuns(backend)}`,
+          problem: `It failed and is being ${isRemote ? 'connected' : 'started'} again. ${untilItRuns(backend)}`,
           advice: IF_IT_FAILS_AGAIN,
         };
       return fine(`It is still starting. ${untilItRuns(backend)}`);
@@ -73,10 +87,14 @@ function assessState(facts: StatusFacts, { backend, lifecycle, problem, instance
       return {
         code: 'TL-SERVER-UNRESPONSIVE',
         problem: 'It has stopped answering, so new calls wait.',
-        advice: 'Trunkline probes it, and restarts it if it does not answer.',
+        advice: `Trunkline probes it, and ${isRemote ? 'connects again' : 'restarts it'} if it does not answer.`,
       };
     case 'idle':
-      return fine('It does not run because no client needs it now. A call of one of its tools starts it.');
+      return fine(
+        isRemote
+          ? 'It is not connected, because no client needs it now. A call of one of its tools connects it.'
+          : 'It does not run because no client needs it now. A call of one of its tools starts it.',
+      );
     case 'ready':
       if (backend.dispatcher.breaker.state === 'closed') return fine('');
       return {
@@ -110,7 +128,19 @@ function assessConfiguration({ message, hint }: NonNullable<ServerFacts['problem
   };
 }
 
-function adviseOnNetwork({ lifecycle, logLines }: ServerFacts): string {
+/** Advice about a server behind a URL that cannot be reached, as a clause. Its requests do not have the variables of servers. */
+export function cureOfRemote(failure: string): string {
+  return ERROR_SIGNS.certificate.text.test(failure)
+    ? 'behind a private certificate authority, set its `caFile` to the file with the certificates'
+    : 'check the network, `url` and `proxy`';
+}
+
+function sentence(clause: string): string {
+  return `${clause.charAt(0).toUpperCase()}${clause.slice(1)}.`;
+}
+
+function adviseOnNetwork({ lifecycle, logLines, isRemote = false }: ServerFacts): string {
+  if (isRemote) return '';
   const { state, consecutiveFailures = 0 } = lifecycle ?? {};
   const isFailing = state === 'parked' || state === 'backoff' || (state === 'starting' && consecutiveFailures > 0);
   const trouble = isFailing ? findNetworkTrouble(logLines) : undefined;
@@ -155,6 +185,13 @@ function untilItRuns(backend: Backend): string {
   const count = toolCount(backend);
   if (count === 0) return 'Its tools appear when it is ready.';
   return `Its ${count === 1 ? 'tool stays' : `${count} tools stay`} listed, and calls wait until it is ready.`;
+}
+
+/** A sentence about the tools of a server that fails calls at once and keeps its lists. Empty without tools. */
+function toolsStay(backend: Backend): string {
+  const count = toolCount(backend);
+  if (count === 0) return '';
+  return ` Its ${count === 1 ? 'tool stays' : `${count} tools stay`} listed.`;
 }
 
 function itsTools(backend: Backend): string {

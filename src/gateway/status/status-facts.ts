@@ -15,7 +15,9 @@ export interface ProcessFacts {
   readonly readySince: number | undefined;
   readonly retryAt: number | undefined;
   readonly lastExit: { readonly code: number | null; readonly signal: string | null; readonly at: number } | undefined;
-  readonly lastFailure: { readonly reason: string; readonly at: number; readonly isHostFault?: boolean } | undefined;
+  readonly lastFailure:
+    | { readonly reason: string; readonly at: number; readonly fault?: 'host' | 'network' | 'blocked' }
+    | undefined;
   /** The package that is not installed yet. */
   readonly missing: string | undefined;
   readonly installingSince: number | undefined;
@@ -27,6 +29,8 @@ export interface ServerFacts {
   readonly lifecycle: ProcessFacts | undefined;
   /** Problem with the configuration of this server, and its remedy. */
   readonly problem: { readonly message: string; readonly hint: string } | undefined;
+  /** Whether the server is behind a URL, so that it has a connection instead of a process. */
+  readonly isRemote?: boolean | undefined;
   /** Limits of all processes of one instance together. Absent if nothing is limited. */
   readonly limits?: { readonly memoryBytes?: number; readonly processes?: number } | undefined;
   readonly era?: EraSource | undefined;

@@ -195,7 +195,8 @@ function renderServer(server: ServerReport): string[] {
     server.era !== null && row('era', describeEra(server.era)),
     usageRow(server),
     !isDown(server) && restartRow(server),
-    instances.length > 1 && row('processes', instances.map(describeInstance).join('; ')),
+    instances.length > 1 &&
+      row(server.remote ? 'connections' : 'processes', instances.map(describeInstance).join('; ')),
     trafficRow(server),
     ...callRows(server),
     unfinishedRow(server),
@@ -255,6 +256,8 @@ const STATE_WORDS: Readonly<Record<ServerReport['state'], string>> = {
   installing: 'being installed',
   suspect: 'silent',
   backoff: 'failed',
+  offline: 'unreachable',
+  blocked: 'credentials refused',
   parked: 'parked',
   misconfigured: 'misconfigured',
   stopping: 'being stopped',
@@ -338,12 +341,12 @@ function adviceRow({ advice }: ServerReport): Row {
 
 /** Counts the restarts. The reason of the last failure stays until the server was stable. */
 function restartRow(server: ServerReport): Row {
-  const { restarts, lastExit, lastFailure } = server;
+  const { remote, restarts, lastExit, lastFailure } = server;
   if (restarts === 0) return undefined;
   const why =
     lastFailure === null || isExit(lastFailure) ? '' : `; last failure: ${describeFailure(server, lastFailure)}`;
   const end = lastExit === null ? '' : `; the last process ended with ${describeExit(lastExit)}`;
-  return row('restarted', `${restarts === 1 ? 'once' : `${restarts} times`}${why}${end}`);
+  return row(remote ? 'connected again' : 'restarted', `${restarts === 1 ? 'once' : `${restarts} times`}${why}${end}`);
 }
 
 function usageRow({ usage, resourceLimits: { memoryBytes, processes } }: ServerReport): Row {
@@ -358,7 +361,9 @@ function usageRow({ usage, resourceLimits: { memoryBytes, processes } }: ServerR
   return row('uses', uses.filter(isTold).join(', '));
 }
 
-function processRow({ pid, uptimeSeconds, generation, protocolVersion }: ServerReport): Row {
+function processRow({ remote, pid, uptimeSeconds, generation, protocolVersion }: ServerReport): Row {
+  if (remote)
+    return uptimeSeconds !== null && row('connection', `up ${duration(uptimeSeconds)}, protocol ${protocolVersion}`);
   if (pid === null) return undefined;
   const age = uptimeSeconds === null ? '' : `, up ${duration(uptimeSeconds)}`;
   const version = protocolVersion === null ? '' : `, protocol ${protocolVersion}`;

@@ -98,6 +98,8 @@ function reportServer(facts: StatusFacts, one: ServerFacts, logLines: number) {
   return {
     server: backend.key,
     state: problem === undefined ? stateOf(backend, lifecycle) : ('misconfigured' as const),
+    /** Whether the server is behind a URL: `uptimeSeconds`, `generation` and `restarts` are those of its connection. */
+    remote: one.isRemote === true,
     pid: lifecycle?.pid ?? null,
     uptimeSeconds: since(lifecycle?.readySince),
     generation: lifecycle?.generation ?? 0,

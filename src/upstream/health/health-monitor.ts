@@ -41,8 +41,6 @@ export class HealthMonitor {
   /** Times of the last broken frames, the oldest first. */
   #brokenFrames: number[] = [];
   #stray: { readonly from: number; bytes: number }[] = [];
-  /** The part of oversized lines beyond the frame limit that is counted already, in bytes. */
-  #excessBytes = 0;
   #hasEnded = false;
 
   constructor(clock: Clock, events: HealthEvents) {
@@ -80,16 +78,6 @@ export class HealthMonitor {
     else this.#stray.push({ from: now, bytes: byteLength });
     const sum = this.#stray.reduce((bytes, slot) => bytes + slot.bytes, 0);
     if (sum > MAX_STRAY_BYTES) this.#violated(TOO_MUCH_STRAY);
-  }
-
-  /**
-   * Lines exceeded the frame limit by `excessBytes`, all of them together. The excess counts as stray output, so that a
-   * line without an end is not read forever.
-   */
-  exceeded(excessBytes: number): void {
-    if (excessBytes === this.#excessBytes) return;
-    this.strayOutput(excessBytes - this.#excessBytes);
-    this.#excessBytes = excessBytes;
   }
 
   /** The connection is closed; violations are no longer reported. */

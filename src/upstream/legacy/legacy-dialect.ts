@@ -6,7 +6,7 @@ import { METHODS } from '../../mcp/methods.js';
 import { withoutEraMembers } from '../../mcp/older-revisions.js';
 import type { RelayedRequest } from '../../mcp/relayed-request.js';
 import { isLegacyRevision, LATEST_LEGACY_REVISION } from '../../mcp/revisions.js';
-import { type Channel, type Dialect, EraConnection, type OpenOptions } from '../dialect.js';
+import { type Channel, type Dialect, EraConnection, failedDial, type OpenOptions } from '../dialect.js';
 import type {
   DialOutcome,
   Outcome,
@@ -30,7 +30,7 @@ export const legacyDialect = {
       toParams({ ...profile, protocolVersion: requestedRevision }),
       timeouts,
     );
-    if (outcome.kind === 'failed') return { kind: 'failed', reason: `initialize: ${outcome.reason}` };
+    if (outcome.kind === 'failed') return failedDial(METHODS.initialize, outcome);
     const result = readInitializeResult(outcome.response);
     if (typeof result === 'string') return { kind: 'failed', reason: result, isRefused: true };
     if (!isLegacyRevision(result.protocolVersion)) {
@@ -41,6 +41,7 @@ export const legacyDialect = {
         reason: `initialize: the server chose protocol version ${version}, which is unknown here`,
       };
     }
+    channel.negotiated(result.protocolVersion);
     // Sent before anything else: some servers exit if another message comes first.
     channel.sendNotification(METHODS.initialized);
     const connection = new LegacyConnection(channel, generation, requestedRevision, result);

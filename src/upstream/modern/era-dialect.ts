@@ -2,7 +2,7 @@ import type { ResponseEnvelope } from '../../mcp/envelope.js';
 import { type DiscoverResult, offeredRevision, readDiscoverResult } from '../../mcp/handshake.js';
 import { METHODS } from '../../mcp/methods.js';
 import { MODERN_REVISIONS, type ModernRevision } from '../../mcp/revisions.js';
-import type { Channel, Dialect, OpenOptions } from '../dialect.js';
+import { type Channel, type Dialect, failedDial, type OpenOptions } from '../dialect.js';
 import type { DialOutcome, Outcome, SentRequest } from '../port.js';
 import type { ModernOptions } from './modern-connection.js';
 import { modernMessage, ownRequest, RequestMeta } from './modern-messages.js';
@@ -22,14 +22,14 @@ type Discovery =
   | { readonly kind: 'modern'; readonly revision: ModernRevision; readonly result: DiscoverResult }
   /** An answer that is no answer of a modern server, or of one without a revision in common. */
   | { readonly kind: 'other'; readonly reason: string }
-  | { readonly kind: 'failed'; readonly reason: string };
+  | ReturnType<typeof failedDial>;
 
 /**
  * Finds out which era a server speaks, and opens the connection in that era.
  *
  * The server is asked with `server/discover`. Any answer but that of a modern server means a legacy one, which gets
  * `initialize` on the same pipe. A server that is silent may be slow to start, so it gets `initialize` behind the probe,
- * and what it answers decides. See page basic/versioning of revision 2026-07-28 of the MCP specification.
+ * and what it answers decides. A failure of the network or of the credentials decides nothing. See page basic/versioning of revision 2026-07-28 of the MCP specification.
  */
 export class EraDialect implements Dialect {
   readonly #options: EraDialectOptions;
@@ -46,7 +46,7 @@ export class EraDialect implements Dialect {
       if (discovery.kind === 'modern') return await this.#openModern(channel, options, discovery);
       // Nothing else is tried on this pipe, so that the mistake is seen. The next start asks.
       if (discovery.kind === 'other') era.forget();
-      return { kind: 'failed', reason: discovery.reason, isRefused: true };
+      return { ...discovery, kind: 'failed', isRefused: true };
     }
     if (known === undefined) return await this.#probe(channel, options);
     const outcome = await this.#options.legacy.open(channel, options);
@@ -81,7 +81,7 @@ export class EraDialect implements Dialect {
     }
     const known = await outcome;
     if (known.kind === 'modern') return await this.#openModern(channel, options, known);
-    if (known.kind === 'failed') return { kind: 'failed', reason: known.reason };
+    if (known.kind === 'failed') return known;
     return this.#openedLegacy(options, await legacy.open(channel, options));
   }
 
@@ -143,8 +143,9 @@ export class EraDialect implements Dialect {
 
 function toDiscovery(outcome: Outcome): Discovery {
   if (outcome.kind === 'failed') {
-    const isGone = outcome.reason === 'exited' || outcome.reason === 'stopped';
-    return { kind: isGone ? 'failed' : 'other', reason: `${METHODS.discover}: ${outcome.reason}` };
+    const failure = failedDial(METHODS.discover, outcome);
+    const isUndecided = outcome.reason === 'exited' || outcome.reason === 'stopped' || failure.fault !== undefined;
+    return isUndecided ? failure : { kind: 'other', reason: failure.reason };
   }
   const result = readDiscoverResult(outcome.response);
   if (result?.revision !== undefined) return { kind: 'modern', revision: result.revision, result };

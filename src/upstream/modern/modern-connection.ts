@@ -54,6 +54,7 @@ export class ModernConnection extends EraConnection implements UpstreamConnectio
     super(channel, generation, revision, discovered.asInitialize);
     this.#options = options;
     this.nameInResults = discovered.serverInfo;
+    channel.negotiated(revision);
     this.#meta = new RequestMeta(profile, revision);
     const meta = this.#meta;
     const offers = (capability: string) => this.offers(capability);
@@ -155,6 +156,7 @@ export class ModernConnection extends EraConnection implements UpstreamConnectio
       return false;
     }
     this.revision = offered;
+    this.channel.negotiated(offered);
     this.#meta.revision = offered;
     return true;
   }

@@ -12,8 +12,9 @@ import { endFamily, type FamilyEnd } from '../../process/family.js';
 import type { GroupGuard } from '../../process/orphan-guard.js';
 import type { ResourceWatch } from '../../process/resource-watch.js';
 import { type SpawnedChild, spawnChild } from '../../process/spawn-child.js';
-import type { StopLadder } from '../../supervision/launcher.js';
+import type { ChildSpec, StopLadder } from '../../supervision/launcher.js';
 import type { Cancel, Clock } from '../../timing/clock.js';
+import type { BridgeEvents, BridgeOptions } from '../channel/bridge.js';
 import type { Dialect } from '../dialect.js';
 import { LivenessProbe } from '../health/health-monitor.js';
 import type {
@@ -25,7 +26,7 @@ import type {
   UpstreamConnection,
   UpstreamListener,
 } from '../port.js';
-import { type BridgeEvents, type BridgeOptions, StdioBridge } from './stdio-bridge.js';
+import { StdioBridge } from './stdio-bridge.js';
 
 export interface StdioDialerOptions
   extends Required<Pick<BridgeOptions, 'clock' | 'scan' | 'unfinishedLines' | 'bufferPool'>> {
@@ -55,14 +56,14 @@ const ENDLESS = 'for a minute it wrote more than Trunkline can read, without ans
 const NOTABLE_PAUSE_MS = 1_000;
 
 /** Connects to servers by spawning them: one process group for each connection, with a `StdioBridge` on its pipes. */
-export class StdioDialer implements Dialer {
+export class StdioDialer implements Dialer<ChildSpec> {
   readonly #options: StdioDialerOptions;
 
   constructor(options: StdioDialerOptions) {
     this.#options = options;
   }
 
-  dial(target: DialTarget, listener: UpstreamListener): Dialed {
+  dial(target: DialTarget<ChildSpec>, listener: UpstreamListener): Dialed {
     const { clock, logger, resources, environment } = this.#options;
     const { spec, generation, log, limits = () => ({}) } = target;
     const family = new LaunchedFamily(this.#options, target);
@@ -82,7 +83,7 @@ export class StdioDialer implements Dialer {
       onSpawnError: ({ message, isHostFault }) => {
         bridge.close('exited');
         log.add(message);
-        reportSpawnFailure({ kind: 'failed', reason: message, isHostFault });
+        reportSpawnFailure({ kind: 'failed', reason: message, fault: isHostFault ? 'host' : 'server' });
       },
       onExit: (exit) => {
         hasExited = true;
@@ -134,7 +135,7 @@ export class StdioDialer implements Dialer {
   /** Joins the pipes of a process to a new bridge. Must run in the tick of the spawn, or the first output is lost. */
   #join(
     spawned: SpawnedChild,
-    { spec, generation, log, maxFrameBytes, maxUnwrittenBytes }: DialTarget,
+    { spec, generation, log, maxFrameBytes, maxUnwrittenBytes }: DialTarget<ChildSpec>,
     listener: UpstreamListener,
     {
       pipeClosed,
@@ -193,7 +194,7 @@ export class StdioDialer implements Dialer {
     return { child: { ...spawned, stdin, stdout, stderr }, bridge, flood, drain };
   }
 
-  async #open(bridge: StdioBridge, target: DialTarget, listener: UpstreamListener): Promise<DialOutcome> {
+  async #open(bridge: StdioBridge, target: DialTarget<ChildSpec>, listener: UpstreamListener): Promise<DialOutcome> {
     const { generation, spec, profile: known, era } = target;
     const profile = await known;
     if (!bridge.isClosed) listener.handshakeStarted();
@@ -263,13 +264,13 @@ class LaunchedFamily {
   /** Variable for the environment of the first process. */
   readonly variable: Readonly<Record<string, string>>;
   readonly #options: FamilyOptions;
-  readonly #target: DialTarget;
+  readonly #target: DialTarget<ChildSpec>;
   readonly #mark: string;
   #endsFamily = false;
   #isReported = false;
 
   /** Make this right before the launch. */
-  constructor(options: FamilyOptions, target: DialTarget) {
+  constructor(options: FamilyOptions, target: DialTarget<ChildSpec>) {
     this.#options = options;
     this.#target = target;
     this.#mark = options.orphanGuard.announce();

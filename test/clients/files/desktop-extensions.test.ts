@@ -106,7 +106,14 @@ describe('an extension of Claude Desktop', () => {
     const fields = { api_key: { type: 'string', sensitive: true, required: true } };
     const folder = install(node([`${DIRNAME}/index.js`], { API_KEY: user('api_key') }), { fields });
     const [planned] = planImport({
-      ...{ found: (await found()).servers, present: {}, env: {}, names: [], isOurselves: () => false },
+      ...{
+        found: (await found()).servers,
+        present: {},
+        takesRemote: true,
+        env: {},
+        names: [],
+        isOurselves: () => false,
+      },
       secrets: { envFile: undefined, values: {}, put: (name) => name },
       ...{ system: home.system('darwin'), readEnvFile: () => undefined },
     });

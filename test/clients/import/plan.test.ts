@@ -19,6 +19,7 @@ function plan(servers: readonly FoundServer[], options: Partial<PlanOptions> = {
   const planned = planImport({
     found: servers,
     present: {},
+    takesRemote: true,
     secrets,
     env: {},
     names: [],
@@ -56,19 +57,74 @@ describe('a server of a client', () => {
     expect(values).toEqual({ GITHUB_TOKEN: 'canary' });
   });
 
-  it('is reached by way of mcp-remote if it is remote, with its headers out of sight', () => {
-    const remote = { kind: 'remote', url: 'http://host.test/sse', transport: 'sse' } as const;
-    const { planned, values } = plan([found('r', { ...remote, headers: { Authorization: 'Bearer canary' } })]);
+  it('behind a URL keeps it, with its headers in the environment file', () => {
+    const headers = { Authorization: 'Bearer canary', 'X-Toolset': 'all', Accept: 'text/event-stream' };
+    const { planned, values } = plan([
+      found('r', { kind: 'remote', url: 'https://host.test/sse', transport: 'sse', headers }),
+    ]);
     expect(planned[0]?.entry).toEqual({
-      package: 'mcp-remote',
-      args: [
-        ...['http://host.test/sse', '--transport', 'sse-first', '--allow-http'],
-        ...['--header', 'Authorization:$${HEADER_AUTHORIZATION}'],
-      ],
-      env: { HEADER_AUTHORIZATION: `${$}{R_HEADER_AUTHORIZATION}` },
+      url: 'https://host.test/sse',
+      transport: 'sse',
+      headers: { Authorization: `${$}{R_AUTHORIZATION}`, 'X-Toolset': 'all' },
       envFile: 'trunkline.env',
     });
-    expect(values).toEqual({ R_HEADER_AUTHORIZATION: 'Bearer canary' });
+    expect(planned[0]?.because).toBe('');
+    expect(values).toEqual({ R_AUTHORIZATION: 'Bearer canary' });
+  });
+
+  it('behind a URL with a key in it has the URL in the environment file', () => {
+    const run = { kind: 'remote', url: 'https://host.test/mcp?key=canary', transport: 'http', headers: {} } as const;
+    const { planned, values } = plan([found('r', run)]);
+    expect(planned[0]?.entry).toEqual({ url: `${$}{R_URL}`, envFile: 'trunkline.env' });
+    expect(values).toEqual({ R_URL: 'https://host.test/mcp?key=canary' });
+  });
+
+  it('behind a URL that mcp-remote reaches does without mcp-remote', () => {
+    const { planned, values } = plan([
+      found(
+        'a',
+        command(`npx -y mcp-remote https://a.test/mcp 3334 --header Authorization:${$}{AUTH}`, {
+          env: { AUTH: 'Bearer canary' },
+        }),
+      ),
+      found('b', command('npx mcp-remote@0.1.0 https://b.test/sse --transport sse-only')),
+      found('c', command(`npx mcp-remote https://c.test/mcp --header X-Key:${$}{KEY}`)),
+    ]);
+    expect(planned.map(({ entry }) => entry)).toEqual([
+      { url: 'https://a.test/mcp', headers: { Authorization: `${$}{A_AUTHORIZATION}` }, envFile: 'trunkline.env' },
+      { url: 'https://b.test/sse', transport: 'sse' },
+      { url: 'https://c.test/mcp', headers: { 'X-Key': `${$}{KEY}` } },
+    ]);
+    expect(values).toEqual({ A_AUTHORIZATION: 'Bearer canary' });
+    expect(planned.map(({ because }) => because)).toEqual([
+      '',
+      'if it needs a login, give it a header: logins with OAuth are not supported yet',
+      '',
+    ]);
+    expect(planned[2]?.unset).toEqual(['KEY']);
+  });
+
+  it.each([
+    ['npx mcp-remote http://192.168.1.5/mcp --allow-http', {}],
+    ['npx mcp-remote https://a.test/mcp --resource https://b.test', {}],
+    ['npx mcp-remote https://a.test/mcp', { NODE_EXTRA_CA_CERTS: '/ca.pem' }],
+  ])('keeps mcp-remote where Trunkline cannot do without it: %s %j', (line, env) => {
+    expect(entriesOf([found('a', command(line, { env }))])).toMatchObject([{ package: 'mcp-remote' }]);
+  });
+
+  it.each([
+    ['http://host.test/mcp', 'the URL is not encrypted, and its host is not this machine'],
+    ['https://ada:canary@host.test/mcp', 'the URL has a user name or a password'],
+  ])('behind the URL %s cannot be imported', (url, because) => {
+    const run = { kind: 'remote', url, transport: 'http', headers: {} } as const;
+    expect(verdictsOf([found('r', run)])).toEqual([['cannot', undefined, because]]);
+  });
+
+  it('behind a URL cannot be imported into a configuration with `mcpServers`', () => {
+    const run = { kind: 'remote', url: 'https://a.test/mcp', transport: 'http', headers: {} } as const;
+    expect(verdictsOf([found('r', run)], { takesRemote: false })).toEqual([
+      ['cannot', undefined, expect.stringContaining('used below `servers:` only')],
+    ]);
   });
 
   it('of a project runs in its folder if it names relative paths', () => {
@@ -138,16 +194,24 @@ describe('a server that is there already', () => {
     const present = {
       gh: { package: 'gh@2', env: { TOKEN: `${$}{GH}` } },
       r: { package: 'mcp-remote', args: ['https://a.test/mcp'] },
+      u: { url: `https://${$}{HOST}/mcp`, headers: { authorization: `${$}{GH}` } },
     };
     const servers = [
       found('github', command('npx -y gh@1.0.0', { env: { TOKEN: 'canary' } })),
       found('remote', { kind: 'remote', url: 'https://a.test/mcp', transport: 'http', headers: {} }),
+      found('direct', {
+        kind: 'remote',
+        url: 'https://u.test/mcp/',
+        transport: 'sse',
+        headers: { Authorization: 'canary' },
+      }),
       found('work', command('npx -y gh', { env: { TOKEN: 'other' } })),
       found('again', command('cmd /c npx gh', { env: { TOKEN: 'other' } })),
     ];
-    expect(verdictsOf(servers, { present, env: { GH: 'canary' } })).toEqual([
+    expect(verdictsOf(servers, { present, env: { GH: 'canary', HOST: 'u.test' } })).toEqual([
       ['same', 'gh', 'same as gh'],
       ['same', 'r', 'same as r'],
+      ['same', 'u', 'same as u'],
       ['new', 'work', ''],
       ['same', 'work', 'same as work'],
     ]);
@@ -196,7 +260,7 @@ test('what is shown of a server has no secrets', () => {
   expect(runs.map(shown)).toEqual([
     'https://h.test/a Authorization',
     'https://h.test/s/…/mcp ',
-    'mcp-remote https://h.test/a ',
+    'https://h.test/a ',
     'node KEY',
     'pkg@1.2.3 ',
     'sh … ',

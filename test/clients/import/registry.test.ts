@@ -112,9 +112,9 @@ describe('a server of the registry', () => {
     ];
     expect(() => runOf({ remotes })).toThrow('it needs `--env REGION=VALUE`, `--env X_KEY=VALUE`');
     expect(runOf({ remotes }, { REGION: 'eu', X_KEY: 'k' })).toEqual({
-      program: { package: 'mcp-remote' },
-      args: ['https://eu.a.test/mcp', '--header', 'X-Key:$${HEADER_X_KEY}'],
-      env: { HEADER_X_KEY: 'k' },
+      program: { url: 'https://eu.a.test/mcp', transport: 'http', headers: { 'X-Key': 'k' } },
+      args: [],
+      env: {},
     });
   });
 });

@@ -177,7 +177,7 @@ describe('a value of the wrong kind', () => {
     ['concurrency: 0', `4:18 servers.a.concurrency: found the number 0; ${COUNT}`],
     ['concurrency: 1.5', `4:18 servers.a.concurrency: found the number 1.5; ${COUNT}`],
     ['disabled: yes', '4:15 servers.a.disabled: found the string "yes"; expected true or false'],
-    ['type: stdoi', '4:11 servers.a.type: found the string "stdoi"; expected stdio, the only supported transport'],
+    ['type: stdoi', '4:11 servers.a.type: found the string "stdoi"; expected stdio, http, sse or streamable-http'],
     [
       'prefix: b',
       '4:13 servers.a.prefix: found the string "b"; expected "", which means no prefix; leave it out to use the key as the prefix',
@@ -202,15 +202,45 @@ describe('a value of the wrong kind', () => {
     ['cwd: ', '4:5 servers.a.cwd: found no value; expected the path of a folder'],
     ['bin: x', '4:5 servers.a.bin: found `bin` without `package`; add `package` or remove `bin`'],
     ['package: x', '3:5 servers.a.command: found both `package` and `command`; remove one of them'],
+    ['url: "https://a.test"', '4:5 servers.a.url: found both `command` and `url`; remove one of them'],
+    [
+      'headers: { A: b }',
+      '4:5 servers.a.headers: found `headers`, which a server with `command` does not have; remove it',
+    ],
+    ['type: http', '4:5 servers.a.type: found the type of a remote server without `url`; add `url` or remove `type`'],
   ])('%s', (setting, problem) => {
     const text = `servers:\n  a:\n    command: x\n    ${setting}\n`;
     expect(problemsOf(text)).toStrictEqual([problem]);
   });
 
   test.each([
+    ['type: stdio', '4:5 servers.a.type: found `type: stdio` with `url`; remove `type`'],
+    ['package: x', '3:5 servers.a.url: found both `package` and `url`; remove one of them'],
+    ...['args: [a]', 'cwd: x', 'env: { A: b }', 'limits: { processes: 2 }', 'leaveRunning: true', 'bin: x'].map(
+      (setting) => {
+        const key = setting.replace(/:.*/, '');
+        return [
+          setting,
+          `4:5 servers.a.${key}: found \`${key}\`, which a server with \`url\` does not have; remove it`,
+        ];
+      },
+    ),
+    ['transport: stdio', '4:16 servers.a.transport: found the string "stdio"; expected auto, http or sse'],
+    ['headers: { "a b": c }', '4:16 servers.a.headers.a b: this is not a valid name of an HTTP header'],
+    [
+      'headers: { Mcp-Session-Id: c }',
+      '4:16 servers.a.headers.Mcp-Session-Id: Trunkline sets this header itself; remove it',
+    ],
+    ['headers: { A: 1 }', '4:19 servers.a.headers.A: found a number; expected a string; put it in quotes'],
+  ])('of a remote server: %s', (setting = '', problem = '') => {
+    const text = `servers:\n  a:\n    url: https://a.test/mcp\n    ${setting}\n`;
+    expect(problemsOf(text)).toStrictEqual([problem]);
+  });
+
+  test.each([
     ['servers: []\n', '1:10 servers: found a list; expected a map of servers'],
-    ['servers: { a: node }\n', '1:15 servers.a: found a string; expected a map with `package` or `command`'],
-    ['servers: { a: {} }\n', '1:12 servers.a: found nothing to run; add `package` or `command`'],
+    ['servers: { a: node }\n', '1:15 servers.a: found a string; expected a map with `package`, `command` or `url`'],
+    ['servers: { a: {} }\n', '1:12 servers.a: found nothing to run; add `package`, `command` or `url`'],
     ['servers: { a: { command: x } }\ndefaults: 1\n', '2:11 defaults: found a number; expected a map of settings'],
     [
       'servers: { a: { command: x } }\ndefaults: { timeout: 5 }\n',
@@ -240,7 +270,7 @@ describe('the error', () => {
       error.message,
       `${file}:3:20: servers.a: unknown key \`timout\``,
       '  did you mean `timeout`?',
-      `${file}:4:3: servers.c: found nothing to run; add \`package\` or \`command\``,
+      `${file}:4:3: servers.c: found nothing to run; add \`package\`, \`command\` or \`url\``,
     ]);
   });
 

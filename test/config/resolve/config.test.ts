@@ -1,7 +1,8 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { compareConfigs, type Origin, type ServerConfig, variantOf } from '../../../src/config/resolve/config.js';
+import { compareConfigs, type Origin, variantOf } from '../../../src/config/resolve/config.js';
+import type { ProgramServer } from '../../support/load-config.js';
 import { folderWith } from '../files.js';
 import { load, loadServer } from '../loading.js';
 
@@ -136,7 +137,7 @@ function originOf(environment: Origin['environment'], folder = '/'): Origin {
   return { environment, folder };
 }
 
-function serverFor(text: string, origin: Origin): ServerConfig | undefined {
+function serverFor(text: string, origin: Origin): ProgramServer | undefined {
   return load(text, { env: { HOME: '/home/ada', KEY: 'own key' } }).serverFor('own', origin);
 }
 

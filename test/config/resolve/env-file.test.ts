@@ -8,6 +8,7 @@ import { checkFile } from '../../../src/config/file/check-file.js';
 import { variantOf } from '../../../src/config/resolve/config.js';
 import { mistakeInEnv } from '../../../src/config/resolve/env-file.js';
 import { resolveConfig } from '../../../src/config/resolve/resolve-config.js';
+import { withPrograms } from '../../support/load-config.js';
 import { folderWith } from '../files.js';
 
 const TEXT = `defaults: { envFile: shared.env }
@@ -24,7 +25,7 @@ function load(files: Readonly<Record<string, string>>, { text = TEXT, mode = 0o6
   for (const name of Object.keys(files)) chmodSync(join(folder, name), mode);
   const file = join(folder, 'trunkline.yaml');
   const options = { env: { HOME: folder, ...ENV }, nodePath: '/opt/node', ownFolder: folder };
-  const config = resolveConfig(file, checkFile(text, file), options);
+  const config = withPrograms(resolveConfig(file, checkFile(text, file), options));
   const [one, two, three] = config.servers;
   return { folder, config, one, two, three };
 }

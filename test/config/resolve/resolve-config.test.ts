@@ -2,7 +2,7 @@ import { mkdirSync, symlinkSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { delimiter, dirname, join, resolve } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import type { ServerConfig } from '../../../src/config/resolve/config.js';
+import type { ProgramServer } from '../../support/load-config.js';
 import { loadConfig } from '../../support/load-config.js';
 import { folderWith } from '../files.js';
 import { load, loadServer } from '../loading.js';
@@ -230,8 +230,6 @@ describe('a server that cannot run', () => {
     [`{ command: "\${NO:-}" }`, 'servers.a.command: the command is empty', 17],
     ['{ package: "tool@file:../x" }', 'servers.a.package: tool@file:../x does not name a version', 17],
     ['{ command: x, cwd: ./gone }', 'servers.a.cwd: the folder ./gone does not exist; expected a folder to run', 25],
-    ['{ url: "https://a.example/mcp", headers: { A: b } }', 'servers.a: remote servers are not supported yet', 3],
-    ['{ type: http, command: x }', 'servers.a: remote servers are not supported yet', 3],
   ])('because of %s leaves the others alone', (entry, message, column) => {
     const { servers } = load(`servers:\n  a: ${entry}\n  b: { command: x }\n`);
     const problem = { message: expect.stringContaining(message), line: 2, column, hint: expect.any(String) };
@@ -393,7 +391,7 @@ function entryOf(entry: object, { env = {}, files = {} }: { env?: Record<string,
   const options = { env: { ...variables, ...env }, nodePath: '/opt/node' };
   const [self, fine] = loadConfig(join(folder, 'conf/trunkline.yaml'), options).servers;
   expect(fine?.child).toBeDefined();
-  return { folder, self: self as ServerConfig };
+  return { folder, self: self as ProgramServer };
 }
 
 describe('a server that is Trunkline itself with the same configuration', () => {

@@ -1,5 +1,4 @@
 import type { HttpClientSession, HttpSessionPort } from '../../../src/downstream/http/http-client.js';
-import type { MirroredParam } from '../../../src/downstream/port.js';
 import type { OpenReply, ReplyChannel } from '../../../src/downstream/transport.js';
 import type { SplicedMessage } from '../../../src/json/splice.js';
 import {
@@ -12,6 +11,7 @@ import {
   whole,
 } from '../../../src/jsonrpc/message.js';
 import type { Envelope, Rejection, RequestEnvelope } from '../../../src/mcp/envelope.js';
+import type { MirroredParam } from '../../../src/mcp/mirrored-params.js';
 import type { Message } from '../../support/wire.js';
 
 export type OnRequest = (message: Message, reply: ReplyChannel, session: ScriptedSession) => void;

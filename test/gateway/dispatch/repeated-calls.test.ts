@@ -1,4 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import type { RequestHandler } from '../../../src/upstream/port.js';
+import { InMemoryExchange } from '../../support/in-memory-client.js';
 import { offering, type scriptGateway, startGateway, toolOf } from '../../support/scripted-gateway.js';
 import type { Message } from '../../support/wire.js';
 import { dispatching } from './dispatching.js';
@@ -17,6 +19,23 @@ describe('a call that may be repeated and whose process ends', () => {
     second.answer(0);
     expect(exchange.answers).toEqual([ANSWER]);
     expect(dispatcher.counters).toMatchObject({ calls: 1, failures: 0, repeated: 1 });
+  });
+
+  it('is sent again over the same connection if only its own stream broke, once', async () => {
+    const { dispatcher, start } = dispatching();
+    const { connection } = await start();
+    const handlers: RequestHandler[] = [];
+    connection.send = (_request, _edits, _timeouts, handler) => {
+      handlers.push(handler);
+      return { sentAt: 0, cancel: () => {}, keepProgress: () => () => {} };
+    };
+    const exchange = new InMemoryExchange('tools/call', { name: 'read' });
+    dispatcher.serve(exchange, { edits: [], isRepeatable: true });
+    handlers[0]?.settle({ kind: 'failed', reason: 'connection_lost', sent: true });
+    expect([handlers.length, exchange.failure]).toEqual([2, undefined]);
+    handlers[1]?.settle({ kind: 'failed', reason: 'connection_lost', sent: true });
+    expect(handlers).toHaveLength(2);
+    expect(exchange.failure).toMatchObject({ reason: 'connection_lost', outcome: 'unknown' });
   });
 
   it('is repeated once: when the next process ends as well, it fails as unknown', async () => {

@@ -35,6 +35,7 @@ interface Given {
   readonly script?: ServerScript;
   readonly lifecycle?: Partial<ProcessFacts> | undefined;
   readonly problem?: ServerFacts['problem'];
+  readonly isRemote?: boolean;
   readonly logLines?: readonly string[];
   readonly cause?: readonly string[];
   readonly facts?: Partial<StatusFacts>;
@@ -51,6 +52,7 @@ export async function given({
   script = { tools: ['read'] },
   lifecycle,
   problem,
+  isRemote = false,
   logLines = [],
   cause = [],
   facts,
@@ -73,7 +75,7 @@ export async function given({
     eventLoop: { p99Ms: 0, maxMs: 0 },
     usageOf: () => undefined,
     servers: [
-      { ...factsOf(world.server('a').backend, { ...READY, ...lifecycle }), problem, logLines, cause },
+      { ...factsOf(world.server('a').backend, { ...READY, ...lifecycle }), problem, isRemote, logLines, cause },
       { ...factsOf(world.server('b').backend), lifecycle: undefined },
     ],
     ...facts,

@@ -64,7 +64,7 @@ describe('the advice', () => {
       /^Trunkline restarts it automatically, in 3 s\. If it keeps failing, its log lines show why\.$/,
     ],
     [
-      ...(['backoff', { lastFailure: { reason: 'EMFILE', at: 0, isHostFault: true } }, 'TL-SERVER-RESOURCES'] as const),
+      ...(['backoff', { lastFailure: { reason: 'EMFILE', at: 0, fault: 'host' } }, 'TL-SERVER-RESOURCES'] as const),
       /This machine lacks what a new process needs; the server is not to blame\.$/,
       /^Close other programs/,
     ],
@@ -101,6 +101,39 @@ describe('the advice', () => {
     const { one } = await given({ lifecycle: { state: 'parked' }, facts: { service, restartCommand } });
     expect(one()?.advice).toContain(advice);
   });
+
+  it.each([
+    ['backoff', {}, /^It failed/, /^Trunkline connects again, in 3 s\./],
+    ['starting', { consecutiveFailures: 1 }, /^It failed and is being connected again\./, /its log lines show why/],
+    ['suspect', {}, /stopped answering/, /^Trunkline probes it, and connects again if/],
+    ['idle', {}, /^$/, /^It is not connected, .* connects it\.$/],
+    [
+      'offline',
+      {},
+      /^It cannot be reached, .* stays listed\.$/,
+      /every two seconds\. Check the network, `url` and `proxy`\.$/,
+    ],
+    [
+      'offline',
+      { lastFailure: { reason: 'self-signed certificate', at: 0, fault: 'network' } },
+      /^It cannot be reached/,
+      /set its `caFile`/,
+    ],
+    ['blocked', {}, /^It does not accept the credentials/, /^Correct its `headers`, then restart/],
+  ] as const)(
+    'speaks of a connection for a server behind a URL that is %s %j',
+    async (state, lifecycle, problem, advice) => {
+      const logLines = ['connect ECONNREFUSED 127.0.0.1:5432'];
+      const { one } = await given({
+        lifecycle: { pid: undefined, state, ...RETRY, ...lifecycle },
+        isRemote: true,
+        logLines,
+      });
+      expect(one()?.problem).toMatch(problem);
+      expect(one()?.advice).toMatch(advice);
+      expect(`${one()?.problem} ${one()?.advice}`).not.toMatch(/process|defaults\.env/);
+    },
+  );
 
   it('counts the tools that a failure took away', async () => {
     const { one } = await given({ lifecycle: { state: 'parked' }, script: { tools: ['read', 'write'] } });

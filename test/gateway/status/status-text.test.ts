@@ -288,6 +288,14 @@ describe('the text about one server', () => {
     );
   });
 
+  it('has its connection, if it is behind a URL', async () => {
+    const { make } = await given({ lifecycle: { pid: undefined, restarts: 2 }, isRemote: true });
+    expect(renderOneServer(reportStatus(make(), 'a')).split('\n').slice(2)).toEqual([
+      '    connection: up 1 min 0 s, protocol 2025-11-25',
+      '    connected again: 2 times',
+    ]);
+  });
+
   it('has all that is known of it', async () => {
     const own = { id: 'a', state: 'ready', pid: 4711, clients: 1, inFlight: 2, restarts: 1, isYours: true } as const;
     const text = await textWith(

@@ -30,6 +30,7 @@ describe('the report', () => {
     expect(report().servers[0]).toEqual({
       server: 'a',
       state: 'ready',
+      remote: false,
       pid: 4711,
       uptimeSeconds: 60,
       generation: 1,

@@ -137,6 +137,29 @@ describe('a server of which nothing is known', () => {
     expect(kept.verdict).toEqual({ era: 'legacy', version: '3' });
   });
 
+  it.each([
+    ['unreachable', 'network'],
+    ['connection_lost', 'network'],
+    ['unavailable', 'network'],
+    ['login_required', 'blocked'],
+  ] as const)('decides nothing if the question ends as %s', async (reason, fault) => {
+    const { opened, bridge, methods, kept } = opening();
+    await flush();
+    bridge.fail(1, reason, false, 'it is away');
+    expect(await opened).toEqual({ kind: 'failed', reason: 'server/discover: it is away', fault });
+    expect([methods(), kept.verdict]).toEqual([['server/discover'], undefined]);
+  });
+
+  it('gets initialize if it does not answer as an MCP server', async () => {
+    const { opened, answer, bridge, methods } = opening();
+    await flush();
+    bridge.fail(1, 'refused', true, 'it answered HTTP 404');
+    await flush();
+    await answer('initialize', INITIALIZED);
+    expect((await opened).kind).toBe('open');
+    expect(methods()).toEqual(['server/discover', ...HANDSHAKE]);
+  });
+
   it('gets initialize when it answers with an error without an id', async () => {
     const { opened, answer, methods, say, bridge } = opening();
     say({ jsonrpc: '2.0', id: null, error: NOT_FOUND });
@@ -243,6 +266,14 @@ describe('a server with a verdict', () => {
     await advance(3_000);
     expect(await opened).toMatchObject({ kind: 'failed', reason: expect.stringContaining('no key') });
     expect(kept.verdict?.era).toBe('legacy');
+  });
+
+  it('stays modern if the network fails', async () => {
+    const { opened, bridge, kept } = opening({ verdict: { era: 'modern', version: '1' } });
+    await flush();
+    bridge.fail(1, 'unreachable', false, 'it is away');
+    expect(await opened).toMatchObject({ kind: 'failed', fault: 'network' });
+    expect(kept.verdict?.era).toBe('modern');
   });
 
   it('F150: fails if it is modern and is not, and the next start asks', async () => {

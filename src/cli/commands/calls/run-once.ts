@@ -8,10 +8,10 @@ import { type Config, isInView, type ServerConfig } from '../../../config/resolv
 import { someOf } from '../../../doctor/finding.js';
 import { UsageError } from '../../../errors/usage-error.js';
 import { reportStatus, type ServerReport } from '../../../gateway/status/status.js';
-import { findNetworkTrouble } from '../../../gateway/status/status-advice.js';
+import { cureOfRemote, findNetworkTrouble } from '../../../gateway/status/status-advice.js';
 import { hintFor } from '../../../json/suggest.js';
 import { approvalFolders, packageFolders, runFolder } from '../../../state/user-files.js';
-import type { ChildSpec } from '../../../supervision/launcher.js';
+import type { ChildSpec, RemoteSpec } from '../../../supervision/launcher.js';
 import type { ChildSnapshot } from '../../../supervision/transition.js';
 import { LocalClient } from '../../local-client.js';
 import { tell } from '../../output.js';
@@ -198,7 +198,7 @@ export class FirstStarts {
   /** Resolves when every server is ready or has failed. */
   readonly settled: Promise<void>;
   readonly #pending: Set<string>;
-  readonly #spawnedAt = new Map<string, number>();
+  readonly #begun = new Map<string, { readonly at: number; readonly isSpawned: boolean }>();
   readonly #readyAfterMs = new Map<string, number>();
   readonly #onSettled: (pending: readonly string[]) => void;
   #resolve = () => {};
@@ -213,7 +213,7 @@ export class FirstStarts {
     if (keys.length === 0) this.#resolve();
   }
 
-  /** From spawn to ready, in milliseconds. */
+  /** From spawn to ready, in milliseconds; without a process, from the first attempt to connect. */
   readyAfterMs(key: string): number | undefined {
     return this.#readyAfterMs.get(key);
   }
@@ -221,11 +221,14 @@ export class FirstStarts {
   moved(key: string, { state, pid }: Pick<ChildSnapshot, 'state' | 'pid'>): void {
     if (!this.#pending.has(key)) return;
     const now = performance.now();
-    const spawnedAt = this.#spawnedAt.get(key);
-    if (state === 'starting' && pid !== undefined && spawnedAt === undefined) this.#spawnedAt.set(key, now);
-    if (state === 'ready' && spawnedAt !== undefined) this.#readyAfterMs.set(key, now - spawnedAt);
+    const begun = this.#begun.get(key);
+    const isSpawned = pid !== undefined;
+    if (state === 'starting' && (begun === undefined || (isSpawned && !begun.isSpawned)))
+      this.#begun.set(key, { at: now, isSpawned });
+    if (state === 'ready' && begun !== undefined) this.#readyAfterMs.set(key, now - begun.at);
     // While there is a pid, the last output of a failed server may not be read yet.
-    const hasFailed = (state === 'parked' || state === 'backoff') && pid === undefined;
+    const hasFailed =
+      (state === 'parked' || state === 'backoff' || state === 'offline' || state === 'blocked') && pid === undefined;
     if (state !== 'ready' && !hasFailed) return;
     this.#pending.delete(key);
     this.#onSettled([...this.#pending]);
@@ -276,11 +279,28 @@ function diagnose(file: string, server: ServerConfig, report: ServerReport): Dia
   }
   if (report.state === 'ready' || child === undefined) return undefined;
   const failure = report.lastFailure ?? 'unknown';
+  if (child.kind === 'remote') return { reason: describeRemote(failure, child), hint: hintOfRemote(failure, report) };
   const trouble = findNetworkTrouble(report.log);
   const diagnosis = diagnoseFailure(failure, child, report);
   if (trouble === undefined) return diagnosis;
   const { problem: shown, cure } = trouble;
   return { ...diagnosis, hint: `its output shows ${shown}: ${cure}`, trouble: shown };
+}
+
+function isTimeout(failure: string): boolean {
+  return failure === 'start-timeout' || failure.endsWith(': timeout');
+}
+
+function describeRemote(failure: string, { timeouts }: RemoteSpec): string {
+  return isTimeout(failure) ? `it was not ready within ${timeouts.startMs / 1000} s` : failure;
+}
+
+function hintOfRemote(failure: string, { state }: ServerReport): string {
+  if (state === 'offline') return cureOfRemote(failure);
+  if (state === 'blocked') return 'correct its `headers`; logins with OAuth are not supported yet';
+  return isTimeout(failure)
+    ? 'check `url`; if it needs more time, raise `startTimeout`'
+    : 'check `url` and `transport`';
 }
 
 function diagnoseFailure(failure: string, child: ChildSpec, report: ServerReport): Diagnosis {
@@ -290,7 +310,7 @@ function diagnoseFailure(failure: string, child: ChildSpec, report: ServerReport
     const hint = `${source}; often an argument, a variable in \`env\` or a file is missing`;
     return { reason: `it ended ${describeEnd(report)} before it was ready`, hint };
   }
-  if (failure === 'start-timeout' || failure.endsWith(': timeout')) {
+  if (isTimeout(failure)) {
     return {
       reason: `it was not ready within ${child.timeouts.startMs / 1000} s`,
       hint: 'check that it is an MCP server for stdio; if it needs more time, raise `startTimeout`',

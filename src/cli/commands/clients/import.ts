@@ -10,7 +10,7 @@ import { isOurselves } from '../../../clients/files/own-entry.js';
 import { readServers } from '../../../clients/files/read-servers.js';
 import { type PlannedServer, planImport, type Verdict } from '../../../clients/import/plan.js';
 import { describeRun, variablesOf } from '../../../clients/import/to-entry.js';
-import { checkEdited, editConfig, entriesIn } from '../../../config/edit/edit-config.js';
+import { checkEdited, editConfig, entriesIn, takesRemoteServers } from '../../../config/edit/edit-config.js';
 import { valuesInEnv } from '../../../config/resolve/env-file.js';
 import { errorCode, errorMessage } from '../../../errors/error-text.js';
 import { EXIT, UsageError } from '../../../errors/usage-error.js';
@@ -57,6 +57,7 @@ export async function prepareImport(
   const plan = planImport({
     ...{ system, found: found.servers, names: servers, secrets: target.secrets, env: process.env },
     present: entriesIn(target.config.text ?? ''),
+    takesRemote: takesRemoteServers(target.config.text ?? ''),
     isOurselves: (run) => isOurselves(run, join(OWN_FOLDER, 'dist', 'cli.js')),
     readEnvFile,
   });

@@ -1,3 +1,4 @@
+import { NEEDS_SERVERS } from '../../../clients/import/plan.js';
 import {
   fetchServer,
   isRegistryName,
@@ -6,9 +7,9 @@ import {
   type RegistryRun,
   runFromRegistry,
 } from '../../../clients/import/registry.js';
-import { CannotImport, remoteRun } from '../../../clients/import/run.js';
+import { CannotImport, loginRemark, NO_ARGUMENTS, remoteRun } from '../../../clients/import/run.js';
 import { toEntry } from '../../../clients/import/to-entry.js';
-import { checkEdited, editConfig, entriesIn } from '../../../config/edit/edit-config.js';
+import { checkEdited, editConfig, entriesIn, takesRemoteServers } from '../../../config/edit/edit-config.js';
 import { ServerFault } from '../../../config/file/config-error.js';
 import { parsePackage } from '../../../config/resolve/package-bin.js';
 import { serverKeyFault, usableServerKey } from '../../../config/schema/server-key.js';
@@ -35,6 +36,7 @@ export async function add(invocation: Invocation<AddOptions>): Promise<number> {
     async () => {
       const target = openEditableConfig(settings);
       const { config, secrets } = target;
+      if ('url' in run.program && !takesRemoteServers(config.text ?? '')) throw new CannotImport(NEEDS_SERVERS);
       const key = checkedKey(wanted, Object.keys(entriesIn(config.text ?? '')));
       const { entry, unset } = toEntry(run, key, { secrets, env: process.env, secretVariables });
       const edited = editConfig(config.text ?? '', config.file, { kind: 'add', key, entry });
@@ -55,7 +57,10 @@ export async function add(invocation: Invocation<AddOptions>): Promise<number> {
           tell(`The values of ${secrets.added.join(', ')} would be written to ${secrets.file}.`);
         return EXIT.ok;
       }
-      tell(`Added ${key} to ${config.file}. \`trunkline check ${key}\` starts it once.`);
+      const tries = 'url' in run.program ? 'connects to it' : 'starts it';
+      tell(`Added ${key} to ${config.file}. \`trunkline check ${key}\` ${tries} once.`);
+      const remark = loginRemark(run);
+      if (remark !== '') tell(`  ${remark}`);
       if (unset.length > 0) tell(`  set ${unset.join(', ')} ${whereToSet(entry, target)}`);
       return EXIT.ok;
     },
@@ -91,7 +96,10 @@ async function read({
     if (second === undefined)
       throw new UsageError('a server at an address needs a name', 'write `trunkline add NAME URL`');
     const remote = remoteRun({ kind: 'remote', url: source, transport: 'http', headers: {} }, (text) => text);
-    return { wanted: first, run: { ...remote, args: [...remote.args, ...args], env }, secretVariables: [] };
+    if (args.length > 0) throw new CannotImport(NO_ARGUMENTS);
+    if (pairs.length > 0)
+      throw new CannotImport('it is behind a URL, so it has no variables: use `headers` in the file');
+    return { wanted: first, run: remote, secretVariables: [] };
   }
   if (isRegistryName(source)) {
     const address = process.env.TRUNKLINE_REGISTRY_URL || undefined;

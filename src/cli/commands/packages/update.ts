@@ -163,7 +163,7 @@ async function compareVersions(
 /** Returns the server with the program of the package in this folder. */
 function runFrom(server: PackagedServer, folder: string): PackagedServer {
   const { child } = server;
-  if (child === undefined) return server;
+  if (child === undefined || child.kind === 'remote') return server;
   const { missing, ...spec } = child;
   const own = missing === undefined ? spec.args.slice(1) : spec.args;
   return { ...server, child: { ...spec, args: [programIn(folder, server.package.request), ...own] } };

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { mirroredParams } from '../../../src/gateway/catalog/catalog.js';
-import { toolOf } from '../../support/scripted-gateway.js';
-import { bytesOf, type Message } from '../../support/wire.js';
+import { mirroredParams } from '../../src/mcp/mirrored-params.js';
+import { toolOf } from '../support/scripted-gateway.js';
+import { bytesOf, type Message } from '../support/wire.js';
 
 function mirrored(properties: Message, more: Message = {}) {
   return mirroredParams(bytesOf(toolOf('sql', { inputSchema: { type: 'object', properties, ...more } })));

@@ -71,10 +71,11 @@ export class OutgoingRequests {
 
   /**
    * Settles the request that a response answers; `at` is when it was read, in milliseconds on the clock. Returns whether
-   * the request was sent and not answered before, also if it was abandoned meanwhile.
+   * the request was sent and not answered before, also if it was abandoned meanwhile. `asked` is the request that the
+   * response came for, if the transport shows it.
    */
-  answered(response: ResponseEnvelope, at: number): boolean {
-    const id = readId(response.bytes, response.id) ?? this.#unnamedBy(response);
+  answered(response: ResponseEnvelope, at: number, asked?: number): boolean {
+    const id = readId(response.bytes, response.id) ?? this.#unnamedBy(response, asked);
     const { counters, onSignOfLife } = this.#options;
     const { bytes, result } = response;
     const isSound = result === undefined || isObject(bytes, result);
@@ -102,19 +103,34 @@ export class OutgoingRequests {
 
   /** The message that would have answered a request was dropped, so the request fails. `token` is the message's id. */
   answerMalformed(bytes: Uint8Array, token: Span): void {
-    this.fail(readId(bytes, token), 'response_malformed');
+    this.#lost(readId(bytes, token), 'response_malformed');
   }
 
   /** A message was dropped before it was read. Fails the request that it answers, if its ends show which. */
   dropped(ends: MessageEnds, reason: RequestFailure): void {
     const { kind, id } = readMessageEnds(ends);
     const answered = kind === 'response' && id !== undefined ? readId(id, { start: 0, end: id.length }) : undefined;
-    this.fail(answered, reason);
+    this.#lost(answered, reason);
   }
 
-  /** Fails a request that was sent, if there is one with this id. */
-  fail(id: number | undefined, reason: RequestFailure): void {
+  /** Fails a request whose answer was lost, if there is one with this id. The server is alive. */
+  #lost(id: number | undefined, reason: RequestFailure): void {
     if (this.#end(id, { kind: 'failed', reason, sent: true })) this.#options.onSignOfLife();
+  }
+
+  /** Fails a request that the transport could not send, or whose answer it cannot get. */
+  fail(id: number, reason: RequestFailure, sent: boolean, because: EndedBecause | undefined): void {
+    this.#end(id, { kind: 'failed', reason, sent, because });
+  }
+
+  /** Whether a request waits for its answer. */
+  isPending(id: number): boolean {
+    return this.#pending.get(id) !== undefined;
+  }
+
+  /** The sender of a request that waits for its answer. */
+  handlerOf(id: number): RequestHandler | undefined {
+    return this.#pending.get(id)?.handler;
   }
 
   /** Reports progress. Progress of an unknown request is dropped: some hosts close the connection over its token. */
@@ -150,8 +166,9 @@ export class OutgoingRequests {
   }
 
   /** The request that an error without an id answers. */
-  #unnamedBy({ bytes, id, error }: ResponseEnvelope): number | undefined {
+  #unnamedBy({ bytes, id, error }: ResponseEnvelope, asked: number | undefined): number | undefined {
     if (error === undefined || readText(bytes, id) !== 'null') return undefined;
+    if (asked !== undefined) return asked;
     for (const request of this.#pending.all()) if (request.handler.takesErrorWithoutId === true) return request.id;
     return undefined;
   }

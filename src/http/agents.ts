@@ -1,0 +1,44 @@
+import { readFileSync } from 'node:fs';
+import { Agent as HttpAgent } from 'node:http';
+import { Agent as HttpsAgent } from 'node:https';
+import { rootCertificates } from 'node:tls';
+import { HttpsProxyAgent } from 'https-proxy-agent';
+import { getProxyForUrl } from 'proxy-from-env';
+
+export interface AgentOptions {
+  /** URL of a proxy for all hosts. Without it, `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY` decide. */
+  readonly proxy?: string | undefined;
+  /** Certificates in PEM of authorities that are trusted besides those of Node and of `NODE_EXTRA_CA_CERTS`. */
+  readonly ca?: string | undefined;
+}
+
+/**
+ * Idle connections are closed after this time, in milliseconds. Most servers close theirs after 5 s or more, and a request
+ * on a connection that the server closes at that moment is lost.
+ */
+const IDLE_MS = 4_000;
+
+/** Makes the agent that keeps the connections to the origin of `url`. Close it with `destroy`. */
+export function createAgent(url: URL, { proxy, ca }: AgentOptions): HttpAgent {
+  const options = {
+    keepAlive: true,
+    timeout: IDLE_MS,
+    ...(ca !== undefined && { ca: [...rootCertificates, ...extraCertificates(), ca] }),
+  };
+  const via = proxy ?? getProxyForUrl(url.href);
+  // Through a tunnel (CONNECT) in any case, so that a proxy sees no header of the request.
+  if (via !== '') return new HttpsProxyAgent(via, options);
+  return url.protocol === 'https:' ? new HttpsAgent(options) : new HttpAgent(options);
+}
+
+/** A list of authorities replaces those that Node has read from `NODE_EXTRA_CA_CERTS`. */
+function extraCertificates(): string[] {
+  const file = process.env.NODE_EXTRA_CA_CERTS;
+  if (file === undefined || file === '') return [];
+  try {
+    return [readFileSync(file, 'utf8')];
+  } catch {
+    // Node warns about a file that it cannot read, and goes on without it, too.
+    return [];
+  }
+}

@@ -1,0 +1,103 @@
+import { type Agent, type ClientRequest, type IncomingMessage, request as requestHttp } from 'node:http';
+import { request as requestHttps } from 'node:https';
+import type { Socket } from 'node:net';
+import type { TLSSocket } from 'node:tls';
+import { errorCode, errorMessage } from '../errors/error-text.js';
+import type { Cancel, Clock } from '../timing/clock.js';
+
+/** Longest wait for a connection: name, TCP, TLS and proxy together, in milliseconds. */
+const CONNECT_MS = 10_000;
+/** Longest wait for the headers of the answer after that, in milliseconds. */
+const HEADERS_MS = 300_000;
+
+export interface HttpRequest {
+  readonly url: URL;
+  readonly method: 'GET' | 'POST' | 'DELETE';
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body?: Uint8Array;
+  readonly agent: Agent;
+  /** Ends the request, and the reading of its answer. */
+  readonly signal: AbortSignal;
+  /** Called when bytes of the request can leave this machine. */
+  readonly onSent?: () => void;
+}
+
+/** A request without an answer. */
+export class RequestError extends Error {
+  override readonly name = 'RequestError';
+  /** Whether a byte of the request may have reached the server. */
+  readonly sent: boolean;
+
+  constructor(message: string, sent: boolean, cause?: unknown) {
+    super(message, { cause });
+    this.sent = sent;
+  }
+}
+
+/**
+ * Sends one request and resolves with its answer once the headers have come. The body is read by the caller. Follows no
+ * redirect. Rejects with a `RequestError`.
+ */
+export function sendRequest(
+  clock: Clock,
+  { url, method, headers, body, agent, signal, onSent }: HttpRequest,
+): Promise<IncomingMessage> {
+  return new Promise((resolve, reject) => {
+    const send = url.protocol === 'https:' ? requestHttps : requestHttp;
+    let isConnected = false;
+    let cancel: Cancel = () => {};
+    const wait = (ms: number, what: string) => {
+      cancel();
+      cancel = clock.schedule(ms, () => request.destroy(new Error(what)));
+    };
+    const length = body === undefined ? {} : { 'content-length': String(body.length) };
+    const request = send(url, { method, agent, signal, headers: { ...headers, ...length } });
+    wait(CONNECT_MS, `no connection within ${CONNECT_MS / 1_000} s`);
+    whenConnected(request, () => {
+      isConnected = true;
+      onSent?.();
+      wait(HEADERS_MS, `no answer within ${HEADERS_MS / 1_000} s`);
+    });
+    request.once('response', (response) => {
+      cancel();
+      // An answer that breaks off ends with `close`; its reader looks at `complete`.
+      response.on('error', () => {});
+      resolve(response);
+    });
+    request.on('error', (error) => {
+      cancel();
+      reject(new RequestError(describe(error), isConnected, error));
+    });
+    request.end(body);
+  });
+}
+
+/** Calls back when bytes of the request can leave this machine. */
+function whenConnected(request: ClientRequest, connected: () => void): void {
+  request.once('socket', (socket: Socket & Partial<Pick<TLSSocket, 'encrypted'>> & { secureConnecting?: boolean }) => {
+    if (socket.secureConnecting === true || (socket.connecting && socket.encrypted === true))
+      socket.once('secureConnect', connected);
+    else if (socket.connecting) socket.once('connect', connected);
+    else connected();
+  });
+}
+
+/** Reasons by the code of the system or of OpenSSL, as clauses. */
+const REASONS: Readonly<Record<string, string>> = {
+  ENOTFOUND: 'its host name cannot be resolved',
+  EAI_AGAIN: 'its host name cannot be resolved at the moment',
+  ECONNREFUSED: 'the connection is refused',
+  ECONNRESET: 'the connection broke',
+  EPIPE: 'the connection broke',
+  ENETUNREACH: 'there is no network to it',
+  EHOSTUNREACH: 'there is no route to its host',
+  ENETDOWN: 'the network is down',
+  ETIMEDOUT: 'the connection timed out',
+};
+
+function describe(error: unknown): string {
+  const code = errorCode(error);
+  const reason = code === undefined ? undefined : REASONS[code];
+  if (reason !== undefined) return `${reason} (${code})`;
+  return code === undefined ? errorMessage(error) : `${errorMessage(error)} (${code})`;
+}

@@ -1,0 +1,281 @@
+import type { OnInternalError } from '../../errors/internal-error.js';
+import { readText } from '../../json/json-text.js';
+import { type Edit, NumberWriter, type SplicedMessage } from '../../json/splice.js';
+import { rawId } from '../../jsonrpc/envelope-scanner.js';
+import {
+  errorMessage,
+  notificationMessage,
+  requestMessage,
+  resultMessage,
+  type TrackedSink,
+} from '../../jsonrpc/message.js';
+import type { Envelope, NotificationEnvelope, RequestEnvelope } from '../../mcp/envelope.js';
+import { METHODS } from '../../mcp/methods.js';
+import type { RelayedRequest } from '../../mcp/relayed-request.js';
+import type { Channel, ChannelReceiver } from '../dialect.js';
+import { type HealthEvents, HealthMonitor } from '../health/health-monitor.js';
+import {
+  type CloseReason,
+  type EndedBecause,
+  newDropCounters,
+  type Outcome,
+  type RequestFailure,
+  type RequestHandler,
+  type RequestTimeouts,
+  type SentNotification,
+  type SentRequest,
+  type ServerRequest,
+} from '../port.js';
+import { type JunkReason, MessageReader, type ReadingOptions } from './message-reader.js';
+import { OutgoingRequests, type PendingRequest } from './outgoing-requests.js';
+
+/**
+ * Speaks JSON-RPC with one server, for as long as the connection lives. `output` sends messages by the transport, and the
+ * transport opens a reader (`open`) for each stream of the server's messages.
+ *
+ * The bridge gives each request its own id, matches answers to requests, and settles each request exactly once: with
+ * the answer, a timeout, a cancellation, or the end of the connection. A new connection gets a new bridge, so nothing that
+ * belongs to the old one can reach the new one.
+ */
+export class Bridge implements Channel {
+  readonly counters = newDropCounters();
+  readonly #options: BridgeOptions;
+  readonly #output: TrackedSink;
+  readonly #outgoing: OutgoingRequests;
+  /** The ids of the server's requests that are not answered yet, as JSON tokens. Without pings, because no person answers those. */
+  readonly #unanswered = new Set<string>();
+  readonly #numbers = new NumberWriter();
+  readonly #health: HealthMonitor;
+  readonly #readers = new Set<MessageReader>();
+  #closed: CloseReason | undefined;
+  #receiver: Pick<BridgeEvents, 'request' | 'notification'> & Partial<ChannelReceiver>;
+
+  constructor(options: BridgeOptions) {
+    const { clock, output, events } = options;
+    this.#options = options;
+    this.#output = output;
+    this.#receiver = events;
+    this.#health = new HealthMonitor(clock, events);
+    this.#outgoing = new OutgoingRequests({
+      clock,
+      counters: this.counters,
+      // The server waits for a client's answer, and a person may take long to give it.
+      isServerWaiting: () => this.#unanswered.size > 0,
+      onCancelled: (request, notice, edits) => this.#cancelled(request, notice, edits),
+      onTimeout: (request) => this.#timedOut(request),
+      onSignOfLife: () => this.#health.signOfLife(),
+      events,
+    });
+  }
+
+  /** Requests that wait for an answer. */
+  get inFlight(): number {
+    return this.#outgoing.size;
+  }
+
+  /** Whether the connection has ended or was given up. Nothing can be sent anymore. */
+  get isClosed(): boolean {
+    return this.#closed !== undefined;
+  }
+
+  /** Whether several requests in a row timed out and the server has answered nothing since. */
+  get isSilent(): boolean {
+    return this.#health.isSilent;
+  }
+
+  get pausedMs(): number {
+    return this.#options.flood?.pausedMs ?? 0;
+  }
+
+  /** Opens the reader of a stream of messages, one a line. `request` is the request that the stream answers, if it is one. */
+  open(request?: number): MessageReader {
+    const reader = new MessageReader({
+      ...this.#options,
+      counters: this.counters,
+      outgoing: this.#outgoing,
+      health: this.#health,
+      isClosed: () => this.isClosed,
+      take: (message, at) => this.#take(message, at, request),
+    });
+    this.#readers.add(reader);
+    return reader;
+  }
+
+  /** Ends a stream of messages. Drops an unfinished message. */
+  end(reader: MessageReader): void {
+    reader.end();
+    this.#readers.delete(reader);
+  }
+
+  /** Whether a request waits for its answer. */
+  isPending(id: number): boolean {
+    return this.#outgoing.isPending(id);
+  }
+
+  /** Fails a request that cannot be answered anymore. `sent` is whether the server may have seen it. */
+  fail(id: number, reason: RequestFailure, sent: boolean, because?: EndedBecause): void {
+    this.#outgoing.fail(id, reason, sent, because);
+  }
+
+  /** Sends a client's request under an id of the bridge's own. */
+  send(
+    request: RelayedRequest,
+    edits: readonly Edit[],
+    timeouts: RequestTimeouts,
+    handler: RequestHandler,
+  ): SentRequest | undefined {
+    const pending = this.#admit(timeouts, handler, true);
+    if (pending === undefined) return undefined;
+    const message = request.message(this.#numbers.write(pending.id), edits);
+    const { lease } = handler;
+    // Only large requests have a lease; a copy for each request would cost more than the check.
+    this.#write(lease === undefined ? message : { ...message, lease });
+    return pending;
+  }
+
+  negotiated(revision: string): void {
+    this.#output.negotiated?.(revision);
+  }
+
+  receive(receiver: ChannelReceiver): void {
+    this.#receiver = receiver;
+  }
+
+  /** Sends a request of the gateway's own. It is cancelled when it times out, except for `initialize`. */
+  request(method: string, params: unknown, timeouts: RequestTimeouts): Promise<Outcome> {
+    return new Promise((settle) => {
+      const pending = this.#admit(timeouts, { settle }, method !== METHODS.initialize);
+      if (pending !== undefined) this.#write(requestMessage(pending.id, method, params));
+    });
+  }
+
+  notify({ bytes, span }: SentNotification, edits: readonly Edit[] = []): void {
+    if (this.#closed === undefined) this.#write({ bytes, span, edits });
+  }
+
+  sendNotification(method: string, params?: unknown): void {
+    if (this.#closed === undefined) this.#write(notificationMessage(method, params));
+  }
+
+  /** Settles all requests with the reason and ignores everything that the server writes from now on. */
+  close(reason: CloseReason, because?: EndedBecause): void {
+    if (this.#closed !== undefined) return;
+    this.#closed = reason;
+    this.#health.end();
+    for (const reader of this.#readers) reader.end();
+    this.#outgoing.close(reason, this.#output.close(), because);
+    this.#receiver.closed?.(reason, because);
+  }
+
+  #write(message: SplicedMessage): void {
+    const { feed } = this.#options;
+    if (feed?.messages.isObserved === true) feed.messages.passed('g>s', message, feed.connection);
+    this.#output.send(message);
+  }
+
+  #admit(timeouts: RequestTimeouts, handler: RequestHandler, isCancellable: boolean): PendingRequest | undefined {
+    if (this.#closed !== undefined) {
+      handler.settle({ kind: 'failed', reason: this.#closed, sent: false });
+      return undefined;
+    }
+    if (this.#output.unwrittenBytes > this.#options.maxUnwrittenBytes) {
+      handler.settle({ kind: 'failed', reason: 'overloaded', sent: false });
+      return undefined;
+    }
+    return this.#outgoing.add(timeouts, handler, isCancellable, this.#output.sentBytes);
+  }
+
+  /** Takes a message from the stream that answers `request`. Returns whether the message answers a request. */
+  #take(message: Envelope, at: number, request: number | undefined): boolean {
+    switch (message.kind) {
+      case 'response':
+        return this.#outgoing.answered(message, at, request);
+      case 'notification':
+        this.#notification(message);
+        return false;
+      case 'request':
+        this.#receiver.request(this.#toServerRequest(message, request));
+        return false;
+    }
+  }
+
+  #notification(notification: NotificationEnvelope): void {
+    const { requestId } = notification.tokens;
+    if (notification.method === METHODS.progress) {
+      this.#outgoing.progressed(notification);
+      return;
+    }
+    // The server cancels its own request, so it no longer waits for the answer.
+    if (notification.method === METHODS.cancelled && requestId !== undefined) {
+      this.#unanswered.delete(readText(notification.bytes, requestId));
+    }
+    this.#receiver.notification(notification);
+  }
+
+  /** A request of the server, in the form in which the gateway answers it. */
+  #toServerRequest(request: RequestEnvelope, cause: number | undefined): ServerRequest {
+    const { bytes, tokens } = request;
+    if (request.method !== METHODS.ping) this.#unanswered.add(readText(bytes, request.id));
+    const id = () => rawId(request);
+    return {
+      request,
+      cause: cause === undefined ? undefined : this.#outgoing.handlerOf(cause),
+      answer: (response, edits) => {
+        const own: Edit = { span: response.id, text: id() };
+        this.#reply(request, () => ({ bytes: response.bytes, span: response.span, edits: [own, ...edits] }));
+      },
+      succeed: (result) => this.#reply(request, () => resultMessage(id(), result)),
+      fail: (error) => this.#reply(request, () => errorMessage(id(), error)),
+      progress: (notification, edits) => {
+        const { requestProgressToken: token } = tokens;
+        const span = notification.tokens.progressToken;
+        if (token !== undefined && span !== undefined)
+          this.notify(notification, [{ span, text: bytes, part: token }, ...edits]);
+      },
+    };
+  }
+
+  #reply({ bytes, id }: RequestEnvelope, message: () => SplicedMessage): void {
+    this.#unanswered.delete(readText(bytes, id));
+    const canReply = this.#closed === undefined && this.#output.unwrittenBytes <= this.#options.maxUnwrittenBytes;
+    if (canReply) this.#write(message());
+    else this.counters.unsentReplies += 1;
+  }
+
+  #cancelled({ id }: PendingRequest, notice?: NotificationEnvelope, edits: readonly Edit[] = []): void {
+    const requestId = notice?.tokens.requestId;
+    if (notice === undefined || requestId === undefined) {
+      this.sendNotification(METHODS.cancelled, { requestId: id });
+    } else {
+      const own: Edit = { span: requestId, ...this.#numbers.write(id) };
+      this.#write({ bytes: notice.bytes, span: notice.span, edits: [own, ...edits] });
+    }
+  }
+
+  #timedOut({ id, isCancellable }: PendingRequest): void {
+    if (isCancellable) this.sendNotification(METHODS.cancelled, { requestId: id, reason: 'timed out' });
+    // A server that reports progress is busy. It need not answer anything else meanwhile.
+    if (!this.#outgoing.isProgressing) this.#health.timedOut();
+  }
+}
+
+export interface BridgeEvents extends HealthEvents {
+  /** The server sends a request. */
+  request(request: ServerRequest): void;
+  /** The server sends a notification other than progress, which the bridge delivers itself. */
+  notification(notification: NotificationEnvelope): void;
+  /** The server writes a line that is no message. It belongs in the server's log only. */
+  junk(line: Uint8Array, reason: JunkReason): void;
+  /** A handler threw. The error affects only the message that it was called for. Without a listener it is thrown on. */
+  readonly fault?: OnInternalError;
+}
+
+export interface BridgeOptions extends ReadingOptions {
+  /** Sends messages to the server. */
+  readonly output: TrackedSink;
+  readonly events: BridgeEvents;
+  /** Requests fail as `overloaded` while more bytes than this wait for the server to read them. */
+  readonly maxUnwrittenBytes: number;
+  /** Tells how long the server was not read because it floods the gateway. */
+  readonly flood?: { readonly pausedMs: number };
+}

@@ -1,0 +1,182 @@
+import { type OnInternalError, reportInternalError, withErrorBoundary } from '../../errors/internal-error.js';
+import type { ByteReader } from '../../io/byte-reader.js';
+import {
+  type DroppedLineSink,
+  LineDecoder,
+  type LineDecoderOptions,
+  type LineSink,
+  type OversizedLine,
+} from '../../io/line-decoder.js';
+import type { FeedConnection, MessageFeed } from '../../io/message-feed.js';
+import { isObject, OPEN_BRACE, OPEN_BRACKET } from '../../json/json-text.js';
+import { type Envelope, messagesOf, type Rejection, type ScanEnvelope } from '../../mcp/envelope.js';
+import type { Clock } from '../../timing/clock.js';
+import type { HealthMonitor } from '../health/health-monitor.js';
+import type { DropCounters } from '../port.js';
+import type { OutgoingRequests } from './outgoing-requests.js';
+
+/** Reason for which a line of a server is no message. */
+export type JunkReason = Rejection['reason'] | 'result-not-an-object' | 'too-large' | 'memory-limit';
+
+export interface ReadingOptions extends Pick<LineDecoderOptions, 'unfinishedLines' | 'bufferPool'> {
+  readonly clock: Clock;
+  readonly scan: ScanEnvelope;
+  readonly events: {
+    /** The server writes a line that is no message. It belongs in the server's log only. */
+    junk(line: Uint8Array, reason: JunkReason): void;
+    readonly fault?: OnInternalError;
+  };
+  /** The longest message that the server may send, in bytes. */
+  readonly maxFrameBytes: number;
+  /** Whether Trunkline reads nothing from the server at the moment. */
+  readonly isPaused?: () => boolean;
+  /** Shows the messages in both directions, as those of this connection. */
+  readonly feed?: { readonly messages: MessageFeed; readonly connection: FeedConnection };
+}
+
+interface MessageReaderOptions extends ReadingOptions {
+  readonly counters: DropCounters;
+  readonly outgoing: OutgoingRequests;
+  readonly health: HealthMonitor;
+  readonly isClosed: () => boolean;
+  /** Takes a message that was read at this time, in milliseconds on the clock. Returns whether it answers a request. */
+  readonly take: (message: Envelope, at: number) => boolean;
+}
+
+/**
+ * Reads one stream of a server's messages, one a line: the stdout of a process, or an answer over HTTP. Ignores everything
+ * once the connection is closed.
+ */
+export class MessageReader implements ByteReader, LineSink, DroppedLineSink {
+  readonly #options: MessageReaderOptions;
+  readonly #decoder: LineDecoder;
+  /** Arrival of the bytes that are being scanned, in milliseconds on the clock, which is read once for all of them. */
+  #readAt = 0;
+  #wasUseful = false;
+  /** Bytes in these that are no message, from a server that logs to stdout. */
+  #strayBytes = 0;
+  /** Blank lines and excess bytes that are counted already. */
+  #blankLines = 0;
+  #excessBytes = 0;
+
+  constructor(options: MessageReaderOptions) {
+    this.#options = options;
+    this.#decoder = new LineDecoder({
+      ...options,
+      sink: this,
+      dropped: this,
+      maxLineBytes: options.maxFrameBytes,
+      canBegin: (byte) => byte === OPEN_BRACE || byte === OPEN_BRACKET,
+    });
+  }
+
+  get freeSpace(): Uint8Array {
+    return this.#decoder.freeSpace;
+  }
+
+  whenMoved(listener: () => void): void {
+    this.#decoder.whenMoved(listener);
+  }
+
+  /** Whether the bytes that came last answered a request, or are the middle of an answer that a request waits for. */
+  get wasUseful(): boolean {
+    return this.#wasUseful;
+  }
+
+  filled(byteLength: number): void {
+    const { clock, counters, health, outgoing, isClosed } = this.#options;
+    this.#wasUseful = false;
+    if (isClosed()) return;
+    this.#readAt = clock.now();
+    this.#strayBytes = 0;
+    this.#decoder.filled(byteLength);
+    const { blankLines, excessBytes } = this.#decoder;
+    counters.blank += blankLines - this.#blankLines;
+    this.#blankLines = blankLines;
+    // The excess of oversized lines counts as stray output, so that a line without an end is not read forever.
+    const stray = this.#strayBytes + excessBytes - this.#excessBytes;
+    this.#excessBytes = excessBytes;
+    if (stray > 0) health.strayOutput(stray);
+    if (outgoing.size > 0 && this.#decoder.unfinishedBytes >= byteLength) this.#wasUseful = true;
+  }
+
+  end(): void {
+    this.#decoder.end();
+  }
+
+  line(bytes: Uint8Array, start: number, end: number): void {
+    const { feed, scan, events, isClosed } = this.#options;
+    // An earlier line of the same chunk may have closed the connection.
+    if (isClosed()) return;
+    // Inline: a closure for each message costs more than the check.
+    try {
+      if (feed?.messages.isObserved === true)
+        feed.messages.passed('s>g', { bytes, span: { start, end }, edits: [] }, feed.connection);
+      if (this.#take(scan(bytes, start, end))) this.#wasUseful = true;
+    } catch (error) {
+      reportInternalError(error, events.fault);
+    }
+  }
+
+  evicted(head: Uint8Array): void {
+    const { counters, outgoing, health, isPaused = () => false } = this.#options;
+    counters.evicted += 1;
+    this.#logDropped(head, 'memory-limit');
+    outgoing.dropped({ head, tail: NOTHING }, 'response_dropped');
+    // A server that Trunkline does not read cannot finish its line.
+    if (!isPaused()) health.brokenFrame();
+  }
+
+  text(head: Uint8Array): void {
+    this.#options.counters.junk += 1;
+    this.#logDropped(head, 'not-json');
+  }
+
+  /** Fails the request that a dropped line answers, and counts a protocol violation. */
+  oversized(line: OversizedLine): void {
+    const { counters, outgoing, health } = this.#options;
+    if (line.isText) return;
+    if (line.isEvicted) {
+      // It is counted already, but perhaps only its end shows the id.
+      outgoing.dropped(line, 'response_dropped');
+      return;
+    }
+    counters.oversized += 1;
+    this.#logDropped(line.head, 'too-large');
+    outgoing.dropped(line, 'response_too_large');
+    health.brokenFrame();
+  }
+
+  #logDropped(head: Uint8Array, reason: JunkReason): void {
+    const { events } = this.#options;
+    withErrorBoundary(() => events.junk(head, reason), events.fault);
+  }
+
+  #take(message: Envelope | Rejection): boolean {
+    return message.kind === 'rejected' ? this.#reject(message) : this.#options.take(message, this.#readAt);
+  }
+
+  #reject(rejection: Rejection): boolean {
+    const { scan, counters, outgoing, health, events } = this.#options;
+    const { reason, bytes, elements = [] } = rejection;
+    if (reason === 'blank') return false;
+    // Each message of a batch is taken as if it had come alone, whatever becomes of the others. An array without objects is
+    // ordinary output.
+    if (elements.some((element) => isObject(bytes, element))) {
+      let isUseful = false;
+      for (const message of messagesOf(rejection, scan))
+        withErrorBoundary(() => {
+          isUseful = this.#take(message) || isUseful;
+        }, events.fault);
+      return isUseful;
+    }
+    counters.junk += 1;
+    events.junk(bytes, reason);
+    if (rejection.id !== undefined && rejection.isAnswer) outgoing.answerMalformed(bytes, rejection.id);
+    if (rejection.isMeant) health.brokenFrame();
+    else this.#strayBytes += bytes.length;
+    return false;
+  }
+}
+
+const NOTHING = new Uint8Array(0);

@@ -1,0 +1,161 @@
+import type { IncomingMessage } from 'node:http';
+import type { OnInternalError } from '../../errors/internal-error.js';
+import { createAgent } from '../../http/agents.js';
+import type { MessageFeed } from '../../io/message-feed.js';
+import type { Backpressure } from '../../io/streams/backpressure.js';
+import { FloodBound, type FloodQueue } from '../../io/streams/turn-reader.js';
+import type { MirroredParam } from '../../mcp/mirrored-params.js';
+import type { RemoteSpec } from '../../supervision/launcher.js';
+import { Bridge, type BridgeOptions } from '../channel/bridge.js';
+import type { MessageReader } from '../channel/message-reader.js';
+import type { Dialect } from '../dialect.js';
+import { LivenessProbe } from '../health/health-monitor.js';
+import type { Dialed, DialOutcome, DialTarget, EndedBecause, UpstreamConnection, UpstreamListener } from '../port.js';
+import { ServerEra } from '../server-era.js';
+import { type AccessHeaders, configuredAccess } from './access.js';
+import { HttpOutput } from './http-output.js';
+import type { Loss } from './session.js';
+
+export interface HttpDialerOptions
+  extends Required<Pick<BridgeOptions, 'clock' | 'scan' | 'unfinishedLines' | 'bufferPool'>> {
+  /** The turns of the servers whose output answers nothing. */
+  readonly floods: FloodQueue;
+  /** The protocol era that the servers speak. */
+  readonly dialect: Dialect;
+  readonly backpressure: Backpressure;
+  readonly onInternalError: OnInternalError;
+  /** Keeps the values of headers out of logs, because a server may repeat them. The returned function ends this. */
+  readonly keepSecret: (headers: AccessHeaders) => () => void;
+  /** Shows the messages to recordings. */
+  readonly messages: MessageFeed;
+}
+
+export interface RemoteTarget extends DialTarget<RemoteSpec> {
+  /** The parameters of a tool that the server wants repeated in headers. */
+  readonly paramsOf: (tool: string) => readonly MirroredParam[];
+}
+
+const UNRESPONSIVE = 'it answered neither three requests in a row nor a ping nor tools/list';
+const ENDLESS = 'for a minute it sent more than Trunkline can read, without answering anything';
+/** Longest time without a byte of an answer that has begun, in milliseconds. */
+const GAP_MS = 300_000;
+
+/** Failure of a dial for each reason for which a connection ends. */
+const FAULTS = { lapsed: 'server', unreachable: 'network', blocked: 'blocked' } as const satisfies Record<Loss, string>;
+
+/** Connects to servers behind a URL. */
+export class HttpDialer {
+  readonly #options: HttpDialerOptions;
+
+  constructor(options: HttpDialerOptions) {
+    this.#options = options;
+  }
+
+  dial(target: RemoteTarget, listener: UpstreamListener): Dialed {
+    const { clock, scan, messages, keepSecret, onInternalError, unfinishedLines, bufferPool } = this.#options;
+    const { spec, generation, log, maxFrameBytes, maxUnwrittenBytes, paramsOf } = target;
+    const url = new URL(spec.url);
+    const connection = { number: messages.nextConnection(), server: spec.key, generation };
+    const flood = new FloodBound(this.#options.floods, () => giveUp(ENDLESS));
+    let loss: { readonly loss: Loss; readonly because: string } | undefined;
+    let opened: UpstreamConnection | undefined;
+    const giveUp = (because: EndedBecause) => {
+      bridge.close('exited', because);
+      listener.unfit(because);
+    };
+    const output = new HttpOutput({
+      ...{ url, clock, scan, paramsOf, transport: spec.transport },
+      agent: createAgent(url, spec),
+      access: configuredAccess(spec, keepSecret),
+      incoming: {
+        open: (request) => bridge.open(request),
+        close: (reader) => bridge.end(reader),
+        follow: (response, reader, push) => this.#follow(response, push, flood, reader, spec.key),
+        isPending: (id) => bridge.isPending(id),
+        fail: (...failure) => bridge.fail(...failure),
+        lost: (reason, because) => {
+          loss = { loss: reason, because };
+          bridge.close('exited', because);
+          // Before the handshake, the failure of the dial tells.
+          if (opened !== undefined) listener.lost(FAULTS[reason], because);
+        },
+        note: (text) => log.add(text),
+      },
+    });
+    const bridge = new Bridge({
+      ...{ clock, scan, output, maxFrameBytes, maxUnwrittenBytes, unfinishedLines, bufferPool, flood },
+      feed: { messages, connection },
+      events: {
+        silent: () => livenessProbe.start(),
+        violated: giveUp,
+        fault: onInternalError,
+        request: (request) => listener.request(request),
+        notification: (notification) => listener.notification(notification),
+        junk: (line, reason) => log.addJunk(line, reason),
+      },
+    });
+    const livenessProbe = new LivenessProbe({
+      clock,
+      connection: bridge,
+      request: (...request) => (opened ?? bridge).request(...request),
+      suspected: () => listener.suspected(),
+      cleared: () => listener.cleared(),
+      unresponsive: () => giveUp(UNRESPONSIVE),
+    });
+    return {
+      pid: undefined,
+      connection: this.#open(bridge, target, listener).then((outcome): DialOutcome => {
+        if (outcome.kind === 'open') {
+          opened = outcome.connection;
+          return outcome;
+        }
+        return loss === undefined ? outcome : { ...outcome, reason: loss.because, fault: FAULTS[loss.loss] };
+      }),
+      end: async () => {
+        bridge.close('stopped');
+        await output.end();
+      },
+    };
+  }
+
+  async #open(bridge: Bridge, target: RemoteTarget, listener: UpstreamListener): Promise<DialOutcome> {
+    const { generation, spec, profile: known, era } = target;
+    const profile = await known;
+    if (!bridge.isClosed) listener.handshakeStarted();
+    const timeoutMs = spec.timeouts.startMs;
+    // Servers with this transport speak revision 2024-11-05.
+    const asked = spec.transport === 'sse' ? new ServerEra('legacy') : era;
+    return await this.#options.dialect.open(bridge, { generation, profile, timeoutMs, era: asked, listener });
+  }
+
+  /** Reads an answer, at the pace that the clients and the other servers allow. Resolves with whether it is complete. */
+  #follow(
+    response: IncomingMessage,
+    push: (chunk: Uint8Array) => void,
+    flood: FloodBound,
+    reader: Pick<MessageReader, 'wasUseful'>,
+    key: string,
+  ): Promise<boolean> {
+    const { clock, backpressure } = this.#options;
+    const pace = flood.pace(() => reader.wasUseful);
+    const hold = backpressure.add(response, key);
+    let cancelGap = () => {};
+    const awaitMore = () => {
+      cancelGap();
+      cancelGap = clock.schedule(GAP_MS, () => response.destroy());
+    };
+    awaitMore();
+    response.on('data', (chunk: Uint8Array) => {
+      const startedAt = clock.now();
+      push(chunk);
+      awaitMore();
+      if (pace({ startedAt, endedAt: clock.now(), byteLength: chunk.length }, () => hold.resume())) hold.pause();
+    });
+    return new Promise((resolve) => {
+      response.once('close', () => {
+        cancelGap();
+        resolve(response.complete);
+      });
+    });
+  }
+}

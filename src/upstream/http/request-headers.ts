@@ -1,0 +1,47 @@
+import { isNumber, isString, readString, readText, type Span, valuesAt } from '../../json/json-text.js';
+import type { NotificationEnvelope, RequestEnvelope } from '../../mcp/envelope.js';
+import { MIRRORED_NAMES, type MirroredParam } from '../../mcp/mirrored-params.js';
+
+/**
+ * Headers that repeat parts of the body, so that a proxy can route a request without reading it. See "Request Metadata" on the
+ * page basic/transports/streamable-http of revision 2026-07-28; earlier revisions have none of them.
+ *
+ * @param message the message as it is sent: names are those of the server, not the exposed ones
+ * @param paramsOf the parameters of a tool that the server wants in headers
+ */
+export function metadataHeaders(
+  message: RequestEnvelope | NotificationEnvelope,
+  paramsOf: (tool: string) => readonly MirroredParam[],
+): Readonly<Record<string, string>> {
+  const { method, bytes, tokens } = message;
+  if (tokens.eraVersion === undefined || !isString(bytes, tokens.eraVersion)) return {};
+  const headers: Record<string, string> = {
+    'mcp-protocol-version': readString(bytes, tokens.eraVersion),
+    'mcp-method': encodeHeader(method),
+  };
+  const token = MIRRORED_NAMES.get(method);
+  const named = token === undefined ? undefined : tokens[token];
+  if (named === undefined || !isString(bytes, named)) return headers;
+  const name = readString(bytes, named);
+  headers['mcp-name'] = encodeHeader(name);
+  if (token !== 'name' || message.params === undefined) return headers;
+  for (const { header, path } of paramsOf(name)) {
+    const value = valuesAt(bytes, message.params, ['arguments', ...path]).at(-1);
+    const text = value === undefined ? undefined : primitiveText(bytes, value);
+    if (text !== undefined) headers[`mcp-param-${header.toLowerCase()}`] = encodeHeader(text);
+  }
+  return headers;
+}
+
+/** `undefined` for null, objects and arrays, which are not repeated. */
+function primitiveText(bytes: Uint8Array, value: Span): string | undefined {
+  if (isString(bytes, value)) return readString(bytes, value);
+  const text = readText(bytes, value);
+  return isNumber(bytes, value) || text === 'true' || text === 'false' ? text : undefined;
+}
+
+/** Visible ASCII and inner white space stand for themselves. Everything else, and text that looks encoded, is Base64 of UTF-8. */
+function encodeHeader(value: string): string {
+  const isPlain = /^[\x21-\x7e](?:[\t\x20-\x7e]*[\x21-\x7e])?$/.test(value) && !/^=\?base64\?.*\?=$/.test(value);
+  return isPlain ? value : `=?base64?${Buffer.from(value).toString('base64')}?=`;
+}

@@ -1,0 +1,96 @@
+import type { IncomingMessage } from 'node:http';
+import type { NotificationEnvelope, RequestEnvelope, ScanEnvelope } from '../../mcp/envelope.js';
+import type { MessageReader } from '../channel/message-reader.js';
+import type { EndedBecause, RequestFailure } from '../port.js';
+import { EventStreamReader } from './event-stream.js';
+
+/** Reason for which a connection over HTTP ends by itself. */
+export type Loss =
+  /** The server forgot the session, or ended the stream that the session depends on. */
+  | 'lapsed'
+  /** No connection to the server can be made. */
+  | 'unreachable'
+  /** The server does not accept the credentials. */
+  | 'blocked';
+
+/** The bridge and its dialer, as the HTTP side sees them. */
+export interface HttpIncoming {
+  /** Opens the reader of an answer: messages, each ended by a newline. `request` is the request that is answered. */
+  open(request?: number): MessageReader;
+  close(reader: MessageReader): void;
+  /**
+   * Passes the bytes of an answer to `push` as they come, while the clients and the pace of the server allow it. Resolves at its
+   * end with whether it is complete, and never rejects.
+   */
+  follow(response: IncomingMessage, reader: MessageReader, push: (chunk: Uint8Array) => void): Promise<boolean>;
+  /** Whether a request waits for its answer. */
+  isPending(id: number): boolean;
+  fail(id: number, reason: RequestFailure, sent: boolean, because?: EndedBecause): void;
+  /** The connection is over. Called once. `because` is a clause with *it* as the subject. */
+  lost(loss: Loss, because: string): void;
+  /** Writes a line to the log of the server. */
+  note(text: string): void;
+}
+
+/** One HTTP request of a session. */
+export interface SessionRequest {
+  readonly method: 'GET' | 'POST' | 'DELETE';
+  readonly accept: string;
+  readonly signal: AbortSignal;
+  readonly body?: Uint8Array;
+  /** The message in the body. Headers repeat parts of it. */
+  readonly message?: RequestEnvelope | NotificationEnvelope | undefined;
+  /** Resumes a stream behind this event. */
+  readonly lastEventId?: string | undefined;
+  /** Called when bytes of the request can reach the server. */
+  readonly onSent?: () => void;
+}
+
+/** The session, as those see it who send its messages and read its streams. */
+export interface HttpSession {
+  readonly options: {
+    readonly transport: 'auto' | 'http' | 'sse';
+    readonly scan: ScanEnvelope;
+    readonly incoming: HttpIncoming;
+  };
+  /** Whether nothing can be sent anymore. */
+  readonly isOver: boolean;
+  /** Whether answers come on one stream for all requests (revision 2024-11-05). */
+  readonly hasOneStream: boolean;
+  /** Whether the session has an id, which only the revisions with a handshake have. */
+  readonly hasSession: boolean;
+  /** Sends an HTTP request with the headers of the session. Throws `RequestError` or `BlockedError`. */
+  request(request: SessionRequest): Promise<IncomingMessage>;
+  /** Takes the id of the session from the answer to `initialize`. */
+  takeSession(response: IncomingMessage): void;
+  /** Sends no request for this time, in milliseconds. */
+  pauseFor(ms: number): void;
+  /** Resolves after the time, in milliseconds, or at once when the signal aborts. */
+  sleep(ms: number, signal: AbortSignal): Promise<void>;
+  /** Opens the stream for messages that belong to no request, if the server offers one. */
+  listen(): void;
+  /** Opens the stream on which all answers come. Resolves with whether the server is of revision 2024-11-05. */
+  openOneStream(): Promise<boolean>;
+  /** Sends nothing more, because the connection cannot be used, and closes it soon. */
+  lose(loss: Loss, because: string): void;
+}
+
+export const EVENT_STREAM = 'text/event-stream';
+
+/** The media type of an answer, without parameters, in lower case. */
+export function mediaTypeOf({ headers }: IncomingMessage): string {
+  return (headers['content-type'] ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? '';
+}
+
+/** Reads an answer that is an event stream to its end. Returns its reader, which knows where the stream can be resumed. */
+export async function readEvents(
+  { options: { incoming } }: HttpSession,
+  response: IncomingMessage,
+  { request, onEndpoint }: { readonly request?: number | undefined; readonly onEndpoint?: (url: string) => void } = {},
+): Promise<EventStreamReader> {
+  const messages = incoming.open(request);
+  const events = new EventStreamReader({ messages, ...(onEndpoint && { onEndpoint }) });
+  await incoming.follow(response, messages, (chunk) => events.push(chunk));
+  incoming.close(messages);
+  return events;
+}

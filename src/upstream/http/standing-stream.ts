@@ -1,0 +1,75 @@
+import { EVENT_STREAM, type HttpSession, mediaTypeOf, readEvents } from './session.js';
+
+/** First and longest pause before the stream is opened again, unless the server names one, in milliseconds. */
+const REOPEN = { firstMs: 1_000, maxMs: 30_000 } as const;
+/** Time after which a stream that breaks off was of use, so that the pauses begin anew, in milliseconds. */
+const USEFUL_MS = 10_000;
+/** Longest wait for the `endpoint` event, in milliseconds. */
+const ENDPOINT_MS = 10_000;
+
+/** The stream that a client opens with GET, for messages that answer no POST. */
+export class StandingStream {
+  readonly #session: HttpSession;
+  readonly #now: () => number;
+  readonly #abort = new AbortController();
+
+  constructor(session: HttpSession, now: () => number) {
+    this.#session = session;
+    this.#now = now;
+  }
+
+  /** Reads the stream, and opens it again when it breaks off. Resolves when the server offers none, or after `end`. */
+  async read(): Promise<void> {
+    const { signal } = this.#abort;
+    let lastEventId: string | undefined;
+    let pauseMs: number = REOPEN.firstMs;
+    while (!signal.aborted && !this.#session.isOver) {
+      const openedAt = this.#now();
+      let retryMs: number | undefined;
+      try {
+        const response = await this.#session.request({ method: 'GET', accept: EVENT_STREAM, signal, lastEventId });
+        if (response.statusCode !== 200 || mediaTypeOf(response) !== EVENT_STREAM) {
+          response.resume();
+          if (response.statusCode === 404 && this.#session.hasSession) this.#session.lose('lapsed', SESSION_GONE);
+          // Any other answer, such as 405, means that the server offers no such stream.
+          if ((response.statusCode ?? 0) < 500) return;
+        } else {
+          const events = await readEvents(this.#session, response);
+          lastEventId = events.lastEventId ?? lastEventId;
+          retryMs = events.retryMs;
+        }
+      } catch {
+        // A request shows soon enough that the server is unreachable. Until then the stream may come back.
+      }
+      pauseMs = this.#now() - openedAt >= USEFUL_MS ? REOPEN.firstMs : pauseMs;
+      await this.#session.sleep(retryMs ?? pauseMs, signal);
+      pauseMs = Math.min(pauseMs * 2, REOPEN.maxMs);
+    }
+  }
+
+  /**
+   * Opens the stream of a server of revision 2024-11-05. Resolves with the URL for messages, or `undefined` if the server has no
+   * such stream. The session ends with the stream.
+   */
+  async readToEndpoint(): Promise<string | undefined> {
+    const { signal } = this.#abort;
+    const response = await this.#session.request({ method: 'GET', accept: EVENT_STREAM, signal });
+    if (response.statusCode !== 200 || mediaTypeOf(response) !== EVENT_STREAM) {
+      response.destroy();
+      return undefined;
+    }
+    return await new Promise((resolve) => {
+      void this.#session.sleep(ENDPOINT_MS, signal).then(() => resolve(undefined));
+      void readEvents(this.#session, response, { onEndpoint: resolve }).then(() => {
+        resolve(undefined);
+        if (!signal.aborted) this.#session.lose('lapsed', 'it ended the stream on which it answers');
+      });
+    });
+  }
+
+  end(): void {
+    this.#abort.abort();
+  }
+}
+
+export const SESSION_GONE = 'it does not know the session anymore';

@@ -1,0 +1,137 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { secretSourcesOf } from '../../../src/app/active-config.js';
+import { checkFile } from '../../../src/config/file/check-file.js';
+import type { ServerConfig } from '../../../src/config/resolve/config.js';
+import { resolveConfig } from '../../../src/config/resolve/resolve-config.js';
+import { KnownSecrets } from '../../../src/observe/redact.js';
+import { folderWith } from '../files.js';
+
+const $ = '$';
+
+interface Loading {
+  readonly env?: Readonly<Record<string, string>>;
+  readonly files?: Readonly<Record<string, string>>;
+  readonly secrets?: Readonly<Record<string, string>>;
+  readonly root?: 'servers' | 'mcpServers';
+}
+
+/** The server of a file that has this entry alone. */
+function serverOf(entry: object, { env = {}, files = {}, secrets = {}, root = 'servers' }: Loading = {}): ServerConfig {
+  const file = join(folderWith(files), 'trunkline.yaml');
+  const text = JSON.stringify({ [root]: { far: entry } });
+  writeFileSync(file, text);
+  const [server] = resolveConfig(file, checkFile(text, file), {
+    env: { HOME: '/home/ada', ...env },
+    nodePath: '/opt/node',
+    ownFolder: '/opt/trunkline',
+    secrets: new Map(Object.entries(secrets).map(([name, value]) => [name, { value }])),
+  }).servers;
+  if (server === undefined) throw new Error('the text has no server');
+  return server;
+}
+
+const URL = 'https://far.test/mcp';
+
+describe('a server behind a URL', () => {
+  it('has the headers of its entry, by names in lower case, with variables and secrets in them', () => {
+    const headers = { Authorization: `Bearer ${$}{secret:TOKEN}`, 'X-Team': `${$}{TEAM}`, 'X-Own': `${$}{OWN}` };
+    const server = serverOf(
+      { url: `https://${$}{HOST}/mcp`, headers, envFile: 'my.env' },
+      { env: { HOST: 'far.test', TEAM: 'blue' }, secrets: { TOKEN: 'canary' }, files: { 'my.env': 'OWN=mine' } },
+    );
+    expect(server.problem).toBeUndefined();
+    expect(server.child).toMatchObject({
+      kind: 'remote',
+      key: 'far',
+      url: URL,
+      transport: 'auto',
+      headers: { authorization: 'Bearer canary', 'x-team': 'blue', 'x-own': 'mine' },
+    });
+    expect(server.variables).toEqual(['HOST', 'TEAM']);
+  });
+
+  it.each([
+    [{}, 'auto'],
+    [{ type: 'http' }, 'http'],
+    [{ type: 'streamable-http' }, 'http'],
+    [{ type: 'sse' }, 'sse'],
+    [{ transport: 'sse' }, 'sse'],
+    [{ type: 'http', transport: 'auto' }, 'auto'],
+  ])('with %j has the transport %s', (keys, transport) => {
+    expect(serverOf({ url: URL, ...keys }).child).toMatchObject({ transport });
+  });
+
+  it.each(['http://localhost:8080/mcp', 'http://127.0.0.1/mcp', 'http://[::1]:1/mcp'])(
+    'may be without encryption on this machine: %s',
+    (url) => expect(serverOf({ url }).child).toMatchObject({ url }),
+  );
+
+  it('may have a proxy, certificates of its own, and a command that prints headers', () => {
+    const pem = '-----BEGIN CERTIFICATE-----\n';
+    const entry = {
+      url: URL,
+      headersCommand: `print ${$}{PROXY}`,
+      proxy: `http://${$}{PROXY}:3128`,
+      caFile: './ca.pem',
+    };
+    const server = serverOf(entry, { env: { PROXY: 'proxy.test' }, files: { 'ca.pem': pem } });
+    expect(server.child).toMatchObject({
+      proxy: 'http://proxy.test:3128',
+      ca: pem,
+      headersCommand: 'print proxy.test',
+    });
+  });
+
+  it('does not get the variables of `defaults.env`, which are for programs', () => {
+    const text = `defaults: { env: { A: "${$}{UNSET}" } }\nservers: { far: { url: "${URL}" } }`;
+    const file = join(folderWith({}), 'trunkline.yaml');
+    const options = { env: {}, nodePath: '/opt/node', ownFolder: '/opt/trunkline' };
+    expect(resolveConfig(file, checkFile(text, file), options).servers[0]?.problem).toBeUndefined();
+  });
+});
+
+describe('a remote server that cannot be used', () => {
+  it.each([
+    [{ url: 'far.test/mcp' }, 'far.url: the URL is not valid'],
+    [{ url: 'http://far.test/mcp' }, 'far.url: the URL is not encrypted, and its host is not this machine'],
+    [{ url: 'http://127.0.0.1.far.test/' }, 'far.url: the URL is not encrypted'],
+    [{ url: 'ws://far.test/' }, 'far.url: the URL begins with ws:'],
+    [{ url: 'https://ada:canary@far.test/' }, 'far.url: the URL has a user name or a password'],
+    [{ url: 'https://ada@far.test/' }, 'far.url: the URL has a user name or a password'],
+    [{ url: URL, proxy: 'proxy.test:3128' }, 'far.proxy: the proxy is not a valid URL'],
+    [{ url: URL, caFile: 'gone.pem' }, 'gone.pem cannot be read'],
+    [{ url: URL, caFile: 'trunkline.yaml' }, 'trunkline.yaml has no certificate in PEM'],
+    [{ url: URL, headers: { A: 'canary\nB: c' } }, 'far.headers.A: the value of the header has characters'],
+    [{ url: URL, headers: { A: `${$}{UNSET}` } }, 'far.headers.A: the environment variable UNSET is not set'],
+  ])('%j', (entry, message) => {
+    const { child, problem } = serverOf(entry);
+    expect(child).toBeUndefined();
+    expect(problem?.message).toContain(message);
+    expect(JSON.stringify(problem)).not.toContain('canary');
+  });
+
+  it('stands below `mcpServers`, and says so', () => {
+    const { child, problem } = serverOf({ url: URL, type: 'http', oauth: {} }, { root: 'mcpServers' });
+    expect(child).toBeUndefined();
+    expect(problem?.message).toContain('mcpServers.far: servers behind a URL are used below `servers:` only');
+  });
+});
+
+describe('the secrets of a remote server', () => {
+  it('are the values of its headers, and the keys in its URLs', () => {
+    const server = serverOf({
+      url: 'https://far.test/s/canary0123456789ABCDEF0123456789/mcp?api_key=canary-query&team=blue-team',
+      headers: { Authorization: 'Bearer canary-token', 'X-Anything': 'canary anything' },
+      proxy: 'http://ada:canary-proxy@proxy.test:3128',
+    });
+    const secrets = new KnownSecrets();
+    secrets.know(secretSourcesOf(server));
+    const told = secrets.redact(
+      'canary-token, canary anything, canary-query, canary-proxy, canary0123456789ABCDEF0123456789 of blue-team',
+    );
+    expect(told).not.toContain('canary');
+    expect(told).toContain('of blue-team');
+  });
+});

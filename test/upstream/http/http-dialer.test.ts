@@ -1,0 +1,310 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, describe, expect, it } from 'vitest';
+import { until } from '../../support/processes.js';
+import { bytesOf } from '../../support/wire.js';
+import { progressOf } from '../stdio/bridging.js';
+import { connect, dial, endAll, events, type Got, json, serve, status } from './remote-server.js';
+
+afterEach(endAll);
+
+const resultOf = ({ message }: Got, result: object = { n: 1 }) => ({ jsonrpc: '2.0', id: message.id, result });
+
+/** A server that treats tool calls as the test says. */
+function serveCalls(onCall: (got: Got, count: number) => unknown, ...rest: ['modern'] | []) {
+  let count = 0;
+  return serve(
+    (got) => {
+      if (got.message.method !== 'tools/call') return undefined;
+      count += 1;
+      return onCall(got, count) ?? true;
+    },
+    ...rest,
+  );
+}
+
+describe('a call over HTTP', () => {
+  it('is answered with JSON, which may have several lines', async () => {
+    const { origin, of } = await serveCalls((got) => json(got.response, JSON.stringify(resultOf(got), null, 2)));
+    const { call, connection } = await connect(origin);
+    expect(await call().done.then((told) => JSON.parse(told))).toEqual({ n: 1 });
+    expect(of('tools/call')[0]?.headers).toMatchObject({
+      'mcp-session-id': 'session-1',
+      'mcp-protocol-version': '2025-11-25',
+      'content-type': 'application/json',
+    });
+    expect(connection.revision).toBe('2025-11-25');
+  });
+
+  it('is answered with a stream of progress, a request of the server and the answer', async () => {
+    const { origin, got: all } = await serveCalls((got) => {
+      const { id } = got.message;
+      events(got.response, progressOf(id, 1), { jsonrpc: '2.0', id: 's-1', method: 'roots/list' });
+      void until('the answer to the server', () => all.some(({ message }) => message.id === 's-1')).then(() => {
+        events(got.response, resultOf(got));
+        got.response.end();
+      });
+    });
+    const { call, requests } = await connect(origin);
+    const { done, listener } = call();
+    await until('the request', () => requests.length === 1);
+    expect(requests[0]?.cause).toBe(listener);
+    requests[0]?.succeed(bytesOf('{"roots":[]}'));
+    expect(await done).toBe('{"n":1}');
+    expect(listener.reports).toHaveLength(1);
+    const posted = all.find(({ message }) => message.id === 's-1');
+    expect(posted?.message).toEqual({ jsonrpc: '2.0', id: 's-1', result: { roots: [] } });
+  });
+
+  it('goes on where its stream broke off', async () => {
+    const { origin, of } = await serve((got) => {
+      const { message, method, headers, response } = got;
+      if (message.method === 'tools/call') {
+        events(response, 'id: e-1\nretry: 1\ndata:\n\n');
+        response.end();
+        return true;
+      }
+      if (method !== 'GET' || headers['last-event-id'] === undefined) return undefined;
+      return events(response, resultOf(of('tools/call')[0] ?? got));
+    });
+    const { call } = await connect(origin);
+    expect(await call().done).toBe('{"n":1}');
+    expect(of('GET').map(({ headers }) => headers['last-event-id'])).toContain('e-1');
+  });
+
+  it.each([
+    ['404', 404, ''],
+    [
+      '400 with an error about the session',
+      400,
+      '{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"No valid session ID"}}',
+    ],
+  ])('F232: is unsent and ends the connection if the server has forgotten the session: %s', async (_, code, body) => {
+    const { origin } = await serveCalls(({ response }) => response.writeHead(code).end(body));
+    const { call, told } = await connect(origin);
+    expect(await call().done).toBe('exited unsent');
+    await until('the end', () => told.length > 0);
+    expect(told).toEqual(['lost: it does not know the session anymore (server)']);
+  });
+
+  it('F236: is not authorized after 401, and the connection is blocked', async () => {
+    const { origin } = await serveCalls(({ response }) => status(response, 401));
+    const { call, told } = await connect(origin, { headers: { authorization: 'Bearer old' } });
+    expect(await call().done).toBe('login_required unsent');
+    await until('the end', () => told.length > 0);
+    expect(told).toEqual(['lost: it answers HTTP 401 to the headers of the configuration (blocked)']);
+  });
+
+  it.each([429, 503])('F233: is sent again after %s, once the server wants it again', async (code) => {
+    const { origin, of } = await serveCalls((got, count) =>
+      count === 1 ? status(got.response, code, { 'retry-after': '0' }) : json(got.response, resultOf(got)),
+    );
+    const { call } = await connect(origin);
+    expect(await call().done).toBe('{"n":1}');
+    expect(of('tools/call')).toHaveLength(2);
+  });
+
+  it('fails as unsent if the server wants a pause that is too long', async () => {
+    const { origin } = await serveCalls(({ response }) => status(response, 503, { 'retry-after': '60' }));
+    const { call } = await connect(origin);
+    expect(await call().done).toBe('unavailable unsent');
+  });
+
+  it('may have been processed if the server answers 500', async () => {
+    const { origin } = await serveCalls(({ response }) => status(response, 500));
+    const { call, connection } = await connect(origin);
+    expect(await call().done).toBe('unavailable sent');
+    expect(connection.isClosed).toBe(false);
+  });
+
+  it.each([
+    ['before', () => {}],
+    ['during', (got: Got) => events(got.response, ': begun\n\n')],
+  ])('F235: is lost when the connection breaks %s its answer, and the next one is served', async (_, begin) => {
+    const { origin } = await serveCalls((got, count) => {
+      if (count > 1) return json(got.response, resultOf(got));
+      begin(got);
+      setImmediate(() => got.response.socket?.resetAndDestroy());
+      return true;
+    });
+    const { call } = await connect(origin);
+    expect(await call().done).toBe('connection_lost sent');
+    expect(await call().done).toBe('{"n":1}');
+  });
+
+  it('F231: is unreachable and unsent when the server is gone', async () => {
+    const { origin, server } = await serve(() => undefined);
+    const { call, told } = await connect(origin);
+    await new Promise((resolve) => {
+      server.close(resolve);
+      server.closeAllConnections();
+    });
+    expect(await call().done).toBe('unreachable unsent');
+    await until('the end', () => told.length > 0);
+    expect(told).toEqual(['lost: the connection is refused (ECONNREFUSED) (network)']);
+  });
+
+  it('brings 10 MiB', async () => {
+    const text = 'x'.repeat(10 * 1024 * 1024);
+    const { origin } = await serveCalls((got) => json(got.response, resultOf(got, { text })));
+    const { call } = await connect(origin, { maxFrameBytes: 16 * 1024 * 1024 });
+    expect((await call().done).length).toBe(text.length + '{"text":""}'.length);
+  });
+
+  it.each([
+    ['JSON', (got: Got, text: string) => json(got.response, resultOf(got, { text }))],
+    ['an event', (got: Got, text: string) => events(got.response, resultOf(got, { text }))],
+  ])('fails if its answer as %s is larger than the limit', async (_, answer) => {
+    const { origin } = await serveCalls((got) => answer(got, 'x'.repeat(100_000)));
+    const { call } = await connect(origin);
+    expect(await call().done).toBe('response_too_large sent');
+  });
+});
+
+describe('a redirect', () => {
+  it('is followed within the origin, with the credentials', async () => {
+    const { origin, of } = await serve(({ url, response }) =>
+      url === '/old' ? status(response, 307, { location: '/new' }) : undefined,
+    );
+    await connect(`${origin}/old`, { headers: { authorization: 'Bearer s' } });
+    expect(of('initialize').map(({ url, headers }) => [url, headers.authorization])).toEqual([
+      ['/old', 'Bearer s'],
+      ['/new', 'Bearer s'],
+    ]);
+  });
+
+  it('F234: is not followed to another origin', async () => {
+    const other = await serve(() => undefined);
+    const { origin } = await serve(({ response }) => status(response, 307, { location: other.origin }));
+    const { outcome, log } = await dial(origin, { headers: { authorization: 'Bearer s' } });
+    expect(outcome.kind).toBe('failed');
+    expect(other.got).toEqual([]);
+    expect(log[0]).toContain(`The server redirects to ${other.origin}.`);
+  });
+});
+
+describe('a cancellation', () => {
+  it.each([
+    ['legacy', ['notifications/cancelled']],
+    ['modern', []],
+  ] as const)('ends the answer, and a %s server gets no other notice than its era has', async (era, notices) => {
+    let isEnded = false;
+    const { origin, of, got } = await serve((one) => {
+      if (one.message.method !== 'tools/call') return undefined;
+      one.response.on('close', () => {
+        isEnded = true;
+      });
+      return events(one.response, ': begun\n\n');
+    }, era);
+    const { call } = await connect(origin, { era });
+    const { sent, listener } = call();
+    await until('the call', () => of('tools/call').length === 1);
+    sent?.cancel();
+    await until('the end of the answer', () => isEnded);
+    expect(listener.told).toEqual(['cancelled sent']);
+    await until('the notices', () => of('notifications/cancelled').length === notices.length);
+    expect(got.some(({ headers }) => headers['mcp-method'] === 'tools/call')).toBe(era === 'modern');
+  });
+});
+
+describe('a session', () => {
+  it('is deleted at its end', async () => {
+    const { origin, of } = await serve(() => undefined);
+    const { launched } = await connect(origin);
+    await launched.end({ termAfterMs: 0, killAfterMs: 0 });
+    expect(of('DELETE').map(({ headers }) => headers['mcp-session-id'])).toEqual(['session-1']);
+  });
+
+  it('is not begun with a server that takes no connection', async () => {
+    const { outcome } = await dial('http://127.0.0.1:1/', { era: 'auto' });
+    expect(outcome).toMatchObject({
+      kind: 'failed',
+      fault: 'network',
+      reason: expect.stringContaining('ECONNREFUSED'),
+    });
+  });
+});
+
+describe('a server of revision 2024-11-05', () => {
+  /** Answers on one stream, and names the endpoint that the test says. */
+  async function serveSse(endpoint: (origin: string) => string) {
+    let stream: Got['response'] | undefined;
+    const served = await serve((got) => {
+      const { method, url, message, response } = got;
+      if (method === 'GET') {
+        stream = response;
+        return events(response, `event: endpoint\ndata: ${endpoint(served.origin)}\n\n`);
+      }
+      if (url !== '/messages') return status(response, 405);
+      response.writeHead(202).end();
+      const hello = { protocolVersion: '2024-11-05', capabilities: {}, serverInfo: { name: 's', version: '1' } };
+      if (message.id !== undefined && stream !== undefined)
+        events(stream, resultOf(got, message.method === 'initialize' ? hello : { n: 1 }));
+      return true;
+    });
+    return served;
+  }
+
+  it.each(['sse', 'auto'] as const)('answers on its stream, with transport %s', async (transport) => {
+    const { origin, got } = await serveSse(() => '/messages');
+    const { call, connection } = await connect(origin, { transport, era: 'auto' });
+    expect(connection.revision).toBe('2024-11-05');
+    expect(await call().done).toBe('{"n":1}');
+    if (transport === 'sse') expect(got[0]?.method).toBe('GET');
+  });
+
+  it('gets no message at an endpoint of another origin', async () => {
+    const other = await serve(() => undefined);
+    const { origin } = await serveSse(() => `${other.origin}/messages`);
+    const { outcome, log } = await dial(origin, { transport: 'sse' });
+    expect(outcome.kind).toBe('failed');
+    expect(other.got).toEqual([]);
+    expect(log).toEqual([
+      `The server wants its messages at ${other.origin}, which is another origin. Trunkline sends none.`,
+    ]);
+  });
+});
+
+describe('headersCommand', () => {
+  it('runs once for requests that are refused at the same time, and both are sent again', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'headers-'));
+    const runs = join(folder, 'runs');
+    writeFileSync(runs, '');
+    const script = join(folder, 'headers.cjs');
+    writeFileSync(
+      script,
+      `const fs = require('node:fs'); fs.appendFileSync(${JSON.stringify(runs)}, 'x');
+      console.log(JSON.stringify({ Authorization: 'Bearer ' + fs.readFileSync(${JSON.stringify(runs)}).length }));`,
+    );
+    try {
+      const { origin } = await serveCalls((got) =>
+        got.headers.authorization === 'Bearer 1' ? status(got.response, 401) : json(got.response, resultOf(got)),
+      );
+      const headersCommand = `"${process.execPath}" "${script}"`;
+      const { call, secrets } = await connect(origin, { headersCommand });
+      expect(await Promise.all([call().done, call().done])).toEqual(['{"n":1}', '{"n":1}']);
+      expect(readFileSync(runs, 'utf8')).toBe('xx');
+      expect(secrets).toEqual(['Bearer 1', 'Bearer 2']);
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
+
+  it.each([
+    ['exit 3', '`headersCommand` ended with exit code 3'],
+    ['echo secret', '`headersCommand` did not write a JSON object whose members are names and values of headers'],
+  ])('blocks the server if it fails: %s', async (headersCommand, reason) => {
+    const { origin, got } = await serve(() => undefined);
+    const { outcome } = await dial(origin, { headersCommand });
+    expect(outcome).toMatchObject({ kind: 'failed', fault: 'blocked', reason });
+    expect(got).toEqual([]);
+  });
+
+  it('blocks the server if it gives the headers again that were refused', async () => {
+    const { origin, got } = await serve(({ response }) => status(response, 401));
+    const { outcome } = await dial(origin, { headersCommand: 'echo {}' });
+    expect(outcome).toMatchObject({ kind: 'failed', fault: 'blocked', reason: expect.stringContaining('HTTP 401') });
+    expect(got).toHaveLength(1);
+  });
+});
