@@ -37,7 +37,7 @@ interface LaunchFailure {
 }
 
 /**
- * Who is at fault when a launch fails or a connection ends:
+ * Party at fault when a launch fails or a connection ends:
  *
  * - `server`: the server. It is restarted, and parked if it fails too often.
  * - `host`: this machine, which lacked a resource such as file descriptors.

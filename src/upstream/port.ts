@@ -74,7 +74,7 @@ export type DialOutcome =
   | {
       readonly kind: 'failed';
       readonly reason: string;
-      /** Who is at fault. The default is the server. */
+      /** Party at fault. The default is the server. */
       readonly fault?: LaunchFault;
       /** Whether the server answered the handshake, with an error or with an unknown revision. */
       readonly isRefused?: boolean;

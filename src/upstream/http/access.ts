@@ -8,7 +8,7 @@ export type AccessHeaders = Readonly<Record<string, string>>;
 /** Reason for which requests to a server cannot be authorized now. Only a person, or the server, can change it. */
 export interface Blocked {
   readonly blocked: 'login_required' | 'scope_missing' | 'refused';
-  /** What happened, as a clause without a period. Contains no secret. */
+  /** Reason as a clause, without a period or a secret. */
   readonly because: string;
 }
 

@@ -31,6 +31,8 @@ export class Post {
   readonly #body: Uint8Array;
   readonly #abort = new AbortController();
   #isSent = false;
+  /** Whether the server has taken the message: a later failure concerns the stream of the answer only. */
+  #isTaken = false;
 
   constructor(session: HttpSession, message: Envelope, body: Uint8Array) {
     this.#session = session;
@@ -80,9 +82,9 @@ export class Post {
   #report(error: unknown): void {
     if (this.#abort.signal.aborted) return;
     if (error instanceof BlockedError) {
-      this.#fail('login_required', false, error.message);
+      this.#fail('login_required', this.#isTaken, error.message);
     } else if (error instanceof RequestError && !error.sent) {
-      this.#fail('unreachable', false, error.message);
+      this.#fail('unreachable', this.#isTaken, error.message);
       this.#session.lose('unreachable', error.message);
     } else {
       this.#fail('connection_lost', true, error instanceof Error ? error.message : String(error));
@@ -173,6 +175,7 @@ export class Post {
   /** Reads an event stream until the answer, and resumes it where the server allows that. */
   async #readStream(first: IncomingMessage): Promise<void> {
     const { signal } = this.#abort;
+    this.#isTaken = true;
     let response = first;
     let lastEventId: string | undefined;
     for (let empty = 0; empty < MAX_EMPTY_STREAMS; empty += 1) {
@@ -246,7 +249,7 @@ export class Post {
         chunks.push(chunk);
       }
     } catch {
-      // What came of the body tells no less than nothing.
+      // The beginning of the body may still show the error.
     }
     return Buffer.concat(chunks);
   }
