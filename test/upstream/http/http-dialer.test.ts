@@ -73,6 +73,19 @@ describe('a call over HTTP', () => {
     expect(of('GET').map(({ headers }) => headers['last-event-id'])).toContain('e-1');
   });
 
+  it('may have run if its stream cannot be resumed, because the credentials expired meanwhile', async () => {
+    const { origin } = await serve(({ message, method, headers, response }) => {
+      if (message.method === 'tools/call') {
+        events(response, 'id: e-1\nretry: 1\ndata:\n\n');
+        response.end();
+        return true;
+      }
+      return method === 'GET' && headers['last-event-id'] !== undefined ? status(response, 401) : undefined;
+    });
+    const { call } = await connect(origin);
+    expect(await call().done).toMatch(/^login_required(?! unsent)/);
+  });
+
   it.each([
     ['404', 404, ''],
     [
