@@ -5,6 +5,10 @@ const STABLE = '0.1.16';
 const STRICT = '0.2.0-alpha.12';
 
 const OWN_KEYS = 'The scenario expects a request under the key user_name, and a server of 2025-11-25 has no keys';
+const WITHOUT_KEYS = {
+  'input-required-result-basic-elicitation': OWN_KEYS,
+  'input-required-result-ignore-extra-params': `${OWN_KEYS}. It answers before it is asked`,
+};
 
 /**
  * A cell names the `protocol` of the suite, the `era` of the fixture, and the number of scenarios that each version of the
@@ -19,31 +23,26 @@ export const CELLS = {
     protocol: '2025-11-25',
     era: 'legacy',
     scenarios: { [STABLE]: 32, [STRICT]: 33 },
-    missing: { direct: {}, Trunkline: {} },
+    missing: { direct: {}, Trunkline: {}, 'Trunkline (URL)': {} },
   },
   '2026-07-28 x modern': {
     protocol: '2026-07-28',
     era: 'modern',
     scenarios: { [STRICT]: 40 },
-    warmUp: { Trunkline: 'server-stateless' },
-    missing: { direct: {}, Trunkline: {} },
+    warmUp: { Trunkline: 'server-stateless', 'Trunkline (URL)': 'server-stateless' },
+    missing: { direct: {}, Trunkline: {}, 'Trunkline (URL)': {} },
   },
   '2025-11-25 x modern': {
     protocol: '2025-11-25',
     era: 'modern',
     scenarios: { [STRICT]: 33 },
-    missing: { Trunkline: {} },
+    missing: { Trunkline: {}, 'Trunkline (URL)': {} },
   },
   '2026-07-28 x legacy': {
     protocol: '2026-07-28',
     era: 'legacy',
     scenarios: { [STRICT]: 40 },
-    warmUp: { Trunkline: 'server-stateless' },
-    missing: {
-      Trunkline: {
-        'input-required-result-basic-elicitation': OWN_KEYS,
-        'input-required-result-ignore-extra-params': `${OWN_KEYS}. It answers before it is asked`,
-      },
-    },
+    warmUp: { Trunkline: 'server-stateless', 'Trunkline (URL)': 'server-stateless' },
+    missing: { Trunkline: WITHOUT_KEYS, 'Trunkline (URL)': WITHOUT_KEYS },
   },
 };

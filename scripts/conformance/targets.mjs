@@ -35,6 +35,16 @@ export const TARGETS = {
   Trunkline: (era) => {
     return startTrunkline({ everything: { ...everything(era), prefix: '' } }, ['--no-auth']);
   },
+  'Trunkline (URL)': async (era) => {
+    const remote = await TARGETS.direct(era);
+    try {
+      const server = await startTrunkline({ everything: { url: remote.url, prefix: '' } }, ['--no-auth']);
+      return { ...server, close: () => Promise.all([server.close(), remote.close()]) };
+    } catch (error) {
+      await remote.close();
+      throw error;
+    }
+  },
 };
 
 /**
