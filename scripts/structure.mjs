@@ -16,7 +16,7 @@ const BOUNDS = {
   sourceLines: 57_300,
   sourceFiles: 310,
   tinyFiles: 10,
-  testLines: 62_400,
+  testLines: 63_200,
   callFiles: 45,
   listFiles: 152,
 };

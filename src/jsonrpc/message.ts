@@ -16,8 +16,11 @@ export interface MessageSink {
 export interface TrackedSink extends MessageSink {
   /** Bytes of all messages that were ever sent here. */
   readonly sentBytes: number;
-  /** Drops what was not written yet. Returns how many of `sentBytes` may have reached the other side. */
-  close(): number;
+  /**
+   * Drops what was not written yet. Returns how many of `sentBytes` may have reached the other side. A sink that knows this of
+   * each request fails the requests itself, with the reason.
+   */
+  close(reason?: 'exited' | 'stopped', because?: string): number;
   /** The handshake agreed on this revision. Over HTTP, every message names it from now on. */
   negotiated?(revision: string): void;
 }

@@ -1,6 +1,9 @@
 import type { UpstreamConnection, UpstreamListener } from '../../src/upstream/port.js';
 import { type Message, RecordingSink } from './wire.js';
 
+/** More bytes than a connection of a test may have unwritten. */
+const MANY_BYTES = 1024 * 1024 + 1;
+
 /** Answers that a scripted server gives by itself. */
 export interface PeerScript {
   /** Members of its result of `initialize`. */
@@ -43,6 +46,16 @@ export abstract class ScriptedPeer {
 
   /** Sends lines to the gateway. */
   abstract say(...messages: (Message | string)[]): void;
+
+  /** Sends a message because of a request. A subclass shows the request if its transport does. */
+  sayDuring(_request: unknown, message: Message | string): void {
+    this.say(message);
+  }
+
+  /** Pretends that the server reads nothing, and holds more bytes than a bridge sends, or that it reads again. */
+  setReading(isReading: boolean): void {
+    this.received.unwrittenBytes = isReading ? 0 : MANY_BYTES;
+  }
 
   get initializeResult(): Message {
     return { protocolVersion: '2025-11-25', capabilities: { tools: {} }, serverInfo: {}, ...this.#hello };

@@ -12,6 +12,7 @@ import type { DialOutcome, ServerRequest, UpstreamConnection, UpstreamListener }
 import { ServerEra } from '../../src/upstream/server-era.js';
 import { StdioBridge } from '../../src/upstream/stdio/stdio-bridge.js';
 import { FakeClock } from '../support/fake-clock.js';
+import { HttpPeer, type HttpPeerOptions } from '../support/http-peer.js';
 import { InMemoryUpstream, SILENT_LISTENER } from '../support/in-memory-upstream.js';
 import { type PeerScript, ScriptedPeer } from '../support/scripted-peer.js';
 import { bytesOf, flush, lineOf, type Message, notificationOf, requestOf, responseOf, scan } from '../support/wire.js';
@@ -109,20 +110,34 @@ class ModernPeer extends StreamedPeer {
   }
 }
 
+/** The same behind a URL. */
+class ModernHttpPeer extends HttpPeer {
+  constructor(options: HttpPeerOptions) {
+    super({ ...options, isModern: true });
+  }
+}
+
 const PROFILE = { clientInfo: {}, capabilities: {} };
 const META = {
   'io.modelcontextprotocol/protocolVersion': '2026-07-28',
   'io.modelcontextprotocol/clientCapabilities': { extensions: { 'io.modelcontextprotocol/tasks': {} } },
 };
 /** What the handshake says, and what a request has besides. */
-const LEGACY = { revision: '2025-06-18', requestedRevision: '2025-11-25', meta: {} };
-const MODERN = { revision: '2026-07-28', requestedRevision: '2026-07-28', meta: META };
+const LEGACY = { revision: '2025-06-18', requestedRevision: '2025-11-25', meta: {}, hasNotices: true };
+const MODERN = { revision: '2026-07-28', requestedRevision: '2026-07-28', meta: META, hasNotices: true };
+/** The end of the answer is the notice of a cancellation, so it says nothing else. */
+const MODERN_HTTP = { ...MODERN, hasNotices: false };
 
 const WITH_HANDSHAKE = [
   ['a server behind a stdio bridge and two streams', StreamedPeer, LEGACY],
+  ['a server behind a URL', HttpPeer, LEGACY],
   ['a server in memory', InMemoryUpstream, LEGACY],
 ] as const;
-const ALL = [...WITH_HANDSHAKE, ['a server without a handshake', ModernPeer, MODERN]] as const;
+const ALL = [
+  ...WITH_HANDSHAKE,
+  ['a server without a handshake', ModernPeer, MODERN],
+  ['a server without a handshake, behind a URL', ModernHttpPeer, MODERN_HTTP],
+] as const;
 
 let last: UpstreamConnection | undefined;
 afterEach(() => last?.close('stopped'));
@@ -168,7 +183,7 @@ function opener(Peer: (typeof ALL)[number][1]) {
   };
 }
 
-describe.each(ALL)('%s', (_, Peer, { revision, requestedRevision, meta }) => {
+describe.each(ALL)('%s', (_, Peer, { revision, requestedRevision, meta, hasNotices }) => {
   const open = opener(Peer);
   /** What the server gets behind the members of an object. */
   const more = Object.entries(meta)
@@ -329,7 +344,7 @@ describe.each(ALL)('%s', (_, Peer, { revision, requestedRevision, meta }) => {
         {
           jsonrpc: '2.0',
           method: 'notifications/cancelled',
-          params: { requestId: call?.id, reason: 'timed out' },
+          params: { requestId: call?.id, ...(hasNotices && { reason: 'timed out' }) },
         },
       ]);
       await say(answerTo(call?.id));
@@ -364,11 +379,14 @@ describe.each(ALL)('%s', (_, Peer, { revision, requestedRevision, meta }) => {
       const { send, say, read, connection } = await open();
       const { listener, sent } = send();
       const [call] = await read();
-      const params = { requestId: 'c-1', reason: 'enough', _meta: { x: 1 } };
+      const words = { reason: 'enough', _meta: { x: 1 } };
+      const params = { requestId: 'c-1', ...words };
       sent?.cancel(notificationOf({ jsonrpc: '2.0', method: 'notifications/cancelled', params }));
       sent?.cancel();
       expect(listener.told).toEqual(['cancelled sent']);
-      expect((await read()).map((message) => message.params)).toEqual([{ ...params, requestId: call?.id }]);
+      expect((await read()).map((message) => message.params)).toEqual([
+        { requestId: call?.id, ...(hasNotices && words) },
+      ]);
       await say(answerTo(call?.id));
       expect(connection.counters.late).toBe(1);
       expect(listener.told).toHaveLength(1);
@@ -395,12 +413,14 @@ describe.each(ALL)('%s', (_, Peer, { revision, requestedRevision, meta }) => {
 
   it('refuses requests while the server does not read', async () => {
     const { connection, peer, send, read } = await open();
-    peer.received.unwrittenBytes = MIB + 1;
+    peer.setReading(false);
     const { listener, sent } = send();
     expect([sent, listener.told]).toEqual([undefined, ['overloaded unsent']]);
     expect(await connection.request('x', undefined, TIMEOUTS)).toMatchObject({ reason: 'overloaded', sent: false });
-    expect([connection.inFlight, await read()]).toEqual([0, []]);
-    peer.received.unwrittenBytes = 0;
+    expect(await read()).toEqual([]);
+    peer.setReading(true);
+    await settled();
+    expect(connection.inFlight).toBe(0);
     send();
     expect(await read()).toHaveLength(1);
   });

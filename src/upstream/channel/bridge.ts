@@ -163,7 +163,7 @@ export class Bridge implements Channel {
     this.#closed = reason;
     this.#health.end();
     for (const reader of this.#readers) reader.end();
-    this.#outgoing.close(reason, this.#output.close(), because);
+    this.#outgoing.close(reason, this.#output.close(reason, because), because);
     this.#receiver.closed?.(reason, because);
   }
 

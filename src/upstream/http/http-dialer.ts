@@ -1,6 +1,6 @@
-import type { IncomingMessage } from 'node:http';
+import type { Agent, IncomingMessage } from 'node:http';
 import type { OnInternalError } from '../../errors/internal-error.js';
-import { createAgent } from '../../http/agents.js';
+import { type AgentOptions, createAgent } from '../../http/agents.js';
 import type { MessageFeed } from '../../io/message-feed.js';
 import type { Backpressure } from '../../io/streams/backpressure.js';
 import { FloodBound, type FloodQueue } from '../../io/streams/turn-reader.js';
@@ -28,6 +28,8 @@ export interface HttpDialerOptions
   readonly keepSecret: (headers: AccessHeaders) => () => void;
   /** Shows the messages to recordings. */
   readonly messages: MessageFeed;
+  /** Makes the agent of a server, in place of one on the network. */
+  readonly createAgent?: (url: URL, options: AgentOptions) => Agent;
 }
 
 export interface RemoteTarget extends DialTarget<RemoteSpec> {
@@ -65,7 +67,7 @@ export class HttpDialer {
     };
     const output = new HttpOutput({
       ...{ url, clock, scan, paramsOf, transport: spec.transport },
-      agent: createAgent(url, spec),
+      agent: (this.#options.createAgent ?? createAgent)(url, spec),
       access: configuredAccess(spec, keepSecret),
       incoming: {
         open: (request) => bridge.open(request),

@@ -8,6 +8,7 @@ import { METHODS } from '../../mcp/methods.js';
 import type { MirroredParam } from '../../mcp/mirrored-params.js';
 import { isModernRevision } from '../../mcp/revisions.js';
 import type { Clock } from '../../timing/clock.js';
+import type { CloseReason, EndedBecause } from '../port.js';
 import { type Blocked, BlockedError, isBlocked, type RemoteAccess } from './access.js';
 import { Post } from './post.js';
 import { metadataHeaders } from './request-headers.js';
@@ -129,10 +130,10 @@ export class HttpOutput implements TrackedSink, HttpSession {
   }
 
   /** Fails all requests in flight, so that nothing is left to fail for the bridge. */
-  close(): number {
+  close(reason: CloseReason, because?: EndedBecause): number {
     this.#isClosed = true;
     this.#stream?.end();
-    for (const post of this.#requests.values()) post.end('exited');
+    for (const post of this.#requests.values()) post.end(reason, because);
     for (const post of this.#others) post.end();
     return 0;
   }

@@ -5,7 +5,7 @@ import { readText } from '../../json/json-text.js';
 import type { Envelope, ResponseEnvelope } from '../../mcp/envelope.js';
 import { METHODS } from '../../mcp/methods.js';
 import { MODERN_CODES } from '../../mcp/revisions.js';
-import type { RequestFailure } from '../port.js';
+import type { EndedBecause, RequestFailure } from '../port.js';
 import { BlockedError } from './access.js';
 import { EVENT_STREAM, type HttpSession, mediaTypeOf, readEvents } from './session.js';
 import { SESSION_GONE } from './standing-stream.js';
@@ -62,8 +62,8 @@ export class Post {
   }
 
   /** Stops sending and reading. With a reason, fails the request. */
-  end(reason?: RequestFailure): void {
-    if (reason !== undefined) this.#fail(reason, this.#isSent);
+  end(reason?: RequestFailure, because?: EndedBecause): void {
+    if (reason !== undefined) this.#fail(reason, this.#isSent, because);
     this.#abort.abort();
   }
 

@@ -1,21 +1,15 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { BufferPool } from '../../../src/io/buffer-pool.js';
-import { createLineMemory } from '../../../src/io/line-decoder.js';
-import { MessageFeed } from '../../../src/io/message-feed.js';
-import { Backpressure } from '../../../src/io/streams/backpressure.js';
-import { FloodQueue } from '../../../src/io/streams/turn-reader.js';
 import { EnvelopeRequest } from '../../../src/mcp/relayed-request.js';
 import { systemClock } from '../../../src/observe/system-clock.js';
 import type { RemoteSpec } from '../../../src/supervision/launcher.js';
 import { HttpDialer } from '../../../src/upstream/http/http-dialer.js';
-import { legacyDialect } from '../../../src/upstream/legacy/legacy-dialect.js';
-import { EraDialect } from '../../../src/upstream/modern/era-dialect.js';
 import type { Dialed, ServerRequest, UpstreamConnection } from '../../../src/upstream/port.js';
 import { type Era, ServerEra } from '../../../src/upstream/server-era.js';
 import { sampleSpec } from '../../supervision/sample-spec.js';
+import { dialerOptions } from '../../support/http-peer.js';
 import { SILENT_LISTENER } from '../../support/in-memory-upstream.js';
-import { type Message, requestOf, scan } from '../../support/wire.js';
+import { type Message, requestOf } from '../../support/wire.js';
 import { Listener } from '../stdio/bridging.js';
 
 export interface Got {
@@ -108,12 +102,8 @@ export async function dial(url: string, { era = 'legacy', maxFrameBytes = 64 * 1
   const log: string[] = [];
   const requests: ServerRequest[] = [];
   const secrets: string[] = [];
-  const clock = systemClock;
   const dialer = new HttpDialer({
-    ...{ clock, scan, backpressure: new Backpressure(), floods: new FloodQueue(clock) },
-    ...{ unfinishedLines: createLineMemory(Number.POSITIVE_INFINITY), messages: new MessageFeed(() => clock.now()) },
-    bufferPool: new BufferPool(),
-    dialect: new EraDialect({ legacy: legacyDialect, clock, scan, mintId: () => 'minted' }),
+    ...dialerOptions(systemClock),
     keepSecret: (headers) => {
       secrets.push(...Object.values(headers));
       return () => {};

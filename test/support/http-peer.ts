@@ -1,0 +1,233 @@
+// One server behind a URL that the test plays. The HTTP is real on both sides; the connections are streams in memory, so that
+// `flush` brings all that was sent to the other side, and a clock of the test is the only time.
+import { Agent, createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { type Duplex, duplexPair } from 'node:stream';
+import { BufferPool } from '../../src/io/buffer-pool.js';
+import { createLineMemory } from '../../src/io/line-decoder.js';
+import { MessageFeed } from '../../src/io/message-feed.js';
+import { Backpressure } from '../../src/io/streams/backpressure.js';
+import { FloodQueue } from '../../src/io/streams/turn-reader.js';
+import { whole } from '../../src/jsonrpc/message.js';
+import type { Clock } from '../../src/timing/clock.js';
+import { HttpDialer, type HttpDialerOptions } from '../../src/upstream/http/http-dialer.js';
+import { legacyDialect } from '../../src/upstream/legacy/legacy-dialect.js';
+import { EraDialect } from '../../src/upstream/modern/era-dialect.js';
+import type { Dialed, DialOutcome, UpstreamConnection, UpstreamListener } from '../../src/upstream/port.js';
+import { ServerEra } from '../../src/upstream/server-era.js';
+import { sampleSpec } from '../supervision/sample-spec.js';
+import { SILENT_LISTENER } from './in-memory-upstream.js';
+import { type PeerScript, ScriptedPeer } from './scripted-peer.js';
+import { bytesOf, type Message, scan } from './wire.js';
+
+const MIB = 1024 * 1024;
+
+/** What a dialer needs, on a clock. */
+export function dialerOptions(clock: Clock): Omit<HttpDialerOptions, 'keepSecret' | 'onInternalError'> {
+  return {
+    ...{ clock, scan, backpressure: new Backpressure(), floods: new FloodQueue(clock), bufferPool: new BufferPool() },
+    ...{ unfinishedLines: createLineMemory(Number.POSITIVE_INFINITY), messages: new MessageFeed(() => clock.now()) },
+    dialect: new EraDialect({ legacy: legacyDialect, clock, scan, mintId: () => 'minted' }),
+  };
+}
+
+export interface HttpPeerOptions extends PeerScript {
+  readonly clock: Clock;
+  /** Capabilities of the clients, as the server is told. */
+  readonly clientCapabilities?: Message;
+}
+
+/** Faults of a server and of the network to it, for all requests until they are mended. */
+export type HttpFault = 'reset' | 'forgotten session' | 'unauthorized' | 'overloaded' | 'offline';
+
+const STATUS = { 'forgotten session': 404, unauthorized: 401, overloaded: 503 } as const;
+
+export class HttpPeer extends ScriptedPeer {
+  /** The fault of the next requests. */
+  fault: HttpFault | undefined;
+  readonly #clock: Clock;
+  readonly #isModern: boolean;
+  readonly #capabilities: Message;
+  readonly #server = createServer((request, response) => this.#serve(request, response));
+  /** The answers that have not ended, by the ids of their requests. */
+  readonly #answers = new Map<unknown, ServerResponse>();
+  readonly #sockets = new Set<Duplex>();
+  /** The stream for what belongs to no request. */
+  #standing: ServerResponse | undefined;
+  #largeId: unknown;
+  #dialed: Dialed | undefined;
+  #connection: UpstreamConnection | undefined;
+
+  constructor({ clock, clientCapabilities = {}, ...script }: HttpPeerOptions) {
+    super(script);
+    this.#clock = clock;
+    this.#isModern = script.isModern ?? false;
+    this.#capabilities = clientCapabilities;
+  }
+
+  override async connect(generation = 1, events: Partial<UpstreamListener> = {}): Promise<UpstreamConnection> {
+    const outcome = await this.dial(generation, events);
+    if (outcome.kind === 'failed') throw new Error(outcome.reason);
+    return outcome.connection;
+  }
+
+  async dial(generation: number, events: Partial<UpstreamListener>): Promise<DialOutcome> {
+    const dialer = new HttpDialer({
+      ...dialerOptions(this.#clock),
+      createAgent: () => this.#agent(),
+      keepSecret: () => () => {},
+      onInternalError: (error) => {
+        throw error;
+      },
+    });
+    const { key, timeouts, restart } = sampleSpec();
+    const url = 'http://localhost/mcp';
+    this.#dialed = dialer.dial(
+      {
+        ...{ generation, maxFrameBytes: MIB, maxUnwrittenBytes: MIB, paramsOf: () => [] },
+        spec: { key, timeouts, restart, kind: 'remote', url, transport: 'http', headers: {} },
+        profile: Promise.resolve({ clientInfo: {}, capabilities: this.#capabilities }),
+        era: new ServerEra(this.#isModern ? 'modern' : 'legacy'),
+        log: {
+          add: () => {},
+          addJunk: () => {},
+          stderr: { freeSpace: new Uint8Array(1), filled: () => {} },
+          end: () => {},
+        },
+      },
+      { ...SILENT_LISTENER, ...events },
+    );
+    const outcome = await this.#dialed.connection;
+    if (outcome.kind === 'open') this.#connection = outcome.connection;
+    return outcome;
+  }
+
+  override get connection(): UpstreamConnection {
+    if (this.#connection === undefined) throw new Error('Nobody has connected');
+    return this.#connection;
+  }
+
+  /** Sends each message on the answer to its request, and others on the stream for all, or on any that is open. */
+  override say(...messages: (Message | string)[]): void {
+    for (const message of messages) {
+      const text = typeof message === 'string' ? message : JSON.stringify(message);
+      const { id, method, params }: Message = JSON.parse(text);
+      const request = method === undefined ? id : (params?.progressToken ?? params?._meta?.[SUBSCRIPTION]);
+      const stream = this.#answers.get(request);
+      if (method !== undefined || stream === undefined || stream === this.#standing) {
+        this.#write(stream ?? this.#anyStream, text);
+        continue;
+      }
+      this.#answers.delete(id);
+      // Both forms of an answer, as servers choose.
+      if (stream.headersSent || Number(id) % 2 === 0) this.#write(stream, text);
+      else stream.writeHead(200, { ...HEAD, 'content-type': 'application/json' }).write(text);
+      stream.end();
+    }
+  }
+
+  /** Sends a message on the answer to a request. */
+  override sayDuring(id: unknown, message: Message | string): void {
+    this.#write(this.#answers.get(id), typeof message === 'string' ? message : JSON.stringify(message));
+  }
+
+  /** A large request holds the bytes, since a body counts until it is answered. */
+  override setReading(isReading: boolean): void {
+    if (isReading) this.say({ jsonrpc: '2.0', id: this.#largeId, result: {} });
+    else void this.connection.request(LARGE, { text: 'x'.repeat(MIB) }, { idleMs: 60_000, maxMs: 60_000 });
+  }
+
+  /** Breaks all connections. */
+  reset(): void {
+    for (const socket of this.#sockets) socket.destroy();
+  }
+
+  /** Ends the session, as a stop of the server does. */
+  async end(): Promise<void> {
+    await this.#dialed?.end({ termAfterMs: 0, killAfterMs: 0 });
+  }
+
+  get #anyStream(): ServerResponse | undefined {
+    return this.#standing ?? [...this.#answers.values()].at(-1);
+  }
+
+  #agent(): Agent {
+    const agent = new Agent({ keepAlive: true });
+    // An agent with streams of another kind than sockets: see `agent.createConnection` of Node.
+    return Object.assign(agent, { createConnection: () => this.#open() });
+  }
+
+  #open(): Duplex {
+    const [near, far] = duplexPair().map(asSocket);
+    if (near === undefined || far === undefined) throw new Error('No pair');
+    if (this.fault === 'offline') {
+      near.destroy(Object.assign(new Error('offline'), { code: 'ECONNREFUSED' }));
+      return near;
+    }
+    for (const side of [near, far]) side.on('error', () => {});
+    // A pair tells the other side only of an end.
+    near.once('close', () => far.destroy());
+    far.once('close', () => near.destroy());
+    this.#sockets.add(far);
+    far.once('close', () => this.#sockets.delete(far));
+    this.#server.emit('connection', far);
+    return near;
+  }
+
+  #serve(request: IncomingMessage, response: ServerResponse): void {
+    const chunks: Buffer[] = [];
+    request.on('data', (chunk: Buffer) => chunks.push(chunk));
+    request.on('end', () => {
+      if (this.fault === 'reset') request.socket.destroy();
+      else if (this.fault !== undefined && this.fault !== 'offline') response.writeHead(STATUS[this.fault]).end();
+      else if (request.method === 'POST') this.#take(Buffer.concat(chunks), response);
+      else if (request.method === 'GET' && !this.#isModern) this.#stand(response);
+      else response.writeHead(405).end();
+    });
+  }
+
+  #take(body: Buffer, response: ServerResponse): void {
+    const { id, method }: Message = JSON.parse(body.toString());
+    if (id === undefined || method === undefined) response.writeHead(202).end();
+    else {
+      // The stream of the discovery stays open, as that of a server that says more than was asked.
+      if (method === 'server/discover' && this.#standing === undefined) this.#stand(response);
+      this.#answers.set(id, response);
+      response.once('close', () => this.#closed(id, response));
+    }
+    if (method === LARGE) this.#largeId = id;
+    else this.received.send(whole(body));
+  }
+
+  #stand(response: ServerResponse): void {
+    this.#standing = response;
+    response.writeHead(200, HEAD).flushHeaders();
+    response.once('close', () => {
+      if (this.#standing === response) this.#standing = undefined;
+    });
+  }
+
+  /** Without a handshake, the end of an answer that has not come is the cancellation of its request. */
+  #closed(id: unknown, response: ServerResponse): void {
+    if (this.#answers.get(id) !== response) return;
+    this.#answers.delete(id);
+    if (!this.#isModern || this.#connection?.isClosed !== false) return;
+    const notice = { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: id } };
+    this.received.send(whole(bytesOf(JSON.stringify(notice))));
+  }
+
+  #write(stream: ServerResponse | undefined, text: string): void {
+    if (stream === undefined) return;
+    if (!stream.headersSent) stream.writeHead(200, HEAD);
+    stream.write(`data: ${text}\n\n`);
+  }
+}
+
+const LARGE = 'vendor/large';
+const SUBSCRIPTION = 'io.modelcontextprotocol/subscriptionId';
+const HEAD = { 'content-type': 'text/event-stream', 'mcp-session-id': 'session-1' };
+
+/** Node calls these methods of a socket. */
+function asSocket(stream: Duplex): Duplex {
+  const same = () => stream;
+  return Object.assign(stream, { setTimeout: same, setKeepAlive: same, setNoDelay: same, ref: same, unref: same });
+}
