@@ -121,13 +121,14 @@ export class ActiveConfig {
 
   /** The rules for the backends of a server. */
   rulesOf(server: ServerConfig): BackendRules {
-    const { key, prefix, tools, shapes, methods, trusted, calls, idleStopMs, approval } = server;
+    const { key, prefix, tools, shapes, methods, trusted, calls, idleStopMs, approval, child } = server;
     return {
       prefix,
       limits: calls,
       policy: createToolPolicy(tools),
       answers: createToolPolicy({ allow: methods, deny: [] }),
       isTrusted: trusted,
+      isRemote: child?.kind === 'remote',
       idleStopMs,
       shaping: shapes && new ToolShaping(shapes, (warnings) => this.#warn(key, warnings)),
       approvals: approval === 'off' ? undefined : this.#options.approvals.of(key, this.#config.file),

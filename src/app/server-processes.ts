@@ -72,7 +72,7 @@ export class ServerProcesses {
   }
 }
 
-type ServerTarget = DialTarget & Pick<RemoteTarget, 'paramsOf'>;
+type ServerTarget = DialTarget & Pick<RemoteTarget, 'paramsOf' | 'rereadTools'>;
 
 /** Loads the code for servers behind a URL with the first of them, because most gateways have none. */
 class RemoteDialer implements Dialer<RemoteSpec> {
@@ -101,7 +101,14 @@ export interface LaunchTarget extends Omit<DialTarget, 'spec' | 'generation'> {
   readonly log: DialTarget['log'] & { beginAttempt(): void };
   readonly backend: Pick<
     Backend,
-    'serverRequest' | 'notification' | 'opened' | 'loadLists' | 'attach' | 'listFailures' | 'mirroredParams'
+    | 'serverRequest'
+    | 'notification'
+    | 'opened'
+    | 'loadLists'
+    | 'attach'
+    | 'listFailures'
+    | 'mirroredParams'
+    | 'rereadTools'
   >;
 }
 
@@ -133,7 +140,10 @@ export function backendLauncher({ dialer, targets, logger, onInternalError }: Ba
       return isRefused;
     };
     const dialed = dialer.dial(
-      { ...target, spec, generation, paramsOf: (tool) => backend.mirroredParams(tool) },
+      {
+        ...{ ...target, spec, generation },
+        ...{ paramsOf: (tool) => backend.mirroredParams(tool), rereadTools: () => backend.rereadTools() },
+      },
       {
         handshakeStarted: () => events.began(),
         request: (request) => backend.serverRequest(request),

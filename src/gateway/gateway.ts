@@ -12,7 +12,7 @@ import type { OnInternalError } from '../errors/internal-error.js';
 import type { NotificationEnvelope } from '../mcp/envelope.js';
 import type { ClientProfile } from '../mcp/handshake.js';
 import { METHODS } from '../mcp/methods.js';
-import { mirroredParams } from '../mcp/mirrored-params.js';
+import { readMirroredParams } from '../mcp/mirrored-params.js';
 import type { Hmac } from '../mcp/task-id.js';
 import { type EventSink, NO_EVENTS } from '../observe/events/events.js';
 import type { Clock } from '../timing/clock.js';
@@ -167,7 +167,10 @@ export class Gateway implements GatewayPort {
       },
       caching: (kind) => connected.view.lists.caching(kind, this.#settings.views?.areNone !== false),
       handshake: () => (isAlone ? onlyHandshake(connected, this.#settings.startupWaitMs) : undefined),
-      mirroredParams: (tool) => mirroredParams(connected.view.catalogs.tools.resolve(tool)?.entry),
+      mirroredParams: (tool) => {
+        const entry = connected.view.catalogs.tools.resolve(tool)?.entry;
+        return entry === undefined ? [] : readMirroredParams(entry).params;
+      },
       serve: (this.#options.calls ?? NO_CALLS).session(connected),
       watchTask: (name, settled) => this.#tasks.watches.watch({ client, name, settled }, connected.view.backends),
       notified: (notification) => {

@@ -163,12 +163,17 @@ const NAMED_SUBSCHEMA_KEYWORDS: ReadonlySet<string> = new Set([
 function countSubschemas(schema: unknown): number {
   if (!isRecord(schema)) return 0;
   let count = 0;
-  for (const [keyword, value] of Object.entries(schema)) {
-    const isMap = NAMED_SUBSCHEMA_KEYWORDS.has(keyword) && isRecord(value);
-    const inner = isMap ? Object.values(value) : SUBSCHEMA_KEYWORDS.has(keyword) ? [value].flat() : [];
-    for (const each of inner) if (isRecord(each) || typeof each === 'boolean') count += 1 + countSubschemas(each);
-  }
+  for (const each of subschemasOf(schema))
+    if (isRecord(each) || typeof each === 'boolean') count += 1 + countSubschemas(each);
   return count;
+}
+
+/** The schemas directly within a schema. Values that are no schemas may be among them. */
+export function subschemasOf(schema: Readonly<Record<string, unknown>>): readonly unknown[] {
+  return Object.entries(schema).flatMap(([keyword, value]) => {
+    if (NAMED_SUBSCHEMA_KEYWORDS.has(keyword) && isRecord(value)) return Object.values(value);
+    return SUBSCHEMA_KEYWORDS.has(keyword) ? [value].flat() : [];
+  });
 }
 
 /** Keywords whose schemas apply to the same value as the schema that contains them. */

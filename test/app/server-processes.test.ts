@@ -49,6 +49,7 @@ function launching({
       listFailures,
       attach: ({ generation }) => told.push(`attached: ${generation}`),
       mirroredParams: () => [],
+      rereadTools: () => Promise.resolve(),
     },
     profile,
     log: {

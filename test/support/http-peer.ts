@@ -83,7 +83,7 @@ export class HttpPeer extends ScriptedPeer {
     const url = 'http://localhost/mcp';
     this.#dialed = dialer.dial(
       {
-        ...{ generation, maxFrameBytes: MIB, maxUnwrittenBytes: MIB, paramsOf: () => [] },
+        ...{ generation, maxFrameBytes: MIB, maxUnwrittenBytes: MIB, paramsOf: () => [], rereadTools: async () => {} },
         spec: { key, timeouts, restart, kind: 'remote', url, transport: 'http', headers: {} },
         profile: Promise.resolve({ clientInfo: {}, capabilities: this.#capabilities }),
         era: new ServerEra(this.#isModern ? 'modern' : 'legacy'),

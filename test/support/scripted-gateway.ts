@@ -50,6 +50,7 @@ export interface ServerScript {
   readonly limits?: Partial<CallLimits>;
   readonly isMisconfigured?: boolean;
   readonly isTrusted?: boolean;
+  readonly isRemote?: boolean;
   readonly sharing?: Sharing;
   /** The variables that the configuration names for it. */
   readonly variables?: readonly string[];
@@ -177,6 +178,7 @@ export class ScriptedServer {
       sha256,
       isMisconfigured: script.isMisconfigured ?? false,
       isTrusted: script.isTrusted ?? false,
+      isRemote: script.isRemote ?? false,
       demandStart: () => {
         this.demands += 1;
       },

@@ -8,7 +8,7 @@ import { checkEntry, type EntryVerdict, isOrdinary, toolDefinition } from '../..
 import type { CachingHint, ResponseEnvelope } from '../../mcp/envelope.js';
 import { exposedName, type Sha256 } from '../../mcp/exposed-name.js';
 import { isNamed, type ListKind } from '../../mcp/methods.js';
-import { type MirroredParam, mirroredParams } from '../../mcp/mirrored-params.js';
+import { type MirroredParam, readMirroredParams } from '../../mcp/mirrored-params.js';
 import { asLegacyTool, hasOtherOutput } from '../../mcp/older-revisions.js';
 import { isUiUri, uiAlias, uiPointers } from '../../mcp/ui-uris.js';
 import { MAX_ENTRY_BYTES, type RawEntry, type ReceivedList } from './pagination.js';
@@ -97,6 +97,8 @@ export interface ExposureRules {
   readonly approvals?: ToolApprovals | undefined;
   /** Absent if the tools are shown as the server lists them. */
   readonly shaping?: ToolShaping | undefined;
+  /** Whether the server is behind a URL. From revision 2026-07-28 on, annotations for headers must be valid then. */
+  readonly isRemote?: boolean;
   readonly sha256: Sha256;
 }
 
@@ -149,12 +151,13 @@ export function exposeList(kind: ListKind, list: ReceivedList, rules: ExposureRu
       return;
     }
     if (isTools && isTaskOnly(value)) taskOnly.add(name);
-    const params = isTools ? mirroredParams(bytes) : [];
-    if (params.length > 0) mirrored.set(name, params);
     if (isTools && isRepeatable(value)) repeatable.add(name);
     if (isTools && list.isModern === true && hasOtherOutput(value)) otherOutputs.add(name);
-    if (verdict.kind === 'unsound') {
-      withheld.push({ name, reason: verdict.reason });
+    const { params = [], fault } = isTools && verdict.kind === 'sound' ? readMirroredParams(bytes) : {};
+    if (params.length > 0) mirrored.set(name, params);
+    const isRejected = fault !== undefined && rules.isRemote === true && list.isModern === true;
+    if (verdict.kind === 'unsound' || isRejected) {
+      withheld.push({ name, reason: verdict.kind === 'unsound' ? verdict.reason : `its ${fault}` });
       add(undefined);
       return;
     }
@@ -269,14 +272,14 @@ function readsAs(bytes: Uint8Array, token: Span, text: string): boolean {
 }
 
 /**
- * Edits one page of a tool list for a client that sees only this server. Removes denied and unapproved tools, and
- * shapes others. All other bytes stay. `isTranslated` means that the client has a handshake and the server has none.
+ * Edits one page of a tool list for a client that sees only this server. Removes denied and unapproved tools, and those
+ * whose annotations for headers are not valid. Shapes others. All other bytes stay.
  */
 export function editToolPage(
   { bytes, tokens: { resultTools } }: ResponseEnvelope,
-  { policy, approvals, shaping }: Pick<ExposureRules, 'policy' | 'approvals' | 'shaping'>,
+  { policy, approvals, shaping, isRemote }: Pick<ExposureRules, 'policy' | 'approvals' | 'shaping' | 'isRemote'>,
   known: Pick<ExposedList, 'renamed'>,
-  isTranslated = false,
+  { isModern = false, hasHandshake = false } = {},
 ): readonly Edit[] {
   if (resultTools === undefined) return [];
   const entries: ReadEntry[] = [];
@@ -288,10 +291,11 @@ export function editToolPage(
   const parts = entries.flatMap((entry) => {
     const [name] = nameOf(entry);
     const isApproved = verdicts === undefined || (name !== undefined && verdicts.get(name) === 'approved');
-    const isShown = isApproved && (name === undefined || policy(name));
+    const isRejected = isRemote === true && isModern && readMirroredParams(entry.bytes).fault !== undefined;
+    const isShown = isApproved && !isRejected && (name === undefined || policy(name));
     const shaped = name === undefined ? undefined : shaping?.shapeWhole(name, entry.bytes, known.renamed);
     const text = shaped ?? entry.bytes;
-    const isOther = isTranslated && hasOtherOutput(readEntry({ bytes: text }).value);
+    const isOther = isModern && hasHandshake && hasOtherOutput(readEntry({ bytes: text }).value);
     const shown = isOther ? asLegacyTool(text, wholeOf(text)) : text;
     isSame &&= isShown && shown === entry.bytes;
     return isShown ? [shown] : [];

@@ -172,6 +172,11 @@ export class OfferedLists {
     void withErrorBoundaryAsync(this.#catchUp(connection), this.#options.onInternalError);
   }
 
+  /** Reads the tools again. Calls that need this at the same time share one read. Never rejects. */
+  rereadTools(): Promise<void> {
+    return this.#lists.tools.reread();
+  }
+
   /** Call this when the server announced that these lists changed. Unread lists stay unread. */
   changed(kinds: readonly ListKind[]): void {
     if (!this.areUnread) for (const kind of kinds) this.#lists[kind].changed();
@@ -255,6 +260,7 @@ class OfferedList {
   /** Whether the server announced a change since the last read. Without a connection, the next connection reads the list. */
   #isStale = false;
   #isReading = false;
+  #rereading: Promise<void> | undefined;
   #failures = 0;
   #settledAt = Number.NEGATIVE_INFINITY;
   #cancelRetry: Cancel = () => {};
@@ -384,6 +390,13 @@ class OfferedList {
 
   #request(): void {
     if (this.#options.connection() !== undefined) this.#debounce.request();
+  }
+
+  reread(): Promise<void> {
+    this.#rereading ??= withErrorBoundaryAsync(this.#read(), this.#options.onInternalError).finally(() => {
+      this.#rereading = undefined;
+    });
+    return this.#rereading;
   }
 
   async #read(): Promise<void> {

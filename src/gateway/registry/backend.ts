@@ -3,6 +3,7 @@ import type { DownstreamClient, Exchange } from '../../downstream/port.js';
 import type { NotificationEnvelope } from '../../mcp/envelope.js';
 import { LIST_KINDS, type ListKind, listsChangedBy } from '../../mcp/methods.js';
 import type { MirroredParam } from '../../mcp/mirrored-params.js';
+import { hasHandshake } from '../../mcp/revisions.js';
 import type { Cancel, Clock } from '../../timing/clock.js';
 import type { ServerRequest, UpstreamConnection } from '../../upstream/port.js';
 import type { CachedCatalogue, CatalogueContent } from '../catalog/cached-catalogue.js';
@@ -55,7 +56,7 @@ export class Backend implements ListedServer {
       ...options,
       connection: () => this.dispatcher.connection,
       timeouts: () => this.dispatcher.listTimeouts,
-      areRequired: () => needsLists(this.rules),
+      areRequired: () => needsLists(this.rules, this.openConnection?.revision),
       onCaughtUp: () => {
         // Only the merged lists are new. Clients that read the lists from the server know them already.
         this.#announceLists(LIST_KINDS);
@@ -152,6 +153,11 @@ export class Backend implements ListedServer {
   /** Parameters of this tool that the server wants repeated in headers, as only servers over HTTP do. */
   mirroredParams(originalName: string): readonly MirroredParam[] {
     return this.knownListsAs('exposed').tools.mirrored.get(originalName) ?? [];
+  }
+
+  /** Reads the tools again, because a call of one had other headers than the server wants. Never rejects. */
+  rereadTools(): Promise<void> {
+    return this.lists.rereadTools();
   }
 
   /** Whether a call of this tool may be repeated: its annotations say so, and the configuration trusts the server. */
@@ -307,7 +313,7 @@ interface BackendOptions extends ExposureRules, DispatcherOptions, BackendRules 
 
 /** Rules of the configuration for one server. They may change while its process runs. */
 export interface BackendRules
-  extends Pick<ExposureRules, 'policy' | 'approvals' | 'shaping'>,
+  extends Pick<ExposureRules, 'policy' | 'approvals' | 'shaping' | 'isRemote'>,
     Pick<DispatcherOptions, 'limits'> {
   readonly prefix: string;
   /** Whether the configuration says that this server answers a method which MCP does not define. */
@@ -318,9 +324,10 @@ export interface BackendRules
   readonly idleStopMs?: number;
 }
 
-/** Whether the rules need the server's list of tools. */
-function needsLists({ approvals, isTrusted, shaping }: BackendRules): boolean {
-  return approvals !== undefined || isTrusted === true || shaping !== undefined;
+/** Whether the rules, or the headers of calls over HTTP, need the server's list of tools. */
+function needsLists({ approvals, isTrusted, shaping, isRemote }: BackendRules, revision: string | undefined): boolean {
+  const hasHeaders = isRemote === true && !hasHandshake(revision);
+  return approvals !== undefined || isTrusted === true || shaping !== undefined || hasHeaders;
 }
 
 interface IdleTimerOptions {

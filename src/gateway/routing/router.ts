@@ -260,8 +260,8 @@ function unchanged(request: RelayedRequest, backend: Backend, revision: string |
   const { method, bytes, tokens } = request;
   if (requestedList(method) === 'tools') {
     const editAnswer: EditAnswer = (page, connection) => {
-      const isTranslated = hasHandshake(revision) && !hasHandshake(connection.revision);
-      return editToolPage(page, backend.rules, toolsOf(backend), isTranslated);
+      const eras = { isModern: !hasHandshake(connection.revision), hasHandshake: hasHandshake(revision) };
+      return editToolPage(page, backend.rules, toolsOf(backend), eras);
     };
     return { backend, edits: [], editAnswer };
   }

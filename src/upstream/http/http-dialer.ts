@@ -35,6 +35,8 @@ export interface HttpDialerOptions
 export interface RemoteTarget extends DialTarget<RemoteSpec> {
   /** The parameters of a tool that the server wants repeated in headers. */
   readonly paramsOf: (tool: string) => readonly MirroredParam[];
+  /** Reads the tools of the server again. Never rejects. */
+  readonly rereadTools: () => Promise<void>;
 }
 
 const UNRESPONSIVE = 'it answered neither three requests in a row nor a ping nor tools/list';
@@ -55,7 +57,7 @@ export class HttpDialer {
 
   dial(target: RemoteTarget, listener: UpstreamListener): Dialed {
     const { clock, scan, messages, keepSecret, onInternalError, unfinishedLines, bufferPool } = this.#options;
-    const { spec, generation, log, maxFrameBytes, maxUnwrittenBytes, paramsOf } = target;
+    const { spec, generation, log, maxFrameBytes, maxUnwrittenBytes, paramsOf, rereadTools } = target;
     const url = new URL(spec.url);
     const connection = { number: messages.nextConnection(), server: spec.key, generation };
     const flood = new FloodBound(this.#options.floods, () => giveUp(ENDLESS));
@@ -66,7 +68,7 @@ export class HttpDialer {
       listener.unfit(because);
     };
     const output = new HttpOutput({
-      ...{ url, clock, scan, paramsOf, transport: spec.transport },
+      ...{ url, clock, scan, paramsOf, rereadTools, transport: spec.transport },
       agent: (this.#options.createAgent ?? createAgent)(url, spec),
       access: configuredAccess(spec, keepSecret),
       incoming: {

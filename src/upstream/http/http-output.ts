@@ -37,6 +37,8 @@ export interface HttpOutputOptions {
   readonly incoming: HttpIncoming;
   /** The parameters of a tool that the server wants repeated in headers. */
   readonly paramsOf: (tool: string) => readonly MirroredParam[];
+  /** Reads the tools of the server again. Never rejects. */
+  readonly rereadTools: () => Promise<void>;
 }
 
 /**

@@ -33,6 +33,8 @@ export class Post {
   #isSent = false;
   /** Whether the server has taken the message: a later failure concerns the stream of the answer only. */
   #isTaken = false;
+  /** Whether the message was sent again with other headers. */
+  #isCorrected = false;
 
   constructor(session: HttpSession, message: Envelope, body: Uint8Array) {
     this.#session = session;
@@ -67,8 +69,12 @@ export class Post {
     this.#abort.abort();
   }
 
+  get #method(): string | undefined {
+    return this.#message.kind === 'request' ? this.#message.method : undefined;
+  }
+
   get #isInitialize(): boolean {
-    return this.#message.kind === 'request' && this.#message.method === METHODS.initialize;
+    return this.#method === METHODS.initialize;
   }
 
   get #isPending(): boolean {
@@ -211,6 +217,10 @@ export class Post {
       await this.#post().then((accepted) => this.#read(accepted));
       return;
     }
+    if (this.isModern && this.#method !== METHODS.discover && codeOf(answer) === MODERN_CODES.headerMismatch) {
+      await this.#correctHeaders(text);
+      return;
+    }
     if (answer !== undefined && this.id !== undefined) {
       const { incoming } = this.#session.options;
       const messages = incoming.open(this.id);
@@ -220,6 +230,20 @@ export class Post {
     }
     const wasProcessed = status >= 500 && status !== 503;
     this.#fail(status === 429 || status >= 500 ? 'unavailable' : 'refused', wasProcessed, `it answered ${text}`);
+  }
+
+  /**
+   * The server wants other headers, so its tools may have changed. Reads them, and sends a call once more. Its client gets no
+   * such error, because it does not know the headers.
+   */
+  async #correctHeaders(status: string): Promise<void> {
+    if (!this.#isCorrected && this.#method === METHODS.callTool) {
+      this.#isCorrected = true;
+      await this.#session.options.rereadTools();
+      if (this.#isPending && !this.#abort.signal.aborted) await this.#exchange();
+      return;
+    }
+    this.#fail('refused', false, `it answered ${status} and says that the headers do not match the message`);
   }
 
   /**
@@ -235,8 +259,8 @@ export class Post {
   #mayBeOlder(status: number, answer: ResponseEnvelope | undefined): boolean {
     if (!this.#isInitialize || this.#session.options.transport !== 'auto' || this.#session.hasOneStream) return false;
     if (status !== 400 && status !== 404 && status !== 405) return false;
-    const code = answer?.tokens.errorCode;
-    return code === undefined || !MODERN.has(Number(readText(answer?.bytes ?? this.#body, code)));
+    const code = codeOf(answer);
+    return code === undefined || !MODERN.has(code);
   }
 
   async #readBody(response: IncomingMessage): Promise<Uint8Array> {
@@ -256,6 +280,12 @@ export class Post {
 }
 
 const MODERN: ReadonlySet<number> = new Set(Object.values(MODERN_CODES));
+
+function codeOf(answer: ResponseEnvelope | undefined): number | undefined {
+  const code = answer?.tokens.errorCode;
+  return answer === undefined || code === undefined ? undefined : Number(readText(answer.bytes, code));
+}
+
 const NEWLINE = Uint8Array.of(0x0a);
 
 /** JSON over several lines, in place. A newline inside a JSON string is always escaped, so only white space changes. */

@@ -37,6 +37,8 @@ export function metadataHeaders(
 function primitiveText(bytes: Uint8Array, value: Span): string | undefined {
   if (isString(bytes, value)) return readString(bytes, value);
   const text = readText(bytes, value);
+  // 1e3 is an integer, too.
+  if (isNumber(bytes, value) && Number.isSafeInteger(Number(text))) return String(Number(text));
   return isNumber(bytes, value) || text === 'true' || text === 'false' ? text : undefined;
 }
 

@@ -52,6 +52,7 @@ export interface HttpSession {
     readonly transport: 'auto' | 'http' | 'sse';
     readonly scan: ScanEnvelope;
     readonly incoming: HttpIncoming;
+    readonly rereadTools: () => Promise<void>;
   };
   /** Whether nothing can be sent anymore. */
   readonly isOver: boolean;

@@ -2,6 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
+import type { MirroredParam } from '../../../src/mcp/mirrored-params.js';
 import { until } from '../../support/processes.js';
 import { bytesOf } from '../../support/wire.js';
 import { progressOf } from '../stdio/bridging.js';
@@ -156,6 +157,37 @@ describe('a call over HTTP', () => {
     expect(await call().done).toBe('unreachable unsent');
     await until('the end', () => told.length > 0);
     expect(told).toEqual(['lost: the connection is refused (ECONNREFUSED) (network)']);
+  });
+
+  const mismatch = (got: Got) => {
+    const error = { code: -32020, message: 'Header mismatch: Mcp-Param-Region' };
+    got.response.writeHead(400, { 'content-type': 'application/json' });
+    return got.response.end(JSON.stringify({ jsonrpc: '2.0', id: got.message.id, error }));
+  };
+
+  it('F260: is sent again with the headers that the server wants, once the tools are read again', async () => {
+    const { origin, of } = await serveCalls(
+      (got) => (got.headers['mcp-param-name'] === 'x' ? json(got.response, resultOf(got)) : mismatch(got)),
+      'modern',
+    );
+    let params: MirroredParam[] = [];
+    const rereadTools = async () => {
+      params = [{ header: 'Name', path: ['of'] }];
+    };
+    const { call } = await connect(origin, { era: 'modern', paramsOf: () => params, rereadTools });
+    expect(await call({ of: 'x' }).done).toBe('{"n":1}');
+    expect(of('tools/call')).toHaveLength(2);
+  });
+
+  it('is refused if the server wants other headers again', async () => {
+    let reads = 0;
+    const rereadTools = async () => {
+      reads += 1;
+    };
+    const { origin, of } = await serveCalls(mismatch, 'modern');
+    const { call } = await connect(origin, { era: 'modern', rereadTools });
+    expect(await call().done).toBe('refused unsent');
+    expect([of('tools/call').length, reads]).toEqual([2, 1]);
   });
 
   it('brings 10 MiB', async () => {

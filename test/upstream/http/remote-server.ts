@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { EnvelopeRequest } from '../../../src/mcp/relayed-request.js';
 import { systemClock } from '../../../src/observe/system-clock.js';
 import type { RemoteSpec } from '../../../src/supervision/launcher.js';
-import { HttpDialer } from '../../../src/upstream/http/http-dialer.js';
+import { HttpDialer, type RemoteTarget } from '../../../src/upstream/http/http-dialer.js';
 import type { Dialed, ServerRequest, UpstreamConnection } from '../../../src/upstream/port.js';
 import { type Era, ServerEra } from '../../../src/upstream/server-era.js';
 import { sampleSpec } from '../../supervision/sample-spec.js';
@@ -93,11 +93,20 @@ export function events(response: ServerResponse, ...messages: (Message | string)
 
 export interface DialOptions extends Partial<Pick<RemoteSpec, 'transport' | 'headers' | 'headersCommand'>> {
   readonly era?: Era | 'auto';
+  readonly paramsOf?: RemoteTarget['paramsOf'];
+  readonly rereadTools?: RemoteTarget['rereadTools'];
   readonly maxFrameBytes?: number;
 }
 
 /** Connects to a server, with all that comes of it written down. */
-export async function dial(url: string, { era = 'legacy', maxFrameBytes = 64 * 1024, ...spec }: DialOptions = {}) {
+export async function dial(url: string, options: DialOptions = {}) {
+  const {
+    era = 'legacy',
+    maxFrameBytes = 64 * 1024,
+    paramsOf = () => [],
+    rereadTools = async () => {},
+    ...spec
+  } = options;
   const told: string[] = [];
   const log: string[] = [];
   const requests: ServerRequest[] = [];
@@ -123,7 +132,7 @@ export async function dial(url: string, { era = 'legacy', maxFrameBytes = 64 * 1
         stderr: { freeSpace: new Uint8Array(1), filled: () => {} },
         end: () => {},
       },
-      ...{ maxFrameBytes, maxUnwrittenBytes: 1024 * 1024, paramsOf: () => [] },
+      ...{ maxFrameBytes, maxUnwrittenBytes: 1024 * 1024, paramsOf, rereadTools },
     },
     {
       ...SILENT_LISTENER,
@@ -141,11 +150,11 @@ export async function connect(url: string, options?: DialOptions) {
   const opened = await dial(url, options);
   if (opened.outcome.kind === 'failed') throw new Error(opened.outcome.reason);
   const { connection } = opened.outcome;
-  return { ...opened, connection, call: () => call(connection) };
+  return { ...opened, connection, call: (args: object = {}) => call(connection, args) };
 }
 
 /** Sends a call. `done` resolves with its end in short. */
-function call(connection: UpstreamConnection) {
+function call(connection: UpstreamConnection, args: object) {
   const listener = new Listener();
   let end: (told: string) => void = () => {};
   const done = new Promise<string>((resolve) => {
@@ -156,7 +165,7 @@ function call(connection: UpstreamConnection) {
     settle(outcome);
     end(listener.told[0] ?? '');
   };
-  const message = { jsonrpc: '2.0', id: 'c-1', method: 'tools/call', params: { name: 'read', arguments: {} } };
+  const message = { jsonrpc: '2.0', id: 'c-1', method: 'tools/call', params: { name: 'read', arguments: args } };
   const sent = connection.send(
     new EnvelopeRequest(requestOf(message)),
     [],

@@ -48,6 +48,7 @@ describe('the headers of a request', () => {
       { 'mcp-param-region': 'true', 'mcp-param-deep': '=?base64?w6Q=?=' },
     ],
     [{ region: null, a: { b: {} } }, {}],
+    [{ a: { b: 1e21 } }, { 'mcp-param-deep': '1e+21' }],
     [{}, {}],
   ])('repeat the parameters of a tool that it wants: %j', (given, expected) => {
     const headers = Object.entries(headersOf('tools/call', { name: 't', arguments: given }));
