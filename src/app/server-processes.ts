@@ -182,9 +182,9 @@ async function attach(
 ): Promise<void> {
   const outcome = await connection;
   if (outcome.kind === 'failed') {
-    const { reason, fault = 'server' } = outcome;
+    const { reason, fault = 'server', retryAfterMs } = outcome;
     if (fault === 'server' && era.ended()) events.startRefused();
-    else events.failed({ reason, fault });
+    else events.failed({ reason, fault, retryAfterMs });
     return;
   }
   events.answered();

@@ -34,6 +34,8 @@ interface LaunchFailure {
   readonly reason: string;
   /** The default is `server`. */
   readonly fault?: LaunchFault;
+  /** Pause that the server wants before the next attempt, in milliseconds. */
+  readonly retryAfterMs?: number | undefined;
 }
 
 /**
@@ -42,9 +44,10 @@ interface LaunchFailure {
  * - `server`: the server. It is restarted, and parked if it fails too often.
  * - `host`: this machine, which lacked a resource such as file descriptors.
  * - `network`: the network, or a remote server that takes no connection. It is tried again all the time.
+ * - `trouble`: a remote server that takes connections and cannot serve now. It is tried again all the time, less and less often.
  * - `blocked`: the credentials for a remote server. Only other credentials help, so it is not tried again by itself.
  */
-export type LaunchFault = 'server' | 'host' | 'network' | 'blocked';
+export type LaunchFault = 'server' | 'host' | 'network' | 'trouble' | 'blocked';
 
 export interface ChildExit {
   readonly code: number | null;

@@ -244,8 +244,8 @@ export class Supervisor {
       began: () => this.#dispatch(child, { kind: 'startBegan', generation }),
       answered: () => this.#dispatch(child, { kind: 'startAnswered', generation }),
       ready: () => this.#dispatch(child, { kind: 'becameReady', generation }),
-      failed: ({ reason, fault = 'server' }) =>
-        this.#dispatch(child, { kind: 'startFailed', generation, reason, fault }),
+      failed: ({ fault = 'server', ...failure }) =>
+        this.#dispatch(child, { kind: 'startFailed', generation, fault, ...failure }),
       startRefused: () => this.#dispatch(child, { kind: 'startRefused', generation }),
       suspected: () => this.#dispatch(child, { kind: 'suspected', generation }),
       cleared: () => this.#dispatch(child, { kind: 'cleared', generation }),

@@ -12,6 +12,8 @@ export interface ChildState {
   readonly consecutiveFailures: number;
   /** Installations that failed in a row. They do not count as failures of the child. */
   readonly installFailures: number;
+  /** Attempts and sessions in a row that a remote server has ended. They do not count as failures of the child. */
+  readonly setbacks: number;
   /** Launches that replaced an earlier one, after a failure or at an operator's request. */
   readonly restarts: number;
   readonly lastExit: ExitRecord | undefined;
@@ -49,7 +51,7 @@ export type ChildPhase =
   | { readonly kind: 'stopping'; readonly next: AfterStop }
   /** Failed, and will soon be launched again. */
   | { readonly kind: 'backoff'; readonly retryAt: number; readonly awaiting: Awaiting }
-  /** The network does not reach the child. Tried again all the time. */
+  /** The network does not reach the child, or the child is in trouble. Tried again all the time. */
   | { readonly kind: 'offline'; readonly retryAt: number; readonly awaiting: Awaiting }
   /** The child does not accept the credentials. Tried again on demand, seldom, or when the credentials change. */
   | { readonly kind: 'blocked'; readonly parkedAt: number; readonly awaiting: Awaiting }
@@ -88,6 +90,8 @@ export type ChildEvent =
       readonly generation: number;
       readonly reason: string;
       readonly fault: LaunchFault;
+      /** Pause that the server wants before the next attempt, in milliseconds. */
+      readonly retryAfterMs?: number | undefined;
     }
   | { readonly kind: 'recycleRequested'; readonly generation: number; readonly reason: string }
   | { readonly kind: 'exited'; readonly generation: number; readonly exit: ChildExit };
@@ -112,6 +116,7 @@ export function initialState(generation = 0): ChildState {
     generation,
     consecutiveFailures: 0,
     installFailures: 0,
+    setbacks: 0,
     restarts: 0,
     lastExit: undefined,
     lastFailure: undefined,
@@ -141,7 +146,7 @@ interface SupervisedChild {
 
 /** The facts about a child at this moment. */
 export function toSnapshot({ spec, state, launched }: SupervisedChild): ChildSnapshot {
-  const { phase, installFailures: _, ...facts } = state;
+  const { phase, installFailures: _, setbacks: __, ...facts } = state;
   return {
     ...facts,
     state: phase.kind,
@@ -172,6 +177,16 @@ const HOST_FAULT_DELAY_MS = 5_000;
 
 /** The delay after a failure of the network. A laptop that wakes up should have its servers within two seconds. */
 const NETWORK_DELAY_MS = 1_500;
+
+/**
+ * The delay after an answer that shows a remote server in trouble, and after a session that the server forgot soon. The server
+ * can be reached, so that a growing delay loses nothing, and helps the server.
+ */
+const TROUBLE_RETRY = { firstDelayMs: 1_500, maxDelayMs: 30_000 };
+/** The longest delay that a server can ask for. */
+const MAX_RETRY_AFTER_MS = 3_600_000;
+/** A session that was ready for this time was of use, so that earlier setbacks do not count. */
+const USEFUL_SESSION_MS = 10_000;
 
 /** The delay between failing installations. The usual cause is a missing network, which may return at any time. */
 const INSTALL_RETRY = { firstDelayMs: 5_000, maxDelayMs: 300_000 };
@@ -225,12 +240,12 @@ export function transition(state: ChildState, event: ChildEvent, context: Transi
       return enter(state, { ...phase, kind: 'ready' }, [stableTimer(state, context)]);
     case 'stableReached':
       if (phase.kind !== 'ready') return unchanged(state);
-      return { state: { ...state, consecutiveFailures: 0, lastFailure: undefined }, effects: [] };
+      return { state: { ...forgive(state), lastFailure: undefined }, effects: [] };
     case 'startFailed':
       if (phase.kind !== 'starting') return unchanged(state);
       return event.fault === 'server'
         ? fail(state, { reason: event.reason }, context)
-        : failWithoutFault(state, event.reason, event.fault, context);
+        : failWithoutFault(state, event, event.fault, context);
     case 'lost':
       return onLost(state, event, context);
     case 'startTimedOut':
@@ -248,15 +263,19 @@ export function transition(state: ChildState, event: ChildEvent, context: Transi
 
 function onStartRequested(state: ChildState, context: TransitionContext): Transition {
   const isDown = state.phase.kind === 'stopped' || state.phase.kind === 'idle';
-  if (isDown) return launch({ ...state, consecutiveFailures: 0 }, context);
-  if (state.phase.kind === 'stopping') return endGroup({ ...state, consecutiveFailures: 0 }, 'launch');
+  if (isDown) return launch(forgive(state), context);
+  if (state.phase.kind === 'stopping') return endGroup(forgive(state), 'launch');
   return unchanged(state);
 }
 
 function onRestartRequested(state: ChildState, context: TransitionContext): Transition {
   if (state.phase.kind === 'installing') return unchanged(state);
-  const forgiven = { ...state, consecutiveFailures: 0 };
+  const forgiven = forgive(state);
   return mayHaveGroup(state.phase) ? endGroup(forgiven, 'launch') : relaunch(forgiven, context);
+}
+
+function forgive(state: ChildState): ChildState {
+  return { ...state, consecutiveFailures: 0, setbacks: 0 };
 }
 
 function onStopRequested(state: ChildState): Transition {
@@ -367,34 +386,45 @@ function fail(state: ChildState, failure: Failure, context: TransitionContext): 
 /** The child did not fail, so its failures do not change. */
 function failWithoutFault(
   state: ChildState,
-  reason: string,
+  { reason, retryAfterMs = 0 }: LossEvent,
   fault: Exclude<LaunchFault, 'server'>,
-  { now }: TransitionContext,
+  { now, random }: TransitionContext,
 ): Transition {
   const failed = { ...state, lastFailure: { reason, ...NO_EXIT, at: now, fault } };
-  const { generation } = state;
+  const { generation, setbacks } = state;
   switch (fault) {
     case 'host':
       return enterBackoff(failed, now, HOST_FAULT_DELAY_MS);
     case 'network':
-      return enter(
-        failed,
-        { kind: 'offline', retryAt: now + NETWORK_DELAY_MS, awaiting: 'both' },
-        endAndRetry(state, NETWORK_DELAY_MS),
-      );
+      return enterOffline(failed, now, NETWORK_DELAY_MS);
+    case 'trouble': {
+      const delayMs = backoffDelayMs(setbacks, TROUBLE_RETRY, random);
+      const wantedMs = Math.min(retryAfterMs, MAX_RETRY_AFTER_MS);
+      return enterOffline({ ...failed, setbacks: setbacks + 1 }, now, Math.max(delayMs, wantedMs));
+    }
     case 'blocked':
       return enter(failed, { kind: 'blocked', parkedAt: now, awaiting: 'both' }, [{ kind: 'endGroup', generation }]);
   }
 }
 
-/** A connection without a process ended. The session that was forgotten is replaced at once, and nothing is counted. */
-function onLost(
-  state: ChildState,
-  { fault, reason }: Extract<ChildEvent, { kind: 'startFailed' | 'lost' }>,
-  context: TransitionContext,
-): Transition {
-  if (!isUp(state.phase)) return unchanged(state);
-  return fault === 'server' ? endGroup(state, 'wake') : failWithoutFault(state, reason, fault, context);
+type LossEvent = Extract<ChildEvent, { kind: 'startFailed' | 'lost' }>;
+
+/**
+ * A connection without a process ended. A session that the server forgot is replaced at once, and nothing is counted. If the
+ * server forgets the next session soon, the delay grows, because it may forget every one.
+ */
+function onLost(state: ChildState, event: LossEvent, context: TransitionContext): Transition {
+  const { phase } = state;
+  const { now, random } = context;
+  if (!isUp(phase)) return unchanged(state);
+  const wasUseful = 'readySince' in phase && now - phase.readySince >= USEFUL_SESSION_MS;
+  const setbacks = wasUseful ? 0 : state.setbacks;
+  const { fault, reason } = event;
+  if (fault !== 'server') return failWithoutFault({ ...state, setbacks }, event, fault, context);
+  const next = { ...state, setbacks: setbacks + 1 };
+  if (setbacks === 0) return endGroup(next, 'wake');
+  const failed = { ...next, lastFailure: { reason, ...NO_EXIT, at: now, isUnfit: true } };
+  return enterBackoff(failed, now, backoffDelayMs(setbacks - 1, TROUBLE_RETRY, random));
 }
 
 /** Nothing was started, so this is not a failure of the child. It is parked, and retried like any parked child. */
@@ -406,6 +436,10 @@ function failInstall(state: ChildState, reason: string, { now, random }: Transit
     { kind: 'parked', parkedAt: now, retryAt: now + delayMs, awaiting: 'retry-time' },
     [timer(delayMs, { kind: 'retryDue', generation: state.generation })],
   );
+}
+
+function enterOffline(state: ChildState, now: number, delayMs: number): Transition {
+  return enter(state, { kind: 'offline', retryAt: now + delayMs, awaiting: 'both' }, endAndRetry(state, delayMs));
 }
 
 function enterBackoff(state: ChildState, now: number, delayMs: number): Transition {

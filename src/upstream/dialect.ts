@@ -65,10 +65,10 @@ export function failedDial(
   return { kind: 'failed', reason: `${method}: ${text}`, ...(fault && { fault }) };
 }
 
-const FAULTS: Partial<Readonly<Record<RequestFailure, 'network' | 'blocked'>>> = {
+const FAULTS: Partial<Readonly<Record<RequestFailure, 'network' | 'trouble' | 'blocked'>>> = {
   unreachable: 'network',
-  connection_lost: 'network',
-  unavailable: 'network',
+  connection_lost: 'trouble',
+  unavailable: 'trouble',
   login_required: 'blocked',
 };
 

@@ -76,6 +76,8 @@ export type DialOutcome =
       readonly reason: string;
       /** Party at fault. The default is the server. */
       readonly fault?: LaunchFault;
+      /** Pause that the server wants before the next attempt, in milliseconds. */
+      readonly retryAfterMs?: number | undefined;
       /** Whether the server answered the handshake, with an error or with an unknown revision. */
       readonly isRefused?: boolean;
     };

@@ -114,6 +114,7 @@ const changing: Row[] = [
   [suspect, restart, replacing, [endGroup]],
 
   [starting, failedBy('startFailed', 'network'), offline('both'), [endGroup, retryIn(NETWORK_MS)]],
+  [starting, failedBy('startFailed', 'trouble'), offline('both'), [endGroup, retryIn(NETWORK_MS)]],
   [starting, failedBy('startFailed', 'blocked'), blocked('both'), [endGroup]],
   [ready, failedBy('lost', 'server'), waking, [endGroup]],
   [suspect, failedBy('lost', 'server'), waking, [endGroup]],
@@ -270,6 +271,64 @@ describe('a child whose package is missing', () => {
     const { state, effects } = transition(stateWith(installing, { installFailures }), failed, lacking);
     expect(state).toMatchObject({ installFailures: installFailures + 1, lastFailure: { reason: 'no network' } });
     expect(effects).toEqual([retryIn(delayMs)]);
+  });
+});
+
+describe('a remote child', () => {
+  const lapsed = failedBy('lost', 'server');
+  const troubled = failedBy('startFailed', 'trouble');
+  const again = (delayMs: number) => [endGroup, retryIn(delayMs)];
+
+  it.each([
+    [0, 1_500],
+    [1, 3_000],
+    [4, 24_000],
+    [5, 30_000],
+    [500, 30_000],
+  ])(
+    'F261: that was in trouble %i times, and is so again, is asked in %i ms, and nothing is counted',
+    (setbacks, delayMs) => {
+      const { state, effects } = transition(stateWith(starting, { setbacks }), troubled, context);
+      expect(state).toMatchObject({ setbacks: setbacks + 1, consecutiveFailures: 0, phase: { kind: 'offline' } });
+      expect(effects).toEqual(again(delayMs));
+    },
+  );
+
+  it.each([
+    [60_000, 60_000],
+    [100, 1_500],
+    [1e9, 3_600_000],
+  ])('that wants a pause of %i ms is asked in %i ms', (retryAfterMs, delayMs) => {
+    const event = { ...troubled, retryAfterMs } as ChildEvent;
+    expect(transition(stateWith(starting), event, context).effects).toEqual(again(delayMs));
+  });
+
+  it('is asked at the usual pace while the network does not reach it, whatever was before', () => {
+    const away = failedBy('startFailed', 'network');
+    expect(transition(stateWith(starting, { setbacks: 9 }), away, context).effects).toEqual(again(NETWORK_MS));
+  });
+
+  it('that forgets one session after the other is connected less and less often', () => {
+    for (const phase of [starting, ready]) {
+      const { state, effects } = transition(stateWith(phase, { setbacks: 2 }), lapsed, context);
+      expect(state).toMatchObject({ setbacks: 3, consecutiveFailures: 0, phase: { kind: 'backoff' } });
+      expect(state.lastFailure?.reason).toBe('it is away');
+      expect(effects).toEqual(again(3_000));
+    }
+  });
+
+  it('that forgets a session of some length is connected at once', () => {
+    const old: ChildPhase = { kind: 'ready', readySince: NOW - 10_000 };
+    const { state, effects } = transition(stateWith(old, { setbacks: 9 }), lapsed, context);
+    expect([state.phase, state.setbacks, effects]).toEqual([waking, 1, [endGroup]]);
+  });
+
+  it.each([
+    [ready, own('stableReached')],
+    [idle, start],
+    [offline('retry-time'), restart],
+  ] as const)('has no setbacks any more after %o, %o', (phase, event) => {
+    expect(transition(stateWith(phase, { setbacks: 5 }), event, context).state.setbacks).toBe(0);
   });
 });
 

@@ -16,7 +16,7 @@ export interface ProcessFacts {
   readonly retryAt: number | undefined;
   readonly lastExit: { readonly code: number | null; readonly signal: string | null; readonly at: number } | undefined;
   readonly lastFailure:
-    | { readonly reason: string; readonly at: number; readonly fault?: 'host' | 'network' | 'blocked' }
+    | { readonly reason: string; readonly at: number; readonly fault?: 'host' | 'network' | 'trouble' | 'blocked' }
     | undefined;
   /** The package that is not installed yet. */
   readonly missing: string | undefined;

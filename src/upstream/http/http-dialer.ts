@@ -113,7 +113,8 @@ export class HttpDialer {
           opened = outcome.connection;
           return outcome;
         }
-        return loss === undefined ? outcome : { ...outcome, reason: loss.because, fault: FAULTS[loss.loss] };
+        const failed = { ...outcome, retryAfterMs: output.pauseMs };
+        return loss === undefined ? failed : { ...failed, reason: loss.because, fault: FAULTS[loss.loss] };
       }),
       end: async () => {
         bridge.close('stopped');

@@ -1,5 +1,5 @@
 import type { Agent, IncomingMessage } from 'node:http';
-import { RequestError, sendRequest } from '../../http/send-request.js';
+import { sendRequest } from '../../http/send-request.js';
 import { readText } from '../../json/json-text.js';
 import { type SplicedMessage, splice } from '../../json/splice.js';
 import type { TrackedSink } from '../../jsonrpc/message.js';
@@ -12,7 +12,7 @@ import type { CloseReason, EndedBecause } from '../port.js';
 import { type Blocked, BlockedError, isBlocked, type RemoteAccess } from './access.js';
 import { Post } from './post.js';
 import { metadataHeaders } from './request-headers.js';
-import type { HttpIncoming, HttpSession, Loss, SessionRequest } from './session.js';
+import { type HttpIncoming, type HttpSession, type Loss, PausedError, type SessionRequest } from './session.js';
 import { StandingStream } from './standing-stream.js';
 
 /** Redirects and new authorizations that one request may need. */
@@ -152,7 +152,7 @@ export class HttpOutput implements TrackedSink, HttpSession {
     agent.destroy();
   }
 
-  /** Sends an HTTP request with the headers of the session. Throws `RequestError` or `BlockedError`. */
+  /** Sends an HTTP request with the headers of the session. Throws `RequestError`, `BlockedError` or `PausedError`. */
   async request(request: SessionRequest): Promise<IncomingMessage> {
     const { clock, access, agent } = this.options;
     const { method, signal, body, onSent } = request;
@@ -208,9 +208,14 @@ export class HttpOutput implements TrackedSink, HttpSession {
     this.#pausedUntil = Math.max(this.#pausedUntil, this.options.clock.now() + ms);
   }
 
+  /** Time for which the server still wants no request, in milliseconds. */
+  get pauseMs(): number {
+    return Math.max(0, this.#pausedUntil - this.options.clock.now());
+  }
+
   async #pause(signal: AbortSignal): Promise<void> {
-    const ms = this.#pausedUntil - this.options.clock.now();
-    if (ms > MAX_PAUSE_MS) throw new RequestError(`it wants no request for ${Math.ceil(ms / 1_000)} s`, false);
+    const ms = this.pauseMs;
+    if (ms > MAX_PAUSE_MS) throw new PausedError(ms);
     if (ms > 0) await this.sleep(ms, signal);
   }
 

@@ -7,7 +7,7 @@ import { METHODS } from '../../mcp/methods.js';
 import { MODERN_CODES } from '../../mcp/revisions.js';
 import type { EndedBecause, RequestFailure } from '../port.js';
 import { BlockedError } from './access.js';
-import { EVENT_STREAM, type HttpSession, mediaTypeOf, readEvents } from './session.js';
+import { EVENT_STREAM, type HttpSession, mediaTypeOf, PausedError, readEvents } from './session.js';
 import { SESSION_GONE } from './standing-stream.js';
 
 const ACCEPT = `application/json, ${EVENT_STREAM}`;
@@ -89,6 +89,8 @@ export class Post {
     if (this.#abort.signal.aborted) return;
     if (error instanceof BlockedError) {
       this.#fail('login_required', this.#isTaken, error.message);
+    } else if (error instanceof PausedError) {
+      this.#fail('unavailable', this.#isTaken, error.message);
     } else if (error instanceof RequestError && !error.sent) {
       this.#fail('unreachable', this.#isTaken, error.message);
       this.#session.lose('unreachable', error.message);

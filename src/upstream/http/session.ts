@@ -32,6 +32,15 @@ export interface HttpIncoming {
   note(text: string): void;
 }
 
+/** Thrown instead of sending a request, because the server wants a longer pause than a request waits. */
+export class PausedError extends Error {
+  override readonly name = 'PausedError';
+
+  constructor(ms: number) {
+    super(`it wants no request for ${Math.ceil(ms / 1_000)} s`);
+  }
+}
+
 /** One HTTP request of a session. */
 export interface SessionRequest {
   readonly method: 'GET' | 'POST' | 'DELETE';
@@ -60,7 +69,7 @@ export interface HttpSession {
   readonly hasOneStream: boolean;
   /** Whether the session has an id, which only the revisions with a handshake have. */
   readonly hasSession: boolean;
-  /** Sends an HTTP request with the headers of the session. Throws `RequestError` or `BlockedError`. */
+  /** Sends an HTTP request with the headers of the session. Throws `RequestError`, `BlockedError` or `PausedError`. */
   request(request: SessionRequest): Promise<IncomingMessage>;
   /** Takes the id of the session from the answer to `initialize`. */
   takeSession(response: IncomingMessage): void;

@@ -29,7 +29,8 @@ type Discovery =
  *
  * The server is asked with `server/discover`. Any answer but that of a modern server means a legacy one, which gets
  * `initialize` on the same pipe. A server that is silent may be slow to start, so it gets `initialize` behind the probe,
- * and what it answers decides. A failure of the network or of the credentials decides nothing. See page basic/versioning of revision 2026-07-28 of the MCP specification.
+ * and what it answers decides. A failure of the network or of the credentials decides nothing. See page basic/versioning of
+ * revision 2026-07-28 of the MCP specification.
  */
 export class EraDialect implements Dialect {
   readonly #options: EraDialectOptions;
@@ -81,7 +82,8 @@ export class EraDialect implements Dialect {
     }
     const known = await outcome;
     if (known.kind === 'modern') return await this.#openModern(channel, options, known);
-    if (known.kind === 'failed') return known;
+    // Some servers answer HTTP 500 to methods that they do not know. This decides nothing, so no verdict is kept.
+    if (known.kind === 'failed') return known.fault === 'trouble' ? await legacy.open(channel, options) : known;
     return this.#openedLegacy(options, await legacy.open(channel, options));
   }
 

@@ -120,9 +120,11 @@ describe('a call over HTTP', () => {
   });
 
   it('fails as unsent if the server wants a pause that is too long', async () => {
-    const { origin } = await serveCalls(({ response }) => status(response, 503, { 'retry-after': '60' }));
-    const { call } = await connect(origin);
+    const { origin, of } = await serveCalls(({ response }) => status(response, 503, { 'retry-after': '60' }));
+    const { call, connection } = await connect(origin);
     expect(await call().done).toBe('unavailable unsent');
+    expect(await call().done).toBe('unavailable unsent');
+    expect([of('tools/call').length, connection.isClosed]).toEqual([1, false]);
   });
 
   it('may have been processed if the server answers 500', async () => {
@@ -259,6 +261,35 @@ describe('a session', () => {
     const { launched } = await connect(origin);
     await launched.end({ termAfterMs: 0, killAfterMs: 0 });
     expect(of('DELETE').map(({ headers }) => headers['mcp-session-id'])).toEqual(['session-1']);
+  });
+
+  it.each([
+    ['HTTP 500', ({ response }: Got) => status(response, 500), { retryAfterMs: 0, reason: /HTTP 500/ }],
+    ['a reset', ({ response }: Got) => response.socket?.resetAndDestroy(), { retryAfterMs: 0, reason: /ECONNRESET/ }],
+    [
+      'a pause that it wants',
+      ({ response }: Got) => status(response, 429, { 'retry-after': '60' }),
+      { retryAfterMs: expect.closeTo(60_000, -4), reason: /wants no request/ },
+    ],
+  ])('F261: is not begun with a server that answers with %s, which decides no era', async (_, answer, expected) => {
+    const { origin, of } = await serve((got) => answer(got) ?? true);
+    const { outcome, era } = await dial(origin, { era: 'auto' });
+    const { reason, retryAfterMs } = expected;
+    expect(outcome).toMatchObject({
+      kind: 'failed',
+      fault: 'trouble',
+      retryAfterMs,
+      reason: expect.stringMatching(reason),
+    });
+    expect([era.begin(), of('server/discover').length]).toEqual([undefined, 1]);
+  });
+
+  it('is begun with a server that answers HTTP 500 to methods that it does not know', async () => {
+    const { origin } = await serve(({ message, response }) =>
+      message.method === 'server/discover' ? status(response, 500) : undefined,
+    );
+    const { connection, era } = await connect(origin, { era: 'auto' });
+    expect([connection.revision, era.begin()]).toEqual(['2025-11-25', undefined]);
   });
 
   it('is not begun with a server that takes no connection', async () => {

@@ -107,6 +107,7 @@ export async function dial(url: string, options: DialOptions = {}) {
     rereadTools = async () => {},
     ...spec
   } = options;
+  const known = new ServerEra(era);
   const told: string[] = [];
   const log: string[] = [];
   const requests: ServerRequest[] = [];
@@ -125,7 +126,7 @@ export async function dial(url: string, options: DialOptions = {}) {
       spec: { key, timeouts, restart, kind: 'remote', url, transport: 'auto', headers: {}, ...spec },
       generation: 1,
       profile: Promise.resolve({ clientInfo: { name: 'c', version: '1' }, capabilities: {} }),
-      era: new ServerEra(era),
+      era: known,
       log: {
         add: (line) => log.push(line),
         addJunk: (_, reason) => log.push(`junk: ${reason}`),
@@ -142,7 +143,7 @@ export async function dial(url: string, options: DialOptions = {}) {
     },
   );
   dialed.push(launched);
-  return { launched, outcome: await launched.connection, told, log, requests, secrets };
+  return { launched, outcome: await launched.connection, told, log, requests, secrets, era: known };
 }
 
 /** A connection that must open. */

@@ -139,8 +139,6 @@ describe('a server of which nothing is known', () => {
 
   it.each([
     ['unreachable', 'network'],
-    ['connection_lost', 'network'],
-    ['unavailable', 'network'],
     ['login_required', 'blocked'],
   ] as const)('decides nothing if the question ends as %s', async (reason, fault) => {
     const { opened, bridge, methods, kept } = opening();
@@ -149,6 +147,23 @@ describe('a server of which nothing is known', () => {
     expect(await opened).toEqual({ kind: 'failed', reason: 'server/discover: it is away', fault });
     expect([methods(), kept.verdict]).toEqual([['server/discover'], undefined]);
   });
+
+  it.each(['connection_lost', 'unavailable'] as const)(
+    'gets initialize if the question ends as %s, and is asked again at the next start, whatever comes of it',
+    async (reason) => {
+      for (const isLegacy of [true, false]) {
+        const { opened, answer, bridge, methods, kept } = opening();
+        await flush();
+        bridge.fail(1, reason, true, 'it is in trouble');
+        await flush();
+        if (isLegacy) await answer('initialize', INITIALIZED);
+        else bridge.fail(2, reason, true, 'it is in trouble');
+        expect(await opened).toMatchObject(isLegacy ? { kind: 'open' } : { kind: 'failed', fault: 'trouble' });
+        expect(methods().slice(0, 2)).toEqual(['server/discover', 'initialize']);
+        expect(kept.verdict).toBeUndefined();
+      }
+    },
+  );
 
   it('gets initialize if it does not answer as an MCP server', async () => {
     const { opened, answer, bridge, methods } = opening();
