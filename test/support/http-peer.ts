@@ -1,7 +1,7 @@
 // One server behind a URL that the test plays. The HTTP is real on both sides; the connections are streams in memory, so that
 // `flush` brings all that was sent to the other side, and a clock of the test is the only time.
-import { Agent, createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import { type Duplex, duplexPair } from 'node:stream';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { Duplex } from 'node:stream';
 import { BufferPool } from '../../src/io/buffer-pool.js';
 import { createLineMemory } from '../../src/io/line-decoder.js';
 import { MessageFeed } from '../../src/io/message-feed.js';
@@ -16,6 +16,7 @@ import type { Dialed, DialOutcome, UpstreamConnection, UpstreamListener } from '
 import { ServerEra } from '../../src/upstream/server-era.js';
 import { sampleSpec } from '../supervision/sample-spec.js';
 import { SILENT_LISTENER } from './in-memory-upstream.js';
+import { connectInMemory, memoryAgent } from './memory-network.js';
 import { type PeerScript, ScriptedPeer } from './scripted-peer.js';
 import { bytesOf, type Message, scan } from './wire.js';
 
@@ -73,7 +74,7 @@ export class HttpPeer extends ScriptedPeer {
   async dial(generation: number, events: Partial<UpstreamListener>): Promise<DialOutcome> {
     const dialer = new HttpDialer({
       ...dialerOptions(this.#clock),
-      createAgent: () => this.#agent(),
+      createAgent: () => memoryAgent(() => this.#open()),
       keepSecret: () => () => {},
       onInternalError: (error) => {
         throw error;
@@ -150,26 +151,11 @@ export class HttpPeer extends ScriptedPeer {
     return this.#standing ?? [...this.#answers.values()].at(-1);
   }
 
-  #agent(): Agent {
-    const agent = new Agent({ keepAlive: true });
-    // An agent with streams of another kind than sockets: see `agent.createConnection` of Node.
-    return Object.assign(agent, { createConnection: () => this.#open() });
-  }
-
-  #open(): Duplex {
-    const [near, far] = duplexPair().map(asSocket);
-    if (near === undefined || far === undefined) throw new Error('No pair');
-    if (this.fault === 'offline') {
-      near.destroy(Object.assign(new Error('offline'), { code: 'ECONNREFUSED' }));
-      return near;
-    }
-    for (const side of [near, far]) side.on('error', () => {});
-    // A pair tells the other side only of an end.
-    near.once('close', () => far.destroy());
-    far.once('close', () => near.destroy());
+  #open(): Duplex | Error {
+    if (this.fault === 'offline') return Object.assign(new Error('offline'), { code: 'ECONNREFUSED' });
+    const { near, far } = connectInMemory(this.#server);
     this.#sockets.add(far);
     far.once('close', () => this.#sockets.delete(far));
-    this.#server.emit('connection', far);
     return near;
   }
 
@@ -225,9 +211,3 @@ export class HttpPeer extends ScriptedPeer {
 const LARGE = 'vendor/large';
 const SUBSCRIPTION = 'io.modelcontextprotocol/subscriptionId';
 const HEAD = { 'content-type': 'text/event-stream', 'mcp-session-id': 'session-1' };
-
-/** Node calls these methods of a socket. */
-function asSocket(stream: Duplex): Duplex {
-  const same = () => stream;
-  return Object.assign(stream, { setTimeout: same, setKeepAlive: same, setNoDelay: same, ref: same, unref: same });
-}

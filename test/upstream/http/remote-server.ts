@@ -9,6 +9,7 @@ import { type Era, ServerEra } from '../../../src/upstream/server-era.js';
 import { sampleSpec } from '../../supervision/sample-spec.js';
 import { dialerOptions } from '../../support/http-peer.js';
 import { SILENT_LISTENER } from '../../support/in-memory-upstream.js';
+import { connectInMemory, memoryAgent } from '../../support/memory-network.js';
 import { type Message, requestOf } from '../../support/wire.js';
 import { Listener } from '../stdio/bridging.js';
 
@@ -96,6 +97,8 @@ export interface DialOptions extends Partial<Pick<RemoteSpec, 'transport' | 'hea
   readonly paramsOf?: RemoteTarget['paramsOf'];
   readonly rereadTools?: RemoteTarget['rereadTools'];
   readonly maxFrameBytes?: number;
+  /** Connects in memory, where all writes are read one by one. */
+  readonly inMemory?: Server;
 }
 
 /** Connects to a server, with all that comes of it written down. */
@@ -105,6 +108,7 @@ export async function dial(url: string, options: DialOptions = {}) {
     maxFrameBytes = 64 * 1024,
     paramsOf = () => [],
     rereadTools = async () => {},
+    inMemory,
     ...spec
   } = options;
   const known = new ServerEra(era);
@@ -114,6 +118,7 @@ export async function dial(url: string, options: DialOptions = {}) {
   const secrets: string[] = [];
   const dialer = new HttpDialer({
     ...dialerOptions(systemClock),
+    ...(inMemory && { createAgent: () => memoryAgent(() => connectInMemory(inMemory).near) }),
     keepSecret: (headers) => {
       secrets.push(...Object.values(headers));
       return () => {};
