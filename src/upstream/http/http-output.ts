@@ -56,6 +56,8 @@ export class HttpOutput implements TrackedSink, HttpSession {
   /** Requests in flight by their ids, and the other messages. */
   readonly #requests = new Map<number, Post>();
   readonly #others = new Set<Post>();
+  /** Pends while the server takes `initialized`. Other messages wait, because some servers want it first. */
+  #opening: Promise<void> | undefined;
   #stream: StandingStream | undefined;
   #pausedUntil = 0;
   #sentBytes = 0;
@@ -111,7 +113,10 @@ export class HttpOutput implements TrackedSink, HttpSession {
     if (post.id === undefined) this.#others.add(post);
     else this.#requests.set(post.id, post);
     this.#unwrittenBytes += body.length;
-    void post.run().then(() => {
+    const done = this.#opening === undefined ? post.run() : this.#opening.then(() => post.run());
+    if (envelope.kind === 'notification' && envelope.method === METHODS.initialized) this.#opening = done;
+    void done.then(() => {
+      if (this.#opening === done) this.#opening = undefined;
       this.#unwrittenBytes -= body.length;
       this.#others.delete(post);
       if (post.id !== undefined) this.#requests.delete(post.id);

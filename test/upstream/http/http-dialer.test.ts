@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { MirroredParam } from '../../../src/mcp/mirrored-params.js';
 import { until } from '../../support/processes.js';
-import { bytesOf } from '../../support/wire.js';
+import { bytesOf, flush } from '../../support/wire.js';
 import { progressOf } from '../stdio/bridging.js';
 import { connect, dial, endAll, events, type Got, json, serve, status } from './remote-server.js';
 
@@ -256,6 +256,20 @@ describe('a cancellation', () => {
 });
 
 describe('a session', () => {
+  it('gets no other message before the server has taken `initialized`', async () => {
+    const held: Got[] = [];
+    const { origin, server, of } = await serve((got) => {
+      if (got.message.method === 'tools/call') return json(got.response, resultOf(got));
+      return got.message.method === 'notifications/initialized' ? held.push(got) : undefined;
+    });
+    const { call } = await connect(origin, { inMemory: server });
+    const { done } = call();
+    await flush();
+    expect([held.length, of('tools/call').length]).toEqual([1, 0]);
+    held[0]?.response.writeHead(202).end();
+    expect(await done).toBe('{"n":1}');
+  });
+
   it('is deleted at its end', async () => {
     const { origin, of } = await serve(() => undefined);
     const { launched } = await connect(origin);
