@@ -44,7 +44,18 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   'upstream/modern': [...TEXT, 'timing', 'upstream'],
   'upstream/channel': [...BASE, 'io', 'upstream', 'upstream/health'],
   'upstream/http': [
-    ...[...BASE, 'io', 'io/streams', 'http', 'upstream', 'upstream/health', 'upstream/channel', 'supervision', 'node'],
+    ...[
+      ...BASE,
+      'io',
+      'io/streams',
+      'http',
+      'upstream',
+      'upstream/health',
+      'upstream/channel',
+      'supervision',
+      'process',
+    ],
+    'node',
   ],
   'upstream/stdio': [
     ...[

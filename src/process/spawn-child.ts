@@ -6,7 +6,10 @@ import { errorCode } from '../errors/error-text.js';
 import type { ChildExit, ChildSpec } from '../supervision/launcher.js';
 
 /** Program to run. `env` is the child's whole environment, because it inherits nothing. */
-export type SpawnRequest = Pick<ChildSpec, 'command' | 'label' | 'args' | 'cwd' | 'env'>;
+export interface SpawnRequest extends Pick<ChildSpec, 'command' | 'label' | 'args' | 'cwd' | 'env'> {
+  /** Whether the command is a line for the shell of the system. */
+  readonly isShell?: boolean;
+}
 
 /** Exactly one of these is called, once, and never before `spawnChild` has returned. */
 export interface SpawnListeners {
@@ -55,12 +58,13 @@ interface Spawning {
   readonly failure?: Promise<unknown>;
 }
 
-function spawnProcess({ command, args, cwd, env }: SpawnRequest): Spawning {
+function spawnProcess({ command, args, cwd, env, isShell = false }: SpawnRequest): Spawning {
   try {
     const subprocess = spawn(command, args, {
       cwd,
       env,
       stdio: 'pipe',
+      shell: isShell,
       // A session of its own, so that the group can be signaled as a whole and Ctrl-C in a terminal does not reach it.
       detached: process.platform !== 'win32',
       windowsHide: true,

@@ -12,7 +12,8 @@ import type { Dialect } from '../dialect.js';
 import { LivenessProbe } from '../health/health-monitor.js';
 import type { Dialed, DialOutcome, DialTarget, EndedBecause, UpstreamConnection, UpstreamListener } from '../port.js';
 import { ServerEra } from '../server-era.js';
-import { type AccessHeaders, configuredAccess } from './access.js';
+import type { AccessHeaders } from './access.js';
+import { configuredAccess } from './configured-access.js';
 import { HttpOutput } from './http-output.js';
 import type { Loss } from './session.js';
 
@@ -67,10 +68,11 @@ export class HttpDialer {
       bridge.close('exited', because);
       listener.unfit(because);
     };
+    const access = configuredAccess(spec, { clock, keepSecret });
     const output = new HttpOutput({
       ...{ url, clock, scan, paramsOf, rereadTools, transport: spec.transport },
       agent: (this.#options.createAgent ?? createAgent)(url, spec),
-      access: configuredAccess(spec, keepSecret),
+      access,
       incoming: {
         open: (request) => bridge.open(request),
         close: (reader) => bridge.end(reader),
@@ -118,7 +120,7 @@ export class HttpDialer {
       }),
       end: async () => {
         bridge.close('stopped');
-        await output.end();
+        await Promise.all([output.end(), access.end()]);
       },
     };
   }

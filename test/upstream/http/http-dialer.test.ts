@@ -381,12 +381,10 @@ describe('headersCommand', () => {
     }
   });
 
-  it.each([
-    ['exit 3', '`headersCommand` ended with exit code 3'],
-    ['echo secret', '`headersCommand` did not write a JSON object whose members are names and values of headers'],
-  ])('blocks the server if it fails: %s', async (headersCommand, reason) => {
+  it('blocks the server if it fails', async () => {
     const { origin, got } = await serve(() => undefined);
-    const { outcome } = await dial(origin, { headersCommand });
+    const { outcome } = await dial(origin, { headersCommand: 'exit 3' });
+    const reason = '`headersCommand` ended with exit code 3';
     expect(outcome).toMatchObject({ kind: 'failed', fault: 'blocked', reason });
     expect(got).toEqual([]);
   });
