@@ -42,7 +42,7 @@ try {
   const [command, ...commandArgs] = TRUNKLINE;
   const transport = new StdioClientTransport({
     command,
-    args: [...commandArgs, '--config', config],
+    args: [...commandArgs, '--no-hub', '--config', config], // no servers shared with other clients, so that all of them end
     env: process.env, // lets Trunkline read the variables that the configuration refers to
   });
   await client.connect(transport);

@@ -91,9 +91,22 @@ function openPlace(client) {
   return { folder, env, program, run, log: join(folder, 'trunkline.log') };
 }
 
+/** The hub of the run is apart from the hubs of the person who runs this. */
+function hubsOf(folder) {
+  return { TRUNKLINE_HUB_DIR: join(folder, 'hubs') };
+}
+
+/** Ends the hub, so that the next run starts one, and all processes are gone. */
+async function endHub({ folder, env }) {
+  const args = [CLI, 'stop', '--config', join(folder, 'trunkline.yaml')];
+  await execute(process.execPath, args, { cwd: folder, env: { ...env, ...hubsOf(folder) } }).catch((error) => {
+    say(`    trunkline stop: ${error.message}`);
+  });
+}
+
 function registeredTrunkline({ folder, log }) {
-  const args = [CLI, '--no-hub', '--config', join(folder, 'trunkline.yaml'), '-v', '--log-file', log];
-  return { name: NAME, command: process.execPath, args, env: {} };
+  const args = [CLI, '--config', join(folder, 'trunkline.yaml'), '-v', '--log-file', log];
+  return { name: NAME, command: process.execPath, args, env: hubsOf(folder) };
 }
 
 function range(numbers) {
@@ -108,6 +121,7 @@ async function tryOnce(client, place, { way, number }) {
   const found = await client.look({ ...place, signal }).catch((error) => [{ name: NAME, said: error.message }]);
   const seconds = (performance.now() - before) / 1000;
   stop.signal.throwIfAborted();
+  if (way === 'Trunkline') await endHub(place);
   const left = await untilEnded(place.folder);
 
   const outcome = way === 'direct' ? judgeAll(found) : judgeTrunkline(found);

@@ -67,6 +67,10 @@ try {
   say(`  trunkline tools: ${tools.length} tools of ${servers.goodKeys.length - missing.length} servers`);
   if (missing.length > 0) fail(`no tools of ${missing}`);
 
+  const stopped = JSON.parse((await run(process.execPath, [CLI, 'stop', '--json'])).stdout);
+  say(`  trunkline stop: ${stopped.hubs.length} hub, ${stopped.hubs[0]?.result ?? 'which did not run'}`);
+  if (stopped.hubs.length !== 1 || stopped.hubs[0].result !== 'stopped') fail('Claude Code did not use a hub');
+
   await run(process.execPath, [CLI, 'undo']);
   if (readFileSync(DESKTOP, 'utf8') !== before) fail('undo did not restore the file of Claude Desktop');
   else say('  trunkline undo: the file of Claude Desktop is as it was');

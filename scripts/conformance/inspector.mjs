@@ -89,8 +89,9 @@ try {
 async function startPlace(era) {
   const server = await startTrunkline({ [KEY]: everything(era) });
   const { stdout } = await run(process.execPath, [CLI, 'token'], { env: server.env });
+  // An Inspector passes none of our variables on, so Trunkline has its default settings.
   const hubs = `TRUNKLINE_HUB_DIR=${join(server.folder, 'hubs')}`;
-  const hub = ['TRUNKLINE_HUB=auto', hubs, `XDG_DATA_HOME=${server.env.XDG_DATA_HOME}`];
+  const hub = [hubs, `XDG_DATA_HOME=${server.env.XDG_DATA_HOME}`];
   return { server, hub, token: stdout.trim() };
 }
 

@@ -1,5 +1,5 @@
 // Do the sessions of one client share their servers? Claude Code lists its servers in three sessions at once, and then in
-// three sessions in turn, with eight real servers behind Trunkline and `hub: auto`. One hub and eight processes of
+// three sessions in turn, with eight real servers behind Trunkline and default settings. One hub and eight processes of
 // servers must do for all of them.
 import { execFile } from 'node:child_process';
 import {
@@ -43,7 +43,7 @@ let failures = 0;
 try {
   symlinkSync(join(servers.folder, 'node_modules'), join(folder, 'node_modules'));
   const config = join(folder, 'trunkline.yaml');
-  writeFileSync(config, JSON.stringify({ servers: entries, gateway: { hub: 'auto' } }));
+  writeFileSync(config, JSON.stringify({ servers: entries }));
   mkdirSync(join(folder, '.claude'));
   const hubs = { TRUNKLINE_HUB_DIR: join(folder, 'hubs') };
   await client.register(place, { name: NAME, command: process.execPath, args: [CLI, '--config', config], env: hubs });

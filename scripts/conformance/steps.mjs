@@ -124,7 +124,7 @@ async function measure(name, { version, node, take, remark }) {
     return { name, version: version ?? 'this one', commands, seconds, remark, ...seen };
   } finally {
     for (const { pid } of kept) kill(-pid);
-    await runIn(place, process.execPath, [CLI, 'stop', '--all']);
+    await runIn(place, process.execPath, [CLI, 'stop']);
     end(place);
   }
 }

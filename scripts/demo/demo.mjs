@@ -1,10 +1,13 @@
-// A tour of Trunkline: runs three real MCP servers behind it and uses them through the official SDK's client.
+// A tour of Trunkline with default settings: two clients of the official SDK share three real MCP servers.
 // Checks every step and exits with code 0 only if all checks pass. Run it with `npm run demo`.
-import { createInterface } from 'node:readline';
+import { execFile } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { stripVTControlCharacters } from 'node:util';
+import { promisify, stripVTControlCharacters } from 'node:util';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
-import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
+import { getDefaultEnvironment, StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 
 const COLUMNS = 100;
 const COLORS = { bold: 1, dim: 2, red: 31, green: 32, yellow: 33, cyan: 36 };
@@ -14,17 +17,15 @@ const root = fileURLToPath(new URL('../..', import.meta.url));
 const startedAt = performance.now();
 const seenPids = new Set();
 
-const transport = new StdioClientTransport({
-  command: process.execPath,
-  args: [`${root}dist/cli.js`, '--no-hub', '--config', `${root}config/demo.yaml`],
-  stderr: 'pipe',
-});
-createInterface({ input: transport.stderr }).on('line', showLog);
-const client = new Client({ name: 'trunkline-demo', version: '1.0.0' });
+const execute = promisify(execFile);
+const program = [`${root}dist/cli.js`, '--config', `${root}config/demo.yaml`];
+// The background process of the demo is apart from that of another clone.
+const hubs = mkdtempSync(join(tmpdir(), 'tl-'));
+const env = { ...getDefaultEnvironment(), TRUNKLINE_HUB_DIR: hubs };
+const clients = [];
 
 try {
-  await client.connect(transport);
-  seenPids.add(transport.pid);
+  const client = await connect();
   const connected = since(startedAt);
   const { tools } = await client.listTools();
   heading(`Connected in ${connected}. Trunkline lists ${tools.length} tools of all servers as one set:`);
@@ -42,6 +43,14 @@ try {
   await show('everything__get-sum', { a: 20, b: 22 }, '42');
   await show('files__read_text_file', { path: 'hello.txt' }, 'Hello');
   await show('memory__read_graph', {}, 'entities');
+
+  heading('A second client uses the same servers:');
+  const second = await connect();
+  await second.listTools();
+  const { hub } = JSON.parse(await trunkline('ps', '--json'));
+  seenPids.add(hub.pid);
+  print(`  trunkline ps: hub ${hub.pid}, ${hub.clients.length} clients, ${hub.servers.length} processes of servers`);
+  check(hub.clients.length === 2 && hub.servers.length === 3, 'two clients share the processes of three servers');
 
   heading('A long call reports its progress:');
   let steps = 0;
@@ -69,6 +78,7 @@ try {
     'the interrupted call returns a tool error with an unknown outcome',
   );
   await show('everything__echo', { message: 'back again' }, 'back again');
+  for (const line of (await trunkline('logs')).trim().split('\n')) showLog(line);
   const after = await serverStatus('everything');
   print(`  Trunkline restarted it: pid ${before.pid} → pid ${after.pid}, ${since(killedAt)} after the kill`);
   check(after.pid !== before.pid && after.generation === before.generation + 1, 'a new process replaced the old one');
@@ -84,16 +94,35 @@ try {
 } catch (error) {
   check(false, error instanceof Error ? error.message : String(error));
 } finally {
-  const closingAt = performance.now();
-  await client.close();
+  await Promise.all(clients.map((each) => each.close()));
+  heading('The clients have left. The hub waits ten minutes for the next one, or until `trunkline stop`:');
+  const stoppedAt = performance.now();
+  await trunkline('stop').catch((error) => check(false, error.message));
+  rmSync(hubs, { recursive: true, force: true });
   const left = [...seenPids].filter(isAlive);
-  heading(`Disconnected in ${since(closingAt)}. ${left.length} of ${seenPids.size} processes are still running.`);
+  print(`  stopped in ${since(stoppedAt)}, ${left.length} of ${seenPids.size} processes are still running`);
   check(left.length === 0, `all processes have ended (still running: ${left.join(', ')})`);
 }
 if (process.exitCode) print(color('red', 'The demo FAILED.'));
 else print(color('green', `All checks passed in ${since(startedAt)}.`));
 
+/** Connects one more client, which starts Trunkline as it is registered with clients. */
+async function connect() {
+  const transport = new StdioClientTransport({ command: process.execPath, args: program, env, stderr: 'inherit' });
+  const connecting = new Client({ name: 'trunkline-demo', version: '1.0.0' });
+  clients.push(connecting);
+  await connecting.connect(transport);
+  seenPids.add(transport.pid);
+  return connecting;
+}
+
+/** Runs a command of Trunkline. Returns what it prints. */
+async function trunkline(...args) {
+  return (await execute(process.execPath, [...program, ...args], { env })).stdout;
+}
+
 async function call(name, args, onprogress) {
+  const [client] = clients;
   return await client.callTool({ name, arguments: args }, undefined, onprogress ? { onprogress } : undefined);
 }
 
@@ -116,7 +145,7 @@ function check(isTrue, what) {
   process.exitCode = 1;
 }
 
-/** Prints a line of Trunkline's log, which is JSON on stderr, in a short form. */
+/** Prints a line of the log of the hub, which is JSON, in a short form. */
 function showLog(line) {
   try {
     const { msg, server, pid, signal } = JSON.parse(line);
@@ -130,9 +159,11 @@ function showLog(line) {
 
 function isAlive(pid) {
   try {
-    return process.kill(pid, 0);
+    process.kill(pid, 0);
+    // An ended process stays a zombie until the first process of the machine or the container asks for its exit code.
+    return process.platform !== 'linux' || !/\) [ZX] /.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
   } catch {
-    // ESRCH: the process does not exist.
+    // The process does not exist.
     return false;
   }
 }

@@ -31,7 +31,8 @@ export class HubPlace {
     mkdirSync(join(this.folder, 'tmp'));
     this.#env = {
       ...process.env,
-      TRUNKLINE_HUB: 'auto',
+      // As if it were not set.
+      TRUNKLINE_HUB: '',
       TRUNKLINE_HUB_DIR: join(this.folder, 'hubs'),
       XDG_DATA_HOME: join(this.folder, 'data'),
       // The helper that starts servers has its folder there.

@@ -70,7 +70,7 @@ function addServing(program: CliCommand): void {
     .allowExcessArguments()
     .summary('serve an MCP client over stdin and stdout')
     .description(
-      `Serves an MCP client over stdin and stdout until the client closes stdin or a signal comes. This is the command to register in an MCP client. With \`gateway: { hub: auto }\` in the configuration, its servers run in a background process (the hub), which the first client starts and all clients use; otherwise each client starts servers of its own. With --http it serves many clients over Streamable HTTP at /mcp instead: on the loopback interface and with a token by default.`,
+      `Serves an MCP client over stdin and stdout until the client closes stdin or a signal comes. This is the command to register in an MCP client. The servers run in a background process (the hub), which the first client starts, all clients of the configuration share, and \`trunkline stop\` ends. With --no-hub, or \`gateway: { hub: off }\` in the configuration, a client starts servers of its own. With --http it serves many clients over Streamable HTTP at /mcp instead: on the loopback interface and with a token by default.`,
     )
     .example('trunkline', 'trunkline serve --config ~/servers.yaml -v --log-file ~/trunkline.log')
     .example('trunkline --http 7411')

@@ -42,7 +42,7 @@ export type Welcome =
 
 /** Reason for which a hub refuses a client. */
 export type Refusal =
-  /** The configuration does not say `gateway: { hub: auto }`. */
+  /** The configuration turns the hub off. */
   | 'off'
   /** The hub has as many clients as it may have. */
   | 'full'

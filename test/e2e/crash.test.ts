@@ -1,11 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, describe, expect, it } from 'vitest';
-import { GatewayProcess } from '../support/gateway-process.js';
+import { describe, expect, it } from 'vitest';
+import { sharedPlace } from '../support/hub-place.js';
 import { until } from '../support/processes.js';
-
-let gateway: GatewayProcess;
-afterEach(() => gateway.dispose());
 
 const QUICK_RESTARTS = { restart: { firstDelay: '20ms', maxDelay: '50ms', budget: 1000 } };
 
@@ -13,7 +10,7 @@ describe('a server killed with SIGKILL', () => {
   it('F2: costs the 16 calls in flight an answer each before its next start, as unknown, and none is sent again', async () => {
     // The next start is a minute away, so that no answer can have waited for it.
     const restart = { firstDelay: '1m', maxDelay: '1m' };
-    gateway = await GatewayProcess.start({ servers: { lab: { restart } }, gateway: { restartTool: true } });
+    const gateway = await sharedPlace({ servers: { lab: { restart } }, gateway: { restartTool: true } }).client();
     await gateway.listTools();
     const { pid } = await gateway.status('lab');
     const file = join(gateway.folder, 'effects');
@@ -47,7 +44,7 @@ describe('a server killed with SIGKILL', () => {
   });
 
   it('F3: gets the calls that were still queued once, on its next generation', async () => {
-    gateway = await GatewayProcess.start({ servers: { lab: { ...QUICK_RESTARTS, concurrency: 4 } } });
+    const gateway = await sharedPlace({ servers: { lab: { ...QUICK_RESTARTS, concurrency: 4 } } }).client();
     await gateway.listTools();
     const { pid } = await gateway.status('lab');
     const file = join(gateway.folder, 'effects');

@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { CLI, Workplace } from '../cli/cli-run.js';
 import { LAB } from '../support/gateway-process.js';
+import { WITH_HUB } from '../support/hub-place.js';
 import { killAll, processesOf, processesWith, until } from '../support/processes.js';
 
 const DEAF = fileURLToPath(new URL('../fixtures/cli/ok.mjs', import.meta.url));
@@ -106,9 +107,9 @@ describe('the doctor', () => {
   });
 
   it('runs what a client has registered as the client does it, and leaves no hub', async () => {
+    Object.assign(place.env, WITH_HUB);
     const config = join(place.folder, 'trunkline.yaml');
     write('trunkline.yaml', {
-      gateway: { hub: 'auto' },
       servers: { one: { command: 'node', args: [LAB, `run=${place.folder}`] } },
     });
     chmodSync(config, 0o600);
@@ -121,8 +122,8 @@ describe('the doctor', () => {
 
   it('asks the running hub instead of starting servers a second time', async () => {
     const one = { command: 'node', args: [LAB, `run=${place.folder}`] };
-    write('trunkline.yaml', { gateway: { hub: 'auto' }, servers: { one } });
-    place.env.TRUNKLINE_HUB = 'auto';
+    write('trunkline.yaml', { servers: { one } });
+    Object.assign(place.env, WITH_HUB);
     const { process: client, finished } = place.start([]);
     const params = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'x', version: '1' } };
     client.stdin.write(`${JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'initialize', params })}\n`);

@@ -6,6 +6,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { VERSION } from '../../src/version.js';
 import { type Finished, Workplace } from '../cli/cli-run.js';
 import { LAB } from '../support/gateway-process.js';
+import { WITH_HUB } from '../support/hub-place.js';
 import { killAll, processesOf, processesWith, until } from '../support/processes.js';
 
 let place: Workplace;
@@ -16,7 +17,7 @@ beforeEach(() => {
   place = new Workplace();
   hubs = mkdtempSync(join(tmpdir(), 'tl-'));
   clients = [];
-  Object.assign(place.env, { TRUNKLINE_HUB: 'auto', TRUNKLINE_HUB_DIR: hubs });
+  Object.assign(place.env, { ...WITH_HUB, TRUNKLINE_HUB_DIR: hubs });
   const lab = { command: 'node', args: [LAB, `run=${place.folder}`] };
   place.configure({ one: lab, two: lab });
 });
@@ -93,7 +94,7 @@ describe('without a running hub', () => {
   );
 
   it('status names the setting that makes clients share one, where they do not', async () => {
-    place.env.TRUNKLINE_HUB = '';
+    place.write('trunkline.yaml', 'servers: { one: { command: node } }\ngateway: { hub: off }\n');
     const { code, stderr } = await place.run(['status']);
     expect({ code, stderr }).toEqual({ code: 3, stderr: expect.stringContaining('`gateway: { hub: auto }`') });
     expect(stderr).not.toContain('The next client that connects starts one');

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { CLI, type Message } from '../support/gateway-process.js';
-import { sharedPlace } from '../support/hub-place.js';
+import { sharedPlace, WITH_HUB } from '../support/hub-place.js';
 import { copyInto } from '../support/own-copy.js';
 import { until } from '../support/processes.js';
 
@@ -95,9 +95,10 @@ describe('a hub that fails at every start', () => {
 });
 
 describe('a hub that may not serve a client', () => {
-  it('is started with `hub: auto` and not with `--no-hub`', async () => {
-    const place = sharedPlace({ ...LAB, gateway: { hub: 'auto' }, env: { TRUNKLINE_HUB: '' } });
-    await (await place.client({ args: ['--no-hub'] })).listTools();
+  it('is started unless the command line, the variable or the configuration turns it off', async () => {
+    const place = sharedPlace(LAB);
+    const off = [{ args: ['--no-hub'] }, { env: { TRUNKLINE_HUB: 'off' } }, { gateway: { hub: 'off' } }];
+    for (const more of off) await (await place.client(more)).listTools();
     expect(place.hubPids).toEqual([]);
     await (await place.client()).listTools();
     expect(place.hubPids).toHaveLength(1);
@@ -225,8 +226,7 @@ describe('the process of a hub', () => {
   });
 
   it('F215: serves clients while the configuration has mistakes, and shares the servers when they are corrected', async () => {
-    const gateway = { hub: 'auto' };
-    const wrong = { ...LAB, gateway: { ...gateway, hubb: 1 }, env: { TRUNKLINE_HUB: '' } };
+    const wrong = { ...LAB, gateway: { hubb: 1 } };
     const place = sharedPlace(wrong);
     const clients = [await place.client(), await place.client()] as const;
     for (const client of clients) {
@@ -238,7 +238,7 @@ describe('the process of a hub', () => {
         configFault: expect.stringContaining('hubb'),
       });
     }
-    clients[0].configure(LAB.servers, gateway);
+    clients[0].configure(LAB.servers);
     for (const client of clients) {
       await client.untilStatus('the mistake is corrected', ({ configFault }) => configFault === undefined);
       await client.untilState('lab', 'ready');
@@ -247,7 +247,7 @@ describe('the process of a hub', () => {
   });
 
   it('ends when the mistakes are corrected, if the configuration wants no hub then', async () => {
-    const wrong = { ...LAB, gateway: { hub: 'auto', hubb: 1 }, env: { TRUNKLINE_HUB: '' } };
+    const wrong = { ...LAB, gateway: { hubb: 1 } };
     const place = sharedPlace(wrong);
     const client = await place.client();
     await client.untilStatus('the hub serves it', ({ hub }) => hub !== undefined);
@@ -255,7 +255,7 @@ describe('the process of a hub', () => {
     await until('the hub has ended', () => place.hubPids.length === 0);
     await until('the next one', () => client.notifications('notifications/tools/list_changed').length > 0);
     const { aloneBecause } = await client.untilStatus('it serves itself', ({ servers }) => servers.length === 1);
-    expect(aloneBecause).toBe('the configuration does not say `hub: auto`');
+    expect(aloneBecause).toBe('the hub is off in the configuration');
   });
 
   it('answers a client that is a shell pipe', async () => {
@@ -267,7 +267,7 @@ describe('the process of a hub', () => {
       '{"jsonrpc":"2.0","method":"notifications/initialized"}',
       toolsCall(2, 'lab__wait', { delayMs: 50, marker: 'piped' }),
     ];
-    const env = { ...process.env, TRUNKLINE_HUB: 'auto', TRUNKLINE_HUB_DIR: place.hubs };
+    const env = { ...process.env, ...WITH_HUB, TRUNKLINE_HUB_DIR: place.hubs };
     const data = { XDG_DATA_HOME: join(place.folder, 'data') };
     const child = spawn(process.execPath, [CLI, '--config', first.file], { env: { ...env, ...data } });
     let output = '';

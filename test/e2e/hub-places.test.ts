@@ -58,7 +58,7 @@ describe('on a full disk', () => {
   });
 });
 
-describe('in folders that cannot be written', () => {
+describe('in folders that cannot be written, or of another user', () => {
   it('F140: a client serves itself and says which folder it is', async () => {
     const place = sharedPlace(LAB);
     // Root could write everywhere, so another user runs it, who can read the configuration.
@@ -75,7 +75,33 @@ describe('in folders that cannot be written', () => {
     const client = await place.client({ via, env: { TRUNKLINE_HUB_DIR: hubs } });
     expect(await textOf(client, 'alone')).toBe('alone');
     expect(await service(client)).toContain(`the folder ${hubs} cannot be created (EACCES)`);
+    const inOthers = await place.client({ via, env: { TRUNKLINE_HUB_DIR: '/' } });
+    expect(await textOf(inOthers, 'alone')).toBe('alone');
+    expect(await service(inOthers)).toContain('the folder / belongs to another user');
     chmodSync(place.hubs, 0o700);
+  });
+});
+
+/** Runs the program without the right to open Unix sockets, as sandboxes do. Needs no rights. */
+const WITHOUT_SOCKETS = ['perl', fixture('without-sockets.pl')];
+
+describe('in a sandbox that forbids sockets', () => {
+  it('F240: a client serves itself and says why, and nothing of the attempt is left', async () => {
+    const place = sharedPlace(LAB);
+    const client = await place.client({ via: WITHOUT_SOCKETS });
+    expect(await textOf(client, 'alone')).toBe('alone');
+    expect(await service(client)).toContain('the shared process cannot be started (listen EPERM');
+    expect([place.hubPids, readdirSync(place.hubFolder)]).toEqual([[], []]);
+  });
+
+  it('F240: a client that may not connect to the hub that runs serves itself and says why', async () => {
+    const place = sharedPlace(LAB);
+    const outside = await place.client();
+    expect(await textOf(outside, 'shared')).toBe('shared');
+    const client = await place.client({ via: WITHOUT_SOCKETS });
+    expect(await textOf(client, 'alone')).toBe('alone');
+    expect(await service(client)).toContain('the shared process cannot be reached (connect EPERM');
+    expect(await service(outside)).toContain('Served by the hub');
   });
 });
 

@@ -1,11 +1,11 @@
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
-import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
+import { getDefaultEnvironment, StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { CLI, type Message } from '../support/gateway-process.js';
 import { linkOwnPackages } from '../support/own-packages.js';
@@ -23,19 +23,30 @@ const SERVERS: Record<string, { package: string; args: string[]; env?: Record<st
   },
 };
 const config = join(folder, 'trunkline.yaml');
+const env = {
+  ...getDefaultEnvironment(),
+  XDG_DATA_HOME: join(folder, 'data'),
+  TRUNKLINE_HUB_DIR: join(folder, 'hubs'),
+};
+const stop = () => execFileSync(process.execPath, [CLI, 'stop', '-c', config], { env, stdio: 'pipe' });
 writeFileSync(config, JSON.stringify({ servers: SERVERS }));
 linkOwnPackages(folder);
 
 describe('three real npm servers behind the built CLI', () => {
   const transport = new StdioClientTransport({
     command: process.execPath,
-    args: [CLI, '--no-hub', '-c', config],
+    args: [CLI, '-c', config],
+    env,
     stderr: 'ignore',
   });
   const client = new Client({ name: 'test', version: '1' });
 
   beforeAll(() => client.connect(transport));
-  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+  afterAll(async () => {
+    await client.close();
+    stop();
+    rmSync(folder, { recursive: true, force: true });
+  });
 
   it('show the official client exactly what each lists directly, but for the names', async () => {
     const { tools } = await client.listTools();
@@ -85,12 +96,17 @@ describe('three real npm servers behind the built CLI', () => {
     expect((await reportOn('everything')).latencyMs.p95).toBeGreaterThanOrEqual(0);
   });
 
-  it('end when the client ends', async () => {
+  it('end with the process that clients share', async () => {
     const reports = await Promise.all(['everything', 'files', 'memory'].map(reportOn));
     const pids = reports.map(({ pid }) => pid as number);
-    expect(liveMembers(pids)).toHaveLength(3);
+    const { structuredContent } = await client.callTool({ name: 'trunkline__status', arguments: {} });
+    const hub = (structuredContent as { hub: { pid: number } }).hub.pid;
+    const attached = transport.pid ?? undefined;
+    expect(liveMembers([...pids, hub])).toHaveLength(4);
     await client.close();
-    expect(liveMembers([...pids, transport.pid ?? undefined])).toEqual([]);
+    expect(liveMembers([...pids, hub, attached])).toHaveLength(4);
+    stop();
+    expect(liveMembers([...pids, hub, attached])).toEqual([]);
   });
 });
 

@@ -69,7 +69,7 @@ describe('a recorded session of the demo', () => {
 
 describe('the running hub', () => {
   it('is recorded and watched from now on, until Ctrl-C, and its calls are in the log', async () => {
-    hubPlace = new HubPlace({ servers: { lab: {} }, gateway: { hub: 'auto', callLog: 'full' } });
+    hubPlace = new HubPlace({ servers: { lab: {} }, gateway: { callLog: 'full' } });
     const client = await hubPlace.client();
     await client.call('lab__echo', { before: 1 });
     place = new Workplace();

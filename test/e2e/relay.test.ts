@@ -1,17 +1,23 @@
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { GatewayProcess, type StartOptions } from '../support/gateway-process.js';
+import { sharedPlace } from '../support/hub-place.js';
 import { until } from '../support/processes.js';
 
 let gateway: GatewayProcess;
-afterEach(() => gateway.dispose());
 
 /** A gateway whose servers have been listed. */
 async function start(options: StartOptions): Promise<void> {
   gateway = await GatewayProcess.start(options);
+  onTestFinished(() => gateway.dispose());
   await gateway.listTools();
 }
 
-describe('the relay', () => {
+describe('the relay, with default settings', () => {
+  async function start(options: StartOptions): Promise<void> {
+    gateway = await sharedPlace(options).client();
+    await gateway.listTools();
+  }
+
   it('gives each of 128 calls in flight on two servers its own answer, whatever the order', async () => {
     await start({ servers: { one: { concurrency: 64 }, two: { concurrency: 64 } } });
     const calls = Array.from({ length: 128 }, async (_, index) => {

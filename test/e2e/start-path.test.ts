@@ -4,6 +4,7 @@ import { basename, join, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import { GatewayProcess, type StartOptions } from '../support/gateway-process.js';
+import { WITH_HUB } from '../support/hub-place.js';
 import { processesWith, until } from '../support/processes.js';
 
 /** What the answer to `initialize` needs of ours. A client waits for every one of these, each time. */
@@ -83,7 +84,7 @@ const WITH_A_WARNING = { timeout: '20m', maxTimeout: '10m' };
 
 let gateway: GatewayProcess | undefined;
 const hubs = mkdtempSync(join(tmpdir(), 'th-'));
-const HUB = { TRUNKLINE_HUB: 'auto', TRUNKLINE_HUB_DIR: hubs };
+const HUB = { ...WITH_HUB, TRUNKLINE_HUB_DIR: hubs };
 afterEach(async () => {
   await gateway?.dispose();
   gateway = undefined;

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -28,13 +29,16 @@ const WAYS = {
   directly: async () => ({ prefix: '', transport: new StdioClientTransport({ command: 'node', args: [SERVER] }) }),
   'through Trunkline over stdio': async () => {
     const folder = mkdtempSync(join(tmpdir(), 'trunkline-'));
-    running.push(async () => rmSync(folder, { recursive: true }));
     const file = join(folder, 'trunkline.yaml');
     writeFileSync(file, JSON.stringify({ servers: { sdk: { command: 'node', args: [SERVER] } } }));
-    const env = { ...getDefaultEnvironment(), XDG_DATA_HOME: folder };
+    const env = { ...getDefaultEnvironment(), XDG_DATA_HOME: folder, TRUNKLINE_HUB_DIR: join(folder, 'hubs') };
+    running.push(async () => {
+      execFileSync(process.execPath, [CLI, 'stop', '--config', file], { env, stdio: 'pipe' });
+      rmSync(folder, { recursive: true });
+    });
     const transport = new StdioClientTransport({
       command: process.execPath,
-      args: [CLI, '--no-hub', '--config', file],
+      args: [CLI, '--config', file],
       env,
     });
     return { prefix: 'sdk__', transport };

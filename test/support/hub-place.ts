@@ -8,6 +8,9 @@ import { onTestFinished } from 'vitest';
 import { GatewayProcess, type StartOptions } from './gateway-process.js';
 import { endRun, processesWith, programsWith, until } from './processes.js';
 
+/** Variables of a client with default settings. The tests of one process turn the hub off with this variable. */
+export const WITH_HUB = { TRUNKLINE_HUB: '' };
+
 export class HubPlace {
   /** The configuration, and what the clients share. */
   readonly folder = mkdtempSync(join(tmpdir(), `trunkline-${randomUUID()}-`));
@@ -22,7 +25,7 @@ export class HubPlace {
 
   /** Starts one more client. */
   async client(more: Partial<StartOptions> = {}, { handshake = true } = {}): Promise<GatewayProcess> {
-    const env = { TRUNKLINE_HUB: 'auto', TRUNKLINE_HUB_DIR: this.hubs, ...this.#options.env, ...more.env };
+    const env = { ...WITH_HUB, TRUNKLINE_HUB_DIR: this.hubs, ...this.#options.env, ...more.env };
     const options = { folder: this.folder, ...this.#options, ...more, env };
     const client = await GatewayProcess.start(options, { handshake });
     this.clients.push(client);

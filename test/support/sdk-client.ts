@@ -3,6 +3,7 @@ import { Client, StreamableHTTPClientTransport, type Transport } from '@modelcon
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import { CLI, type Message } from './gateway-process.js';
 import { Place, type Running } from './http-place.js';
+import { WITH_HUB } from './hub-place.js';
 
 /** An `auto` client tries the modern era first, and falls back to `initialize`. */
 export type ClientEra = 'legacy' | 'modern' | 'auto';
@@ -138,7 +139,7 @@ export interface PlacedServer {
   readonly era?: 'legacy' | 'modern';
 }
 
-/** The built CLI in a folder of its own. Over stdio, each client starts one; over HTTP, all clients share one. */
+/** The built CLI in a folder of its own, with default settings: clients on stdio share a hub. */
 export class SdkPlace {
   readonly #place = new Place();
   readonly #configured: readonly string[];
@@ -146,6 +147,7 @@ export class SdkPlace {
   #serving: Promise<Running> | undefined;
 
   constructor(servers: Readonly<Record<string, PlacedServer>>) {
+    Object.assign(this.#place.environment, WITH_HUB, { TRUNKLINE_HUB_DIR: this.#place.file('hubs') });
     const entries = Object.entries(servers).map(([key, { program, args = [], ...settings }]) => {
       return [key, { ...settings, ...this.#place.server(program, ...args) }];
     });
@@ -167,6 +169,7 @@ export class SdkPlace {
   async dispose(): Promise<void> {
     try {
       await Promise.all(this.#clients.map((client) => client.close()));
+      await this.#place.run(['stop', ...this.#configured]);
     } finally {
       await this.#place.dispose();
     }

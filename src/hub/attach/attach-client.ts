@@ -143,7 +143,7 @@ class Attachment {
   #closed(because: string): void {
     if (because === 'stopped') this.#isAsleep = true;
     else if (because === 'drained') this.#isDrained = true;
-    else this.#refusal = 'the configuration does not say `hub: auto`';
+    else this.#refusal = 'the hub is off in the configuration';
   }
 
   #fromClient(bytes: Uint8Array): void {

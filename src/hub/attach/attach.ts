@@ -157,11 +157,15 @@ function descriptorOf(listener: Server): number {
 
 /** Whether clients of this configuration share a hub. Throws if the file cannot be read. */
 export function isHubWanted(configFile: string): boolean {
-  return process.env.TRUNKLINE_HUB === 'auto' || SAYS_AUTO.test(readConfigText(configFile));
+  if (process.env.TRUNKLINE_HUB === 'auto') return true;
+  const [, says = STANDARD] = SETTING.exec(readConfigText(configFile)) ?? [];
+  return says === 'auto';
 }
 
-/** Matches a line such as `hub: auto`. The hub parses the file, and refuses clients if the setting is another one. */
-const SAYS_AUTO = /(?:^|[\s{,])["']?hub["']?\s*:\s*["']?auto\b/;
+/** The setting of a file without one. On Windows the hub is untried, so it runs on request only. */
+const STANDARD = process.platform === 'win32' ? 'off' : 'auto';
+/** Matches a line such as `hub: off`, also before a comment. The hub parses the file, and refuses clients if it is off there. */
+const SETTING = /^(?:[^#\n]*[\s{,])?["']?hub["']?\s*:\s*["']?(auto|off)\b/m;
 
 /** Names of all variables to which the configuration file refers now. */
 function namesIn(configFile: string): string[] {

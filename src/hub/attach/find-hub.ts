@@ -37,6 +37,7 @@ export async function findHub({ folder, hello, start }: FindHubOptions): Promise
       if (attempt.kind === 'refused' && attempt.because !== 'ending')
         return none(`the shared process did not take the client: ${whyRefused(attempt.because)}`);
       if (attempt.kind === 'silent') return none(silence(attempt.afterMs));
+      if (attempt.kind === 'forbidden') return none(`the shared process cannot be reached (${attempt.message})`);
       if (isHubFailing(folder, Date.now())) return none(FAILING);
       if (attempt.kind !== 'dead' && !isEnding) {
         await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
@@ -56,7 +57,7 @@ function none(because: string): FoundHub {
 }
 
 const WHY_REFUSED: Readonly<Record<Refusal, string>> = {
-  off: 'the configuration does not say `hub: auto`',
+  off: 'the hub is off in the configuration',
   full: 'it has as many clients as it may have',
   ending: 'it is ending',
   token: 'it does not accept the token of its own file',
@@ -84,6 +85,8 @@ export type Attempt =
   | { readonly kind: 'ended' }
   /** The hub does not answer, although its process runs. It was suspended, or the machine is too slow. */
   | { readonly kind: 'silent'; readonly afterMs: number }
+  /** This process may not connect to a socket, as in a sandbox. */
+  | { readonly kind: 'forbidden'; readonly message: string }
   | { readonly kind: 'refused'; readonly because: Refusal };
 
 export interface HubConnection {
@@ -95,8 +98,12 @@ export interface HubConnection {
   readInto(reader: ByteReader): void;
 }
 
-/** Longest wait for the first line of a hub that has answered clients before. Such a hub answers at once unless it hangs. */
-const ANSWER_WITHIN_MS = 2_000;
+/**
+ * Longest wait for the first line of a hub that has answered clients before. Such a hub answers at once unless it hangs. A
+ * client waits less than a second, because it can serve itself. A command waits longer, because `trunkline stop` kills a hub
+ * that does not answer.
+ */
+const ANSWER_WITHIN_MS = { client: 800, control: 2_000 };
 /** Longest wait for the first line of a hub that is starting, because it has to load its code. */
 const FIRST_ANSWER_WITHIN_MS = 15_000;
 
@@ -107,7 +114,7 @@ export function attachTo(folder: string, number: number, hello: Omit<Hello, 'wir
   let waitMs: number;
   try {
     token = readFileSync(files.token, 'latin1');
-    waitMs = existsSync(files.ready) ? ANSWER_WITHIN_MS : FIRST_ANSWER_WITHIN_MS;
+    waitMs = existsSync(files.ready) ? ANSWER_WITHIN_MS[hello.role] : FIRST_ANSWER_WITHIN_MS;
   } catch (error) {
     // Other errors, such as a lack of file descriptors, do not show whether the hub runs.
     return Promise.resolve({ kind: DEAD.has(errorCode(error) ?? '') ? 'dead' : 'ended' });
@@ -149,16 +156,21 @@ export function attachTo(folder: string, number: number, hello: Omit<Hello, 'wir
       socket.destroy();
       resolve({ kind: 'silent', afterMs: waitMs });
     }, waitMs);
-    const over = (kind: 'dead' | 'ended') => {
+    const over = (attempt: Attempt) => {
       clearTimeout(timer);
       socket.destroy();
-      resolve({ kind });
+      resolve(attempt);
     };
-    socket.once('error', (error) => over(DEAD.has(errorCode(error) ?? '') ? 'dead' : 'ended'));
-    socket.once('end', () => over('ended'));
-    socket.once('close', () => over('ended'));
+    socket.once('error', (error) => {
+      const code = errorCode(error) ?? '';
+      if (FORBIDDEN.has(code)) over({ kind: 'forbidden', message: error.message });
+      else over({ kind: DEAD.has(code) ? 'dead' : 'ended' });
+    });
+    socket.once('end', () => over({ kind: 'ended' }));
+    socket.once('close', () => over({ kind: 'ended' }));
     socket.write(`${JSON.stringify({ wire: WIRE, token, ...hello } satisfies Hello)}\n`);
   });
 }
 
 const DEAD = new Set(['ECONNREFUSED', 'ENOENT', 'ENOTDIR', 'ENOTSOCK']);
+const FORBIDDEN = new Set(['EACCES', 'EPERM', 'EAFNOSUPPORT']);

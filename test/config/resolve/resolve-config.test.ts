@@ -266,7 +266,7 @@ describe('the gateway', () => {
       maxQueued: 1024,
       maxPartialBytes: 268_435_456,
       maxInstructionsBytes: 8_192,
-      hub: 'off',
+      hub: 'auto',
       hubIdleMs: 600_000,
       hubClients: 256,
       views: [],

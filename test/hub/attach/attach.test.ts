@@ -1,6 +1,37 @@
-import { describe, expect, it } from 'vitest';
-import { memoryPair } from '../../../src/hub/attach/attach.js';
+import { join } from 'node:path';
+import { describe, expect, it, vi } from 'vitest';
+import { isHubWanted, memoryPair } from '../../../src/hub/attach/attach.js';
+import { folderWith } from '../../config/files.js';
 import { flush } from '../../support/wire.js';
+
+describe('clients share a hub', () => {
+  const isWanted = (text: string) => isHubWanted(join(folderWith({ 'trunkline.yaml': text }), 'trunkline.yaml'));
+
+  it.each([
+    'servers: {}',
+    'gateway:\n  hub: auto\n',
+    '{"gateway": {"hub": "auto"}}',
+    '# hub: off\nservers: {}',
+    'gateway: {} # not { hub: off }',
+    'servers: { github: off }',
+    'servers: { hub: { command: officer } }',
+  ])('unless the configuration turns it off, so with %j', (text) => {
+    vi.stubEnv('TRUNKLINE_HUB', '');
+    expect(isWanted(text)).toBe(true);
+    vi.unstubAllEnvs();
+  });
+
+  it.each(['gateway:\n  hub: off # alone\n', 'gateway: { hub: off }', '{"gateway": {"hubIdle": "1m", "hub": "off"}}'])(
+    'only if the variable says so with %j',
+    (text) => {
+      vi.stubEnv('TRUNKLINE_HUB', '');
+      expect(isWanted(text)).toBe(false);
+      vi.stubEnv('TRUNKLINE_HUB', 'auto');
+      expect(isWanted(text)).toBe(true);
+      vi.unstubAllEnvs();
+    },
+  );
+});
 
 describe('two ends in one process', () => {
   it('carry bytes, which stay as they are when the writer uses its memory again', async () => {

@@ -4,6 +4,7 @@ import { writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { CLI } from '../gateway-process.js';
 import { Place } from '../http-place.js';
+import { WITH_HUB } from '../hub-place.js';
 import { HttpWire } from './http-wire.js';
 import { Peer } from './peer.js';
 import { Recording } from './recording.js';
@@ -118,7 +119,7 @@ export class Fleet {
   async #opener(name: WayName, server: readonly string[], config: string): Promise<(onMessage: OnMessage) => Wire> {
     if (name === 'directly') return (onMessage) => new StdioWire(server, onMessage);
     if (name === 'over stdio through a hub') {
-      const env = { TRUNKLINE_HUB: 'auto', TRUNKLINE_HUB_DIR: this.#place.file('hubs') };
+      const env = { ...WITH_HUB, TRUNKLINE_HUB_DIR: this.#place.file('hubs') };
       return (onMessage) => new StdioWire([CLI, '--config', config], onMessage, env);
     }
     if (!name.startsWith('over HTTP')) return (onMessage) => new StdioWire([CLI, '--config', config], onMessage);

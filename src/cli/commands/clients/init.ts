@@ -11,6 +11,7 @@ import type { Invocation } from '../../command.js';
 import { printJson, tell } from '../../output.js';
 import { openQuestions, type Questions } from '../../questions.js';
 import { tryServers } from '../config/check.js';
+import { isHubOn } from '../hub/hub-access.js';
 import { install } from '../packages/install.js';
 import { clientsNamed, registerAndTakeOut } from './connect.js';
 import { type PreparedImport, prepareImport, reportPlan, toJson, writeImport } from './import.js';
@@ -141,6 +142,9 @@ function isTaken({ found, key = '', verdict }: PlannedServer, clients: readonly 
 const AFTER_MENDING =
   'Correct an entry there, then enable and try it: `trunkline enable NAME`, `trunkline check NAME`. If it works, `trunkline init` takes it over.';
 
+const SHARED =
+  ' They share these servers in one background process: `trunkline ps` shows it, and `trunkline stop` ends it.';
+
 function tellEnd({ plan, edited, target }: PreparedImport, broken: readonly string[]): void {
   const { file } = target.config;
   const present = entriesIn(edited);
@@ -173,7 +177,7 @@ function tellEnd({ plan, edited, target }: PreparedImport, broken: readonly stri
     tell(`\nDisable these extensions in Claude Desktop (Settings, Extensions), or their tools exist twice: ${names}.`);
   }
   tell(
-    `\nThe servers are in ${file}. Restart your clients. To take the changes of the clients back: \`trunkline undo\`.`,
+    `\nThe servers are in ${file}. Restart your clients.${isHubOn(file) ? SHARED : ''} To take the changes of the clients back: \`trunkline undo\`.`,
   );
 }
 

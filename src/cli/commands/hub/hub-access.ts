@@ -151,7 +151,7 @@ const UNKNOWN = '-';
 export function noHubText(configFile: string, isHubOn: boolean): string {
   if (isHubOn)
     return `No hub runs for ${configFile}. The next client that connects starts one; \`trunkline check\` starts the servers once without it.`;
-  return `No hub runs for ${configFile}: each client starts servers of its own, because the file does not have \`gateway: { hub: auto }\`. Ask your client to call \`trunkline__status\`; \`trunkline check\` starts the servers once.`;
+  return `No hub runs for ${configFile}: each client starts servers of its own, because the hub is off there; \`gateway: { hub: auto }\` in the file turns it on. Ask your client to call \`trunkline__status\`; \`trunkline check\` starts the servers once.`;
 }
 
 /** The message about a hub whose process runs and does not answer. */

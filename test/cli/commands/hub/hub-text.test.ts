@@ -115,6 +115,6 @@ describe('the text when no hub runs', () => {
     expect(noHubText('/c/trunkline.yaml', true)).toContain('The next client that connects starts one');
     const off = noHubText('/c/trunkline.yaml', false);
     expect(off).not.toContain('starts one');
-    expect(off).toContain('because the file does not have `gateway: { hub: auto }`');
+    expect(off).toContain('because the hub is off there');
   });
 });
