@@ -10,7 +10,7 @@ import { describe, expect, it } from 'vitest';
 const TEXT = ['json', 'jsonrpc', 'mcp'];
 const BASE = [...TEXT, 'timing', 'errors'];
 const PORTS = ['downstream', 'upstream', 'observe/events'];
-const COMMANDS = ['serve', 'hub', 'calls', 'clients', 'packages', 'config', 'doctor'];
+const COMMANDS = ['serve', 'hub', 'calls', 'clients', 'packages', 'config', 'logins', 'doctor'];
 const CONFIG = ['config/schema', 'config/file', 'config/resolve'];
 /** The folders of the gateway's middle from the ground up: each may import those before it. */
 const MIDDLE = ['catalog', 'dispatch', 'registry', 'routing', 'tasks', 'reverse', 'status'].map(
@@ -37,6 +37,11 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   'downstream/http': [...BASE, 'io', 'io/streams', 'downstream', 'observe/events', 'node', 'npm:fastify'],
   // One HTTP request to a server.
   http: ['timing', 'errors', 'node', 'npm:https-proxy-agent', 'npm:proxy-from-env'],
+  // Logins at remote servers. `oauth.ts` loads the SDK, with the first token.
+  auth: [
+    ...['json', 'timing', 'errors', 'files', 'http', 'hub', 'supervision', 'config/resolve', 'upstream/http', 'node'],
+    'npm:@modelcontextprotocol/client',
+  ],
   // The servers behind us.
   upstream: [...TEXT, 'io', 'supervision'],
   'upstream/health': ['mcp', 'timing', 'upstream', 'npm:opossum'],

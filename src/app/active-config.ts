@@ -159,9 +159,13 @@ export function secretSourcesOf({ child, references, secrets = {} }: ServerConfi
  * Every header may be a credential, whatever its name, and a server may repeat it without the scheme in front. Keys are also
  * in queries, paths and the URLs of proxies.
  */
-function secretSourceOf({ url, headers, proxy = '' }: RemoteSpec): SecretSource {
+function secretSourceOf({ url, headers, proxy = '', login }: RemoteSpec): SecretSource {
   const { searchParams, pathname } = new URL(url);
-  return { env: { ...Object.fromEntries(searchParams), ...secretsIn(headers), proxy }, args: pathname.split('/') };
+  const ofLogin = { 'client secret': login?.clientSecret ?? '', 'private key': login?.privateKey ?? '' };
+  return {
+    env: { ...Object.fromEntries(searchParams), ...secretsIn(headers), ...ofLogin, proxy },
+    args: pathname.split('/'),
+  };
 }
 
 /** The values of headers, by names under which each value counts as a secret. */
@@ -169,7 +173,7 @@ export function secretsIn(headers: RemoteSpec['headers']): Readonly<Record<strin
   return Object.fromEntries(
     Object.entries(headers).flatMap(([name, value]) => [
       [`secret ${name}`, value],
-      [`secret in ${name}`, value.replace(/^(?:Bearer|Basic|Token) +/i, '')],
+      [`secret in ${name}`, value.replace(/^(?:Bearer|Basic|Token|DPoP) +/i, '')],
     ]),
   );
 }

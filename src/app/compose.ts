@@ -27,6 +27,7 @@ import { backgroundClock, watchEventLoop } from '../observe/system-clock.js';
 import { type ApprovalFolders, Approvals } from '../state/approvals.js';
 import type { CatalogueCache } from '../state/catalogue-cache.js';
 import { createSeals } from '../state/seal.js';
+import { loginFolder as userLoginFolder } from '../state/user-files.js';
 import type { StopLadder } from '../supervision/launcher.js';
 import { VERSION } from '../version.js';
 import { ActiveConfig, secretSourcesOf } from './active-config.js';
@@ -43,6 +44,8 @@ interface ComposeOptions {
   /** Folder of the run files, in which the next gateway finds the processes that a killed gateway has left behind. */
   readonly runFolder: string;
   readonly approvals: ApprovalFolders;
+  /** Folder of the logins at remote servers. Default: that of this user. */
+  readonly loginFolder?: string;
   /** Where missing packages are installed; nothing is installed when absent. */
   readonly packages?: SupervisedBackendsOptions['packages'];
   /** Shared with a transport that is already open. */
@@ -200,6 +203,11 @@ export function compose(options: ComposeOptions): Composition {
     gateway.change({ ...poolNow(), ...changes }, settingsNow());
   };
 
+  const restart = (key: string): boolean => {
+    const running = gateway.pool.of(key).filter((backend) => instances.factsOf(backend).lifecycle !== undefined);
+    for (const { id } of running) instances.restart(id);
+    return running.length > 0;
+  };
   let isStopped = false;
   return {
     gateway,
@@ -219,11 +227,7 @@ export function compose(options: ComposeOptions): Composition {
       const pids = backends.flatMap((backend) => instances.factsOf(backend).lifecycle?.pid ?? []);
       await Promise.all(pids.map((pid) => processes?.resources.refresh(pid)));
     },
-    restart: (key) => {
-      const running = gateway.pool.of(key).filter((backend) => instances.factsOf(backend).lifecycle !== undefined);
-      for (const { id } of running) instances.restart(id);
-      return running.length > 0;
-    },
+    restart,
     change: (next) => {
       const { notice, config: before } = activeConfig;
       const ofInstances = instances.changesTo(next);
@@ -261,6 +265,8 @@ export function compose(options: ComposeOptions): Composition {
         runFolder,
         hasManyConnections,
         targets,
+        loginFolder: options.loginFolder ?? userLoginFolder(),
+        onLoginChange: restart,
       });
       instances.startWith(processes);
       // One turn reads a call that came meanwhile, so that its server starts before the others.
@@ -275,7 +281,7 @@ export function compose(options: ComposeOptions): Composition {
       eventLoop.close();
       gateway.close();
       await instances.stopAll(ladder);
-      await Promise.all([processes?.orphanGuard.close(), catalogues?.settled(), approvals.close()]);
+      await Promise.all([processes?.close(), catalogues?.settled(), approvals.close()]);
     },
   };
 }

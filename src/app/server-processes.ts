@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import type { Logins, LoginsOptions } from '../auth/logins.js';
 import { type OnInternalError, withErrorBoundaryAsync } from '../errors/internal-error.js';
 import type { ListFailure } from '../gateway/catalog/offered-lists.js';
 import type { Backend } from '../gateway/registry/backend.js';
@@ -23,6 +24,10 @@ export interface ServerProcessesOptions extends Pick<StdioDialerOptions, 'enviro
   /** Receives the secrets of the environment that servers and npm can log. */
   readonly secrets: Pick<KnownSecrets, 'know' | 'knowWhile'>;
   readonly runFolder: string;
+  /** Folder of the logins at remote servers. */
+  readonly loginFolder: string;
+  /** Called with the key of a server when a login has begun or ended. */
+  readonly onLoginChange: (server: string) => void;
   /** Launch targets by the keys of their specs. */
   readonly targets: ReadonlyMap<string, LaunchTarget>;
 }
@@ -32,6 +37,7 @@ export class ServerProcesses {
   readonly launcher: Launcher;
   readonly orphanGuard: OrphanGuard;
   readonly resources: ResourceWatch;
+  readonly #remote: RemoteDialer;
 
   constructor(options: ServerProcessesOptions) {
     const { platform, logger, secrets, environment, runFolder, hasManyConnections, targets } = options;
@@ -55,15 +61,25 @@ export class ServerProcesses {
       ...shared,
       ...{ logger, environment, hasManyConnections, orphanGuard: this.orphanGuard, resources: this.resources },
     });
-    const remote = new RemoteDialer({
-      ...shared,
+    this.#remote = new RemoteDialer(shared, {
+      clock,
+      folder: options.loginFolder,
       keepSecret: (headers) => secrets.knowWhile([{ env: secretsIn(headers), args: [] }]),
+      onChange: options.onLoginChange,
+      onUnwatchable: (err) => logger.warn({ err }, 'the logins cannot be watched; restart Trunkline to apply new ones'),
     });
+    const remote = this.#remote;
     const dialer = {
       dial: ({ spec, ...target }: ServerTarget, listener: UpstreamListener) =>
         spec.kind === 'remote' ? remote.dial({ ...target, spec }, listener) : stdio.dial({ ...target, spec }, listener),
     };
     this.launcher = backendLauncher({ dialer, targets, logger, onInternalError });
+  }
+
+  /** Stops to follow logins, and to guard processes. To be called when all servers have ended. */
+  async close(): Promise<void> {
+    this.#remote.close();
+    await this.orphanGuard.close();
   }
 
   /** Ends the processes that killed gateways have left behind. */
@@ -77,13 +93,27 @@ type ServerTarget = DialTarget & Pick<RemoteTarget, 'paramsOf' | 'rereadTools'>;
 /** Loads the code for servers behind a URL with the first of them, because most gateways have none. */
 class RemoteDialer implements Dialer<RemoteSpec> {
   readonly #load: () => Promise<HttpDialer>;
+  #logins: Logins | undefined;
 
-  constructor(options: HttpDialerOptions) {
+  constructor(shared: Omit<HttpDialerOptions, 'openAccess'>, options: LoginsOptions) {
     let loading: Promise<HttpDialer> | undefined;
+    const load = async () => {
+      const [{ HttpDialer }, { Logins }] = await Promise.all([
+        import('../upstream/http/http-dialer.js'),
+        import('../auth/logins.js'),
+      ]);
+      const logins = new Logins(options);
+      this.#logins = logins;
+      return new HttpDialer({ ...shared, openAccess: (spec) => logins.open(spec) });
+    };
     this.#load = () => {
-      loading ??= import('../upstream/http/http-dialer.js').then((loaded) => new loaded.HttpDialer(options));
+      loading ??= load();
       return loading;
     };
+  }
+
+  close(): void {
+    this.#logins?.close();
   }
 
   dial(target: RemoteTarget, listener: UpstreamListener): Dialed {

@@ -36,7 +36,17 @@ Without --config, Trunkline uses the file named by the variable TRUNKLINE_CONFIG
     })
     .exitOverride();
   // In the order of the overview.
-  const groups = [addServing, addTools, addRunning, addMessages, addConfiguration, addClients, addPackages, addSetup];
+  const groups = [
+    addServing,
+    addTools,
+    addRunning,
+    addMessages,
+    addConfiguration,
+    addLogins,
+    addClients,
+    addPackages,
+    addSetup,
+  ];
   for (const add of groups) add(program);
   return program;
 }
@@ -307,6 +317,51 @@ function addConfiguration(program: CliCommand): void {
   set.option('--keychain', 'in the keychain of the system (macOS and Linux)');
   addSecret(secret, 'list', 'list the names of the secrets');
   addSecret(secret, 'remove', 'remove a secret');
+}
+
+function addLogins(program: CliCommand): void {
+  program.commandsGroup('Logins at servers behind a URL:');
+  program
+    .command('login')
+    .argument('<SERVER>', 'key of a server with `url`')
+    .summary('log in at a server behind a URL')
+    .description(
+      `Logs in at a server behind a URL, with OAuth: opens the browser, and waits until it comes back to this machine. On a machine without a browser, --no-browser prints the page to open elsewhere, and takes the address at which that browser ends on stdin. Running gateways use the login at once, and renew it.`,
+    )
+    .option('--no-browser', 'print the page, and do not open the browser')
+    .option('--device', 'with a code to type on another device, where the authorization server offers that')
+    .option('--scope <SCOPE>', 'ask for this scope instead of those that the server names; repeatable', collect)
+    .option('--client-id <ID>', 'as this registered OAuth app')
+    .option('--json', 'print the login as JSON, and the page on stderr')
+    .example('trunkline login linear', 'trunkline login linear --no-browser')
+    .runs(async () => (await import('./commands/logins/login.js')).login);
+  program
+    .command('logout')
+    .argument('<SERVER>', 'key of a server with `url`')
+    .summary('remove the login at a server behind a URL')
+    .description(
+      'Removes the tokens for a server behind a URL. Calls of its tools fail until the next login; running gateways know within seconds.',
+    )
+    .option('--revoke', 'and have the authorization server revoke them')
+    .option('--json', 'print the result as JSON')
+    .example('trunkline logout linear --revoke')
+    .runs(async () => (await import('./commands/logins/auth.js')).logout);
+  const auth = program
+    .command('auth')
+    .summary('show the logins')
+    .description(
+      'Shows the logins at the servers behind a URL: state, authorization server, scopes, and where they are stored.',
+    )
+    .example('trunkline auth status');
+  auth
+    .command('status')
+    .summary('show the logins at the servers of the configuration')
+    .description(
+      'Shows for each server behind a URL of the configuration whether you are logged in, at which authorization server, with which scopes, and until when. Trunkline renews a login by itself where the authorization server allows that.',
+    )
+    .option('--json', 'print the logins as JSON')
+    .example(`trunkline auth status --json | jq -r '.logins[] | select(.state != "logged_in").server'`)
+    .runs(async () => (await import('./commands/logins/auth.js')).authStatus);
 }
 
 function addClients(program: CliCommand): void {

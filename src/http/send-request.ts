@@ -1,6 +1,6 @@
 import { type Agent, type ClientRequest, type IncomingMessage, request as requestHttp } from 'node:http';
 import { request as requestHttps } from 'node:https';
-import type { Socket } from 'node:net';
+import type { LookupFunction, Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import { errorCode, errorMessage } from '../errors/error-text.js';
 import type { Cancel, Clock } from '../timing/clock.js';
@@ -20,6 +20,8 @@ export interface HttpRequest {
   readonly signal: AbortSignal;
   /** Called when bytes of the request can leave this machine. */
   readonly onSent?: () => void;
+  /** Resolves the name of the host; the default is that of the system. A proxy resolves names itself. */
+  readonly lookup?: LookupFunction;
 }
 
 /** A request without an answer. */
@@ -40,7 +42,7 @@ export class RequestError extends Error {
  */
 export function sendRequest(
   clock: Clock,
-  { url, method, headers, body, agent, signal, onSent }: HttpRequest,
+  { url, method, headers, body, agent, signal, onSent, lookup }: HttpRequest,
 ): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     const send = url.protocol === 'https:' ? requestHttps : requestHttp;
@@ -51,7 +53,7 @@ export function sendRequest(
       cancel = clock.schedule(ms, () => request.destroy(new Error(what)));
     };
     const length = body === undefined ? {} : { 'content-length': String(body.length) };
-    const request = send(url, { method, agent, signal, headers: { ...headers, ...length } });
+    const request = send(url, { method, agent, signal, headers: { ...headers, ...length }, ...(lookup && { lookup }) });
     wait(CONNECT_MS, `no connection within ${CONNECT_MS / 1_000} s`);
     whenConnected(request, () => {
       isConnected = true;

@@ -30,11 +30,15 @@ const LONGEST_SUFFIX = '/.4294967295-abcdefgh/s'.length;
  * Throws if no folder can be used; the message is a phrase that fits after "because".
  */
 export function hubFolder(options: HubFolderOptions): string {
-  const key = hubKey(options);
+  return privateFolder(hubKey(options), options.hubsFolder);
+}
+
+/** A folder for sockets with this name, in the folder of hubs. Throws as `hubFolder` does. */
+export function privateFolder(name: string, hubsFolder?: string): string {
   const faults: string[] = [];
-  for (const hubs of foldersOfHubs(options.hubsFolder)) {
-    const folder = join(hubs, key);
-    if (process.platform !== 'win32' && Buffer.byteLength(folder) + LONGEST_SUFFIX > MAX_SOCKET_PATH) {
+  for (const hubs of foldersOfHubs(hubsFolder)) {
+    const folder = join(hubs, name);
+    if (!fitsSocketPath(folder)) {
       faults.push(`the path ${hubs} is too long for a socket`);
       continue;
     }
@@ -43,6 +47,11 @@ export function hubFolder(options: HubFolderOptions): string {
     faults.push(fault);
   }
   throw new Error(faults.join(', and '));
+}
+
+/** Whether the sockets of the hubs in a folder get a path that the system accepts. */
+export function fitsSocketPath(folder: string): boolean {
+  return process.platform === 'win32' || Buffer.byteLength(folder) + LONGEST_SUFFIX <= MAX_SOCKET_PATH;
 }
 
 /** Finds the folder that `hubFolder` would return, and the faults of the folders before it. Creates nothing. */
@@ -83,7 +92,7 @@ function hubKey({ configFile, dataFolder }: HubFolderOptions): string {
 }
 
 /** FNV-1a with 64 bits, as 16 hexadecimal digits. Distinguishes the configurations of one user, and protects nothing. */
-function fingerprint(text: string): string {
+export function fingerprint(text: string): string {
   let sum = 0xcbf29ce484222325n;
   for (const byte of Buffer.from(text)) sum = BigInt.asUintN(64, (sum ^ BigInt(byte)) * 0x100000001b3n);
   return sum.toString(16).padStart(16, '0');

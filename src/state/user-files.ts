@@ -11,6 +11,9 @@ export const secretFile = inDataFolder('secrets');
 /** File of the key that signs task ids and protects the caches. */
 export const sealFile = inDataFolder('seal');
 
+/** Folder of the logins at remote servers. */
+export const loginFolder = inDataFolder('auth');
+
 /** Folder where each gateway of this user lists its processes. */
 export const runFolder = inDataFolder('run');
 

@@ -127,7 +127,30 @@ export interface RemoteSpec extends CommonSpec {
   readonly proxy?: string;
   /** Certificates of authorities to trust besides the usual ones, in PEM. */
   readonly ca?: string;
+  /** How to log in. Absent if the entry has credentials of its own. */
+  readonly login?: LoginSettings;
   readonly missing?: undefined;
+}
+
+/** A login with OAuth at a server behind a URL. All is found out, except for the members that the entry sets. */
+export interface LoginSettings {
+  /** The server's key in the configuration. */
+  readonly server: string;
+  readonly configFile: string;
+  /** Whether a person logs in, or the client itself. */
+  readonly grant: 'authorization_code' | 'client_credentials';
+  readonly clientId?: string;
+  readonly clientSecret?: string;
+  /** URL of the document that describes the client, which is its id then. */
+  readonly clientMetadataUrl?: string;
+  /** Private key in PEM with which the client authenticates. */
+  readonly privateKey?: string;
+  readonly scopes?: readonly string[];
+  readonly issuer?: string;
+  /** The `resource` of requests for tokens; `false` sends none. */
+  readonly resource?: string | false;
+  /** Port on 127.0.0.1 to which the browser comes back. */
+  readonly callbackPort?: number;
 }
 
 /** A server of the configuration: a program to run, or a URL. */

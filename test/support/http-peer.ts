@@ -9,6 +9,7 @@ import { Backpressure } from '../../src/io/streams/backpressure.js';
 import { FloodQueue } from '../../src/io/streams/turn-reader.js';
 import { whole } from '../../src/jsonrpc/message.js';
 import type { Clock } from '../../src/timing/clock.js';
+import { configuredAccess } from '../../src/upstream/http/configured-access.js';
 import { HttpDialer, type HttpDialerOptions } from '../../src/upstream/http/http-dialer.js';
 import { legacyDialect } from '../../src/upstream/legacy/legacy-dialect.js';
 import { EraDialect } from '../../src/upstream/modern/era-dialect.js';
@@ -23,7 +24,7 @@ import { bytesOf, type Message, scan } from './wire.js';
 const MIB = 1024 * 1024;
 
 /** What a dialer needs, on a clock. */
-export function dialerOptions(clock: Clock): Omit<HttpDialerOptions, 'keepSecret' | 'onInternalError'> {
+export function dialerOptions(clock: Clock): Omit<HttpDialerOptions, 'openAccess' | 'onInternalError'> {
   return {
     ...{ clock, scan, backpressure: new Backpressure(), floods: new FloodQueue(clock), bufferPool: new BufferPool() },
     ...{ unfinishedLines: createLineMemory(Number.POSITIVE_INFINITY), messages: new MessageFeed(() => clock.now()) },
@@ -75,7 +76,10 @@ export class HttpPeer extends ScriptedPeer {
     const dialer = new HttpDialer({
       ...dialerOptions(this.#clock),
       createAgent: () => memoryAgent(() => this.#open()),
-      keepSecret: () => () => {},
+      openAccess: (spec) => ({
+        access: configuredAccess(spec, { clock: this.#clock, keepSecret: () => () => {} }),
+        release: () => {},
+      }),
       onInternalError: (error) => {
         throw error;
       },

@@ -216,6 +216,7 @@ function positionsIn(
     ['url'],
     ...Object.keys(entry.headers ?? {}).map((name) => ['headers', name]),
     ['headersCommand'],
+    ...Object.keys(entry.oauth ?? {}).map((name) => ['oauth', name]),
     ['proxy'],
     ['caFile'],
     ...valuePaths(entry.tools),

@@ -73,9 +73,17 @@ export function textsOf({
   headersCommand = '',
   proxy = '',
   caFile = '',
+  oauth = {},
   tools,
 }: CheckedEntry): string[] {
-  const ofRemote = [url, ...Object.values(headers), headersCommand, proxy, caFile];
+  const ofRemote = [
+    url,
+    ...Object.values(headers),
+    headersCommand,
+    proxy,
+    caFile,
+    ...Object.values(oauth).flat().map(String),
+  ];
   // Only the program of a server gets the variables of `defaults.env`.
   const ofProgram = url === '' ? [command, used, cwd, ...args, ...Object.values(env)] : [];
   return [...ofProgram, ...ofRemote, ...textsIn(tools)];

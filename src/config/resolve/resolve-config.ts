@@ -3,7 +3,7 @@ import { basename, delimiter, dirname, join, resolve } from 'node:path';
 import { readJsonFile, readTextFile, realPath, statOf } from '../../files/whole-file.js';
 import type { ParamShapes, ToolShapes } from '../../gateway/catalog/tool-shaping.js';
 import { isRecord } from '../../json/json-value.js';
-import type { ChildSpec, PackageRequest, RemoteSpec } from '../../supervision/launcher.js';
+import type { ChildSpec, LoginSettings, PackageRequest, RemoteSpec } from '../../supervision/launcher.js';
 import type { CheckedEntry, CheckedFile, CheckedServer, ServerSettings } from '../file/check-file.js';
 import { faultsAt, formatProblem, locateFault, ServerFault } from '../file/config-error.js';
 import { candidateFiles } from '../file/find-config.js';
@@ -181,12 +181,13 @@ function shapesOf({ entry }: Pick<CheckedServer, 'entry'>, expand: Expand): Pick
 function remoteSpec(
   { key, entry, settings }: CheckedServer,
   expand: Expand,
-  { folder, home }: Surroundings,
+  { file, folder, home }: Surroundings,
 ): RemoteSpec {
-  const { url = '', transport, type, headers = {}, headersCommand, proxy, caFile } = entry;
+  const { url = '', transport, type, headers = {}, headersCommand, oauth = {}, proxy, caFile } = entry;
   const resolved = Object.entries(headers).map(
     ([name, value]) => [name.toLowerCase(), faultsAt(['headers', name], () => headerValue(expand(value)))] as const,
   );
+  const isLogin = headersCommand === undefined && !resolved.some(([name]) => name === 'authorization');
   return {
     kind: 'remote',
     key,
@@ -198,8 +199,47 @@ function remoteSpec(
     ...(caFile !== undefined && {
       ca: faultsAt(['caFile'], () => certificates(resolve(folder, expandHome(expand(caFile), home)))),
     }),
+    ...(isLogin && { login: loginSettings(key, oauth, expand, { file, folder, home }) }),
     timeouts: { startMs: settings.startTimeoutMs, stopGraceMs: settings.stopGraceMs, killAfterMs: STOP_KILL_AFTER_MS },
     restart: { ...settings.restart, demandEveryMs: DEMAND_EVERY_MS },
+  };
+}
+
+function loginSettings(
+  server: string,
+  {
+    privateKeyFile,
+    scopes,
+    resource,
+    callbackPort,
+    grant = 'authorization_code',
+    ...texts
+  }: NonNullable<CheckedEntry['oauth']>,
+  expand: Expand,
+  { file, folder, home }: Pick<Surroundings, 'file' | 'folder' | 'home'>,
+): LoginSettings {
+  const expanded = Object.entries(texts).map(
+    ([name, value]) => [name, faultsAt(['oauth', name], () => expand(value))] as const,
+  );
+  const keyOf = (path: string) => {
+    const text = readTextFile(resolve(folder, expandHome(expand(path), home)));
+    if (text !== undefined) return text;
+    throw new ServerFault(
+      'the file of `privateKeyFile` cannot be read',
+      'correct the path, which is relative to the folder of the configuration file',
+    );
+  };
+  return {
+    ...{ server, configFile: file, grant },
+    ...Object.fromEntries(expanded),
+    ...(scopes && { scopes: faultsAt(['oauth', 'scopes'], () => scopes.map((scope) => expand(scope))) }),
+    ...(resource !== undefined && {
+      resource: resource === false ? false : faultsAt(['oauth', 'resource'], () => expand(resource)),
+    }),
+    ...(callbackPort !== undefined && { callbackPort }),
+    ...(privateKeyFile !== undefined && {
+      privateKey: faultsAt(['oauth', 'privateKeyFile'], () => keyOf(privateKeyFile)),
+    }),
   };
 }
 

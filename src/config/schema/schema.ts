@@ -108,6 +108,64 @@ const toolSettings = z.exactPartial(
   ),
 );
 
+/** The key `oauth` of a server behind a URL. */
+const oauth = z
+  .exactPartial(
+    z.strictObject(
+      {
+        clientId: text('The id of an OAuth app that you have registered.', 'the id of an OAuth app'),
+        clientSecret: text(`Its secret. Keep it out of the file: \`\${secret:NAME}\`.`, 'the secret of an OAuth app'),
+        clientMetadataUrl: text(
+          'The URL of a document that describes the client, for authorization servers that accept one instead of a registration.',
+          'the URL of a document',
+        ),
+        scopes: list(text('The name of a scope.'), 'The scopes to ask for. Default: those that the server names.'),
+        grant: z
+          .enum(
+            ['authorization_code', 'client_credentials'],
+            expects('authorization_code or client_credentials', { quote: true }),
+          )
+          .register(z.globalRegistry, {
+            description:
+              'Whether a person logs in (authorization_code, the default), or the client itself (client_credentials).',
+          }),
+        privateKeyFile: text(
+          'A file with the private key (PEM) with which the client authenticates, relative to the folder of this file.',
+          'the path of a file',
+        ),
+        issuer: text(
+          'The URL of the authorization server. Default: the one that the server names.',
+          'the URL of an authorization server',
+        ),
+        resource: z
+          .union(
+            [z.literal(false), text('The `resource` of requests for tokens.')],
+            expects('false, or the URL of the server'),
+          )
+          .register(z.globalRegistry, {
+            description:
+              'The `resource` of requests for tokens. `false` sends none, for authorization servers that refuse it.',
+          }),
+        callbackPort: z
+          .number(expects('a port'))
+          .check(
+            z.minimum(1024, expects('a port from 1024 to 65535')),
+            z.maximum(65_535, expects('a port from 1024 to 65535')),
+          )
+          .register(z.globalRegistry, {
+            description:
+              'The port of `http://127.0.0.1:PORT/callback`, the redirect URI of a registered app. Default: a free one of 27890 to 27894.',
+          }),
+      },
+      expects('a map with settings of the login'),
+    ),
+  )
+  .check(
+    z.refine(({ grant, clientId }) => grant !== 'client_credentials' || clientId !== undefined, {
+      error: 'found `grant: client_credentials` without `clientId`; add `clientId`',
+    }),
+  );
+
 const server = mapWith(
   SERVER_SETTINGS,
   {
@@ -133,6 +191,10 @@ const server = mapWith(
     headersCommand: text(
       'A command that prints further headers as a JSON object. It runs in a shell before the first request, and again when the server answers 401.',
       'a command',
+    ),
+    oauth: described(
+      oauth,
+      'How to log in at the `url`. Without it, everything is found out at the first `trunkline login`.',
     ),
     proxy: text(
       'The URL of the proxy for the `url`. Without it, HTTPS_PROXY, HTTP_PROXY and NO_PROXY of the environment decide.',
@@ -185,6 +247,9 @@ const server = mapWith(
       if (first === undefined || entry[key] === undefined) continue;
       report(`found \`${key}\`, which a server with \`${first}\` does not have; remove it`, key);
     }
+    const hasOwn = Object.keys(entry.headers ?? {}).some((name) => name.toLowerCase() === 'authorization');
+    if (entry.oauth !== undefined && (hasOwn || entry.headersCommand !== undefined))
+      report('found `oauth` beside credentials in `headers` or `headersCommand`; remove one of them', 'oauth');
     if (first === 'url' && entry.type === 'stdio') report('found `type: stdio` with `url`; remove `type`', 'type');
     if (first !== 'url' && entry.type !== undefined && entry.type !== 'stdio')
       report('found the type of a remote server without `url`; add `url` or remove `type`', 'type');
@@ -201,7 +266,7 @@ const server = mapWith(
 
 /** Keys that only a server with a program has, and those that only a server behind a URL has. */
 const PROGRAM_KEYS = ['args', 'cwd', 'bin', 'installScripts', 'env', 'limits', 'leaveRunning'] as const;
-const REMOTE_KEYS = ['transport', 'headers', 'headersCommand', 'proxy', 'caFile'] as const;
+const REMOTE_KEYS = ['transport', 'headers', 'headersCommand', 'oauth', 'proxy', 'caFile'] as const;
 
 const serverKey = z
   .string()

@@ -3,6 +3,11 @@ export type AccessHeaders = Readonly<Record<string, string>>;
 
 /** Reason for which requests to a server cannot be authorized now. Only a person, or the server, can change it. */
 export interface Blocked {
+  /**
+   * - `login_required`: no request is accepted.
+   * - `scope_missing`: this request needs more scopes than the login has.
+   * - `refused`: this request is not accepted, and another login does not help.
+   */
   readonly blocked: 'login_required' | 'scope_missing' | 'refused';
   /** Reason as a clause, without a period or a secret. */
   readonly because: string;
@@ -13,14 +18,25 @@ export interface Challenge {
   readonly status: 401 | 403;
   /** The values of `WWW-Authenticate`. */
   readonly authenticate: readonly string[];
+  /** The value of `DPoP-Nonce`. */
+  readonly nonce?: string | undefined;
 }
 
-/** Authorization of the requests to one remote server. There is one for each server and resource. */
+/** The request that needs headers. Some are bound to it. */
+export interface AccessRequest {
+  readonly method: string;
+  readonly url: URL;
+}
+
+/**
+ * Authorization of the requests to one remote server. There is one for each server and resource. Rejects with a `RequestError` if
+ * the headers come from the network, and cannot be had at the moment.
+ */
 export interface RemoteAccess {
   /** Headers of the next request. */
-  headers(): Promise<AccessHeaders | Blocked>;
-  /** The server refused the headers `used`. Resolves with `again` if other headers may be accepted. Never rejects. */
-  rejected(challenge: Challenge, used: AccessHeaders): Promise<'again' | Blocked>;
+  headers(request: AccessRequest): Promise<AccessHeaders | Blocked>;
+  /** The server refused the headers `used`. Resolves with `again` if other headers may be accepted. */
+  rejected(challenge: Challenge, used: AccessHeaders, request: AccessRequest): Promise<'again' | Blocked>;
 }
 
 export function isBlocked(access: AccessHeaders | Blocked | 'again'): access is Blocked {
@@ -31,7 +47,10 @@ export function isBlocked(access: AccessHeaders | Blocked | 'again'): access is 
 export class BlockedError extends Error {
   override readonly name = 'BlockedError';
 
-  constructor({ because }: Blocked) {
+  readonly blocked: Blocked['blocked'];
+
+  constructor({ blocked, because }: Blocked) {
     super(because);
+    this.blocked = blocked;
   }
 }

@@ -12,8 +12,7 @@ import type { Dialect } from '../dialect.js';
 import { LivenessProbe } from '../health/health-monitor.js';
 import type { Dialed, DialOutcome, DialTarget, EndedBecause, UpstreamConnection, UpstreamListener } from '../port.js';
 import { ServerEra } from '../server-era.js';
-import type { AccessHeaders } from './access.js';
-import { configuredAccess } from './configured-access.js';
+import type { RemoteAccess } from './access.js';
 import { HttpOutput } from './http-output.js';
 import type { Loss } from './session.js';
 
@@ -25,8 +24,8 @@ export interface HttpDialerOptions
   readonly dialect: Dialect;
   readonly backpressure: Backpressure;
   readonly onInternalError: OnInternalError;
-  /** Keeps the values of headers out of logs, because a server may repeat them. The returned function ends this. */
-  readonly keepSecret: (headers: AccessHeaders) => () => void;
+  /** Authorizes the requests of one connection. Its end waits for `release`. */
+  readonly openAccess: (spec: RemoteSpec) => { readonly access: RemoteAccess; readonly release: () => unknown };
   /** Shows the messages to recordings. */
   readonly messages: MessageFeed;
   /** Makes the agent of a server, in place of one on the network. */
@@ -57,9 +56,10 @@ export class HttpDialer {
   }
 
   dial(target: RemoteTarget, listener: UpstreamListener): Dialed {
-    const { clock, scan, messages, keepSecret, onInternalError, unfinishedLines, bufferPool } = this.#options;
+    const { clock, scan, messages, openAccess, onInternalError, unfinishedLines, bufferPool } = this.#options;
     const { spec, generation, log, maxFrameBytes, maxUnwrittenBytes, paramsOf, rereadTools } = target;
     const url = new URL(spec.url);
+    const { access, release } = openAccess(spec);
     const connection = { number: messages.nextConnection(), server: spec.key, generation };
     const flood = new FloodBound(this.#options.floods, () => giveUp(ENDLESS));
     let loss: { readonly loss: Loss; readonly because: string } | undefined;
@@ -68,7 +68,6 @@ export class HttpDialer {
       bridge.close('exited', because);
       listener.unfit(because);
     };
-    const access = configuredAccess(spec, { clock, keepSecret });
     const output = new HttpOutput({
       ...{ url, clock, scan, paramsOf, rereadTools, transport: spec.transport },
       agent: (this.#options.createAgent ?? createAgent)(url, spec),
@@ -120,7 +119,7 @@ export class HttpDialer {
       }),
       end: async () => {
         bridge.close('stopped');
-        await Promise.all([output.end(), access.end()]);
+        await Promise.all([output.end(), release()]);
       },
     };
   }

@@ -20,8 +20,6 @@ const MAX_STEPS = 4;
 const MAX_COOKIES = 20;
 /** Time for requests in flight to end after the session or the network is lost, in milliseconds. */
 const GRACE_MS = 1_000;
-/** Longest wait for the answer to the GET of the stream, in milliseconds. */
-const LISTEN_MS = 500;
 /** Time limit for the DELETE that ends a session, in milliseconds. */
 const DELETE_MS = 2_000;
 /** Longest pause for which a request waits if the server wants one, in milliseconds. */
@@ -165,9 +163,9 @@ export class HttpOutput implements TrackedSink, HttpSession {
     const { method, signal, body, onSent } = request;
     for (let step = 1; ; step += 1) {
       await this.#pause(signal);
-      const allowed = await access.headers();
-      if (isBlocked(allowed)) throw this.#block(allowed);
       const url = method === 'POST' ? (this.#endpoint ?? this.#url) : this.#url;
+      const allowed = await access.headers({ method, url });
+      if (isBlocked(allowed)) throw this.#block(allowed);
       const headers = { ...this.#headersOf(request), ...allowed };
       const response = await sendRequest(clock, {
         url,
@@ -186,10 +184,11 @@ export class HttpOutput implements TrackedSink, HttpSession {
       if (!isRefused) return response;
       response.resume();
       const authenticate = response.headersDistinct['www-authenticate'] ?? [];
-      const verdict = await access.rejected({ status: statusCode, authenticate }, allowed);
+      const [nonce] = response.headersDistinct['dpop-nonce'] ?? [];
+      const verdict = await access.rejected({ status: statusCode, authenticate, nonce }, allowed, { method, url });
       if (verdict !== 'again') throw this.#block(verdict);
       if (step >= MAX_STEPS)
-        throw this.#block({ blocked: 'refused', because: `it answers HTTP ${statusCode} to new credentials` });
+        throw this.#block({ blocked: 'login_required', because: `it answers HTTP ${statusCode} to new credentials` });
     }
   }
 
@@ -206,7 +205,7 @@ export class HttpOutput implements TrackedSink, HttpSession {
   }
 
   #block(blocked: Blocked): BlockedError {
-    this.lose('blocked', blocked.because);
+    if (blocked.blocked === 'login_required') this.lose('blocked', blocked.because);
     return new BlockedError(blocked);
   }
 
@@ -288,21 +287,10 @@ export class HttpOutput implements TrackedSink, HttpSession {
     if (this.#requests.size === 0) report();
   }
 
-  /**
-   * Opens the stream for messages that belong to no request, if the server offers one. Resolves when the server has answered,
-   * because servers drop such messages before, and soon in any case, because some proxies hold the answer back.
-   */
-  listen(): Promise<void> {
-    if (this.hasOneStream) return Promise.resolve();
-    const stream = new StandingStream(this, () => this.options.clock.now());
-    this.#stream = stream;
-    return new Promise((resolve) => {
-      const cancel = this.options.clock.schedule(LISTEN_MS, resolve);
-      void stream.read(() => {
-        cancel();
-        resolve();
-      });
-    });
+  /** Opens the stream for messages that belong to no request, if the server offers one. */
+  listen(): void {
+    this.#stream ??= new StandingStream(this, () => this.options.clock.now());
+    void this.#stream.read();
   }
 
   /**

@@ -88,7 +88,7 @@ export class Post {
   #report(error: unknown): void {
     if (this.#abort.signal.aborted) return;
     if (error instanceof BlockedError) {
-      this.#fail('login_required', this.#isTaken, error.message);
+      this.#fail(error.blocked === 'refused' ? 'refused' : 'login_required', this.#isTaken, error.message);
     } else if (error instanceof PausedError) {
       this.#fail('unavailable', this.#isTaken, error.message);
     } else if (error instanceof RequestError && !error.sent) {
@@ -157,8 +157,7 @@ export class Post {
       await this.#readStream(response);
     } else if (this.id === undefined || (this.#session.hasOneStream && type !== 'application/json')) {
       response.resume();
-      if (this.#message.kind !== 'notification' || this.#message.method !== METHODS.initialized) return;
-      await this.#session.listen();
+      if (this.#message.kind === 'notification' && this.#message.method === METHODS.initialized) this.#session.listen();
     } else if (type === 'application/json') {
       await this.#readJson(response);
     } else {

@@ -16,13 +16,15 @@ beforeEach(() => {
 // Fails if a process is left.
 afterEach(() => endRun(folder));
 
+const REQUEST = { method: 'POST', url: new URL('https://example.com/mcp') };
+
 /** A command as the configuration has it. The text of each process that it starts has the folder in it. */
 function running(headersCommand: string) {
   const clock = new FakeClock();
   const access = configuredAccess({ headers: {}, headersCommand }, { clock, keepSecret: () => () => {} });
   let outcome: AccessHeaders | Blocked | undefined;
   const start = () => {
-    void access.headers().then((given) => {
+    void access.headers(REQUEST).then((given) => {
       outcome = given;
     });
   };
@@ -97,6 +99,8 @@ describe('the command for headers', () => {
     expect(await finish()).toMatchObject({ because: '`headersCommand` was ended with its connection' });
     await ended;
     expect(processesWith(folder)).toEqual([]);
-    expect(await access.rejected({ status: 401, authenticate: [] }, {})).toMatchObject({ blocked: 'login_required' });
+    expect(await access.rejected({ status: 401, authenticate: [] }, {}, REQUEST)).toMatchObject({
+      blocked: 'login_required',
+    });
   });
 });

@@ -3,6 +3,8 @@ import type { AddressInfo } from 'node:net';
 import { EnvelopeRequest } from '../../../src/mcp/relayed-request.js';
 import { systemClock } from '../../../src/observe/system-clock.js';
 import type { RemoteSpec } from '../../../src/supervision/launcher.js';
+import type { AccessHeaders } from '../../../src/upstream/http/access.js';
+import { configuredAccess } from '../../../src/upstream/http/configured-access.js';
 import { HttpDialer, type RemoteTarget } from '../../../src/upstream/http/http-dialer.js';
 import type { Dialed, ServerRequest, UpstreamConnection } from '../../../src/upstream/port.js';
 import { type Era, ServerEra } from '../../../src/upstream/server-era.js';
@@ -116,12 +118,16 @@ export async function dial(url: string, options: DialOptions = {}) {
   const log: string[] = [];
   const requests: ServerRequest[] = [];
   const secrets: string[] = [];
+  const keepSecret = (headers: AccessHeaders) => {
+    secrets.push(...Object.values(headers));
+    return () => {};
+  };
   const dialer = new HttpDialer({
     ...dialerOptions(systemClock),
     ...(inMemory && { createAgent: () => memoryAgent(() => connectInMemory(inMemory).near) }),
-    keepSecret: (headers) => {
-      secrets.push(...Object.values(headers));
-      return () => {};
+    openAccess: (remote) => {
+      const access = configuredAccess(remote, { clock: systemClock, keepSecret });
+      return { access, release: () => access.end() };
     },
     onInternalError: (error) => told.push(`internal error: ${error}`),
   });

@@ -1,0 +1,42 @@
+/** One authentication scheme that a server offers in `WWW-Authenticate` (RFC 9110, section 11.6.1). */
+export interface AuthChallenge {
+  /** In lower case. */
+  readonly scheme: string;
+  /** Parameters by lower-case names. */
+  readonly params: Readonly<Record<string, string>>;
+}
+
+// A quoted text, a parameter, or a word that begins a scheme or is its credentials.
+const PART = /\s*(?:,\s*)*([!#$%&'*+.^_`|~\w-]+)(?:\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]+))|(?=[\s,]|$))/y;
+const MAX_LENGTH = 16 * 1024;
+
+/** Reads the challenges of all `WWW-Authenticate` headers of an answer. Text that is none is skipped. */
+function parseChallenges(headers: readonly string[]): readonly AuthChallenge[] {
+  const challenges: AuthChallenge[] = [];
+  let params: Record<string, string> = Object.create(null);
+  for (const header of headers) {
+    const text = header.slice(0, MAX_LENGTH);
+    PART.lastIndex = 0;
+    for (let match = PART.exec(text); match !== null; match = PART.exec(text)) {
+      const [, name = '', quoted, plain] = match;
+      const value = quoted?.replace(/\\(.)/g, '$1') ?? plain;
+      if (value === undefined) {
+        params = Object.create(null);
+        challenges.push({ scheme: name.toLowerCase(), params });
+      } else {
+        params[name.toLowerCase()] ??= value;
+      }
+    }
+  }
+  return challenges;
+}
+
+/** The challenge that OAuth answers: that of the first of the schemes `Bearer` and `DPoP`. */
+export function oauthChallenge(headers: readonly string[]): AuthChallenge | undefined {
+  return parseChallenges(headers).find(({ scheme }) => scheme === 'bearer' || scheme === 'dpop');
+}
+
+/** The scopes in a text, each once. */
+export function scopesIn(text: string | undefined): string[] {
+  return [...new Set((text ?? '').split(/\s+/).filter((scope) => scope !== ''))];
+}

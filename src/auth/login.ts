@@ -1,0 +1,336 @@
+import { randomBytes, randomUUID, timingSafeEqual } from 'node:crypto';
+import { createServer, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { errorCode } from '../errors/error-text.js';
+import { createAgent } from '../http/agents.js';
+import { createFetch } from '../http/fetch.js';
+import { sendRequest } from '../http/send-request.js';
+import { printable } from '../json/printable.js';
+import type { LoginSettings, RemoteSpec } from '../supervision/launcher.js';
+import type { Clock } from '../timing/clock.js';
+import { type AuthChallenge, oauthChallenge } from './challenge.js';
+import {
+  authorizationUrl,
+  type Client,
+  checkIssuer,
+  clientFor,
+  type DeviceLogin,
+  type Discovered,
+  discover,
+  exchangeCode,
+  openDpop,
+  scopesFor,
+  startDeviceLogin,
+} from './oauth.js';
+import { LoginError, type LoginId, type LoginRecord, type StoredTokens, type Vault, withoutSecret } from './vault.js';
+
+/** Ports to which a browser comes back. Authorization servers compare redirect URIs as texts, so they must not vary. */
+const PORTS = [27_890, 27_891, 27_892, 27_893, 27_894];
+const CALLBACK = '/callback';
+/** Longest wait for the person, in milliseconds. */
+const LOGIN_MS = 10 * 60_000;
+
+export interface LoginOptions {
+  readonly spec: RemoteSpec & { readonly login: LoginSettings };
+  readonly vault: Vault;
+  readonly clock: Clock;
+  /** Scopes to ask for instead of those that the server names. */
+  readonly scopes?: readonly string[] | undefined;
+  readonly clientId?: string | undefined;
+}
+
+/** A login that waits for the person in the browser. */
+export interface PendingLogin {
+  /** The page to open. */
+  readonly url: string;
+  /** Takes the URL to which the browser was sent back. Returns whether the text is such a URL. */
+  submit(text: string): boolean;
+  /** Resolves when the login is stored. Rejects with a `LoginError` or a `RequestError`. */
+  readonly finished: Promise<LoginRecord>;
+  cancel(): void;
+}
+
+/**
+ * Begins a login (page basic/authorization, OAuth 2.1 with PKCE). The former login stays until the new one is stored. Rejects with a
+ * `LoginError` or a `RequestError`.
+ */
+export async function beginLogin(options: LoginOptions): Promise<PendingLogin> {
+  const plan = await prepare(options);
+  const { found, settings, before, scopes, fetch } = plan;
+  const { listener, redirectUri } = await openListener(settings, before);
+  try {
+    const client = await clientFor(found, settings, { redirectUri, before, scopes, fetch });
+    const state = randomBytes(32).toString('base64url');
+    const { authorizationUrl: url, codeVerifier } = await authorizationUrl(found, client, {
+      redirectUri,
+      scopes,
+      state,
+    });
+    const answers = new Answers(listener, state, found);
+    const finish = async () => {
+      const { code, iss } = await answers.first;
+      const dpop = found.wantsDpop ? await openDpop() : undefined;
+      const context = { ...found, client, settings, dpop: dpop?.session, fetch };
+      const tokens = await exchangeCode(context, { code, iss, codeVerifier, redirectUri });
+      return await store(options, plan, client, tokens, dpop?.key);
+    };
+    return {
+      url: url.href,
+      submit: (text) => answers.submit(text),
+      finished: finish().then(
+        (record) => {
+          answers.finish(`You are logged in at ${settings.server}. You can close this page.`);
+          return record;
+        },
+        (error: unknown) => {
+          answers.finish('The login failed. The terminal says why.', 400);
+          throw error;
+        },
+      ),
+      cancel: () => answers.fail(new LoginError('the login was cancelled')),
+    };
+  } catch (error) {
+    listener.close();
+    throw error;
+  }
+}
+
+/** A login that waits for the person on another device. */
+export interface PendingDeviceLogin extends Pick<DeviceLogin, 'userCode' | 'verificationUri'> {
+  readonly finished: Promise<LoginRecord>;
+}
+
+/** Begins a login with a code for another device (RFC 8628). Rejects as `beginLogin` does. */
+export async function beginDeviceLogin(options: LoginOptions): Promise<PendingDeviceLogin> {
+  const plan = await prepare(options);
+  const { found, settings, before, scopes, fetch } = plan;
+  const redirectUri = before?.client.redirectUri ?? redirectUriOf(settings.callbackPort ?? PORTS[0] ?? 0);
+  const client = await clientFor(found, settings, { redirectUri, before, scopes, fetch });
+  const dpop = found.wantsDpop ? await openDpop() : undefined;
+  const device = await startDeviceLogin({ ...found, client, settings, dpop: dpop?.session, fetch }, scopes);
+  const finish = async () => {
+    const end = options.clock.now() + device.expiresInMs;
+    let waitMs = device.intervalMs;
+    while (options.clock.now() < end) {
+      await new Promise<void>((resolve) => options.clock.schedule(waitMs, resolve));
+      const answer = await device.poll();
+      if (typeof answer !== 'number') return await store(options, plan, client, answer, dpop?.key);
+      waitMs = answer;
+    }
+    throw new LoginError('the code has expired', 'log in again');
+  };
+  return { userCode: device.userCode, verificationUri: device.verificationUri, finished: finish() };
+}
+
+interface Plan {
+  readonly id: LoginId;
+  readonly settings: LoginSettings;
+  readonly found: Discovered;
+  readonly before: LoginRecord | undefined;
+  readonly scopes: readonly string[];
+  readonly fetch: ReturnType<typeof createFetch>;
+}
+
+async function prepare({ spec, vault, clock, scopes: wanted, clientId }: LoginOptions): Promise<Plan> {
+  const { server, configFile } = spec.login;
+  const settings = clientId === undefined ? spec.login : { ...spec.login, clientId };
+  const url = new URL(spec.url);
+  const id = { server, configFile, url: spec.url };
+  // A login that cannot be read is replaced.
+  const before = await vault.read(id).catch(() => undefined);
+  const fetch = createFetch({ clock, server: url, proxy: spec.proxy, ca: spec.ca });
+  const found = await discover(url, await probe(url, spec, clock), settings, fetch);
+  return { id, settings, found, before, scopes: scopesFor(found, settings, before, wanted), fetch };
+}
+
+async function store(
+  { vault }: LoginOptions,
+  { id, found, scopes }: Plan,
+  client: Client,
+  tokens: StoredTokens,
+  dpopKey: LoginRecord['dpopKey'],
+): Promise<LoginRecord> {
+  const { issuer, metadata, resource } = found;
+  const record: LoginRecord = {
+    ...id,
+    ...{
+      state: 'logged_in',
+      identity: randomUUID(),
+      issuer,
+      client: withoutSecret(client),
+      tokens,
+      requestedScopes: scopes,
+    },
+    ...(metadata && { metadata }),
+    ...(resource !== undefined && { resource }),
+    ...(dpopKey && { dpopKey }),
+  };
+  await vault.locked(id, AbortSignal.timeout(LOGIN_MS), async () => await vault.write(id, record));
+  return record;
+}
+
+/** Asks the server without a token, for the challenge of its 401. `undefined` if it sends none. */
+async function probe(url: URL, spec: RemoteSpec, clock: Clock): Promise<AuthChallenge | undefined> {
+  const agent = createAgent(url, spec);
+  const body = Buffer.from(PROBE);
+  const json = { accept: 'application/json, text/event-stream', 'content-type': 'application/json' };
+  const requests = [
+    { method: 'POST', headers: { ...json, 'mcp-method': 'server/discover', 'mcp-protocol-version': REVISION }, body },
+    { method: 'GET', headers: { accept: 'text/event-stream' } },
+  ] as const;
+  try {
+    for (const request of requests) {
+      const signal = AbortSignal.timeout(PROBE_MS);
+      const response = await sendRequest(clock, {
+        ...request,
+        url,
+        agent,
+        signal,
+        headers: { ...spec.headers, ...request.headers },
+      });
+      response.destroy();
+      const challenge = oauthChallenge(response.headersDistinct['www-authenticate'] ?? []);
+      if (response.statusCode === 401 || challenge !== undefined) return challenge;
+    }
+    return undefined;
+  } finally {
+    agent.destroy();
+  }
+}
+
+const REVISION = '2026-07-28';
+const PROBE_MS = 30_000;
+const PROBE = JSON.stringify({
+  ...{ jsonrpc: '2.0', id: 1, method: 'server/discover' },
+  params: {
+    _meta: {
+      'io.modelcontextprotocol/protocolVersion': REVISION,
+      'io.modelcontextprotocol/clientInfo': { name: 'trunkline', version: '0' },
+      'io.modelcontextprotocol/clientCapabilities': {},
+    },
+  },
+});
+
+function redirectUriOf(port: number): string {
+  return `http://127.0.0.1:${port}${CALLBACK}`;
+}
+
+/** Listens on this machine alone: on the configured port, the port of the registration, or one of those that never change. */
+async function openListener(
+  { callbackPort, clientId, server }: LoginSettings,
+  before: LoginRecord | undefined,
+): Promise<{ listener: Server; redirectUri: string }> {
+  const { redirectUri } = before?.client ?? {};
+  const registered = redirectUri === undefined ? [] : [Number(new URL(redirectUri).port)];
+  const ports = callbackPort === undefined ? [...registered, ...PORTS] : [callbackPort];
+  // A client that Trunkline registers can come back to any port.
+  if (callbackPort === undefined && clientId === undefined) ports.push(0);
+  for (const port of ports) {
+    const listener = createServer();
+    const isTaken = await new Promise<boolean>((resolve, reject) => {
+      listener.once('error', (error) => (errorCode(error) === 'EADDRINUSE' ? resolve(true) : reject(error)));
+      listener.listen(port, '127.0.0.1', () => resolve(false));
+    });
+    if (!isTaken) return { listener, redirectUri: redirectUriOf((listener.address() as AddressInfo).port) };
+  }
+  throw new LoginError(
+    `another program uses port ${ports.join(', ')}, to which the browser comes back`,
+    `end the other login, or set \`oauth: { callbackPort: … }\` of the server ${server}`,
+  );
+}
+
+interface Answer {
+  readonly code: string;
+  readonly iss: string | undefined;
+}
+
+/** Waits for the first answer that the browser, or the person, brings. */
+class Answers {
+  readonly first: Promise<Answer>;
+  readonly #listener: Server;
+  readonly #state: string;
+  readonly #found: Discovered;
+  #take: (answer: Answer) => void = () => {};
+  #reject: (error: Error) => void = () => {};
+  #page: ServerResponse | undefined;
+  readonly #timer: NodeJS.Timeout;
+
+  constructor(listener: Server, state: string, found: Discovered) {
+    this.#listener = listener;
+    this.#state = state;
+    this.#found = found;
+    this.first = new Promise((resolve, reject) => {
+      this.#take = resolve;
+      this.#reject = reject;
+    });
+    this.#timer = setTimeout(
+      () => this.fail(new LoginError('nobody logged in within 10 minutes', 'log in again')),
+      LOGIN_MS,
+    );
+    listener.on('request', (request, response) => {
+      const url = new URL(request.url ?? '/', 'http://127.0.0.1');
+      const isAnswer = request.method === 'GET' && url.pathname === CALLBACK && this.#page === undefined;
+      if (isAnswer && this.#answered(url)) this.#page = response;
+      else show(response, 404, 'This page waits for the answer of a login.');
+    });
+  }
+
+  submit(text: string): boolean {
+    const trimmed = text.trim();
+    return URL.canParse(trimmed) && this.#answered(new URL(trimmed));
+  }
+
+  fail(error: Error): void {
+    this.#reject(error);
+  }
+
+  /** Shows the end of the login in the browser, and listens no longer. */
+  finish(text: string, status = 200): void {
+    clearTimeout(this.#timer);
+    if (this.#page !== undefined) show(this.#page, status, text);
+    this.#listener.close();
+    this.#listener.closeIdleConnections();
+  }
+
+  /** Returns whether the URL brings an answer, of whichever kind. */
+  #answered({ searchParams }: URL): boolean {
+    const [code, error] = [searchParams.get('code'), searchParams.get('error')];
+    if (code === null && error === null) return false;
+    try {
+      if (!isSame(searchParams.get('state') ?? '', this.#state))
+        throw new LoginError(
+          'the answer does not belong to this login (its `state` is wrong)',
+          'log in again, and use the page that this login opens',
+        );
+      const iss = searchParams.get('iss') ?? undefined;
+      checkIssuer(this.#found, iss);
+      if (code === null) {
+        const description = searchParams.get('error_description') ?? '';
+        const about = description === '' ? '' : `: ${printable(description.slice(0, 300))}`;
+        throw new LoginError(`the authorization server answers \`${printable((error ?? '').slice(0, 100))}\`${about}`);
+      }
+      this.#take({ code, iss });
+    } catch (fault) {
+      this.fail(fault as Error);
+    }
+    return true;
+  }
+}
+
+function isSame(one: string, other: string): boolean {
+  const [left, right] = [Buffer.from(one), Buffer.from(other)];
+  return left.length === right.length && timingSafeEqual(left, right);
+}
+
+/** A page without a script, and without anything of the address, which has the code. */
+function show(response: ServerResponse, status: number, text: string): void {
+  const escaped = text.replace(/[&<>]/g, (char) => `&#${char.charCodeAt(0)};`);
+  response.writeHead(status, {
+    'content-type': 'text/html; charset=utf-8',
+    'content-security-policy': "default-src 'none'",
+    'referrer-policy': 'no-referrer',
+    'cache-control': 'no-store',
+    connection: 'close',
+  });
+  response.end(`<!doctype html><meta charset="utf-8"><title>Trunkline</title><p>${escaped}</p>\n`);
+}

@@ -1,0 +1,82 @@
+import { type FileWatch, watchFiles } from '../files/watch-files.js';
+import type { RemoteSpec } from '../supervision/launcher.js';
+import type { Clock } from '../timing/clock.js';
+import type { RemoteAccess } from '../upstream/http/access.js';
+import { configuredAccess } from '../upstream/http/configured-access.js';
+import { OAuthAccess, type OAuthAccessOptions } from './oauth-access.js';
+import { Vault } from './vault.js';
+
+export interface LoginsOptions extends Pick<OAuthAccessOptions, 'clock' | 'keepSecret'> {
+  /** The folder of the vault. */
+  readonly folder: string;
+  readonly clock: Clock;
+  /** Called with the key of a server when a login has begun or ended, also in another process. */
+  readonly onChange: (server: string) => void;
+  readonly onUnwatchable: (error: unknown) => void;
+}
+
+/** The access to all remote servers of a gateway. Those with a login share it, and follow the logins of other processes. */
+export class Logins {
+  readonly #options: LoginsOptions;
+  readonly #vault: Vault;
+  /** Accesses with a login, by the files of the logins. */
+  readonly #accesses = new Map<string, { readonly access: OAuthAccess; readonly settings: string }>();
+  #watch: FileWatch | undefined;
+  #isClosed = false;
+
+  constructor(options: LoginsOptions) {
+    this.#options = options;
+    this.#vault = new Vault(options.folder);
+  }
+
+  /** The access of one connection to a server. `release` has to be called at its end. */
+  open(spec: RemoteSpec): { readonly access: RemoteAccess; readonly release: () => unknown } {
+    const { login } = spec;
+    if (login === undefined) {
+      const access = configuredAccess(spec, this.#options);
+      return { access, release: () => access.end() };
+    }
+    const access = this.#shared({ ...spec, login });
+    return { access, release: access.use() };
+  }
+
+  /** Stops to follow the logins. */
+  close(): void {
+    this.#isClosed = true;
+    void this.#watch?.close();
+  }
+
+  #shared(spec: OAuthAccessOptions['spec']): OAuthAccess {
+    const { clock, keepSecret } = this.#options;
+    const file = this.#vault.fileOf({ ...spec.login, url: spec.url });
+    const settings = JSON.stringify([spec.login, spec.headers, spec.proxy, spec.ca]);
+    const known = this.#accesses.get(file);
+    if (known?.settings === settings) return known.access;
+    const access = new OAuthAccess({ spec, vault: this.#vault, clock, keepSecret });
+    this.#accesses.set(file, { access, settings });
+    if (known === undefined) this.#follow();
+    return access;
+  }
+
+  #follow(): void {
+    if (this.#isClosed) return;
+    const before = this.#watch;
+    const { clock, onUnwatchable } = this.#options;
+    const watch = watchFiles({
+      files: [...this.#accesses.keys()],
+      clock,
+      onChange: () => void this.#reread(),
+      onError: onUnwatchable,
+    });
+    this.#watch = watch;
+    // A login may have changed before the watcher was ready.
+    void watch.ready.then(() => this.#reread());
+    void before?.close();
+  }
+
+  async #reread(): Promise<void> {
+    for (const { access } of [...this.#accesses.values()]) {
+      if ((await access.reread()) && !this.#isClosed) this.#options.onChange(access.id.server);
+    }
+  }
+}

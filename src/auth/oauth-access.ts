@@ -1,0 +1,331 @@
+import { createFetch } from '../http/fetch.js';
+import { RequestError } from '../http/send-request.js';
+import { quotedPath } from '../json/printable.js';
+import type { LoginSettings, RemoteSpec } from '../supervision/launcher.js';
+import type { Cancel, Clock } from '../timing/clock.js';
+import type { AccessHeaders, AccessRequest, Blocked, Challenge, RemoteAccess } from '../upstream/http/access.js';
+import { type AuthChallenge, oauthChallenge, scopesIn } from './challenge.js';
+import type { DpopSession } from './oauth.js';
+import { LoginError, type LoginId, type LoginRecord, type StoredTokens, type Vault, withoutSecret } from './vault.js';
+
+export interface OAuthAccessOptions {
+  readonly spec: Pick<RemoteSpec, 'url' | 'headers' | 'proxy' | 'ca'> & { readonly login: LoginSettings };
+  readonly vault: Vault;
+  readonly clock: Clock;
+  /** Keeps tokens out of logs, because a server may repeat them. The returned function ends this. */
+  readonly keepSecret: (secrets: Readonly<Record<string, string>>) => () => void;
+}
+
+/** Tokens are renewed when a fifth of their lifetime is left, and no earlier than this before their end, in milliseconds. */
+const RENEW_BEFORE_MS = 60_000;
+const RENEW_SHARE = 0.2;
+/** Pause after a renewal that the authorization server did not answer, in milliseconds. */
+const RETRY_MS = 30_000;
+/** Longest wait for another process that renews the login, in milliseconds. */
+const LOCK_MS = 120_000;
+/** Longest time of a timer, in milliseconds, below the limit of Node. */
+const MAX_TIMER_MS = 24 * 3_600_000;
+/** A token that was renewed because of a refusal, and is refused within this time, shows that renewing does not help. */
+const REFUSED_AGAIN_MS = 60_000;
+
+/**
+ * Access with the login of the vault, which all processes of the user share. Renews the tokens ahead of their end and when the
+ * server refuses them. No refresh token is used twice, because the login is read again, renewed and stored under its lock.
+ */
+export class OAuthAccess implements RemoteAccess {
+  readonly id: LoginId;
+  readonly #options: OAuthAccessOptions;
+  readonly #url: URL;
+  #loading: Promise<void> | undefined;
+  #record: LoginRecord | undefined;
+  /** Reason for which the vault cannot be read. */
+  #fault: string | undefined;
+  #renewing: Promise<Blocked | undefined> | undefined;
+  /** The latest token that a refusal has made Trunkline renew. */
+  #renewedAfterRefusal: string | undefined;
+  #dpop: { readonly identity: string; readonly session: Promise<DpopSession> } | undefined;
+  #release: () => void = () => {};
+  #cancel: Cancel = () => {};
+  #users = 0;
+
+  constructor(options: OAuthAccessOptions) {
+    const { login, url } = options.spec;
+    this.#options = options;
+    this.#url = new URL(url);
+    this.id = { server: login.server, configFile: login.configFile, url };
+  }
+
+  /** Renews the tokens ahead of time until the returned function was called as often as this one. */
+  use(): () => void {
+    this.#users += 1;
+    void this.#loaded().then(() => this.#plan());
+    return () => {
+      this.#users -= 1;
+      if (this.#users === 0) this.#cancel();
+    };
+  }
+
+  async headers(request: AccessRequest): Promise<AccessHeaders | Blocked> {
+    await this.#loaded();
+    if (this.#fault !== undefined) return required(this.#fault);
+    const { headers } = this.#options.spec;
+    if (this.#record?.state === 'expired') return this.#expired();
+    const { tokens } = this.#record ?? {};
+    if (tokens !== undefined && this.#canRenew && Date.now() >= renewalTime(tokens)) {
+      const renewal = this.#renew(tokens.access_token, 'ahead');
+      // Until its end, the token is good for requests.
+      if (isOver(tokens)) {
+        const blocked = await renewal;
+        if (blocked !== undefined) return blocked;
+      } else {
+        renewal.catch(() => {});
+      }
+    }
+    const current = this.#record?.state === 'logged_in' ? this.#record.tokens : undefined;
+    return current === undefined ? headers : { ...headers, ...(await this.#authorization(current, request)) };
+  }
+
+  async rejected(challenge: Challenge, used: AccessHeaders, request: AccessRequest): Promise<'again' | Blocked> {
+    const asked = oauthChallenge(challenge.authenticate);
+    const session = await this.#dpop?.session;
+    if (challenge.nonce !== undefined && session !== undefined && asked?.params.error === 'use_dpop_nonce') {
+      session.rememberNonce(request.url, challenge.nonce);
+      return 'again';
+    }
+    if (challenge.status === 403) return await this.#forbidden(asked);
+    const token = used.authorization?.replace(/^\S+ +/, '');
+    const { tokens } = this.#record ?? {};
+    // Another request, or another process, has renewed the login since.
+    if (tokens !== undefined && tokens.access_token !== token && this.#record?.state === 'logged_in') return 'again';
+    return (await this.#renew(token, 'refused', asked)) ?? 'again';
+  }
+
+  /** Reads the login again. Resolves with whether it is another one, or has begun or ended. */
+  async reread(): Promise<boolean> {
+    await this.#loaded();
+    const before = this.#record;
+    const fault = this.#fault;
+    this.#loading = undefined;
+    await this.#loaded();
+    return (
+      before?.identity !== this.#record?.identity || before?.state !== this.#record?.state || fault !== this.#fault
+    );
+  }
+
+  get #canRenew(): boolean {
+    return this.#record?.tokens?.refresh_token !== undefined || this.#options.spec.login.grant === 'client_credentials';
+  }
+
+  #loaded(): Promise<void> {
+    this.#loading ??= this.#options.vault.read(this.id).then(
+      (record) => this.#take(record),
+      (error: unknown) => {
+        this.#fault = error instanceof Error ? error.message : String(error);
+      },
+    );
+    return this.#loading;
+  }
+
+  #take(record: LoginRecord | undefined): void {
+    const { access_token = '', refresh_token = '' } = record?.tokens ?? {};
+    const release = this.#options.keepSecret({ 'access token': access_token, 'refresh token': refresh_token });
+    this.#release();
+    this.#release = release;
+    this.#record = record;
+    this.#fault = undefined;
+    this.#plan();
+  }
+
+  #plan(retryMs = 0): void {
+    this.#cancel();
+    const { tokens, state } = this.#record ?? {};
+    if (this.#users === 0 || tokens?.expiresAt === undefined || state !== 'logged_in' || !this.#canRenew) return;
+    const waitMs = Math.max(renewalTime(tokens) - Date.now(), retryMs);
+    this.#cancel = this.#options.clock.schedule(Math.min(waitMs, MAX_TIMER_MS), () => {
+      if (waitMs > MAX_TIMER_MS) this.#plan();
+      else void this.#renew(tokens.access_token, 'ahead').catch(() => {});
+    });
+  }
+
+  async #authorization(tokens: StoredTokens, { method, url }: AccessRequest): Promise<AccessHeaders> {
+    if (tokens.token_type.toLowerCase() !== 'dpop') return { authorization: `Bearer ${tokens.access_token}` };
+    const { identity = '', dpopKey } = this.#record ?? {};
+    if (this.#dpop?.identity !== identity)
+      this.#dpop = {
+        identity,
+        session: import('./oauth.js').then(async ({ openDpop }) => (await openDpop(dpopKey)).session),
+      };
+    const session = await this.#dpop.session;
+    const dpop = await session.buildProof({ htm: method, htu: url, accessToken: tokens.access_token });
+    return { authorization: `DPoP ${tokens.access_token}`, dpop };
+  }
+
+  /** A call needs more scopes. A refresh cannot add them, so the next login asks for them. */
+  async #forbidden(asked: AuthChallenge | undefined): Promise<Blocked> {
+    const { tokens, requestedScopes = [] } = this.#record ?? {};
+    const granted = tokens?.scope === undefined ? requestedScopes : scopesIn(tokens.scope);
+    const wanted = asked?.params.error === 'insufficient_scope' ? scopesIn(asked.params.scope) : [];
+    const missing = wanted.filter((scope) => !granted.includes(scope));
+    if (this.#record === undefined || missing.length === 0) {
+      const because = wanted.length > 0 ? ', although the login has the scopes that it asks for' : '';
+      return { blocked: 'refused', because: `it answers HTTP 403${because}` };
+    }
+    await this.#change(async (record) => {
+      if (record === undefined) return undefined;
+      const all = new Set([...(record.missingScopes ?? []), ...missing]);
+      return { ...record, missingScopes: [...all] };
+    });
+    const list = missing.map((scope) => `\`${scope}\``).join(', ');
+    return { blocked: 'scope_missing', because: `this call needs the scope ${list}; ${this.#command} asks for it` };
+  }
+
+  /**
+   * Renews the tokens, unless another process has done so. Resolves with `undefined` if there are other tokens than `stale`.
+   * Rejects with a `RequestError` if the authorization server does not answer. Callers at the same time share one renewal.
+   */
+  #renew(stale: string | undefined, why: 'ahead' | 'refused', asked?: AuthChallenge): Promise<Blocked | undefined> {
+    this.#renewing ??= this.#renewOnce(stale, why, asked).finally(() => {
+      this.#renewing = undefined;
+    });
+    return this.#renewing;
+  }
+
+  async #renewOnce(
+    stale: string | undefined,
+    why: 'ahead' | 'refused',
+    asked: AuthChallenge | undefined,
+  ): Promise<Blocked | undefined> {
+    const isOfClient = this.#options.spec.login.grant === 'client_credentials';
+    if (why === 'refused' && isOfClient && this.#isRefusedAgain(this.#record?.tokens))
+      return required('it does not accept the token that the authorization server gives to this client');
+    try {
+      await this.#change(async (record) => {
+        const tokens = record?.state === 'logged_in' ? record.tokens : undefined;
+        if (tokens !== undefined && tokens.access_token !== stale) return undefined;
+        return await this.#renewed(record, tokens, why, asked);
+      });
+    } catch (error) {
+      if (error instanceof LoginError) return required(error.message);
+      this.#plan(RETRY_MS);
+      throw error instanceof RequestError ? error : new RequestError(messageOf(error), false, error);
+    }
+    const { state, tokens } = this.#record ?? {};
+    if (state === 'logged_in' && (why === 'ahead' || tokens?.access_token !== stale)) {
+      if (why === 'refused') this.#renewedAfterRefusal = tokens?.access_token;
+      return undefined;
+    }
+    if (state === 'expired') return this.#expired();
+    return required(
+      state === 'logged_out'
+        ? `its login was ended with \`trunkline logout\`; ${this.#command} logs in again`
+        : `there is no login for it yet; ${this.#command} logs in`,
+    );
+  }
+
+  /** The record after a renewal; `undefined` if nothing changes. */
+  async #renewed(
+    record: LoginRecord | undefined,
+    tokens: StoredTokens | undefined,
+    why: 'ahead' | 'refused',
+    asked: AuthChallenge | undefined,
+  ): Promise<LoginRecord | undefined> {
+    const { login } = this.#options.spec;
+    if (login.grant === 'client_credentials') return await this.#loggedInAsClient(record, asked);
+    if (record === undefined || tokens === undefined) return undefined;
+    if (tokens.refresh_token === undefined || this.#isRefusedAgain(tokens))
+      return why === 'refused' ? expired(record) : undefined;
+    const { contextOf, refresh, RefusedRefresh } = await import('./oauth.js');
+    try {
+      const fresh = await refresh(await contextOf(record, login, this.#fetch()), tokens.refresh_token);
+      return { ...record, tokens: { ...fresh, scope: fresh.scope ?? tokens.scope } as StoredTokens };
+    } catch (error) {
+      if (!(error instanceof RefusedRefresh)) throw error;
+      if (why === 'refused' || isOver(tokens)) return expired(record);
+      // The access token is good until its end.
+      const { refresh_token: _, ...rest } = tokens;
+      return { ...record, tokens: rest };
+    }
+  }
+
+  #isRefusedAgain(tokens: StoredTokens | undefined): boolean {
+    if (tokens === undefined || tokens.access_token !== this.#renewedAfterRefusal) return false;
+    return Date.now() - tokens.obtainedAt < REFUSED_AGAIN_MS;
+  }
+
+  async #loggedInAsClient(before: LoginRecord | undefined, asked: AuthChallenge | undefined): Promise<LoginRecord> {
+    const { login } = this.#options.spec;
+    const { clientCredentials, discover, scopesFor, openDpop } = await import('./oauth.js');
+    const fetch = this.#fetch();
+    const found = await discover(this.#url, asked, login, fetch);
+    const scopes = scopesFor(found, login, before);
+    const client = {
+      client_id: login.clientId ?? '',
+      ...(login.clientSecret && { client_secret: login.clientSecret }),
+      isRegistered: false,
+    };
+    const dpop = found.wantsDpop ? await openDpop(before?.dpopKey) : undefined;
+    const context = { ...found, client, settings: login, dpop: dpop?.session, fetch };
+    const tokens = await clientCredentials(context, scopes);
+    const { issuer, metadata, resource } = found;
+    return {
+      ...this.id,
+      ...{ state: 'logged_in', identity: before?.identity ?? client.client_id, issuer, tokens },
+      client: withoutSecret(client),
+      requestedScopes: scopes,
+      ...(metadata && { metadata }),
+      ...(resource !== undefined && { resource }),
+      ...(dpop && { dpopKey: dpop.key }),
+    };
+  }
+
+  #fetch() {
+    const { proxy, ca } = this.#options.spec;
+    return createFetch({ clock: this.#options.clock, server: this.#url, proxy, ca });
+  }
+
+  /** Changes the login under its lock. `change` gets the login as it is stored, and returns `undefined` to leave it. */
+  async #change(change: (record: LoginRecord | undefined) => Promise<LoginRecord | undefined>): Promise<void> {
+    const { vault } = this.#options;
+    await vault.locked(this.id, AbortSignal.timeout(LOCK_MS), async () => {
+      const stored = await vault.read(this.id);
+      const changed = await change(stored);
+      if (changed !== undefined) await vault.write(this.id, changed);
+      this.#take(changed ?? stored);
+    });
+  }
+
+  #expired(): Blocked {
+    return required(`its login has expired or was revoked; ${this.#command} renews it`);
+  }
+
+  get #command(): string {
+    return `\`${loginCommand(this.id)}\``;
+  }
+}
+
+/** The command that logs in at a server. */
+function loginCommand({ server, configFile }: Pick<LoginId, 'server' | 'configFile'>): string {
+  return `trunkline login ${server} --config ${quotedPath(configFile, process.platform)}`;
+}
+
+function expired({ tokens: _, ...record }: LoginRecord): LoginRecord {
+  return { ...record, state: 'expired' };
+}
+
+/** The time from which tokens are renewed, in milliseconds on the wall clock. */
+function renewalTime({ obtainedAt, expiresAt }: StoredTokens): number {
+  if (expiresAt === undefined) return Number.POSITIVE_INFINITY;
+  return expiresAt - Math.min(RENEW_BEFORE_MS, (expiresAt - obtainedAt) * RENEW_SHARE);
+}
+
+function isOver({ expiresAt }: StoredTokens): boolean {
+  return expiresAt !== undefined && Date.now() >= expiresAt;
+}
+
+function required(because: string): Blocked {
+  return { blocked: 'login_required', because };
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,103 @@
+import { readConfig } from '../../../app/read-config.js';
+import { type LoginRecord, Vault } from '../../../auth/vault.js';
+import { EXIT } from '../../../errors/usage-error.js';
+import { createFetch } from '../../../http/fetch.js';
+import { systemClock } from '../../../observe/system-clock.js';
+import { loginFolder } from '../../../state/user-files.js';
+import type { LoginSettings, RemoteSpec } from '../../../supervision/launcher.js';
+import type { Invocation } from '../../command.js';
+import { note, print, printJson, tell } from '../../output.js';
+import { table } from '../../terminal.js';
+import { loginSpec, type ReportedLogin, reportOf, withLoginErrors } from './login.js';
+
+/** Longest wait for a gateway that renews the login, in milliseconds. */
+const LOCK_MS = 60_000;
+
+/** `trunkline logout`: removes the tokens of a server, and has the authorization server revoke them. */
+export async function logout({
+  settings,
+  words: [name = ''],
+  options,
+  isJson,
+}: Invocation<{ revoke: true }>): Promise<number> {
+  const spec = await loginSpec(settings, name);
+  const vault = new Vault(loginFolder());
+  const id = { server: name, configFile: spec.login.configFile, url: spec.url };
+  return await withLoginErrors(name, async () => {
+    const end = async () => {
+      const record = await vault.read(id);
+      if (record?.tokens === undefined) {
+        if (isJson) await printJson({ server: name, result: 'none', problem: null });
+        else note(`There is no login at ${name}.`);
+        return EXIT.ok;
+      }
+      const fault = options.revoke ? await revokedFault(record, spec) : undefined;
+      const { tokens: _, missingScopes: __, ...rest } = record;
+      await vault.write(id, { ...rest, state: 'logged_out' });
+      if (isJson) await printJson({ server: name, result: 'logged_out', problem: fault ?? null });
+      else if (fault !== undefined) tell(`trunkline: ${name}: the tokens are removed here, but ${fault}`);
+      else note(`Logged out at ${name}.`);
+      return fault === undefined ? EXIT.ok : EXIT.failed;
+    };
+    return await vault.locked(id, AbortSignal.timeout(LOCK_MS), end);
+  });
+}
+
+/** Revokes the tokens. Resolves with the reason of a failure, as a clause. */
+async function revokedFault(
+  record: LoginRecord,
+  { url, proxy, ca, login }: RemoteSpec & { readonly login: LoginSettings },
+): Promise<string | undefined> {
+  const { contextOf, revoke } = await import('../../../auth/oauth.js');
+  const fetch = createFetch({ clock: systemClock, server: new URL(url), proxy, ca });
+  try {
+    const isRevoked =
+      record.tokens !== undefined && (await revoke(await contextOf(record, login, fetch), record.tokens));
+    return isRevoked ? undefined : 'the authorization server offers no revocation';
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
+}
+
+/** `trunkline auth status`: the logins at the servers of the configuration. */
+export async function authStatus({ settings, isJson }: Invocation): Promise<number> {
+  const { servers } = await readConfig(settings);
+  const vault = new Vault(loginFolder());
+  const storedIn = (await vault.storedIn()) ?? null;
+  const logins: ReportedLogin[] = [];
+  for (const { child } of servers) {
+    if (child?.kind !== 'remote' || child.login === undefined) continue;
+    const { server, configFile } = child.login;
+    const record = await vault.read({ server, configFile, url: child.url }).catch((error: Error) => {
+      tell(`trunkline: ${server}: ${error.message}`);
+      return undefined;
+    });
+    logins.push(reportOf(server, record, storedIn));
+  }
+  if (isJson) {
+    await printJson({ logins });
+    return EXIT.ok;
+  }
+  if (logins.length === 0) {
+    note('No server of the configuration needs a login.');
+    return EXIT.ok;
+  }
+  const rows = logins.map(({ server, state, issuer, scopes, expiresAt }) => [
+    ...[server, TEXTS[state](server), issuer ?? '-', scopes.join(' ') || '-', expiresAt ?? '-'],
+  ]);
+  await print(table([['SERVER', 'STATE', 'ISSUER', 'SCOPES', 'EXPIRES'], ...rows]));
+  if (storedIn !== null) note(STORED[storedIn]);
+  return EXIT.ok;
+}
+
+const TEXTS: Readonly<Record<ReportedLogin['state'], (server: string) => string>> = {
+  logged_in: () => 'logged in',
+  login_required: (server) => `not logged in: trunkline login ${server}`,
+  login_expired: (server) => `expired: trunkline login ${server}`,
+  scope_missing: (server) => `needs more scopes: trunkline login ${server}`,
+};
+
+const STORED = {
+  keychain: 'The logins are encrypted; their key is in the keychain of the system.',
+  file: 'The logins are encrypted; their key is in a file beside them that only you can read.',
+} as const;

@@ -1,0 +1,185 @@
+import { spawn } from 'node:child_process';
+import { createInterface } from 'node:readline';
+import type { GlobalOptions } from '../../../app/global-options.js';
+import { readConfig } from '../../../app/read-config.js';
+import { scopesIn } from '../../../auth/challenge.js';
+import type { LoginOptions, PendingDeviceLogin, PendingLogin } from '../../../auth/login.js';
+import { LoginError, type LoginRecord, Vault } from '../../../auth/vault.js';
+import { EXIT, UsageError } from '../../../errors/usage-error.js';
+import { RequestError } from '../../../http/send-request.js';
+import { hintFor } from '../../../json/suggest.js';
+import { systemClock } from '../../../observe/system-clock.js';
+import { loginFolder } from '../../../state/user-files.js';
+import type { LoginSettings, RemoteSpec } from '../../../supervision/launcher.js';
+import type { Invocation } from '../../command.js';
+import { note, print, printJson, tell } from '../../output.js';
+
+interface LoginFlags {
+  /** `false` for `--no-browser`. */
+  readonly browser: boolean;
+  readonly device: true;
+  readonly scope: readonly string[];
+  readonly clientId: string;
+}
+
+/** `trunkline login`: logs in at a server behind a URL, in the browser or on another device. */
+export async function login({
+  settings,
+  words: [name = ''],
+  options,
+  isJson,
+}: Invocation<LoginFlags>): Promise<number> {
+  const spec = await loginSpec(settings, name);
+  if (spec.login.grant === 'client_credentials') {
+    note(
+      `The server ${name} needs no login: Trunkline gets its tokens with the client credentials of the configuration.`,
+    );
+    return EXIT.ok;
+  }
+  const vault = new Vault(loginFolder());
+  const { scope: scopes, clientId, device = false, browser = true } = options;
+  const chosen = { spec, vault, clock: systemClock, scopes, clientId };
+  return await withLoginErrors(name, async () => {
+    // The result is all that `--json` prints on stdout.
+    const showPage = isJson ? async (url: string) => tell(url) : print;
+    const record = device ? await loginOnDevice(chosen, showPage) : await loginInBrowser(chosen, browser, showPage);
+    const report = reportOf(name, record, (await vault.storedIn()) ?? null);
+    if (isJson) await printJson(report);
+    const scope = report.scopes.join(' ');
+    note(`Logged in at ${name} (${record.issuer})${scope === '' ? '' : `, scope: ${scope}`}.`);
+    return EXIT.ok;
+  });
+}
+
+/** Runs the work of a command, and says why a login failed. */
+export async function withLoginErrors(name: string, work: () => Promise<number>): Promise<number> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!(error instanceof LoginError || error instanceof RequestError)) throw error;
+    const hint = error instanceof LoginError && error.hint !== undefined ? `; ${error.hint}` : '';
+    tell(`trunkline: ${name}: ${error.message}${hint}`);
+    return EXIT.failed;
+  }
+}
+
+/** The server with this key, which must be one that people log in at. */
+export async function loginSpec(
+  settings: GlobalOptions,
+  name: string,
+): Promise<RemoteSpec & { readonly login: LoginSettings }> {
+  const { servers, file } = await readConfig(settings);
+  const server = servers.find(({ key }) => key === name);
+  if (server === undefined) {
+    const remote = servers.filter(({ child }) => child?.kind === 'remote').map(({ key }) => key);
+    throw new UsageError(
+      `there is no server \`${name}\` in ${file}`,
+      hintFor(name, remote, 'add it with `trunkline add NAME URL`'),
+    );
+  }
+  const { child, problem } = server;
+  if (problem !== undefined) throw new UsageError(`server \`${name}\`: ${problem.message}`, problem.hint);
+  if (child?.kind !== 'remote')
+    throw new UsageError(
+      `server \`${name}\` is a program on this machine, which needs no login`,
+      'give it keys with `env`',
+    );
+  const { login: ofServer } = child;
+  if (ofServer === undefined)
+    throw new UsageError(
+      `server \`${name}\` has credentials in its entry (\`headers\` or \`headersCommand\`)`,
+      'remove them to log in instead',
+    );
+  return { ...child, login: ofServer };
+}
+
+type ShowPage = (url: string) => Promise<void>;
+
+async function loginInBrowser(chosen: LoginOptions, opensBrowser: boolean, showPage: ShowPage): Promise<LoginRecord> {
+  const { beginLogin } = await import('../../../auth/login.js');
+  const pending = await beginLogin(chosen);
+  if (opensBrowser) note('Log in in the browser. If it does not open, open this page:');
+  else note('Open this page in a browser on any machine:');
+  await showPage(pending.url);
+  note('If the browser then shows an error because it is on another machine, paste the address of that page here.');
+  if (opensBrowser) openBrowser(pending.url);
+  return await withPastedUrls(pending);
+}
+
+/** Takes lines of stdin as URLs until the login ends. Stdin may be closed, or stay open without a line. */
+async function withPastedUrls(pending: PendingLogin): Promise<LoginRecord> {
+  const lines = createInterface({ input: process.stdin, terminal: false });
+  lines.on('line', (line) => {
+    if (line.trim() !== '' && !pending.submit(line))
+      tell('This is not the address of the page after the login. It begins with http://127.0.0.1 and has a `code`.');
+  });
+  try {
+    return await pending.finished;
+  } finally {
+    lines.close();
+    process.stdin.destroy();
+  }
+}
+
+async function loginOnDevice(chosen: LoginOptions, showPage: ShowPage): Promise<LoginRecord> {
+  const { beginDeviceLogin } = await import('../../../auth/login.js');
+  const { verificationUri, userCode, finished }: PendingDeviceLogin = await beginDeviceLogin(chosen);
+  note('Open this page on any device:');
+  await showPage(verificationUri);
+  note(`Type this code there: ${userCode}`);
+  return await finished;
+}
+
+/** Opens a page in the browser of the user. If this fails, the user opens the printed URL. */
+function openBrowser(url: string): void {
+  const [program = '', ...args] = browserCommand(url);
+  try {
+    const child = spawn(program, args, { detached: true, stdio: 'ignore', windowsHide: true });
+    child.on('error', () => {});
+    child.unref();
+  } catch {
+    // The URL is printed.
+  }
+}
+
+function browserCommand(url: string): readonly string[] {
+  const { BROWSER = '' } = process.env;
+  // `%s` in the variable stands for the URL. Without it, the URL is the last argument.
+  const words = BROWSER.trim() === '' ? undefined : BROWSER.trim().split(/\s+/);
+  if (words !== undefined)
+    return words.some((word) => word.includes('%s')) ? words.map((word) => word.replace('%s', url)) : [...words, url];
+  if (process.platform === 'darwin') return ['open', url];
+  return process.platform === 'win32' ? ['rundll32', 'url.dll,FileProtocolHandler', url] : ['xdg-open', url];
+}
+
+/** A login, as `--json` prints it. */
+export interface ReportedLogin {
+  readonly server: string;
+  readonly issuer: string | null;
+  readonly state: 'logged_in' | 'login_required' | 'login_expired' | 'scope_missing';
+  readonly scopes: readonly string[];
+  /** End of the access token as an ISO date. Trunkline renews it, where the authorization server allows that. */
+  readonly expiresAt: string | null;
+  readonly storedIn: 'keychain' | 'file' | null;
+}
+
+/** Reports a login. `record` is undefined if there was none. */
+export function reportOf(
+  server: string,
+  record: LoginRecord | undefined,
+  storedIn: ReportedLogin['storedIn'],
+): ReportedLogin {
+  const { tokens, requestedScopes = [], issuer = null } = record ?? {};
+  return {
+    ...{ server, issuer, state: stateOf(record) },
+    scopes: tokens === undefined ? [] : tokens.scope === undefined ? requestedScopes : scopesIn(tokens.scope),
+    expiresAt: tokens?.expiresAt === undefined ? null : new Date(tokens.expiresAt).toISOString(),
+    storedIn: record === undefined ? null : storedIn,
+  };
+}
+
+function stateOf(record: LoginRecord | undefined): ReportedLogin['state'] {
+  if (record?.state === 'expired') return 'login_expired';
+  if (record?.tokens === undefined) return 'login_required';
+  return record.missingScopes === undefined ? 'logged_in' : 'scope_missing';
+}

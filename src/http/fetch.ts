@@ -1,0 +1,138 @@
+import { type LookupAddress, type LookupOptions, lookup as lookUp } from 'node:dns';
+import { lookup as resolveAll } from 'node:dns/promises';
+import { BlockList, isIP } from 'node:net';
+import type { Clock } from '../timing/clock.js';
+import { type AgentOptions, createAgent } from './agents.js';
+import { RequestError, sendRequest } from './send-request.js';
+
+export interface FetchOptions extends AgentOptions {
+  readonly clock: Clock;
+  /** The server on whose behalf the requests are made. A public one must not make Trunkline call private addresses. */
+  readonly server: URL;
+}
+
+/** Time limits of one request until its body is read, in milliseconds. A token that is being renewed must not be lost. */
+const GET_MS = 5_000;
+const POST_MS = 30_000;
+const MAX_BYTES = 64 * 1024;
+
+const LOOPBACK = listOf(['127.0.0.0', 8], ['::1', 128]);
+/** Addresses inside of a network: a document of a public server that names one may want to reach a service there. */
+const PRIVATE = listOf(
+  ...([
+    ['0.0.0.0', 8],
+    ['10.0.0.0', 8],
+    ['100.64.0.0', 10],
+    ['172.16.0.0', 12],
+    ['192.168.0.0', 16],
+  ] as const),
+  ...([
+    ['::', 128],
+    ['fc00::', 7],
+    ['fec0::', 10],
+  ] as const),
+);
+/** Addresses of one link: the metadata services of clouds. No authorization server has one. */
+const LINK_LOCAL = listOf(['169.254.0.0', 16], ['fe80::', 10], ['fd00:ec2::', 32]);
+
+/**
+ * A `fetch` for the documents and tokens of authorization servers, whose addresses come from the network. Reads at most 64 KiB,
+ * follows no redirect, and refuses unencrypted URLs and addresses that the server may not name. Rejects with a `RequestError`.
+ */
+export function createFetch(options: FetchOptions): (url: string | URL, init?: RequestInit) => Promise<Response> {
+  return async (target, init = {}) => {
+    const url = new URL(target);
+    const mayBePrivate = await isInside(options.server.hostname);
+    const refusal = refusalOf(url, options.server, mayBePrivate);
+    if (refusal !== undefined) throw new RequestError(`${url.origin} is not asked, because ${refusal}`, false);
+    const method = init.method === 'POST' ? 'POST' : 'GET';
+    const agent = createAgent(url, options);
+    const body = init.body === undefined || init.body === null ? undefined : Buffer.from(String(init.body));
+    const signal = AbortSignal.timeout(method === 'GET' ? GET_MS : POST_MS);
+    try {
+      const response = await sendRequest(options.clock, {
+        ...{ url, method, agent, signal },
+        headers: { ...Object.fromEntries(new Headers(init.headers)), connection: 'close' },
+        ...(body && { body }),
+        lookup: (host, lookupOptions, found) => lookUpPermitted(host, lookupOptions, mayBePrivate, found),
+      });
+      const chunks: Uint8Array[] = [];
+      let length = 0;
+      for await (const chunk of response as AsyncIterable<Uint8Array>) {
+        length += chunk.length;
+        if (length > MAX_BYTES) throw new RequestError(`${url.origin} answers more than ${MAX_BYTES / 1024} KiB`, true);
+        chunks.push(chunk);
+      }
+      if (!response.complete) throw new RequestError(`the answer of ${url.origin} is not complete`, true);
+      const { statusCode: status = 0, headers } = response;
+      const fields = Object.entries(headers).map(([name, value]) => [name, [value].flat().join(', ')] as const);
+      const hasBody = status !== 204 && status !== 304;
+      return new Response(hasBody ? Buffer.concat(chunks) : null, { status, headers: Object.fromEntries(fields) });
+    } catch (error) {
+      if (!signal.aborted) throw error;
+      const seconds = (method === 'GET' ? GET_MS : POST_MS) / 1_000;
+      throw new RequestError(`${url.origin} does not answer within ${seconds} s`, true, error);
+    } finally {
+      agent.destroy();
+    }
+  };
+}
+
+function refusalOf(url: URL, server: URL, mayBePrivate: boolean): string | undefined {
+  const isLocal = isLoopbackHost(url.hostname);
+  if (url.protocol !== 'https:' && !(url.protocol === 'http:' && isLocal)) return 'its URL is not encrypted';
+  if (isLocal && !isLoopbackHost(server.hostname)) return 'it is this machine, and the server is not';
+  const host = bare(url.hostname);
+  return isIP(host) === 0 ? undefined : refusalOfAddress(host, mayBePrivate);
+}
+
+function refusalOfAddress(address: string, mayBePrivate: boolean): string | undefined {
+  if (LINK_LOCAL.has(address)) return `its address ${address} is link-local`;
+  if (mayBePrivate) return undefined;
+  return LOOPBACK.has(address) || PRIVATE.has(address) ? `its address ${address} is private` : undefined;
+}
+
+/** Whether a server is on this machine or in a private network, where its authorization server may be, too. */
+async function isInside(hostname: string): Promise<boolean> {
+  const host = bare(hostname);
+  if (isLoopbackHost(hostname)) return true;
+  if (isIP(host) !== 0) return PRIVATE.has(host);
+  // Without an address, a proxy resolves the name.
+  const addresses = await resolveAll(host, { all: true }).catch(() => []);
+  return addresses.length > 0 && addresses.every(({ address }) => PRIVATE.has(address) || LOOPBACK.has(address));
+}
+
+type Found = (error: Error | null, address: string | LookupAddress[], family?: number) => void;
+
+function lookUpPermitted(host: string, options: LookupOptions, mayBePrivate: boolean, found: Found): void {
+  lookUp(host, { ...options, all: true }, (error, addresses) => {
+    if (error !== null) {
+      found(error, []);
+      return;
+    }
+    const refusal = addresses.map(({ address }) => refusalOfAddress(address, mayBePrivate)).find(Boolean);
+    const [first] = addresses;
+    if (refusal !== undefined) found(new Error(`${host} is not asked, because ${refusal}`), []);
+    else if (options.all === true || first === undefined) found(null, addresses);
+    else found(null, first.address, first.family);
+  });
+}
+
+/** Whether a host name of a URL means this machine. */
+function isLoopbackHost(host: string): boolean {
+  return host === 'localhost' || host.endsWith('.localhost') || LOOPBACK.has(bare(host));
+}
+
+/** The host of a URL without the brackets of an IPv6 address. */
+function bare(host: string): string {
+  return host.replace(/^\[|\]$/g, '');
+}
+
+function listOf(...subnets: readonly (readonly [string, number])[]) {
+  const list = new BlockList();
+  for (const [net, bits] of subnets) list.addSubnet(net, bits, net.includes(':') ? 'ipv6' : 'ipv4');
+  return {
+    /** An IPv4 address that is written as an IPv6 address counts, too. */
+    has: (address: string) => isIP(address) !== 0 && list.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4'),
+  };
+}
