@@ -20,7 +20,7 @@ export class HubPlace {
   constructor(folder, servers, { isShared = true, start = trunkline.start } = {}) {
     this.#start = start;
     const own = mkdtempSync(join(folder, 'h-'));
-    this.config = writeConfig(own, 'config.json', servers);
+    this.config = writeConfig(own, 'config.json', servers, { limits: { sharing: 'profile' } });
     this.#mark = `TMPDIR=${join(own, 'tmp')}\0`;
     mkdirSync(join(own, 'tmp'));
     this.env = {

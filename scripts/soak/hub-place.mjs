@@ -25,7 +25,7 @@ export class HubPlace {
     this.folder = mkdtempSync(join(folder, 'hub-'));
     this.#config = join(this.folder, 'trunkline.json');
     const marked = Object.entries(servers).map(([key, { args, ...settings }]) => {
-      return [key, { ...settings, args: [...args, `run=${this.folder}`] }];
+      return [key, { sharing: 'profile', ...settings, args: [...args, `run=${this.folder}`] }];
     });
     writeFileSync(this.#config, JSON.stringify({ servers: Object.fromEntries(marked) }));
     mkdirSync(join(this.folder, 'tmp'));

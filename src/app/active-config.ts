@@ -6,6 +6,7 @@ import {
   type ServerConfig,
   variantOf,
 } from '../config/resolve/config.js';
+import { type SharingRule, sharingOf } from '../config/resolve/sharing.js';
 import { createToolPolicy } from '../gateway/catalog/tool-policy.js';
 import { ToolShaping } from '../gateway/catalog/tool-shaping.js';
 import type { BackendRules } from '../gateway/registry/backend.js';
@@ -117,6 +118,11 @@ export class ActiveConfig {
     const { key } = before;
     const server = this.serverFor(key, origin, config);
     return { key, change: server === undefined ? 'removed' : changeOf(complete(before), complete(server)), server };
+  }
+
+  /** Which clients share a process of the server, and why. */
+  sharingOf(server: ServerConfig): SharingRule {
+    return sharingOf(server, this.#options.servesHttp);
   }
 
   /** The rules for the backends of a server. */

@@ -167,7 +167,8 @@ export function compose(options: ComposeOptions): Composition {
   const poolNow = (): Omit<PoolChange, 'replaced' | 'retired'> => ({
     servers: activeConfig.config.servers.map((server) => ({
       key: server.key,
-      sharing: server.sharing,
+      sharing: activeConfig.sharingOf(server).sharing,
+      isSessionless: () => instances.isKnownModern(server),
       isMisconfigured: server.child === undefined,
       waitsForClient: !isInView(activeConfig.config, server.key, options.onlyView),
       variantOf: (origin) => variantOf(server, origin),

@@ -21,7 +21,7 @@ import type { LaunchTarget, ServerProcesses, ServerProcessesOptions } from './se
 
 export interface SupervisedBackendsOptions extends Pick<ServerProcessesOptions, 'platform' | 'logger' | 'environment'> {
   readonly config: Config;
-  readonly activeConfig: Pick<ActiveConfig, 'serverFor' | 'changeOf' | 'rulesOf'>;
+  readonly activeConfig: Pick<ActiveConfig, 'serverFor' | 'changeOf' | 'rulesOf' | 'sharingOf'>;
   /** Receives the secrets of clients. */
   readonly secrets: KnownSecrets;
   /** Limit on the waiting calls of all servers together. */
@@ -181,10 +181,10 @@ export class SupervisedBackends {
     if (child !== undefined) instance.shown = profile.then((known) => this.#showCached(instance, child, known));
     return {
       backend,
-      start: () => {
+      start: (waitsForCall) => {
         if (child === undefined) return;
-        if (server.start === 'eager') this.#supervisor.start(id);
-        // A lazy server must start once, unless its catalogue is cached.
+        if (server.start === 'eager' && !waitsForCall) this.#supervisor.start(id);
+        // A server that waits must start once, unless its catalogue is cached.
         else
           void instance.shown?.then((isKnown) => {
             if (isKnown) this.#supervisor.rest(id);
@@ -209,6 +209,7 @@ export class SupervisedBackends {
       lifecycle: instance?.server.child === undefined ? undefined : this.#supervisor.snapshot(id),
       problem: instance?.server.problem,
       isRemote: instance?.server.child?.kind === 'remote',
+      sharing: instance && this.#options.activeConfig.sharingOf(instance.server),
       limits: instance?.server.limits,
       era: instance?.era.source,
       packageVersion: this.#installer.versionOf(instance?.server.package),
@@ -216,6 +217,13 @@ export class SupervisedBackends {
       cause: this.#explain(id, causeOfFailure) ?? [],
       droppedLogBytes: instance?.log.droppedBytes ?? 0,
     };
+  }
+
+  /** Whether the configuration or an earlier run says that the server speaks a revision without sessions. */
+  isKnownModern(server: ServerConfig): boolean {
+    const { catalogues } = this.#options;
+    const era = server.era === 'auto' ? catalogues?.eraOf(server, this.#withPackage)?.find()?.era : server.era;
+    return era === 'modern';
   }
 
   /** Whether the server can run for the clients of this instance. */

@@ -1,7 +1,7 @@
 import type { Code } from '../errors/codes.js';
 import { ERROR_SIGNS } from '../errors/error-text.js';
 import type { ListReport, ServerReport } from '../gateway/status/status.js';
-import { describeEra, plural } from '../gateway/status/status-text.js';
+import { describeEra, describeSaving, describeSharing, plural } from '../gateway/status/status-text.js';
 import { type Finding, finding, sentence, someOf } from './finding.js';
 
 /** A server that the doctor has started, or one of the running hub. */
@@ -41,7 +41,9 @@ export function checkServer(observed: ObservedServer): Finding[] {
   const how = era === null ? '' : ` (${describeEra(era)})`;
   const phases = protocolVersion === null ? [] : [`revision ${protocolVersion}${how}`];
   const text = [`server \`${server}\`: ${start}`, ...phases, plural(tools.exposed.length, 'tool')].join(', ');
-  return [finding('TL-SERVER-OK', text), ...remarks];
+  const { sharing } = observed.report;
+  const shared = sharing === null ? [] : [`sharing: ${describeSharing(sharing)}, because ${sharing.because}`];
+  return [finding('TL-SERVER-OK', text, shared), ...remarks];
 }
 
 function failureOf({ report, diagnosis }: ObservedServer): Finding | undefined {
@@ -108,6 +110,9 @@ function remarksOn(report: ServerReport): Finding[] {
     found.push(finding('TL-SERVER-HIDDEN-TEXT', `tools of ${of} hide text: ${someOf(tools.hiding)}`));
   const [cut] = [tools, prompts, resources].flatMap(({ truncated }: ListReport) => truncated ?? []);
   if (cut !== undefined) found.push(finding('TL-SERVER-TRUNCATED', `a list of ${of} is not complete`, [cut]));
+  const saving = describeSaving(report);
+  if (saving !== undefined)
+    found.push(finding('TL-SERVER-SHARING', `${of} runs a process for each session: ${saving}`));
   const waiting = /(\d+) of its tools waits? for approval/.exec(advice)?.[1];
   const remedy = `trunkline approve ${server}`;
   if (approval !== null && waiting !== undefined)

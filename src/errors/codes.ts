@@ -485,6 +485,10 @@ const SERVER_CODES = {
     'Tools of the server wait for your approval, and are not offered.',
     'Review them: `trunkline approve SERVER`.',
   ),
+  'TL-SERVER-SHARING': warn(
+    'The server runs a process for each session, because it is not known whether it keeps state between calls.',
+    'If it keeps none, write `sharing: profile` in its entry. If it does, write `sharing: isolated`, which ends this warning.',
+  ),
   'TL-SERVER-LIST-MISSING': warn(
     'The server announces prompts or resources, and its list of them cannot be read.',
     'Report it to the authors of the server. Its tools work all the same.',

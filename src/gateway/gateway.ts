@@ -226,6 +226,7 @@ export class Gateway implements GatewayPort {
       unreadListsChanged: () => this.#views.eachOf(backend, (view) => view.unreadListsChanged()),
       startSettled: () => this.#views.eachOf(backend, (view) => view.startSettled()),
       attached: () => {
+        this.#pool.noteRevision(backend);
         this.#logs.restore(backend);
         this.#subscriptions.restore(backend);
       },

@@ -60,6 +60,8 @@ export interface HubDescription {
   readonly isDraining: boolean;
   readonly clients: readonly ClientDescription[];
   readonly servers: readonly ProcessReport[];
+  /** Sentences about servers whose processes could be fewer. Older hubs do not send it. */
+  readonly advice?: readonly string[];
 }
 
 export interface ClientDescription {

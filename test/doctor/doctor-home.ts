@@ -162,7 +162,7 @@ export function reportOf(members: Partial<ServerReport> = {}): ServerReport {
       restarts: 0,
       packageVersion: null,
     },
-    ...{ usage: null, resourceLimits: { memoryBytes: null, processes: null }, unshaped: [] },
+    ...{ usage: null, resourceLimits: { memoryBytes: null, processes: null }, sharing: null, unshaped: [] },
     ...{
       protocolVersion: '2025-11-25',
       era: null,

@@ -20,6 +20,13 @@ function reports(what: string, code: Code, findings: () => readonly Finding[]): 
 
 describe('a server that', () => {
   reports('is well', 'TL-SERVER-OK', () => seen({}));
+  const instance = { state: 'ready', clients: 1, inFlight: 0, restarts: 0, isYours: false, memoryBytes: 1e6 } as const;
+  reports('is unknown and runs several processes', 'TL-SERVER-SHARING', () =>
+    seen({
+      sharing: { mode: 'isolated', rule: 'unknown', because: 'x' },
+      instances: [1, 2].map((pid) => ({ ...instance, id: String(pid), pid })),
+    }),
+  );
   reports('is being installed', 'TL-SERVER-INSTALLING', () => seen({ state: 'installing' }));
   reports('is starting', 'TL-SERVER-STARTING', () => seen({ state: 'starting' }));
   reports('is stopped', 'TL-SERVER-STOPPED', () => seen({ state: 'stopped' }));

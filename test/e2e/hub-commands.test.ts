@@ -18,7 +18,7 @@ beforeEach(() => {
   hubs = mkdtempSync(join(tmpdir(), 'tl-'));
   clients = [];
   Object.assign(place.env, { ...WITH_HUB, TRUNKLINE_HUB_DIR: hubs });
-  const lab = { command: 'node', args: [LAB, `run=${place.folder}`] };
+  const lab = { command: 'node', args: [LAB, `run=${place.folder}`], sharing: 'profile' };
   place.configure({ one: lab, two: lab });
 });
 afterEach(async () => {

@@ -8,7 +8,7 @@ import { sharedPlace, WITH_HUB } from '../support/hub-place.js';
 import { copyInto } from '../support/own-copy.js';
 import { until } from '../support/processes.js';
 
-const LAB = { servers: { lab: {} } };
+const LAB = { servers: { lab: { sharing: 'profile' } } };
 
 async function textOf(answer: Promise<{ message: Message }>): Promise<string> {
   return (await answer).message.result.content[0].text;

@@ -20,7 +20,7 @@ import { copyInto } from '../support/own-copy.js';
 import { fixture, until } from '../support/processes.js';
 import { repetitions } from '../support/repetitions.js';
 
-const LAB = { servers: { lab: {} } };
+const LAB = { servers: { lab: { sharing: 'profile' } } };
 
 async function textOf(client: GatewayProcess, marker: string): Promise<string> {
   return (await client.call('lab__wait', { delayMs: 0, marker })).message.result.content[0].text;

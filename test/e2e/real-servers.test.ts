@@ -9,7 +9,7 @@ import { getDefaultEnvironment, StdioClientTransport } from '@modelcontextprotoc
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { CLI, type Message } from '../support/gateway-process.js';
 import { linkOwnPackages } from '../support/own-packages.js';
-import { liveMembers } from '../support/processes.js';
+import { liveMembers, until } from '../support/processes.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'trunkline-real-'));
 writeFileSync(join(folder, 'note.txt'), 'a note');
@@ -96,7 +96,7 @@ describe('three real npm servers behind the built CLI', () => {
     expect((await reportOn('everything')).latencyMs.p95).toBeGreaterThanOrEqual(0);
   });
 
-  it('end with the process that clients share', async () => {
+  it('end with the process that clients share, and one that keeps state with its session', async () => {
     const reports = await Promise.all(['everything', 'files', 'memory'].map(reportOn));
     const pids = reports.map(({ pid }) => pid as number);
     const { structuredContent } = await client.callTool({ name: 'trunkline__status', arguments: {} });
@@ -104,7 +104,9 @@ describe('three real npm servers behind the built CLI', () => {
     const attached = transport.pid ?? undefined;
     expect(liveMembers([...pids, hub])).toHaveLength(4);
     await client.close();
-    expect(liveMembers([...pids, hub, attached])).toHaveLength(4);
+    const [everything, ...shared] = pids;
+    await until('the process of the session is gone', () => liveMembers([everything]).length === 0);
+    expect(liveMembers([...shared, hub, attached])).toHaveLength(3);
     stop();
     expect(liveMembers([...pids, hub, attached])).toEqual([]);
   });

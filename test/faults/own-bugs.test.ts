@@ -19,7 +19,7 @@ afterEach(async () => {
 
 /** Two clients of one server that is ready. Whatever would end the process from now on makes the test fail. */
 async function start(entry: Record<string, unknown> = {}): Promise<[InProcessClient, InProcessClient]> {
-  gateway = new InProcessGateway({ servers: { f: entry } });
+  gateway = new InProcessGateway({ servers: { f: { sharing: 'profile', ...entry } } });
   const clients = [await gateway.connect(), await gateway.connect()] as [InProcessClient, InProcessClient];
   await gateway.untilState('f', 'ready');
   process.on('uncaughtException', onEscape);

@@ -12,7 +12,7 @@ const PROGRAM = fileURLToPath(new URL('../fixtures/servers/origin.mjs', import.m
 function reporting(entries: Entries): Entries {
   const withProgram = Object.entries(entries).map(([key, { args = [], ...entry }]) => [
     key,
-    { command: 'node', args: [PROGRAM, ...(args as string[]), 'run=RUN'], ...entry },
+    { command: 'node', args: [PROGRAM, ...(args as string[]), 'run=RUN'], sharing: 'profile', ...entry },
   ]);
   return Object.fromEntries(withProgram);
 }

@@ -52,6 +52,8 @@ export interface ServerScript {
   readonly isTrusted?: boolean;
   readonly isRemote?: boolean;
   readonly sharing?: Sharing;
+  /** Whether an earlier run has found that it speaks a revision without sessions. */
+  readonly wasSessionless?: boolean;
   /** The variables that the configuration names for it. */
   readonly variables?: readonly string[];
   /** Methods that the configuration says it answers. */
@@ -267,13 +269,16 @@ export function scriptGateway({
   const scripted = new Map<string, ScriptedServer>();
   let scripts = servers;
   const pooled = () =>
-    Object.entries(scripts).map(([key, { sharing = 'all', isMisconfigured = false, variables = [] }]) => ({
-      key,
-      sharing,
-      isMisconfigured,
-      variantOf: (origin: ClientOrigin = OWN_ORIGIN) =>
-        JSON.stringify([variables.map((name) => origin.environment[name]), sharing === 'folder' && origin.folder]),
-    }));
+    Object.entries(scripts).map(
+      ([key, { sharing = 'all', wasSessionless = false, isMisconfigured = false, variables = [] }]) => ({
+        key,
+        sharing,
+        isSessionless: () => wasSessionless,
+        isMisconfigured,
+        variantOf: (origin: ClientOrigin = OWN_ORIGIN) =>
+          JSON.stringify([variables.map((name) => origin.environment[name]), sharing === 'folder' && origin.folder]),
+      }),
+    );
   const gateway = new Gateway({
     clock,
     servers: pooled(),
@@ -283,8 +288,8 @@ export function scriptGateway({
       scripted.set(id, instance);
       return {
         backend: instance.backend,
-        start: () => {
-          instance.isToRun = true;
+        start: (waitsForCall) => {
+          instance.isToRun = !waitsForCall;
           started.push(id);
         },
         end: () => instance.end(),

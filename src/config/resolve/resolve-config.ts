@@ -455,13 +455,17 @@ function ownArguments({ command, args, cwd }: Parameters<typeof checkNesting>[0]
     const isOwn = script >= 0 && isOwnProgram(resolve(cwd, args[script] ?? ''));
     return isOwn ? args.slice(script + 1) : undefined;
   }
-  if (/^(?:npx|pnpx|bunx|npm|pnpm|yarn|bun)$/.test(name)) {
-    const words = /^(?:exec|x|dlx)$/.test(args[0] ?? '') ? args.slice(1) : args;
-    const program = firstPositional(words, /^(?:-p|--package|-c|--call)$/);
-    const isOwn = /^trunkline(?:@.*)?$/.test(words[program] ?? '');
-    return isOwn ? words.slice(program + 1) : undefined;
-  }
+  const launched = launchedBy(command, args);
+  if (launched !== undefined) return launched.name === 'trunkline' ? launched.rest : undefined;
   return isOwnProgram(locate(command, cwd, path)) ? args : undefined;
+}
+
+/** The npm package that a launcher such as `npx` runs, and its arguments. `undefined` for another command. */
+export function launchedBy(command: string, args: readonly string[]) {
+  if (!/^(?:npx|pnpx|bunx|npm|pnpm|yarn|bun)$/.test(basename(command).replace(/\.(?:exe|cmd)$/i, ''))) return undefined;
+  const words = /^(?:exec|x|dlx)$/.test(args[0] ?? '') ? args.slice(1) : args;
+  const program = firstPositional(words, /^(?:-p|--package|-c|--call)$/);
+  return { name: (words[program] ?? '').replace(/(?<=.)@[^@/]*$/, ''), rest: words.slice(program + 1) };
 }
 
 /** Index of the first argument that is neither an option nor the value of one of these options; -1 if there is none. */

@@ -1,5 +1,6 @@
 import type { ClientFacts, ClientOrigin, DownstreamClient, Exchange } from '../../downstream/port.js';
 import { type ClientProfile, profileKey } from '../../mcp/handshake.js';
+import { isModernRevision } from '../../mcp/revisions.js';
 import type { Cancel, Clock } from '../../timing/clock.js';
 import { unavailableBecause } from '../dispatch/availability.js';
 import type { Backend } from './backend.js';
@@ -165,6 +166,7 @@ export class BackendPool {
     });
     instance.setProfile(facts.profile);
     instance.hasRoots = facts.profile.capabilities.roots !== undefined;
+    instance.profileScope = profileKey(facts.profile, client.principal);
     instance.endWait();
     const { backend } = instance.running;
     // A process for all clients must read its lists, because a client of the merged lists may come at any time.
@@ -193,6 +195,16 @@ export class BackendPool {
     if (staysWithoutClients === 'never') return server.retire((each) => each === instance)[0]?.running;
     if (staysWithoutClients === 'for a while') this.#keepForAWhile(server, instance);
     return undefined;
+  }
+
+  /** Records the revision of a new process. With `auto`, a process without sessions serves further clients, too. */
+  noteRevision(backend: Backend): void {
+    const { server, instance } = this.#find(backend) ?? {};
+    const revision = backend.openConnection?.revision;
+    if (server?.sharing !== 'auto' || revision === undefined) return;
+    server.isSessionless = isModernRevision(revision);
+    const isShared = server.isSessionless && !(server.requestsRoots && instance?.hasRoots === true);
+    if (isShared && typeof instance?.scope === 'object') instance.scope = instance.profileScope;
   }
 
   /** Records that the server requests roots. From now on, each client with roots gets its own process. */
@@ -244,8 +256,10 @@ export class BackendPool {
     const { create, profileOfAll } = this.#options;
     const instance = new Instance(options, (...of) => create(key, this.#nextId(key), ...of));
     if (options.scope === ALL) instance.setProfile(profileOfAll);
+    // While another process tells what the server offers, the process of a further session can wait for its first call.
+    const isFurther = server.sharing === 'auto' && [...server.instances].some(({ isConnected }) => isConnected);
     server.instances.add(instance);
-    if (this.#isStarted && !server.isStartDeferred) instance.start();
+    if (this.#isStarted && !server.isStartDeferred) instance.start(isFurther);
     return instance;
   }
 
@@ -277,16 +291,18 @@ export class BackendPool {
 
 /**
  * Which clients share a process of a server: those with the same profile, those with the same profile and working
- * folder, none, or all.
+ * folder, none, or all. `auto` means `profile` for a server whose revision has no sessions, else `isolated`.
  *
  * A server learns the capabilities of one client in the handshake and may adapt its offer to them. Clients with
  * different capabilities therefore get different processes.
  */
-export type Sharing = 'profile' | 'folder' | 'isolated' | 'all';
+export type Sharing = 'profile' | 'folder' | 'isolated' | 'all' | 'auto';
 
 interface PooledServer {
   readonly key: string;
   readonly sharing: Sharing;
+  /** With `auto`: whether the server is known to speak a revision without sessions before a process has told. */
+  readonly isSessionless?: () => boolean;
   /** Whether the server cannot run for clients without an origin. */
   readonly isMisconfigured?: boolean;
   /** Whether no instance is made before a client needs one. */
@@ -301,8 +317,8 @@ interface PooledServer {
 /** A backend, and control of the process behind it. */
 export interface RunningBackend {
   readonly backend: Backend;
-  /** Starts the process, which the supervisor then keeps running. Called once. */
-  start(): void;
+  /** Starts the process, which the supervisor then keeps running, or lets it wait for a call. Called once. */
+  start(waitsForCall: boolean): void;
   /** Stops the process for good. Resolves when it is gone. */
   end(): Promise<void>;
 }
@@ -316,6 +332,8 @@ class ServerInstances {
   readonly instances = new Set<Instance>();
   /** Whether the server has ever sent `roots/list`. */
   requestsRoots = false;
+  /** With `auto`: whether its latest process, or else the one of an earlier run, speaks a revision without sessions. */
+  isSessionless: boolean | undefined;
   /** Whether its processes must not start before the retired ones are gone. */
   isStartDeferred = false;
   #server: PooledServer;
@@ -354,7 +372,9 @@ class ServerInstances {
     const hasNoProcess = this.#hasNoProcess && this.variantOf(origin) === this.variantOf(undefined);
     if (sharing === 'all' || hasNoProcess) return ALL;
     const hasOwnRoots = this.requestsRoots && profile.capabilities.roots !== undefined;
-    return sharing === 'isolated' || hasOwnRoots ? client : profileKey(profile, client.principal);
+    if (sharing === 'auto') this.isSessionless ??= this.#server.isSessionless?.() === true;
+    const isApart = sharing === 'isolated' || (sharing === 'auto' && this.isSessionless === false);
+    return isApart || hasOwnRoots ? client : profileKey(profile, client.principal);
   }
 
   /** Scope of the instance that exists before any client, if there is one. The first client decides an `undefined` scope. */
@@ -382,6 +402,8 @@ export class Instance {
   variant: string;
   /** `undefined` until a client claims the instance. */
   scope: Scope | undefined;
+  /** The scope that clients like its first client share. */
+  profileScope: string | undefined;
   /** Whether its clients have the roots capability, which is the same for all clients of one instance. */
   hasRoots = false;
   /** Time at which the last client left, in milliseconds on the clock. `undefined` while no client is awaited. */
@@ -405,9 +427,13 @@ export class Instance {
     this.running = create(profile, origin);
   }
 
-  start(): void {
-    if (!this.#isStarted) this.running.start();
+  start(waitsForCall = false): void {
+    if (!this.#isStarted) this.running.start(waitsForCall);
     this.#isStarted = true;
+  }
+
+  get isConnected(): boolean {
+    return this.running.backend.dispatcher.connection !== undefined;
   }
 
   /** Ends the wait for a client, because a client uses the instance now or because none will. */

@@ -3,6 +3,7 @@ import type { EraSource } from '../../upstream/server-era.js';
 import type { Catalogs, Shadowed } from '../catalog/catalog.js';
 import type { ServerState } from '../dispatch/availability.js';
 import type { Backend } from '../registry/backend.js';
+import type { Sharing } from '../registry/backend-pool.js';
 import type { CountedName } from './refused-names.js';
 
 /** State of a server's process, from the supervisor. Times are milliseconds on the monotonic clock. */
@@ -31,6 +32,10 @@ export interface ServerFacts {
   readonly problem: { readonly message: string; readonly hint: string } | undefined;
   /** Whether the server is behind a URL, so that it has a connection instead of a process. */
   readonly isRemote?: boolean | undefined;
+  /** Which clients share a process, by which rule, and why. */
+  readonly sharing?:
+    | { readonly sharing: Sharing; readonly rule: 'configured' | 'known' | 'unknown'; readonly because: string }
+    | undefined;
   /** Limits of all processes of one instance together. Absent if nothing is limited. */
   readonly limits?: { readonly memoryBytes?: number; readonly processes?: number } | undefined;
   readonly era?: EraSource | undefined;

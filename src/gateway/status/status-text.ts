@@ -16,6 +16,7 @@ export function renderStatus(report: StatusReport): string {
     ...renderModern(others),
     ...renderFirstUse(report.servers),
     ...others.flatMap(renderRemarks),
+    ...adviseOnSharing(report.servers),
     ...(report.advice === '' ? [] : [report.advice]),
   ].join('\n');
 }
@@ -132,13 +133,14 @@ function describeMember(server: ServerReport, isFirst: boolean): string {
   return facts.length === 0 ? server.server : `${server.server} (${facts.join(', ')})`;
 }
 
-const MODERN_NAMES = 3;
+/** Servers that one line of the text about all servers names. */
+const MAX_NAMES = 3;
 
 function renderModern(servers: readonly ServerReport[]): string[] {
   const modern = servers.filter(({ era }) => era?.name === 'modern').map(({ server }) => server);
   if (modern.length === 0) return [];
-  const more = modern.length > MODERN_NAMES ? ` and ${modern.length - MODERN_NAMES} more` : '';
-  return [`Modern era: ${modern.slice(0, MODERN_NAMES).join(', ')}${more}`];
+  const more = modern.length > MAX_NAMES ? ` and ${modern.length - MAX_NAMES} more` : '';
+  return [`Modern era: ${modern.slice(0, MAX_NAMES).join(', ')}${more}`];
 }
 
 /** Names the servers whose tools the user has not reviewed yet. */
@@ -151,6 +153,37 @@ function renderFirstUse(servers: readonly ServerReport[]): string[] {
 
 /** Names of withheld entries in the text about all servers. The text about one server has all names. */
 const BRIEF_NAMES = 5;
+
+/** The clients that share a process, and the rule, such as `isolated (unknown)`. */
+export function describeSharing({ mode, rule }: { readonly mode: string; readonly rule: string }): string {
+  return `${mode} (${rule})`;
+}
+
+type Sharer = Pick<ServerReport, 'server' | 'sharing' | 'instances'>;
+
+/**
+ * The number of processes of a server that runs one for each session because nothing is known about it, and what a single
+ * one would save. `undefined` if there is nothing to save.
+ */
+export function describeSaving({ sharing, instances }: Sharer): string | undefined {
+  const sizes = instances.flatMap(({ pid, memoryBytes }) => (pid === null ? [] : [memoryBytes ?? 0]));
+  if (sharing?.rule !== 'unknown' || sharing.mode !== 'isolated' || sizes.length < 2) return undefined;
+  const saved = sizes.reduce((sum, size) => sum + size, 0) - Math.max(...sizes);
+  return `${sizes.length} processes; one would save ${saved > 0 ? `about ${describeBytes(saved)}` : 'memory'}`;
+}
+
+/** Advice on the servers that may run fewer processes. Empty if there are none. */
+export function adviseOnSharing(servers: readonly Sharer[]): string[] {
+  const all = servers.flatMap((server) => {
+    const saving = describeSaving(server);
+    return saving === undefined ? [] : [`${server.server} (${saving})`];
+  });
+  if (all.length === 0) return [];
+  const more = all.length > MAX_NAMES ? ` and ${all.length - MAX_NAMES} more` : '';
+  return [
+    `A process for each session, because it is not known whether the server keeps state: ${all.slice(0, MAX_NAMES).join(', ')}${more}. If a server keeps none, write \`sharing: profile\` in its entry.`,
+  ];
+}
 
 /** Describes a server with a problem: the problem, its reason, and what to do. */
 function renderProblem(server: ServerReport): string[] {
@@ -195,6 +228,7 @@ function renderServer(server: ServerReport): string[] {
     server.era !== null && row('era', describeEra(server.era)),
     usageRow(server),
     !isDown(server) && restartRow(server),
+    server.sharing !== null && row('sharing', `${describeSharing(server.sharing)}, because ${server.sharing.because}`),
     instances.length > 1 &&
       row(server.remote ? 'connections' : 'processes', instances.map(describeInstance).join('; ')),
     trafficRow(server),

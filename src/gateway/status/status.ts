@@ -149,8 +149,9 @@ function reportServer(facts: StatusFacts, one: ServerFacts, logLines: number) {
     droppedLogBytes: one.droppedLogBytes,
     ...assess(facts, one),
     instructions: instructions === undefined ? null : printableLines(facts.redact(instructions)),
+    sharing: reportSharing(one),
     /** The instances of this server: one per client profile, one per client, or one for all. */
-    instances: one.instances.map((instance) => reportInstance(instance, backend)),
+    instances: one.instances.map((instance) => reportInstance(facts, instance, backend)),
   };
 }
 
@@ -187,7 +188,18 @@ function instanceStateOf({
   return lifecycle === undefined ? 'misconfigured' : stateOf(backend, lifecycle);
 }
 
-function reportInstance(instance: InstanceFacts, yours: Backend) {
+/** Which clients share a process, by which rule, and why; null if that is not known. */
+function reportSharing({ sharing: decided, instances }: Pick<ServerFacts, 'sharing' | 'instances'>) {
+  if (decided === undefined) return null;
+  const { sharing, rule, because } = decided;
+  if (sharing !== 'auto') return { mode: sharing, rule, because };
+  const revision = instances.map(({ backend }) => backend.openConnection?.revision).find((each) => each !== undefined);
+  return revision !== undefined && isModernRevision(revision)
+    ? { mode: 'profile' as const, rule: 'revision' as const, because: `revision ${revision} has no sessions` }
+    : { mode: 'isolated' as const, rule, because };
+}
+
+function reportInstance(facts: StatusFacts, instance: InstanceFacts, yours: Backend) {
   const { backend, lifecycle } = instance;
   return {
     id: backend.id,
@@ -196,6 +208,7 @@ function reportInstance(instance: InstanceFacts, yours: Backend) {
     clients: backend.clients.size,
     inFlight: backend.dispatcher.connection?.inFlight ?? 0,
     restarts: lifecycle?.restarts ?? 0,
+    memoryBytes: reportUsage(facts, lifecycle)?.memoryBytes ?? null,
     /** Whether the client that called `trunkline__status` uses this instance. */
     isYours: backend === yours,
   };
@@ -264,6 +277,8 @@ export interface ProcessReport {
   /** The revision of MCP that the process speaks. Absent in answers of older versions. */
   readonly revision?: string | null;
   readonly memoryBytes: number | null;
+  /** Which clients share the process, and by which rule. Absent in answers of older versions. */
+  readonly sharing?: { readonly mode: string; readonly rule: string } | null;
   /** Present share of one processor. */
   readonly cpuPercent: number | null;
   readonly processes: number | null;
@@ -274,8 +289,9 @@ export interface ProcessReport {
 
 /** All instances of all servers, in the order of the configuration. */
 export function listProcesses(facts: StatusFacts): ProcessReport[] {
-  return facts.servers.flatMap(({ backend: { key }, instances }) =>
-    instances.map(({ backend, lifecycle }) => {
+  return facts.servers.flatMap(({ backend: { key }, instances, ...server }) => {
+    const sharing = reportSharing({ ...server, instances });
+    return instances.map(({ backend, lifecycle }) => {
       const { counters, connection } = backend.dispatcher;
       const { memoryBytes = null, cpuPercent = null, processes = null } = reportUsage(facts, lifecycle) ?? {};
       return {
@@ -284,11 +300,12 @@ export function listProcesses(facts: StatusFacts): ProcessReport[] {
         state: instanceStateOf({ backend, lifecycle }),
         pid: lifecycle?.pid ?? null,
         revision: connection?.revision ?? null,
+        sharing,
         ...{ memoryBytes, cpuPercent, processes },
         calls: counters.calls,
         inFlight: connection?.inFlight ?? 0,
         clients: backend.clients.size,
       };
-    }),
-  );
+    });
+  });
 }

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { setTimeout } from 'node:timers/promises';
 import { listProcesses, reportStatus } from '../../gateway/status/status.js';
 import type { StatusFacts } from '../../gateway/status/status-facts.js';
-import { overviewOf, renderStatus } from '../../gateway/status/status-text.js';
+import { adviseOnSharing, overviewOf, renderStatus } from '../../gateway/status/status-text.js';
 import { suggest } from '../../json/suggest.js';
 import type { LineSink } from '../../record/line-queue.js';
 import type { RecordedGateway } from '../../record/record-to.js';
@@ -62,12 +62,13 @@ export function hubCommands(options: HubCommandsOptions): ControlCommands {
         hasStarted: hub !== undefined,
         isDraining: life.refusal !== undefined,
         clients: hub?.clients.all.map((client) => describeClient(client, clock)) ?? [],
-        servers: hub === undefined ? [] : listProcesses(hub.composition.status()),
+        ...(hub === undefined ? { servers: [] } : processesOf(hub.composition.status())),
       };
     },
     /** The status of all servers. With `follow`, an event with the status every second until the connection is closed. */
     status: async ({ follow }, { emit, signal }) => {
       const { composition } = await running;
+      await composition.readUsage();
       if (follow !== true) return statusOf(composition);
       while (!signal.aborted) {
         emit(statusOf(composition));
@@ -76,8 +77,9 @@ export function hubCommands(options: HubCommandsOptions): ControlCommands {
       return null;
     },
     /** The report on all servers, or on one server with its last output. */
-    report: async ({ server }) => {
+    report: async ({ server, withUsage }) => {
       const { composition } = await running;
+      if (withUsage === true) await composition.readUsage();
       return reportStatus(composition.status(), typeof server === 'string' ? server : undefined);
     },
     /** The profiles of all clients. A command with the profile of a client uses the processes of that client. */
@@ -113,6 +115,10 @@ export function hubCommands(options: HubCommandsOptions): ControlCommands {
       return { clients: options.hub()?.clients.size ?? 0 };
     },
   };
+}
+
+function processesOf(facts: StatusFacts): Pick<HubDescription, 'servers' | 'advice'> {
+  return { servers: listProcesses(facts), advice: adviseOnSharing(reportStatus(facts).servers) };
 }
 
 function describeClient({ hello, since, transport }: HubClient, clock: Clock): ClientDescription {

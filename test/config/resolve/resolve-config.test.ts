@@ -14,7 +14,7 @@ describe('a server of the file', () => {
       {
         key: 'own',
         prefix: 'own',
-        sharing: 'profile',
+        sharing: 'auto',
         start: 'eager',
         idleStopMs: 0,
         era: 'auto',

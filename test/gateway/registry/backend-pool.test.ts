@@ -186,6 +186,60 @@ describe('clients of different processes', () => {
   });
 });
 
+describe('a server whose sharing is decided by its revision', () => {
+  const MODERN = { hello: { protocolVersion: '2026-07-28' } };
+
+  it('is a process for each session if its revision has sessions, and the process ends with the session', async () => {
+    const { handshake, idOf, server } = pooling('auto');
+    const [one, other] = [handshake(), handshake()];
+    expect([await idOf(one), await idOf(other)]).toEqual(['a', 'a~2']);
+    one.session.close();
+    expect(server('a').isEnded).toBe(true);
+    expect(await idOf(handshake())).toBe('a~3');
+  });
+
+  it('is one process for clients that look alike as soon as its first process has told a revision without sessions', async () => {
+    const { handshake, idOf, server } = pooling('auto', MODERN);
+    const one = handshake();
+    expect(await idOf(one)).toBe('a');
+    expect(await idOf(handshake())).toBe('a');
+    expect(await idOf(handshake({ sampling: {} }))).toBe('a~2');
+    one.session.close();
+    expect(server('a').isEnded).toBe(false);
+  });
+
+  it('lets the process of a further session wait for a call while another one runs', async () => {
+    const { gateway, handshake, server } = pooling('auto');
+    gateway.start();
+    handshake();
+    handshake();
+    expect([server('a').isToRun, server('a~2').isToRun]).toEqual([true, true]);
+    await server('a').start();
+    handshake();
+    expect(server('a~3').isToRun).toBe(false);
+  });
+
+  it('keeps the process of a client that came before the revision was known for the next client', async () => {
+    const { handshake, idOf } = pooling('auto', MODERN);
+    const [one, other] = [handshake(), handshake()];
+    expect([await idOf(one), await idOf(other)]).toEqual(['a', 'a~2']);
+    one.session.close();
+    expect(await idOf(handshake())).toBe('a');
+  });
+
+  it('is shared from the first client on if an earlier run has found the revision', async () => {
+    const { handshake, idOf } = pooling('auto', { ...MODERN, wasSessionless: true });
+    const clients = [handshake(), handshake()];
+    expect([await idOf(clients[0] as ScriptedClient), await idOf(clients[1] as ScriptedClient)]).toEqual(['a', 'a']);
+  });
+
+  it('is a process for each further session if an update has given it a revision with sessions', async () => {
+    const { handshake, idOf } = pooling('auto', { wasSessionless: true });
+    expect(await idOf(handshake())).toBe('a');
+    expect([await idOf(handshake()), await idOf(handshake())]).toEqual(['a~2', 'a~3']);
+  });
+});
+
 describe('a server that names variables', () => {
   const NAMED = { variables: ['KEY'] };
   const withKey = (KEY: string) => ({ environment: { KEY, OTHER: `with ${KEY}` } });

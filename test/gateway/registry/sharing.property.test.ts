@@ -7,7 +7,7 @@ import { OWN_ORIGIN, type ScriptedClient, type ServerScript, scriptGateway } fro
 import { flush } from '../../support/wire.js';
 
 const IDLE_STOP_MS = 600_000;
-const MODES = ['profile', 'folder', 'isolated', 'all'] as const satisfies readonly Sharing[];
+const MODES = ['auto', 'profile', 'folder', 'isolated', 'all'] as const satisfies readonly Sharing[];
 
 interface Looks {
   readonly name: string;
@@ -45,7 +45,7 @@ const step = fc.oneof(
 );
 type Step = typeof step extends fc.Arbitrary<infer Value> ? Value : never;
 
-/** One server for each mode, named after the mode, and clients that come and go. */
+/** One server for each mode, all of a revision with sessions, named after the mode, and clients that come and go. */
 class World {
   readonly clients: Attached[] = [];
   named: readonly (readonly string[])[];
@@ -123,7 +123,8 @@ class World {
 function mayShare(world: World, mode: Sharing, one: Attached, other: Attached): boolean {
   const folderOf = ({ origin: { folder } = OWN_ORIGIN }: Attached) => folder;
   const isSame = (a: unknown, b: unknown) => JSON.stringify(a) === JSON.stringify(b);
-  if (mode === 'isolated' || !isSame(world.valuesOf(one, mode), world.valuesOf(other, mode))) return false;
+  if (mode === 'isolated' || mode === 'auto' || !isSame(world.valuesOf(one, mode), world.valuesOf(other, mode)))
+    return false;
   if (mode === 'all') return true;
   if (mode === 'folder' && folderOf(one) !== folderOf(other)) return false;
   return one.name === other.name && isSame(one.capabilities, other.capabilities);

@@ -101,6 +101,32 @@ describe('the text about all servers', () => {
     );
   });
 
+  it('tells which unknown servers run several processes, what one would save, and what to write', async () => {
+    const { report } = await given();
+    const [first] = report().servers;
+    const sharing = { mode: 'isolated', rule: 'unknown', because: 'it is not known whether it keeps state' } as const;
+    const instance = { state: 'ready', clients: 1, inFlight: 0, restarts: 0, isYours: false } as const;
+    const instances = [30, 20, null].map((mib, at) => {
+      return { ...instance, id: `a${at}`, pid: mib === null ? null : at, memoryBytes: (mib ?? 0) * 1024 ** 2 };
+    });
+    const withServers = (change: Partial<ServerReport>, keys = ['a']) => {
+      const servers = keys.map((server) => ({ ...(first as ServerReport), sharing, instances, ...change, server }));
+      return renderStatus({ ...report(), servers });
+    };
+    const advice = 'If a server keeps none, write `sharing: profile` in its entry.';
+    const told = 'A process for each session, because it is not known whether the server keeps state:';
+    expect(withServers({})).toContain(`\n${told} a (2 processes; one would save about 20 MiB). ${advice}`);
+    const many = withServers({}, ['a', 'b', 'c', 'd', 'e']);
+    expect(many).toContain('c (2 processes; one would save about 20 MiB) and 2 more. ');
+    for (const change of [
+      { instances: instances.slice(1) },
+      { sharing: { ...sharing, rule: 'known' as const } },
+      { sharing: { ...sharing, mode: 'profile' as const } },
+      { sharing: null },
+    ])
+      expect(withServers(change)).not.toContain('A process for each session');
+  });
+
   it('begins with the servers that have a problem: what happened, why, and what to do', async () => {
     const reason = 'Cannot start "x": not found (ENOENT)';
     const { report } = await given({
@@ -277,6 +303,13 @@ describe('the text about one server', () => {
     expect(await textWith({ era }, renderOneServer)).toContain(`\n    era: legacy, ${says}\n`);
   });
 
+  it('tells which clients share a process, and why', async () => {
+    const sharing = { mode: 'all', rule: 'known', because: 'two processes lose data' } as const;
+    expect(await textWith({ sharing }, renderOneServer)).toContain(
+      '\n    sharing: all (known), because two processes lose data',
+    );
+  });
+
   it('has its process, and no line that says nothing', async () => {
     const { make } = await given();
     expect(renderOneServer(reportStatus(make(), 'a'))).toBe(
@@ -297,7 +330,16 @@ describe('the text about one server', () => {
   });
 
   it('has all that is known of it', async () => {
-    const own = { id: 'a', state: 'ready', pid: 4711, clients: 1, inFlight: 2, restarts: 1, isYours: true } as const;
+    const own = {
+      id: 'a',
+      state: 'ready',
+      pid: 4711,
+      clients: 1,
+      inFlight: 2,
+      restarts: 1,
+      memoryBytes: null,
+      isYours: true,
+    } as const;
     const text = await textWith(
       {
         ...{ restarts: 1, generation: 2, lastExit: { code: 1, signal: null, secondsAgo: 5 } },

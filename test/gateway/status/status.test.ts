@@ -4,7 +4,7 @@ import { adviseOnToolCount, createToolCountWarning } from '../../../src/gateway/
 import { overviewOf, renderOneServer, renderStatus } from '../../../src/gateway/status/status-text.js';
 import { FairMemory, SharedLimit } from '../../../src/io/shared-limit.js';
 import { offering, type ServerScript, startGateway, toolOf } from '../../support/scripted-gateway.js';
-import { factsOf, given, NOTHING } from './reporting.js';
+import { factsOf, given, NOTHING, READY } from './reporting.js';
 
 describe('the report', () => {
   it('has the era of the revision, and how it was found out, while a process is connected', async () => {
@@ -80,7 +80,26 @@ describe('the report', () => {
       code: null,
       advice: '',
       instructions: null,
+      sharing: null,
       instances: [],
+    });
+  });
+
+  it('tells that sessions share a process as soon as its revision has none, and each has its own before', async () => {
+    const because = 'it is not known whether it keeps state';
+    const sharingAt = async (protocolVersion: string, isStarted = true) => {
+      const { make } = await given({ script: { hello: { protocolVersion } }, isStarted });
+      const [server, ...others] = make().servers;
+      if (server === undefined) throw new Error('No server');
+      const instances = [{ backend: server.backend, lifecycle: READY, isUnclaimed: false }];
+      const decided = { ...server, instances, sharing: { sharing: 'auto', rule: 'unknown', because } } as const;
+      return reportStatus({ ...make(), servers: [decided, ...others] }).servers[0]?.sharing;
+    };
+    const apart = { mode: 'isolated', rule: 'unknown', because };
+    expect(await sharingAt('2026-07-28', false)).toEqual(apart);
+    expect(await sharingAt('2025-11-25')).toEqual(apart);
+    expect(await sharingAt('2026-07-28')).toEqual({
+      ...{ mode: 'profile', rule: 'revision', because: 'revision 2026-07-28 has no sessions' },
     });
   });
 

@@ -39,7 +39,7 @@ export async function openDoctorHub(configFile: string): Promise<DoctorHub> {
   // The hub may end meanwhile.
   const hub = await withinTime(describeHub(control).catch(() => undefined));
   if (hub === undefined) return silent;
-  const report = async () => ((await control.request('report')) as StatusReport).servers;
+  const report = async () => ((await control.request('report', { withUsage: true })) as StatusReport).servers;
   return {
     ...known,
     state: { kind: 'running', hub },

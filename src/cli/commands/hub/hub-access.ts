@@ -5,7 +5,7 @@ import { ConfigLocation } from '../../../config/file/find-config.js';
 import { errorMessage } from '../../../errors/error-text.js';
 import { EXIT, UsageError } from '../../../errors/usage-error.js';
 import type { ProcessReport, StatusReport } from '../../../gateway/status/status.js';
-import { duration, plural } from '../../../gateway/status/status-text.js';
+import { describeSharing, duration, plural } from '../../../gateway/status/status-text.js';
 import { folderOfHub, helloOf, isHubWanted } from '../../../hub/attach/attach.js';
 import { type HubControl, type NoControl, openControl } from '../../../hub/attach/control-client.js';
 import { attachTo, type HubConnection, whyRefused } from '../../../hub/attach/find-hub.js';
@@ -127,9 +127,13 @@ export function processText({ hub, draining }: HubFacts, look: Look = PLAIN): st
   const sections: Cell[][][] = [
     [['HUB', 'VERSION', 'UP', 'CONFIGURATION'], ...hubRows],
     [['CLIENT', 'VERSION', 'PID', 'REVISION', 'ATTACHED FOR', 'IN FLIGHT'], ...clientRows],
-    [['SERVER', 'STATE', 'PID', 'REVISION', 'MEMORY', 'CPU', 'PROCESSES', 'CALLS', 'CLIENTS'], ...serverRows],
+    [
+      ['SERVER', 'STATE', 'PID', 'REVISION', 'MEMORY', 'CPU', 'PROCESSES', 'CALLS', 'CLIENTS', 'SHARING'],
+      ...serverRows,
+    ],
   ];
-  return sections.map((rows) => table(rows, look)).join('\n\n');
+  const advice = hubs.flatMap(({ advice = [] }) => advice);
+  return [...sections.map((rows) => table(rows, look)), ...advice.map(printable)].join('\n\n');
 }
 
 function clientRow({ name, version, pid, revision, uptimeSeconds, inFlight }: ClientDescription): string[] {
@@ -138,11 +142,12 @@ function clientRow({ name, version, pid, revision, uptimeSeconds, inFlight }: Cl
 }
 
 function serverRow(server: ProcessReport, look: Look): Cell[] {
-  const { id, state, pid, revision, memoryBytes, cpuPercent, processes, calls, clients } = server;
+  const { id, state, pid, revision, memoryBytes, cpuPercent, processes, calls, clients, sharing } = server;
   const memory = memoryBytes === null ? UNKNOWN : describeBytes(memoryBytes);
   const cpu = cpuPercent === null ? UNKNOWN : `${cpuPercent} %`;
   const numbers = [String(processes ?? UNKNOWN), String(calls), String(clients)];
-  return [id, stateCell(state, look), String(pid ?? UNKNOWN), revision ?? UNKNOWN, memory, cpu, ...numbers];
+  const shared = sharing ? describeSharing(sharing) : UNKNOWN;
+  return [id, stateCell(state, look), String(pid ?? UNKNOWN), revision ?? UNKNOWN, memory, cpu, ...numbers, shared];
 }
 
 const UNKNOWN = '-';

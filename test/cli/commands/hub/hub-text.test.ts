@@ -13,6 +13,7 @@ const CLIENT: ClientDescription = {
 const SERVER: ProcessReport = {
   ...{ server: 'files', id: 'files~2', state: 'ready', pid: 30, memoryBytes: 2 ** 21, cpuPercent: 4, processes: 3 },
   revision: '2025-11-25',
+  sharing: { mode: 'isolated', rule: 'unknown' },
   ...{ calls: 7, inFlight: 1, clients: 1 },
 };
 const HUB: HubDescription = {
@@ -47,8 +48,8 @@ describe('the text about the hub', () => {
 
   it('lists clients and processes, with a dash for what is not known and without control characters', () => {
     const strange = { ...CLIENT, name: 'evil\u001b[2J', version: null };
-    // Older hubs do not tell the revision.
-    const { revision: _, ...older } = SERVER;
+    // Older hubs tell neither the revision nor the sharing.
+    const { revision: _, sharing: __, ...older } = SERVER;
     const idle: ProcessReport = {
       ...older,
       state: 'idle',
@@ -57,7 +58,7 @@ describe('the text about the hub', () => {
       cpuPercent: null,
       processes: null,
     };
-    const hub = { ...HUB, clients: [strange], servers: [SERVER, idle] };
+    const hub = { ...HUB, clients: [strange], servers: [SERVER, idle], advice: ['Files could be \u001bfewer.'] };
     const lines = processText({ hub, draining: [] }).split('\n');
     expect(lines).toEqual([
       'HUB  VERSION  UP         CONFIGURATION',
@@ -66,9 +67,11 @@ describe('the text about the hub', () => {
       'CLIENT         VERSION  PID  REVISION    ATTACHED FOR  IN FLIGHT',
       'evil\\u{1b}[2J  -        20   2026-07-28  1 min 1 s     2',
       '',
-      'SERVER   STATE  PID  REVISION    MEMORY  CPU  PROCESSES  CALLS  CLIENTS',
-      'files~2  ready  30   2025-11-25  2 MiB   4 %  3          7      1',
-      'files~2  idle   -    -           -       -    -          7      1',
+      'SERVER   STATE  PID  REVISION    MEMORY  CPU  PROCESSES  CALLS  CLIENTS  SHARING',
+      'files~2  ready  30   2025-11-25  2 MiB   4 %  3          7      1        isolated (unknown)',
+      'files~2  idle   -    -           -       -    -          7      1        -',
+      '',
+      'Files could be \\u{1b}fewer.',
     ]);
   });
 
