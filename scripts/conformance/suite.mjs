@@ -11,6 +11,8 @@ const OLDEST_NODE = 22;
 
 /** For all scenarios, which run one after the other. The longest one waits 15 s. */
 const RUN_TIMEOUT_MS = 240_000;
+/** For the client of one scenario. */
+const CLIENT_TIMEOUT_MS = 60_000;
 const MAX_OUTPUT_BYTES = 64 * 1024 * 1024;
 
 const execute = promisify(execFile);
@@ -34,6 +36,42 @@ export async function prepareSuite(version, protocol) {
     runAll: async (url, signal) => {
       const results = await run(['--suite', 'all'], url, signal);
       return scenarios.map((name) => outcomeOf(name, results));
+    },
+  };
+}
+
+/**
+ * Prepares the scenarios for clients of a version of the suite. Each runs in a process of its own, because the suite would run all
+ * of them at once. `scenarios` returns their names for a protocol version; `extension` stands for those of extensions.
+ */
+export async function prepareClientSuite(version) {
+  const node = await bringNode(OLDEST_NODE);
+  const program = join(await installPackage('@modelcontextprotocol/conformance', version), 'dist', 'index.js');
+  const { stdout } = await execute(node, [program, 'list', '--client']);
+  const versions = new Map(
+    [...stdout.matchAll(/^ {2}- (\S+) \[(.*)\]/gm)].map(([, name, list]) => [name, list.split(',')]),
+  );
+  return {
+    scenarios: (protocol) => [...versions].flatMap(([name, list]) => (list.includes(protocol) ? [name] : [])),
+    runScenario: async (name, { protocol, command, signal }) => {
+      const folder = mkdtempSync(join(tmpdir(), 'trunkline-conformance-'));
+      try {
+        const spec = protocol === 'extension' ? [] : ['--spec-version', protocol];
+        const args = ['client', '--command', command, '--scenario', name, ...spec, '--output-dir', folder];
+        const options = { timeout: RUN_TIMEOUT_MS, killSignal: 'SIGKILL', signal, maxBuffer: MAX_OUTPUT_BYTES };
+        const ended = await execute(node, [program, ...args, '--timeout', `${CLIENT_TIMEOUT_MS}`], options).catch(
+          (error) => error,
+        );
+        const [file] = readdirSync(folder, { recursive: true }).filter((path) => path.endsWith('checks.json'));
+        const checks = file === undefined ? [] : JSON.parse(readFileSync(join(folder, file), 'utf8'));
+        const faults = file === undefined ? [whyNoChecks(ended)] : faultsIn(checks);
+        // The suite also counts a client that fails where it must not.
+        if (faults.length === 0 && ended.code !== undefined)
+          faults.push(`the suite failed it: ${ended.stderr.slice(-1_000)}`);
+        return { name, checks, faults, output: ended.stderr };
+      } finally {
+        rmSync(folder, { recursive: true, force: true });
+      }
     },
   };
 }
