@@ -9,12 +9,12 @@ import { World } from './eras/world.js';
 const TIMEOUT_MS = 600_000;
 
 /*
- * Two clients of either era, and a server of each era. The tests check numbered invariants. `eras/invariants.ts` has
+ * Two clients of either era, and a server of each era, as processes or behind URLs. The tests check numbered invariants. `eras/invariants.ts` has
  * their meanings; `eras/person.ts` and `eras/server-process.ts` check those that depend on the order of messages.
  */
 describe('clients and servers of both eras', () => {
   it(
-    'invariants 1-12, 14-25, 30 and 31: hold, whatever happens between a request and its answer',
+    'invariants 1-12, 14-25, 28 and 30-32: hold, whatever happens between a request and its answer',
     async () => {
       await fc.assert(
         fc.asyncProperty(SETTING, fc.array(EVENT, { maxLength: 60, size: 'max' }), async (setting, events) => {

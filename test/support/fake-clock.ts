@@ -37,6 +37,16 @@ export class FakeClock implements Clock {
     this.#now = until;
   }
 
+  /** Moves the time forward as `advance` does, and lets `settle` pass after each task, for those that wait for I/O. */
+  async advanceSlowly(ms: number, settle: () => Promise<void>): Promise<void> {
+    const until = this.#now + ms;
+    for (let next = this.#nextBefore(until); next !== undefined; next = this.#nextBefore(until)) {
+      this.advance(next.at - this.#now);
+      await settle();
+    }
+    this.advance(until - this.#now);
+  }
+
   /** Moves the time forward at once, as after a sleep of the machine: the tasks that fell due run now, in their order. */
   jump(ms: number): void {
     this.#now += ms;

@@ -36,16 +36,29 @@ export interface HttpPeerOptions extends PeerScript {
   readonly clock: Clock;
   /** Capabilities of the clients, as the server is told. */
   readonly clientCapabilities?: Message;
+  /** What is known of the server from earlier connections. */
+  readonly era?: ServerEra;
+  readonly network?: Network;
 }
 
-/** Faults of a server and of the network to it, for all requests until they are mended. */
-export type HttpFault = 'reset' | 'forgotten session' | 'unauthorized' | 'overloaded' | 'offline';
+/** The network to a server, and what is in front of it, for all its connections. */
+export interface Network {
+  /** The fault of all requests until it is mended. */
+  fault: HttpFault | undefined;
+}
+
+export const HTTP_FAULTS = ['reset', 'forgotten session', 'unauthorized', 'overloaded', 'offline'] as const;
+export type HttpFault = (typeof HTTP_FAULTS)[number];
 
 const STATUS = { 'forgotten session': 404, unauthorized: 401, overloaded: 503 } as const;
 
 export class HttpPeer extends ScriptedPeer {
-  /** The fault of the next requests. */
-  fault: HttpFault | undefined;
+  /** Requests whose headers do not repeat the message as the revision wants it. */
+  readonly mismatches: string[] = [];
+  /** The session is unknown from now on. */
+  isForgotten = false;
+  readonly #network: Network;
+  readonly #era: ServerEra;
   readonly #clock: Clock;
   readonly #isModern: boolean;
   readonly #capabilities: Message;
@@ -59,10 +72,12 @@ export class HttpPeer extends ScriptedPeer {
   #dialed: Dialed | undefined;
   #connection: UpstreamConnection | undefined;
 
-  constructor({ clock, clientCapabilities = {}, ...script }: HttpPeerOptions) {
+  constructor({ clock, clientCapabilities = {}, era, network = { fault: undefined }, ...script }: HttpPeerOptions) {
     super(script);
     this.#clock = clock;
     this.#isModern = script.isModern ?? false;
+    this.#era = era ?? new ServerEra(this.#isModern ? 'modern' : 'legacy');
+    this.#network = network;
     this.#capabilities = clientCapabilities;
   }
 
@@ -91,7 +106,7 @@ export class HttpPeer extends ScriptedPeer {
         ...{ generation, maxFrameBytes: MIB, maxUnwrittenBytes: MIB, paramsOf: () => [], rereadTools: async () => {} },
         spec: { key, timeouts, restart, kind: 'remote', url, transport: 'http', headers: {} },
         profile: Promise.resolve({ clientInfo: {}, capabilities: this.#capabilities }),
-        era: new ServerEra(this.#isModern ? 'modern' : 'legacy'),
+        era: this.#era,
         log: {
           add: () => {},
           addJunk: () => {},
@@ -141,9 +156,23 @@ export class HttpPeer extends ScriptedPeer {
     else void this.connection.request(LARGE, { text: 'x'.repeat(MIB) }, { idleMs: 60_000, maxMs: 60_000 });
   }
 
+  override canSpeak(request?: unknown): boolean {
+    return request === undefined ? this.#anyStream !== undefined : this.#answers.has(request);
+  }
+
   /** Breaks all connections. */
   reset(): void {
+    this.#answers.clear();
     for (const socket of this.#sockets) socket.destroy();
+  }
+
+  /** Sends a comment on each open answer, as servers do that know of proxies. */
+  keepAlive(): void {
+    const open = [...this.#answers.values(), ...(this.#standing === undefined ? [] : [this.#standing])];
+    for (const stream of open) {
+      if (!stream.headersSent) stream.writeHead(200, HEAD);
+      stream.write(': \n\n');
+    }
   }
 
   /** Ends the session, as a stop of the server does. */
@@ -156,7 +185,7 @@ export class HttpPeer extends ScriptedPeer {
   }
 
   #open(): Duplex | Error {
-    if (this.fault === 'offline') return Object.assign(new Error('offline'), { code: 'ECONNREFUSED' });
+    if (this.#network.fault === 'offline') return Object.assign(new Error('offline'), { code: 'ECONNREFUSED' });
     const { near, far } = connectInMemory(this.#server);
     this.#sockets.add(far);
     far.once('close', () => this.#sockets.delete(far));
@@ -167,16 +196,22 @@ export class HttpPeer extends ScriptedPeer {
     const chunks: Buffer[] = [];
     request.on('data', (chunk: Buffer) => chunks.push(chunk));
     request.on('end', () => {
-      if (this.fault === 'reset') request.socket.destroy();
-      else if (this.fault !== undefined && this.fault !== 'offline') response.writeHead(STATUS[this.fault]).end();
-      else if (request.method === 'POST') this.#take(Buffer.concat(chunks), response);
+      const fault = this.isForgotten ? 'forgotten session' : this.#network.fault;
+      if (fault === 'reset') request.socket.destroy();
+      else if (fault !== undefined && fault !== 'offline') response.writeHead(STATUS[fault]).end();
+      else if (request.method === 'POST') this.#take(Buffer.concat(chunks), request.headers, response);
       else if (request.method === 'GET' && !this.#isModern) this.#stand(response);
       else response.writeHead(405).end();
     });
   }
 
-  #take(body: Buffer, response: ServerResponse): void {
-    const { id, method }: Message = JSON.parse(body.toString());
+  #take(body: Buffer, headers: IncomingMessage['headers'], response: ServerResponse): void {
+    const { id, method, params }: Message = JSON.parse(body.toString());
+    if (method === 'server/discover' && !this.#isModern) return void response.writeHead(400).end();
+    const given = [headers['mcp-method'], decoded(headers['mcp-name']), headers['mcp-protocol-version']].join();
+    const named = method === 'resources/read' ? params.uri : method === 'tools/call' ? params.name : undefined;
+    if (this.#isModern && method !== undefined && given !== [method, named, '2026-07-28'].join())
+      this.mismatches.push(`${given}: ${body}`);
     if (id === undefined || method === undefined) response.writeHead(202).end();
     else {
       // The stream of the discovery stays open, as that of a server that says more than was asked.
@@ -215,3 +250,9 @@ export class HttpPeer extends ScriptedPeer {
 const LARGE = 'vendor/large';
 const SUBSCRIPTION = 'io.modelcontextprotocol/subscriptionId';
 const HEAD = { 'content-type': 'text/event-stream', 'mcp-session-id': 'session-1' };
+
+/** The value of a header that may be Base64 of UTF-8. */
+function decoded(header: string | string[] | undefined): string | undefined {
+  const [, text] = /^=\?base64\?(.*)\?=$/.exec(String(header)) ?? [];
+  return text === undefined ? header?.toString() : Buffer.from(text, 'base64').toString();
+}

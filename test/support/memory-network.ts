@@ -4,9 +4,10 @@ import { type Duplex, duplexPair } from 'node:stream';
 
 /** An agent for `node:http` whose connections are made by `open`. An error is that of the connection. */
 export function memoryAgent(open: () => Duplex | Error): Agent {
-  const createConnection = () => {
+  const createConnection = (_: unknown, created: (error: Error | null, stream?: Duplex) => void) => {
     const opened = open();
-    return opened instanceof Error ? asSocket(duplexPair()[0]).destroy(opened) : opened;
+    if (opened instanceof Error) created(opened);
+    else created(null, opened);
   };
   return Object.assign(new Agent({ keepAlive: true }), { createConnection });
 }
@@ -18,9 +19,7 @@ export function connectInMemory(server: Server): { readonly near: Duplex; readon
     [near, far],
     [far, near],
   ] as const) {
-    asSocket(side)
-      .on('error', () => {})
-      .once('close', () => other.destroy());
+    asSocket(side).once('close', () => other.destroy());
   }
   server.emit('connection', far);
   return { near, far };
@@ -29,5 +28,6 @@ export function connectInMemory(server: Server): { readonly near: Duplex; readon
 /** Adds the methods that Node calls of a socket. */
 function asSocket(stream: Duplex): Duplex {
   const same = () => stream;
+  stream.on('error', () => {});
   return Object.assign(stream, { setTimeout: same, setKeepAlive: same, setNoDelay: same, ref: same, unref: same });
 }

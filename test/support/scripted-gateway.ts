@@ -18,8 +18,10 @@ import type { Sharing } from '../../src/gateway/registry/backend-pool.js';
 import type { OwnTool } from '../../src/gateway/status/own-tool.js';
 import type { ClientProfile } from '../../src/mcp/handshake.js';
 import { EventBus, type EventSink } from '../../src/observe/events/events.js';
+import { ServerEra } from '../../src/upstream/server-era.js';
 import { FakeClock } from './fake-clock.js';
 import { hmac } from './hmac.js';
+import { HttpPeer, type Network } from './http-peer.js';
 import { InMemoryUpstream } from './in-memory-upstream.js';
 import { ScriptedChild } from './scripted-child.js';
 import type { ScriptedPeer } from './scripted-peer.js';
@@ -64,7 +66,9 @@ export interface ServerScript {
   readonly idleStopMs?: number;
   /** Whether the server is reached through a real `StdioBridge`, and not in memory. */
   readonly hasBridge?: boolean;
-  /** Whether it speaks the revision without a handshake; needs the bridge. */
+  /** The network to a server behind a URL. */
+  readonly network?: Network | undefined;
+  /** Whether it speaks the revision without a handshake; needs the bridge or the network. */
   readonly isModern?: boolean;
   /** Capabilities of the clients, as a server behind a bridge is told. */
   readonly clientCapabilities?: Message;
@@ -141,6 +145,8 @@ export class ScriptedServer {
   lists: Readonly<Record<string, Message>>;
   #child: ScriptedPeer | undefined;
   readonly #clock: FakeClock;
+  /** What its connections have found out. */
+  readonly era = new ServerEra('auto');
 
   /** Profile of the client that its process is told. */
   readonly profile: Promise<ClientProfile>;
@@ -213,23 +219,43 @@ export class ScriptedServer {
   async start({ listsTools = true } = {}): Promise<ScriptedPeer> {
     this.moved('starting');
     this.generation += 1;
-    const Peer = this.script.hasBridge === true ? ScriptedChild : InMemoryUpstream;
-    const child = new Peer({
+    const options = {
       clock: this.#clock,
       pages: this.pages,
       lists: this.lists,
       hello: this.script.hello ?? {},
       isModern: this.script.isModern ?? false,
       clientCapabilities: this.script.clientCapabilities ?? {},
-    });
+    };
+    const { network, hasBridge = false } = this.script;
+    const child =
+      network === undefined
+        ? new (hasBridge ? ScriptedChild : InMemoryUpstream)(options)
+        : new HttpPeer({ ...options, network, era: this.era });
     child.listsTools = listsTools;
     this.#child = child;
-    const connection = await child.connect(this.generation, {
+    const moved = (state: ServerState) => {
+      if (network !== undefined && this.#child === child) this.moved(state);
+    };
+    const connecting = child.connect(this.generation, {
       notification: (notification) => this.backend.notification(notification),
       request: (request) => this.backend.serverRequest(request),
+      suspected: () => moved('suspect'),
+      cleared: () => moved('ready'),
+      unfit: () => moved('backoff'),
+      lost: (fault) => moved(STATES[fault]),
+    });
+    const connection = await connecting.catch((error) => {
+      moved('offline');
+      this.#child = undefined;
+      throw error;
     });
     this.backend.opened(connection);
     await this.backend.loadLists(connection);
+    if (network !== undefined && connection.isClosed) {
+      this.#child = undefined;
+      throw new Error('The connection ended');
+    }
     this.backend.attach(connection);
     this.moved('ready');
     return child;
@@ -250,6 +276,15 @@ export class ScriptedServer {
     this.child.connection.close('exited');
   }
 }
+
+/** State after the end of a connection without a process, by the party at fault. */
+const STATES = {
+  server: 'backoff',
+  host: 'backoff',
+  network: 'offline',
+  trouble: 'offline',
+  blocked: 'blocked',
+} as const;
 
 export function pageOf(tools: readonly string[]): string {
   return `{"tools":[${tools.map((tool) => (tool.startsWith('{') ? tool : toolOf(tool))).join(',')}]}`;

@@ -52,6 +52,11 @@ export abstract class ScriptedPeer {
     this.say(message);
   }
 
+  /** Whether a message about this request, or about none, can be sent at the moment. */
+  canSpeak(_request?: unknown): boolean {
+    return true;
+  }
+
   /** Pretends that the server reads nothing, and holds more bytes than a bridge sends, or that it reads again. */
   setReading(isReading: boolean): void {
     this.received.unwrittenBytes = isReading ? 0 : MANY_BYTES;

@@ -197,7 +197,7 @@ export class HttpOutput implements TrackedSink, HttpSession {
       accept,
       ...(body !== undefined && { 'content-type': 'application/json' }),
       ...(this.#revision !== undefined && { 'mcp-protocol-version': this.#revision }),
-      ...(message !== undefined && metadataHeaders(message, this.options.paramsOf)),
+      ...(message !== undefined && metadataHeaders(message, this.options.paramsOf, this.#isModern)),
       ...(this.#sessionId !== undefined && { 'mcp-session-id': this.#sessionId }),
       ...(lastEventId !== undefined && { 'last-event-id': lastEventId }),
       ...(this.#cookies.size > 0 && { cookie: [...this.#cookies].map((pair) => pair.join('=')).join('; ') }),

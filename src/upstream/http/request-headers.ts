@@ -8,15 +8,19 @@ import { MIRRORED_NAMES, type MirroredParam } from '../../mcp/mirrored-params.js
  *
  * @param message the message as it is sent: names are those of the server, not the exposed ones
  * @param paramsOf the parameters of a tool that the server wants in headers
+ * @param isModern whether the connection is of such a revision, which the notification of a client with a handshake does not say
  */
 export function metadataHeaders(
   message: RequestEnvelope | NotificationEnvelope,
   paramsOf: (tool: string) => readonly MirroredParam[],
+  isModern = false,
 ): Readonly<Record<string, string>> {
   const { method, bytes, tokens } = message;
-  if (tokens.eraVersion === undefined || !isString(bytes, tokens.eraVersion)) return {};
+  const version = tokens.eraVersion;
+  const hasVersion = version !== undefined && isString(bytes, version);
+  if (!hasVersion && !isModern) return {};
   const headers: Record<string, string> = {
-    'mcp-protocol-version': readString(bytes, tokens.eraVersion),
+    ...(hasVersion && { 'mcp-protocol-version': readString(bytes, version) }),
     'mcp-method': encodeHeader(method),
   };
   const token = MIRRORED_NAMES.get(method);

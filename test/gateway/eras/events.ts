@@ -20,6 +20,7 @@ const FAULTS = [
   'change tools',
   'reconfigure',
   'hub death',
+  ...(['break network', 'break network', 'mend network', 'reset'] as const),
 ] as const;
 
 /** The next event. Its numbers choose among the existing calls, server requests and servers. */
@@ -39,6 +40,7 @@ export const SETTING = fc.record({
   areModern: fc.constantFrom<readonly [boolean, boolean]>([false, true], [true, true], [false, false]),
   hasOnePrincipal: fc.boolean(),
   isHub: fc.boolean(),
+  areRemote: fc.boolean(),
   sharing: fc.constantFrom('profile', 'isolated', 'all'),
 });
 export type Setting = typeof SETTING extends fc.Arbitrary<infer Value> ? Value : never;

@@ -1,4 +1,5 @@
 import { expect } from 'vitest';
+import { HttpPeer } from '../../support/http-peer.js';
 import type { Message } from '../../support/wire.js';
 import { countOf, labelsIn } from './odd-payload.js';
 import { TOOLS } from './offered-tools.js';
@@ -16,11 +17,12 @@ export function expectInvariants(world: World): void {
   for (const process of world.processes) {
     for (const received of process.received) expectOfServer(process, received);
     expectOpening(process);
+    expectOverHttp(process);
     for (const [id, times] of process.asked) {
       expect(times, `invariants 17 and 18: ${id}`).toBeLessThanOrEqual(1);
       // A client with a session may leave a request open as long as it likes.
       const isModern = world.people.every((person) => person.isModern);
-      if (isModern && !process.isDead) expect(times, `invariant 17: ${id}`).toBe(1);
+      if (isModern && !process.isDead && !process.hasLostMessages) expect(times, `invariant 17: ${id}`).toBe(1);
     }
   }
   expectSentOnce(world);
@@ -97,6 +99,13 @@ function expectOfServer({ isModern, server }: ServerProcess, { line, message }: 
 function expectOpening({ isModern, received }: ServerProcess): void {
   const methods = received.map(({ message }) => message.method).filter((method) => method !== 'server/discover');
   if (!isModern) expect(methods.slice(0, 2), 'invariant 24').toEqual(['initialize', 'notifications/initialized']);
+}
+
+/** Checks headers, and that no fault of the network was taken for an era. */
+function expectOverHttp({ child, isModern, server }: ServerProcess): void {
+  if (!(child instanceof HttpPeer)) return;
+  expect(child.mismatches, 'invariant 28').toEqual([]);
+  expect([undefined, isModern ? 'modern' : 'legacy'], 'invariant 32').toContain(server.era.begin());
 }
 
 /** Checks that a call reaches one process once. A call may come back to a server that required input. */

@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
 import type { ScriptedServer } from '../../support/scripted-gateway.js';
 import type { ScriptedPeer } from '../../support/scripted-peer.js';
-import type { Message } from '../../support/wire.js';
+import { flush, type Message } from '../../support/wire.js';
 import { ODD, oddText } from './odd-payload.js';
 import { type Received, SERVED } from './person.js';
 
@@ -25,6 +25,8 @@ export class ServerProcess {
   readonly #causes = new Map<string, string>();
   /** Whether it reads and answers nothing. */
   isHung = false;
+  /** Whether a fault of the network may have lost messages to it. */
+  hasLostMessages = false;
   #isCrashed = false;
   #next = 1;
   #progress = 0;
@@ -37,7 +39,7 @@ export class ServerProcess {
   }
 
   get isDead(): boolean {
-    return this.#isCrashed || this.server.isEnded;
+    return this.#isCrashed || this.server.isEnded || this.child.connection.isClosed;
   }
 
   crash(): void {
@@ -85,12 +87,14 @@ export class ServerProcess {
     }
     // While a call of another client is in flight, the gateway takes a request for a waiting call as that client's. It
     // cannot know which call of one client waits, and takes the latest.
+    const isShown = this.server.script.network !== undefined;
     if (this.server.backend.clients.size > 1 && this.#awaits(clientOf(marker))) return;
+    if (!this.child.canSpeak(isShown ? call.message.id : undefined)) return;
     const id = `ask-${this.#next}`;
     this.#next += 1;
     this.#causes.set(id, marker);
     this.asked.set(id, 0);
-    this.child.say(oddText({ jsonrpc: '2.0', id, method, params }, `${marker}ask.`));
+    this.child.sayDuring(call.message.id, oddText({ jsonrpc: '2.0', id, method, params }, `${marker}ask.`));
   }
 
   /** Answers an open call. */
@@ -102,15 +106,16 @@ export class ServerProcess {
   }
 
   /** Answers a cancelled call, or an answered one once more. */
-  answerLate(which: number): void {
+  async answerLate(which: number): Promise<void> {
     const over = this.calls.filter(({ state }) => state === 'cancelled' || state === 'answered');
     const call = over[which % Math.max(1, over.length)];
     if (call === undefined || this.isDead) return;
     const { counters } = this.child.connection;
     const before = counters.late;
-    const isLate = call.state === 'cancelled';
+    const isLate = call.state === 'cancelled' && this.child.canSpeak();
     call.state = 'answered late';
     this.#reply(call, which % 2 === 0);
+    await flush();
     expect(counters.late, 'invariant 5').toBe(before + (isLate ? 1 : 0));
   }
 

@@ -1,5 +1,6 @@
 import { expect } from 'vitest';
-import { type ServerScript, scriptGateway } from '../../support/scripted-gateway.js';
+import { HTTP_FAULTS, type HttpFault, HttpPeer, type Network } from '../../support/http-peer.js';
+import { type ScriptedServer, type ServerScript, scriptGateway } from '../../support/scripted-gateway.js';
 import { flush } from '../../support/wire.js';
 import { ChangingLists } from './changing-lists.js';
 import { AttachedWire, directWire } from './client-wire.js';
@@ -9,6 +10,9 @@ import { ServerProcess } from './server-process.js';
 
 /** Longer than the longest wait, which is the one for an absent client. */
 const LONGEST_WAIT_MS = 660_000;
+
+/** Longest time without a byte on the answers of a server behind a URL. */
+const KEEP_ALIVE_MS = 250_000;
 
 /** What a process does because of a call. */
 const BUSINESS = new Set<Event['kind']>(['ask', 'ask undeclared', 'answer', 'fail', 'progress']);
@@ -35,14 +39,19 @@ export class World {
   readonly #attached: readonly AttachedWire[];
   readonly #servers: Readonly<Record<string, ServerScript>>;
   readonly #lists = new ChangingLists(['old', 'new', 'extra']);
+  /** The networks to the servers behind a URL. */
+  readonly #networks = new Map<string, Network>();
+  /** Servers that could not be reached at their last start. */
+  readonly #unreached = new Set<ScriptedServer>();
   #hasExtra = false;
   #changes = 0;
 
-  constructor({ areModern, hasOnePrincipal, sharing, isHub }: Setting) {
+  constructor({ areModern, hasOnePrincipal, sharing, isHub, areRemote }: Setting) {
+    if (areRemote) for (const key of ['old', 'new', 'extra']) this.#networks.set(key, { fault: undefined });
     const script = (key: string, isModern: boolean): ServerScript => ({
       ...this.#lists.of(key),
       hello: { capabilities: { tools: { listChanged: true }, resources: {}, logging: {} } },
-      ...{ hasBridge: true, sharing, isModern, clientCapabilities: CAPABILITIES },
+      ...{ hasBridge: true, sharing, isModern, clientCapabilities: CAPABILITIES, network: this.#networks.get(key) },
     });
     this.#servers = { old: script('old', false), new: script('new', true), extra: script('extra', false) };
     this.#world = this.#start();
@@ -67,7 +76,7 @@ export class World {
     if ('client' in event) await this.#clientDoes(event, this.#whoCan(event.kind, this.people[event.client]));
     else if ('ms' in event) await this.#pass(event.ms);
     else if (event.kind === 'start') await this.#startMissing(true);
-    else this.#happens(event.kind, event.which);
+    else await this.#happens(event.kind, event.which);
     await this.#settle();
   }
 
@@ -77,15 +86,25 @@ export class World {
   }
 
   async #pass(ms: number): Promise<void> {
-    this.#world.clock.advance(ms);
+    const { clock } = this.#world;
+    if (this.#networks.size === 0) clock.advance(ms);
+    else await this.#settle();
+    for (let left = this.#networks.size === 0 ? 0 : ms; left > 0; left -= KEEP_ALIVE_MS) {
+      await clock.advanceSlowly(Math.min(left, KEEP_ALIVE_MS), flush);
+      for (const { child } of this.#remote()) child.keepAlive();
+      await this.#settle();
+    }
     await this.#settle();
   }
 
   /** Changes tools that every client sees, and checks that listening clients get the announcement. */
   async expectListening(): Promise<void> {
     for (const process of this.processes) if (!process.isDead && process.isHung) process.hang();
+    this.#mendNetworks();
     await this.#startMissing(true);
     this.#lists.mend();
+    // The streams on which servers announce changes are opened again meanwhile.
+    await this.end();
     for (const key of ['old', 'new']) this.#announce(key);
     await this.end();
     const listens = this.people.flatMap((person) => [...person.listens].filter(([id]) => person.isOpen(id)));
@@ -132,7 +151,7 @@ export class World {
     if (kind === 'forge') await this.#expectRefused(person, person.forge(which));
   }
 
-  #happens(kind: Event['kind'], which: number): void {
+  async #happens(kind: Event['kind'], which: number): Promise<void> {
     const alive = this.processes.filter(({ isDead }) => !isDead);
     const busy = alive.filter(({ calls, isHung }) => !isHung && calls.some(({ state }) => state === 'open'));
     const some = BUSINESS.has(kind) && busy.length > 0 ? busy : alive;
@@ -141,7 +160,7 @@ export class World {
     if (kind === 'ask undeclared') process?.ask(which, false);
     if (kind === 'answer') process?.answer(which, false);
     if (kind === 'fail') process?.answer(which, true);
-    if (kind === 'answer late') process?.answerLate(which);
+    if (kind === 'answer late') await process?.answerLate(which);
     if (kind === 'progress') process?.progress(which);
     if (kind === 'log') process?.log();
     if (kind === 'garbage') process?.child.say('{"jsonrpc":"2.0","id":{}}');
@@ -153,6 +172,42 @@ export class World {
     if (kind === 'change tools') this.#changeTools(key);
     if (kind === 'reconfigure') this.#reconfigure(which);
     if (kind === 'hub death') this.#dieAndStart(which);
+    if (kind === 'break network') this.#breakNetwork(key, HTTP_FAULTS[(which >> 1) % HTTP_FAULTS.length]);
+    if (kind === 'mend network') this.#mendNetworks();
+    if (kind === 'reset') this.#reset(key);
+  }
+
+  #breakNetwork(key: string, fault: HttpFault | undefined): void {
+    const network = this.#networks.get(key);
+    if (network === undefined) return;
+    this.#changes += 1;
+    if (fault !== 'forgotten session') network.fault = fault;
+    for (const process of this.#remote(key)) {
+      process.hasLostMessages = true;
+      if (fault === 'forgotten session') process.child.isForgotten = true;
+      if (fault === 'offline') process.child.reset();
+    }
+  }
+
+  #mendNetworks(): void {
+    for (const network of this.#networks.values()) network.fault = undefined;
+    for (const { child } of this.#remote()) child.isForgotten = false;
+    this.#changes += 1;
+  }
+
+  #reset(key: string): void {
+    for (const process of this.#remote(key)) {
+      process.hasLostMessages = true;
+      process.child.reset();
+    }
+  }
+
+  /** The connections to servers behind a URL. */
+  #remote(key?: string): (ServerProcess & { readonly child: HttpPeer })[] {
+    return this.processes.filter(
+      (process): process is ServerProcess & { readonly child: HttpPeer } =>
+        process.child instanceof HttpPeer && (key === undefined || process.server.backend.key === key),
+    );
   }
 
   /** Ends the hub with its servers. The clients continue at the next hub. */
@@ -219,10 +274,25 @@ export class World {
       const server = this.#world.server(id);
       if (server.isEnded) continue;
       const last = this.processes.findLast((process) => process.server === server);
-      if (last !== undefined && !(isAfterCrash && last.isDead)) continue;
-      await server.start();
+      const isMissing = this.#unreached.has(server)
+        ? isAfterCrash
+        : last === undefined || (isAfterCrash && last.isDead);
+      if (!isMissing || !(await this.#hasStarted(server))) continue;
       this.processes.push(new ServerProcess(server));
       this.#changes += 1;
+    }
+  }
+
+  /** Starts the server, which may fail if its network is broken. */
+  async #hasStarted(server: ScriptedServer): Promise<boolean> {
+    this.#unreached.delete(server);
+    try {
+      await server.start();
+      return true;
+    } catch (error) {
+      if (server.script.network?.fault === undefined) throw error;
+      this.#unreached.add(server);
+      return false;
     }
   }
 
