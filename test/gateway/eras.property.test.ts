@@ -9,8 +9,9 @@ import { World } from './eras/world.js';
 const TIMEOUT_MS = 600_000;
 
 /*
- * Two clients of either era, and a server of each era, as processes or behind URLs. The tests check numbered invariants. `eras/invariants.ts` has
- * their meanings; `eras/person.ts` and `eras/server-process.ts` check those that depend on the order of messages.
+ * Two clients of either era, and a server of each era, as processes or behind URLs. The tests check numbered invariants.
+ * `eras/invariants.ts` has their meanings; `eras/person.ts` and `eras/server-process.ts` check those that depend on the order
+ * of messages.
  */
 describe('clients and servers of both eras', () => {
   it(

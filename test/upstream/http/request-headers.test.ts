@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { metadataHeaders } from '../../../src/upstream/http/request-headers.js';
-import { requestOf } from '../../support/wire.js';
+import { notificationOf, requestOf } from '../../support/wire.js';
 
 const _meta = { 'io.modelcontextprotocol/protocolVersion': '2026-07-28' };
 
@@ -25,6 +25,11 @@ describe('the headers of a request', () => {
 
   it('repeat nothing of a request with a handshake', () => {
     expect(headersOf('tools/call', { name: 'read' }, {})).toEqual({});
+  });
+
+  it('repeat the method of a notification that does not say its revision, on a connection that has one', () => {
+    const notice = notificationOf({ jsonrpc: '2.0', method: 'notifications/x' });
+    expect(metadataHeaders(notice, () => [], true)).toEqual({ 'mcp-method': 'notifications/x' });
   });
 
   it.each([
