@@ -75,6 +75,8 @@ try {
   if (readFileSync(DESKTOP, 'utf8') !== before) fail('undo did not restore the file of Claude Desktop');
   else say('  trunkline undo: the file of Claude Desktop is as it was');
 } finally {
+  // After a failure, the hub still runs.
+  await run(process.execPath, [CLI, 'stop']);
   rmSync(folder, { recursive: true, force: true });
 }
 process.exitCode = failures === 0 ? 0 : 1;

@@ -114,6 +114,12 @@ describe('without a running hub', () => {
 });
 
 describe('with a running hub', () => {
+  it('call prints a result that comes in several pieces', async () => {
+    await connect('claude');
+    const { code, stdout } = await place.run(['call', 'one__big', '{"bytes":1000000,"mark":"0123456789"}']);
+    expect({ code, isWhole: stdout === `${'0123456789'.repeat(100_000)}\n` }).toEqual({ code: 0, isWhole: true });
+  });
+
   it('ps lists the hub, its clients and the processes of its servers', async () => {
     const client = await connect('claude');
     const { hub, draining } = await json(['ps', '--json']);

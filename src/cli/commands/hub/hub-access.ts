@@ -231,7 +231,8 @@ function overFrames(
         start = end + 1;
         if (line.length > 0) receive(line);
       }
-      if (start < bytes.length) pieces.push(bytes.slice(start));
+      // A copy, because `frames` reads the next bytes into the same memory. `slice` of a `Buffer` would not copy.
+      if (start < bytes.length) pieces.push(Buffer.from(bytes.subarray(start)));
     },
     message: () => false,
     // A command makes only a few requests, so it does not move to the successor of its hub.
