@@ -27,7 +27,12 @@ export function createAgent(url: URL, { proxy, ca }: AgentOptions): HttpAgent {
   };
   const via = proxy ?? getProxyForUrl(url.href);
   // Through a tunnel (CONNECT) in any case, so that a proxy sees no header of the request.
-  if (via !== '') return new HttpsProxyAgent(via, options);
+  if (via !== '') {
+    const agent = new HttpsProxyAgent(via, options);
+    // It takes them for the connection to the proxy only, and the certificates are for the server, too.
+    Object.assign(agent.options, options);
+    return agent;
+  }
   return url.protocol === 'https:' ? new HttpsAgent(options) : new HttpAgent(options);
 }
 

@@ -1,6 +1,6 @@
 import { type Agent, type ClientRequest, type IncomingMessage, request as requestHttp } from 'node:http';
 import { request as requestHttps } from 'node:https';
-import type { LookupFunction, Socket } from 'node:net';
+import { type LookupFunction, Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import { errorCode, errorMessage } from '../errors/error-text.js';
 import type { Cancel, Clock } from '../timing/clock.js';
@@ -40,11 +40,13 @@ export class RequestError extends Error {
  * Sends one request and resolves with its answer once the headers have come. The body is read by the caller. Follows no
  * redirect. Rejects with a `RequestError`.
  */
-export function sendRequest(
+export async function sendRequest(
   clock: Clock,
   { url, method, headers, body, agent, signal, onSent, lookup }: HttpRequest,
 ): Promise<IncomingMessage> {
-  return new Promise((resolve, reject) => {
+  const idle = Object.values(agent.freeSockets).flatMap((sockets = []) => sockets);
+  if (idle.some((socket) => socket instanceof Socket)) await closedSocketsNoticed();
+  return await new Promise((resolve, reject) => {
     const send = url.protocol === 'https:' ? requestHttps : requestHttp;
     let isConnected = false;
     let cancel: Cancel = () => {};
@@ -60,6 +62,10 @@ export function sendRequest(
       onSent?.();
       wait(HEADERS_MS, `no answer within ${HEADERS_MS / 1_000} s`);
     });
+    // Without this, the answer of a proxy that opens no tunnel would pass for one of the server.
+    request.once('proxyConnect', ({ statusCode = 0 }: { readonly statusCode?: number }) => {
+      if (statusCode !== 200) request.destroy(new Error(`the proxy answers HTTP ${statusCode}`));
+    });
     request.once('response', (response) => {
       cancel();
       // An answer that breaks off ends with `close`; its reader looks at `complete`.
@@ -72,6 +78,15 @@ export function sendRequest(
     });
     request.end(body);
   });
+}
+
+/**
+ * Resolves when the agent has dropped idle connections whose end has arrived. A request on such a connection would be lost, and
+ * could not be sent again, because the server may also close a connection after it has read a request. The second turn of the
+ * event loop reads all sockets.
+ */
+function closedSocketsNoticed(): Promise<void> {
+  return new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
 }
 
 /** Calls back when bytes of the request can leave this machine. */

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { MirroredParam } from '../../../src/mcp/mirrored-params.js';
+import { FakeClock } from '../../support/fake-clock.js';
 import { until } from '../../support/processes.js';
 import { bytesOf, flush } from '../../support/wire.js';
 import { progressOf } from '../stdio/bridging.js';
@@ -149,9 +150,26 @@ describe('a call over HTTP', () => {
     expect(await call().done).toBe('{"n":1}');
   });
 
+  it('F235: is lost when its answer stops for five minutes', async () => {
+    const { origin, of } = await serveCalls((got) => events(got.response, progressOf(got.message.id, 1)));
+    const clock = new FakeClock();
+    const { call } = await connect(origin, { clock });
+    const { done, listener } = call();
+    await until('the beginning of the answer', () => listener.reports.length === 1);
+    clock.advance(299_999);
+    events(of('tools/call')[0]?.response as Got['response'], progressOf(of('tools/call')[0]?.message.id, 2));
+    await until('more of the answer', () => listener.reports.length === 2);
+    clock.advance(299_999);
+    await flush();
+    expect(listener.told).toEqual([]);
+    clock.advance(1);
+    expect(await done).toBe('connection_lost sent');
+  });
+
   it('F231: is unreachable and unsent when the server is gone', async () => {
-    const { origin, server } = await serve(() => undefined);
+    const { origin, server, of } = await serve(() => undefined);
     const { call, told } = await connect(origin);
+    await until('the end of the handshake', () => of('GET').length === 1);
     await new Promise((resolve) => {
       server.close(resolve);
       server.closeAllConnections();

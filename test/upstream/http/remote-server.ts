@@ -3,6 +3,7 @@ import type { AddressInfo } from 'node:net';
 import { EnvelopeRequest } from '../../../src/mcp/relayed-request.js';
 import { systemClock } from '../../../src/observe/system-clock.js';
 import type { RemoteSpec } from '../../../src/supervision/launcher.js';
+import type { Clock } from '../../../src/timing/clock.js';
 import type { AccessHeaders } from '../../../src/upstream/http/access.js';
 import { configuredAccess } from '../../../src/upstream/http/configured-access.js';
 import { HttpDialer, type RemoteTarget } from '../../../src/upstream/http/http-dialer.js';
@@ -101,6 +102,7 @@ export interface DialOptions extends Partial<Pick<RemoteSpec, 'transport' | 'hea
   readonly maxFrameBytes?: number;
   /** Connects in memory, where all writes are read one by one. */
   readonly inMemory?: Server;
+  readonly clock?: Clock;
 }
 
 /** Connects to a server, with all that comes of it written down. */
@@ -111,6 +113,7 @@ export async function dial(url: string, options: DialOptions = {}) {
     paramsOf = () => [],
     rereadTools = async () => {},
     inMemory,
+    clock = systemClock,
     ...spec
   } = options;
   const known = new ServerEra(era);
@@ -123,7 +126,7 @@ export async function dial(url: string, options: DialOptions = {}) {
     return () => {};
   };
   const dialer = new HttpDialer({
-    ...dialerOptions(systemClock),
+    ...dialerOptions(clock),
     ...(inMemory && { createAgent: () => memoryAgent(() => connectInMemory(inMemory).near) }),
     openAccess: (remote) => {
       const access = configuredAccess(remote, { clock: systemClock, keepSecret });
@@ -181,7 +184,7 @@ function call(connection: UpstreamConnection, args: object) {
   const sent = connection.send(
     new EnvelopeRequest(requestOf(message)),
     [],
-    { idleMs: 20_000, maxMs: 20_000 },
+    { idleMs: 1_000_000, maxMs: 1_000_000 },
     listener,
   );
   return { listener, sent, done };
