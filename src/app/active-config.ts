@@ -130,7 +130,7 @@ export class ActiveConfig {
     const { key, prefix, tools, shapes, methods, trusted, calls, idleStopMs, approval, child } = server;
     return {
       prefix,
-      limits: calls,
+      limits: this.sharingOf(server).isSerial === true ? { ...calls, concurrency: 1 } : calls,
       policy: createToolPolicy(tools),
       answers: createToolPolicy({ allow: methods, deny: [] }),
       isTrusted: trusted,

@@ -46,11 +46,13 @@ it('a server that speaks a revision without sessions is shared by the clients af
   });
 });
 
-it('a package that loses data with two processes has one for all clients', async () => {
+it('F281: a package that loses data with two processes or calls has one process for all clients, and one call at a time', async () => {
   const gateway = running(installedAs('@modelcontextprotocol/server-memory'));
   const clients = [await gateway.connect(), await gateway.connect({ sampling: {} })];
   expect(await pidOf(clients[0] as InProcessClient)).toBe(await pidOf(clients[1] as InProcessClient));
   expect(gateway.status('a').sharing).toMatchObject({ mode: 'all', rule: 'known' });
+  const [backend] = gateway.composition.gateway.pool.of('a');
+  expect(backend?.rules.limits.concurrency).toBe(1);
 });
 
 it('a package that keeps a browser has a process for each session', async () => {

@@ -11,6 +11,8 @@ export interface SharingRule {
   readonly rule: 'configured' | 'known' | 'unknown';
   /** The reason, as a clause. */
   readonly because: string;
+  /** Whether the server gets one call at a time, whatever its concurrency limit is. */
+  readonly isSerial?: boolean;
 }
 
 /** Decides which clients share a process of this server. */
@@ -30,6 +32,7 @@ export function sharingOf(
     };
   const [verdict, version, reason] = known;
   const because = `${name} ${reason} (read in version ${version})`;
+  if (verdict === 'serial') return { sharing: 'all', rule: 'known', because, isSerial: true };
   return { sharing: verdict === 'isolated' ? 'auto' : verdict, rule: 'known', because };
 }
 
@@ -44,11 +47,11 @@ function packageOf({ package: used, child }: Pick<ServerConfig, 'package' | 'chi
   return launchedBy(command, args)?.name ?? path.replaceAll('\\', '/');
 }
 
-type Known = readonly [sharing: 'profile' | 'all' | 'isolated', version: string, reason: string];
+type Known = readonly [sharing: 'profile' | 'all' | 'serial' | 'isolated', version: string, reason: string];
 
 /**
  * Packages whose source was read, and whose answers to two interleaved sessions were compared, shared and apart
- * (`npm run sharing`). `profile`: no session notices another. `all`: two processes harm each other. `isolated`: a session
+ * (`npm run sharing`). `profile`: no session notices another. `all`: two processes harm each other. `serial`: two calls do. `isolated`: a session
  * would see or change the state of another.
  */
 const KNOWN: ReadonlyMap<string, Known> = new Map<string, Known>([
@@ -64,7 +67,7 @@ const KNOWN: ReadonlyMap<string, Known> = new Map<string, Known>([
   ['@modelcontextprotocol/server-gitlab', ['profile', '2025.4.25', 'sends each call to GitLab']],
   [
     '@modelcontextprotocol/server-memory',
-    ['all', '2026.8.31', 'rewrites its file at each change, so that a second process loses entries'],
+    ['serial', '2026.8.31', 'rewrites its file at each change, so that two changes at once lose entries'],
   ],
   ['@modelcontextprotocol/server-pdf', ['profile', '2.0.4', 'gives each viewer a random id']],
   ['@modelcontextprotocol/server-sequential-thinking', ['isolated', '2026.8.31', 'keeps the history of thoughts']],

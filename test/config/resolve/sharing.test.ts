@@ -23,6 +23,12 @@ describe('the sharing of a server', () => {
     expect(decided(entry)).toMatchObject({ sharing: 'all', rule: 'known', because: expect.stringContaining(MEMORY) });
   });
 
+  it('comes with one call at a time for a package in which two calls harm each other, and not otherwise', () => {
+    expect(decided({ package: MEMORY }).isSerial).toBe(true);
+    expect(decided({ package: MEMORY, sharing: 'all' }).isSerial).toBeUndefined();
+    expect(decided({ package: '@dangahagan/weather-mcp' })).toMatchObject({ sharing: 'all' });
+  });
+
   it('is decided by the revision for a known package that keeps state, over HTTP as well', () => {
     for (const servesHttp of [false, true])
       expect(decided({ package: BROWSER }, servesHttp)).toMatchObject({ sharing: 'auto', rule: 'known' });
