@@ -121,6 +121,7 @@ export function compose(options: ComposeOptions): Composition {
     environment,
     ...(packages && { packages }),
     catalogues,
+    servesHttp: hasManyConnections,
   });
 
   const statusOf = ({ backends, ...visible }: VisibleBackends): StatusFacts => ({

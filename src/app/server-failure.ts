@@ -32,8 +32,10 @@ export function causeOfFailure({ snapshot, log, redact }: Failed, max = MAX_LINE
 
 /** The cause of a server's failure, for the failure of a call. */
 export function whyDown(failed: Failed): Pick<Failure, 'cause' | 'because'> {
-  const { lastFailure } = failed.snapshot;
-  return { cause: describeCause(failed), because: lastFailure?.isUnfit === true ? lastFailure.reason : undefined };
+  const { lastFailure, state } = failed.snapshot;
+  const isWaiting = state === 'offline' || state === 'blocked';
+  const because = isWaiting || lastFailure?.isUnfit === true ? lastFailure?.reason : undefined;
+  return { cause: describeCause(failed), because: because && printable(failed.redact(because)) };
 }
 
 /** The cause as a sentence. `undefined` if the cause is not known, or if the server runs. */

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Logins, LoginsOptions } from '../auth/logins.js';
 import { type OnInternalError, withErrorBoundaryAsync } from '../errors/internal-error.js';
 import type { ListFailure } from '../gateway/catalog/offered-lists.js';
+import type { OfferedLogin } from '../gateway/dispatch/login-offer.js';
 import type { Backend } from '../gateway/registry/backend.js';
 import { FloodQueue } from '../io/streams/turn-reader.js';
 import type { Logger } from '../observe/logger.js';
@@ -76,6 +77,11 @@ export class ServerProcesses {
     this.launcher = backendLauncher({ dialer, targets, logger, onInternalError });
   }
 
+  /** Begins a login at a server, or joins the one that waits for the person. Rejects if it cannot begin. */
+  async beginLogin(spec: RemoteSpec): Promise<OfferedLogin> {
+    return await this.#remote.beginLogin(spec);
+  }
+
   /** Stops to follow logins, and to guard processes. To be called when all servers have ended. */
   async close(): Promise<void> {
     this.#remote.close();
@@ -110,6 +116,12 @@ class RemoteDialer implements Dialer<RemoteSpec> {
       loading ??= load();
       return loading;
     };
+  }
+
+  async beginLogin(spec: RemoteSpec): Promise<OfferedLogin> {
+    await this.#load();
+    if (this.#logins === undefined) throw new Error('The logins are not loaded');
+    return await this.#logins.begin(spec);
   }
 
   close(): void {

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Config, Origin, ServerConfig } from '../config/resolve/config.js';
 import { withErrorBoundary } from '../errors/internal-error.js';
+import type { OfferedLogin } from '../gateway/dispatch/login-offer.js';
 import { Backend, type ListenerFor } from '../gateway/registry/backend.js';
 import type { RunningBackend } from '../gateway/registry/backend-pool.js';
 import type { ServerFacts } from '../gateway/status/status-facts.js';
@@ -30,7 +31,10 @@ export interface SupervisedBackendsOptions extends Pick<ServerProcessesOptions, 
   readonly packages?: Omit<PackagePaths, 'configFile'>;
   /** The cached catalogues of earlier runs. Nothing is cached if absent. */
   readonly catalogues: CatalogueCache | undefined;
+  readonly servesHttp: boolean;
 }
+
+type StartedProcesses = Pick<ServerProcesses, 'launcher' | 'orphanGuard' | 'beginLogin'>;
 
 /** One instance of a server: its backend, its log and its settings. An instance outlives its processes. */
 interface Instance extends LaunchTarget {
@@ -67,7 +71,7 @@ export class SupervisedBackends {
   /** Adds the program of a package that was installed after the configuration was read. */
   readonly #withPackage = (spec: ServerSpec): ServerSpec =>
     spec.kind === 'remote' ? spec : this.#installer.completed(spec);
-  #processes: Pick<ServerProcesses, 'launcher' | 'orphanGuard'> | undefined;
+  #processes: StartedProcesses | undefined;
 
   constructor(options: SupervisedBackendsOptions) {
     const { config, platform, logger } = options;
@@ -143,7 +147,7 @@ export class SupervisedBackends {
   }
 
   /** Sets the processes that start servers. Must be called before any start. */
-  startWith(processes: Pick<ServerProcesses, 'launcher' | 'orphanGuard'>): void {
+  startWith(processes: StartedProcesses): void {
     this.#processes = processes;
   }
 
@@ -239,7 +243,7 @@ export class SupervisedBackends {
     await Promise.all([this.#supervisor.stopAll(ladder), this.#installer.close()]);
   }
 
-  get #running(): Pick<ServerProcesses, 'launcher' | 'orphanGuard'> {
+  get #running(): StartedProcesses {
     if (this.#processes === undefined) throw new Error('Nothing can be started yet');
     return this.#processes;
   }
@@ -296,12 +300,20 @@ export class SupervisedBackends {
       idleStop: () => this.#supervisor.rest(id),
       onListsRead: (catalogue) => this.#instances.get(id)?.cacheEntry()?.put(catalogue),
       onStartMissed: () => this.#instances.get(id)?.cacheEntry()?.putMissed(),
+      beginLogin: this.#beginLogin(child),
       retryInMs: () => (child === undefined ? undefined : this.#supervisor.retryInMs(id)),
       whyDown: () => {
         const why = this.#explain(id, whyDown);
         return why && { ...why, isRemote: child?.kind === 'remote' };
       },
     });
+  }
+
+  /** Over HTTP, a caller may be another person than the one whose login this would be. */
+  #beginLogin(child: ServerSpec | undefined): (() => Promise<OfferedLogin>) | undefined {
+    if (child?.kind !== 'remote' || child.login?.grant !== 'authorization_code') return undefined;
+    if (this.#options.servesHttp) return undefined;
+    return () => this.#running.beginLogin(child);
   }
 
   /** Describes the failure of a server. `undefined` for a server that cannot run. */

@@ -1,5 +1,5 @@
 import { type FileWatch, watchFiles } from '../files/watch-files.js';
-import type { RemoteSpec } from '../supervision/launcher.js';
+import type { LoginSettings, RemoteSpec } from '../supervision/launcher.js';
 import type { Clock } from '../timing/clock.js';
 import type { RemoteAccess } from '../upstream/http/access.js';
 import { configuredAccess } from '../upstream/http/configured-access.js';
@@ -21,6 +21,8 @@ export class Logins {
   readonly #vault: Vault;
   /** Accesses with a login, by the files of the logins. */
   readonly #accesses = new Map<string, { readonly access: OAuthAccess; readonly settings: string }>();
+  /** Logins that wait for the person, by the files of the logins. */
+  readonly #pending = new Map<string, Promise<{ readonly url: string; readonly finished: Promise<void> }>>();
   #watch: FileWatch | undefined;
   #isClosed = false;
 
@@ -38,6 +40,26 @@ export class Logins {
     }
     const access = this.#shared({ ...spec, login });
     return { access, release: access.use() };
+  }
+
+  /** Begins a login at a server, or joins the one that waits for the person. Rejects if it cannot begin. */
+  begin(spec: RemoteSpec): Promise<{ readonly url: string; readonly finished: Promise<void> }> {
+    const { login } = spec;
+    if (login === undefined) return Promise.reject(new Error('The server has credentials of its own'));
+    const file = this.#vault.fileOf({ ...login, url: spec.url });
+    const pending = this.#pending.get(file) ?? this.#begin({ ...spec, login });
+    this.#pending.set(file, pending);
+    const over = () => this.#pending.delete(file);
+    void pending.then(({ finished }) => finished).then(over, over);
+    return pending;
+  }
+
+  async #begin(
+    spec: RemoteSpec & { readonly login: LoginSettings },
+  ): Promise<{ url: string; finished: Promise<void> }> {
+    const { beginLogin } = await import('./login.js');
+    const { url, finished } = await beginLogin({ spec, vault: this.#vault, clock: this.#options.clock });
+    return { url, finished: finished.then(() => this.#reread()) };
   }
 
   /** Stops to follow the logins. */

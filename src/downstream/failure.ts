@@ -64,7 +64,7 @@ export const REASONS = {
     isLost: true,
   },
   unreachable: { code: 'TL-SERVER-UNREACHABLE', sentence: 'cannot be reached.' },
-  login_required: { code: 'TL-SERVER-LOGIN', sentence: 'does not accept the credentials that Trunkline has for it.' },
+  login_required: { code: 'TL-SERVER-LOGIN', sentence: 'needs a login or other credentials.' },
   connection_lost: {
     code: 'TL-CALL-CONNECTION-LOST',
     sentence: 'was called, but the connection broke before the answer.',

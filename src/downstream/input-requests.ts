@@ -44,6 +44,11 @@ export function refusedInput(
   return isSupported ? undefined : new RpcError(RPC_CODES.invalidParams, `The client does not support mode ${mode}`);
 }
 
+/** Whether a client with these capabilities can be asked to open a URL. */
+export function opensUrls(capabilities: Capabilities): boolean {
+  return Object.hasOwn(declaredAt(['elicitation'], capabilities) ?? {}, 'url');
+}
+
 /** Returns the capabilities that a client must declare to get a server request, in the form of its declaration. */
 export function requiredCapabilities({ method, bytes, tokens }: RelayedRequest): Capabilities {
   const path = [...(CAPABILITY_OF.get(method) ?? [])];

@@ -173,6 +173,8 @@ export interface Exchange {
    * request again itself.
    */
   readonly takesInputRequests: boolean;
+  /** Whether the client can be asked to open a URL because of this request (`elicitation/create` of mode `url`). */
+  readonly opensUrls: boolean;
   /** Sets the id of the backend that gets the request. Messages of one backend reach the client in their order. */
   route(source: string): void;
   /**

@@ -55,6 +55,7 @@ const NO_EDITS: readonly Edit[] = [];
 export abstract class WireExchange implements Exchange {
   abstract readonly logLevel: Exchange['logLevel'];
   abstract readonly takesInputRequests: boolean;
+  abstract readonly opensUrls: boolean;
   readonly request: RelayedRequest;
   readonly client: DownstreamClient;
   readonly key: string;

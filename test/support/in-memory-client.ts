@@ -204,6 +204,7 @@ export class InMemoryExchange implements Exchange {
   readonly wantsProgress: boolean;
   logLevel: Exchange['logLevel'];
   takesInputRequests = false;
+  opensUrls = false;
   isSuspended = false;
   /** The raw result or error: of the server, or of the gateway. At most one. */
   readonly answers: string[] = [];

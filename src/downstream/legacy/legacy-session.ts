@@ -32,7 +32,7 @@ import { isLegacyRequest, type ListKind, METHODS, requestedList } from '../../mc
 import { isOlder, type LegacyRevision, negotiateRevision } from '../../mcp/revisions.js';
 import { declaredCapabilities, type ServerInfo } from '../declared-capabilities.js';
 import { describeFailure } from '../failure.js';
-import { MAX_UNANSWERED, refusedInput, TOO_MANY_UNANSWERED } from '../input-requests.js';
+import { MAX_UNANSWERED, opensUrls, refusedInput, TOO_MANY_UNANSWERED } from '../input-requests.js';
 import { ListChanges } from '../list-changes.js';
 import type { DownstreamClient, GatewaySession, InputRequest, ServerHandshake, WithdrawInput } from '../port.js';
 import type { Era, EraOptions, EraSession, ReplyChannel, TransportSession } from '../transport.js';
@@ -459,6 +459,10 @@ export class LegacyExchange extends WireExchange {
 
   get conversation(): object {
     return this.client;
+  }
+
+  get opensUrls(): boolean {
+    return opensUrls(this.client.profile?.capabilities ?? {});
   }
 
   requireInput(input: InputRequest): WithdrawInput {

@@ -550,6 +550,7 @@ class ResourceSubscriptions {
 class ResourceRequest extends WireExchange {
   readonly logLevel = 'off';
   readonly takesInputRequests = false;
+  readonly opensUrls = false;
   readonly isSuspended = false;
   protected readonly form = UNCHANGED;
 

@@ -5,7 +5,13 @@ import { isErrorResponse, type RequestEnvelope, type ResponseEnvelope, type Scan
 import { METHODS } from '../../mcp/methods.js';
 import { EnvelopeRequest } from '../../mcp/relayed-request.js';
 import type { Clock } from '../../timing/clock.js';
-import { lackingCapability, refusedInput, requiredCapabilities, withCapabilities } from '../input-requests.js';
+import {
+  lackingCapability,
+  opensUrls,
+  refusedInput,
+  requiredCapabilities,
+  withCapabilities,
+} from '../input-requests.js';
 import type { Exchange, GatewaySeals, InputRequest, WithdrawInput } from '../port.js';
 import { WireExchange, type WireExchangeOptions } from '../wire-exchange.js';
 import { InputRounds, type SuspendedCalls } from './input-rounds.js';
@@ -79,6 +85,10 @@ export class ModernExchange extends WireExchange implements ClientExchange {
   /** Whether a server may ask the client because of this request. */
   get isInteractive(): boolean {
     return INTERACTIVE.has(this.request.method);
+  }
+
+  get opensUrls(): boolean {
+    return this.isInteractive && opensUrls(this.#options.client.profile.capabilities);
   }
 
   /** Answers the request. A server's state is sealed, so that only this client can bring it back. */

@@ -131,7 +131,7 @@ export class Dispatcher implements CallHost {
       sent,
       detail,
       because,
-      ...(IS_DOWN.includes(reason) && this.options.whyDown?.()),
+      ...(IS_DOWN.includes(reason) && because === undefined && this.options.whyDown?.()),
       retryAfterMs: reason === 'breaker_open' ? this.#breaker.retryAfterMs : this.options.retryInMs(),
     };
   }
@@ -196,4 +196,6 @@ export class Dispatcher implements CallHost {
 }
 
 /** Failures of calls to a server whose process has failed. */
-const IS_DOWN: readonly FailureReason[] = ['parked', 'not_installed', 'restarting'];
+const IS_DOWN: readonly FailureReason[] = [
+  ...(['parked', 'not_installed', 'restarting', 'unreachable', 'login_required'] as const),
+];

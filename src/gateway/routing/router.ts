@@ -241,6 +241,12 @@ export class Router {
 
   /** The only server without a prefix that runs and cannot list its tools or prompts. It may know a name that no server lists. */
   #unlisted(name: string, kind: NamedKind): Route | undefined {
+    // A server that waits for its first login has shown no list yet.
+    const waiting = [...this.#backends.values()].find(
+      ({ prefix, needsLogin }) => prefix !== '' && needsLogin && name.startsWith(`${prefix}__`),
+    );
+    if (waiting !== undefined)
+      return { key: waiting.key, original: name.slice(waiting.prefix.length + 2), isListed: false };
     const unread = [...this.#backends.values()].filter(
       ({ prefix, listFailures }) => prefix === '' && listFailures.some((failure) => failure.kind === kind),
     );

@@ -1,0 +1,86 @@
+import type { Exchange } from '../../downstream/port.js';
+import { stringAt, toBytes, valuesAt } from '../../json/json-text.js';
+import { createScan } from '../../mcp/envelope.js';
+import { METHODS } from '../../mcp/methods.js';
+import { EnvelopeRequest } from '../../mcp/relayed-request.js';
+
+/** A login at a server that waits for the person. */
+export interface OfferedLogin {
+  /** The page to open. */
+  readonly url: string;
+  /** Resolves when calls can be served, and rejects if the login failed. */
+  readonly finished: Promise<void>;
+}
+
+const scanOwn = createScan(() => true);
+
+/** Offers the login at one server to the clients that call it, one at a time. */
+export class LoginOffer {
+  readonly #server: string;
+  readonly #begin: () => Promise<OfferedLogin>;
+  #isOpen = false;
+  #count = 0;
+
+  constructor(server: string, begin: () => Promise<OfferedLogin>) {
+    this.#server = server;
+    this.#begin = begin;
+  }
+
+  /**
+   * Asks the client of a call to open the page of the login (`elicitation/create` of mode `url`). Calls `granted` when the person is
+   * logged in. Calls `refused` if the client cannot be asked, or the person does not log in.
+   */
+  make(exchange: Exchange, granted: () => void, refused: () => void): void {
+    if (this.#isOpen || !exchange.opensUrls || exchange.request.method !== METHODS.callTool) {
+      refused();
+      return;
+    }
+    this.#isOpen = true;
+    let isOver = false;
+    const end = (next: () => void) => () => {
+      if (isOver) return;
+      isOver = true;
+      this.#isOpen = false;
+      if (!exchange.isSettled) next();
+    };
+    const onGranted = end(granted);
+    const onRefused = end(refused);
+    const ask = ({ url, finished }: OfferedLogin) => {
+      if (exchange.isSettled) {
+        onRefused();
+        return;
+      }
+      const withdraw = exchange.requireInput({
+        request: this.#request(url),
+        edits: [],
+        // The person has agreed to open the page, and logs in there. The login may also have ended before this answer.
+        answer: ({ bytes, result }) => {
+          const [action] = result === undefined ? [] : valuesAt(bytes, result, ['action']);
+          if (stringAt(bytes, action) !== 'accept') onRefused();
+          else void finished.then(onGranted, onRefused);
+        },
+        fail: onRefused,
+        progress: () => {},
+      });
+      exchange.onCancel(() => {
+        withdraw();
+        onRefused();
+      });
+    };
+    void this.#begin().then(ask, onRefused);
+  }
+
+  #request(url: string): EnvelopeRequest {
+    this.#count += 1;
+    const params = {
+      mode: 'url',
+      elicitationId: `login ${this.#server} ${this.#count}`,
+      message: `The server "${this.#server}" needs a login. Log in on this page; the call then goes on.`,
+      url,
+    };
+    const message = { jsonrpc: '2.0', id: 0, method: METHODS.elicit, params };
+    const envelope = scanOwn(toBytes(JSON.stringify(message)));
+    if (envelope.kind !== 'request') throw new Error('The request for a login is not valid');
+    return new EnvelopeRequest(envelope);
+  }
+}
