@@ -393,8 +393,8 @@ const SERVER_CODES = {
     'Check the network, `url`, `proxy` and `caFile`. Trunkline tries again every two seconds.',
   ),
   'TL-SERVER-LOGIN': fail(
-    'The remote server does not accept the credentials, or there are none.',
-    'Correct `headers` of the server. Logins with OAuth are not supported yet.',
+    'The remote server needs a login, or does not accept the credentials of its entry.',
+    'Log in with `trunkline login SERVER`, or correct `headers` or `headersCommand` of the server.',
   ),
   'TL-SERVER-STOPPED': warn('The server is stopped.', 'Restart it: `trunkline restart SERVER`.'),
   'TL-SERVER-UNRESPONSIVE': fail(

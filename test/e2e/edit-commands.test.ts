@@ -111,7 +111,7 @@ describe('add, disable, enable and remove', () => {
     const added = await place.run(['add', 'docs', 'https://docs.test/mcp']);
     expect(added).toMatchObject({
       code: 0,
-      stderr: expect.stringContaining('logins with OAuth are not supported yet'),
+      stderr: expect.stringContaining('if it needs a login, run `trunkline login`'),
     });
     expect(read('trunkline.yaml')).toContain('"docs": { "url": "https://docs.test/mcp" }');
     place.write('trunkline.yaml', '{ "mcpServers": { "a": { "command": "node" } } }');

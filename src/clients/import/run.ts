@@ -142,7 +142,7 @@ export const NO_ARGUMENTS = 'it is behind a URL, so it has no arguments';
 /** A remark about a server behind a URL that may need a login; empty for any other. */
 export function loginRemark({ program }: Run): string {
   const isOpen = 'url' in program && Object.keys(program.headers).length === 0;
-  return isOpen ? 'if it needs a login, give it a header: logins with OAuth are not supported yet' : '';
+  return isOpen ? 'if it needs a login, run `trunkline login` with its name' : '';
 }
 
 /** The run of an entry of the configuration; undefined if it has neither a program nor a URL. */

@@ -70,8 +70,8 @@ function assessState(facts: StatusFacts, server: ServerFacts): Assessment {
     case 'blocked':
       return {
         code: 'TL-SERVER-LOGIN',
-        problem: `It does not accept the credentials that Trunkline has for it, so calls fail at once.${toolsStay(backend)}`,
-        advice: `Correct its \`headers\`, then ${restart}.`,
+        problem: `It needs a login or other credentials, so calls fail at once.${toolsStay(backend)}`,
+        advice: `Log in with \`trunkline login ${backend.key}\`. If its entry has credentials, correct them, then ${restart}.`,
       };
     case 'starting':
       if (instances.some((instance) => instance.backend === backend && instance.isUnclaimed))

@@ -98,7 +98,7 @@ describe('a server of a client', () => {
     expect(values).toEqual({ A_AUTHORIZATION: 'Bearer canary' });
     expect(planned.map(({ because }) => because)).toEqual([
       '',
-      'if it needs a login, give it a header: logins with OAuth are not supported yet',
+      'if it needs a login, run `trunkline login` with its name',
       '',
     ]);
     expect(planned[2]?.unset).toEqual(['KEY']);

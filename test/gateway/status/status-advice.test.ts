@@ -119,7 +119,7 @@ describe('the advice', () => {
       /^It cannot be reached/,
       /set its `caFile`/,
     ],
-    ['blocked', {}, /^It does not accept the credentials/, /^Correct its `headers`, then restart/],
+    ['blocked', {}, /^It needs a login or other credentials/, /^Log in with `trunkline login .*`\. .* then restart/],
   ] as const)(
     'speaks of a connection for a server behind a URL that is %s %j',
     async (state, lifecycle, problem, advice) => {

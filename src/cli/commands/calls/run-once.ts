@@ -295,9 +295,9 @@ function describeRemote(failure: string, { timeouts }: RemoteSpec): string {
   return isTimeout(failure) ? `it was not ready within ${timeouts.startMs / 1000} s` : failure;
 }
 
-function hintOfRemote(failure: string, { state }: ServerReport): string {
+function hintOfRemote(failure: string, { state, server }: ServerReport): string {
   if (state === 'offline') return cureOfRemote(failure);
-  if (state === 'blocked') return 'correct its `headers`; logins with OAuth are not supported yet';
+  if (state === 'blocked') return `log in with \`trunkline login ${server}\`, or correct the credentials of its entry`;
   return isTimeout(failure)
     ? 'check `url`; if it needs more time, raise `startTimeout`'
     : 'check `url` and `transport`';

@@ -1,4 +1,5 @@
 import { homedir } from 'node:os';
+import type { GlobalOptions } from '../../../app/global-options.js';
 import { isInstalled, thisSystem } from '../../../clients/files/client-locations.js';
 import { CLIENTS, type Client } from '../../../clients/files/client-table.js';
 import type { PlannedServer } from '../../../clients/import/plan.js';
@@ -68,19 +69,41 @@ export async function init({ settings, options, isJson }: Invocation<InitOptions
   // A signal ends the step that runs; nothing may follow it.
   if (isInterrupted(installed)) return installed;
   tell('\nStarting every server once:');
-  const { exitCode, sound, broken } = await tryServers(configured, [], report.step('check'));
+  const { exitCode, sound, open, broken } = await tryServers(configured, [], report.step('check'));
   if (isInterrupted(exitCode)) return exitCode;
+  const loggedIn = await offerLogins(configured, open, questions);
   const written = await withChangeLock(() => disableBroken(prepared, broken));
-  const taken = plan.filter((each) => isTaken(each, clients, sound)).map(({ found }) => found);
+  const taken = plan.filter((each) => isTaken(each, clients, [...sound, ...loggedIn])).map(({ found }) => found);
   tell('\nRegistering Trunkline:');
   const { env, platform } = process;
   // Clients find the configuration of the user without a flag.
   const config =
     target.config.file === userConfigFile({ env, home: homedir(), platform }) ? undefined : target.config.file;
   const registered = await registerAndTakeOut(clients, taken, config, report.step('connect'));
+  const unknown = open.filter((key) => !loggedIn.includes(key));
   tellEnd(written, broken);
+  if (unknown.length > 0) tell(`\n${OPEN_LOGINS}\n${unknown.map((key) => `  trunkline login ${key}`).join('\n')}`);
   await report.print({ dryRun: false, clients: chosen, import: toJson(written, added.length > 0) });
   return Math.max(installed, exitCode, registered);
+}
+
+const OPEN_LOGINS =
+  'These servers wait for a login, so the clients keep their own entries. `trunkline init` removes these after the login:';
+
+/** Offers the login at each server that waits for one. Resolves with the keys of those at which the user is logged in now. */
+async function offerLogins(
+  settings: GlobalOptions,
+  keys: readonly string[],
+  questions: Questions | undefined,
+): Promise<readonly string[]> {
+  const loggedIn: string[] = [];
+  for (const key of questions === undefined ? [] : keys) {
+    if (!(await questions?.confirm(`Log in at ${key} now? The browser opens.`, { byDefault: true }))) continue;
+    const { login } = await import('../logins/login.js');
+    const code = await login({ settings, words: [key], behind: undefined, options: {}, isJson: false });
+    if (code === EXIT.ok) loggedIn.push(key);
+  }
+  return loggedIn;
 }
 
 /**

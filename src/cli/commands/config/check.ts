@@ -13,13 +13,17 @@ export async function check({ settings, words, isJson }: Invocation): Promise<nu
   return (await tryServers(settings, words, { isJson })).exitCode;
 }
 
-/** Starts every server, or the named ones, once, and reports the result. `sound`: those that start and list their tools. */
+/**
+ * Starts every server, or the named ones, once, and reports the result. `sound`: those that start and list their tools.
+ * `open`: those that wait for a login. `broken`: the others.
+ */
 export async function tryServers(
   settings: GlobalOptions,
   names: readonly string[],
   { isJson, emit = printJson }: { readonly isJson: boolean; readonly emit?: EmitJson },
 ) {
   const sound: string[] = [];
+  const open: string[] = [];
   const broken: string[] = [];
   const exitCode = await runOnce(
     settings,
@@ -33,12 +37,16 @@ export async function tryServers(
       const rows = results.map((result) => toRow(result, look));
       if (isJson) await emit({ configFile: once.config.file, servers: results.map(toFacts) });
       else await print([table([HEAD, ...rows], look), ...remarksBelow(results)].join('\n'));
-      for (const { server, diagnosis, unlisted } of results)
-        (diagnosis === undefined && unlisted === undefined ? sound : broken).push(server.key);
-      return broken.length === 0 ? EXIT.ok : EXIT.failed;
+      for (const { server, report, diagnosis, unlisted } of results) {
+        const waitsForLogin =
+          report.state === 'blocked' && server.child?.kind === 'remote' && server.child.login !== undefined;
+        const isSound = diagnosis === undefined && unlisted === undefined;
+        (isSound ? sound : waitsForLogin ? open : broken).push(server.key);
+      }
+      return broken.length + open.length === 0 ? EXIT.ok : EXIT.failed;
     },
   );
-  return { exitCode, sound, broken };
+  return { exitCode, sound, open, broken };
 }
 
 export interface Result extends TriedServer {

@@ -116,8 +116,8 @@ async function withPastedUrls(pending: PendingLogin): Promise<LoginRecord> {
   try {
     return await pending.finished;
   } finally {
+    // Pauses stdin, which `trunkline init` reads again.
     lines.close();
-    process.stdin.destroy();
   }
 }
 
