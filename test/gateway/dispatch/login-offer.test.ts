@@ -35,7 +35,7 @@ function respond({ inputs: [first] }: InMemoryExchange, result: object): void {
 }
 
 describe('the login at a server, offered to a client that calls it', () => {
-  it('asks to open the page, and serves the call when the person is logged in', async () => {
+  it('F270: asks to open the page, and serves the call when the person is logged in', async () => {
     const { outcomes, login, call } = offering();
     const exchange = await call();
     expect(exchange.inputs).toMatchObject([{ method: 'elicitation/create', params: { mode: 'url', url: URL } }]);
