@@ -13,10 +13,10 @@ export interface EraVerdict {
 /** Origin of the decision for an era. */
 export interface EraSource {
   /**
-   * `configured`: the configuration says so. `asked`: this start asked the server. `cached`: an earlier start did. `exited`:
-   * the server exits when it is asked.
+   * `configured`: the configuration says so. `transport`: the transport of the configuration has this era only. `asked`: this
+   * start asked the server. `cached`: an earlier start did. `exited`: the server exits when it is asked.
    */
-  readonly kind: 'configured' | 'asked' | 'cached' | 'exited';
+  readonly kind: 'configured' | 'transport' | 'asked' | 'cached' | 'exited';
   /** Of a cached verdict, as above. */
   readonly until?: string | undefined;
 }
@@ -36,7 +36,8 @@ export interface EraVerdicts {
  * comes first. Such an end is the fault of the probe, so the next start opens with `initialize`.
  */
 export class ServerEra {
-  readonly #setting: Era | 'auto';
+  #setting: Era | 'auto';
+  #isOfTransport = false;
   readonly #verdicts: EraVerdicts;
   #known: EraVerdict | undefined;
   #isProbing = false;
@@ -56,9 +57,15 @@ export class ServerEra {
 
   /** Origin of the decision at the latest start. */
   get source(): EraSource {
-    if (this.isFixed) return { kind: 'configured' };
+    if (this.isFixed) return { kind: this.#isOfTransport ? 'transport' : 'configured' };
     if (!this.#hasBegunAsKnown) return { kind: 'asked' };
     return this.#hasProbeFailed ? { kind: 'exited' } : { kind: 'cached', until: this.#known?.until };
+  }
+
+  /** The transport that the configuration asks for has this era only. */
+  fixByTransport(era: Era): void {
+    this.#isOfTransport = this.#setting !== era || this.#isOfTransport;
+    this.#setting = era;
   }
 
   /** A start begins. Returns the era to begin with; `undefined` if the server has to be asked. */

@@ -406,6 +406,7 @@ function processRow({ remote, pid, uptimeSeconds, generation, protocolVersion }:
 
 const ERA_SOURCES: Readonly<Record<EraReport['foundBy'], string>> = {
   configured: '`era` of its entry says so',
+  transport: '`transport: sse` of its entry has no other',
   asked: 'it was asked when it started',
   cached: 'cached until it proves wrong',
   exited: 'it exits when it is asked',

@@ -11,7 +11,6 @@ import type { MessageReader } from '../channel/message-reader.js';
 import type { Dialect } from '../dialect.js';
 import { LivenessProbe } from '../health/health-monitor.js';
 import type { Dialed, DialOutcome, DialTarget, EndedBecause, UpstreamConnection, UpstreamListener } from '../port.js';
-import { ServerEra } from '../server-era.js';
 import type { RemoteAccess } from './access.js';
 import { HttpOutput } from './http-output.js';
 import type { Loss } from './session.js';
@@ -130,8 +129,8 @@ export class HttpDialer {
     if (!bridge.isClosed) listener.handshakeStarted();
     const timeoutMs = spec.timeouts.startMs;
     // Servers with this transport speak revision 2024-11-05.
-    const asked = spec.transport === 'sse' ? new ServerEra('legacy') : era;
-    return await this.#options.dialect.open(bridge, { generation, profile, timeoutMs, era: asked, listener });
+    if (spec.transport === 'sse') era.fixByTransport('legacy');
+    return await this.#options.dialect.open(bridge, { generation, profile, timeoutMs, era, listener });
   }
 
   /** Reads an answer, at the pace that the clients and the other servers allow. Resolves with whether it is complete. */

@@ -294,6 +294,7 @@ describe('the text about all servers', () => {
 describe('the text about one server', () => {
   it.each([
     ['configured', null, '`era` of its entry says so'],
+    ['transport', null, '`transport: sse` of its entry has no other'],
     ['asked', null, 'it was asked when it started'],
     ['cached', '2026-11-24T08:10:30.000Z', 'cached until 2026-11-24 08:10 UTC'],
     ['cached', null, 'cached until it proves wrong'],

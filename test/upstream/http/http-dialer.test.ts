@@ -356,8 +356,8 @@ describe('a server of revision 2024-11-05', () => {
 
   it.each(['sse', 'auto'] as const)('answers on its stream, with transport %s', async (transport) => {
     const { origin, got } = await serveSse(() => '/messages');
-    const { call, connection } = await connect(origin, { transport, era: 'auto' });
-    expect(connection.revision).toBe('2024-11-05');
+    const { call, connection, era } = await connect(origin, { transport, era: 'auto' });
+    expect([connection.revision, era.source.kind]).toEqual(['2024-11-05', transport === 'sse' ? 'transport' : 'asked']);
     expect(await call().done).toBe('{"n":1}');
     if (transport === 'sse') expect(got[0]?.method).toBe('GET');
   });
