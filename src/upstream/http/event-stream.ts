@@ -32,6 +32,7 @@ export class EventStreamReader {
   #isAfterCarriageReturn = false;
   #bomAt = 0;
   #event = '';
+  /** Whether the event has data that is not empty. Streams begin with an empty event that only has an id. */
   #hasData = false;
   #lastEventId: string | undefined;
   #retryMs: number | undefined;
@@ -89,9 +90,7 @@ export class EventStreamReader {
 
   #beginValue(): void {
     this.#part = 'value';
-    if (!this.#isMessageData()) return;
-    if (this.#hasData) copyInto(this.#options.messages, Uint8Array.of(SPACE));
-    this.#hasData = true;
+    if (this.#hasData && this.#isMessageData()) copyInto(this.#options.messages, Uint8Array.of(SPACE));
   }
 
   #readValue(chunk: Uint8Array, from: number): number {
@@ -101,8 +100,10 @@ export class EventStreamReader {
     const piece = carriageReturn < 0 ? line : line.subarray(0, carriageReturn);
     const at = from + piece.length;
     if (piece.length > 0) {
-      if (this.#isMessageData()) copyInto(this.#options.messages, piece);
-      else for (const byte of piece.subarray(0, MAX_VALUE_BYTES - this.#value.length)) this.#value.push(byte);
+      if (this.#isMessageData()) {
+        copyInto(this.#options.messages, piece);
+        this.#hasData = true;
+      } else for (const byte of piece.subarray(0, MAX_VALUE_BYTES - this.#value.length)) this.#value.push(byte);
     }
     const end = chunk[at];
     if (end === undefined) return at;

@@ -37,6 +37,10 @@ const STREAM = [
   'data: {"n":2}',
   'id: 8',
   '',
+  'id: primed',
+  'data:',
+  'data: ',
+  '',
   'event: ping',
   'data: {"n":3}',
   '',
@@ -50,7 +54,7 @@ const STREAM = [
 const EXPECTED = {
   lines: ['{"n":1, "text":"ä"}', '{"n":2}'],
   endpoints: ['/messages?s=1'],
-  lastEventId: '8',
+  lastEventId: 'primed',
   retryMs: 1500,
 };
 
