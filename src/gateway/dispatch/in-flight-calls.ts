@@ -27,6 +27,11 @@ export class InFlightCalls {
     if (this.#calls.length === 0) this.#onIdle();
   }
 
+  /** The request of a client that this sender has sent, if it is in flight. */
+  sentBy(sender: unknown): Exchange | undefined {
+    return this.#calls.find((call) => call === sender)?.exchange;
+  }
+
   /** The client of a suspended call came back with input. From now on, the call counts as the call that was sent last. */
   resumed(exchange: Pick<Exchange, 'requireInput'>): void {
     const index = this.#calls.findIndex((each) => each.exchange === exchange);

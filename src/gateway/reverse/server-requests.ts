@@ -26,8 +26,9 @@ interface Addressee {
  * Relays server requests (sampling, elicitation, roots, requests about a client's tasks) to the right client, and
  * withdraws them when the server cancels them or exits.
  *
- * A request about a task goes to the owner of the task. Any other request goes to the client whose call is in flight on
- * the server or, without calls, to the only client of the server. If several clients are possible, the request fails,
+ * A request about a task goes to the owner of the task. Over HTTP, any other request goes to the client whose request it
+ * came with. Otherwise it goes to the client whose call is in flight on the server or, without calls, to the only client of the
+ * server. If several clients are possible, the request fails,
  * because a guess could show one conversation's request in another. A `ping` goes to the only client of the server if
  * that client sees the server unchanged and can be reached now; otherwise, the gateway answers it.
  */
@@ -136,7 +137,7 @@ export class ServerRequests {
     if (pending?.size === 0) this.#pending.delete(backend);
   }
 
-  #addressee(backend: Backend, { request }: ServerRequest): Addressee | 'gateway' | RpcError {
+  #addressee(backend: Backend, { request, cause: sender }: ServerRequest): Addressee | 'gateway' | RpcError {
     const { dispatcher, clients } = backend;
     if (request.method === METHODS.ping) {
       const [client, ...others] = clients;
@@ -152,7 +153,8 @@ export class ServerRequests {
       return new RpcError(RPC_CODES.methodNotFound, 'The tasks of several clients cannot be listed');
     }
     const owner = this.#tasks.ownerOf(backend, request);
-    const { cause } = dispatcher.inFlightCalls;
+    const { inFlightCalls } = dispatcher;
+    const cause = (sender && inFlightCalls.sentBy(sender)) ?? inFlightCalls.cause;
     const client = owner === undefined ? (cause?.client ?? onlyClient(backend)) : owner.client;
     if (client === undefined) {
       // Calls in flight do not decide the owner of a task or of roots, so calls of one client at a time would not help.

@@ -1,5 +1,7 @@
 import { describe, expect, it } from 'vitest';
+import { until } from '../../support/processes.js';
 import { startGateway } from '../../support/scripted-gateway.js';
+import { flush } from '../../support/wire.js';
 
 const ELICIT = { jsonrpc: '2.0', id: 'q', method: 'elicitation/create', params: { message: '?', requestedSchema: {} } };
 
@@ -71,6 +73,44 @@ describe('a server that asks while calls of two clients are in flight', () => {
     child.say(ELICIT);
     expect(one.received.last).toMatchObject({ method: 'elicitation/create' });
   });
+});
+
+describe('a server behind a URL that asks on the answer to a call', () => {
+  const CAPABILITIES = { elicitation: { form: {} } };
+
+  it.each(['legacy', 'modern'] as const)(
+    'F264: asks the client of that call, with two clients of the %s era',
+    async (era) => {
+      const { clock, connect, server } = await startGateway({
+        servers: { a: { tools: ['x'], network: { fault: undefined } } },
+      });
+      const clients = [connect(), connect()];
+      for (const client of clients) {
+        if (era === 'legacy') client.greet('2025-11-25', CAPABILITIES);
+        client.received.take();
+      }
+      await flush();
+      for (const client of clients) {
+        if (era === 'legacy') client.call(1, 'a__x');
+        else client.modernRequest(1, 'tools/call', { name: 'a__x', arguments: {} }, CAPABILITIES);
+      }
+      const { child } = server('a');
+      await until('the calls', () => child.calls.length === 2);
+      for (const [index, { id }] of [...child.calls.entries()].reverse()) {
+        child.sayDuring(id, { ...ELICIT, id: `q${index}` });
+        const asked = () => clients.map(({ received }) => received.messages.length);
+        await until('the question', () => {
+          // Questions to a client without a session are collected for some time.
+          clock.advance(10);
+          return asked().some((count) => count > 0);
+        });
+        expect(asked()).toEqual(index === 1 ? [0, 1] : [1, 0]);
+        const question = clients[index]?.received.take()[0];
+        if (era === 'legacy') expect(question).toMatchObject({ method: 'elicitation/create' });
+        else expect(question).toMatchObject({ id: 1, result: { resultType: 'input_required' } });
+      }
+    },
+  );
 });
 
 describe('that something was done elsewhere', () => {
