@@ -13,10 +13,10 @@ const TINY_LINES = 25;
 
 /** Bounds are lowered when the program becomes smaller, and raised only with a reason in the commit. */
 const BOUNDS = {
-  sourceLines: 57_300,
-  sourceFiles: 310,
+  sourceLines: 60_600,
+  sourceFiles: 325,
   tinyFiles: 10,
-  testLines: 63_200,
+  testLines: 67_000,
   callFiles: 45,
   listFiles: 152,
 };

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Config, Origin, ServerConfig } from '../config/resolve/config.js';
 import { withErrorBoundary } from '../errors/internal-error.js';
-import type { OfferedLogin } from '../gateway/dispatch/login-offer.js';
+import type { LoginOffer } from '../gateway/dispatch/login-offer.js';
 import { Backend, type ListenerFor } from '../gateway/registry/backend.js';
 import type { RunningBackend } from '../gateway/registry/backend-pool.js';
 import type { ServerFacts } from '../gateway/status/status-facts.js';
@@ -300,7 +300,7 @@ export class SupervisedBackends {
       idleStop: () => this.#supervisor.rest(id),
       onListsRead: (catalogue) => this.#instances.get(id)?.cacheEntry()?.put(catalogue),
       onStartMissed: () => this.#instances.get(id)?.cacheEntry()?.putMissed(),
-      beginLogin: this.#beginLogin(child),
+      offerLogin: this.#offerLogin(key, child),
       retryInMs: () => (child === undefined ? undefined : this.#supervisor.retryInMs(id)),
       whyDown: () => {
         const why = this.#explain(id, whyDown);
@@ -309,11 +309,17 @@ export class SupervisedBackends {
     });
   }
 
-  /** Over HTTP, a caller may be another person than the one whose login this would be. */
-  #beginLogin(child: ServerSpec | undefined): (() => Promise<OfferedLogin>) | undefined {
+  /** Over HTTP, a caller may be another person than the one whose login this would be. Loaded with the first offer. */
+  #offerLogin(key: string, child: ServerSpec | undefined): LoginOffer['make'] | undefined {
     if (child?.kind !== 'remote' || child.login?.grant !== 'authorization_code') return undefined;
     if (this.#options.servesHttp) return undefined;
-    return () => this.#running.beginLogin(child);
+    let loading: Promise<LoginOffer> | undefined;
+    return (...call) => {
+      loading ??= import('../gateway/dispatch/login-offer.js').then(
+        (loaded) => new loaded.LoginOffer(key, () => this.#running.beginLogin(child)),
+      );
+      void loading.then((offer) => offer.make(...call));
+    };
   }
 
   /** Describes the failure of a server. `undefined` for a server that cannot run. */

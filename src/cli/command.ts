@@ -80,7 +80,8 @@ export const EXIT_CODES = [
   '0   all servers and calls succeeded',
   '1   a server, the call or a change failed, a tool is not approved, or the doctor found a problem',
   '2   the command line or the configuration has a mistake',
-  '3   no hub runs: status, ps, logs, restart, hub status and hub restart need one',
+  '3   no hub runs: status, ps, logs, restart, record, inspect without FILE, hub status',
+  '    and hub restart need one',
   '70  a bug in Trunkline',
   'When a signal ends a command other than serve: 128 plus the number of the signal.',
 ];

@@ -21,7 +21,7 @@ Without --config, Trunkline uses the file named by the variable TRUNKLINE_CONFIG
     .option('-c, --config <FILE>', 'use this configuration')
     .option('-v, --verbose', 'log events to stderr; -vv logs everything', (_, earlier: number) => earlier + 1, 0)
     .option('--log-file <FILE>', 'append the log to this file instead')
-    .option('-q, --quiet', 'print results and failures only: no progress, and nothing about success; not for serve')
+    .option('-q, --quiet', 'print results, warnings and failures only, and nothing about success; not for serve')
     .version(VERSION, '--version', 'print the version')
     .helpOption('-h, --help', 'print this help')
     .helpCommand(false)

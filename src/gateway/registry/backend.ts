@@ -19,7 +19,7 @@ import {
 import { type ServerState, startsOnDemand, unavailableBecause } from '../dispatch/availability.js';
 import { Dispatcher, type DispatcherOptions } from '../dispatch/dispatcher.js';
 import type { Handling } from '../dispatch/handling.js';
-import { LoginOffer, type OfferedLogin } from '../dispatch/login-offer.js';
+import type { LoginOffer } from '../dispatch/login-offer.js';
 
 export type ListenerFor = (backend: Backend) => BackendListener;
 
@@ -34,7 +34,6 @@ export class Backend implements ListedServer {
   readonly #listener: BackendListener | undefined;
   readonly lists: OfferedLists;
   readonly #idleTimer: IdleTimer;
-  readonly #loginOffer: LoginOffer | undefined;
   /** Connection of the latest process, from its handshake on. Calls use the connection only after its lists were read. */
   #opened: UpstreamConnection | undefined;
 
@@ -45,8 +44,6 @@ export class Backend implements ListedServer {
     this.dispatcher = new Dispatcher(options);
     this.firstStart = new FirstStart(options.onStartMissed);
     this.#listener = options.listenerFor?.(this);
-    const { beginLogin } = options;
-    this.#loginOffer = beginLogin && new LoginOffer(options.key, beginLogin);
     this.#idleTimer = new IdleTimer({
       clock: options.clock,
       idleMs: options.idleStopMs ?? 0,
@@ -245,11 +242,11 @@ export class Backend implements ListedServer {
     // Calls do not wait for an installation, which may take minutes.
     const { availability } = this.dispatcher;
     const reason = availability.state === 'installing' ? 'installing' : unavailableBecause(availability);
+    const { offerLogin } = this.#options;
     const serve = () => this.dispatcher.serve(exchange, handling);
     const refuse = () => reason && this.dispatcher.refuse(exchange, reason);
     if (reason === undefined) serve();
-    else if (reason === 'login_required' && this.#loginOffer !== undefined)
-      this.#loginOffer.make(exchange, serve, refuse);
+    else if (reason === 'login_required' && offerLogin !== undefined) offerLogin(exchange, serve, refuse);
     else refuse();
   }
 
@@ -321,8 +318,8 @@ interface BackendOptions extends ExposureRules, DispatcherOptions, BackendRules 
   readonly onListsRead?: (content: CatalogueContent) => void;
   /** Called at most once: when the start has failed or is slow, and the last run has cached no catalogue. */
   readonly onStartMissed?: () => void;
-  /** Begins a login at the server, which a call is offered. Absent if its clients cannot be offered one. */
-  readonly beginLogin?: (() => Promise<OfferedLogin>) | undefined;
+  /** Offers the login at the server to the client of a call. Absent if no client of this server can be offered one. */
+  readonly offerLogin?: LoginOffer['make'] | undefined;
 }
 
 /** Rules of the configuration for one server. They may change while its process runs. */
