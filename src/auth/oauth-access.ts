@@ -71,15 +71,10 @@ export class OAuthAccess implements RemoteAccess {
     const { headers } = this.#options.spec;
     if (this.#record?.state === 'expired') return this.#expired();
     const { tokens } = this.#record ?? {};
-    if (tokens !== undefined && this.#canRenew && Date.now() >= renewalTime(tokens)) {
-      const renewal = this.#renew(tokens.access_token, 'ahead');
-      // Until its end, the token is good for requests.
-      if (isOver(tokens)) {
-        const blocked = await renewal;
-        if (blocked !== undefined) return blocked;
-      } else {
-        renewal.catch(() => {});
-      }
+    // Until its end, the token is good for requests, and a timer renews it.
+    if (tokens !== undefined && this.#canRenew && isOver(tokens)) {
+      const blocked = await this.#renew(tokens.access_token, 'ahead');
+      if (blocked !== undefined) return blocked;
     }
     const current = this.#record?.state === 'logged_in' ? this.#record.tokens : undefined;
     return current === undefined ? headers : { ...headers, ...(await this.#authorization(current, request)) };
@@ -170,11 +165,13 @@ export class OAuthAccess implements RemoteAccess {
       const because = wanted.length > 0 ? ', although the login has the scopes that it asks for' : '';
       return { blocked: 'refused', because: `it answers HTTP 403${because}` };
     }
-    await this.#change(async (record) => {
+    const note = this.#change(async (record) => {
       if (record === undefined) return undefined;
       const all = new Set([...(record.missingScopes ?? []), ...missing]);
       return { ...record, missingScopes: [...all] };
     });
+    // If this cannot be stored, `trunkline login --scope` still asks for the scope.
+    await note.catch(() => {});
     const list = missing.map((scope) => `\`${scope}\``).join(', ');
     return { blocked: 'scope_missing', because: `this call needs the scope ${list}; ${this.#command} asks for it` };
   }
