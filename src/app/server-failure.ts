@@ -31,11 +31,24 @@ export function causeOfFailure({ snapshot, log, redact }: Failed, max = MAX_LINE
 }
 
 /** The cause of a server's failure, for the failure of a call. */
-export function whyDown(failed: Failed): Pick<Failure, 'cause' | 'because'> {
+export function whyDown(
+  failed: Failed,
+  isRemote = false,
+): Pick<Failure, 'cause' | 'because'> & Partial<Pick<Failure, 'reason'>> {
   const { lastFailure, state } = failed.snapshot;
-  const isWaiting = state === 'offline' || state === 'blocked';
-  const because = isWaiting || lastFailure?.isUnfit === true ? lastFailure?.reason : undefined;
-  return { cause: describeCause(failed), because: because && printable(failed.redact(because)) };
+  if (!isRemote) {
+    const because = lastFailure?.isUnfit === true ? lastFailure.reason : undefined;
+    return { cause: describeCause(failed), because: because && printable(failed.redact(because)) };
+  }
+  const because = lastFailure && shortened(printable(failed.redact(clauseOf(lastFailure.reason))));
+  return { because, ...(state === 'offline' && lastFailure?.fault === 'trouble' && { reason: 'unavailable' }) };
+}
+
+/** The reason of a failed connection as a clause with *it* as the subject. */
+function clauseOf(reason: string): string {
+  if (reason === 'start-timeout' || reason.endsWith(': timeout')) return 'it did not answer the handshake in time';
+  if (reason === 'exited' || reason.endsWith(': exited')) return 'its connection ended';
+  return reason.replace(/^(?:initialize|server\/discover): /, '');
 }
 
 /** The cause as a sentence. `undefined` if the cause is not known, or if the server runs. */

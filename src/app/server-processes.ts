@@ -194,7 +194,7 @@ export function backendLauncher({ dialer, targets, logger, onInternalError }: Ba
         cleared: () => events.cleared(),
         unfit: (reason) => {
           // Added even if the era question ended the process, because no other line says why the process ended.
-          log.add(`Trunkline restarts this server: ${reason}`);
+          log.add(`Trunkline ${spec.kind === 'remote' ? 'connects again' : 'restarts this server'}: ${reason}`);
           if (!reportRefusedStart()) events.unfit(reason);
         },
         closed: (exit) => {

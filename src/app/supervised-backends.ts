@@ -302,10 +302,7 @@ export class SupervisedBackends {
       onStartMissed: () => this.#instances.get(id)?.cacheEntry()?.putMissed(),
       offerLogin: this.#offerLogin(key, child),
       retryInMs: () => (child === undefined ? undefined : this.#supervisor.retryInMs(id)),
-      whyDown: () => {
-        const why = this.#explain(id, whyDown);
-        return why && { ...why, isRemote: child?.kind === 'remote' };
-      },
+      whyDown: () => this.#explain(id, (failed) => whyDown(failed, child?.kind === 'remote')),
     });
   }
 

@@ -97,7 +97,7 @@ export interface Failure {
   readonly cause?: string | undefined;
   /** Reason for which Trunkline ended the server: a phrase with *it* as the subject, without a period. */
   readonly because?: string | undefined;
-  /** Whether the server is behind a URL: its connection ended, and no process. Known for failures of a server that is down. */
+  /** Whether the server is behind a URL, so that it has a connection and no process. */
   readonly isRemote?: boolean | undefined;
 }
 
@@ -150,12 +150,10 @@ function describeUnapproved({ server, sent, detail = '' }: Failure): string {
 }
 
 function sentenceOf({ reason, because, isRemote = false }: Failure): string {
-  if (isRemote && reason === 'restarting')
-    return `has no connection at the moment${because === undefined ? '' : `, because ${because}`}. Trunkline connects again.`;
-  if (isRemote && reason === 'parked')
-    return 'failed too often in a row and is parked: Trunkline now connects to it less often.';
   const { sentence } = REASONS[reason];
-  if (because === undefined) return sentence;
+  const remote = isRemote ? REMOTE_SENTENCES[reason] : undefined;
+  if (because === undefined) return remote === undefined ? sentence : `${remote.join('.')}.`;
+  if (remote !== undefined) return `${remote[0]}, because ${because}.${remote[1]}.`;
   switch (reason) {
     case 'child_exited':
       return `was ended during this call, because ${because}. ${RESTARTS}`;
@@ -173,6 +171,16 @@ function sentenceOf({ reason, because, isRemote = false }: Failure): string {
       return sentence;
   }
 }
+
+/** Sentences in the words of a connection, for servers behind a URL. A reason comes between the two sentences of each. */
+const REMOTE_SENTENCES: Partial<Readonly<Record<FailureReason, readonly [string, string]>>> = {
+  starting: ['is still being connected', ' Its tools can be called then'],
+  restarting: ['has no connection at the moment', ' Trunkline connects again'],
+  connection_lost: ['lost its connection during this call', ' Trunkline connects again'],
+  parked: ['failed too often in a row and is parked', ' Trunkline now connects to it less often'],
+  unresponsive: ['has stopped answering', ' Trunkline probes it, and connects again if it stays silent'],
+  overloaded: ['has too many requests that it has not answered', ' No more can be sent to it at the moment'],
+};
 
 const ADVICE = 'The tool trunkline__status shows the state of every server.';
 

@@ -47,6 +47,25 @@ describe('the cause of a failure', () => {
   });
 });
 
+describe('the reason for which a server behind a URL has no connection', () => {
+  it.each([
+    ['server/discover: it answered HTTP 500', 'it answered HTTP 500'],
+    ['initialize: timeout', 'it did not answer the handshake in time'],
+    ['start-timeout', 'it did not answer the handshake in time'],
+    ['exited', 'its connection ended'],
+    [`it repeats ${SECRET}`, 'it repeats [redacted]'],
+  ])('%s, is a clause about it', (reason, because) => {
+    const lastFailure = { reason, code: null, signal: null, at: 0 };
+    expect(whyDown(failed({ state: 'parked', lastFailure }), true)).toEqual({ because });
+  });
+
+  it('tells a server in trouble from one that cannot be reached', () => {
+    const lastFailure = { reason: 'it answered HTTP 500', code: null, signal: null, at: 0, fault: 'trouble' as const };
+    const because = lastFailure.reason;
+    expect(whyDown(failed({ state: 'offline', lastFailure }), true)).toEqual({ because, reason: 'unavailable' });
+  });
+});
+
 describe('an answer to initialize that cannot be used', () => {
   const reason = 'initialize: the server chose protocol version "canary-0123456789\u0007", which is unknown here';
   const lastFailure = { reason, code: null, signal: null, at: 0 };

@@ -109,9 +109,22 @@ describe('the words of a failure', () => {
 
   it.each([
     ['restarting', 'has no connection at the moment, because it went mad. Trunkline connects again. The call was not'],
-    ['parked', 'connects to it less often. The call was not sent'],
+    ['parked', 'parked, because it went mad. Trunkline now connects to it less often. The call was not sent'],
+    [
+      'connection_lost',
+      'lost its connection during this call, because it went mad. Trunkline connects again. The call',
+    ],
+    ['unresponsive', 'has stopped answering, because it went mad. Trunkline probes it, and connects again if'],
   ] as const)('speak of the connection of a server behind a URL for %s', (reason, words) => {
     expect(describeFailure(failure({ reason, sent: false, because: 'it went mad', isRemote: true }))).toContain(words);
+  });
+
+  it('speak of no process at a server behind a URL, whatever the reason', () => {
+    for (const reason of Object.keys(REASONS) as FailureReason[]) {
+      if (['not_installed', 'not_approved', 'child_exited'].includes(reason)) continue;
+      const text = describeFailure(failure({ reason, isRemote: true, detail: '' }));
+      expect(text).not.toMatch(/process|exited|restart|input/i);
+    }
   });
 
   it('do not invite to try again what may have happened already', () => {

@@ -30,7 +30,9 @@ export interface DispatcherOptions extends CallHostOptions {
   /** Milliseconds until the supervisor's next start, or `undefined` if none is planned. */
   readonly retryInMs: () => number | undefined;
   /** Reason for which no process runs, without secrets. */
-  readonly whyDown?: () => Pick<Failure, 'cause' | 'because' | 'isRemote'> | undefined;
+  readonly whyDown?: () => (Pick<Failure, 'cause' | 'because'> & Partial<Pick<Failure, 'reason'>>) | undefined;
+  /** Whether the server is behind a URL. */
+  readonly isRemote?: boolean;
 }
 
 /**
@@ -124,13 +126,16 @@ export class Dispatcher implements CallHost {
 
   /** Describes a failure of a request to this server. `sent` is whether a process may have seen the request. */
   failureOf(reason: FailureReason, sent: boolean, { detail, because }: FailureWords = {}): Failure {
+    const { isRemote } = this.options;
     return {
-      reason,
+      // A server behind a URL has no process that could exit.
+      reason: isRemote === true && reason === 'child_exited' ? 'connection_lost' : reason,
       server: this.options.key,
       generation: this.#availability.generation,
       sent,
       detail,
       because,
+      isRemote,
       ...(IS_DOWN.includes(reason) && because === undefined && this.options.whyDown?.()),
       retryAfterMs: reason === 'breaker_open' ? this.#breaker.retryAfterMs : this.options.retryInMs(),
     };
@@ -172,11 +177,12 @@ export class Dispatcher implements CallHost {
     if (exchange.isSettled) return;
     const { key: server, id: instance, events } = this.options;
     const { method } = exchange.request;
+    const failure = this.failureOf(reason, sent, words);
     if (events?.wants('call.failed') === true)
-      events.emit({ kind: 'call.failed', server, instance, method, reason, sent });
+      events.emit({ kind: 'call.failed', server, instance, method, reason: failure.reason, sent });
     this.counters.failures += 1;
-    this.failureReasons.set(reason, (this.failureReasons.get(reason) ?? 0) + 1);
-    exchange.fail(this.failureOf(reason, sent, words));
+    this.failureReasons.set(failure.reason, (this.failureReasons.get(failure.reason) ?? 0) + 1);
+    exchange.fail(failure);
   }
 
   #newBreaker(): CircuitBreaker {

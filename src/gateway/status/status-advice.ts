@@ -62,6 +62,12 @@ function assessState(facts: StatusFacts, server: ServerFacts): Assessment {
       return { problem, code: 'TL-SERVER-RESTARTING', advice };
     }
     case 'offline':
+      if (lifecycle?.lastFailure?.fault === 'trouble')
+        return {
+          code: 'TL-CALL-UNAVAILABLE',
+          problem: `It can be reached, but it is overloaded or out of order, so calls fail at once.${toolsStay(backend)}`,
+          advice: `Trunkline tries again ${next}. Nothing is to be done here, unless \`url\` is wrong.`,
+        };
       return {
         code: 'TL-SERVER-UNREACHABLE',
         problem: `It cannot be reached, so calls fail at once.${toolsStay(backend)}`,
@@ -99,8 +105,8 @@ function assessState(facts: StatusFacts, server: ServerFacts): Assessment {
       if (backend.dispatcher.breaker.state === 'closed') return fine('');
       return {
         code: 'TL-SERVER-BREAKER-OPEN',
-        problem: 'It runs, but too many of its recent calls failed, so Trunkline refuses calls to it.',
-        advice: `Trunkline accepts calls again when it answers a test request. To restart it now, ${restart}.`,
+        problem: `It ${isRemote ? 'is connected' : 'runs'}, but too many of its recent calls failed, so Trunkline refuses calls to it.`,
+        advice: `Trunkline accepts calls again when it answers a test request. To ${isRemote ? 'connect again' : 'restart it'} now, ${restart}.`,
       };
     case 'stopped':
     case 'stopping':

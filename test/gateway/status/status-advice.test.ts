@@ -119,6 +119,12 @@ describe('the advice', () => {
       /^It cannot be reached/,
       /set its `caFile`/,
     ],
+    [
+      'offline',
+      { lastFailure: { reason: 'it answered HTTP 500', at: 0, fault: 'trouble' } },
+      /^It can be reached, but it is overloaded or out of order, .* stays listed\.$/,
+      /^Trunkline tries again in 3 s\. Nothing is to be done here/,
+    ],
     ['blocked', {}, /^It needs a login or other credentials/, /^Log in with `trunkline login .*`\. .* then restart/],
   ] as const)(
     'speaks of a connection for a server behind a URL that is %s %j',

@@ -296,7 +296,7 @@ function describeRemote(failure: string, { timeouts }: RemoteSpec): string {
 }
 
 function hintOfRemote(failure: string, { state, server }: ServerReport): string {
-  if (state === 'offline') return cureOfRemote(failure);
+  if (state === 'offline') return /\bHTTP \d/.test(failure) ? 'try again later, or check `url`' : cureOfRemote(failure);
   if (state === 'blocked') return `log in with \`trunkline login ${server}\`, or correct the credentials of its entry`;
   return isTimeout(failure)
     ? 'check `url`; if it needs more time, raise `startTimeout`'

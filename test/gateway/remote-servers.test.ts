@@ -47,3 +47,18 @@ describe('the parameters that a server wants in headers', () => {
     expect(child.asked('tools/list')).toHaveLength(2);
   });
 });
+
+describe('a call of a server behind a URL', () => {
+  it('loses its connection and no process, and is counted so', async () => {
+    const { connect, server } = await startGateway({ servers: { s: { tools: ['x'], isRemote: true } } });
+    const client = connect().greet();
+    client.call(1, 's__x');
+    await flush();
+    server('s').crash();
+    await flush();
+    const { content, _meta } = client.answerTo(1)?.result ?? {};
+    expect(_meta['trunkline/failure']).toMatchObject({ reason: 'connection_lost', outcome: 'unknown' });
+    expect(content[0].text).toContain('lost its connection during this call. Trunkline connects again.');
+    expect([...server('s').backend.dispatcher.failureReasons]).toEqual([['connection_lost', 1]]);
+  });
+});
