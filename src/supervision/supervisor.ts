@@ -203,7 +203,11 @@ export class Supervisor {
         this.#install(child);
         return;
       case 'launch':
-        this.#slots.request(child.spec.key, () => this.#run(() => this.#launch(child, effect.generation)));
+        this.#slots.request(
+          child.spec.key,
+          () => this.#run(() => this.#launch(child, effect.generation)),
+          child.spec.kind !== 'remote',
+        );
         return;
       case 'hurry':
         this.#slots.hurry(child.spec.key);
@@ -322,8 +326,16 @@ export class StartSlots {
     this.#fill();
   }
 
-  /** Calls `start` when a slot is free, which may be at once. The slot is held until `release`, for 1 s at most. */
-  request(key: string, start: () => void): void {
+  /**
+   * Calls `start` when a slot is free, which may be at once. The slot is held until `release`, for 1 s at most. A start that
+   * costs this machine little, such as a connection to another one, needs no slot and begins at once.
+   */
+  request(key: string, start: () => void, needsSlot = true): void {
+    if (!needsSlot) {
+      this.#add(key, false);
+      start();
+      return;
+    }
     this.#waiting.set(key, start);
     this.#fill();
   }
@@ -380,9 +392,9 @@ export class StartSlots {
     }
   }
 
-  #add(key: string): Start {
+  #add(key: string, hasSlot = true): Start {
     this.#waiting.delete(key);
-    const start: Start = { begunAt: this.#clock.now(), hasSlot: true, isUrgent: false, cancelTimer: () => {} };
+    const start: Start = { begunAt: this.#clock.now(), hasSlot, isUrgent: false, cancelTimer: () => {} };
     this.#starts.set(key, start);
     start.cancelTimer = this.#clock.schedule(MAX_HELD_MS, () => {
       start.hasSlot = false;

@@ -43,6 +43,18 @@ describe('StartSlots', () => {
     expect([slow, clock.pending]).toEqual([['hanging'], 0]);
   });
 
+  it('begins a start that needs no slot at once, and reports it as slow, too', () => {
+    const { clock, slots, started, slow, request } = setUp(1);
+    request('process', 'next');
+    slots.request('url', () => started.push('url'), false);
+    expect(started).toEqual(['process', 'url']);
+    slots.release('process');
+    expect(started).toEqual(['process', 'url', 'next']);
+    slots.release('next');
+    clock.advance(2_500);
+    expect(slow).toEqual(['url']);
+  });
+
   it('lets a start that a caller waits for begin beyond the limit, once', () => {
     const { clock, slots, started, request } = setUp(1);
     request('a', 'b', 'c');
