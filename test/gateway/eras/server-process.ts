@@ -87,8 +87,9 @@ export class ServerProcess {
     }
     // While a call of another client is in flight, the gateway takes a request for a waiting call as that client's. It
     // cannot know which call of one client waits, and takes the latest.
+    // Behind a URL, the answer to the call carries the request, so that there is nothing to guess.
     const isShown = this.server.script.network !== undefined;
-    if (this.server.backend.clients.size > 1 && this.#awaits(clientOf(marker))) return;
+    if (!isShown && this.server.backend.clients.size > 1 && this.#awaits(clientOf(marker))) return;
     if (!this.child.canSpeak(isShown ? call.message.id : undefined)) return;
     const id = `ask-${this.#next}`;
     this.#next += 1;
