@@ -6,8 +6,9 @@ export interface AuthChallenge {
   readonly params: Readonly<Record<string, string>>;
 }
 
-// A quoted text, a parameter, or a word that begins a scheme or is its credentials.
-const PART = /\s*(?:,\s*)*([!#$%&'*+.^_`|~\w-]+)(?:\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]+))|(?=[\s,]|$))/y;
+// A parameter, or a word that begins a scheme, or anything else, such as the credentials of another scheme.
+const PART =
+  /[\s,]*(?:([!#$%&'*+.^_`|~\w-]+)(?:\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]+))|(?=[\s,]|$))|"(?:[^"\\]|\\.)*"|[^\s,]+)/y;
 const MAX_LENGTH = 16 * 1024;
 
 /** Reads the challenges of all `WWW-Authenticate` headers of an answer. Text that is none is skipped. */
@@ -18,7 +19,8 @@ function parseChallenges(headers: readonly string[]): readonly AuthChallenge[] {
     const text = header.slice(0, MAX_LENGTH);
     PART.lastIndex = 0;
     for (let match = PART.exec(text); match !== null; match = PART.exec(text)) {
-      const [, name = '', quoted, plain] = match;
+      const [, name, quoted, plain] = match;
+      if (name === undefined) continue;
       const value = quoted?.replace(/\\(.)/g, '$1') ?? plain;
       if (value === undefined) {
         params = Object.create(null);

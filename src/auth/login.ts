@@ -47,7 +47,6 @@ export interface PendingLogin {
   submit(text: string): boolean;
   /** Resolves when the login is stored. Rejects with a `LoginError` or a `RequestError`. */
   readonly finished: Promise<LoginRecord>;
-  cancel(): void;
 }
 
 /**
@@ -74,21 +73,19 @@ export async function beginLogin(options: LoginOptions): Promise<PendingLogin> {
       const tokens = await exchangeCode(context, { code, iss, codeVerifier, redirectUri });
       return await store(options, plan, client, tokens, dpop?.key);
     };
-    return {
-      url: url.href,
-      submit: (text) => answers.submit(text),
-      finished: finish().then(
-        (record) => {
-          answers.finish(`You are logged in at ${settings.server}. You can close this page.`);
-          return record;
-        },
-        (error: unknown) => {
-          answers.finish('The login failed. The terminal says why.', 400);
-          throw error;
-        },
-      ),
-      cancel: () => answers.fail(new LoginError('the login was cancelled')),
-    };
+    const finished = finish().then(
+      (record) => {
+        answers.finish(`You are logged in at ${settings.server}. You can close this page.`);
+        return record;
+      },
+      (error: unknown) => {
+        answers.finish('The login failed. The terminal says why.', 400);
+        throw error;
+      },
+    );
+    // It may fail before anyone waits for it.
+    finished.catch(() => {});
+    return { url: url.href, submit: (text) => answers.submit(text), finished };
   } catch (error) {
     listener.close();
     throw error;
@@ -268,16 +265,16 @@ class Answers {
       LOGIN_MS,
     );
     listener.on('request', (request, response) => {
-      const url = new URL(request.url ?? '/', 'http://127.0.0.1');
-      const isAnswer = request.method === 'GET' && url.pathname === CALLBACK && this.#page === undefined;
-      if (isAnswer && this.#answered(url)) this.#page = response;
+      const [path, query = ''] = (request.url ?? '').split('?', 2);
+      const isAnswer = request.method === 'GET' && path === CALLBACK && this.#page === undefined;
+      if (isAnswer && this.#answered(new URLSearchParams(query))) this.#page = response;
       else show(response, 404, 'This page waits for the answer of a login.');
     });
   }
 
   submit(text: string): boolean {
     const trimmed = text.trim();
-    return URL.canParse(trimmed) && this.#answered(new URL(trimmed));
+    return URL.canParse(trimmed) && this.#answered(new URL(trimmed).searchParams);
   }
 
   fail(error: Error): void {
@@ -292,20 +289,20 @@ class Answers {
     this.#listener.closeIdleConnections();
   }
 
-  /** Returns whether the URL brings an answer, of whichever kind. */
-  #answered({ searchParams }: URL): boolean {
-    const [code, error] = [searchParams.get('code'), searchParams.get('error')];
+  /** Returns whether the parameters are an answer, of whichever kind. */
+  #answered(params: URLSearchParams): boolean {
+    const [code, error] = [params.get('code'), params.get('error')];
     if (code === null && error === null) return false;
     try {
-      if (!isSame(searchParams.get('state') ?? '', this.#state))
+      if (!isSame(params.get('state') ?? '', this.#state))
         throw new LoginError(
           'the answer does not belong to this login (its `state` is wrong)',
           'log in again, and use the page that this login opens',
         );
-      const iss = searchParams.get('iss') ?? undefined;
+      const iss = params.get('iss') ?? undefined;
       checkIssuer(this.#found, iss);
       if (code === null) {
-        const description = searchParams.get('error_description') ?? '';
+        const description = params.get('error_description') ?? '';
         const about = description === '' ? '' : `: ${printable(description.slice(0, 300))}`;
         throw new LoginError(`the authorization server answers \`${printable((error ?? '').slice(0, 100))}\`${about}`);
       }

@@ -21,6 +21,8 @@ const RENEW_BEFORE_MS = 60_000;
 const RENEW_SHARE = 0.2;
 /** Pause after a renewal that the authorization server did not answer, in milliseconds. */
 const RETRY_MS = 30_000;
+/** Shortest pause between renewals ahead of time, in milliseconds, whatever lifetime the tokens have. */
+const MIN_PAUSE_MS = 1_000;
 /** Longest wait for another process that renews the login, in milliseconds. */
 const LOCK_MS = 120_000;
 /** Longest time of a timer, in milliseconds, below the limit of Node. */
@@ -67,7 +69,9 @@ export class OAuthAccess implements RemoteAccess {
 
   async headers(request: AccessRequest): Promise<AccessHeaders | Blocked> {
     await this.#loaded();
-    if (this.#fault !== undefined) return required(this.#fault);
+    // A keychain may be unlocked since.
+    if (this.#fault !== undefined) await this.reread();
+    if (this.#fault !== undefined) return this.#required(this.#fault);
     const { headers } = this.#options.spec;
     if (this.#record?.state === 'expired') return this.#expired();
     const { tokens } = this.#record ?? {};
@@ -123,7 +127,8 @@ export class OAuthAccess implements RemoteAccess {
 
   #take(record: LoginRecord | undefined): void {
     const { access_token = '', refresh_token = '' } = record?.tokens ?? {};
-    const release = this.#options.keepSecret({ 'access token': access_token, 'refresh token': refresh_token });
+    const { client_secret = '' } = record?.client ?? {};
+    const release = this.#options.keepSecret({ access_token, refresh_token, client_secret });
     this.#release();
     this.#release = release;
     this.#record = record;
@@ -131,11 +136,11 @@ export class OAuthAccess implements RemoteAccess {
     this.#plan();
   }
 
-  #plan(retryMs = 0): void {
+  #plan(pauseMs = MIN_PAUSE_MS): void {
     this.#cancel();
     const { tokens, state } = this.#record ?? {};
     if (this.#users === 0 || tokens?.expiresAt === undefined || state !== 'logged_in' || !this.#canRenew) return;
-    const waitMs = Math.max(renewalTime(tokens) - Date.now(), retryMs);
+    const waitMs = Math.max(renewalTime(tokens) - Date.now(), pauseMs);
     this.#cancel = this.#options.clock.schedule(Math.min(waitMs, MAX_TIMER_MS), () => {
       if (waitMs > MAX_TIMER_MS) this.#plan();
       else void this.#renew(tokens.access_token, 'ahead').catch(() => {});
@@ -194,7 +199,7 @@ export class OAuthAccess implements RemoteAccess {
   ): Promise<Blocked | undefined> {
     const isOfClient = this.#options.spec.login.grant === 'client_credentials';
     if (why === 'refused' && isOfClient && this.#isRefusedAgain(this.#record?.tokens))
-      return required('it does not accept the token that the authorization server gives to this client');
+      return this.#required('it does not accept the token that the authorization server gives to this client');
     try {
       await this.#change(async (record) => {
         const tokens = record?.state === 'logged_in' ? record.tokens : undefined;
@@ -202,9 +207,11 @@ export class OAuthAccess implements RemoteAccess {
         return await this.#renewed(record, tokens, why, asked);
       });
     } catch (error) {
-      if (error instanceof LoginError) return required(error.message);
       this.#plan(RETRY_MS);
-      throw error instanceof RequestError ? error : new RequestError(messageOf(error), false, error);
+      if (error instanceof LoginError)
+        return this.#required(error.hint === undefined ? error.message : `${error.message}; ${error.hint}`);
+      // The request itself was not sent, or was refused.
+      throw new RequestError(messageOf(error), false, error);
     }
     const { state, tokens } = this.#record ?? {};
     if (state === 'logged_in' && (why === 'ahead' || tokens?.access_token !== stale)) {
@@ -212,11 +219,7 @@ export class OAuthAccess implements RemoteAccess {
       return undefined;
     }
     if (state === 'expired') return this.#expired();
-    return required(
-      state === 'logged_out'
-        ? `its login was ended with \`trunkline logout\`; ${this.#command} logs in again`
-        : `there is no login for it yet; ${this.#command} logs in`,
-    );
+    return this.#required('there is no login for it');
   }
 
   /** The record after a renewal; `undefined` if nothing changes. */
@@ -227,11 +230,13 @@ export class OAuthAccess implements RemoteAccess {
     asked: AuthChallenge | undefined,
   ): Promise<LoginRecord | undefined> {
     const { login } = this.#options.spec;
-    if (login.grant === 'client_credentials') return await this.#loggedInAsClient(record, asked);
+    if (login.grant === 'client_credentials') return await this.#loggedInAsClient(record, why, asked);
     if (record === undefined || tokens === undefined) return undefined;
     if (tokens.refresh_token === undefined || this.#isRefusedAgain(tokens))
       return why === 'refused' ? expired(record) : undefined;
     const { contextOf, refresh, RefusedRefresh } = await import('./oauth.js');
+    // The answer must not be lost, so the login has to be writable before the refresh token is used.
+    await this.#options.vault.write(this.id, record);
     try {
       const fresh = await refresh(await contextOf(record, login, this.#fetch()), tokens.refresh_token);
       return { ...record, tokens: { ...fresh, scope: fresh.scope ?? tokens.scope } as StoredTokens };
@@ -249,11 +254,21 @@ export class OAuthAccess implements RemoteAccess {
     return Date.now() - tokens.obtainedAt < REFUSED_AGAIN_MS;
   }
 
-  async #loggedInAsClient(before: LoginRecord | undefined, asked: AuthChallenge | undefined): Promise<LoginRecord> {
+  async #loggedInAsClient(
+    before: LoginRecord | undefined,
+    why: 'ahead' | 'refused',
+    asked: AuthChallenge | undefined,
+  ): Promise<LoginRecord> {
     const { login } = this.#options.spec;
-    const { clientCredentials, discover, scopesFor, openDpop } = await import('./oauth.js');
+    const { checkBinding, clientCredentials, contextOf, discover, scopesFor, openDpop } = await import('./oauth.js');
     const fetch = this.#fetch();
+    if (why === 'ahead' && before !== undefined && before.client.client_id === login.clientId)
+      return {
+        ...before,
+        tokens: await clientCredentials(await contextOf(before, login, fetch), before.requestedScopes),
+      };
     const found = await discover(this.#url, asked, login, fetch);
+    checkBinding(found, login, before);
     const scopes = scopesFor(found, login, before);
     const client = {
       client_id: login.clientId ?? '',
@@ -292,7 +307,13 @@ export class OAuthAccess implements RemoteAccess {
   }
 
   #expired(): Blocked {
-    return required(`its login has expired or was revoked; ${this.#command} renews it`);
+    return this.#required('its login has expired or was revoked');
+  }
+
+  /** A person has to log in, unless the client gets its tokens itself. */
+  #required(because: string): Blocked {
+    const isOfClient = this.#options.spec.login.grant === 'client_credentials';
+    return { blocked: 'login_required', because: isOfClient ? because : `${because}; ${this.#command} logs in` };
   }
 
   get #command(): string {
@@ -317,10 +338,6 @@ function renewalTime({ obtainedAt, expiresAt }: StoredTokens): number {
 
 function isOver({ expiresAt }: StoredTokens): boolean {
   return expiresAt !== undefined && Date.now() >= expiresAt;
-}
-
-function required(because: string): Blocked {
-  return { blocked: 'login_required', because };
 }
 
 function messageOf(error: unknown): string {

@@ -13,12 +13,14 @@ import {
   OAuthError,
   type OAuthProtectedResourceMetadata,
   type OAuthTokens,
+  RegistrationRejectedError,
   refreshAuthorization,
   registerClient,
   selectClientAuthMethod,
   startAuthorization,
   validateAuthorizationResponseIssuer,
 } from '@modelcontextprotocol/client';
+import { isLoopbackHost } from '../http/fetch.js';
 import { RequestError } from '../http/send-request.js';
 import { isRecord, parseJson } from '../json/json-value.js';
 import { printable } from '../json/printable.js';
@@ -169,12 +171,14 @@ export function scopesFor(
  * client that was registered before with the same redirect URI, or a newly registered one. Throws a `LoginError`.
  */
 export async function clientFor(
-  { issuer, metadata }: Discovered,
+  found: Discovered,
   settings: LoginSettings,
   { redirectUri, before, scopes, fetch }: ClientRequest,
 ): Promise<Client> {
+  const { issuer, metadata } = found;
   const { clientId, clientSecret, clientMetadataUrl } = settings;
   if (clientId !== undefined) {
+    checkBinding(found, settings, before);
     return {
       client_id: clientId,
       ...(clientSecret && { client_secret: clientSecret }),
@@ -232,6 +236,20 @@ interface ClientRequest {
   readonly fetch: FetchLike;
 }
 
+/**
+ * Refuses an authorization server that the server names instead of an earlier one, because the client of the configuration, and
+ * its secret, are for that one. Throws a `LoginError`.
+ */
+export function checkBinding({ issuer }: Discovered, settings: LoginSettings, before: LoginRecord | undefined): void {
+  const { clientId, server } = settings;
+  if (clientId === undefined || settings.issuer !== undefined || before?.client.client_id !== clientId) return;
+  if (before.issuer === issuer) return;
+  throw new LoginError(
+    `the server names another authorization server (${printable(issuer)}) than the one that knows this client (${printable(before.issuer)})`,
+    `if this is right, set \`oauth: { issuer: … }\` of the server ${server}`,
+  );
+}
+
 /** The URL that the browser opens, and the secret that proves that the answer belongs to it. Throws a `LoginError`. */
 export async function authorizationUrl(
   { issuer, metadata, resource }: Discovered,
@@ -247,14 +265,20 @@ export async function authorizationUrl(
       ...(request.scopes.length > 0 && { scope: request.scopes.join(' ') }),
       ...(resource !== undefined && { resource }),
     });
-    const { protocol } = started.authorizationUrl;
-    // A browser must not be sent to a file or a script.
-    if (protocol !== 'https:' && protocol !== 'http:')
-      throw new LoginError(`its page for logins begins with ${protocol}`);
+    const page = pageUrl(started.authorizationUrl.href);
+    if (page === undefined)
+      throw new LoginError(`the page for logins of the authorization server ${printable(issuer)} is not encrypted`);
     return started;
   } catch (error) {
     throw failure(error, `the authorization server ${printable(issuer)} cannot be used`);
   }
+}
+
+/** The URL of a page for the browser, as ASCII. `undefined` for a file or a script, and for a page that others on the way can change. */
+function pageUrl(text: unknown): string | undefined {
+  if (typeof text !== 'string' || !URL.canParse(text)) return undefined;
+  const { protocol, hostname, href } = new URL(text);
+  return protocol === 'https:' || (protocol === 'http:' && isLoopbackHost(hostname)) ? href : undefined;
 }
 
 /** Checks that an answer that the browser brings is from this authorization server (RFC 9207). Throws a `LoginError`. */
@@ -326,7 +350,7 @@ export async function refresh(context: TokenContext, refreshToken: string): Prom
     return stored(await refreshAuthorization(context.issuer, { ...optionsOf(context), refreshToken }));
   } catch (error) {
     if (error instanceof RequestError) throw error;
-    if (error instanceof OAuthError && REFUSALS.has(error.code)) throw new RefusedRefresh(printable(error.code));
+    if (error instanceof OAuthError && REFUSALS.has(error.code)) throw new RefusedRefresh(error.code);
     throw new RequestError(`the authorization server does not renew the login (${describe(error)})`, true, error);
   }
 }
@@ -378,14 +402,16 @@ export async function startDeviceLogin(context: TokenContext, scopes: readonly s
   const response = await fetch(endpoint, await authenticated(context, endpoint, params));
   const answer = (await response.json().catch(() => undefined)) as Record<string, unknown> | undefined;
   const { device_code, user_code, verification_uri, verification_uri_complete, expires_in, interval } = answer ?? {};
-  const uri = typeof verification_uri_complete === 'string' ? verification_uri_complete : verification_uri;
-  if (!response.ok || typeof device_code !== 'string' || typeof user_code !== 'string' || typeof uri !== 'string')
+  const uri = pageUrl(verification_uri_complete) ?? pageUrl(verification_uri);
+  if (!response.ok || typeof device_code !== 'string' || typeof user_code !== 'string' || uri === undefined)
     throw new LoginError(`the authorization server gives no device code (HTTP ${response.status})`);
-  let intervalMs = (typeof interval === 'number' ? interval : 5) * 1_000;
+  const secondsOf = (value: unknown, usual: number, most: number) =>
+    typeof value === 'number' ? Math.min(Math.max(value, 1), most) : usual;
+  let intervalMs = secondsOf(interval, 5, 60) * 1_000;
   return {
     userCode: user_code,
     verificationUri: uri,
-    expiresInMs: (typeof expires_in === 'number' ? expires_in : 600) * 1_000,
+    expiresInMs: secondsOf(expires_in, 600, 1_800) * 1_000,
     intervalMs,
     poll: async () => {
       try {
@@ -523,14 +549,19 @@ async function authenticated(context: TokenContext, endpoint: string, params: UR
   return { method: 'POST', headers, body: params.toString() };
 }
 
+/** Longest lifetime of a token that counts, in seconds: a later end is no date. */
+const MAX_LIFETIME = 10 * 365 * 86_400;
+
 function stored(tokens: OAuthTokens): StoredTokens {
   const { access_token, refresh_token, token_type, scope, expires_in } = tokens;
+  if (!/^[\x21-\x7e]+$/.test(access_token))
+    throw new LoginError('the authorization server gives a token that fits no header');
   const obtainedAt = Date.now();
   return {
     ...{ access_token, token_type, obtainedAt },
     ...(refresh_token !== undefined && { refresh_token }),
     ...(scope !== undefined && { scope }),
-    ...(expires_in !== undefined && { expiresAt: obtainedAt + expires_in * 1_000 }),
+    ...(expires_in !== undefined && { expiresAt: obtainedAt + Math.min(expires_in, MAX_LIFETIME) * 1_000 }),
   };
 }
 
@@ -539,9 +570,15 @@ function failure(error: unknown, what: string): Error {
   return new LoginError(`${what} (${describe(error)})`);
 }
 
-/** The code of an error of the authorization server. Its text may repeat what was sent, so it is not shown. */
+/** The code of an error of the authorization server, if it looks like one. Other text may repeat what was sent, so it is not shown. */
 function describe(error: unknown): string {
-  return error instanceof OAuthError ? printable(error.code) : messageOf(error);
+  if (error instanceof OAuthError) return /^[a-z_]{1,40}$/.test(error.code) ? error.code : 'an unknown error';
+  if (error instanceof RegistrationRejectedError) return `HTTP ${error.status}`;
+  return error instanceof SyntaxError || nameOf(error) === 'ZodError' ? 'its answer cannot be read' : messageOf(error);
+}
+
+function nameOf(error: unknown): string {
+  return error instanceof Error ? error.name : '';
 }
 
 function messageOf(error: unknown): string {

@@ -24,10 +24,9 @@ export interface LoginRecord {
   readonly url: string;
   /**
    * - `logged_in`: there are tokens.
-   * - `expired`: the authorization server does not renew them, or the server refuses them.
-   * - `logged_out`: `trunkline logout` has removed them. The registration of the client stays.
+   * - `expired`: the authorization server does not renew them, or the server refuses them. The client stays.
    */
-  readonly state: 'logged_in' | 'expired' | 'logged_out';
+  readonly state: 'logged_in' | 'expired';
   /** Random for each login. A renewed token keeps it. */
   readonly identity: string;
   readonly issuer: string;
@@ -180,9 +179,7 @@ export class Vault {
     const text = decrypt(key, nameIn(file), found.bytes);
     const record = text === undefined ? undefined : parseJson(text);
     if (record === undefined) {
-      throw new LoginError(
-        `the login in ${file} is damaged, or was encrypted with another key; remove the file and log in again`,
-      );
+      throw new LoginError(`the login in ${file} is damaged, or was encrypted with another key`);
     }
     return record as LoginRecord;
   }
@@ -207,7 +204,7 @@ export class Vault {
     if (found.kind === 'unusable')
       throw new LoginError(`the key of the logins in ${this.#keyFile} cannot be used: ${found.reason}`);
     if (found.kind === 'read') return await this.#keyIn(found);
-    if (!mayCreate) throw new LoginError(`the key of the logins in ${this.#keyFile} is missing; log in again`);
+    if (!mayCreate) throw new LoginError(`the key of the logins in ${this.#keyFile} is missing`);
     return await this.#locked('key', AbortSignal.timeout(60_000), async () => {
       const key = randomBytes(KEY_BYTES);
       const isInKeychain =

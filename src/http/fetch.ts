@@ -47,13 +47,13 @@ export function createFetch(options: FetchOptions): (url: string | URL, init?: R
     if (refusal !== undefined) throw new RequestError(`${url.origin} is not asked, because ${refusal}`, false);
     const method = init.method === 'POST' ? 'POST' : 'GET';
     const agent = createAgent(url, options);
-    const body = init.body === undefined || init.body === null ? undefined : Buffer.from(String(init.body));
+    const form = init.body === undefined || init.body === null ? undefined : Buffer.from(String(init.body));
     const signal = AbortSignal.timeout(method === 'GET' ? GET_MS : POST_MS);
     try {
       const response = await sendRequest(options.clock, {
         ...{ url, method, agent, signal },
         headers: { ...Object.fromEntries(new Headers(init.headers)), connection: 'close' },
-        ...(body && { body }),
+        ...(form && { body: form }),
         lookup: (host, lookupOptions, found) => lookUpPermitted(host, lookupOptions, mayBePrivate, found),
       });
       const chunks: Uint8Array[] = [];
@@ -63,13 +63,16 @@ export function createFetch(options: FetchOptions): (url: string | URL, init?: R
         if (length > MAX_BYTES) throw new RequestError(`${url.origin} answers more than ${MAX_BYTES / 1024} KiB`, true);
         chunks.push(chunk);
       }
-      if (!response.complete) throw new RequestError(`the answer of ${url.origin} is not complete`, true);
       const { statusCode: status = 0, headers } = response;
       const fields = Object.entries(headers).map(([name, value]) => [name, [value].flat().join(', ')] as const);
-      const hasBody = status !== 204 && status !== 304;
-      return new Response(hasBody ? Buffer.concat(chunks) : null, { status, headers: Object.fromEntries(fields) });
+      // Throws for a status that no answer with a body has.
+      const body = length === 0 ? null : Buffer.concat(chunks);
+      return new Response(body, { status, headers: Object.fromEntries(fields) });
     } catch (error) {
-      if (!signal.aborted) throw error;
+      if (!signal.aborted)
+        throw error instanceof RequestError
+          ? error
+          : new RequestError(`the answer of ${url.origin} cannot be read`, true, error);
       const seconds = (method === 'GET' ? GET_MS : POST_MS) / 1_000;
       throw new RequestError(`${url.origin} does not answer within ${seconds} s`, true, error);
     } finally {
@@ -119,8 +122,8 @@ function lookUpPermitted(host: string, options: LookupOptions, mayBePrivate: boo
 }
 
 /** Whether a host name of a URL means this machine. */
-function isLoopbackHost(host: string): boolean {
-  return host === 'localhost' || host.endsWith('.localhost') || LOOPBACK.has(bare(host));
+export function isLoopbackHost(host: string): boolean {
+  return host === 'localhost' || LOOPBACK.has(bare(host));
 }
 
 /** The host of a URL without the brackets of an IPv6 address. */

@@ -2,6 +2,7 @@ import { readConfig } from '../../../app/read-config.js';
 import { type LoginRecord, Vault } from '../../../auth/vault.js';
 import { EXIT } from '../../../errors/usage-error.js';
 import { createFetch } from '../../../http/fetch.js';
+import { printable } from '../../../json/printable.js';
 import { systemClock } from '../../../observe/system-clock.js';
 import { loginFolder } from '../../../state/user-files.js';
 import type { LoginSettings, RemoteSpec } from '../../../supervision/launcher.js';
@@ -25,15 +26,16 @@ export async function logout({
   const id = { server: name, configFile: spec.login.configFile, url: spec.url };
   return await withLoginErrors(name, async () => {
     const end = async () => {
-      const record = await vault.read(id);
-      if (record?.tokens === undefined) {
+      // A login that cannot be read is removed, too.
+      const record = await vault.read(id).catch(() => null);
+      if (record === undefined) {
         if (isJson) await printJson({ server: name, result: 'none', problem: null });
         else note(`There is no login at ${name}.`);
         return EXIT.ok;
       }
-      const fault = options.revoke ? await revokedFault(record, spec) : undefined;
-      const { tokens: _, missingScopes: __, ...rest } = record;
-      await vault.write(id, { ...rest, state: 'logged_out' });
+      const fault = options.revoke && record?.tokens ? await revokedFault(record, spec) : undefined;
+      // The registration of the client goes with the login, so that the next login does not fail where it is forgotten.
+      await vault.remove(id);
       if (isJson) await printJson({ server: name, result: 'logged_out', problem: fault ?? null });
       else if (fault !== undefined) tell(`trunkline: ${name}: the tokens are removed here, but ${fault}`);
       else note(`Logged out at ${name}.`);
@@ -83,7 +85,7 @@ export async function authStatus({ settings, isJson }: Invocation): Promise<numb
     return EXIT.ok;
   }
   const rows = logins.map(({ server, state, issuer, scopes, expiresAt }) => [
-    ...[server, TEXTS[state](server), issuer ?? '-', scopes.join(' ') || '-', expiresAt ?? '-'],
+    ...[server, TEXTS[state](server), printable(issuer ?? '-'), printable(scopes.join(' ')) || '-', expiresAt ?? '-'],
   ]);
   await print(table([['SERVER', 'STATE', 'ISSUER', 'SCOPES', 'EXPIRES'], ...rows]));
   if (storedIn !== null) note(STORED[storedIn]);

@@ -147,7 +147,9 @@ function browserCommand(url: string): readonly string[] {
   // `%s` in the variable stands for the URL. Without it, the URL is the last argument.
   const words = BROWSER.trim() === '' ? undefined : BROWSER.trim().split(/\s+/);
   if (words !== undefined)
-    return words.some((word) => word.includes('%s')) ? words.map((word) => word.replace('%s', url)) : [...words, url];
+    return words.some((word) => word.includes('%s'))
+      ? words.map((word) => word.replaceAll('%s', () => url))
+      : [...words, url];
   if (process.platform === 'darwin') return ['open', url];
   return process.platform === 'win32' ? ['rundll32', 'url.dll,FileProtocolHandler', url] : ['xdg-open', url];
 }
