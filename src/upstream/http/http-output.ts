@@ -20,6 +20,8 @@ const MAX_STEPS = 4;
 const MAX_COOKIES = 20;
 /** Time for requests in flight to end after the session or the network is lost, in milliseconds. */
 const GRACE_MS = 1_000;
+/** Longest wait for the answer to the GET of the stream, in milliseconds. */
+const LISTEN_MS = 500;
 /** Time limit for the DELETE that ends a session, in milliseconds. */
 const DELETE_MS = 2_000;
 /** Longest pause for which a request waits if the server wants one, in milliseconds. */
@@ -287,10 +289,21 @@ export class HttpOutput implements TrackedSink, HttpSession {
     if (this.#requests.size === 0) report();
   }
 
-  /** Opens the stream for messages that belong to no request, if the server offers one. */
-  listen(): void {
-    this.#stream ??= new StandingStream(this, () => this.options.clock.now());
-    void this.#stream.read();
+  /**
+   * Opens the stream for messages that belong to no request, if the server offers one. Resolves when the server has answered,
+   * because servers drop such messages before, and soon in any case, because some proxies hold the answer back.
+   */
+  listen(): Promise<void> {
+    if (this.hasOneStream) return Promise.resolve();
+    const stream = new StandingStream(this, () => this.options.clock.now());
+    this.#stream = stream;
+    return new Promise((resolve) => {
+      const cancel = this.options.clock.schedule(LISTEN_MS, resolve);
+      void stream.read(() => {
+        cancel();
+        resolve();
+      });
+    });
   }
 
   /**

@@ -157,7 +157,8 @@ export class Post {
       await this.#readStream(response);
     } else if (this.id === undefined || (this.#session.hasOneStream && type !== 'application/json')) {
       response.resume();
-      if (this.#message.kind === 'notification' && this.#message.method === METHODS.initialized) this.#session.listen();
+      if (this.#message.kind !== 'notification' || this.#message.method !== METHODS.initialized) return;
+      await this.#session.listen();
     } else if (type === 'application/json') {
       await this.#readJson(response);
     } else {

@@ -77,8 +77,8 @@ export interface HttpSession {
   pauseFor(ms: number): void;
   /** Resolves after the time, in milliseconds, or at once when the signal aborts. */
   sleep(ms: number, signal: AbortSignal): Promise<void>;
-  /** Opens the stream for messages that belong to no request, if the server offers one. */
-  listen(): void;
+  /** Opens the stream for messages that belong to no request, if the server offers one. Resolves when it is open, or soon. */
+  listen(): Promise<void>;
   /** Opens the stream on which all answers come. Resolves with whether the server is of revision 2024-11-05. */
   openOneStream(): Promise<boolean>;
   /** Sends nothing more, because the connection cannot be used, and closes it soon. */

@@ -18,22 +18,28 @@ export class StandingStream {
     this.#now = now;
   }
 
-  /** Reads the stream, and opens it again when it breaks off. Resolves when the server offers none, or after `end`. */
-  async read(): Promise<void> {
+  /**
+   * Reads the stream, and opens it again when it breaks off. Calls `onAnswer` when the server has answered. Resolves when the
+   * server offers no stream, or after `end`.
+   */
+  async read(onAnswer: () => void): Promise<void> {
     const { signal } = this.#abort;
     let lastEventId: string | undefined;
     let pauseMs: number = REOPEN.firstMs;
+    let wasOpen = false;
     while (!signal.aborted && !this.#session.isOver) {
       const openedAt = this.#now();
       let retryMs: number | undefined;
       try {
-        const response = await this.#session.request({ method: 'GET', accept: EVENT_STREAM, signal, lastEventId });
+        const request = this.#session.request({ method: 'GET', accept: EVENT_STREAM, signal, lastEventId });
+        const response = await request.finally(onAnswer);
         if (response.statusCode !== 200 || mediaTypeOf(response) !== EVENT_STREAM) {
           response.resume();
-          if (response.statusCode === 404 && this.#session.hasSession) this.#session.lose('lapsed', SESSION_GONE);
-          // Any other answer, such as 405, means that the server offers no such stream.
+          // A first 404 is that of a server without such a stream, just as 405.
+          if (response.statusCode === 404 && wasOpen) this.#session.lose('lapsed', SESSION_GONE);
           if ((response.statusCode ?? 0) < 500) return;
         } else {
+          wasOpen = true;
           const events = await readEvents(this.#session, response);
           lastEventId = events.lastEventId ?? lastEventId;
           retryMs = events.retryMs;

@@ -274,18 +274,29 @@ describe('a cancellation', () => {
 });
 
 describe('a session', () => {
-  it('gets no other message before the server has taken `initialized`', async () => {
+  it('F265: gets no call before the server has taken `initialized` and answered the GET, also with 404', async () => {
     const held: Got[] = [];
     const { origin, server, of } = await serve((got) => {
       if (got.message.method === 'tools/call') return json(got.response, resultOf(got));
-      return got.message.method === 'notifications/initialized' ? held.push(got) : undefined;
+      return got.message.method === 'notifications/initialized' || got.method === 'GET' ? held.push(got) : undefined;
     });
-    const { call } = await connect(origin, { inMemory: server });
+    const { call, told } = await connect(origin, { inMemory: server });
     const { done } = call();
-    await flush();
-    expect([held.length, of('tools/call').length]).toEqual([1, 0]);
-    held[0]?.response.writeHead(202).end();
-    expect(await done).toBe('{"n":1}');
+    for (const code of [202, 404]) {
+      await flush();
+      expect([held.length, of('tools/call').length]).toEqual([1, 0]);
+      held.pop()?.response.writeHead(code).end();
+    }
+    expect([await done, told]).toEqual(['{"n":1}', []]);
+  });
+
+  it('gets calls soon if the answer to the GET is held back', async () => {
+    const { origin } = await serve((got) => {
+      if (got.method === 'GET') return true;
+      return got.message.method === 'tools/call' ? json(got.response, resultOf(got)) : undefined;
+    });
+    const { call } = await connect(origin);
+    expect(await call().done).toBe('{"n":1}');
   });
 
   it('is deleted at its end', async () => {
@@ -355,11 +366,12 @@ describe('a server of revision 2024-11-05', () => {
   }
 
   it.each(['sse', 'auto'] as const)('answers on its stream, with transport %s', async (transport) => {
-    const { origin, got } = await serveSse(() => '/messages');
+    const { origin, got, of } = await serveSse(() => '/messages');
     const { call, connection, era } = await connect(origin, { transport, era: 'auto' });
     expect([connection.revision, era.source.kind]).toEqual(['2024-11-05', transport === 'sse' ? 'transport' : 'asked']);
     expect(await call().done).toBe('{"n":1}');
     if (transport === 'sse') expect(got[0]?.method).toBe('GET');
+    expect(of('GET')).toHaveLength(1);
   });
 
   it('gets no message at an endpoint of another origin', async () => {
