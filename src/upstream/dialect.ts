@@ -17,7 +17,7 @@ import type { ServerEra } from './server-era.js';
  * gives it a `Dialect`, so a transport knows no era by name.
  */
 
-/** JSON-RPC with one server before and below any protocol era: what a transport offers to a dialect. */
+/** JSON-RPC with one server, without the rules of any protocol era. */
 export interface Channel
   extends Pick<
     UpstreamConnection,
@@ -27,15 +27,18 @@ export interface Channel
   sendNotification(method: string, params?: unknown): void;
   /** Tells the transport the revision that the handshake agreed on. Call it before the next message. */
   negotiated(revision: string): void;
-  /** From now on, `receiver` gets what the server sends by itself; until then, the listener of the dial got it. */
+  /**
+   * Passes the server's requests and notifications to `receiver` from now on. Before this call, the listener of the dial gets
+   * them.
+   */
   receive(receiver: ChannelReceiver): void;
 }
 
-/** A connection of an era that reads what the server sends by itself, before the gateway gets it. */
+/** Receives the server's requests and notifications before the gateway does. */
 export interface ChannelReceiver {
   request(request: ServerRequest): void;
   notification(notification: NotificationEnvelope): void;
-  /** The channel is closed, and the requests that were sent over it are settled. */
+  /** The channel is closed, and its requests are settled. */
   closed(reason: CloseReason, because?: EndedBecause): void;
 }
 
@@ -45,7 +48,7 @@ export interface OpenOptions {
   /** Time limit for the server's answer, in milliseconds. */
   readonly timeoutMs: number;
   readonly era: ServerEra;
-  /** Gets what the server sends by itself, and what makes the connection unusable. */
+  /** Receives the server's requests and notifications, and the reason if the connection becomes unusable. */
   readonly listener: Pick<UpstreamListener, 'request' | 'notification' | 'unfit'>;
 }
 
@@ -54,7 +57,10 @@ export interface Dialect {
   open(channel: Channel, options: OpenOptions): Promise<DialOutcome>;
 }
 
-/** The failure of a dial whose first request failed. A failure of the network or of the credentials tells nothing of the server. */
+/**
+ * Returns the failure of a dial whose first request failed. Sets `fault` if the cause is the network, a remote server in
+ * trouble, or the credentials.
+ */
 export function failedDial(
   method: string,
   { reason, because }: Extract<Outcome, { kind: 'failed' }>,
@@ -72,7 +78,7 @@ const FAULTS: Partial<Readonly<Record<RequestFailure, 'network' | 'trouble' | 'b
   login_required: 'blocked',
 };
 
-/** The part of a connection that is the same in all eras. */
+/** The part of a connection that all eras share. */
 export abstract class EraConnection implements Omit<UpstreamConnection, 'send' | 'notify' | 'request'> {
   readonly generation: number;
   readonly requestedRevision: string;

@@ -78,7 +78,7 @@ export type DialOutcome =
       readonly fault?: LaunchFault;
       /** Pause that the server wants before the next attempt, in milliseconds. */
       readonly retryAfterMs?: number | undefined;
-      /** Whether the server answered the handshake, with an error or with an unknown revision. */
+      /** Whether the server answered the handshake with an error or with an unknown revision. */
       readonly isRefused?: boolean;
     };
 
@@ -200,7 +200,7 @@ export interface RequestHandler {
   readonly takesInputRequests?: boolean;
   /** Asks the sender for input that the server needs for the request. Absent if the sender cannot be asked. */
   requireInput?(input: InputRequest): WithdrawInput;
-  /** Sends another message that the request caused to the sender. Not called after `settle`. */
+  /** Sends the sender a further message that its request caused. Not called after `settle`. */
   send?(message: SplicedMessage): void;
   /** Whether an error without an id answers this request. A server may omit the id if it cannot read the request. */
   readonly takesErrorWithoutId?: boolean;
@@ -244,9 +244,9 @@ export type RequestFailure =
   | 'unreachable'
   /** Over HTTP: the connection, or the stream of the answer, broke before the answer. */
   | 'connection_lost'
-  /** Over HTTP: the server is overloaded or failing, as its status says. */
+  /** Over HTTP: the status of the response says that the server is overloaded or failing. */
   | 'unavailable'
-  /** Over HTTP: the server answered with a status or a content type that is no answer. */
+  /** Over HTTP: the response has a status or a content type that no answer has. */
   | 'refused'
   /** Over HTTP: the server does not accept the credentials, or there are none. */
   | 'login_required';
@@ -261,7 +261,7 @@ export interface SentRequest {
    * `notice` is the client's own notification. The server gets the reason and the `_meta` of `notice`, with the edits.
    */
   cancel(notice?: NotificationEnvelope, edits?: readonly Edit[]): void;
-  /** Reports progress also after an answer that created a task. Call the returned function to stop that. */
+  /** Reports progress even after an answer that created a task, until the returned function is called. */
   keepProgress(): () => void;
 }
 

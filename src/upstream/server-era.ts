@@ -1,29 +1,29 @@
 /** `modern`: the protocol revisions without a handshake. `legacy`: those that begin with `initialize`. */
 export type Era = 'legacy' | 'modern';
 
-/** Era that a server speaks, as a start has found out. */
+/** Result of a start that asked the server for its era. */
 export interface EraVerdict {
   readonly era: Era;
-  /** The version that the server gave itself; another version may speak another era. */
+  /** The server's own version. Another version may speak another era. */
   readonly version: string | undefined;
-  /** Until when a cached verdict counts, as an ISO date; absent if it counts until it proves wrong. */
+  /** Expiry of a cached verdict, as an ISO date. Absent if the verdict counts until it proves wrong. */
   readonly until?: string | undefined;
 }
 
-/** Origin of the decision for an era. */
+/** Reason for the era of a start. */
 export interface EraSource {
   /**
-   * `configured`: the configuration says so. `transport`: the transport of the configuration has this era only. `asked`: this
-   * start asked the server. `cached`: an earlier start did. `exited`: the server exits when it is asked.
+   * `configured`: the configuration sets it. `transport`: the configured transport has no other era. `asked`: this start
+   * asked the server. `cached`: an earlier start asked the server. `exited`: the server exits when it is asked.
    */
   readonly kind: 'configured' | 'transport' | 'asked' | 'cached' | 'exited';
-  /** Of a cached verdict, as above. */
+  /** Expiry of a cached verdict, as in `EraVerdict`. */
   readonly until?: string | undefined;
 }
 
-/** Store of the verdicts from start to start. */
+/** Stores the verdict about one server from start to start. */
 export interface EraVerdicts {
-  /** `undefined` if there is none, or if it is too old to be trusted. */
+  /** Returns `undefined` if there is no verdict, or if it has expired. */
   find(): EraVerdict | undefined;
   put(verdict: EraVerdict): void;
   forget(): void;
@@ -32,8 +32,8 @@ export interface EraVerdicts {
 /**
  * Knowledge about the era of one server, over all its starts.
  *
- * A server is asked with `server/discover`, which a legacy server may not survive: some exit if anything but `initialize`
- * comes first. Such an end is the fault of the probe, so the next start opens with `initialize`.
+ * The probe is a `server/discover` request. Some legacy servers exit if the first message is not `initialize`. Such an exit
+ * is the fault of the probe, so the next start begins with `initialize`.
  */
 export class ServerEra {
   #setting: Era | 'auto';
@@ -44,31 +44,31 @@ export class ServerEra {
   #hasProbeFailed = false;
   #hasBegunAsKnown = false;
 
-  /** Without `verdicts`, they are kept for as long as the process runs. */
+  /** Without `verdicts`, the verdict is kept in memory. */
   constructor(setting: Era | 'auto', verdicts: EraVerdicts = createMemory()) {
     this.#setting = setting;
     this.#verdicts = verdicts;
   }
 
-  /** Whether the configuration decides, so that nothing else is tried. */
+  /** Whether the configuration decides, so that no other era is tried. */
   get isFixed(): boolean {
     return this.#setting !== 'auto';
   }
 
-  /** Origin of the decision at the latest start. */
+  /** Reason for the era of the latest start. */
   get source(): EraSource {
     if (this.isFixed) return { kind: this.#isOfTransport ? 'transport' : 'configured' };
     if (!this.#hasBegunAsKnown) return { kind: 'asked' };
     return this.#hasProbeFailed ? { kind: 'exited' } : { kind: 'cached', until: this.#known?.until };
   }
 
-  /** The transport that the configuration asks for has this era only. */
+  /** Fixes the era, because the configured transport has no other. */
   fixByTransport(era: Era): void {
     this.#isOfTransport = this.#setting !== era || this.#isOfTransport;
     this.#setting = era;
   }
 
-  /** A start begins. Returns the era to begin with; `undefined` if the server has to be asked. */
+  /** Begins a start. Returns the era to begin with, or `undefined` if the server has to be asked. */
   begin(): Era | undefined {
     this.#isProbing = false;
     if (this.#setting !== 'auto') return this.#setting;
@@ -78,17 +78,19 @@ export class ServerEra {
     return era;
   }
 
-  /** The server is being asked, before anything else. */
+  /** Notes that this start sends the probe as its first message. */
   probing(): void {
     this.#isProbing = true;
   }
 
-  /** The server speaks this era. A legacy server with another version than before is asked again at the next start. */
+  /**
+   * Stores the era that the server speaks. If a legacy server has another version than before, the next start asks it again.
+   */
   opened({ era, version }: EraVerdict): void {
     this.#isProbing = false;
     if (this.isFixed) return;
     const known = this.#known;
-    // Opened in another era than it began with: the server was asked after all.
+    // The connection has another era than this start began with, so the server was asked after all.
     if (era !== (this.#hasProbeFailed ? 'legacy' : known?.era)) this.#hasBegunAsKnown = false;
     if (known?.era === era && known.version === version) return;
     if (known?.era === 'legacy' && era === 'legacy') this.#verdicts.forget();
@@ -101,7 +103,7 @@ export class ServerEra {
     this.#verdicts.forget();
   }
 
-  /** The launch has ended. Returns whether the probe may have ended it. Only the first such end counts for that. */
+  /** Ends a launch. Returns whether the probe may have ended the server, which only the first such end shows. */
   ended(): boolean {
     if (!this.#isProbing || this.#hasProbeFailed) return false;
     this.#isProbing = false;

@@ -30,11 +30,11 @@ import { type JunkReason, MessageReader, type ReadingOptions } from './message-r
 import { OutgoingRequests, type PendingRequest } from './outgoing-requests.js';
 
 /**
- * Speaks JSON-RPC with one server, for as long as the connection lives. `output` sends messages by the transport, and the
- * transport opens a reader (`open`) for each stream of the server's messages.
+ * Speaks JSON-RPC with one server, for as long as the connection lives. `output` sends messages over the transport. The
+ * transport opens a reader (`open`) for each stream of messages from the server.
  *
- * The bridge gives each request its own id, matches answers to requests, and settles each request exactly once: with
- * the answer, a timeout, a cancellation, or the end of the connection. A new connection gets a new bridge, so nothing that
+ * The bridge gives each request its own id, matches answers to requests, and settles each request exactly once: with the
+ * answer, a timeout, a cancellation, or the end of the connection. A new connection gets a new bridge, so nothing that
  * belongs to the old one can reach the new one.
  */
 export class Bridge implements Channel {
@@ -42,7 +42,7 @@ export class Bridge implements Channel {
   readonly #options: BridgeOptions;
   readonly #output: TrackedSink;
   readonly #outgoing: OutgoingRequests;
-  /** The ids of the server's requests that are not answered yet, as JSON tokens. Without pings, because no person answers those. */
+  /** Ids of the server's requests without an answer, as JSON tokens. Pings are left out, because no person answers them. */
   readonly #unanswered = new Set<string>();
   readonly #numbers = new NumberWriter();
   readonly #health: HealthMonitor;
@@ -68,7 +68,7 @@ export class Bridge implements Channel {
     });
   }
 
-  /** Requests that wait for an answer. */
+  /** Number of requests that wait for an answer. */
   get inFlight(): number {
     return this.#outgoing.size;
   }
@@ -87,7 +87,10 @@ export class Bridge implements Channel {
     return this.#options.flood?.pausedMs ?? 0;
   }
 
-  /** Opens the reader of a stream of messages, one a line. `request` is the request that the stream answers, if it is one. */
+  /**
+   * Opens the reader of a stream with one message a line. `request` is the id of the request that the stream answers, if
+   * there is one.
+   */
   open(request?: number): MessageReader {
     const reader = new MessageReader({
       ...this.#options,
@@ -101,7 +104,7 @@ export class Bridge implements Channel {
     return reader;
   }
 
-  /** Ends a stream of messages. Drops an unfinished message. */
+  /** Ends a stream, and drops its unfinished message. */
   end(reader: MessageReader): void {
     reader.end();
     this.#readers.delete(reader);
@@ -212,7 +215,7 @@ export class Bridge implements Channel {
     this.#receiver.notification(notification);
   }
 
-  /** A request of the server, in the form in which the gateway answers it. */
+  /** Wraps a request of the server with the functions that answer it. */
   #toServerRequest(request: RequestEnvelope, cause: number | undefined): ServerRequest {
     const { bytes, tokens } = request;
     if (request.method !== METHODS.ping) this.#unanswered.add(readText(bytes, request.id));
@@ -266,7 +269,7 @@ export interface BridgeEvents extends HealthEvents {
   notification(notification: NotificationEnvelope): void;
   /** The server writes a line that is no message. It belongs in the server's log only. */
   junk(line: Uint8Array, reason: JunkReason): void;
-  /** A handler threw. The error affects only the message that it was called for. Without a listener it is thrown on. */
+  /** A handler threw an error, which affects only its message. Without this listener, the error is thrown again. */
   readonly fault?: OnInternalError;
 }
 
@@ -276,6 +279,6 @@ export interface BridgeOptions extends ReadingOptions {
   readonly events: BridgeEvents;
   /** Requests fail as `overloaded` while more bytes than this wait for the server to read them. */
   readonly maxUnwrittenBytes: number;
-  /** Tells how long the server was not read because it floods the gateway. */
+  /** Holds the total time for which a flooding server was not read. */
   readonly flood?: { readonly pausedMs: number };
 }

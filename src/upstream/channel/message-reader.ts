@@ -15,7 +15,7 @@ import type { HealthMonitor } from '../health/health-monitor.js';
 import type { DropCounters } from '../port.js';
 import type { OutgoingRequests } from './outgoing-requests.js';
 
-/** Reason for which a line of a server is no message. */
+/** Reason why a line of a server is not a message. */
 export type JunkReason = Rejection['reason'] | 'result-not-an-object' | 'too-large' | 'memory-limit';
 
 export interface ReadingOptions extends Pick<LineDecoderOptions, 'unfinishedLines' | 'bufferPool'> {
@@ -30,7 +30,7 @@ export interface ReadingOptions extends Pick<LineDecoderOptions, 'unfinishedLine
   readonly maxFrameBytes: number;
   /** Whether Trunkline reads nothing from the server at the moment. */
   readonly isPaused?: () => boolean;
-  /** Shows the messages in both directions, as those of this connection. */
+  /** Shows the messages of this connection, in both directions, to recordings. */
   readonly feed?: { readonly messages: MessageFeed; readonly connection: FeedConnection };
 }
 
@@ -39,23 +39,23 @@ interface MessageReaderOptions extends ReadingOptions {
   readonly outgoing: OutgoingRequests;
   readonly health: HealthMonitor;
   readonly isClosed: () => boolean;
-  /** Takes a message that was read at this time, in milliseconds on the clock. Returns whether it answers a request. */
+  /** Takes a message. `at` is its arrival, in milliseconds on the clock. Returns whether the message answers a request. */
   readonly take: (message: Envelope, at: number) => boolean;
 }
 
 /**
- * Reads one stream of a server's messages, one a line: the stdout of a process, or an answer over HTTP. Ignores everything
- * once the connection is closed.
+ * Reads a stream with one message a line, such as the stdout of a process, or an answer over HTTP. Ignores everything once
+ * the connection is closed.
  */
 export class MessageReader implements ByteReader, LineSink, DroppedLineSink {
   readonly #options: MessageReaderOptions;
   readonly #decoder: LineDecoder;
-  /** Arrival of the bytes that are being scanned, in milliseconds on the clock, which is read once for all of them. */
+  /** Arrival of the bytes that are being scanned, in milliseconds. The clock is read once for all of them. */
   #readAt = 0;
   #wasUseful = false;
-  /** Bytes in these that are no message, from a server that logs to stdout. */
+  /** Number of these bytes that belong to no message, because the server logs to stdout. */
   #strayBytes = 0;
-  /** Blank lines and excess bytes that are counted already. */
+  /** Blank lines and excess bytes of the decoder that were already counted. */
   #blankLines = 0;
   #excessBytes = 0;
 
@@ -78,7 +78,7 @@ export class MessageReader implements ByteReader, LineSink, DroppedLineSink {
     this.#decoder.whenMoved(listener);
   }
 
-  /** Whether the bytes that came last answered a request, or are the middle of an answer that a request waits for. */
+  /** Whether the latest bytes answered a request, or may be part of an answer. */
   get wasUseful(): boolean {
     return this.#wasUseful;
   }
@@ -108,7 +108,7 @@ export class MessageReader implements ByteReader, LineSink, DroppedLineSink {
     const { feed, scan, events, isClosed } = this.#options;
     // An earlier line of the same chunk may have closed the connection.
     if (isClosed()) return;
-    // Inline: a closure for each message costs more than the check.
+    // Not `withErrorBoundary`, because it would need a closure for each message.
     try {
       if (feed?.messages.isObserved === true)
         feed.messages.passed('s>g', { bytes, span: { start, end }, edits: [] }, feed.connection);
@@ -137,7 +137,7 @@ export class MessageReader implements ByteReader, LineSink, DroppedLineSink {
     const { counters, outgoing, health } = this.#options;
     if (line.isText) return;
     if (line.isEvicted) {
-      // It is counted already, but perhaps only its end shows the id.
+      // `evicted` has counted the line, but the id may stand at the end of the line.
       outgoing.dropped(line, 'response_dropped');
       return;
     }
@@ -160,8 +160,8 @@ export class MessageReader implements ByteReader, LineSink, DroppedLineSink {
     const { scan, counters, outgoing, health, events } = this.#options;
     const { reason, bytes, elements = [] } = rejection;
     if (reason === 'blank') return false;
-    // Each message of a batch is taken as if it had come alone, whatever becomes of the others. An array without objects is
-    // ordinary output.
+    // An array with objects is a batch. Its messages are taken one by one, so that an error affects only one of them. Any
+    // other array is stray output.
     if (elements.some((element) => isObject(bytes, element))) {
       let isUseful = false;
       for (const message of messagesOf(rejection, scan))

@@ -20,7 +20,10 @@ import type {
 export interface OutgoingRequestsOptions {
   readonly clock: Clock;
   readonly counters: DropCounters;
-  /** Whether the server waits for an answer itself. Its requests then time out at their maximum only. */
+  /**
+   * Whether the server itself waits for an answer of a client. Meanwhile, requests time out only after their maximum, not
+   * when idle.
+   */
   readonly isServerWaiting: () => boolean;
   /** The server answered a request, in time or late, or reported progress of one. `at` is milliseconds on the clock. */
   readonly onSignOfLife: () => void;
@@ -28,9 +31,9 @@ export interface OutgoingRequestsOptions {
   readonly onCancelled: (request: PendingRequest, notice?: NotificationEnvelope, edits?: readonly Edit[]) => void;
   /** A request timed out. Its handler is settled already. */
   readonly onTimeout: (request: PendingRequest) => void;
-  /** Receives answers that are dropped, and internal errors. */
+  /** Receives dropped answers and internal errors. */
   readonly events: {
-    /** An answer whose result is no object belongs in the server's log only. */
+    /** An answer has a result that is not an object. The answer belongs in the server's log only. */
     junk(line: Uint8Array, reason: 'result-not-an-object'): void;
     readonly fault?: OnInternalError;
   };
@@ -43,7 +46,7 @@ export class OutgoingRequests {
   /** Requests that were answered with a task, whose progress is still reported. */
   readonly #answered = new AnsweredRequests<PendingRequest>();
   readonly #deadlines: Deadlines<PendingRequest>;
-  /** Requests without a deadline, because no caller waits for them. */
+  /** Number of requests without a deadline, such as an open `subscriptions/listen`. */
   #standing = 0;
 
   constructor(options: OutgoingRequestsOptions) {
@@ -51,13 +54,13 @@ export class OutgoingRequests {
     this.#deadlines = new Deadlines(options.clock, (request) => this.#timeOut(request));
   }
 
-  /** Requests that wait for an answer, without those that stand open. */
+  /** Number of requests that wait for an answer. Requests without a deadline do not count. */
   get size(): number {
     return this.#pending.size - this.#standing;
   }
 
   /**
-   * Gives a request its id and starts its deadline. The caller sends it at once, so that it begins at `position` in the
+   * Gives a request its id and starts its deadline. The caller must send it at once, because it begins at `position` in the
    * output.
    */
   add(timeouts: RequestTimeouts, handler: RequestHandler, isCancellable: boolean, position: number): PendingRequest {
@@ -70,9 +73,9 @@ export class OutgoingRequests {
   }
 
   /**
-   * Settles the request that a response answers; `at` is when it was read, in milliseconds on the clock. Returns whether
-   * the request was sent and not answered before, also if it was abandoned meanwhile. `asked` is the request that the
-   * response came for, if the transport shows it.
+   * Settles the request that a response answers. `at` is the arrival of the response, in milliseconds on the clock. `asked`
+   * is the request on whose stream the response came, if the transport shows it. Returns whether this is the first answer to
+   * a request, in time or late.
    */
   answered(response: ResponseEnvelope, at: number, asked?: number): boolean {
     const id = readId(response.bytes, response.id) ?? this.#unnamedBy(response, asked);
@@ -92,8 +95,9 @@ export class OutgoingRequests {
   }
 
   /**
-   * A result of MCP is an object. The official SDKs drop an answer with another result, and their requests time out. So the
-   * request fails at once. The server is healthy: the frame is sound, and other requests get their answers.
+   * Logs an answer whose result is not an object. Its request fails at once, because the official SDKs would drop the answer
+   * and let the request time out. The server still counts as healthy, because the frame is valid and other requests get their
+   * answers.
    */
   #report({ bytes, span }: ResponseEnvelope): void {
     const { counters, events } = this.#options;
@@ -101,19 +105,22 @@ export class OutgoingRequests {
     events.junk(bytes.subarray(span.start, span.end), 'result-not-an-object');
   }
 
-  /** The message that would have answered a request was dropped, so the request fails. `token` is the message's id. */
+  /** Fails the request whose answer is not a valid message. `token` is the id of the answer. */
   answerMalformed(bytes: Uint8Array, token: Span): void {
     this.#lost(readId(bytes, token), 'response_malformed');
   }
 
-  /** A message was dropped before it was read. Fails the request that it answers, if its ends show which. */
+  /** Fails the request whose answer was dropped before it was read, if the ends of the dropped message show the id. */
   dropped(ends: MessageEnds, reason: RequestFailure): void {
     const { kind, id } = readMessageEnds(ends);
     const answered = kind === 'response' && id !== undefined ? readId(id, { start: 0, end: id.length }) : undefined;
     this.#lost(answered, reason);
   }
 
-  /** Fails a request whose answer was lost, if there is one with this id. The server is alive. */
+  /**
+   * Fails the request with this id, if it is in flight, because its answer was lost. The answer still shows that the server
+   * is alive.
+   */
   #lost(id: number | undefined, reason: RequestFailure): void {
     if (this.#end(id, { kind: 'failed', reason, sent: true })) this.#options.onSignOfLife();
   }
@@ -133,7 +140,9 @@ export class OutgoingRequests {
     return this.#pending.get(id)?.handler;
   }
 
-  /** Reports progress. Progress of an unknown request is dropped: some hosts close the connection over its token. */
+  /**
+   * Reports progress. Drops progress of an unknown request, because some clients close the connection at an unknown token.
+   */
   progressed(notification: NotificationEnvelope): void {
     const { clock, counters, onSignOfLife } = this.#options;
     const { progressToken } = notification.tokens;
@@ -152,20 +161,20 @@ export class OutgoingRequests {
     return this.#answered.add(request.id, request);
   }
 
-  /** Whether a request is in flight whose progress the server reports. */
+  /** Whether the server has reported progress of a request in flight. */
   get isProgressing(): boolean {
     for (const request of this.#pending.all()) if (request.hasProgressed) return true;
     return false;
   }
 
-  /** Fails all requests. Nothing that begins behind the first `takenBytes` of the output has reached the server. */
+  /** Fails all requests. A request that begins after the first `takenBytes` of the output has not reached the server. */
   close(reason: CloseReason, takenBytes: number, because: EndedBecause | undefined): void {
     this.#deadlines.close();
     for (const request of this.#pending.drain())
       this.#settle(request, { kind: 'failed', reason, sent: request.position < takenBytes, because });
   }
 
-  /** The request that an error without an id answers. */
+  /** Returns the request that an error without an id answers. */
   #unnamedBy({ bytes, id, error }: ResponseEnvelope, asked: number | undefined): number | undefined {
     if (error === undefined || readText(bytes, id) !== 'null') return undefined;
     if (asked !== undefined) return asked;
@@ -173,7 +182,7 @@ export class OutgoingRequests {
     return undefined;
   }
 
-  /** Returns whether there was such a request. */
+  /** Settles a request. Returns whether it was in flight. */
   #end(id: number | undefined, outcome: Outcome): boolean {
     const request = id === undefined ? undefined : this.#pending.settle(id);
     if (request === undefined) return false;
@@ -182,7 +191,7 @@ export class OutgoingRequests {
     return true;
   }
 
-  /** Settles a request without an answer; an answer is late from now on. Returns whether the request was in flight. */
+  /** Settles a request that got no answer. A later answer counts as late. Returns whether the request was in flight. */
   #abandon(request: PendingRequest, reason: 'cancelled' | 'timeout'): boolean {
     if (this.#pending.abandon(request.id, this.#options.clock.now()) === undefined) return false;
     this.#deadlines.unwatch(request);
@@ -204,7 +213,7 @@ export class OutgoingRequests {
   /** An error in one handler must not stop the processing of the other messages in the same chunk. */
   #settle({ handler, dueAt }: PendingRequest, outcome: Outcome): void {
     if (dueAt === Number.POSITIVE_INFINITY) this.#standing -= 1;
-    // Inline: a closure for each answer costs more than the check.
+    // Not `withErrorBoundary`, because it would need a closure for each answer.
     try {
       handler.settle(outcome);
     } catch (error) {
@@ -250,7 +259,7 @@ export class PendingRequest implements Due, SentRequest {
     this.#owner = owner;
   }
 
-  /** The time of the maximum timeout, which no progress postpones. */
+  /** Time of the maximum timeout. Progress does not postpone it. */
   get hardAt(): number {
     return this.sentAt + this.#timeouts.maxMs;
   }
@@ -260,7 +269,7 @@ export class PendingRequest implements Due, SentRequest {
     this.dueAt = Math.min(now + this.#timeouts.idleMs, this.hardAt);
   }
 
-  /** Reports progress that moves forward, and returns whether it did. Any progress starts the idle timeout again. */
+  /** Reports progress if its value has grown, and returns whether it has. Any progress starts the idle timeout again. */
   progress(notification: NotificationEnvelope, now: number): boolean {
     this.prolong(now);
     this.hasProgressed = true;
@@ -281,7 +290,10 @@ export class PendingRequest implements Due, SentRequest {
   }
 }
 
-/** The id at `token`, if it is a number: `1.0` is 1. A string is never an id of the gateway's. */
+/**
+ * Reads the id at `token`, if it is a number. `1.0` is 1, because JSON has one kind of number. The gateway sends no strings
+ * as ids.
+ */
 function readId(bytes: Uint8Array, token: Span): number | undefined {
   let id = 0;
   for (let position = token.start; position < token.end; position += 1) {

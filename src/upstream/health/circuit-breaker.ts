@@ -22,8 +22,8 @@ const DEFAULT_BREAKER_POLICY: BreakerPolicy = {
 };
 
 /**
- * Successes that count in a tenth of the window. Without a bound, a server that answered a million calls and then hangs would
- * need a million failures to open its breaker, and opossum would take a microsecond and a kilobyte of each call.
+ * Limit of the successes that count in a tenth of the window. Without it, a server that answered a million calls and then
+ * hangs would need a million failures to open its breaker, and opossum would cost a microsecond and a kilobyte for each call.
  */
 const MAX_SUCCESSES = 1_000;
 
@@ -37,11 +37,11 @@ interface CircuitBreakerOptions {
 }
 
 /**
- * Stops calls to a server whose process runs but does not serve: timeouts, broken frames.
+ * Stops calls to a server that runs but does not answer well, for example if calls time out.
  *
- * opossum counts the outcomes of the window, opens when too many of them are failures, and half-opens after the open
- * time. A call is fired when it ends: opossum counts a call when it is fired, and a call that times out began before the
- * window. The half-open breaker fires one trial, a request of the gateway's own and never a client's tool call.
+ * opossum counts the outcomes of the window, opens when too many of them are failures, and half-opens after the open time.
+ * Each call is passed to opossum (`fire`) when it ends and not when it begins, because a call that times out may have begun
+ * before the window. The half-open breaker runs one trial, which is a request of the gateway's own and never a client's call.
  */
 export class CircuitBreaker {
   readonly #clock: Clock;
@@ -49,9 +49,9 @@ export class CircuitBreaker {
   readonly #trial: CircuitBreakerOptions['trial'];
   #circuit: Circuit;
   #openUntil = 0;
-  /** Successes that were fired since the last tenth of the window began, and when it ends. */
-  #fired = 0;
-  #firedUntil = 0;
+  /** Number of successes in the present tenth of the window, and the end of this tenth on the clock. */
+  #successes = 0;
+  #tenthEndsAt = 0;
 
   constructor({ clock, policy = DEFAULT_BREAKER_POLICY, trial }: CircuitBreakerOptions) {
     this.#clock = clock;
@@ -71,20 +71,20 @@ export class CircuitBreaker {
   }
 
   /**
-   * A call was answered; `now` is the time on the clock. Once the breaker has opened, answers to earlier calls say nothing
-   * about the server anymore.
+   * Counts an answered call. `now` is the time on the clock. An open breaker counts none, because its answers belong to
+   * earlier calls and say nothing about the server now.
    */
   succeeded(now: number): void {
     if (!this.#circuit.closed) return;
-    if (now >= this.#firedUntil) {
-      this.#firedUntil = now + this.#policy.windowMs / 10;
-      this.#fired = 0;
+    if (now >= this.#tenthEndsAt) {
+      this.#tenthEndsAt = now + this.#policy.windowMs / 10;
+      this.#successes = 0;
     }
-    this.#fired += 1;
-    if (this.#fired <= MAX_SUCCESSES) void this.#circuit.fire(succeed);
+    this.#successes += 1;
+    if (this.#successes <= MAX_SUCCESSES) void this.#circuit.fire(succeed);
   }
 
-  /** A call failed in a way that speaks against the server. The breaker may open before this method returns. */
+  /** Counts a call that failed through a fault of the server. The breaker may open before this method returns. */
   failed(): void {
     if (this.#circuit.closed) this.#circuit.fire(fail).catch(() => {});
   }
@@ -94,13 +94,16 @@ export class CircuitBreaker {
     this.#circuit.shutdown();
   }
 
-  /** opossum has one open time. After a trial, another circuit takes over: open for longer, or closed and empty. */
+  /**
+   * Makes a circuit with this open time, which opossum cannot change later. After a trial, a new circuit replaces it, either
+   * open for longer, or closed with no outcomes.
+   */
   #newCircuit(openMs: number): Circuit {
     const { minSamples, failurePercentage, windowMs, maxOpenMs } = this.#policy;
     const circuit: Circuit = new Opossum((action) => action(), {
       resetTimeout: openMs,
       volumeThreshold: minSamples,
-      // opossum opens above its threshold, and the policy at its own.
+      // opossum opens above its threshold, but the breaker opens at exactly the share of the policy.
       errorThresholdPercentage: failurePercentage - 0.01,
       rollingCountTimeout: windowMs,
       rollingPercentilesEnabled: false,
@@ -120,7 +123,7 @@ export class CircuitBreaker {
     return circuit;
   }
 
-  /** Returns `undefined` if the breaker was closed down meanwhile. */
+  /** Returns `undefined` after `close`. */
   #replace(circuit: Circuit, openMs: number): Circuit | undefined {
     if (circuit.isShutdown) return undefined;
     circuit.shutdown();
@@ -133,7 +136,7 @@ export class CircuitBreaker {
   };
 }
 
-/** Its action is the outcome of a call, or the trial. */
+/** Circuit whose actions return the outcome of a call, or run the trial. */
 type Circuit = Opossum<[() => Promise<void>], void>;
 
 const SUCCEEDED = Promise.resolve();
@@ -143,7 +146,7 @@ function succeed(): Promise<void> {
   return SUCCEEDED;
 }
 
-/** Throws at once, because opossum then decides before the call that failed releases its slot. */
+/** Throws synchronously, because the breaker then opens before the failed call releases its slot. */
 function fail(): never {
   throw FAILED;
 }

@@ -24,14 +24,14 @@ const TOO_MANY_BROKEN = `it sent ${MAX_BROKEN_FRAMES} broken, oversized or unfin
 const TOO_MUCH_STRAY = 'it wrote more than 16 MiB that is no message to stdout within a minute';
 
 /**
- * Watches one server: whether the server is silent, and how often it violates the protocol.
+ * Watches whether one server is silent, and how often it violates the protocol.
  *
- * A sign of life is an answer to a request of Trunkline's, in time or late, and progress of such a request. Everything
- * else that a server prints proves nothing: logs and notifications can come from a thread that works, while the one that
- * answers requests does not.
+ * A sign of life is an answer to a request of Trunkline's, in time or late, or progress of such a request. Logs and other
+ * notifications prove nothing, because the thread that writes them may run while the thread that answers requests hangs.
  *
- * A broken frame is a line that was meant as a message and cannot be read as one, one beyond the frame limit, or one that
- * was dropped before it was finished. Stray output is every other line that is no message: many servers log to stdout.
+ * A broken frame is a line that was meant as a message and is not a valid one, that exceeds the frame limit, or that was
+ * dropped unfinished. Stray output is every other line that is not a message. It has a higher limit, because many servers log
+ * to stdout.
  */
 export class HealthMonitor {
   readonly #clock: Clock;
@@ -80,7 +80,7 @@ export class HealthMonitor {
     if (sum > MAX_STRAY_BYTES) this.#violated(TOO_MUCH_STRAY);
   }
 
-  /** The connection is closed; violations are no longer reported. */
+  /** Stops reporting violations, because the connection is closed. */
   end(): void {
     this.#hasEnded = true;
   }
@@ -107,8 +107,8 @@ interface LivenessProbeOptions {
 }
 
 /**
- * Requests that show whether a server answers, in the order in which they are sent. They are two, because some healthy
- * servers answer only one of them. The first costs a server nothing.
+ * Requests that show whether a server answers, in the order in which they are sent. There are two, because some healthy
+ * servers answer only one of them. `ping` is the first, because it costs a server nothing.
  */
 export const PROBES = [METHODS.ping, LISTS.tools.method] as const;
 /** Time limit for each answer, in milliseconds. */

@@ -42,7 +42,7 @@ export const legacyDialect = {
       };
     }
     channel.negotiated(result.protocolVersion);
-    // Sent before anything else: some servers exit if another message comes first.
+    // Sent before any other message, because some servers exit if another one comes first.
     channel.sendNotification(METHODS.initialized);
     const connection = new LegacyConnection(channel, generation, requestedRevision, result);
     return { kind: 'open', connection, version: result.version };
@@ -56,7 +56,10 @@ function toParams({ protocolVersion, clientInfo, capabilities, raw }: ClientProf
 }
 
 class LegacyConnection extends EraConnection implements UpstreamConnection {
-  /** A client without a handshake says in each request what these servers learn from `initialize`. */
+  /**
+   * Sends a request without the members that describe a modern client, because a legacy server gets them only in
+   * `initialize`.
+   */
   send(
     request: RelayedRequest,
     edits: readonly Edit[],

@@ -2,7 +2,7 @@ import type { ByteReader } from '../../io/byte-reader.js';
 import { Bridge, type BridgeOptions } from '../channel/bridge.js';
 import type { MessageReader } from '../channel/message-reader.js';
 
-/** Speaks JSON-RPC over the two pipes of one server process, for as long as the process lives. Reads the bytes of stdout. */
+/** Speaks JSON-RPC over stdin and stdout of one server process, for as long as the process lives. */
 export class StdioBridge extends Bridge implements ByteReader {
   readonly #stdout: MessageReader;
 
@@ -19,7 +19,7 @@ export class StdioBridge extends Bridge implements ByteReader {
     this.#stdout.whenMoved(listener);
   }
 
-  /** Whether the bytes that came last answered a request, or are the middle of an answer that a request waits for. */
+  /** Whether the latest bytes answered a request, or may be part of an answer. */
   get wasUseful(): boolean {
     return this.#stdout.wasUseful;
   }

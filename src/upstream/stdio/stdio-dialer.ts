@@ -32,7 +32,7 @@ export interface StdioDialerOptions
   extends Required<Pick<BridgeOptions, 'clock' | 'scan' | 'unfinishedLines' | 'bufferPool'>> {
   readonly orphanGuard: GroupGuard;
   readonly events: Pick<EventSink, 'emit'>;
-  /** The turns of the servers whose output answers nothing. */
+  /** Queue that all flooding servers share. */
   readonly floods: FloodQueue;
   /** The protocol era that the servers speak. */
   readonly dialect: Dialect;
@@ -41,18 +41,18 @@ export interface StdioDialerOptions
   readonly logger: Pick<Logger, 'debug' | 'info' | 'error'>;
   /** The gateway's own environment. Servers get only the variables of an allowlist. */
   readonly environment: Readonly<Record<string, string | undefined>>;
-  /** Whether each client has its own connection, as over HTTP. */
+  /** Whether each client has its own connection to Trunkline, as over HTTP. */
   readonly hasManyConnections: boolean;
   readonly onInternalError: OnInternalError;
   /** Shows the messages to recordings. */
   readonly messages: MessageFeed;
 }
 
-/** After an exit, the rest of the output is read for this long. Requests that are still in flight then fail. */
+/** Time for which the output is read after an exit. Requests that are then still in flight fail. */
 const LAST_OUTPUT_MS = 80;
 const UNRESPONSIVE = 'it answered neither three requests in a row nor a ping nor tools/list';
 const ENDLESS = 'for a minute it wrote more than Trunkline can read, without answering anything';
-/** Pauses of a start that failed and may be the reason, in milliseconds. */
+/** Shortest total pause that the log mentions after a failed start, because it may be the reason, in milliseconds. */
 const NOTABLE_PAUSE_MS = 1_000;
 
 /** Connects to servers by spawning them: one process group for each connection, with a `StdioBridge` on its pipes. */
@@ -118,7 +118,7 @@ export class StdioDialer implements Dialer<ChildSpec> {
           ? spawnFailure
           : this.#open(bridge, target, listener).then((outcome) => {
               opened = outcome.kind === 'open' ? outcome.connection : undefined;
-              // The status knows of pauses only from an open connection.
+              // The status shows only the pauses of open connections, so the log tells of this one.
               if (opened === undefined && flood.pausedMs >= NOTABLE_PAUSE_MS) log.add(describeFlood(flood.pausedMs));
               return outcome;
             }),
@@ -145,7 +145,7 @@ export class StdioDialer implements Dialer<ChildSpec> {
     readonly child: SpawnedChild;
     readonly bridge: StdioBridge;
     readonly flood: FloodBound;
-    /** Reads what is left in the pipes without pauses. */
+    /** Reads the rest of the output without pauses. */
     readonly drain: () => void;
   } {
     const { clock, scan, unfinishedLines, bufferPool } = this.#options;
@@ -157,7 +157,8 @@ export class StdioDialer implements Dialer<ChildSpec> {
     const bridge = new StdioBridge({
       clock,
       scan,
-      // Requests that were read from many connections leave in one write. A single client does not wait for that.
+      // For many connections, all requests of one turn of the event loop are one write. A single client does not wait for the
+      // end of the turn.
       output: new LineWriter(stdin, hasManyConnections ? setImmediate : undefined),
       maxFrameBytes,
       maxUnwrittenBytes,
@@ -202,7 +203,9 @@ export class StdioDialer implements Dialer<ChildSpec> {
     return await this.#options.dialect.open(bridge, { generation, profile, timeoutMs, era, listener });
   }
 
-  /** Answers may still be in the pipe. A grandchild that holds the pipe open must not delay the callers, though. */
+  /**
+   * Reads the answers that are still in the pipe. Stops after `LAST_OUTPUT_MS`, because a grandchild may hold the pipe open.
+   */
   #readLastOutput({ stdout }: SpawnedChild, bridge: StdioBridge): void {
     const { clock, backpressure } = this.#options;
     backpressure.release(stdout);
@@ -224,8 +227,8 @@ function describeFlood(pausedMs: number): string {
 }
 
 /**
- * The exit of a process is reported some milliseconds after its pipes are closed. This is half of the wait for it. In
- * two halves, because a timer that is late says nothing: the exit can be read between the two.
+ * Half of the wait for the exit of a process whose pipes are closed, because Node reports the exit some milliseconds later.
+ * The wait is two timers, because Node can report the exit between them if the event loop was blocked.
  */
 const HALF_WAIT_MS = 100;
 
@@ -235,8 +238,8 @@ const USELESS = {
 } as const;
 
 /**
- * Finds a server that closes its stdin or its stdout and goes on running: it can serve nothing anymore. A server that
- * exits closes its pipes, too, and then the exit says more. Reports the first pipe, once, and none after `end`.
+ * Detects a server that closes its stdin or its stdout and runs on, because it can no longer serve calls. An exit closes the
+ * pipes too, and is reported instead of them. Reports only the first closed pipe, and none after `end`.
  */
 export function watchPipes(clock: Clock, onUseless: (because: EndedBecause) => void) {
   let cancel: Cancel | undefined;
@@ -254,12 +257,12 @@ export function watchPipes(clock: Clock, onUseless: (because: EndedBecause) => v
   };
 }
 
-/** Limit of the processes outside of a server's group that the log names. */
+/** Most pids of processes outside of a server's group that one log line names. */
 const SHOWN_PIDS = 10;
 
 type FamilyOptions = Pick<StdioDialerOptions, 'clock' | 'logger' | 'orphanGuard' | 'events'>;
 
-/** All processes of one launch of a server, and their end: the process group, and those that bear the mark of the launch. */
+/** All processes of one launch of a server, which are its process group and its family. Ends them. */
 class LaunchedFamily {
   /** Variable for the environment of the first process. */
   readonly variable: Readonly<Record<string, string>>;
@@ -269,7 +272,7 @@ class LaunchedFamily {
   #endsFamily = false;
   #isReported = false;
 
-  /** Make this right before the launch. */
+  /** Call this right before the launch. */
   constructor(options: FamilyOptions, target: DialTarget<ChildSpec>) {
     this.#options = options;
     this.#target = target;
@@ -277,7 +280,7 @@ class LaunchedFamily {
     this.variable = familyVariable(this.#mark);
   }
 
-  /** Call this in the tick in which the first process was started, or in which that has failed. */
+  /** Call this in the tick of the spawn, even if the spawn failed. */
   started({ pid }: Pick<SpawnedChild, 'pid'>): void {
     const { orphanGuard } = this.#options;
     this.#endsFamily = pid !== undefined && !this.#target.spec.leaveRunning;
@@ -285,7 +288,7 @@ class LaunchedFamily {
     if (!this.#endsFamily) orphanGuard.release(this.#mark);
   }
 
-  /** Ends all processes. Resolves when none is left, or none that can be ended. Never rejects. */
+  /** Ends all processes. Resolves when none is left, except those that cannot be ended. Never rejects. */
   async end(child: SpawnedChild, ladder: StopLadder): Promise<void> {
     const { clock, logger, orphanGuard } = this.#options;
     const { spec } = this.#target;
@@ -318,10 +321,10 @@ class LaunchedFamily {
   }
 }
 
-/** At least this long after SIGTERM comes SIGKILL, even when the group has taken all the time of the ladder. */
+/** Shortest time from SIGTERM to SIGKILL for a family, even if its group took all of the configured time. */
 const MIN_KILL_DELAY_MS = 250;
 
-/** Time from SIGTERM to SIGKILL for the family of a server whose group has ended: as in the ladder, or what is left of it. */
+/** Time from SIGTERM to SIGKILL for the family, after its group has ended. It is the configured time, or the rest of it. */
 function familyKillDelay({ termAfterMs, killAfterMs }: StopLadder, elapsedMs: number): number {
   return Math.min(killAfterMs - termAfterMs, Math.max(killAfterMs - elapsedMs, MIN_KILL_DELAY_MS));
 }
