@@ -8,7 +8,7 @@ import type { ModernOptions } from './modern-connection.js';
 import { modernMessage, ownRequest, RequestMeta } from './modern-messages.js';
 
 export interface EraDialectOptions extends ModernOptions {
-  /** The dialect with a handshake. Tells the version that the server gave itself. */
+  /** The legacy dialect. Its outcome includes the server's own version. */
   readonly legacy: { open(...args: Parameters<Dialect['open']>): Promise<LegacyOutcome> };
 }
 
@@ -20,17 +20,17 @@ const SILENCE_MS = 3_000;
 /** Outcome of `server/discover`. */
 type Discovery =
   | { readonly kind: 'modern'; readonly revision: ModernRevision; readonly result: DiscoverResult }
-  /** An answer that is no answer of a modern server, or of one without a revision in common. */
+  /** The server is not modern, or has no revision in common with Trunkline. */
   | { readonly kind: 'other'; readonly reason: string }
   | ReturnType<typeof failedDial>;
 
 /**
- * Finds out which era a server speaks, and opens the connection in that era.
+ * Finds the era of a server, and opens the connection in this era.
  *
- * The server is asked with `server/discover`. Any answer but that of a modern server means a legacy one, which gets
- * `initialize` on the same pipe. A server that is silent may be slow to start, so it gets `initialize` behind the probe,
- * and what it answers decides. A failure of the network or of the credentials decides nothing. See page basic/versioning of
- * revision 2026-07-28 of the MCP specification.
+ * The probe is a `server/discover` request. A server that does not answer it like a modern server is legacy, and gets
+ * `initialize` over the same connection. A silent server may only be slow to start, so it gets `initialize` before it answers
+ * the probe, and its answers decide. A failure of the network or of the credentials decides nothing. See page
+ * basic/versioning of revision 2026-07-28 of the MCP specification.
  */
 export class EraDialect implements Dialect {
   readonly #options: EraDialectOptions;
@@ -45,14 +45,16 @@ export class EraDialect implements Dialect {
     if (known === 'modern') {
       const discovery = await this.#discover(channel, options).outcome;
       if (discovery.kind === 'modern') return await this.#openModern(channel, options, discovery);
-      // Nothing else is tried on this pipe, so that the mistake is seen. The next start asks.
+      // The start fails, so that the status shows a wrong configuration. The next start asks the server, unless the era is
+      // configured.
       if (discovery.kind === 'other') era.forget();
       return { ...discovery, kind: 'failed', isRefused: true };
     }
     if (known === undefined) return await this.#probe(channel, options);
     const outcome = await this.#options.legacy.open(channel, options);
     if (outcome.kind === 'failed' && outcome.isRefused === true && !era.isFixed && !channel.isClosed) {
-      // The server has changed since, or its first start failed before it could answer the probe.
+      // The verdict is wrong, because the server has changed, or because an earlier start failed before the server answered
+      // the probe.
       const { outcome: asked } = this.#discover(channel, options);
       const discovery = await this.#orSilence(asked, options);
       if (discovery?.kind === 'modern') return await this.#openModern(channel, options, discovery);
@@ -110,7 +112,10 @@ export class EraDialect implements Dialect {
     return { kind: 'open', connection };
   }
 
-  /** Resolves as the promise does, or with `undefined` after the time in which a server that runs answers. */
+  /**
+   * Resolves as the promise does, or with `undefined` if the server stays silent for `SILENCE_MS` or half of the start
+   * timeout.
+   */
   #orSilence<T>(promise: Promise<T>, { timeoutMs }: OpenOptions): Promise<T | undefined> {
     return new Promise((resolve) => {
       const cancel = this.#options.clock.schedule(Math.min(SILENCE_MS, timeoutMs / 2), () => resolve(undefined));

@@ -37,10 +37,10 @@ interface ModernConnectionOptions
 }
 
 /**
- * A connection to a server that knows no handshake and no session: every request says who the client is.
+ * Connection to a modern server, which has no handshake and no session. Every request describes the client.
  *
- * The gateway sees a connection as of the other era. What these revisions do not have, this answers itself: `ping`,
- * `logging/setLevel`, and subscriptions to resources.
+ * The gateway uses it like a legacy connection. Requests that modern revisions do not have are answered here: `ping`,
+ * `logging/setLevel`, `resources/subscribe` and `resources/unsubscribe`.
  */
 export class ModernConnection extends EraConnection implements UpstreamConnection {
   readonly nameInResults: Uint8Array | undefined;
@@ -91,7 +91,8 @@ export class ModernConnection extends EraConnection implements UpstreamConnectio
 
   request(method: string, params: unknown, timeouts: RequestTimeouts): Promise<Outcome> {
     const { channel } = this;
-    // There is no ping. A request that every server answers shows as well that the server lives.
+    // Modern revisions have no `ping`. `server/discover` also shows that a server is alive, because every modern server
+    // answers it.
     if (method === METHODS.ping) return channel.request(METHODS.discover, this.#meta.ownParams(undefined), timeouts);
     if (!OWN_METHODS.has(method)) return channel.request(method, this.#meta.ownParams(params), timeouts);
     const text = params instanceof Uint8Array ? params : toBytes(JSON.stringify(params ?? {}));
@@ -110,7 +111,7 @@ export class ModernConnection extends EraConnection implements UpstreamConnectio
     return () => this.#listen.unsubscribe(subject);
   }
 
-  /** These revisions have no server requests: a server asks by its results. */
+  /** Refuses a server request, because modern servers may ask only with their results. */
   #refuse(request: ServerRequest): void {
     request.fail(new RpcError(RPC_CODES.methodNotFound, `Protocol revision ${this.revision} has no server requests`));
   }
@@ -147,7 +148,7 @@ export class ModernConnection extends EraConnection implements UpstreamConnectio
     };
   }
 
-  /** The server has another idea of the revision. Without one in common, the connection is of no use any more. */
+  /** Selects a revision that the server offers in its error. Gives the connection up if Trunkline speaks none of them. */
   #reselect(response: ResponseEnvelope): boolean {
     const offered = offeredRevision(response);
     if (offered === undefined) {
@@ -174,7 +175,7 @@ const OWN_METHODS: ReadonlySet<string> = new Set([
   METHODS.unsubscribe,
 ]);
 
-/** Notifications of clients with a handshake that these revisions do not have. */
+/** Notifications of legacy clients that modern revisions do not have. */
 const UNKNOWN_NOTIFICATIONS: ReadonlySet<string> = new Set([
   METHODS.initialized,
   METHODS.rootsChanged,

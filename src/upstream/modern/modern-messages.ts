@@ -9,8 +9,8 @@ import type { LogLevel } from '../../mcp/methods.js';
 import { EnvelopeRequest, type RelayedRequest } from '../../mcp/relayed-request.js';
 
 /**
- * Description of the client for the `_meta` of each request to a modern server. The texts are made once for a connection, so a
- * request costs one more edit.
+ * Description of the client for the `_meta` of each request to a modern server. The texts are made once for a connection, so
+ * each request needs only one more edit.
  */
 export class RequestMeta {
   readonly #client: Uint8Array;
@@ -29,13 +29,13 @@ export class RequestMeta {
     this.#texts = this.#compose();
   }
 
-  /** The least severe log messages that the server shall send while it serves a request. */
+  /** Sets the lowest level of the log messages that the server sends while it serves a request. */
   set logLevel(level: LogLevel | undefined) {
     this.#logLevel = level;
     this.#texts = this.#compose();
   }
 
-  /** The request as a message under this id. `more` are members that come last in its `params`. */
+  /** Makes the message of a request with this id. `more` is text with members for the end of `params`. */
   message(request: RelayedRequest, id: TokenText, edits: readonly Edit[], more?: Uint8Array): SplicedMessage {
     const { bytes, params } = request;
     if (params !== undefined && isObject(bytes, params)) {
@@ -48,7 +48,7 @@ export class RequestMeta {
 
   #editsOf({ bytes, tokens }: RelayedRequest, params: Span, more?: Uint8Array): readonly Edit[] {
     const { requestMeta, eraVersion } = tokens;
-    // A modern client says all of it, in a revision that may be another one.
+    // The request of a modern client already describes the client, but may have another revision.
     if (eraVersion !== undefined) {
       const { quotedRevision } = this.#texts;
       const isSame = equalsAt(bytes, eraVersion.start, quotedRevision);
@@ -68,7 +68,7 @@ export class RequestMeta {
     return more === undefined ? [ofMeta] : [ofMeta, atEnd(bytes, params, join([COMMA, more]))];
   }
 
-  /** The params of a request of the gateway's own: serializable, or bytes of JSON. */
+  /** Adds the description to the params of a request of the gateway's own. `params` is serializable, or bytes of JSON. */
   ownParams(params: unknown): Uint8Array {
     if (params === undefined) return join([OPEN, this.#texts.asMember, CLOSE]);
     const bytes = params instanceof Uint8Array ? params : toBytes(JSON.stringify(params));
@@ -96,12 +96,12 @@ export class RequestMeta {
 
 interface Texts {
   readonly quotedRevision: Uint8Array;
-  /** After a comma, as the end of an object that has members. */
+  /** A comma and the members, for the end of an object with other members. */
   readonly nextMembers: Uint8Array;
   readonly asObject: Uint8Array;
   readonly asMember: Uint8Array;
   readonly nextMember: Uint8Array;
-  /** Without the brace at its end. */
+  /** A comma and the member `params`, without its last brace. */
   readonly asParams: Uint8Array;
 }
 
@@ -111,7 +111,7 @@ const OPEN = toBytes('{');
 const CLOSE = toBytes('}');
 const COMMA = toBytes(',');
 
-/** The client's identity and its capabilities, in its own text where that is known. */
+/** Returns members with the client's identity and capabilities, in the client's own text if it is known. */
 function clientMembers({ clientInfo, capabilities, raw }: ClientProfile): Uint8Array {
   const info = raw?.clientInfo ?? toBytes(JSON.stringify(clientInfo));
   const declared = raw?.capabilities ?? toBytes(JSON.stringify(capabilities));
@@ -124,8 +124,8 @@ function clientMembers({ clientInfo, capabilities, raw }: ClientProfile): Uint8A
 }
 
 /**
- * Without what these revisions do not have: tasks of the client, and notifications about its roots. With the tasks extension:
- * the gateway waits for a task where the client does not know them.
+ * Adapts capabilities to modern revisions. Removes the client's tasks and the notifications about its roots, because these
+ * revisions have neither. Adds the tasks extension, because the gateway waits for a task if the client does not know tasks.
  */
 function capabilitiesFor(declared: Uint8Array): Uint8Array {
   const removing = (unknown: string) => (name: string) => (name === unknown ? REMOVED : undefined);
@@ -148,7 +148,7 @@ function capabilitiesFor(declared: Uint8Array): Uint8Array {
   );
 }
 
-/** Adds members at the end of an object. `text` begins with a comma, which the first member of an object does not need. */
+/** Adds members at the end of an object. `text` begins with a comma, which is left out if the object is empty. */
 function atEnd(bytes: Uint8Array, object: Span, text: Uint8Array): Edit {
   const edit = before(object.end - 1, text);
   return isEmptyObject(bytes, object) ? { ...edit, part: { start: 1, end: text.length } } : edit;
@@ -163,8 +163,8 @@ function isEmptyObject(bytes: Uint8Array, { start, end }: Span): boolean {
 }
 
 /**
- * A request as a modern server gets it. `more` are further members of `params`. `onId` gets the id under which the request is
- * sent.
+ * Turns a request into one for a modern server. `more` is text with further members of `params`. `onId` receives the id of
+ * the message.
  */
 export function modernMessage(
   request: RelayedRequest,
@@ -180,7 +180,7 @@ export function modernMessage(
   return { method, bytes, params, tokens, message };
 }
 
-/** A text in the params of a request as the server gets it; `undefined` if it is absent or no string. */
+/** Returns a text in the params of a request after the edits, or `undefined` if it is absent or not a string. */
 export function sentText(
   { bytes, tokens }: RelayedRequest,
   edits: readonly Edit[],
@@ -192,9 +192,9 @@ export function sentText(
   return span === undefined ? undefined : stringAt(text, part);
 }
 
-// Messages that the gateway makes up in the place of the server or of a client.
+// Messages that the gateway makes itself, instead of relaying one of a server or a client.
 
-/** A request without an id of its own. `params` is JSON; `undefined` omits the member. */
+/** Makes a request with a placeholder as its id. `params` is JSON; `undefined` omits the member. */
 export function ownRequest(scan: ScanEnvelope, method: string, params?: Uint8Array): EnvelopeRequest {
   const envelope = scan(requestMessage(0, method, params).bytes);
   if (envelope.kind !== 'request') throw new Error(`Not a request: ${method}`);
@@ -202,15 +202,15 @@ export function ownRequest(scan: ScanEnvelope, method: string, params?: Uint8Arr
 }
 
 /**
- * A notification, `undefined` if no client could read it. `params` must be serializable, or bytes of JSON; `undefined` omits
- * the member.
+ * Makes a notification, or returns `undefined` if no client could read it. `params` must be serializable, or bytes of JSON;
+ * `undefined` omits the member.
  */
 export function ownNotification(scan: ScanEnvelope, method: string, params?: object): NotificationEnvelope | undefined {
   const envelope = scan(notificationMessage(method, params).bytes);
   return envelope.kind === 'notification' ? envelope : undefined;
 }
 
-/** A response with a result or an error, as JSON. */
+/** Makes a response with this result or error, as JSON. */
 export function ownResponse(scan: ScanEnvelope, member: 'result' | 'error', value: Uint8Array): ResponseEnvelope {
   const envelope = scan(join([toBytes(`{"jsonrpc":"2.0","id":0,"${member}":`), value, toBytes('}')]));
   if (envelope.kind !== 'response') throw new Error(`Not a ${member}`);

@@ -28,9 +28,9 @@ export interface RequestContext {
   readonly scan: ScanEnvelope;
   readonly meta: RequestMeta;
   readonly mintId: () => string;
-  /** The requests that wait for input or before they are sent again, so that nothing of them is in flight. */
+  /** Requests without a message in flight, because they wait for input, or for the pause before they are sent again. */
   readonly suspended: Set<ModernRequest>;
-  /** The server does not support the revision. Returns whether another one was selected, so that the request can be sent again. */
+  /** Selects another revision, because the server does not support the present one. Returns `false` if there is none. */
   reselect(response: ResponseEnvelope): boolean;
 }
 
@@ -41,24 +41,24 @@ interface ModernRequestOptions {
   readonly handler: RequestHandler;
 }
 
-/** The most rounds in which one request asks its client for input. */
+/** Limit of the rounds in which one request asks its client for input. */
 const MAX_ROUNDS = 10;
-/** The pause before a request is sent again without new input. It doubles with each one. */
+/** Pause before a request is sent again without new input. It doubles each time. */
 const FIRST_PAUSE_MS = 250;
 const MAX_PAUSE_MS = 5_000;
 
 /**
- * One request to a modern server, sent again as often as it takes.
+ * One request to a modern server. It is sent again each time that the server requires input.
  *
- * A modern server asks for input by its result. A client without a handshake takes such a result as it is. For other
- * clients, this asks with requests of the kind that they know, and sends the request again with the input.
+ * A modern server requires input with its result. A modern client gets this result unchanged. For a legacy client, the input
+ * is requested with server requests, such as `elicitation/create`, and the request is then sent again with the input.
  */
 export class ModernRequest implements RequestHandler, SentRequest {
   readonly sentAt: number;
   readonly takesInputRequests = false;
   readonly #context: RequestContext;
   readonly #options: ModernRequestOptions;
-  /** The request as it was sent last. */
+  /** The latest send of the request. */
   #sent: SentRequest | undefined;
   #isInFlight = false;
   #sends = 0;
@@ -84,7 +84,10 @@ export class ModernRequest implements RequestHandler, SentRequest {
     return this.#progressed;
   }
 
-  /** Only the first send has the lease. Until the client is answered, the memory of its request stays as it is. */
+  /**
+   * Lease for the first send. A later send needs none, because the memory of the client's request stays valid until the
+   * client gets its answer.
+   */
   get lease(): RequestHandler['lease'] {
     return this.#sends === 1 ? this.#options.handler.lease : undefined;
   }
@@ -122,7 +125,7 @@ export class ModernRequest implements RequestHandler, SentRequest {
     return this.#sent?.keepProgress() ?? (() => {});
   }
 
-  /** The connection is closed while nothing of the request is in flight. */
+  /** Fails a suspended request, because the connection is closed. */
   closed(reason: CloseReason, because: EndedBecause | undefined): void {
     this.#stop({ kind: 'failed', reason, sent: true, because });
   }
@@ -190,7 +193,7 @@ export class ModernRequest implements RequestHandler, SentRequest {
     this.#round.begin();
   }
 
-  /** The server has nothing to ask, so it is not done yet. */
+  /** Waits before the next send, because the server asks for nothing and has no result yet. */
   #pause(): void {
     const delayMs = this.#pauseMs;
     this.#pauseMs = Math.min(2 * delayMs, MAX_PAUSE_MS);
@@ -210,13 +213,15 @@ export class ModernRequest implements RequestHandler, SentRequest {
     else this.#send({ idleMs, maxMs: this.#remainingMs });
   }
 
-  /** The server requires input in a way that cannot be met. */
+  /** Ends the request, because the server required input in an invalid way. `conduct` follows *the server* in messages. */
   #refuseInput(conduct: string): void {
     const error = errorText(new RpcError(RPC_CODES.internalError, `The server ${conduct}`));
     this.#refuse({ method: 'input', error, message: `it ${conduct}` });
   }
 
-  /** The client has no input, or may not be asked for it. Only the result of a tool can say so. */
+  /**
+   * Ends the request without the input. A `tools/call` gets a tool result that names the reason, any other method an error.
+   */
   #refuse({ method, error, message }: Omit<Extract<RoundEnd, { kind: 'refused' }>, 'kind'>): void {
     if (this.#options.request.method !== METHODS.callTool) {
       this.#answer('error', error);
@@ -231,7 +236,7 @@ export class ModernRequest implements RequestHandler, SentRequest {
     this.#settle({ kind: 'answered', response: ownResponse(scan, member, value), at: clock.now() });
   }
 
-  /** Ends the request while nothing of it is in flight. */
+  /** Ends a suspended request. */
   #stop(outcome: Outcome): void {
     if (this.#isSettled) return;
     this.#round?.withdraw();
@@ -263,7 +268,7 @@ export class ModernRequest implements RequestHandler, SentRequest {
 
 const TIMEOUT: Outcome = { kind: 'failed', reason: 'timeout', sent: true };
 
-/** The members of `params` that bring the input. Each round brings only its own. */
+/** Returns the members of `params` with the input of one round. */
 function inputMembers(responses: Uint8Array | undefined, state: Uint8Array | undefined): Uint8Array {
   const parts = responses === undefined ? [] : [toBytes('"inputResponses":'), responses];
   if (state !== undefined) parts.push(toBytes(`${responses === undefined ? '' : ','}"requestState":`), state);
@@ -277,8 +282,8 @@ function legacyAnswer(response: ResponseEnvelope, request: RelayedRequest, sent:
 }
 
 /**
- * Modern servers report an unknown resource as invalid params, and name the resource. The code alone can mean anything
- * else, such as a URI that is none.
+ * Replaces the code of an error about an unknown resource by the code of legacy revisions. Modern servers answer with the
+ * code for invalid params, which can mean other mistakes, so the error must name the requested URI.
  */
 function notFound({ bytes, error, tokens: { errorCode } }: ResponseEnvelope, uri: string | undefined): readonly Edit[] {
   if (error === undefined || errorCode === undefined) return [];
@@ -293,19 +298,19 @@ const NOT_FOUND = toBytes(String(resourceNotFoundCode(LATEST_LEGACY_REVISION)));
 /** Input that a result with `resultType: "input_required"` requires. */
 export interface RequiredInput {
   readonly asked: readonly AskedInput[];
-  /** To be sent back byte for byte: the JSON string with its quotes. */
+  /** The JSON string with its quotes. It must be sent back byte for byte. */
   readonly state: Uint8Array | undefined;
 }
 
 export interface AskedInput {
-  /** The server's name for it, as JSON. */
+  /** The server's name for this input, as JSON. */
   readonly key: Uint8Array;
   readonly method: string;
   /** `undefined` if the server's request cannot be read. */
   readonly request: RelayedRequest | undefined;
   /** The page of an elicitation in mode `url`. */
   readonly url: string | undefined;
-  /** The id that the gateway has given such an elicitation, which these revisions do not name. */
+  /** The id that the gateway gave to such an elicitation, because modern revisions have none. */
   readonly elicitationId: string | undefined;
 }
 
@@ -317,7 +322,7 @@ function requiresInput({ bytes, tokens: { resultType } }: ResponseEnvelope): boo
 
 const INPUT_REQUIRED = 'input_required';
 
-/** Reads a result that requires input. Copies what it returns: the memory of a response has another use soon. */
+/** Reads a result that requires input. Returns copies, because the memory of a response is soon used again. */
 function readRequiredInput(
   { bytes, tokens: { inputRequests, resultState } }: ResponseEnvelope,
   scan: ScanEnvelope,
@@ -363,7 +368,7 @@ export type RoundEnd =
 export interface InputRoundOptions {
   readonly asked: readonly AskedInput[];
   readonly requireInput: ((input: InputRequest) => WithdrawInput) | undefined;
-  /** Whether a page was accepted already, so that a person is not sent there again. */
+  /** Whether the person has accepted this page before. A page is shown once only. */
   readonly isAccepted: (url: string) => boolean;
   readonly accepted: (url: string) => void;
   /** Called once. */
@@ -386,7 +391,7 @@ export class InputRound {
     for (const [index, asked] of this.#options.asked.entries()) if (!this.#isOver) this.#ask(index, asked);
   }
 
-  /** The input is not needed any more. */
+  /** Withdraws the requests to the client, because the input is no longer needed. */
   withdraw(): void {
     this.#isOver = true;
     for (const withdraw of this.#withdraws.splice(0)) withdraw();
@@ -399,7 +404,7 @@ export class InputRound {
       return;
     }
     const refused = (error: Uint8Array, message: string) => {
-      // A person who does not answer has cancelled. The other kinds of input have no such answer.
+      // A failed elicitation counts as cancelled by the person. Other kinds of input have no such answer.
       if (method === METHODS.elicit) this.#answered(index, CANCELLED);
       else this.#end({ kind: 'refused', method, error, message });
     };
@@ -427,7 +432,7 @@ export class InputRound {
       progress: () => {},
     });
     this.#withdraws.push(withdraw);
-    // The client may have refused while it was asked.
+    // The client may refuse before `requireInput` returns.
     if (this.#isOver) this.withdraw();
   }
 
@@ -451,7 +456,7 @@ export class InputRound {
 const ACCEPTED = toBytes('{"action":"accept"}');
 const CANCELLED = toBytes('{"action":"cancel"}');
 
-/** A text among the members of an object. */
+/** Returns the text of a member of an object. */
 function memberOf(object: Uint8Array, name: string): string | undefined {
   return stringAt(object, valuesAt(object, { start: 0, end: object.length }, [name])[0]);
 }

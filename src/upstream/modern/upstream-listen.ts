@@ -27,7 +27,7 @@ type OnSubscribed = (error?: RpcError | 'closed') => void;
 
 /** One `subscriptions/listen` request. */
 interface Stream {
-  /** The id of the request, as JSON: what its notifications name. */
+  /** The id of the request as JSON. The notifications of the stream carry this id. */
   id: string;
   sent: SentRequest | undefined;
   readonly subjects: Subjects;
@@ -37,30 +37,31 @@ interface Stream {
 
 /** Time limit for the acknowledgment of a stream. */
 const ACKNOWLEDGE_MS = 10_000;
-/** The pause before a stream that the server ended is opened again. It doubles while the streams end soon. */
+/** Pause before a new stream, after the server has ended one. It doubles while streams last less than `LASTING_MS`. */
 const FIRST_PAUSE_MS = 1_000;
 const MAX_PAUSE_MS = 60_000;
 const LASTING_MS = 60_000;
 
 /**
- * Keeps the one stream open on which a modern server reports changes: of its lists, and of the resources and tasks that
- * clients subscribed to.
+ * Keeps one stream open on which a modern server reports changes of its lists, and of the resources and tasks to which
+ * clients have subscribed.
  *
- * A stream cannot be widened. Another subscription therefore opens a wider one, and the earlier one ends only when the
- * server has acknowledged that, so no change is missed. A change between the two may be reported twice.
+ * The subjects of an open stream cannot change. So a new subscription opens a second stream with all subjects. The first
+ * stream ends only when the server has acknowledged the second, so that no change is missed. A change between the two may be
+ * reported twice.
  */
 export class UpstreamListen {
   readonly #options: UpstreamListenOptions;
   readonly #lists: readonly (typeof REPORTED)[number][];
   readonly #subjects: Subjects = new Map();
   #waiting: { readonly subject: Subject; readonly done: OnSubscribed }[] = [];
-  /** Acknowledged. */
+  /** The stream that the server has acknowledged. */
   #current: Stream | undefined;
-  /** Not acknowledged yet. */
+  /** The stream that the server has not acknowledged yet. */
   #next: Stream | undefined;
   /** Whether the wanted subjects have changed since `#next` was sent. */
   #isStale = false;
-  /** A stream was ended by the server, so that changes may have been missed until the next one. */
+  /** Whether the server has ended a stream, so that changes until the next stream may be missed. */
   #hasMissed = false;
   #pauseMs = FIRST_PAUSE_MS;
   #cancelRetry: Cancel = () => {};
@@ -92,7 +93,9 @@ export class UpstreamListen {
     this.#renew();
   }
 
-  /** Takes a notification of the server. Returns it as the gateway gets it; `undefined` if the gateway does not. */
+  /**
+   * Takes a notification of the server. Returns the notification for the gateway, or `undefined` if the gateway gets none.
+   */
   take(notification: NotificationEnvelope): NotificationEnvelope | undefined {
     const { bytes, method, tokens } = notification;
     const { subscriptionId, requestId } = tokens;
@@ -111,7 +114,7 @@ export class UpstreamListen {
       this.#subjects.delete(keyOf({ kind: 'taskIds', name: stringAt(bytes, tokens.taskId) ?? '' }));
     }
     if (subscriptionId === undefined) return notification;
-    // A message after the end of a stream may be a repetition, and is late in any case.
+    // A notification of a stream that has ended is dropped, because the next stream may have reported the same change.
     return stream === undefined ? undefined : withoutSubscription(notification, this.#options.scan);
   }
 
@@ -128,7 +131,7 @@ export class UpstreamListen {
     return [this.#next, this.#current].find((stream) => stream?.id === id);
   }
 
-  /** Opens a stream for what is wanted now; the earlier one stays until that is acknowledged. */
+  /** Opens a stream with the present subjects. The current stream stays until the server acknowledges the new one. */
   #renew(): void {
     if (this.#options.channel.isClosed) return;
     this.#cancelRetry();
@@ -177,7 +180,10 @@ export class UpstreamListen {
     this.#goOn();
   }
 
-  /** Whatever the server reports may have changed while there was no stream. A task that has ended need not be honored. */
+  /**
+   * Reports every list, resource and task as changed, because each may have changed while there was no stream. Tasks need no
+   * agreement of the server, because it may not agree to report on a task that has ended.
+   */
   #reportMissed(stream: Stream, lists: Readonly<Record<string, unknown>>, agreed: Subjects): void {
     const { scan, listener } = this.#options;
     this.#hasMissed = false;
@@ -196,7 +202,7 @@ export class UpstreamListen {
     for (const task of namesIn(subjects, 'taskIds')) void this.#reportState(task);
   }
 
-  /** The present state of a task, as the server would have reported it. Later streams name no task that has ended. */
+  /** Requests the state of a task, and reports it like a change. Leaves the task out of later streams if it has ended. */
   async #reportState(taskId: string): Promise<void> {
     const { channel, meta, scan, listener } = this.#options;
     const outcome = await channel.request(METHODS.getTask, meta.ownParams({ taskId }), STATE_TIMEOUTS);
@@ -211,7 +217,7 @@ export class UpstreamListen {
     if (state !== undefined) listener.notification(state);
   }
 
-  /** A stream has ended: the server ended it, did not open it, or the gateway does not need it any more. */
+  /** Handles the end of a stream, which the server ended or refused, or which the gateway cancelled. */
   #ended(stream: Stream, outcome: Outcome): void {
     stream.cancelTimer();
     if (this.#options.channel.isClosed) return;
@@ -243,7 +249,10 @@ export class UpstreamListen {
     this.#pauseMs = Math.min(2 * this.#pauseMs, MAX_PAUSE_MS);
   }
 
-  /** Answers those whose subscription the stream was to have. */
+  /**
+   * Answers the waiting subscriptions to the subjects of a stream. `faultOf` returns the error for a subject, if there is
+   * one.
+   */
   #answerWaiting({ subjects }: Pick<Stream, 'subjects'>, faultOf: (subject: Subject) => RpcError | undefined): void {
     const concerned = this.#waiting.filter(({ subject }) => subjects.has(keyOf(subject)));
     this.#waiting = this.#waiting.filter(({ subject }) => !subjects.has(keyOf(subject)));
@@ -280,7 +289,7 @@ function errorOf({ response: { bytes, error } }: Extract<Outcome, { kind: 'answe
   return new RpcError(value.code, String(value.message), value.data);
 }
 
-/** The notification without the stream that it came on, of which the gateway's clients know nothing. */
+/** Removes the id of the stream from a notification, because clients do not know this stream. */
 function withoutSubscription(notification: NotificationEnvelope, scan: ScanEnvelope): NotificationEnvelope {
   const { bytes, span, params, tokens } = notification;
   const { requestMeta } = tokens;
@@ -292,7 +301,7 @@ function withoutSubscription(notification: NotificationEnvelope, scan: ScanEnvel
   return without.kind === 'notification' ? without : notification;
 }
 
-/** Subjects of a stream besides lists, by the member of the filter that names them. */
+/** Kinds of subjects besides lists, named like their member in a filter. */
 type SubjectKind = 'resourceSubscriptions' | 'taskIds';
 
 /** A resource by its URI, or a task by the server's id. */
@@ -310,7 +319,7 @@ function keyOf({ kind, name }: Subject): string {
   return `${kind} ${name}`;
 }
 
-/** The subjects that a filter names, such as that of an acknowledgment. */
+/** Returns the subjects in a filter, such as the filter of an acknowledgment. */
 function subjectsIn(filter: unknown): Subjects {
   const subjects: Subjects = new Map();
   for (const kind of KINDS) {
@@ -324,7 +333,7 @@ function namesIn(subjects: Subjects, kind: SubjectKind): readonly string[] {
   return [...subjects.values()].filter((subject) => subject.kind === kind).map(({ name }) => name);
 }
 
-/** The members of a filter that ask for the subjects. */
+/** Returns the members of a filter for these subjects. */
 function filterOf(subjects: Subjects): Readonly<Record<string, readonly string[]>> {
   const members = KINDS.map((kind) => [kind, namesIn(subjects, kind)] as const);
   return Object.fromEntries(members.filter(([, names]) => names.length > 0));
