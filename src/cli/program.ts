@@ -295,11 +295,17 @@ function addConfiguration(program: CliCommand): void {
       'a variable of the server; repeatable. Secrets go into trunkline.env. NAME alone stands for the variable of your environment',
       collect,
     )
+    .option(
+      '--header <LINE>',
+      'a header of a remote server, as `Name: value`; repeatable. Secrets go into trunkline.env. A value can name a stored secret',
+      collect,
+    )
     .option('--dry-run', 'print what would be added')
     .option('--json', 'print the entry as JSON')
     .example('trunkline add files @modelcontextprotocol/server-filesystem -- ~/notes')
     .example('trunkline add weather -- python3 /opt/weather/server.py')
     .example('trunkline add io.github.user/server --env API_KEY=…')
+    .example(`trunkline add docs https://mcp.example.com/mcp --header 'Authorization: Bearer \${secret:DOCS}'`)
     .runs(async () => (await import('./commands/packages/add.js')).add);
   const removed = 'Removes a server from the configuration. Everything else in the file stays as it is.';
   addChange(program, 'remove', 'remove a server from the configuration', removed);

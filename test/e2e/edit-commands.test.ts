@@ -114,6 +114,13 @@ describe('add, disable, enable and remove', () => {
       stderr: expect.stringContaining('if it needs a login, run `trunkline login`'),
     });
     expect(read('trunkline.yaml')).toContain('"docs": { "url": "https://docs.test/mcp" }');
+    const headers = ['--header', `Authorization: Bearer \${secret:X}`, '--header', 'X-Key:canary-7f3a91'];
+    const { code } = await place.run(['add', 'two', 'https://two.test/mcp', ...headers]);
+    expect(code).toBe(0);
+    expect(read('trunkline.yaml')).toContain(
+      `"headers": { "Authorization": "Bearer \${secret:X}", "X-Key": "\${TWO_X_KEY}" }`,
+    );
+    expect(read('trunkline.env')).toBe('TWO_X_KEY=canary-7f3a91\n');
     place.write('trunkline.yaml', '{ "mcpServers": { "a": { "command": "node" } } }');
     const refused = await place.run(['add', 'docs', 'https://docs.test/mcp']);
     expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining('are used below `servers:` only') });

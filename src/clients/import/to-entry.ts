@@ -128,7 +128,7 @@ export function withoutSecrets(
   };
   const cleanOf = (what: string, values: Readonly<Record<string, string>>) => {
     const clean = Object.entries(values).map(([name, text]) => {
-      const value = literalIn(text);
+      const value = text.search(STORED_SECRET) >= 0 ? undefined : literalIn(text);
       if (value !== undefined)
         return [name, isPlainSetting(name, value) && !secret.includes(name) ? text : put(name, value)];
       if (hasSecretBesideReferences(text)) {
@@ -144,8 +144,12 @@ export function withoutSecrets(
   return { ...run, program: { ...program, url, headers: cleanOf('header', program.headers) } };
 }
 
+/** Reference to a secret that `trunkline secret` stores. A doubled `$` is one of the text itself. */
+const STORED_SECRET = /(?<!\$)\$\{secret:[^}]*\}/g;
+
 function hasSecretBesideReferences(text: string): boolean {
-  const rest = namesIn([text]).reduce((left, name) => left.replaceAll(`\${${name}}`, ' '), text);
+  const others = text.replace(STORED_SECRET, ' ');
+  const rest = namesIn([others]).reduce((left, name) => left.replaceAll(`\${${name}}`, ' '), others);
   return findSecretShapes(rest).length > 0 || rest.split(/[\s,;:/]+/).some(looksRandom);
 }
 

@@ -24,6 +24,8 @@ import { openEditableConfig, saveEdit, whereToSet } from '../config/change-serve
 interface AddOptions {
   /** Each `NAME=VALUE`, or `NAME` for a variable of the environment. */
   env: readonly string[];
+  /** Each `Name: value`. */
+  header: readonly string[];
   dryRun: true;
 }
 
@@ -68,13 +70,14 @@ export async function add(invocation: Invocation<AddOptions>): Promise<number> {
   ).catch(orUsageError);
 }
 
+const HOW_REMOTE = 'write `trunkline add NAME URL --header "Name: value"`';
 const HOW = 'write `trunkline add NAME PACKAGE` or `trunkline add NAME -- COMMAND ARGS…`';
 
 /** Reads `NAME`, `PACKAGE`, `NAME PACKAGE` or a name of the registry, and a command or arguments after `--`. */
 async function read({
   words,
   behind: rest,
-  options: { env: pairs = [] },
+  options: { env: pairs = [], header: lines = [] },
 }: Invocation<AddOptions>): Promise<RegistryRun & { readonly wanted: string }> {
   const [first, second, ...excess] = words.slice(0, words.length - (rest?.length ?? 0));
   if (first === undefined || excess.length > 0)
@@ -92,13 +95,14 @@ async function read({
   }
   const source = second ?? first;
   const args = rest ?? [];
-  if (/^https?:\/\//i.test(source)) {
-    if (second === undefined)
-      throw new UsageError('a server at an address needs a name', 'write `trunkline add NAME URL`');
-    const remote = remoteRun({ kind: 'remote', url: source, transport: 'http', headers: {} }, (text) => text);
+  const isRemote = /^https?:\/\//i.test(source);
+  if (lines.length > 0 && !isRemote) throw new UsageError('`--header` is for a server at an address', HOW_REMOTE);
+  if (isRemote) {
+    if (second === undefined) throw new UsageError('a server at an address needs a name', HOW_REMOTE);
+    const headers = Object.fromEntries(lines.map(header));
+    const remote = remoteRun({ kind: 'remote', url: source, transport: 'http', headers }, (text) => text);
     if (args.length > 0) throw new CannotImport(NO_ARGUMENTS);
-    if (pairs.length > 0)
-      throw new CannotImport('it is behind a URL, so it has no variables: use `headers` in the file');
+    if (pairs.length > 0) throw new CannotImport('it is behind a URL, so it has no variables: use `--header`');
     return { wanted: first, run: remote, secretVariables: [] };
   }
   if (isRegistryName(source)) {
@@ -118,6 +122,13 @@ function variable(pair: string): [string, string] {
     throw new UsageError('`--env` needs the name of a variable', 'write `--env NAME=VALUE`, or `--env NAME`');
   }
   return [name, value ?? `\${${name}}`];
+}
+
+function header(line: string): [string, string] {
+  const [, name, value] = /^([^\s:]+):\s*(.*?)\s*$/s.exec(line) ?? [];
+  if (name === undefined || value === undefined || value === '')
+    throw new UsageError('`--header` needs the name and the value of a header', HOW_REMOTE);
+  return [name, value];
 }
 
 function packageParts(spec: string) {
