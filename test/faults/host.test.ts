@@ -63,7 +63,7 @@ describe('a machine without descriptors left', () => {
 });
 
 describe('a clock that jumps', () => {
-  it('F57: has no effect: while Trunkline serves, only the age of files, the log, recordings and notes for the doctor use the time of day', () => {
+  it('F57: has no effect: while Trunkline serves, only the age of files, the end of logins, the log, recordings and notes for the doctor use the time of day', () => {
     const src = join(import.meta.dirname, '..', '..', 'src');
     const files = readdirSync(src, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.ts'));
     const code = (file: string) => readFileSync(join(src, file), 'utf8').replace(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, '');
@@ -78,6 +78,9 @@ describe('a clock that jumps', () => {
     ).toEqual([
       'app/serve-http.ts',
       'app/serve-hub.ts',
+      'auth/oauth-access.ts',
+      'auth/oauth.ts',
+      'auth/vault-lock.ts',
       'hub/attach/find-hub.ts',
       'hub/server/hub-commands.ts',
       'observe/log-line.ts',
