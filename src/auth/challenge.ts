@@ -6,12 +6,12 @@ export interface AuthChallenge {
   readonly params: Readonly<Record<string, string>>;
 }
 
-// A parameter, or a word that begins a scheme, or anything else, such as the credentials of another scheme.
+// Matches a parameter, the name of a scheme, or other text, such as the credentials of another scheme.
 const PART =
   /[\s,]*(?:([!#$%&'*+.^_`|~\w-]+)(?:\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]+))|(?=[\s,]|$))|"(?:[^"\\]|\\.)*"|[^\s,]+)/y;
 const MAX_LENGTH = 16 * 1024;
 
-/** Reads the challenges of all `WWW-Authenticate` headers of an answer. Text that is none is skipped. */
+/** Reads the challenges of all `WWW-Authenticate` headers of a response. Skips other text. */
 function parseChallenges(headers: readonly string[]): readonly AuthChallenge[] {
   const challenges: AuthChallenge[] = [];
   let params: Record<string, string> = Object.create(null);
@@ -33,12 +33,12 @@ function parseChallenges(headers: readonly string[]): readonly AuthChallenge[] {
   return challenges;
 }
 
-/** The challenge that OAuth answers: that of the first of the schemes `Bearer` and `DPoP`. */
+/** Returns the first challenge with the scheme `Bearer` or `DPoP`, because OAuth can answer it. */
 export function oauthChallenge(headers: readonly string[]): AuthChallenge | undefined {
   return parseChallenges(headers).find(({ scheme }) => scheme === 'bearer' || scheme === 'dpop');
 }
 
-/** The scopes in a text, each once. */
+/** Returns the scopes in a text, each once. */
 export function scopesIn(text: string | undefined): string[] {
   return [...new Set((text ?? '').split(/\s+/).filter((scope) => scope !== ''))];
 }

@@ -24,7 +24,7 @@ import {
 } from './oauth.js';
 import { LoginError, type LoginId, type LoginRecord, type StoredTokens, type Vault, withoutSecret } from './vault.js';
 
-/** Ports to which a browser comes back. Authorization servers compare redirect URIs as texts, so they must not vary. */
+/** Ports of redirect URIs. They must not vary, because authorization servers compare redirect URIs as texts. */
 const PORTS = [27_890, 27_891, 27_892, 27_893, 27_894];
 const CALLBACK = '/callback';
 /** Longest wait for the person, in milliseconds. */
@@ -34,7 +34,7 @@ export interface LoginOptions {
   readonly spec: RemoteSpec & { readonly login: LoginSettings };
   readonly vault: Vault;
   readonly clock: Clock;
-  /** Scopes to ask for instead of those that the server names. */
+  /** Scopes to request instead of the scopes that the server names. */
   readonly scopes?: readonly string[] | undefined;
   readonly clientId?: string | undefined;
 }
@@ -50,8 +50,8 @@ export interface PendingLogin {
 }
 
 /**
- * Begins a login (page basic/authorization, OAuth 2.1 with PKCE). The former login stays until the new one is stored. Rejects with a
- * `LoginError` or a `RequestError`.
+ * Begins a login with OAuth 2.1 and PKCE (page basic/authorization of the specification). The login before stays until the
+ * new one is stored. Rejects with a `LoginError` or a `RequestError`.
  */
 export async function beginLogin(options: LoginOptions): Promise<PendingLogin> {
   const plan = await prepare(options);
@@ -166,7 +166,9 @@ async function store(
   return record;
 }
 
-/** Asks the server without a token, for the challenge of its 401. `undefined` if it sends none. */
+/**
+ * Sends the server a request without a token, to get the challenge of its 401. Resolves with `undefined` if there is none.
+ */
 async function probe(url: URL, spec: RemoteSpec, clock: Clock): Promise<AuthChallenge | undefined> {
   const agent = createAgent(url, spec);
   const body = Buffer.from(PROBE);
@@ -212,7 +214,10 @@ function redirectUriOf(port: number): string {
   return `http://127.0.0.1:${port}${CALLBACK}`;
 }
 
-/** Listens on this machine alone: on the configured port, the port of the registration, or one of those that never change. */
+/**
+ * Listens for the browser, on the loopback address only. Tries the configured port, or else the port of the registration and
+ * the fixed ports.
+ */
 async function openListener(
   { callbackPort, clientId, server }: LoginSettings,
   before: LoginRecord | undefined,
@@ -220,7 +225,7 @@ async function openListener(
   const { redirectUri } = before?.client ?? {};
   const registered = redirectUri === undefined ? [] : [Number(new URL(redirectUri).port)];
   const ports = callbackPort === undefined ? [...registered, ...PORTS] : [callbackPort];
-  // A client that Trunkline registers can come back to any port.
+  // If Trunkline registers the client, the redirect URI can have any port.
   if (callbackPort === undefined && clientId === undefined) ports.push(0);
   for (const port of ports) {
     const listener = createServer();
@@ -241,7 +246,7 @@ interface Answer {
   readonly iss: string | undefined;
 }
 
-/** Waits for the first answer that the browser, or the person, brings. */
+/** Waits for the first answer, from the browser or from the person. */
 class Answers {
   readonly first: Promise<Answer>;
   readonly #listener: Server;
@@ -281,7 +286,7 @@ class Answers {
     this.#reject(error);
   }
 
-  /** Shows the end of the login in the browser, and listens no longer. */
+  /** Shows the end of the login in the browser, and stops listening. */
   finish(text: string, status = 200): void {
     clearTimeout(this.#timer);
     if (this.#page !== undefined) show(this.#page, status, text);
@@ -289,7 +294,7 @@ class Answers {
     this.#listener.closeIdleConnections();
   }
 
-  /** Returns whether the parameters are an answer, of whichever kind. */
+  /** Takes an answer, which may be an error. Returns whether the parameters hold one. */
   #answered(params: URLSearchParams): boolean {
     const [code, error] = [params.get('code'), params.get('error')];
     if (code === null && error === null) return false;
@@ -319,7 +324,7 @@ function isSame(one: string, other: string): boolean {
   return left.length === right.length && timingSafeEqual(left, right);
 }
 
-/** A page without a script, and without anything of the address, which has the code. */
+/** Shows a page without scripts, and without any part of the address, because the address has the code. */
 function show(response: ServerResponse, status: number, text: string): void {
   const escaped = text.replace(/[&<>]/g, (char) => `&#${char.charCodeAt(0)};`);
   response.writeHead(status, {

@@ -10,12 +10,15 @@ export interface LoginsOptions extends Pick<OAuthAccessOptions, 'clock' | 'keepS
   /** The folder of the vault. */
   readonly folder: string;
   readonly clock: Clock;
-  /** Called with the key of a server when a login has begun or ended, also in another process. */
+  /** Called with the key of a server after a login or logout, in this or another process. */
   readonly onChange: (server: string) => void;
   readonly onUnwatchable: (error: unknown) => void;
 }
 
-/** The access to all remote servers of a gateway. Those with a login share it, and follow the logins of other processes. */
+/**
+ * Gives connections the access to their remote servers. Connections with the same login share one access. Logins and logouts
+ * of other processes take effect here, too.
+ */
 export class Logins {
   readonly #options: LoginsOptions;
   readonly #vault: Vault;
@@ -31,7 +34,7 @@ export class Logins {
     this.#vault = new Vault(options.folder);
   }
 
-  /** The access of one connection to a server. `release` has to be called at its end. */
+  /** Opens the access of one connection to a server. Call `release` when the connection ends. */
   open(spec: RemoteSpec): { readonly access: RemoteAccess; readonly release: () => unknown } {
     const { login } = spec;
     if (login === undefined) {
@@ -42,7 +45,7 @@ export class Logins {
     return { access, release: access.use() };
   }
 
-  /** Begins a login at a server, or joins the one that waits for the person. Rejects if it cannot begin. */
+  /** Begins a login at a server, or returns the login that already waits for the person. Rejects if it cannot begin. */
   begin(spec: RemoteSpec): Promise<{ readonly url: string; readonly finished: Promise<void> }> {
     const { login } = spec;
     if (login === undefined) return Promise.reject(new Error('The server has credentials of its own'));
@@ -62,7 +65,7 @@ export class Logins {
     return { url, finished: finished.then(() => this.#reread()) };
   }
 
-  /** Stops to follow the logins. */
+  /** Stops watching the logins. */
   close(): void {
     this.#isClosed = true;
     void this.#watch?.close();

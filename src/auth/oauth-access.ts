@@ -12,11 +12,11 @@ export interface OAuthAccessOptions {
   readonly spec: Pick<RemoteSpec, 'url' | 'headers' | 'proxy' | 'ca'> & { readonly login: LoginSettings };
   readonly vault: Vault;
   readonly clock: Clock;
-  /** Keeps tokens out of logs, because a server may repeat them. The returned function ends this. */
+  /** Redacts tokens in logs, because a server may repeat them. The returned function ends this. */
   readonly keepSecret: (secrets: Readonly<Record<string, string>>) => () => void;
 }
 
-/** Tokens are renewed when a fifth of their lifetime is left, and no earlier than this before their end, in milliseconds. */
+/** Tokens are renewed when a fifth of their lifetime is left, but at most this long before their end, in milliseconds. */
 const RENEW_BEFORE_MS = 60_000;
 const RENEW_SHARE = 0.2;
 /** Pause after a renewal that the authorization server did not answer, in milliseconds. */
@@ -27,12 +27,13 @@ const MIN_PAUSE_MS = 1_000;
 const LOCK_MS = 120_000;
 /** Longest time of a timer, in milliseconds, below the limit of Node. */
 const MAX_TIMER_MS = 24 * 3_600_000;
-/** A token that was renewed because of a refusal, and is refused within this time, shows that renewing does not help. */
+/** If a renewed token is refused within this time, another renewal does not help, in milliseconds. */
 const REFUSED_AGAIN_MS = 60_000;
 
 /**
- * Access with the login of the vault, which all processes of the user share. Renews the tokens ahead of their end and when the
- * server refuses them. No refresh token is used twice, because the login is read again, renewed and stored under its lock.
+ * Access with a login in the vault, which all processes of the user share. Renews the tokens before they expire, and when the
+ * server refuses them. No refresh token is used twice, because a renewal holds the lock of the login while it reads the login
+ * again, renews it and stores it.
  */
 export class OAuthAccess implements RemoteAccess {
   readonly id: LoginId;
@@ -43,7 +44,7 @@ export class OAuthAccess implements RemoteAccess {
   /** Reason for which the vault cannot be read. */
   #fault: string | undefined;
   #renewing: Promise<Blocked | undefined> | undefined;
-  /** The latest token that a refusal has made Trunkline renew. */
+  /** The token of the latest renewal that followed a refusal. */
   #renewedAfterRefusal: string | undefined;
   #dpop: { readonly identity: string; readonly session: Promise<DpopSession> } | undefined;
   #release: () => void = () => {};
@@ -57,7 +58,7 @@ export class OAuthAccess implements RemoteAccess {
     this.id = { server: login.server, configFile: login.configFile, url };
   }
 
-  /** Renews the tokens ahead of time until the returned function was called as often as this one. */
+  /** Begins a use. While there are uses, a timer renews the tokens before they expire. The returned function ends the use. */
   use(): () => void {
     this.#users += 1;
     void this.#loaded().then(() => this.#plan());
@@ -75,7 +76,7 @@ export class OAuthAccess implements RemoteAccess {
     const { headers } = this.#options.spec;
     if (this.#record?.state === 'expired') return this.#expired();
     const { tokens } = this.#record ?? {};
-    // Until its end, the token is good for requests, and a timer renews it.
+    // Before it expires, the token is valid, and a timer renews it.
     if (tokens !== undefined && this.#canRenew && isOver(tokens)) {
       const blocked = await this.#renew(tokens.access_token, 'ahead');
       if (blocked !== undefined) return blocked;
@@ -94,12 +95,12 @@ export class OAuthAccess implements RemoteAccess {
     if (challenge.status === 403) return await this.#forbidden(asked);
     const token = used.authorization?.replace(/^\S+ +/, '');
     const { tokens } = this.#record ?? {};
-    // Another request, or another process, has renewed the login since.
+    // Another request or process has renewed the login meanwhile.
     if (tokens !== undefined && tokens.access_token !== token && this.#record?.state === 'logged_in') return 'again';
     return (await this.#renew(token, 'refused', asked)) ?? 'again';
   }
 
-  /** Reads the login again. Resolves with whether it is another one, or has begun or ended. */
+  /** Reads the login again. Resolves with whether it is another login, or has another state. */
   async reread(): Promise<boolean> {
     await this.#loaded();
     const before = this.#record;
@@ -160,7 +161,7 @@ export class OAuthAccess implements RemoteAccess {
     return { authorization: `DPoP ${tokens.access_token}`, dpop };
   }
 
-  /** A call needs more scopes. A refresh cannot add them, so the next login asks for them. */
+  /** Stores the scopes that a call lacks, because a renewal cannot add them. The next login asks for them. */
   async #forbidden(asked: AuthChallenge | undefined): Promise<Blocked> {
     const { tokens, requestedScopes = [] } = this.#record ?? {};
     const granted = tokens?.scope === undefined ? requestedScopes : scopesIn(tokens.scope);
@@ -175,15 +176,16 @@ export class OAuthAccess implements RemoteAccess {
       const all = new Set([...(record.missingScopes ?? []), ...missing]);
       return { ...record, missingScopes: [...all] };
     });
-    // If this cannot be stored, `trunkline login --scope` still asks for the scope.
+    // Without the stored scopes, `trunkline login --scope` still works.
     await note.catch(() => {});
     const list = missing.map((scope) => `\`${scope}\``).join(', ');
     return { blocked: 'scope_missing', because: `this call needs the scope ${list}; ${this.#command} asks for it` };
   }
 
   /**
-   * Renews the tokens, unless another process has done so. Resolves with `undefined` if there are other tokens than `stale`.
-   * Rejects with a `RequestError` if the authorization server does not answer. Callers at the same time share one renewal.
+   * Renews the tokens, unless another process has already replaced the token `stale`. Resolves with `undefined` if there is
+   * another token then. Rejects with a `RequestError` if the authorization server does not answer. Callers at the same time
+   * share one renewal.
    */
   #renew(stale: string | undefined, why: 'ahead' | 'refused', asked?: AuthChallenge): Promise<Blocked | undefined> {
     this.#renewing ??= this.#renewOnce(stale, why, asked).finally(() => {
@@ -222,7 +224,7 @@ export class OAuthAccess implements RemoteAccess {
     return this.#required('there is no login for it');
   }
 
-  /** The record after a renewal; `undefined` if nothing changes. */
+  /** Returns the record after a renewal, or `undefined` if nothing changes. */
   async #renewed(
     record: LoginRecord | undefined,
     tokens: StoredTokens | undefined,
@@ -243,7 +245,7 @@ export class OAuthAccess implements RemoteAccess {
     } catch (error) {
       if (!(error instanceof RefusedRefresh)) throw error;
       if (why === 'refused' || isOver(tokens)) return expired(record);
-      // The access token is good until its end.
+      // The access token stays valid until it expires.
       const { refresh_token: _, ...rest } = tokens;
       return { ...record, tokens: rest };
     }
@@ -295,7 +297,7 @@ export class OAuthAccess implements RemoteAccess {
     return createFetch({ clock: this.#options.clock, server: this.#url, proxy, ca });
   }
 
-  /** Changes the login under its lock. `change` gets the login as it is stored, and returns `undefined` to leave it. */
+  /** Changes the login under its lock. `change` gets the stored login. If it returns `undefined`, nothing changes. */
   async #change(change: (record: LoginRecord | undefined) => Promise<LoginRecord | undefined>): Promise<void> {
     const { vault } = this.#options;
     await vault.locked(this.id, AbortSignal.timeout(LOCK_MS), async () => {
@@ -321,7 +323,7 @@ export class OAuthAccess implements RemoteAccess {
   }
 }
 
-/** The command that logs in at a server. */
+/** Returns the command that logs in at a server. */
 function loginCommand({ server, configFile }: Pick<LoginId, 'server' | 'configFile'>): string {
   return `trunkline login ${server} --config ${quotedPath(configFile, process.platform)}`;
 }
@@ -330,7 +332,7 @@ function expired({ tokens: _, ...record }: LoginRecord): LoginRecord {
   return { ...record, state: 'expired' };
 }
 
-/** The time from which tokens are renewed, in milliseconds on the wall clock. */
+/** Returns the time at which the tokens should be renewed, in milliseconds on the wall clock. */
 function renewalTime({ obtainedAt, expiresAt }: StoredTokens): number {
   if (expiresAt === undefined) return Number.POSITIVE_INFINITY;
   return expiresAt - Math.min(RENEW_BEFORE_MS, (expiresAt - obtainedAt) * RENEW_SHARE);

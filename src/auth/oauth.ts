@@ -29,11 +29,11 @@ import { type AuthChallenge, scopesIn } from './challenge.js';
 import { LoginError, type LoginRecord, type StoredTokens } from './vault.js';
 
 /*
- * OAuth 2.1 as the page basic/authorization of revision 2026-07-28 wants it, which fits servers of earlier revisions, too. This
- * file alone loads the SDK, so it is loaded when a token is needed.
+ * OAuth 2.1 as on the page basic/authorization of revision 2026-07-28, which also works with servers of earlier revisions.
+ * Only this file loads the SDK, so it is imported when a token is needed.
  */
 
-/** The authorization server of a server, and what it has to be asked for. */
+/** The authorization server of a server, and the parameters of a login there. */
 export interface Discovered {
   readonly issuer: string;
   readonly metadata: AuthorizationServerMetadata | undefined;
@@ -47,7 +47,7 @@ export interface Discovered {
 export type Client = LoginRecord['client'];
 
 /**
- * Finds the authorization server: from the document that the challenge names, or from those at the well-known places of the
+ * Finds the authorization server in the document that the challenge names, or in the documents at the well-known URLs of the
  * server. A server without such a document (2025-03-26) is its own issuer. Throws a `LoginError` or a `RequestError`.
  */
 export async function discover(
@@ -84,7 +84,7 @@ export async function discover(
   };
 }
 
-/** A member that not all kinds of metadata have. */
+/** Returns a member that the SDK's types lack. */
 function extension(metadata: object | undefined, name: string): unknown {
   return (metadata as Readonly<Record<string, unknown>> | undefined)?.[name];
 }
@@ -99,7 +99,7 @@ async function resourceMetadata(
     return await discoverOAuthProtectedResourceMetadata(url, resourceMetadataUrl && { resourceMetadataUrl }, fetch);
   } catch (error) {
     if (error instanceof RequestError) throw error;
-    // A document that the server names has to be there.
+    // A document that a server names must exist.
     if (resourceMetadataUrl !== undefined)
       throw new LoginError(
         `the document ${resourceMetadataUrl.href} of the server cannot be used (${messageOf(error)})`,
@@ -109,8 +109,8 @@ async function resourceMetadata(
 }
 
 /**
- * The metadata of an authorization server; `undefined` if it has none. Read here and not by the SDK, which drops members that the
- * SDK does not know from a document of OpenID Connect, such as the endpoint for revocations.
+ * Reads the metadata of an authorization server. Returns `undefined` if there is none. Does not use the SDK for this, because
+ * it drops members that it does not know from a document of OpenID Connect, such as the endpoint for revocations.
  */
 async function serverMetadata(issuer: string, fetch: FetchLike): Promise<AuthorizationServerMetadata | undefined> {
   if (!URL.canParse(issuer))
@@ -135,7 +135,7 @@ function isUrl(value: unknown): value is string {
   return typeof value === 'string' && URL.canParse(value);
 }
 
-/** Whether the resource of a document covers the URL: the same origin, and a path that contains it. */
+/** Whether the resource of a document covers the URL. It must have the same origin, and a path that contains the URL's. */
 function isOfResource(url: URL, resource: string): boolean {
   if (!URL.canParse(resource)) return false;
   const { origin, pathname } = new URL(resource);
@@ -143,14 +143,17 @@ function isOfResource(url: URL, resource: string): boolean {
   return origin === url.origin && withSlash(url.pathname).startsWith(withSlash(pathname));
 }
 
-/** The URL as `resource`: without fragment and without a slash at the end. */
+/** Returns the URL in the form for `resource`, without a fragment and without a slash at the end. */
 function canonicalResource(url: URL): string {
   const canonical = new URL(url);
   canonical.hash = '';
   return canonical.pathname === '/' && canonical.search === '' ? canonical.origin : canonical.href.replace(/\/$/, '');
 }
 
-/** Scopes of a login: the configured ones or else the offered ones, those that were missing, and that for renewing tokens. */
+/**
+ * Returns the scopes of a login. These are the configured or else the offered scopes, the scopes that calls lacked since the
+ * login before, and `offline_access` for renewals.
+ */
 export function scopesFor(
   { scopes, metadata }: Discovered,
   settings: LoginSettings,
@@ -158,7 +161,7 @@ export function scopesFor(
   wanted?: readonly string[],
 ): string[] {
   const { missingScopes = [], requestedScopes = [] } = before ?? {};
-  // A scope that is added must not cost those of the login before.
+  // A login for missing scopes must keep the scopes of the login before.
   const earlier = missingScopes.length > 0 ? requestedScopes : [];
   const all = new Set([...(wanted ?? settings.scopes ?? scopes), ...earlier, ...missingScopes]);
   const canRenew = metadata?.scopes_supported?.includes('offline_access') === true;
@@ -167,8 +170,9 @@ export function scopesFor(
 }
 
 /**
- * The client of a login: that of the configuration, the metadata document of the configuration if the server takes one, the
- * client that was registered before with the same redirect URI, or a newly registered one. Throws a `LoginError`.
+ * Returns the client of a login. In this order: the client of the configuration, its metadata document if the authorization
+ * server accepts one, the client that was registered before with the same redirect URI, a newly registered client. Throws a
+ * `LoginError`.
  */
 export async function clientFor(
   found: Discovered,
@@ -250,7 +254,7 @@ export function checkBinding({ issuer }: Discovered, settings: LoginSettings, be
   );
 }
 
-/** The URL that the browser opens, and the secret that proves that the answer belongs to it. Throws a `LoginError`. */
+/** Makes the URL for the browser, and the secret that proves that the answer belongs to this URL. Throws a `LoginError`. */
 export async function authorizationUrl(
   { issuer, metadata, resource }: Discovered,
   client: Client,
@@ -281,7 +285,7 @@ function pageUrl(text: unknown): string | undefined {
   return protocol === 'https:' || (protocol === 'http:' && isLoopbackHost(hostname)) ? href : undefined;
 }
 
-/** Checks that an answer that the browser brings is from this authorization server (RFC 9207). Throws a `LoginError`. */
+/** Checks that the answer in the browser is from this authorization server (RFC 9207). Throws a `LoginError`. */
 export function checkIssuer({ metadata }: Discovered, iss: string | undefined): void {
   try {
     validateAuthorizationResponseIssuer({
@@ -296,7 +300,7 @@ export function checkIssuer({ metadata }: Discovered, iss: string | undefined): 
   }
 }
 
-/** What every request for tokens needs. */
+/** Parameters of every request for tokens. */
 export interface TokenContext {
   readonly issuer: string;
   readonly metadata: AuthorizationServerMetadata | undefined;
@@ -307,7 +311,7 @@ export interface TokenContext {
   readonly fetch: FetchLike;
 }
 
-/** The context of requests about a stored login. */
+/** Makes the context for requests about a stored login. */
 export async function contextOf(record: LoginRecord, settings: LoginSettings, fetch: FetchLike): Promise<TokenContext> {
   const { issuer, metadata, resource, client, dpopKey } = record;
   const secret = client.client_id === settings.clientId ? settings.clientSecret : undefined;
@@ -355,18 +359,18 @@ export async function refresh(context: TokenContext, refreshToken: string): Prom
   }
 }
 
-/** The authorization server does not renew a login. Only another login helps. The message is the code of the error. */
+/** The authorization server refused to renew a login, so another login is needed. The message is the code of its error. */
 export class RefusedRefresh extends Error {
   override readonly name = 'RefusedRefresh';
 }
 
-/** Errors for which the same request fails again, in contrast to those of a server that is out of order. */
+/** Codes of errors that are final. With any other error, the server may be out of order, and the request is repeated. */
 const REFUSALS: ReadonlySet<string> = new Set([
   ...['invalid_grant', 'invalid_client', 'unauthorized_client', 'unsupported_grant_type', 'invalid_scope'],
   ...['invalid_request', 'invalid_target', 'access_denied', 'invalid_dpop_proof'],
 ]);
 
-/** Gets tokens for the client itself, without a person. Throws a `LoginError` or a `RequestError`. */
+/** Gets tokens with the client's own credentials, without a person. Throws a `LoginError` or a `RequestError`. */
 export async function clientCredentials(context: TokenContext, scopes: readonly string[]): Promise<StoredTokens> {
   const params = new URLSearchParams({ grant_type: 'client_credentials' });
   if (scopes.length > 0) params.set('scope', scopes.join(' '));
@@ -383,7 +387,10 @@ export interface DeviceLogin {
   readonly verificationUri: string;
   readonly expiresInMs: number;
   readonly intervalMs: number;
-  /** Asks once. Resolves with the milliseconds to wait for before the next time. Throws a `LoginError`. */
+  /**
+   * Asks once for the tokens. Resolves with the tokens, or with the milliseconds until the next time to ask. Throws a
+   * `LoginError`.
+   */
   poll(): Promise<StoredTokens | number>;
 }
 
@@ -432,7 +439,7 @@ export async function startDeviceLogin(context: TokenContext, scopes: readonly s
 export async function revoke(context: TokenContext, tokens: StoredTokens): Promise<boolean> {
   const endpoint = extension(context.metadata, 'revocation_endpoint');
   if (typeof endpoint !== 'string') return false;
-  // The access token belongs to the refresh token; revoking the latter ends both.
+  // Revoking the refresh token ends its access tokens, too.
   const { refresh_token, access_token } = tokens;
   const params = new URLSearchParams(
     refresh_token === undefined
@@ -445,7 +452,7 @@ export async function revoke(context: TokenContext, tokens: StoredTokens): Promi
   return true;
 }
 
-/** The key to which tokens are bound: that of the login, or a new one. */
+/** Opens the key to which tokens are bound. Without the key of a login, makes a new one. */
 export async function openDpop(
   stored?: LoginRecord['dpopKey'],
 ): Promise<{ session: DpopSession; key: NonNullable<LoginRecord['dpopKey']> }> {
@@ -483,7 +490,7 @@ function optionsOf(context: TokenContext) {
   };
 }
 
-/** Authentication with a private key (RFC 7523). The algorithm is that of the key. */
+/** Authentication with a private key (RFC 7523). The kind of key decides the algorithm. */
 function keyAuthentication({ client, settings, issuer }: TokenContext): AddClientAuthentication | undefined {
   const { privateKey } = settings;
   if (privateKey === undefined) return undefined;
@@ -531,7 +538,7 @@ async function requestToken(context: TokenContext, params: URLSearchParams): Pro
   });
 }
 
-/** A form with the authentication of a request for tokens, for the endpoints beside that of tokens. */
+/** Makes a form for the endpoints of revocations and device codes, with the authentication of a request for tokens. */
 async function authenticated(context: TokenContext, endpoint: string, params: URLSearchParams): Promise<RequestInit> {
   const { client, metadata } = context;
   const headers = new Headers({ accept: 'application/json', 'content-type': 'application/x-www-form-urlencoded' });
@@ -570,7 +577,10 @@ function failure(error: unknown, what: string): Error {
   return new LoginError(`${what} (${describe(error)})`);
 }
 
-/** The code of an error of the authorization server, if it looks like one. Other text may repeat what was sent, so it is not shown. */
+/**
+ * Returns the code of the authorization server's error, if it looks like a code. Leaves other text out, because it may repeat
+ * secrets of the request.
+ */
 function describe(error: unknown): string {
   if (error instanceof OAuthError) return /^[a-z_]{1,40}$/.test(error.code) ? error.code : 'an unknown error';
   if (error instanceof RegistrationRejectedError) return `HTTP ${error.status}`;

@@ -13,17 +13,17 @@ import {
   privateFolder,
 } from '../hub/hub-folder.js';
 
-/** Pause before another look at a holder whose queue of connections is full, in milliseconds. */
+/** Pause before connecting again to a holder whose queue of connections is full, in milliseconds. */
 const BUSY_MS = 50;
-/** Age of the files of a process that was killed while it made a socket, in milliseconds. */
+/** Age from which a temporary file belongs to a process that was killed while it made a socket, in milliseconds. */
 const LEFTOVER_MS = 60_000;
 
 /**
  * Runs `work` while no other process of this machine holds the lock `name` of the vault, and resolves with its result.
  *
- * A listening socket is the lock, as it is for hubs (`claimSuccessor`). The kernel closes the socket when its process dies, so
- * no pid and no time has to be compared. Waiting processes are connected to the holder, and go on when it closes.
- * Rejects when `signal` is aborted during the wait, and if no socket can be made.
+ * A listening socket is the lock, as it is for hubs (`claimSuccessor`). The kernel closes the socket when the holder dies, so
+ * no pid and no time has to be compared. Each waiting process connects to the holder, and tries again when this connection
+ * closes. Rejects when `signal` is aborted during the wait, and if no socket can be made.
  */
 export async function withVaultLock<T>(
   vault: string,
@@ -54,7 +54,10 @@ async function acquire(vault: string, name: string, signal: AbortSignal): Promis
   }
 }
 
-/** The lock stands in the vault, so that all processes with this vault find it, unless the path is too long for a socket. */
+/**
+ * Makes the folder of a lock. It is in the vault, so that all processes with this vault find it. If the path is too long for
+ * a socket, the folder is among the private folders of hubs.
+ */
 function lockFolder(vault: string, name: string): string {
   const real = realpathSync(vault);
   const own = join(real, 'locks', fingerprint(name));
@@ -63,7 +66,7 @@ function lockFolder(vault: string, name: string): string {
   return own;
 }
 
-/** On Windows, the name of a pipe belongs to one process. */
+/** Acquires a lock on Windows, where only one process can listen on the name of a pipe. */
 async function acquirePipe(vault: string, name: string, signal: AbortSignal): Promise<() => void> {
   const path = `\\\\.\\pipe\\trunkline-login-${fingerprint(`${realpathSync(vault)}\0${name}`)}`;
   for (;;) {
@@ -78,7 +81,7 @@ async function acquirePipe(vault: string, name: string, signal: AbortSignal): Pr
   }
 }
 
-/** Waits while a process holds the socket. Resolves with false at once if none does. */
+/** Waits until the holder releases the socket. Resolves with `false` at once if there is no holder. */
 function untilReleased(path: string, signal: AbortSignal): Promise<boolean> {
   return new Promise((resolve, reject) => {
     const socket = connect(path);
@@ -91,7 +94,7 @@ function untilReleased(path: string, signal: AbortSignal): Promise<boolean> {
     });
     socket.on('error', (error) => {
       const code = errorCode(error) ?? '';
-      // The queue of the holder is full: it lives.
+      // The queue of the holder is full, so the holder is alive.
       if (code === 'EAGAIN') isBusy = true;
       else if (!isHeld && !['ECONNREFUSED', 'ENOENT'].includes(code)) reject(error);
     });

@@ -23,22 +23,22 @@ export interface LoginRecord {
   readonly configFile: string;
   readonly url: string;
   /**
-   * - `logged_in`: there are tokens.
-   * - `expired`: the authorization server does not renew them, or the server refuses them. The client stays.
+   * - `logged_in`: The record has tokens.
+   * - `expired`: The tokens were refused, by the authorization server at a renewal or by the server. The client stays.
    */
   readonly state: 'logged_in' | 'expired';
-  /** Random for each login. A renewed token keeps it. */
+  /** Random id of the login. A renewal does not change it. */
   readonly identity: string;
   readonly issuer: string;
-  /** Absent for a server of 2025-03-26 whose authorization server has the default endpoints. */
+  /** Absent for an authorization server without metadata, which has the default endpoints (2025-03-26). */
   readonly metadata?: AuthorizationServerMetadata;
   /** The `resource` of each request for tokens. */
   readonly resource?: string;
-  /** The client of the registration. A secret of the configuration is not stored. */
+  /** The client of the login. A secret in the configuration is not stored here. */
   readonly client: StoredClient;
   /** Scopes that the latest login asked for. */
   readonly requestedScopes: readonly string[];
-  /** Scopes for which a call was refused since. The next login asks for them, too. */
+  /** Scopes that calls lacked since the login. The next login asks for them, too. */
   readonly missingScopes?: readonly string[];
   readonly tokens?: StoredTokens;
   /** The private key to which the tokens are bound (RFC 9449), as a JWK. */
@@ -49,13 +49,13 @@ interface StoredClient {
   readonly client_id: string;
   readonly client_secret?: string;
   readonly token_endpoint_auth_method?: string;
-  /** Where the authorization server sends the browser back to; the registration names it. */
+  /** URL to which the authorization server sends the browser back. The registration includes it. */
   readonly redirectUri?: string;
-  /** Whether Trunkline has registered this client, so that it may register another one. */
+  /** Whether Trunkline has registered this client. If so, it may register another one. */
   readonly isRegistered: boolean;
 }
 
-/** A client as it is stored: the secret of the configuration stays there. */
+/** Returns the client for storage, without a secret from the configuration. */
 export function withoutSecret(client: StoredClient): StoredClient {
   const { client_secret: _, ...rest } = client;
   return client.isRegistered ? client : rest;
@@ -67,7 +67,7 @@ export interface StoredTokens extends Pick<OAuthTokens, 'access_token' | 'refres
   readonly expiresAt?: number;
 }
 
-/** The name under which a login is stored: one for each server of a configuration file, at one URL. */
+/** Identifies a stored login. Each server of a configuration file has one for each of its URLs. */
 export interface LoginId {
   readonly server: string;
   readonly configFile: string;
@@ -95,10 +95,10 @@ const FORMAT = Buffer.from('trunkline login 1\n');
 const IN_KEYCHAIN = 'keychain';
 
 /**
- * The logins of a user, one encrypted file each (AES-256-GCM). The key lies in the keychain of the system if there is one, and
- * otherwise in a file beside the logins, which only this user can read.
+ * Stores the logins of a user, each in an encrypted file (AES-256-GCM). The key is in the keychain of the system if there is
+ * one, otherwise in a file beside the logins that only this user can read.
  *
- * Whoever changes a login holds its lock, and reads the login again before.
+ * To change a login, hold its lock, and read the login again before the change.
  */
 export class Vault {
   readonly #folder: string;
@@ -113,23 +113,23 @@ export class Vault {
     this.#keychain = keychain;
   }
 
-  /** The path of a login, which exists after the first one. */
+  /** Returns the path of a login. There is no file before the first login. */
   fileOf(id: LoginId): string {
     return join(this.#folder, `${nameOf(id)}.login`);
   }
 
-  /** Where the key lies; `undefined` before the first login. */
+  /** Resolves with the place of the key, or with `undefined` before the first login. */
   async storedIn(): Promise<'keychain' | 'file' | undefined> {
     const found = await readRegularFile(this.#keyFile, privateFile(MAX_BYTES));
     return found.kind === 'read' ? (isKeychainMark(found) ? 'keychain' : 'file') : undefined;
   }
 
-  /** Reads a login; `undefined` if there was none. Rejects with a `LoginError`. */
+  /** Reads a login. Resolves with `undefined` if there is none. Rejects with a `LoginError`. */
   async read(id: LoginId): Promise<LoginRecord | undefined> {
     return await this.#read(this.fileOf(id));
   }
 
-  /** Reads all logins, and the reasons for which others cannot be read. */
+  /** Reads all logins. `faults` are the reasons why some cannot be read. */
   async readAll(): Promise<{ readonly logins: readonly LoginRecord[]; readonly faults: readonly string[] }> {
     const logins: LoginRecord[] = [];
     const faults = new Set<string>();
@@ -146,7 +146,7 @@ export class Vault {
     return { logins, faults: [...faults] };
   }
 
-  /** Stores a login. To be called with its lock. Rejects with a `LoginError`. */
+  /** Stores a login. The caller must hold its lock. Rejects with a `LoginError`. */
   async write(id: LoginId, record: LoginRecord): Promise<void> {
     const { key } = await this.#existingKey(true);
     const file = this.fileOf(id);
@@ -233,7 +233,7 @@ export class Vault {
     );
   }
 
-  /** Two data folders have two keys in one keychain. */
+  /** Name of the key in the keychain. Each data folder has its own key. */
   get #keyName(): string {
     return `login_key_${digest(realPath(this.#folder) ?? this.#folder).slice(0, 8)}`;
   }
@@ -265,12 +265,12 @@ function namesIn(folder: string): string[] {
   try {
     return readdirSync(folder).filter((name) => LOGIN_FILE.test(name));
   } catch {
-    // There was no login yet.
+    // The folder is missing before the first login.
     return [];
   }
 }
 
-/** Encrypts a text for the file with this name, so that a file with another name is not accepted. */
+/** Encrypts a text for the file with this name. Decryption fails if the file has another name. */
 function encrypt(key: Buffer, name: string, text: string): Buffer {
   const nonce = randomBytes(NONCE_BYTES);
   const cipher = createCipheriv(CIPHER, key, nonce).setAAD(Buffer.from(name));
