@@ -1,4 +1,7 @@
+import { once } from 'node:events';
 import { mkdirSync, readFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
@@ -94,6 +97,20 @@ describe('trunkline init', () => {
     expect((await work.run(['enable', 'late'])).code).toBe(0);
     await work.run(['init', '--yes']);
     expect(namesIn()).toEqual(['known', 'trunkline']);
+  });
+
+  it('lists the logins that are open at its end, and leaves their servers in the clients until then, enabled', async () => {
+    const server = createServer((_, response) => response.writeHead(401, { 'www-authenticate': 'Bearer' }).end());
+    await once(server.listen(0, '127.0.0.1'), 'listening');
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`;
+    const cursor = work.write('.cursor/mcp.json', JSON.stringify({ mcpServers: { tracker: { url } } }));
+    const { code, stderr } = await work.run(['init', '--yes']);
+    server.close();
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/\nThese servers wait for a login, .*:\n {2}trunkline login tracker\n/);
+    expect(Object.keys(JSON.parse(readFileSync(cursor, 'utf8')).mcpServers).sort()).toEqual(['tracker', 'trunkline']);
+    const { servers } = parse(readFileSync(join(work.folder, '.config/trunkline/trunkline.yaml'), 'utf8'));
+    expect(servers).toEqual({ tracker: { url } });
   });
 
   it('reports a package that cannot be installed once, although it tries it twice', async () => {
