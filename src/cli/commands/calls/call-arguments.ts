@@ -10,14 +10,14 @@ export type CallArguments =
 export interface ArgumentPair {
   readonly key: string;
   readonly value: string;
-  /** `key:=VALUE`: the value is JSON, whatever the schema says. */
+  /** Whether the pair is `key:=VALUE`, so that the value is JSON for any schema. */
   readonly isJson: boolean;
 }
 
 const PAIR = /^(?<key>[^=]+?)(?<sign>:?=)(?<value>.*)$/s;
 const JSON_START = /^\s*[[{"]/;
 
-/** Reads the words after the name of the tool. Throws a `UsageError` for words that are no arguments. */
+/** Reads the words after the name of the tool. Throws a `UsageError` for words that are not arguments. */
 export function readArguments(words: readonly string[]): CallArguments {
   const [first = '{}', ...more] = words;
   const isJson = JSON_START.test(first) || (more.length === 0 && !PAIR.test(first));
@@ -38,7 +38,7 @@ const QUOTES = `put quotes around the JSON: trunkline call TOOL '{"path": "notes
 const PAIRS_EXAMPLE = 'for example: trunkline call files.read_text_file path=notes.txt head:=5';
 const JSON_EXAMPLE = `for example: trunkline call files__read_text_file '{"path": "notes.txt"}'`;
 
-/** Returns the text of a JSON object on one line; numbers and the order of members do not change. */
+/** Returns the text of a JSON object on one line. Keeps the digits of numbers and the order of members. */
 export function toJsonObject(text: string): string {
   const value = parse(text);
   if (!isRecord(value)) {
@@ -63,8 +63,8 @@ function parse(text: string): unknown {
 }
 
 /**
- * Builds the JSON object of these pairs. A value has the type that the tool's `inputSchema` names for its key, and is text
- * without one. A key that is given several times is an array.
+ * Builds the JSON object of these pairs. A value has the type that the tool's `inputSchema` names for its key, or is text if
+ * there is none. The values of a repeated key become an array.
  */
 export function objectOf(pairs: readonly ArgumentPair[], inputSchema: unknown): string {
   const properties = isRecord(inputSchema) && isRecord(inputSchema.properties) ? inputSchema.properties : {};
@@ -91,7 +91,7 @@ function argumentOf(all: readonly ArgumentPair[], schema: unknown): string {
   return `[${all.map((pair) => textOf(pair, ofItem)).join(',')}]`;
 }
 
-/** The types that a schema names, also in its alternatives. Empty if it names none. */
+/** Returns the types that a schema and its alternatives name. */
 function typesOf(schema: unknown): readonly unknown[] {
   if (!isRecord(schema)) return [];
   const { type, anyOf, oneOf } = schema;

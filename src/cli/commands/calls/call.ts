@@ -67,7 +67,7 @@ async function callAtHub(
   }
 }
 
-/** The exposed name of `SERVER.TOOL`. Keys of servers contain no dot. Throws a `UsageError` for an unknown server. */
+/** Returns the exposed name of `SERVER.TOOL`. Keys of servers contain no dot. Throws a `UsageError` for an unknown server. */
 function exposedNameOf(name: string, { servers }: Pick<Config, 'servers'>): string {
   const at = name.indexOf('.');
   const [key = ''] = chooseFrom([...servers.map((server) => server.key), 'trunkline'], [name.slice(0, at)]);
@@ -75,7 +75,7 @@ function exposedNameOf(name: string, { servers }: Pick<Config, 'servers'>): stri
   return exposedName(key, prefix, name.slice(at + 1), (text) => createHash('sha256').update(text).digest('hex'));
 }
 
-/** The arguments as JSON. The types of pairs come from the schema of the tool, if its server lists it. */
+/** Returns the arguments as JSON. The types of pairs come from the schema of the tool, if its server lists it. */
 async function objectFor(client: LocalClient, name: string, args: CallArguments): Promise<string> {
   if (args.kind === 'object') return args.text;
   const { tools } = JSON.parse(await listAllTools(client)) as ListToolsResult;
@@ -87,7 +87,7 @@ function tellError({ message, code, data }: RpcError): void {
   if (data !== undefined) tell(`  ${JSON.stringify(data)}`);
 }
 
-/** The servers whose prefix the name starts with; all servers when there is none. */
+/** Returns the servers whose prefix begins the name, or all servers if there is none. */
 function possibleOwners({ servers }: Config, name: string): readonly ServerConfig[] {
   const prefix = splitExposedName(name)?.prefix;
   const owners = servers.filter((server) => prefix !== undefined && server.prefix === prefix);
@@ -152,8 +152,8 @@ function printResult(result: Uint8Array, isJson: boolean): number {
 }
 
 /**
- * After a failed call of a tool that its server does not list: suggests a similar one of that server. For a name that
- * belongs to no server, the error has suggestions already. Returns whether the name needs no further hint.
+ * Suggests a similar tool of the same server, after a failed call of a tool that the server does not list. Returns whether
+ * the user needs no further hint.
  */
 function suggestListed({ composition }: Once, name: string): boolean {
   const { tools } = composition.gateway.catalogs;

@@ -9,7 +9,7 @@ import { fitted } from '../../terminal.js';
 import { withHub } from '../hub/hub-access.js';
 import { openRecording } from './record.js';
 
-/** `trunkline inspect`: shows the messages of a recording, or those that pass in the running hub, one a line. */
+/** `trunkline inspect`: shows the messages of a recording, or the present messages of the running hub, one a line. */
 export async function inspect(invocation: Invocation<{ follow: true; server: string }>): Promise<number> {
   const { settings, words, options, isJson } = invocation;
   const [file] = words;
@@ -45,7 +45,7 @@ async function inspectHub(
   });
 }
 
-/** Shown text for a line of a recording. `undefined` for a message that is not wanted. */
+/** Returns the text for a line of a recording, or `undefined` for a message that is not wanted. */
 export function lineText(line: RecordedLine, server: string | undefined): string | undefined {
   switch (line.kind) {
     case 'header': {
@@ -60,7 +60,7 @@ export function lineText(line: RecordedLine, server: string | undefined): string
   }
 }
 
-/** The line as a recording has it. */
+/** Returns the line in the form of a recording. */
 function recorded(line: RecordedLine): object {
   switch (line.kind) {
     case 'header':

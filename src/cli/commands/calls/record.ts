@@ -53,28 +53,28 @@ async function interrupted(): Promise<void> {
   await Promise.race(['SIGINT', 'SIGTERM', 'SIGHUP'].map((signal) => once(process, signal)));
 }
 
-/** Reads the options `--record` and `--max` of `serve`. Throws a `UsageError` for options that make no sense. */
+/** Reads the options `--record` and `--max` of `serve`. Throws a `UsageError` for wrong options. */
 export function recordingOptions(record: string | undefined, max: string | undefined) {
   if (record === undefined) throw new UsageError('`--max` needs `--record`', 'name the file of the recording');
   return { record: resolve(record), recordMax: readSize(max) };
 }
 
-/** The smallest recording: a part of it has room for some messages. */
+/** Size of the smallest recording, whose parts have room for some messages. */
 const MIN_BYTES = 64 * 1024;
 
-/** The size of a recording in bytes. Throws a `UsageError` for what is no size. */
+/** Reads the size of a recording in bytes. Throws a `UsageError` for other text. */
 function readSize(text: string | undefined): number | undefined {
   if (text === undefined) return undefined;
   try {
     const bytes = NOTATIONS.bytes.parse(text);
     if (bytes >= MIN_BYTES) return bytes;
   } catch {
-    // Not a size.
+    // The error below covers this text.
   }
   throw new UsageError(`\`--max ${text}\` is no size of a recording`, `write ${NOTATIONS.bytes.form}; at least 64KiB`);
 }
 
-/** Reads the recording that a command was given. Throws a `UsageError` for a file that cannot be read or is none. */
+/** Reads the recording of a command. Throws a `UsageError` for a file that cannot be read or is not a recording. */
 export async function openRecording(file: string): Promise<Recording> {
   try {
     return await readRecording(file);

@@ -56,7 +56,7 @@ function notRecorded(server: string, { entries }: Recording): UsageError {
   return new UsageError(`the recording has no server \`${server}\``, hintFor(server, servers, all));
 }
 
-/** The first list waits for all servers, so that the answers do not depend on how fast they start. */
+/** Wait of the first list for all servers, so that the answers do not depend on the time of their starts. */
 const STARTUP_WAIT_MS = 300_000;
 const TIMEOUT_MS = 120_000;
 /** Answers that differ from run to run, because they contain the version of Trunkline and the servers that run already. */
@@ -97,7 +97,7 @@ function leftOutText(entries: readonly RecordedEntry[]): string {
   return `Clients that see one server unchanged are left out: ${[...keys].map((key) => `/mcp/${key}`).join(', ')}.`;
 }
 
-/** Lists the differences, with a last line that sums up. */
+/** Lists the differences, and sums up in the last line. */
 export function resultText({ compared, skipped, findings }: ReplayResult): string {
   const lines = findings.flatMap(({ line, request, differences }) => [
     `${request} (line ${line}):${differences.length === 0 ? ' no answer' : ''}`,

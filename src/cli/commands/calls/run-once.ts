@@ -17,7 +17,7 @@ import { LocalClient } from '../../local-client.js';
 import { tell } from '../../output.js';
 import { elapsed, ProgressLine } from '../../terminal.js';
 
-/** The tools of a command that needs servers; every server is ready or has failed. */
+/** Dependencies of a command that needs servers. Every server is ready or has failed. */
 export interface Once {
   readonly config: Config;
   readonly composition: Composition;
@@ -30,8 +30,8 @@ export interface Once {
 
 /**
  * Starts the chosen servers for one command, runs `work` when each of them is ready or has failed, and stops them. Failed
- * servers are not restarted. With `isReview`, the first tools of a server are not approved automatically; with `isQuiet`, the
- * warnings about the configuration are left to the caller.
+ * servers are not restarted. With `isReview`, the first tools of a server are not approved automatically. With `isQuiet`, the
+ * caller prints the warnings about the configuration.
  */
 export async function runOnce(
   settings: GlobalOptions,
@@ -66,20 +66,23 @@ export async function runOnce(
     await composition.start();
     await starts.settled;
     progress.end();
-    // Servers that are being stopped settle too.
+    // Stopping the servers settles their starts, too.
     ending.throwIfAborted();
     return await work({ config, composition, client, starts, progressLine, ending });
   });
 }
 
-/** The log of a command, which explains failures in plain text. Records appear only when the options ask for them. */
+/**
+ * Opens the log of a command. Records appear only if the options ask for them, because the command explains failures in plain
+ * text.
+ */
 export function openQuietLog(settings: GlobalOptions): OpenLog {
   const log = openLog(settings);
   if (settings.verbosity === 0 && settings.logFile === undefined) log.logger.level = 'fatal';
   return log;
 }
 
-/** A gateway for one command. Missing packages are installed into `packages`; none are installed without it. */
+/** Makes a gateway for one command. Installs missing packages into `packages`, or none without it. */
 export function composeOnce(
   config: Config,
   log: OpenLog,
@@ -101,14 +104,14 @@ export async function runCommand(
   return await runToEnd({ composition, logger, onSignal, isOutputAwaited: true, work });
 }
 
-/** The servers with these keys; all servers when there are no names. */
+/** Returns the servers with these keys, or all servers without names. */
 export function chooseServers({ servers }: Config, names: readonly string[]): readonly ServerConfig[] {
   const keys = servers.map(({ key }) => key);
   const chosen = chooseFrom(keys, names);
   return servers.filter(({ key }) => chosen.includes(key));
 }
 
-/** These keys; all keys when there are no names. Throws a `UsageError` for a name that is no key. */
+/** Returns these keys, or all keys without names. Throws a `UsageError` for a name that is not a key. */
 export function chooseFrom(keys: readonly string[], names: readonly string[]): readonly string[] {
   for (const name of names) {
     if (keys.includes(name)) continue;
@@ -118,7 +121,7 @@ export function chooseFrom(keys: readonly string[], names: readonly string[]): r
   return names.length === 0 ? keys : names;
 }
 
-/** A server that is started once: no restarts, no idle stop, and the short stop times of a command. */
+/** Changes the settings of a server for one start, with no restarts, no idle stop, and the short stop times of a command. */
 export function triedOnce(server: ServerConfig): ServerConfig {
   if (server.child === undefined) return server;
   const { timeouts, restart } = server.child;
@@ -128,7 +131,7 @@ export function triedOnce(server: ServerConfig): ServerConfig {
   return { ...server, child, start: 'eager', idleStopMs: 0 };
 }
 
-/** Shows a progress line on a terminal: how many servers have started or are done, which are pending, and for how long. */
+/** Shows a progress line on a terminal, with the number of finished servers, the names of the pending ones, and the time. */
 export class StartProgress {
   readonly #line: ProgressLine;
   readonly #total: number;
@@ -213,7 +216,7 @@ export class FirstStarts {
     if (keys.length === 0) this.#resolve();
   }
 
-  /** From spawn to ready, in milliseconds; without a process, from the first attempt to connect. */
+  /** Time from the spawn to ready, in milliseconds. Without a process, it begins with the first attempt to connect. */
   readyAfterMs(key: string): number | undefined {
     return this.#readyAfterMs.get(key);
   }
@@ -241,7 +244,7 @@ export interface Diagnosis {
   readonly reason: string;
   /** Advice for the user; may have several lines. */
   readonly hint: string;
-  /** Network problem found in the output; worded alike for all servers, so that they can be grouped. */
+  /** Network problem in the output. The words are the same for all servers, so that they can be grouped. */
   readonly trouble?: string;
 }
 
@@ -255,11 +258,11 @@ export interface TriedServer {
   readonly server: ServerConfig;
   readonly report: ServerReport;
   readonly diagnosis: Diagnosis | undefined;
-  /** Why the server does not list its tools, although it is ready. */
+  /** Reason why the server does not list its tools, although it is ready. */
   readonly unlisted: Diagnosis | undefined;
 }
 
-/** The servers of a gateway that has started each of them once. */
+/** Examines the servers of a gateway that has started each of them once. */
 export function examine({ config, composition }: Pick<Once, 'config' | 'composition'>): TriedServer[] {
   const status = composition.status();
   return config.servers.flatMap((server) => {
@@ -270,7 +273,7 @@ export function examine({ config, composition }: Pick<Once, 'config' | 'composit
   });
 }
 
-/** Explains why a server did not start; `undefined` when it is ready. */
+/** Explains why a server did not start. Returns `undefined` if it is ready. */
 function diagnose(file: string, server: ServerConfig, report: ServerReport): Diagnosis | undefined {
   const { child, problem } = server;
   if (problem !== undefined) {
@@ -326,7 +329,7 @@ function diagnoseFailure(failure: string, child: ChildSpec, report: ServerReport
   return { reason: failure, hint: HINTS.find(([sign]) => failure.includes(sign))?.[1] ?? FALLBACK };
 }
 
-/** Explains why a server that is ready does not list its tools; `undefined` when it does. */
+/** Explains why a server that is ready does not list its tools. Returns `undefined` if it does. */
 function diagnoseTools({ state, tools, approval }: ServerReport): Diagnosis | undefined {
   if (state !== 'ready' || tools.failure === null) return undefined;
   const cause = 'look at the log of the server; often the network or a service that it needs is missing';

@@ -30,7 +30,7 @@ export async function tools({ settings, words: names, options, isJson }: Invocat
   );
 }
 
-/** The tools of the servers that run already. Those with a problem are named on stderr. */
+/** Returns the tools of the servers of the hub. Reports servers with a problem on stderr. */
 async function toolsOfHub(hub: HubClientForCommand, names: readonly string[], isJson: boolean): Promise<number> {
   try {
     const result = await waiting('waiting for the lists of the hub', listAllTools(hub.client));
@@ -49,7 +49,7 @@ async function toolsOfHub(hub: HubClientForCommand, names: readonly string[], is
   }
 }
 
-/** The entries of these servers, each as it came. */
+/** Returns the entries of these servers, byte for byte. */
 function onlyOf(result: string, servers: readonly ServerReport[]): string {
   const names = new Set(servers.flatMap(({ tools: { exposed } }) => exposed));
   const bytes = toBytes(result);
@@ -84,7 +84,7 @@ export async function listAllTools(client: LocalClient): Promise<string> {
   return listOf(entries);
 }
 
-/** Reports servers that did not start on stderr: all of them, or the one with this key. Returns whether there is one. */
+/** Reports on stderr the servers that did not start, or only the one with this key. Returns whether there is one. */
 export function reportFailures(once: Once, key?: string): boolean {
   const isWanted = ({ server }: TriedServer) => key === undefined || server.key === key;
   const failed = examine(once).filter((tried) => tried.diagnosis && isWanted(tried));
@@ -95,7 +95,7 @@ export function reportFailures(once: Once, key?: string): boolean {
   return failed.length > 0;
 }
 
-/** Reports servers that are ready and do not list their tools on stderr. Returns whether there is one. */
+/** Reports on stderr the servers that are ready but do not list their tools. Returns whether there is one. */
 export function reportUnlisted(once: Once): boolean {
   const unlisted = examine(once).filter((each) => each.unlisted);
   for (const { server, unlisted: why } of unlisted) tell(`trunkline: server \`${server.key}\`: ${why?.reason}`);

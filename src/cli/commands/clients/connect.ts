@@ -63,7 +63,7 @@ export async function disconnect({ words, options, isJson }: ConnectInvocation):
   );
 }
 
-/** `trunkline undo`: takes back what the last command has changed, or the last command for each of these clients. */
+/** `trunkline undo`: takes back the changes of the last command, or of the last command for each of these clients. */
 export async function undo({ words, options: { all: isAll = false }, isJson }: ConnectInvocation): Promise<number> {
   const clients = isAll || words.length > 0 ? chosenClients('undo', words, isAll) : undefined;
   const journal = new ChangeJournal(clientChangesFile());
@@ -121,7 +121,10 @@ function chosenConfig(flag: string | undefined): string | undefined {
   return findConfigFile({ flag, env, cwd: process.cwd(), home: homedir(), platform });
 }
 
-/** A client starts Trunkline in another folder and without the variables of this shell. */
+/**
+ * Returns remarks for the user. A client starts Trunkline in another folder and without the variables of this shell, so it
+ * may find another configuration.
+ */
 function remarksOn({ warning }: OwnCommand, config: string | undefined): string[] {
   const remarks = warning === undefined ? [] : [`warning: ${warning}`];
   if (config !== undefined) return remarks;
@@ -165,7 +168,7 @@ async function planAll(clients: readonly Client[], plan: (client: Client) => Pro
 }
 
 /**
- * Registers Trunkline with clients and takes these entries out of them. One undo takes both back. Without `config`, the
+ * Registers Trunkline with clients, and removes these entries from them. One undo takes both back. Without `config`, the
  * clients use the configuration of the user. Returns the exit code.
  */
 export async function registerAndTakeOut(
@@ -189,7 +192,10 @@ export async function registerAndTakeOut(
   });
 }
 
-/** Takes servers out of their clients. One undo takes back all changes of one `run`. Throws if that cannot be done. */
+/**
+ * Removes servers from their clients. One undo takes back all changes of one `run`. Throws if a client's file cannot be
+ * changed.
+ */
 export async function takeOutOfClients(servers: readonly FoundServer[], run: string): Promise<void> {
   await withChangeLock(async () => {
     for (const plan of await planTakeOut(servers, thisSystem())) {
@@ -200,7 +206,7 @@ export async function takeOutOfClients(servers: readonly FoundServer[], run: str
   });
 }
 
-/** Carries plans out one after the other, and reports each. Returns the exit code. The caller holds the change lock. */
+/** Carries out the plans one after the other, and reports each. Returns the exit code. The caller holds the change lock. */
 async function carryOutAll(
   plans: readonly Plan[],
   own: OwnCommand | undefined,
@@ -231,9 +237,9 @@ interface CarryOutAllOptions {
   readonly isDryRun: boolean;
   readonly isJson: boolean;
   readonly emit?: EmitJson;
-  /** The name of this run; a new one by default. One undo takes back all changes of one run. */
+  /** Name of this run. The default is a new name. One undo takes back all changes of one run. */
   readonly run?: string;
-  /** Whether each change says that the client has to be restarted; by default it does. */
+  /** Whether the report of each change says that the client has to be restarted. The default is `true`. */
   readonly tellsRestart?: boolean;
 }
 
@@ -287,13 +293,13 @@ function isChange(plan: Plan): plan is Extract<Plan, { content: string }> {
   return 'content' in plan;
 }
 
-/** Everything that plans and changes of clients' files need. One undo takes back all changes of one `run`. */
+/** Makes the parameters of plans and changes of clients' files. One undo takes back all changes of one `run`. */
 function context(run = new Date().toISOString()) {
   const journal = new ChangeJournal(clientChangesFile());
   return { system: thisSystem(), cliPath: programPath(), now: new Date(), runProgram, journal, run };
 }
 
-/** Programs of clients answer in seconds. The limit ends one that waits for input. */
+/** Time limit for a client's program, which needs seconds, unless it waits for input. */
 const PROGRAM_TIMEOUT_MS = 30_000;
 
 async function runProgram(file: string, args: readonly string[]): Promise<boolean> {

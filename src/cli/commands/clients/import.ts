@@ -26,9 +26,9 @@ import { lookOf, table } from '../../terminal.js';
 import { type EditableConfig, openEditableConfig, saveEdit, whereToSet } from '../config/change-server.js';
 
 interface ImportOptions {
-  /** The name of a client, a file, or `-` for stdin; all clients when absent. */
+  /** Name of a client, a file, or `-` for stdin. Absent for all clients. */
   from: string;
-  /** Names of servers; all when absent. */
+  /** Names of servers. Absent for all. */
   server: readonly string[];
   dryRun: true;
   yes: true;
@@ -39,7 +39,7 @@ export interface PreparedImport {
   readonly target: EditableConfig;
   readonly found: FoundServers;
   readonly plan: readonly PlannedServer[];
-  /** The servers that are to be written. */
+  /** The servers to write. */
   readonly added: readonly PlannedServer[];
   /** Text of the configuration with the added servers. */
   readonly edited: string;
@@ -69,12 +69,12 @@ export async function prepareImport(
   return { target, found, plan, added, edited };
 }
 
-/** `trunkline import`: takes the servers of other clients over into the configuration. */
+/** `trunkline import`: adds the servers of clients to the configuration. */
 export async function importServers({ settings, options, isJson }: Invocation<ImportOptions>): Promise<number> {
   const prepared = await prepareImport(settings, options);
   const { target, added, edited } = prepared;
   if (!isJson) reportPlan(prepared);
-  // A program that reads JSON answers no question.
+  // With `--json`, a program reads the output, and cannot answer questions.
   const isDryRun = options.dryRun || (isJson && !options.yes);
   const isWritten = added.length > 0 && !isDryRun && (options.yes || (await agrees(added.length, target)));
   if (isWritten) await withChangeLock(() => saveEdit(target, edited));
@@ -96,7 +96,7 @@ function readEnvFile(file: string): Readonly<Record<string, string | undefined>>
   try {
     return valuesInEnv(readFileSync(file, 'utf8'));
   } catch {
-    // The plan reports the unreadable file.
+    // The printed plan reports the unreadable file.
     return undefined;
   }
 }
@@ -151,7 +151,7 @@ function tellWritten(added: readonly PlannedServer[], target: EditableConfig): v
   }
 }
 
-/** Output of `--json`. Has names of variables, never their values. */
+/** Makes the output of `--json`, which has names of variables but never their values. */
 export function toJson(
   { plan, found: { unreadable }, target: { config, secrets } }: PreparedImport,
   isWritten: boolean,
@@ -177,7 +177,7 @@ export function toJson(
   };
 }
 
-/** The servers of all clients, of one client, of one file or of stdin (`-`). Throws a `UsageError`. */
+/** Finds the servers of all clients, of one client, of one file or of stdin (`-`). Throws a `UsageError`. */
 export async function serversFrom(from: string | undefined, system: ClientSystem): Promise<FoundServers> {
   if (from === undefined) return await findServers(system);
   if (from === '-') return fromText(placeOf('stdin'), await readAll(process.stdin), 'stdin');

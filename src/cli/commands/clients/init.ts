@@ -18,7 +18,9 @@ import { clientsNamed, registerAndTakeOut } from './connect.js';
 import { type PreparedImport, prepareImport, reportPlan, toJson, writeImport } from './import.js';
 
 interface InitOptions {
-  /** The names of the clients to register Trunkline with; by default all that are installed, or those that the user chooses. */
+  /**
+   * Names of the clients to register Trunkline with. By default, the user chooses, or all installed clients are registered.
+   */
   client: readonly string[];
   dryRun: true;
   yes: true;
@@ -26,13 +28,13 @@ interface InitOptions {
 
 /**
  * `trunkline init`: imports the servers of all clients, installs and tries them, registers Trunkline with the clients, and
- * removes from the clients the servers that work. Those that do not work stay in the clients, where they may run all the
- * same, and are disabled in the configuration, so that no client ever has them twice.
+ * removes from the clients the servers that work. Servers that do not work here stay in the clients, where they may work.
+ * They are disabled in the configuration, so that no client has them twice.
  */
 export async function init({ settings, options, isJson }: Invocation<InitOptions>): Promise<number> {
   const { client: names = [], dryRun: isDryRun = false, yes: isYes = false } = options;
   const mustAsk = !isYes && !isDryRun;
-  // A program that reads JSON answers no question.
+  // With `--json`, a program reads the output, and cannot answer questions.
   const questions = mustAsk && !isJson ? await openQuestions() : undefined;
   if (mustAsk && questions === undefined) {
     const because = isJson ? 'a program that reads JSON answers none' : 'this is no terminal';
@@ -90,7 +92,7 @@ export async function init({ settings, options, isJson }: Invocation<InitOptions
 const OPEN_LOGINS =
   'These servers wait for a login, so the clients keep their own entries. `trunkline init` removes these after the login:';
 
-/** Offers the login at each server that waits for one. Resolves with the keys of those at which the user is logged in now. */
+/** Offers the login at each of these servers. Resolves with the keys of the servers at which the user has logged in. */
 async function offerLogins(
   settings: GlobalOptions,
   keys: readonly string[],
@@ -107,8 +109,8 @@ async function offerLogins(
 }
 
 /**
- * Disables the imported servers that did not start, and returns the import as it is then. A server that was in the
- * configuration before stays enabled: other clients may use it through Trunkline.
+ * Disables the imported servers that did not start, and returns the changed import. A server that was in the configuration
+ * before stays enabled, because other clients may use it through Trunkline.
  */
 function disableBroken(prepared: PreparedImport, broken: readonly string[]): PreparedImport {
   const isBroken = ({ key = '', entry }: PlannedServer) => entry !== undefined && broken.includes(key);
@@ -123,7 +125,7 @@ function disableBroken(prepared: PreparedImport, broken: readonly string[]): Pre
   return { ...prepared, plan, edited };
 }
 
-/** Whether a command was ended by a signal. */
+/** Whether a signal has ended a command. */
 function isInterrupted(exitCode: number): boolean {
   return exitCode > 128;
 }
@@ -154,7 +156,10 @@ function tellIntention(added: number, clients: readonly Client[]): void {
   );
 }
 
-/** Keeps a server that does not work where it is, as well as extensions and the files that a project shares with others. */
+/**
+ * Whether to remove a server from its client. Servers that do not work stay there, and so do extensions and entries in files
+ * that a project shares.
+ */
 function isTaken({ found, key = '', verdict }: PlannedServer, clients: readonly Client[], sound: readonly string[]) {
   const isOurs = verdict === 'new' || verdict === 'renamed' || verdict === 'same';
   const isChosen = clients.some(({ client }) => client === found.place.client);
@@ -204,7 +209,7 @@ function tellEnd({ plan, edited, target }: PreparedImport, broken: readonly stri
   );
 }
 
-/** Collects what the steps of `trunkline init --json` would print, and prints it as one value. */
+/** Collects the JSON of the steps of `trunkline init --json`, and prints it as one value. */
 class InitReport {
   readonly #isJson: boolean;
   readonly #values = { install: [] as unknown[], check: [] as unknown[], connect: [] as unknown[] };
@@ -213,16 +218,16 @@ class InitReport {
     this.#isJson = isJson;
   }
 
-  /** The options of a step, which prints for the user, or passes its value on. */
+  /** Returns options with which a step prints for the user, or passes its JSON to this report. */
   step(step: 'install' | 'check' | 'connect') {
     return { isJson: this.#isJson, emit: (value: unknown) => void this.#values[step].push(value) };
   }
 
-  /** Prints the whole, if JSON is wanted. A step that did not run is `null`. */
+  /** Prints the report, if JSON is wanted. A step that did not run is `null`. */
   async print(plan: { readonly dryRun: boolean; readonly clients: readonly string[]; readonly import: unknown }) {
     if (!this.#isJson) return;
     const { install, check, connect } = this.#values;
-    // Registering and taking servers out are two lists of changes.
+    // Registering clients and removing servers make two lists of changes.
     const changes = connect.flatMap((value) => (isRecord(value) && Array.isArray(value.changes) ? value.changes : []));
     await printJson({ ...plan, install: install[0] ?? null, check: check[0] ?? null, changes });
   }

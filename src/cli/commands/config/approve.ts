@@ -26,7 +26,7 @@ interface ReviewedTool {
 
 interface ReviewedServer {
   readonly server: string;
-  /** Why its tools cannot be reviewed, or a decision not be stored. */
+  /** Reason why the tools of the server cannot be reviewed, or a decision cannot be stored. */
   readonly problem: string | null;
   readonly tools: readonly ReviewedTool[];
 }
@@ -60,7 +60,7 @@ export async function approve({ settings, words, options, isJson }: Invocation<{
   );
 }
 
-/** A server that did not start, or does not list its tools, has none to review. */
+/** Adds the reason why a server has no tools to review, if it did not start or does not list its tools. */
 function withStartProblem(reviewed: ReviewedServer, once: Once): ReviewedServer {
   const tried = examine(once).find(({ server }) => server.key === reviewed.server);
   const why = tried?.diagnosis ?? tried?.unlisted;
@@ -75,13 +75,13 @@ function chooseApproved(config: Config, name: string | undefined): readonly Serv
   throw new UsageError(`server \`${name}\` does not require approval`, hint);
 }
 
-/** Asks or decides whether to approve a tool; `undefined` if there is no decision. */
+/** Asks or decides whether to approve a tool. Resolves with `undefined` if there is no decision. */
 type Decide = (question: string) => Promise<boolean | undefined>;
 
-/** `isUnasked`: the tools wait because there is no terminal on which to ask. */
+/** `isUnasked` is set if the tools still wait, because there is no terminal on which to ask. */
 async function decisionMaker(isYes: boolean, isJson: boolean, ending: AbortSignal) {
   if (isYes) return { decide: (async () => true) as Decide, isUnasked: false };
-  // A program that reads JSON answers no question.
+  // With `--json`, a program reads the output, and cannot answer questions.
   const questions = isJson ? undefined : await openQuestions();
   if (questions === undefined) return { decide: async () => undefined, isUnasked: !isJson };
   let hasGivenUp = false;
@@ -130,7 +130,7 @@ async function reviewServer(
     };
     for (const line of describe(key, tool, approvals)) say(line);
     const isApproved = await decide(`Approve ${tool.name} of ${key}?`);
-    // A "no" is stored too when nothing is stored yet; otherwise the first use would approve the tools.
+    // A "no" is also stored if nothing is stored yet, because otherwise the first use would approve the tools.
     const mustStore = isApproved || (isApproved === false && approvals.isUntouched);
     const problem = mustStore ? store(key, approvals, isApproved ? [tool] : []) : undefined;
     tools.push({ ...facts, state: isApproved && problem === undefined ? 'approved' : 'waiting' });
@@ -140,7 +140,7 @@ async function reviewServer(
   return { server: key, problem: null, tools };
 }
 
-/** Stores the decision. Returns why it cannot be stored. */
+/** Stores the decision. Returns the reason if it cannot be stored. */
 function store(key: string, approvals: ServerApprovals, tools: readonly WithheldTool[]): string | undefined {
   try {
     approvals.approve(tools);
@@ -199,10 +199,12 @@ function indented(json: string): string {
 
 type Line = readonly [sign: ' ' | '-' | '+', line: string];
 
-/** The time to find the fewest changed lines grows with their square. With more of them, the search is given up. */
+/**
+ * Most changed lines for which the shortest difference is searched, because the time of the search grows with their square.
+ */
 const MAX_CHANGED_LINES = 1_000;
 
-/** The fewest lines that were removed and added. With too many, every line counts as changed. */
+/** Returns the shortest difference in lines. If too many lines differ, all count as changed. */
 function difference(before: readonly string[], after: readonly string[]): Line[] {
   const changes = diffArrays([...before], [...after], { maxEditLength: MAX_CHANGED_LINES });
   const signed = (sign: Line[0], lines: readonly string[]) => lines.map((line): Line => [sign, line]);

@@ -20,7 +20,7 @@ import { withChangeLock } from '../../../state/process-lock.js';
 import type { Invocation } from '../../command.js';
 import { printJson, tell } from '../../output.js';
 
-/** `trunkline remove`, `enable` and `disable`: change one server of the configuration, and nothing else in the file. */
+/** `trunkline remove`, `enable` and `disable`: change one server of the configuration, and keep the rest of the file. */
 export async function changeServer(
   command: 'remove' | 'enable' | 'disable',
   { settings, words: [key = ''], isJson }: Invocation,
@@ -55,10 +55,10 @@ export async function changeServer(
 
 const DONE = { remove: 'Removed', enable: 'Enabled', disable: 'Disabled' } as const;
 
-/** The variables of the environment file that only the removed server has used; `undefined` if there are none. */
+/** Returns the variables of the environment file that only the removed server used, or `undefined` if there are none. */
 function unusedOf(configFile: string, names: readonly string[], edited: string) {
   const secrets = secretsBeside(configFile, edited);
-  // Any setting may refer to a variable, also those of `defaults`.
+  // Any setting may refer to a variable, including those of `defaults`.
   const used = namesIn([edited]);
   const unused = names.filter((name) => !used.includes(name) && Object.hasOwn(secrets?.values ?? {}, name));
   return secrets === undefined || unused.length === 0 ? undefined : { file: secrets.file, names: unused };
@@ -68,7 +68,7 @@ function secretsBeside(configFile: string, text: string): EnvDraft | undefined {
   try {
     return EnvDraft.open(configFile, text, homedir());
   } catch (error) {
-    // The server is removed all the same.
+    // An unusable environment file does not prevent the removal.
     if (error instanceof ConfigError) return undefined;
     throw error;
   }
@@ -107,7 +107,7 @@ function fileToEdit(named: string | undefined): string {
   }
 }
 
-/** Writes both files, the secrets first: an entry without its secrets would not start. */
+/** Writes both files. The secrets are first, because an entry without its secrets would not start. */
 export function saveEdit({ config, secrets }: EditableConfig, edited: string): void {
   secrets.save();
   saveConfig(config, edited);
@@ -116,7 +116,7 @@ export function saveEdit({ config, secrets }: EditableConfig, edited: string): v
   }
 }
 
-/** The place for the variables to which a new entry refers: the environment file counts only if the entry names it. */
+/** Returns the place to set the variables of a new entry. The environment file is a place only if the entry names it. */
 export function whereToSet(entry: NewEntry, { secrets: { file, envFile } }: EditableConfig): string {
   if (envFile === undefined || entry.envFile !== undefined) return `in ${file} or in your environment`;
   return `in your environment, or in ${file} with \`envFile: ${envFile}\` in its entry`;

@@ -14,8 +14,8 @@ export async function check({ settings, words, isJson }: Invocation): Promise<nu
 }
 
 /**
- * Starts every server, or the named ones, once, and reports the result. `sound`: those that start and list their tools.
- * `open`: those that wait for a login. `broken`: the others.
+ * Starts every server, or the named ones, once, and reports the result. `sound` holds the servers that start and list their
+ * tools, `open` those that wait for a login, `broken` the others.
  */
 export async function tryServers(
   settings: GlobalOptions,
@@ -50,7 +50,7 @@ export async function tryServers(
 }
 
 export interface Result extends TriedServer {
-  /** Why the package of the server may not work. */
+  /** Reasons why the package of the server may not work. */
   readonly packageRemarks: readonly string[];
   readonly readyAfterMs: number | undefined;
 }
@@ -83,14 +83,14 @@ function stateOf({ state }: ServerReport, diagnosis: Diagnosis | undefined): 're
   return state === 'misconfigured' ? state : 'failed';
 }
 
-/** A version that is not in `node_modules` is the one in the lock file. */
+/** Makes the row of one server. Marks the version if it is from `node_modules` and not from the lock file. */
 function toRow({ server: config, report, diagnosis, readyAfterMs }: Result, look: Look): Cell[] {
   const { server, packageVersion, protocolVersion, tools } = report;
   const isNear = config.package?.found?.location === 'near';
   const version = packageVersion === null ? '-' : `${packageVersion}${isNear ? ' (node_modules)' : ''}`;
   const state = stateCell(stateOf(report, diagnosis), look);
   if (diagnosis !== undefined) return [server, state, version, '-', '-', '-', '-', '-'];
-  // The entries of a list that fails are those of an earlier run.
+  // If a list fails, its entries are from an earlier run.
   const isKnown = tools.failure === null;
   const counts = [tools.exposed, tools.quarantined, tools.denied].map(({ length }) => (isKnown ? String(length) : '-'));
   return [server, state, version, protocolVersion ?? '-', `${Math.round(readyAfterMs ?? 0)} ms`, ...counts];
@@ -103,7 +103,7 @@ export function remarksBelow(results: readonly Result[]): string[] {
   return [...groups.values()].flatMap(toRemarks);
 }
 
-/** Equal for servers that fail for the same reason. A server that works stands alone. */
+/** Returns the same text for servers that fail for the same reason, and another one for each server that works. */
 function causeOf({ report, diagnosis, unlisted }: Result): string {
   const fault = diagnosis ?? unlisted;
   if (fault === undefined) return `works: ${report.server}`;

@@ -6,7 +6,7 @@ import { replaceFile } from '../../../files/whole-file.js';
 import type { Invocation } from '../../command.js';
 import { note, print } from '../../output.js';
 
-/** `trunkline schema`: prints the JSON Schema of the configuration, or writes it to a file and says how to refer to it. */
+/** `trunkline schema`: prints the JSON Schema of the configuration, or writes it to a file and prints how to refer to it. */
 export async function schema({ options: { out } }: Invocation<{ out: string }>): Promise<number> {
   if (out === undefined) {
     await print(jsonSchemaText().trimEnd());

@@ -36,7 +36,7 @@ type SecretAction = 'set' | 'list' | 'remove';
 
 export interface SecretStores {
   readonly file: string;
-  /** Asks for the value of a secret; `undefined` if the user gives none. */
+  /** Asks for the value of a secret. Resolves with `undefined` if the user gives none. */
   readonly readValue: (name: string) => Promise<string | undefined>;
   /** Absent on a system whose keychain Trunkline cannot use. */
   readonly keychain: Keychain | undefined;
@@ -60,7 +60,7 @@ export async function useSecrets(
   if (action === 'set' && !NAME.test(name))
     throw new UsageError(`\`${name}\` is not a name of a secret`, 'use letters, digits and `_`, as for a variable');
   const value = action === 'set' ? checkedValue(await ask(name)) : '';
-  // The new value is stored before the old one is removed, which then cannot be lost.
+  // The new value is stored before the old one is removed, so that no failure loses both.
   if (action === 'set' && wanted === 'keychain') await storeInKeychain(keychain, name, value);
   const { before, inKeychain, listed, storage } = await withChangeLock(async () => {
     // Another command may have stored a secret while this one waited for the value.
@@ -108,7 +108,7 @@ const NO_KEYCHAIN = 'Trunkline cannot use the keychain of this system';
 const NONE = 'No secrets are stored. `trunkline secret set NAME` stores one.';
 const LATER = 'A running Trunkline reads it when the configuration file is saved.';
 
-/** A large key or certificate is some kilobytes long. */
+/** Large enough for keys and certificates, which have some kilobytes. */
 const MAX_VALUE_LENGTH = 64 * 1024;
 
 function checkedValue(value: string | undefined): string {

@@ -72,7 +72,7 @@ export interface DoctorFacts {
   readonly settings: GlobalOptions;
   readonly machine: Machine;
   readonly config: Config | ConfigError;
-  /** The chosen servers; none without a configuration. */
+  /** The chosen servers. Empty without a configuration. */
   readonly servers: readonly ServerConfig[];
   readonly clients: FoundServers;
   readonly registrations: readonly Registration[];
@@ -96,7 +96,7 @@ export async function checkMachine(facts: DoctorFacts): Promise<readonly Finding
   });
 }
 
-/** Finds servers that clients run besides Trunkline. `working`: the keys of those that have run in Trunkline. */
+/** Finds servers that clients run besides Trunkline. `working` holds the keys of the servers that ran in Trunkline. */
 export async function checkTwice(facts: DoctorFacts, working: ReadonlySet<string>): Promise<readonly Finding[]> {
   const { config, registrations, clients, servers } = facts;
   if (config instanceof ConfigError) return [];
@@ -135,7 +135,7 @@ function machineChecks({ machine, config, servers }: DoctorFacts): Checks {
   };
 }
 
-/** Resolves with the errors of npm; none if it reaches its registry. */
+/** Resolves with the errors of npm. The list is empty if npm reaches its registry. */
 async function pingRegistry(npm: string, { node, home, env }: Machine): Promise<readonly string[]> {
   const { code, lines } = await runNpm({
     ...{ npm, nodePath: node.path, cwd: home, env: npmEnvironment(env, {}), clock: systemClock },
@@ -211,7 +211,7 @@ function processChecks({ machine, config, hub, servers }: DoctorFacts, now: numb
   };
 }
 
-/** Ends the processes that killed gateways have left, as every start does. */
+/** Ends the processes that killed gateways left behind, as every start does. */
 async function sweepRuns(): Promise<void> {
   const { logger } = openQuietLog({ config: undefined, verbosity: 0, logFile: undefined });
   const guard = new OrphanGuard({ clock: systemClock, logger, runFolder: runFolder() });
@@ -219,7 +219,7 @@ async function sweepRuns(): Promise<void> {
   await guard.close();
 }
 
-/** Starts the servers, or asks the running hub about them; then runs what the clients would run. */
+/** Starts the servers, or asks the running hub about them. Then runs the commands of the clients. */
 export async function checkStarts(facts: DoctorFacts): Promise<Started> {
   // The servers of a silent hub still run, and must not run twice.
   const { kind } = facts.hub?.state ?? {};
@@ -248,7 +248,7 @@ interface Observed {
 
 async function observe(facts: DoctorFacts): Promise<Observed> {
   const { hub, servers } = facts;
-  // The hub may have ended meanwhile. Its clients start another one, so that nothing may run twice.
+  // The hub may have ended meanwhile. Its clients then start another hub, and the servers must not run twice.
   const reports = await hub?.servers().catch(() => []);
   if (reports === undefined) return await startOnce(facts);
   const chosen = reports.filter(({ server }) => servers.some(({ key }) => key === server));
@@ -268,7 +268,7 @@ async function startOnce({ settings, config, servers }: DoctorFacts): Promise<Ob
     (whole) => whole.servers.filter(({ key }) => keys.has(key)),
     async (once) => {
       const { composition, client, starts } = once;
-      // The servers are stopped after this.
+      // The servers are stopped when this returns.
       composition.platform.events.subscribe('server.changed', ({ instance, snapshot: { state, lastExit } }) => {
         if (state === 'stopped') endedBy.set(instance, lastExit?.signal ?? undefined);
       });
@@ -277,7 +277,7 @@ async function startOnce({ settings, config, servers }: DoctorFacts): Promise<Ob
       });
       const tried = examine(once);
       const pings = await Promise.all(tried.map(({ report }) => ping(composition, report)));
-      // The servers that list nothing have findings of their own.
+      // A server that lists nothing has another finding.
       const list = await listAllTools(client).catch(() => undefined);
       const all = tried.map(({ report, diagnosis, unlisted }, at): ObservedServer => {
         const readyAfterMs = starts.readyAfterMs(report.server);
@@ -312,7 +312,7 @@ async function ping(composition: Composition, { server, state, era }: ServerRepo
   }
 }
 
-/** A server that has listed its tools has nothing else to do. */
+/** Time limit for the answer to a `ping`. It is short, because a server that has listed its tools has nothing else to do. */
 const ANSWER_WITHIN_MS = 2_000;
 
 function toolsIn(list: string | undefined, reports: readonly ServerReport[]): ListedTool[] {
@@ -330,7 +330,7 @@ function toolsIn(list: string | undefined, reports: readonly ServerReport[]): Li
   });
 }
 
-/** Each command once, also if several clients have it. One after the other, since each starts all servers. */
+/** Runs each command once, even if several clients have it. They run one after the other, because each starts all servers. */
 async function checkClientStarts(facts: DoctorFacts): Promise<Finding[]> {
   const { registrations, machine, config } = facts;
   const path = await desktopPath(machine);
@@ -341,7 +341,7 @@ async function checkClientStarts(facts: DoctorFacts): Promise<Finding[]> {
     if (place.scope === 'extension') continue;
     // Only the client knows the values of its variables.
     const hasVariables = variables !== 'none' && JSON.stringify(run).includes('${');
-    // A missing program has a finding already.
+    // Another check reports a missing program.
     const isGone = registration.program !== undefined && !existsSync(registration.program);
     if (isDisabled || run.kind !== 'command' || hasVariables || isGone) continue;
     const { command, args, env, cwd } = run;
@@ -360,10 +360,10 @@ async function checkClientStarts(facts: DoctorFacts): Promise<Finding[]> {
   return found;
 }
 
-/** Where desktop programs run their servers. */
+/** Folder in which desktop programs run their servers. */
 const ROOT = process.platform === 'win32' ? 'C:\\' : '/';
 
-/** The command may attach to the hub that runs. It must not start one, which would outlive the doctor. */
+/** The command may attach to a running hub, but must not start one, because that hub would outlive the doctor. */
 function sharesHub(run: FoundCommand, { hub, config }: DoctorFacts): boolean {
   if (hub?.state.kind !== 'running' || config instanceof ConfigError) return false;
   const named = optionIn(run, '--config', '-c') ?? run.env.TRUNKLINE_CONFIG;

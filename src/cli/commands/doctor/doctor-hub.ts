@@ -7,18 +7,18 @@ import { userDataFolder, userHubsFolder } from '../../../state/user-files.js';
 import { listAllTools } from '../calls/tools.js';
 import { describeHub, notedPid, openHubClient, reachHub } from '../hub/hub-access.js';
 
-/** The hub of a configuration, running or not. Asking for it starts nothing and creates nothing. */
+/** The hub of a configuration, whether it runs or not. Requests to it start and create nothing. */
 export interface DoctorHub extends HubFacts {
   /** Absent if no hub has ever run. */
   readonly logFile: string | undefined;
-  /** Asks the running hub for the reports of its servers; `undefined` if it has started none yet. */
+  /** Asks the running hub for the reports of its servers. Resolves with `undefined` if it has started none yet. */
   readonly servers: () => Promise<readonly ServerReport[] | undefined>;
-  /** The list of tools of the running hub, as JSON; `undefined` if it does not give it. */
+  /** Asks the running hub for its list of tools, as JSON. Resolves with `undefined` if it does not answer. */
   readonly tools: () => Promise<string | undefined>;
   readonly close: () => void;
 }
 
-/** A hub that starts can take longer; the doctor does not wait for that. */
+/** Time limit for answers of the hub. A hub that is starting may need longer, but the doctor does not wait for it. */
 const ANSWER_WITHIN_MS = 2_500;
 
 /** Finds the hub of this configuration, and connects to it if it runs. */
@@ -74,7 +74,7 @@ async function listTools(configFile: string): Promise<string | undefined> {
   }
 }
 
-/** The result, or `undefined` if it takes too long. */
+/** Resolves with the result, or with `undefined` if it takes too long. */
 async function withinTime<T>(result: Promise<T>): Promise<T | undefined> {
   return await Promise.race([result, setTimeout(ANSWER_WITHIN_MS, undefined, { ref: false })]);
 }

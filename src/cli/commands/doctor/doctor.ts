@@ -31,7 +31,7 @@ interface DoctorOptions {
   codes: true;
 }
 
-/** `trunkline doctor`: finds what keeps Trunkline from working on this machine, from the clients to the servers. */
+/** `trunkline doctor`: finds faults on this machine that keep Trunkline from working, from the clients to the servers. */
 export async function doctor({ settings, words, options, isJson }: Invocation<DoctorOptions>): Promise<number> {
   if (options.codes) return await printCodes(isJson);
   const { secrets } = openLog({ ...settings, verbosity: 0, logFile: undefined });
@@ -128,7 +128,7 @@ type ReportedFinding = Omit<Finding, 'repair'>;
 
 const STYLES = { ok: 'green', warn: 'yellow', fail: 'red' } as const satisfies Record<Level, string>;
 const INDENT = '      ';
-/** Evidence can be the output of a server. */
+/** Limit of the lines of one piece of evidence, because evidence can be the output of a server. */
 const MAX_LINES = 20;
 
 /** The findings by area, each with its evidence and its remedy, and a line that counts them. */

@@ -34,7 +34,7 @@ export async function stop({ settings, options, isJson }: Invocation<{ all: true
 /** Result for one hub that ran, as `--json` prints it. */
 interface StoppedHub {
   readonly pid: number | null;
-  /** `null` if the hub does not say. */
+  /** `null` if the hub does not answer. */
   readonly configFile: string | null;
   readonly result: 'stopped' | 'killed' | 'failed';
   /** Clients that stay connected. */
@@ -124,13 +124,13 @@ async function startNext(options: GlobalOptions, site: HubSite, { number }: HubC
   return description;
 }
 
-/** How long a process may take to end after SIGKILL, and the time between two looks. */
+/** Time limit for the end of a process after SIGKILL, and the interval of the checks. */
 const GONE_WITHIN_MS = 2_000;
 const POLL_MS = 20;
 
 /**
- * Ends the process of a hub that does not answer with SIGKILL, if the process with this pid really has `folder`, the folder
- * of the hubs, in its command line. Resolves with whether it is gone.
+ * Sends SIGKILL to a hub that does not answer. The process with this pid must have `folder`, the folder of the hubs, in its
+ * command line, because the pid may belong to another process now. Resolves with whether the process is gone.
  */
 export async function endHubProcess(pid: number, folder: string): Promise<boolean> {
   const identity = await identify(pid);

@@ -26,7 +26,9 @@ interface Reached {
   readonly control: HubControl;
 }
 
-/** Runs a command on the running hub and returns the exit code. Says so if no hub runs, or if it cannot be reached. */
+/**
+ * Runs a command on the running hub and returns the exit code. Prints a message if no hub runs, or if it cannot be reached.
+ */
 export async function withHub(options: GlobalOptions, work: (reached: Reached) => Promise<number>): Promise<number> {
   const site = findHubSite(options);
   const control = await reachHub(site.folder);
@@ -47,7 +49,10 @@ export async function withHub(options: GlobalOptions, work: (reached: Reached) =
   }
 }
 
-/** `true` if the file cannot be read, because a client then starts a hub, which says what is wrong with the file. */
+/**
+ * Whether the hub is on. It is on if the file cannot be read, because a client then starts a hub, which reports the fault in
+ * the file.
+ */
 export function isHubOn(configFile: string): boolean {
   try {
     return isHubWanted(configFile);
@@ -62,7 +67,7 @@ export async function describeHubs({ site, control }: Reached, withUsage: boolea
   const [hub, ...draining] = await Promise.all([
     describeHub(control, withUsage),
     ...hubNumbers(site.folder).map(async (number) => {
-      // Most of the hubs before the one that clients find have ended.
+      // Most of the earlier hubs have ended.
       if (number === latest) return undefined;
       const earlier = await reachHub(site.folder, number);
       if (typeof earlier === 'string') return undefined;
@@ -80,7 +85,10 @@ export async function describeHub(control: HubControl, withUsage = false): Promi
   return (await control.request('describe', { withUsage })) as HubDescription;
 }
 
-/** Connects a command to the running hub. `undefined` if no hub runs, or if it refuses, which is reported on stderr. */
+/**
+ * Connects a command to the running hub. Resolves with `undefined` if no hub runs, or after a report on stderr if the hub
+ * refuses.
+ */
 export async function runningHub(settings: GlobalOptions): Promise<HubClientForCommand | undefined> {
   const opened = await openHubClient(settings);
   if (typeof opened !== 'string') return opened;
@@ -152,14 +160,14 @@ function serverRow(server: ProcessReport, look: Look): Cell[] {
 
 const UNKNOWN = '-';
 
-/** The message when no hub runs, with the reason why that is no fault. `isHubOn`: whether clients look for one. */
+/** Returns the message that no hub runs, and why this is normal. `isHubOn` is whether clients start one. */
 export function noHubText(configFile: string, isHubOn: boolean): string {
   if (isHubOn)
     return `No hub runs for ${configFile}. The next client that connects starts one; \`trunkline check\` starts the servers once without it.`;
   return `No hub runs for ${configFile}: each client starts servers of its own, because the hub is off there; \`gateway: { hub: auto }\` in the file turns it on. Ask your client to call \`trunkline__status\`; \`trunkline check\` starts the servers once.`;
 }
 
-/** The message about a hub whose process runs and does not answer. */
+/** Returns the message about a hub that runs but does not answer. */
 export function silentText(pid: number | undefined): string {
   const which = pid === undefined ? 'The hub' : `The hub (pid ${pid})`;
   const resume = pid === undefined ? 'resume its process' : `\`kill -CONT ${pid}\` resumes it`;
@@ -178,8 +186,8 @@ export interface HubClientForCommand {
 }
 
 /**
- * Connects a command to the hub of its configuration as a client. Starts none, and returns `undefined` if none runs. If a hub
- * does not take the client, returns why, as a sentence without a period.
+ * Connects a command to the hub of its configuration as a client. Starts none, and returns `undefined` if none runs. If the
+ * hub refuses the client, returns the reason as a sentence without a period.
  */
 export async function openHubClient(options: GlobalOptions): Promise<HubClientForCommand | string | undefined> {
   if (process.env.TRUNKLINE_HUB === 'off') return undefined;
@@ -260,7 +268,9 @@ export interface HubSite {
   readonly logFile: string;
 }
 
-/** Finds the place of the hub. Throws a `ConfigError` without a configuration file, a `UsageError` without a folder. */
+/**
+ * Finds the folder and log of the hub. Throws a `ConfigError` without a configuration file, a `UsageError` without a folder.
+ */
 export function findHubSite(options: GlobalOptions): HubSite {
   const configFile = new ConfigLocation(options).file;
   try {
@@ -272,12 +282,12 @@ export function findHubSite(options: GlobalOptions): HubSite {
   }
 }
 
-/** Connects to the hub that clients find, or to an earlier one. Starts none. */
+/** Connects to the hub with this number, or to the latest hub. Starts none. */
 export async function reachHub(folder: string, number?: number): Promise<HubControl | NoControl> {
   return await openControl(folder, VERSION, number);
 }
 
-/** The process that was started as the hub with this number, which clients find if there is none. */
+/** Returns the pid that the hub with this number, or the latest hub, has written to its folder. */
 export function notedPid(folder: string, number = latestHub(folder)): number | undefined {
   try {
     return Number(readFileSync(hubFiles(folder, number).pid, 'latin1')) || undefined;

@@ -39,7 +39,7 @@ export async function logs({ settings, words, options, isJson }: Invocation<{ fo
     printed += 1;
     await print(text);
   }
-  // A server that was removed may have records; without a hub, only the configuration shows that a key is misspelled.
+  // The log may have records of a removed server. Without a hub, only the configuration shows that a key is misspelled.
   if (printed === 0 && known === undefined && server !== undefined) await mustBeConfigured(settings, server);
   return EXIT.ok;
 }
@@ -53,7 +53,10 @@ async function mustBeConfigured(settings: GlobalOptions, server: string): Promis
   chooseServers(await readConfig(settings), [server]);
 }
 
-/** The log file of the running hub, and the last output of the named server; `undefined` if no hub runs. */
+/**
+ * Asks the running hub for its log file, and for the last output of the named server. Resolves with `undefined` if no hub
+ * runs.
+ */
 async function askHub(folder: string, server: string | undefined) {
   const control = await reachHub(folder);
   if (typeof control === 'string') return undefined;
@@ -71,15 +74,15 @@ async function askHub(folder: string, server: string | undefined) {
   }
 }
 
-/** The last output of a server: with a heading on a terminal, as records elsewhere. */
+/** Returns the lines of the last output of a server, with a heading on a terminal, as records elsewhere. */
 export function outputText(lines: readonly string[], server: string, isTerminal: boolean): string[] {
   if (!isTerminal) return lines.map((line) => JSON.stringify({ server, msg: 'output', line }));
   return lines.length === 0 ? [] : [`The last output of ${server}:`, ...lines.map((line) => `  | ${line}`), ''];
 }
 
 /**
- * A line of the log for stdout: text for a terminal, with each server in a color of its own; the record as it is without
- * a look. `undefined` if it is not wanted.
+ * Returns a line of the log for stdout, or `undefined` if it is not wanted. With a look, the line is text for a terminal,
+ * with a color for each server. Otherwise it is the record.
  */
 export function logText(line: string, server: string | undefined, look: Look | undefined): string | undefined {
   const record = parseJson(line);
@@ -116,7 +119,7 @@ export async function activity({ options, isJson }: Invocation<{ follow: true; s
   return EXIT.ok;
 }
 
-/** A line of the call log as text. `undefined` if it is not wanted, or was not written completely. */
+/** Returns a line of the call log as text, or `undefined` if it is not wanted or incomplete. */
 export function activityText(line: string, server: string | undefined): string | undefined {
   const value = parseJson(line);
   if (!isRecord(value) || typeof value.time !== 'string') return undefined;

@@ -68,7 +68,7 @@ async function writeChanges(control: HubControl, isJson: boolean): Promise<numbe
   return EXIT.noHub;
 }
 
-/** The text without the ages in it, which change each second. */
+/** Removes ages from the text, because they change each second. */
 export function withoutTimes(text: string): string {
   return text.replaceAll(/\b\d+ (?:s|min|h)\b/g, '');
 }

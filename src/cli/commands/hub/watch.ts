@@ -19,10 +19,13 @@ export interface WatchTerminalOptions {
   readonly hubEnded: Promise<void>;
 }
 
-/** Time between two looks at the hub. */
+/** Interval of the requests to the hub. */
 const LOOK_EVERY_MS = 1_000;
 
-/** The alternate screen of the terminal, without a cursor. The terminal restores its content at the end. */
+/**
+ * Switches to the alternate screen of the terminal, without a cursor. At the end, the terminal shows its earlier content
+ * again.
+ */
 const ENTER = '\x1b[?1049h\x1b[?25l';
 const LEAVE = '\x1b[?25h\x1b[?1049l';
 /** Synchronized output: terminals that support it show all lines at once. */
@@ -40,7 +43,7 @@ export async function watchInTerminal(options: WatchTerminalOptions): Promise<nu
   emitKeypressEvents(input as ReadStream);
   output.write(ENTER);
   input.setRawMode(true);
-  // An internal error or a signal ends the process without the code below.
+  // Restores the terminal even if an internal error or a signal ends the process.
   process.once('exit', restore);
   for (const signal of END_SIGNALS) process.once(signal, screen.stop);
   input.on('keypress', screen.pressed);
@@ -98,7 +101,7 @@ class WatchScreen {
     this.draw();
     if (effect?.kind === 'quit') this.end(EXIT.ok);
     if (effect?.kind === 'restart') void this.#restart(effect.server);
-    // The log of another server comes at once.
+    // Shows the log of another server at once.
     if (state.log?.lines.length === 0) void this.#readLog().catch(this.#failed);
   };
 
@@ -141,16 +144,18 @@ class WatchScreen {
     this.draw();
   }
 
-  /** Waits a moment before it reports a failed request, because the end of the hub fails requests, too, and is reported by itself. */
+  /**
+   * Reports a failed request after a moment, because the end of the hub also fails requests, and has a message of its own.
+   */
   readonly #failed = (error: unknown): void => {
     setTimeout(() => this.#reject(error), LOOK_EVERY_MS).unref();
   };
 }
 
 const KEYS = '↑↓ choose  r restart  l log  a approve  q quit';
-/** Title, empty line; note, keys. */
+/** Lines for the title, an empty line, the note and the keys. */
 const FRAME_LINES = 4;
-/** With fewer lines, the list of clients is left out. */
+/** Fewest lines of servers. With less room, the list of clients is left out. */
 const MIN_SERVER_LINES = 4;
 
 /** The lines of the screen, which fill its height and fit its width. */
@@ -212,7 +217,7 @@ function clientTable({ clients }: WatchState, look: Look): string[] {
   return table([['CLIENT', 'VERSION', 'PID', 'ATTACHED FOR', 'IN FLIGHT'], ...rows], look).split('\n');
 }
 
-/** A heading and the last output of the chosen server; nothing if it is not shown. */
+/** Returns a heading and the last output of the chosen server, or nothing if the log is not shown. */
 function logLines({ log }: WatchState, look: Look): string[] {
   if (log === undefined) return [];
   const lines = log.lines.length === 0 ? ['(nothing was written yet)'] : log.lines;
@@ -233,11 +238,11 @@ interface WatchedServer {
   readonly state: ServerReport['state'];
   /** Calls of all its instances since their start. */
   readonly calls: number;
-  /** Null before the second look. */
+  /** Null before the second answer of the hub. */
   readonly callsPerSecond: number | null;
   readonly p50Ms: number | null;
   readonly memoryBytes: number | null;
-  /** The line of its output that names the cause, or its problem, or its last failure. */
+  /** The line of output that names the cause, else the problem in the configuration, else the last failure. */
   readonly lastError: string;
   readonly needsApproval: boolean;
 }
@@ -256,7 +261,7 @@ export interface WatchState {
   readonly note: string;
 }
 
-/** The state with new facts. Rates need the facts of the look before. */
+/** Returns the state with new facts. Rates need the earlier state. */
 export function withFacts(earlier: WatchState | undefined, { hub, report, at }: WatchFacts): WatchState {
   const seconds = earlier === undefined ? 0 : (at - earlier.at) / 1_000;
   const servers = report.servers.map((server): WatchedServer => {
@@ -268,7 +273,7 @@ export function withFacts(earlier: WatchState | undefined, { hub, report, at }: 
       key: server.server,
       state: server.state,
       calls,
-      // The calls of an instance that has ended are not counted any more.
+      // The sum can shrink, because the calls of an instance that has ended no longer count.
       callsPerSecond: before === undefined || seconds <= 0 ? null : Math.max(0, calls - before.calls) / seconds,
       p50Ms: server.latencyMs?.p50 ?? null,
       memoryBytes: known.length === 0 ? null : known.reduce((sum, bytes) => sum + bytes, 0),
@@ -280,7 +285,7 @@ export function withFacts(earlier: WatchState | undefined, { hub, report, at }: 
   return { hub, at, servers, clients: hub.clients, chosen, log: earlier?.log, note: earlier?.note ?? '' };
 }
 
-/** Next state after a key, by its name in `node:readline`, and the effect of the key besides. */
+/** Returns the next state after a key with this name in `node:readline`, and the effect of the key. */
 export function withKey(
   state: WatchState,
   key: string,
@@ -314,7 +319,7 @@ export function withKey(
   }
 }
 
-/** Chooses another server, whose log is shown if one is shown. */
+/** Chooses another server. If a log is shown, it becomes the log of this server. */
 function moved(state: WatchState, by: number): WatchState {
   const { servers, chosen, log } = state;
   const at = servers.findIndex(({ key }) => key === chosen);

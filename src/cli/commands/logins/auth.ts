@@ -14,7 +14,7 @@ import { loginSpec, type ReportedLogin, reportOf, withLoginErrors } from './logi
 /** Longest wait for a gateway that renews the login, in milliseconds. */
 const LOCK_MS = 60_000;
 
-/** `trunkline logout`: removes the tokens of a server, and has the authorization server revoke them. */
+/** `trunkline logout`: removes the tokens of a server. With `--revoke`, the authorization server revokes them first. */
 export async function logout({
   settings,
   words: [name = ''],

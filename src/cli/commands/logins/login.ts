@@ -40,7 +40,7 @@ export async function login({
   const { scope: scopes, clientId, device = false, browser = true } = options;
   const chosen = { spec, vault, clock: systemClock, scopes, clientId };
   return await withLoginErrors(name, async () => {
-    // The result is all that `--json` prints on stdout.
+    // With `--json`, stdout has only the result.
     const showPage = isJson ? async (url: string) => tell(url) : print;
     const record = device ? await loginOnDevice(chosen, showPage) : await loginInBrowser(chosen, browser, showPage);
     const report = reportOf(name, record, (await vault.storedIn()) ?? null);
@@ -51,7 +51,7 @@ export async function login({
   });
 }
 
-/** Runs the work of a command, and says why a login failed. */
+/** Runs the work of a command, and prints the reason if a login fails. */
 export async function withLoginErrors(name: string, work: () => Promise<number>): Promise<number> {
   try {
     return await work();
@@ -63,7 +63,7 @@ export async function withLoginErrors(name: string, work: () => Promise<number>)
   }
 }
 
-/** The server with this key, which must be one that people log in at. */
+/** Returns the server with this key. Throws a `UsageError` if it needs no login. */
 export async function loginSpec(
   settings: GlobalOptions,
   name: string,
@@ -116,7 +116,7 @@ async function withPastedUrls(pending: PendingLogin): Promise<LoginRecord> {
   try {
     return await pending.finished;
   } finally {
-    // Pauses stdin, which `trunkline init` reads again.
+    // Pauses stdin, because `trunkline init` reads it again.
     lines.close();
   }
 }
@@ -160,12 +160,12 @@ export interface ReportedLogin {
   readonly issuer: string | null;
   readonly state: 'logged_in' | 'login_required' | 'login_expired' | 'scope_missing';
   readonly scopes: readonly string[];
-  /** End of the access token as an ISO date. Trunkline renews it, where the authorization server allows that. */
+  /** End of the access token as an ISO date. Trunkline renews the token if the authorization server allows it. */
   readonly expiresAt: string | null;
   readonly storedIn: 'keychain' | 'file' | null;
 }
 
-/** Reports a login. `record` is undefined if there was none. */
+/** Reports a login. `record` is `undefined` if there is none. */
 export function reportOf(
   server: string,
   record: LoginRecord | undefined,

@@ -11,7 +11,7 @@ import { allSettled, type PackagedServer, type PackageWork, workOnPackages } fro
 
 /**
  * `trunkline install`: installs missing packages and reports the result for each server. With `reportsFaults`, each failure
- * is reported on stderr with the output of npm. The table says in any case which packages failed.
+ * is reported on stderr with the output of npm. The table always shows which packages failed.
  */
 export async function install(
   { settings, words, isJson }: Pick<Invocation, 'settings' | 'words' | 'isJson'>,
@@ -45,7 +45,7 @@ interface Result {
   readonly server: PackagedServer;
   readonly result: 'installed' | 'present' | 'near' | 'failed';
   readonly version?: string | undefined;
-  /** Why the installed package may not work. */
+  /** Reasons why the installed package may not work. */
   readonly remarks: readonly string[];
   readonly fault?: InstallFault;
 }

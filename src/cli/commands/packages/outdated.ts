@@ -13,7 +13,7 @@ import { progressBar } from '../calls/run-once.js';
 import { listRemarks, remarksOn, remarksOnNewest } from './package-remarks.js';
 import { workOnPackages } from './package-work.js';
 
-/** Each lookup is a process of npm. */
+/** Limit of lookups at once, because each is a process of npm. */
 const CONCURRENCY = 4;
 const HEAD = ['SERVER', 'PACKAGE', 'INSTALLED', 'WANTED', 'NEWEST', 'WHERE'];
 
@@ -71,7 +71,10 @@ export async function outdated({ settings, isJson }: Invocation): Promise<number
   );
 }
 
-/** The version that `trunkline update` would install, by the rules of npm: the tag `latest` goes first if it is in the range. */
+/**
+ * Returns the version that `trunkline update` would install. As in npm, the tag `latest` has precedence if it is in the
+ * range.
+ */
 function newestAccepted(request: PackageRequest, { tags, versions, engines }: PublishedVersions): string | undefined {
   const { latest } = tags;
   // npm chooses an older version if the newest one needs another Node.

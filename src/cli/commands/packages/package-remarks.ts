@@ -17,18 +17,21 @@ import type { PackageWork } from './package-work.js';
 /** The Node that runs Trunkline, which also runs the packages. */
 const THIS_NODE = { version: process.versions.node, path: process.execPath };
 
-/** Why an installed package may not work, and what to do about it: one line each. */
+/** Returns the reasons why an installed package may not work, each as one line with a remedy. */
 export function remarksOn(request: PackageRequest, tree: InstalledTree | undefined, node = THIS_NODE): string[] {
   return tree === undefined ? [] : [...nodeRemarks(request, tree, node), ...scriptRemarks(request, tree)];
 }
 
-/** The remarks on the package of a server of this configuration; none if it runs no package. */
+/** Returns the remarks on the package of a server. The list is empty if the server runs no package. */
 export function remarksOnServer({ package: used }: ServerConfig, configFile: string): string[] {
   if (used === undefined) return [];
   return remarksOn(used.request, installedTree(used.request, used.found, { ...packageFolders(), configFile }));
 }
 
-/** The remark that the newest version needs another Node, so that npm installs an older one. None if it fits or is not newer. */
+/**
+ * Returns the remark that npm installs an older version, because the newest one needs another Node. Returns no remark if the
+ * newest version fits or is not newer.
+ */
 export function remarksOnNewest(
   request: PackageRequest,
   newest: NewestVersion | undefined,
@@ -44,7 +47,7 @@ export function remarksOnNewest(
   ];
 }
 
-/** The remarks about several servers below a table; servers with the same remarks share them. */
+/** Returns the text below a table, in which servers with the same remarks share them. */
 export function listRemarks(servers: readonly { readonly key: string; readonly remarks: readonly string[] }[]): string {
   const byText = new Map<string, string[]>();
   for (const { key, remarks } of servers) {
@@ -55,7 +58,7 @@ export function listRemarks(servers: readonly { readonly key: string; readonly r
   return [...byText].map(([text, keys]) => `\n${keys.join(', ')}:\n${text}\n`).join('');
 }
 
-/** The same after an installation, with a lookup of the newest version. None if the lookup fails. */
+/** Looks up the newest version after an installation, and returns the remark on it. Returns no remark if the lookup fails. */
 export async function lookUpNewest(
   request: PackageRequest,
   installed: string,
@@ -95,7 +98,7 @@ function thisIs({ version, path }: typeof THIS_NODE): string {
   return `this is ${version} at ${path}`;
 }
 
-/** The name as the configuration writes it, if that contains a variable. */
+/** Returns the name as the configuration writes it, if that contains a variable. */
 function visibleName(request: PackageRequest): string {
   return request.shown === lockKey(request) ? request.name : request.shown;
 }

@@ -15,7 +15,7 @@ import { tell } from '../../output.js';
 import { ProgressLine } from '../../terminal.js';
 import { runCommand } from '../calls/run-once.js';
 
-/** The tools of a command that works on packages. */
+/** Dependencies of a command that works on packages. */
 export interface PackageWork extends OpenedInstaller {
   readonly config: Config;
   /** The chosen servers that run a package. */
@@ -25,7 +25,7 @@ export interface PackageWork extends OpenedInstaller {
   readonly progressLine: ProgressLine;
   /** When aborted, nothing may be started or printed. */
   readonly ending: AbortSignal;
-  /** Stop functions of everything that runs now; called when a signal comes. */
+  /** Functions that stop everything that runs now. They are called at a signal. */
   readonly stoppers: Set<(ladder: StopLadder) => Promise<void>>;
 }
 
@@ -63,7 +63,7 @@ export async function workOnPackages(
   });
 }
 
-/** Waits until all have ended, so that nothing runs on when one has failed; then rejects as the first failed one did. */
+/** Waits until all have ended, even after a failure, so that nothing runs on. Then rejects with the first failure. */
 export async function allSettled<T>(work: readonly Promise<T>[]): Promise<T[]> {
   await Promise.allSettled(work);
   return await Promise.all(work);

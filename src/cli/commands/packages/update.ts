@@ -46,12 +46,12 @@ export async function update({ settings, words: [name], isJson }: Invocation): P
 
 /** Result for one package. The reason of a failure is written to stderr at once. */
 interface Outcome {
-  /** For stdout; undefined after a failure. */
+  /** Text for stdout. `undefined` after a failure. */
   readonly text?: string;
   readonly result: 'installed' | 'updated' | 'current' | 'fixed' | 'near' | 'failed';
   readonly from: string | null;
   readonly to: string | null;
-  /** How the tools of each server differ in the new version; `tools` is null if there is nothing to compare with. */
+  /** Differences of each server's tools in the new version. `tools` is null if there is nothing to compare with. */
   readonly changes: readonly { readonly server: string; readonly tools: ToolChanges | null }[];
   readonly remarks: readonly string[];
 }
@@ -66,7 +66,7 @@ function chooseByName({ servers }: Config, name: string | undefined): readonly S
   throw new UsageError(`there is no server or package \`${name}\` in the configuration`, hint);
 }
 
-/** Groups servers that run the same package; a group is updated together. */
+/** Groups servers that run the same package, because they are updated together. */
 function byPackage(servers: readonly PackagedServer[]): Iterable<readonly PackagedServer[]> {
   const groups = new Map<string, PackagedServer[]>();
   for (const server of servers) {

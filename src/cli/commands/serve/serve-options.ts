@@ -77,7 +77,7 @@ function readHttp(address: string, values: HttpValues): HttpSettings {
 
 const ADDRESS = /^(?:(?<host>[^:[\]]+|\[[0-9a-f:.]+\]):)?(?<port>\d{1,5})$/i;
 
-/** Parses `7411`, `localhost:7411` or `[::1]:7411`. Without a host, both loopback addresses. */
+/** Parses `7411`, `localhost:7411` or `[::1]:7411`. Without a host, returns both loopback addresses. */
 function readAddress(address: string): { host: string; port: number } {
   const { host = 'localhost', port } = ADDRESS.exec(address)?.groups ?? {};
   if (port === undefined || Number(port) > 65_535) {
