@@ -34,7 +34,7 @@ export async function logout({
         return EXIT.ok;
       }
       const fault = options.revoke && record?.tokens ? await revokedFault(record, spec) : undefined;
-      // The registration of the client goes with the login, so that the next login does not fail where it is forgotten.
+      // Also removes the registration of the client, because the authorization server may have forgotten it.
       await vault.remove(id);
       if (isJson) await printJson({ server: name, result: 'logged_out', problem: fault ?? null });
       else if (fault !== undefined) tell(`trunkline: ${name}: the tokens are removed here, but ${fault}`);
