@@ -29,6 +29,7 @@ const COMMANDS = [
   'hub-commands',
   'hub-places',
   'init',
+  'logins',
   'package-commands',
   'recording',
 ].map((name) => `test/e2e/${name}.test.ts`);

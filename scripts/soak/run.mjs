@@ -21,6 +21,7 @@ import { killGateway } from './kill-gateway.mjs';
 import { killHub } from './kill-hub.mjs';
 import { manyCalls } from './many-calls.mjs';
 import { neighbours } from './neighbours.mjs';
+import { refreshRaces } from './refresh-races.mjs';
 import { unreadClient } from './unread-client.mjs';
 
 const SOAKS = [
@@ -37,6 +38,7 @@ const SOAKS = [
   attachAtOnce,
   unreadClient,
   eras,
+  refreshRaces,
 ];
 
 const names = SOAKS.map(({ name }) => name);

@@ -199,9 +199,9 @@ export class OAuthAccess implements RemoteAccess {
     why: 'ahead' | 'refused',
     asked: AuthChallenge | undefined,
   ): Promise<Blocked | undefined> {
-    const isOfClient = this.#options.spec.login.grant === 'client_credentials';
-    if (why === 'refused' && isOfClient && this.#isRefusedAgain(this.#record?.tokens))
-      return this.#required('it does not accept the token that the authorization server gives to this client');
+    // The server may be out of order, so the login stays.
+    if (why === 'refused' && this.#isRefusedAgain(this.#record?.tokens))
+      return this.#required('it does not accept a token that was renewed because it did not accept the one before');
     try {
       await this.#change(async (record) => {
         const tokens = record?.state === 'logged_in' ? record.tokens : undefined;
@@ -234,8 +234,7 @@ export class OAuthAccess implements RemoteAccess {
     const { login } = this.#options.spec;
     if (login.grant === 'client_credentials') return await this.#loggedInAsClient(record, why, asked);
     if (record === undefined || tokens === undefined) return undefined;
-    if (tokens.refresh_token === undefined || this.#isRefusedAgain(tokens))
-      return why === 'refused' ? expired(record) : undefined;
+    if (tokens.refresh_token === undefined) return why === 'refused' ? expired(record) : undefined;
     const { contextOf, refresh, RefusedRefresh } = await import('./oauth.js');
     // The answer must not be lost, so the login has to be writable before the refresh token is used.
     await this.#options.vault.write(this.id, record);

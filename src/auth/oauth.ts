@@ -193,7 +193,9 @@ export async function clientFor(
   if (clientMetadataUrl !== undefined && metadata?.client_id_metadata_document_supported === true)
     return { client_id: clientMetadataUrl, redirectUri, isRegistered: false };
   const known = before?.issuer === issuer && before.client.isRegistered ? before.client : undefined;
-  if (known?.redirectUri === redirectUri) return known;
+  // Some authorization servers give a client no other scopes than those of its registration.
+  const hasScopes = scopes.every((scope) => before?.requestedScopes.includes(scope));
+  if (known?.redirectUri === redirectUri && hasScopes) return known;
   if (metadata !== undefined && metadata.registration_endpoint === undefined) {
     throw new LoginError(
       `the authorization server ${printable(issuer)} registers no clients`,

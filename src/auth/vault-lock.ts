@@ -96,6 +96,8 @@ function untilReleased(path: string, signal: AbortSignal): Promise<boolean> {
       const code = errorCode(error) ?? '';
       // The queue of the holder is full, so the holder is alive.
       if (code === 'EAGAIN') isBusy = true;
+      // The holder ends as this process connects.
+      else if (code === 'ECONNRESET') isHeld = true;
       else if (!isHeld && !['ECONNREFUSED', 'ENOENT'].includes(code)) reject(error);
     });
     socket.once('close', () => {

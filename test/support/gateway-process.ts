@@ -98,7 +98,7 @@ export class GatewayProcess {
   /** Writes the configuration, in one step as careful editors do. */
   configure(servers: StartOptions['servers'], gateway: StartOptions['gateway'] = {}, config: object = {}): void {
     const entries = Object.entries(servers).map(([key, entry]) => {
-      if ('command' in entry || 'package' in entry) return [key, entry];
+      if ('command' in entry || 'package' in entry || 'url' in entry) return [key, entry];
       const { program = LAB, args: given = [], ...rest } = entry;
       return [key, { ...rest, command: 'node', args: [program, ...(given as string[]), `run=${this.folder}`] }];
     });
