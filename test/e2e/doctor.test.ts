@@ -120,7 +120,7 @@ describe('the doctor', () => {
     expect(readdirSync(hubs)).toEqual([]);
   });
 
-  it('asks the running hub instead of starting servers a second time', async () => {
+  it('asks the running hub instead of starting servers a second time, and starts those that the hub has no process of', async () => {
     const one = { command: 'node', args: [LAB, `run=${place.folder}`] };
     write('trunkline.yaml', { servers: { one } });
     Object.assign(place.env, WITH_HUB);
@@ -143,6 +143,9 @@ describe('the doctor', () => {
     expect(place.leftovers().map(({ pid }) => pid)).toEqual(before);
     client.stdin.end();
     await finished;
+    await until('the process of the session is gone', () => place.leftovers().length === 0);
+    // The hub has no process of this server without a session, so the doctor starts one.
+    expect((await examine()).codes).toEqual(expect.arrayContaining(['TL-HUB-OK', 'TL-SERVER-OK']));
     await place.run(['stop']);
     await until('the hub is gone', () => processesWith(hubs).length === 0);
   });

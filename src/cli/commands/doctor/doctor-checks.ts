@@ -249,10 +249,18 @@ interface Observed {
 async function observe(facts: DoctorFacts): Promise<Observed> {
   const { hub, servers } = facts;
   // The hub may have ended meanwhile. Its clients then start another hub, and the servers must not run twice.
-  const reports = await hub?.servers().catch(() => []);
+  const reports = await hub?.servers().catch(() => 'ended' as const);
   if (reports === undefined) return await startOnce(facts);
+  if (reports === 'ended') return { servers: [], tools: [] };
   const chosen = reports.filter(({ server }) => servers.some(({ key }) => key === server));
-  return { servers: chosen.map((report) => ({ report })), tools: toolsIn(await hub?.tools(), chosen) };
+  const tools = toolsIn(await hub?.tools(), chosen);
+  // A server with a process for each session has none while no client is connected.
+  const idle = servers.filter(({ key }) => reports.every(({ server }) => server !== key));
+  const started = await startOnce({ ...facts, servers: idle });
+  return {
+    servers: [...chosen.map((report) => ({ report })), ...started.servers],
+    tools: [...tools, ...started.tools],
+  };
 }
 
 /** Starts the servers whose packages are installed. Installs nothing and approves nothing. */
