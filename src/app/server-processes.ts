@@ -77,12 +77,12 @@ export class ServerProcesses {
     this.launcher = backendLauncher({ dialer, targets, logger, onInternalError });
   }
 
-  /** Begins a login at a server, or joins the one that waits for the person. Rejects if it cannot begin. */
+  /** Begins a login at a server, or returns the login that already waits for the person. Rejects if it cannot begin. */
   async beginLogin(spec: RemoteSpec): Promise<OfferedLogin> {
     return await this.#remote.beginLogin(spec);
   }
 
-  /** Stops to follow logins, and to guard processes. To be called when all servers have ended. */
+  /** Stops watching logins and guarding processes. Call this when all servers have ended. */
   async close(): Promise<void> {
     this.#remote.close();
     await this.orphanGuard.close();

@@ -166,9 +166,7 @@ async function store(
   return record;
 }
 
-/**
- * Sends the server a request without a token, to get the challenge of its 401. Resolves with `undefined` if there is none.
- */
+/** Sends a request without a token, to get the challenge of the 401. Resolves with `undefined` if there is none. */
 async function probe(url: URL, spec: RemoteSpec, clock: Clock): Promise<AuthChallenge | undefined> {
   const agent = createAgent(url, spec);
   const body = Buffer.from(PROBE);
@@ -214,10 +212,7 @@ function redirectUriOf(port: number): string {
   return `http://127.0.0.1:${port}${CALLBACK}`;
 }
 
-/**
- * Listens for the browser, on the loopback address only. Tries the configured port, or else the port of the registration and
- * the fixed ports.
- */
+/** Listens for the browser on loopback: at the configured port, or else at that of the registration or a fixed one. */
 async function openListener(
   { callbackPort, clientId, server }: LoginSettings,
   before: LoginRecord | undefined,

@@ -15,10 +15,7 @@ export interface LoginsOptions extends Pick<OAuthAccessOptions, 'clock' | 'keepS
   readonly onUnwatchable: (error: unknown) => void;
 }
 
-/**
- * Gives connections the access to their remote servers. Connections with the same login share one access. Logins and logouts
- * of other processes take effect here, too.
- */
+/** Opens the access of connections. Shares it among those with one login, and follows the logins of other processes. */
 export class Logins {
   readonly #options: LoginsOptions;
   readonly #vault: Vault;

@@ -150,10 +150,7 @@ function canonicalResource(url: URL): string {
   return canonical.pathname === '/' && canonical.search === '' ? canonical.origin : canonical.href.replace(/\/$/, '');
 }
 
-/**
- * Returns the scopes of a login. These are the configured or else the offered scopes, the scopes that calls lacked since the
- * login before, and `offline_access` for renewals.
- */
+/** Returns the configured or else the offered scopes, with those that calls lacked, and `offline_access` for renewals. */
 export function scopesFor(
   { scopes, metadata }: Discovered,
   settings: LoginSettings,
@@ -389,10 +386,7 @@ export interface DeviceLogin {
   readonly verificationUri: string;
   readonly expiresInMs: number;
   readonly intervalMs: number;
-  /**
-   * Asks once for the tokens. Resolves with the tokens, or with the milliseconds until the next time to ask. Throws a
-   * `LoginError`.
-   */
+  /** Asks once. Resolves with the tokens, or with the milliseconds until the next attempt. Throws a `LoginError`. */
   poll(): Promise<StoredTokens | number>;
 }
 
@@ -579,10 +573,7 @@ function failure(error: unknown, what: string): Error {
   return new LoginError(`${what} (${describe(error)})`);
 }
 
-/**
- * Returns the code of the authorization server's error, if it looks like a code. Leaves other text out, because it may repeat
- * secrets of the request.
- */
+/** Returns the code of an error, if it looks like one. Leaves other text out, because it may repeat secrets. */
 function describe(error: unknown): string {
   if (error instanceof OAuthError) return /^[a-z_]{1,40}$/.test(error.code) ? error.code : 'an unknown error';
   if (error instanceof RegistrationRejectedError) return `HTTP ${error.status}`;

@@ -54,10 +54,7 @@ async function acquire(vault: string, name: string, signal: AbortSignal): Promis
   }
 }
 
-/**
- * Makes the folder of a lock. It is in the vault, so that all processes with this vault find it. If the path is too long for
- * a socket, the folder is among the private folders of hubs.
- */
+/** Makes the folder of a lock, in the vault that the processes share, or elsewhere if the path is too long for a socket. */
 function lockFolder(vault: string, name: string): string {
   const real = realpathSync(vault);
   const own = join(real, 'locks', fingerprint(name));

@@ -65,7 +65,7 @@ export interface Launched {
   end(ladder: StopLadder): Promise<void>;
 }
 
-/** Times of the steps of ending a group, in milliseconds after its stdin is closed. */
+/** Times of SIGTERM and SIGKILL to a group, in milliseconds after its stdin is closed. */
 export interface StopLadder {
   readonly termAfterMs: number;
   readonly killAfterMs: number;

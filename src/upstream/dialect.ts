@@ -27,10 +27,7 @@ export interface Channel
   sendNotification(method: string, params?: unknown): void;
   /** Tells the transport the revision that the handshake agreed on. Call it before the next message. */
   negotiated(revision: string): void;
-  /**
-   * Passes the server's requests and notifications to `receiver` from now on. Before this call, the listener of the dial gets
-   * them.
-   */
+  /** Passes the server's requests and notifications to `receiver`. Before this call, the listener of the dial gets them. */
   receive(receiver: ChannelReceiver): void;
 }
 
@@ -57,10 +54,7 @@ export interface Dialect {
   open(channel: Channel, options: OpenOptions): Promise<DialOutcome>;
 }
 
-/**
- * Returns the failure of a dial whose first request failed. Sets `fault` if the cause is the network, a remote server in
- * trouble, or the credentials.
- */
+/** Returns the failure of a dial whose first request failed. Sets `fault` if another party than the server is at fault. */
 export function failedDial(
   method: string,
   { reason, because }: Extract<Outcome, { kind: 'failed' }>,

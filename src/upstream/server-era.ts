@@ -83,9 +83,7 @@ export class ServerEra {
     this.#isProbing = true;
   }
 
-  /**
-   * Stores the era that the server speaks. If a legacy server has another version than before, the next start asks it again.
-   */
+  /** Stores the era of the server. If a legacy server has another version than before, the next start asks it again. */
   opened({ era, version }: EraVerdict): void {
     this.#isProbing = false;
     if (this.isFixed) return;

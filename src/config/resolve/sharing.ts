@@ -2,8 +2,8 @@ import type { ServerConfig } from './config.js';
 import { launchedBy } from './resolve-config.js';
 
 /**
- * Which clients share a process of a server. `auto` is decided when the server runs: as `profile` if it speaks a revision
- * without sessions, else as `isolated`.
+ * Which clients share a process of a server. `auto` becomes `profile` when the server runs and speaks a revision without
+ * sessions. Until then, and for other revisions, it means `isolated`.
  */
 export interface SharingRule {
   readonly sharing: ServerConfig['sharing'];
@@ -50,9 +50,9 @@ function packageOf({ package: used, child }: Pick<ServerConfig, 'package' | 'chi
 type Known = readonly [sharing: 'profile' | 'all' | 'serial' | 'isolated', version: string, reason: string];
 
 /**
- * Packages whose source was read, and whose answers to two interleaved sessions were compared, shared and apart
- * (`npm run sharing`). `profile`: no session notices another. `all`: two processes harm each other. `serial`: two calls do. `isolated`: a session
- * would see or change the state of another.
+ * Verdicts on packages, from their source and from a comparison of two interleaved sessions, shared and apart (`npm run
+ * sharing`). `profile`: no session notices another. `all`: two processes harm each other. `serial`: two calls harm each
+ * other, too. `isolated`: a session would see or change the state of another.
  */
 const KNOWN: ReadonlyMap<string, Known> = new Map<string, Known>([
   [

@@ -164,8 +164,8 @@ export class FloodQueue {
 export class FloodBound {
   readonly #queue: FloodQueue;
   readonly #onEndless: () => void;
-  /** Level of a leaky bucket: the work in milliseconds, minus a twelfth of the time that has passed. */
-  #debtMs = 0;
+  /** Level of a leaky bucket, in milliseconds. Work raises it, and a twelfth of the time that passes lowers it. */
+  #levelMs = 0;
   #countedAt = 0;
   /** Streams of the server that wait. */
   #waiting = 0;
@@ -193,10 +193,10 @@ export class FloodBound {
     return ({ startedAt, endedAt, byteLength }, proceed) => {
       if (isUseful()) return false;
       const workMs = endedAt - startedAt + READ_MS + byteLength * BYTE_MS;
-      this.#debtMs = Math.max(0, this.#debtMs - (startedAt - this.#countedAt) / REST_FACTOR) + workMs;
+      this.#levelMs = Math.max(0, this.#levelMs - (startedAt - this.#countedAt) / REST_FACTOR) + workMs;
       this.#countedAt = endedAt;
-      if (this.#debtMs <= BURST_MS) return false;
-      this.#debtMs = BURST_MS;
+      if (this.#levelMs <= BURST_MS) return false;
+      this.#levelMs = BURST_MS;
       this.#pause(endedAt);
       this.#queue.wait(workMs, () => {
         // The wait makes up for this read only, so it does not drain the bucket.

@@ -87,10 +87,7 @@ export class Bridge implements Channel {
     return this.#options.flood?.pausedMs ?? 0;
   }
 
-  /**
-   * Opens the reader of a stream with one message a line. `request` is the id of the request that the stream answers, if
-   * there is one.
-   */
+  /** Opens the reader of a stream with one message a line. `request` is the id of the request that the stream answers. */
   open(request?: number): MessageReader {
     const reader = new MessageReader({
       ...this.#options,

@@ -43,10 +43,7 @@ interface MessageReaderOptions extends ReadingOptions {
   readonly take: (message: Envelope, at: number) => boolean;
 }
 
-/**
- * Reads a stream with one message a line, such as the stdout of a process, or an answer over HTTP. Ignores everything once
- * the connection is closed.
- */
+/** Reads a stream with one message a line: stdout, or an answer over HTTP. Ignores input after the connection is closed. */
 export class MessageReader implements ByteReader, LineSink, DroppedLineSink {
   readonly #options: MessageReaderOptions;
   readonly #decoder: LineDecoder;

@@ -20,10 +20,7 @@ import type {
 export interface OutgoingRequestsOptions {
   readonly clock: Clock;
   readonly counters: DropCounters;
-  /**
-   * Whether the server itself waits for an answer of a client. Meanwhile, requests time out only after their maximum, not
-   * when idle.
-   */
+  /** Whether the server waits for an answer of a client. Meanwhile, only the maximum timeout ends its requests. */
   readonly isServerWaiting: () => boolean;
   /** The server answered a request, in time or late, or reported progress of one. `at` is milliseconds on the clock. */
   readonly onSignOfLife: () => void;
@@ -59,10 +56,7 @@ export class OutgoingRequests {
     return this.#pending.size - this.#standing;
   }
 
-  /**
-   * Gives a request its id and starts its deadline. The caller must send it at once, because it begins at `position` in the
-   * output.
-   */
+  /** Gives a request its id and starts its deadline. The caller must send it at once, at `position` in the output. */
   add(timeouts: RequestTimeouts, handler: RequestHandler, isCancellable: boolean, position: number): PendingRequest {
     const now = this.#options.clock.now();
     const request = new PendingRequest({ owner: this, timeouts, handler, isCancellable, position, now });
@@ -117,10 +111,7 @@ export class OutgoingRequests {
     this.#lost(answered, reason);
   }
 
-  /**
-   * Fails the request with this id, if it is in flight, because its answer was lost. The answer still shows that the server
-   * is alive.
-   */
+  /** Fails the request with this id, if there is one, because its answer was lost. The server is still alive. */
   #lost(id: number | undefined, reason: RequestFailure): void {
     if (this.#end(id, { kind: 'failed', reason, sent: true })) this.#options.onSignOfLife();
   }
@@ -140,9 +131,7 @@ export class OutgoingRequests {
     return this.#pending.get(id)?.handler;
   }
 
-  /**
-   * Reports progress. Drops progress of an unknown request, because some clients close the connection at an unknown token.
-   */
+  /** Reports progress. Drops that of an unknown request, because some clients close the connection at an unknown token. */
   progressed(notification: NotificationEnvelope): void {
     const { clock, counters, onSignOfLife } = this.#options;
     const { progressToken } = notification.tokens;
@@ -290,10 +279,7 @@ export class PendingRequest implements Due, SentRequest {
   }
 }
 
-/**
- * Reads the id at `token`, if it is a number. `1.0` is 1, because JSON has one kind of number. The gateway sends no strings
- * as ids.
- */
+/** Reads the id at `token`, if it is a number. `1.0` is 1, as in JSON. The gateway sends no strings as ids. */
 function readId(bytes: Uint8Array, token: Span): number | undefined {
   let id = 0;
   for (let position = token.start; position < token.end; position += 1) {

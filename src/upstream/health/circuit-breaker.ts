@@ -70,10 +70,7 @@ export class CircuitBreaker {
     return this.#circuit.opened ? Math.max(0, this.#openUntil - this.#clock.now()) : 0;
   }
 
-  /**
-   * Counts an answered call. `now` is the time on the clock. An open breaker counts none, because its answers belong to
-   * earlier calls and say nothing about the server now.
-   */
+  /** Counts an answered call, at `now` on the clock. An open breaker counts none, because they belong to earlier calls. */
   succeeded(now: number): void {
     if (!this.#circuit.closed) return;
     if (now >= this.#tenthEndsAt) {
@@ -94,10 +91,7 @@ export class CircuitBreaker {
     this.#circuit.shutdown();
   }
 
-  /**
-   * Makes a circuit with this open time, which opossum cannot change later. After a trial, a new circuit replaces it, either
-   * open for longer, or closed with no outcomes.
-   */
+  /** Makes a circuit, whose open time is fixed. After a trial, a new one replaces it, open for longer or closed. */
   #newCircuit(openMs: number): Circuit {
     const { minSamples, failurePercentage, windowMs, maxOpenMs } = this.#policy;
     const circuit: Circuit = new Opossum((action) => action(), {

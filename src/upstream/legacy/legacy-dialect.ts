@@ -56,10 +56,7 @@ function toParams({ protocolVersion, clientInfo, capabilities, raw }: ClientProf
 }
 
 class LegacyConnection extends EraConnection implements UpstreamConnection {
-  /**
-   * Sends a request without the members that describe a modern client, because a legacy server gets them only in
-   * `initialize`.
-   */
+  /** Removes the members that describe a modern client, because a legacy server has them from `initialize`. */
   send(
     request: RelayedRequest,
     edits: readonly Edit[],

@@ -45,16 +45,14 @@ export class EraDialect implements Dialect {
     if (known === 'modern') {
       const discovery = await this.#discover(channel, options).outcome;
       if (discovery.kind === 'modern') return await this.#openModern(channel, options, discovery);
-      // The start fails, so that the status shows a wrong configuration. The next start asks the server, unless the era is
-      // configured.
+      // A wrong configuration must be seen, so the start fails. The next one asks, unless the era is configured.
       if (discovery.kind === 'other') era.forget();
       return { ...discovery, kind: 'failed', isRefused: true };
     }
     if (known === undefined) return await this.#probe(channel, options);
     const outcome = await this.#options.legacy.open(channel, options);
     if (outcome.kind === 'failed' && outcome.isRefused === true && !era.isFixed && !channel.isClosed) {
-      // The verdict is wrong, because the server has changed, or because an earlier start failed before the server answered
-      // the probe.
+      // The server has changed since the verdict, or an earlier start failed before it answered the probe.
       const { outcome: asked } = this.#discover(channel, options);
       const discovery = await this.#orSilence(asked, options);
       if (discovery?.kind === 'modern') return await this.#openModern(channel, options, discovery);
@@ -112,10 +110,7 @@ export class EraDialect implements Dialect {
     return { kind: 'open', connection };
   }
 
-  /**
-   * Resolves as the promise does, or with `undefined` if the server stays silent for `SILENCE_MS` or half of the start
-   * timeout.
-   */
+  /** Resolves as the promise, or with `undefined` after a silence of `SILENCE_MS` or half of the start timeout. */
   #orSilence<T>(promise: Promise<T>, { timeoutMs }: OpenOptions): Promise<T | undefined> {
     return new Promise((resolve) => {
       const cancel = this.#options.clock.schedule(Math.min(SILENCE_MS, timeoutMs / 2), () => resolve(undefined));

@@ -91,8 +91,7 @@ export class ModernConnection extends EraConnection implements UpstreamConnectio
 
   request(method: string, params: unknown, timeouts: RequestTimeouts): Promise<Outcome> {
     const { channel } = this;
-    // Modern revisions have no `ping`. `server/discover` also shows that a server is alive, because every modern server
-    // answers it.
+    // Modern revisions have no `ping`, but every modern server that is alive answers `server/discover`.
     if (method === METHODS.ping) return channel.request(METHODS.discover, this.#meta.ownParams(undefined), timeouts);
     if (!OWN_METHODS.has(method)) return channel.request(method, this.#meta.ownParams(params), timeouts);
     const text = params instanceof Uint8Array ? params : toBytes(JSON.stringify(params ?? {}));

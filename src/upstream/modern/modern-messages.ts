@@ -8,10 +8,7 @@ import type { ClientProfile } from '../../mcp/handshake.js';
 import type { LogLevel } from '../../mcp/methods.js';
 import { EnvelopeRequest, type RelayedRequest } from '../../mcp/relayed-request.js';
 
-/**
- * Description of the client for the `_meta` of each request to a modern server. The texts are made once for a connection, so
- * each request needs only one more edit.
- */
+/** Description of the client in the `_meta` of requests. Its text is made once, so a request costs only one more edit. */
 export class RequestMeta {
   readonly #client: Uint8Array;
   #revision: string;
@@ -162,10 +159,7 @@ function isEmptyObject(bytes: Uint8Array, { start, end }: Span): boolean {
   return skipWhitespace(bytes, start + 1) >= end - 1;
 }
 
-/**
- * Turns a request into one for a modern server. `more` is text with further members of `params`. `onId` receives the id of
- * the message.
- */
+/** Makes a request for a modern server. `more` is text with members for `params`. `onId` receives the id of the message. */
 export function modernMessage(
   request: RelayedRequest,
   meta: RequestMeta,

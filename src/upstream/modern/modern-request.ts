@@ -84,10 +84,7 @@ export class ModernRequest implements RequestHandler, SentRequest {
     return this.#progressed;
   }
 
-  /**
-   * Lease for the first send. A later send needs none, because the memory of the client's request stays valid until the
-   * client gets its answer.
-   */
+  /** Lease for the first send. A later send needs none, because the request's memory stays valid until its answer. */
   get lease(): RequestHandler['lease'] {
     return this.#sends === 1 ? this.#options.handler.lease : undefined;
   }
@@ -219,9 +216,7 @@ export class ModernRequest implements RequestHandler, SentRequest {
     this.#refuse({ method: 'input', error, message: `it ${conduct}` });
   }
 
-  /**
-   * Ends the request without the input. A `tools/call` gets a tool result that names the reason, any other method an error.
-   */
+  /** Ends the request without the input. A `tools/call` gets a tool result with the reason, any other method an error. */
   #refuse({ method, error, message }: Omit<Extract<RoundEnd, { kind: 'refused' }>, 'kind'>): void {
     if (this.#options.request.method !== METHODS.callTool) {
       this.#answer('error', error);

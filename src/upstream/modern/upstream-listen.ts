@@ -93,9 +93,7 @@ export class UpstreamListen {
     this.#renew();
   }
 
-  /**
-   * Takes a notification of the server. Returns the notification for the gateway, or `undefined` if the gateway gets none.
-   */
+  /** Takes a notification of the server. Returns the notification for the gateway, or `undefined` if there is none. */
   take(notification: NotificationEnvelope): NotificationEnvelope | undefined {
     const { bytes, method, tokens } = notification;
     const { subscriptionId, requestId } = tokens;
@@ -249,10 +247,7 @@ export class UpstreamListen {
     this.#pauseMs = Math.min(2 * this.#pauseMs, MAX_PAUSE_MS);
   }
 
-  /**
-   * Answers the waiting subscriptions to the subjects of a stream. `faultOf` returns the error for a subject, if there is
-   * one.
-   */
+  /** Answers the waiting subscriptions to the subjects of a stream. `faultOf` returns the error for a subject, if any. */
   #answerWaiting({ subjects }: Pick<Stream, 'subjects'>, faultOf: (subject: Subject) => RpcError | undefined): void {
     const concerned = this.#waiting.filter(({ subject }) => subjects.has(keyOf(subject)));
     this.#waiting = this.#waiting.filter(({ subject }) => !subjects.has(keyOf(subject)));

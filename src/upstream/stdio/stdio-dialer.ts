@@ -157,8 +157,7 @@ export class StdioDialer implements Dialer<ChildSpec> {
     const bridge = new StdioBridge({
       clock,
       scan,
-      // For many connections, all requests of one turn of the event loop are one write. A single client does not wait for the
-      // end of the turn.
+      // With many connections, one write has the requests of one turn of the event loop. A single client does not wait.
       output: new LineWriter(stdin, hasManyConnections ? setImmediate : undefined),
       maxFrameBytes,
       maxUnwrittenBytes,
@@ -203,9 +202,7 @@ export class StdioDialer implements Dialer<ChildSpec> {
     return await this.#options.dialect.open(bridge, { generation, profile, timeoutMs, era, listener });
   }
 
-  /**
-   * Reads the answers that are still in the pipe. Stops after `LAST_OUTPUT_MS`, because a grandchild may hold the pipe open.
-   */
+  /** Reads the answers that are still in the pipe, for a short time, because a grandchild may hold the pipe open. */
   #readLastOutput({ stdout }: SpawnedChild, bridge: StdioBridge): void {
     const { clock, backpressure } = this.#options;
     backpressure.release(stdout);

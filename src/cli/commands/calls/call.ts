@@ -151,10 +151,7 @@ function printResult(result: Uint8Array, isJson: boolean): number {
   return code;
 }
 
-/**
- * Suggests a similar tool of the same server, after a failed call of a tool that the server does not list. Returns whether
- * the user needs no further hint.
- */
+/** Suggests a similar tool, if the server does not list this one. Returns whether the user needs no further hint. */
 function suggestListed({ composition }: Once, name: string): boolean {
   const { tools } = composition.gateway.catalogs;
   const route = tools.resolve(name);

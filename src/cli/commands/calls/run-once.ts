@@ -72,10 +72,7 @@ export async function runOnce(
   });
 }
 
-/**
- * Opens the log of a command. Records appear only if the options ask for them, because the command explains failures in plain
- * text.
- */
+/** Opens the log of a command. It has records only if the options ask for them, because the command explains failures. */
 export function openQuietLog(settings: GlobalOptions): OpenLog {
   const log = openLog(settings);
   if (settings.verbosity === 0 && settings.logFile === undefined) log.logger.level = 'fatal';

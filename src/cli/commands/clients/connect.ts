@@ -121,10 +121,7 @@ function chosenConfig(flag: string | undefined): string | undefined {
   return findConfigFile({ flag, env, cwd: process.cwd(), home: homedir(), platform });
 }
 
-/**
- * Returns remarks for the user. A client starts Trunkline in another folder and without the variables of this shell, so it
- * may find another configuration.
- */
+/** Returns remarks. A client starts Trunkline without this folder and shell, so it may find another configuration. */
 function remarksOn({ warning }: OwnCommand, config: string | undefined): string[] {
   const remarks = warning === undefined ? [] : [`warning: ${warning}`];
   if (config !== undefined) return remarks;
@@ -192,10 +189,7 @@ export async function registerAndTakeOut(
   });
 }
 
-/**
- * Removes servers from their clients. One undo takes back all changes of one `run`. Throws if a client's file cannot be
- * changed.
- */
+/** Removes servers from their clients. One undo takes back all changes of one `run`. Throws if a file cannot be changed. */
 export async function takeOutOfClients(servers: readonly FoundServer[], run: string): Promise<void> {
   await withChangeLock(async () => {
     for (const plan of await planTakeOut(servers, thisSystem())) {

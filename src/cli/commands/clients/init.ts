@@ -18,9 +18,7 @@ import { clientsNamed, registerAndTakeOut } from './connect.js';
 import { type PreparedImport, prepareImport, reportPlan, toJson, writeImport } from './import.js';
 
 interface InitOptions {
-  /**
-   * Names of the clients to register Trunkline with. By default, the user chooses, or all installed clients are registered.
-   */
+  /** Names of the clients to register Trunkline with. By default, the user chooses, or all installed ones are registered. */
   client: readonly string[];
   dryRun: true;
   yes: true;
@@ -156,10 +154,7 @@ function tellIntention(added: number, clients: readonly Client[]): void {
   );
 }
 
-/**
- * Whether to remove a server from its client. Servers that do not work stay there, and so do extensions and entries in files
- * that a project shares.
- */
+/** Whether to remove a server from its client. False if it does not work, and for extensions and files of projects. */
 function isTaken({ found, key = '', verdict }: PlannedServer, clients: readonly Client[], sound: readonly string[]) {
   const isOurs = verdict === 'new' || verdict === 'renamed' || verdict === 'same';
   const isChosen = clients.some(({ client }) => client === found.place.client);

@@ -199,9 +199,7 @@ function indented(json: string): string {
 
 type Line = readonly [sign: ' ' | '-' | '+', line: string];
 
-/**
- * Most changed lines for which the shortest difference is searched, because the time of the search grows with their square.
- */
+/** Most changed lines for which the shortest difference is searched, because the time grows with their square. */
 const MAX_CHANGED_LINES = 1_000;
 
 /** Returns the shortest difference in lines. If too many lines differ, all count as changed. */

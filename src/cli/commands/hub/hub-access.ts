@@ -26,9 +26,7 @@ interface Reached {
   readonly control: HubControl;
 }
 
-/**
- * Runs a command on the running hub and returns the exit code. Prints a message if no hub runs, or if it cannot be reached.
- */
+/** Runs a command on the running hub and returns the exit code. Prints a message if the hub cannot be reached. */
 export async function withHub(options: GlobalOptions, work: (reached: Reached) => Promise<number>): Promise<number> {
   const site = findHubSite(options);
   const control = await reachHub(site.folder);
@@ -49,10 +47,7 @@ export async function withHub(options: GlobalOptions, work: (reached: Reached) =
   }
 }
 
-/**
- * Whether the hub is on. It is on if the file cannot be read, because a client then starts a hub, which reports the fault in
- * the file.
- */
+/** Whether the hub is on. True if the file cannot be read, because the client's hub then reports the fault. */
 export function isHubOn(configFile: string): boolean {
   try {
     return isHubWanted(configFile);
@@ -85,10 +80,7 @@ export async function describeHub(control: HubControl, withUsage = false): Promi
   return (await control.request('describe', { withUsage })) as HubDescription;
 }
 
-/**
- * Connects a command to the running hub. Resolves with `undefined` if no hub runs, or after a report on stderr if the hub
- * refuses.
- */
+/** Connects a command to the running hub, if there is one. Reports a refusal of the hub on stderr. */
 export async function runningHub(settings: GlobalOptions): Promise<HubClientForCommand | undefined> {
   const opened = await openHubClient(settings);
   if (typeof opened !== 'string') return opened;
@@ -268,9 +260,7 @@ export interface HubSite {
   readonly logFile: string;
 }
 
-/**
- * Finds the folder and log of the hub. Throws a `ConfigError` without a configuration file, a `UsageError` without a folder.
- */
+/** Finds the folder and log of the hub. Throws a `ConfigError` without a configuration, a `UsageError` without a folder. */
 export function findHubSite(options: GlobalOptions): HubSite {
   const configFile = new ConfigLocation(options).file;
   try {

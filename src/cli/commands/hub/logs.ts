@@ -53,10 +53,7 @@ async function mustBeConfigured(settings: GlobalOptions, server: string): Promis
   chooseServers(await readConfig(settings), [server]);
 }
 
-/**
- * Asks the running hub for its log file, and for the last output of the named server. Resolves with `undefined` if no hub
- * runs.
- */
+/** Asks the running hub, if there is one, for its log file, and for the last output of the named server. */
 async function askHub(folder: string, server: string | undefined) {
   const control = await reachHub(folder);
   if (typeof control === 'string') return undefined;

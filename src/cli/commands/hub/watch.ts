@@ -22,10 +22,7 @@ export interface WatchTerminalOptions {
 /** Interval of the requests to the hub. */
 const LOOK_EVERY_MS = 1_000;
 
-/**
- * Switches to the alternate screen of the terminal, without a cursor. At the end, the terminal shows its earlier content
- * again.
- */
+/** Alternate screen of the terminal, without a cursor. At the end, the terminal shows its earlier content again. */
 const ENTER = '\x1b[?1049h\x1b[?25l';
 const LEAVE = '\x1b[?25h\x1b[?1049l';
 /** Synchronized output: terminals that support it show all lines at once. */
@@ -144,9 +141,7 @@ class WatchScreen {
     this.draw();
   }
 
-  /**
-   * Reports a failed request after a moment, because the end of the hub also fails requests, and has a message of its own.
-   */
+  /** Reports a failed request after a moment, because the end of the hub also fails requests, with its own message. */
   readonly #failed = (error: unknown): void => {
     setTimeout(() => this.#reject(error), LOOK_EVERY_MS).unref();
   };

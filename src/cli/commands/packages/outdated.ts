@@ -71,10 +71,7 @@ export async function outdated({ settings, isJson }: Invocation): Promise<number
   );
 }
 
-/**
- * Returns the version that `trunkline update` would install. As in npm, the tag `latest` has precedence if it is in the
- * range.
- */
+/** Returns the version that `trunkline update` would install. As in npm, `latest` has precedence if it is in the range. */
 function newestAccepted(request: PackageRequest, { tags, versions, engines }: PublishedVersions): string | undefined {
   const { latest } = tags;
   // npm chooses an older version if the newest one needs another Node.
