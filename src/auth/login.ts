@@ -231,7 +231,7 @@ async function openListener(
     if (!isTaken) return { listener, redirectUri: redirectUriOf((listener.address() as AddressInfo).port) };
   }
   throw new LoginError(
-    `another program uses port ${ports.join(', ')}, to which the browser comes back`,
+    `another program uses port ${ports.join(', ')}, which the browser needs for the end of the login`,
     `end the other login, or set \`oauth: { callbackPort: … }\` of the server ${server}`,
   );
 }

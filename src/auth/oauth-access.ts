@@ -21,7 +21,7 @@ const RENEW_BEFORE_MS = 60_000;
 const RENEW_SHARE = 0.2;
 /** Pause after a renewal that the authorization server did not answer, in milliseconds. */
 const RETRY_MS = 30_000;
-/** Shortest pause between renewals ahead of time, in milliseconds, whatever lifetime the tokens have. */
+/** Shortest pause between renewals ahead of time, in milliseconds, for any lifetime of the tokens. */
 const MIN_PAUSE_MS = 1_000;
 /** Longest wait for another process that renews the login, in milliseconds. */
 const LOCK_MS = 120_000;
@@ -70,7 +70,7 @@ export class OAuthAccess implements RemoteAccess {
 
   async headers(request: AccessRequest): Promise<AccessHeaders | Blocked> {
     await this.#loaded();
-    // A keychain may be unlocked since.
+    // The keychain may have been unlocked meanwhile.
     if (this.#fault !== undefined) await this.reread();
     if (this.#fault !== undefined) return this.#required(this.#fault);
     const { headers } = this.#options.spec;
@@ -236,7 +236,7 @@ export class OAuthAccess implements RemoteAccess {
     if (record === undefined || tokens === undefined) return undefined;
     if (tokens.refresh_token === undefined) return why === 'refused' ? expired(record) : undefined;
     const { contextOf, refresh, RefusedRefresh } = await import('./oauth.js');
-    // The answer must not be lost, so the login has to be writable before the refresh token is used.
+    // Checks that the login is writable before the refresh token is used, because the answer must not be lost.
     await this.#options.vault.write(this.id, record);
     try {
       const fresh = await refresh(await contextOf(record, login, this.#fetch()), tokens.refresh_token);
@@ -311,7 +311,7 @@ export class OAuthAccess implements RemoteAccess {
     return this.#required('its login has expired or was revoked');
   }
 
-  /** A person has to log in, unless the client gets its tokens itself. */
+  /** Returns the failure that a person has to log in, unless the client gets its tokens itself. */
   #required(because: string): Blocked {
     const isOfClient = this.#options.spec.login.grant === 'client_credentials';
     return { blocked: 'login_required', because: isOfClient ? because : `${because}; ${this.#command} logs in` };

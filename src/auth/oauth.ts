@@ -59,7 +59,7 @@ export async function discover(
   const document = await resourceMetadata(url, challenge?.params.resource_metadata, fetch);
   if (document !== undefined && !isOfResource(url, document.resource)) {
     throw new LoginError(
-      `the server at ${url.href} says that it is another one (${printable(document.resource)}), so a token for it could be used there`,
+      `the server at ${url.href} names another server as its resource (${printable(document.resource)}), which could misuse the token`,
       'ask the operator of the server',
     );
   }
@@ -68,7 +68,7 @@ export async function discover(
   if (metadata === undefined && (document !== undefined || settings.issuer !== undefined)) {
     const [first] = buildDiscoveryUrls(issuer);
     throw new LoginError(
-      `the authorization server ${printable(issuer)} has no metadata, such as at ${first?.url.href}`,
+      `the authorization server ${printable(issuer)} has no metadata, for example at ${first?.url.href}`,
     );
   }
   const canonical = canonicalResource(url);
@@ -114,7 +114,7 @@ async function resourceMetadata(
  */
 async function serverMetadata(issuer: string, fetch: FetchLike): Promise<AuthorizationServerMetadata | undefined> {
   if (!URL.canParse(issuer))
-    throw new LoginError(`the name ${printable(issuer)} of the authorization server is no URL`);
+    throw new LoginError(`the name ${printable(issuer)} of the authorization server is not a URL`);
   const name = `the authorization server ${printable(issuer)}`;
   for (const { url } of buildDiscoveryUrls(issuer)) {
     const response = await fetch(url, { headers: { accept: 'application/json' } });
@@ -123,9 +123,9 @@ async function serverMetadata(issuer: string, fetch: FetchLike): Promise<Authori
     if (!response.ok) continue;
     const document: unknown = parseJson(await response.text());
     if (!isRecord(document) || ![document.authorization_endpoint, document.token_endpoint].every(isUrl))
-      throw new LoginError(`the metadata of ${name} at ${url.href} cannot be used: it lacks an endpoint`);
+      throw new LoginError(`the metadata of ${name} at ${url.href} cannot be used, because it lacks an endpoint`);
     if (document.issuer !== issuer && `${String(document.issuer)}/` !== issuer)
-      throw new LoginError(`the metadata of ${name} is that of another one (${printable(String(document.issuer))})`);
+      throw new LoginError(`the metadata of ${name} belongs to another issuer (${printable(String(document.issuer))})`);
     return { response_types_supported: ['code'], ...document } as unknown as AuthorizationServerMetadata;
   }
   return undefined;
@@ -240,8 +240,8 @@ interface ClientRequest {
 }
 
 /**
- * Refuses an authorization server that the server names instead of an earlier one, because the client of the configuration, and
- * its secret, are for that one. Throws a `LoginError`.
+ * Throws a `LoginError` if the server names another authorization server than before, because the configured client and its
+ * secret belong to the earlier one.
  */
 export function checkBinding({ issuer }: Discovered, settings: LoginSettings, before: LoginRecord | undefined): void {
   const { clientId, server } = settings;
@@ -294,7 +294,7 @@ export function checkIssuer({ metadata }: Discovered, iss: string | undefined): 
     });
   } catch {
     throw new LoginError(
-      'the answer is not from the authorization server that was asked (its `iss` is wrong or missing)',
+      'the answer is not from the authorization server of this login (its `iss` is wrong or missing)',
     );
   }
 }
@@ -552,13 +552,13 @@ async function authenticated(context: TokenContext, endpoint: string, params: UR
   return { method: 'POST', headers, body: params.toString() };
 }
 
-/** Longest lifetime of a token that counts, in seconds: a later end is no date. */
+/** Limit of a token's lifetime, in seconds, because the end of a longer one may not be a valid date. */
 const MAX_LIFETIME = 10 * 365 * 86_400;
 
 function stored(tokens: OAuthTokens): StoredTokens {
   const { access_token, refresh_token, token_type, scope, expires_in } = tokens;
   if (!/^[\x21-\x7e]+$/.test(access_token))
-    throw new LoginError('the authorization server gives a token that fits no header');
+    throw new LoginError('the authorization server sent a token with characters that a header must not have');
   const obtainedAt = Date.now();
   return {
     ...{ access_token, token_type, obtainedAt },

@@ -10,7 +10,7 @@ import { readHidden } from '../../questions.js';
 
 const NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
 
-/** Where a value is stored. */
+/** Place of a stored value. */
 type Storage = 'file' | 'keychain';
 
 /** `trunkline secret set|list|remove`: the secrets of this user, to which a configuration refers by name. */
@@ -40,7 +40,7 @@ export interface SecretStores {
   readonly readValue: (name: string) => Promise<string | undefined>;
   /** Absent on a system whose keychain Trunkline cannot use. */
   readonly keychain: Keychain | undefined;
-  /** Where `set` stores a value. */
+  /** Place in which `set` stores a value. */
   readonly wanted: Storage;
 }
 

@@ -28,7 +28,7 @@ export function remarksOnServer({ package: used }: ServerConfig, configFile: str
   return remarksOn(used.request, installedTree(used.request, used.found, { ...packageFolders(), configFile }));
 }
 
-/** Returns the remark that npm installs an older version if the newest one needs another Node, or `undefined`. */
+/** Returns a remark if npm installs an older version, because the newest one needs another Node. */
 export function remarksOnNewest(
   request: PackageRequest,
   newest: NewestVersion | undefined,
