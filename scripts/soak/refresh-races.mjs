@@ -134,11 +134,6 @@ class Place {
     const outcomes = await this.#callAll();
     this.reusedBefore = this.#server.reused;
     const answered = outcomes.filter(({ kind }) => kind === 'answered').length;
-    if (answered < outcomes.length)
-      console.error(
-        isEnd,
-        outcomes.filter(({ kind }) => kind !== 'answered'),
-      );
     return { posts: this.posts - posts, answered, wrong: [] };
   }
 

@@ -123,12 +123,16 @@ function closerOf(listener: Server): () => void {
 
 /** Removes the sockets of earlier holders, and of processes that were killed before they got the lock. */
 function removeLeftovers(folder: string, own: number): void {
-  for (const number of hubNumbers(folder)) {
-    if (number < own) rmSync(hubFiles(folder, number).folder, { recursive: true, force: true });
-  }
-  for (const name of readdirSync(folder)) {
-    const path = join(folder, name);
-    const since = name.startsWith('.') ? statSync(path, { throwIfNoEntry: false })?.mtimeMs : undefined;
-    if (since !== undefined && Date.now() - since > LEFTOVER_MS) rmSync(path, { recursive: true, force: true });
+  try {
+    for (const number of hubNumbers(folder)) {
+      if (number < own) rmSync(hubFiles(folder, number).folder, { recursive: true, force: true });
+    }
+    for (const name of readdirSync(folder)) {
+      const path = join(folder, name);
+      const since = name.startsWith('.') ? statSync(path, { throwIfNoEntry: false })?.mtimeMs : undefined;
+      if (since !== undefined && Date.now() - since > LEFTOVER_MS) rmSync(path, { recursive: true, force: true });
+    }
+  } catch {
+    // A process that comes late puts its draft into a folder that is being removed. The next holder removes it.
   }
 }

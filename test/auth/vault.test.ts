@@ -73,7 +73,7 @@ describe('the vault', () => {
     ['a cut end', (bytes: Buffer) => bytes.subarray(0, 40)],
     ['another format', () => Buffer.from('{"tokens":{}}')],
     ['no content', () => Buffer.alloc(0)],
-  ])('reads no login from a file with %s, and takes a new one', async (_, damage) => {
+  ])('F244: reads no login from a file with %s, and takes a new one', async (_, damage) => {
     const file = await store(open());
     writeFileSync(file, damage(readFileSync(file)));
     await expect(open().read(id())).rejects.toThrow(`the login in ${file} is damaged`);

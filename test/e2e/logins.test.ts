@@ -155,7 +155,7 @@ describe('a login', () => {
       'its `iss` is wrong',
     ],
     ['an error', { error: 'access_denied', code: undefined }, 'answers `access_denied`'],
-  ])('with %s fails at once, and no token is asked for', async (_, changes, reason) => {
+  ])('F243: with %s fails at once, and no token is asked for', async (_, changes, reason) => {
     const place = await open();
     const { server } = place;
     const { browse, paste, finished } = await place.elsewhere('--no-browser');
@@ -210,7 +210,7 @@ describe('a login', () => {
     expect(server.to('/reg')).toHaveLength(2);
   });
 
-  it('that was revoked says so, and how to log in again', async () => {
+  it('F237: that was revoked says so, and how to log in again', async () => {
     const place = await open();
     const { commands, server } = place;
     await place.login();

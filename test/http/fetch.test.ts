@@ -73,7 +73,7 @@ describe('a request for a document of an authorization server', () => {
     ['10.0.0.1', 'private'],
     ['::ffff:192.168.1.1', 'private'],
     ['169.254.169.254', 'link-local'],
-  ])('is not sent to a name that resolves to %s, because it is %s', async (address, reason) => {
+  ])('F245: is not sent to a name that resolves to %s, because it is %s', async (address, reason) => {
     resolveNames({ 'as.example': address, 'mcp.example': '203.0.113.7' });
     await expect(fetchFor('https://mcp.example/mcp')('https://as.example/token')).rejects.toThrow(reason);
   });
