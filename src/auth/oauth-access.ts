@@ -100,16 +100,14 @@ export class OAuthAccess implements RemoteAccess {
     return (await this.#renew(token, 'refused', asked)) ?? 'again';
   }
 
-  /** Reads the login again. Resolves with whether it is another login, or has another state. */
+  /** Reads the login again. Resolves with whether it has begun or ended. One that has expired ends the calls that meet it. */
   async reread(): Promise<boolean> {
     await this.#loaded();
-    const before = this.#record;
+    const identity = this.#record?.identity;
     const fault = this.#fault;
     this.#loading = undefined;
     await this.#loaded();
-    return (
-      before?.identity !== this.#record?.identity || before?.state !== this.#record?.state || fault !== this.#fault
-    );
+    return identity !== this.#record?.identity || fault !== this.#fault;
   }
 
   get #canRenew(): boolean {

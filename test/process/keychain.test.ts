@@ -2,6 +2,7 @@ import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync 
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { type LoginRecord, Vault } from '../../src/auth/vault.js';
 import { type Keychain, readSecrets, systemKeychain, writeSecretFile } from '../../src/config/resolve/secrets.js';
 
 let folder: string;
@@ -118,5 +119,38 @@ describe.runIf(process.platform === 'linux')('a secret in the keychain', () => {
       fault: 'the secret A cannot be read from the keychain: `secret-tool` is not installed',
       hint: 'unlock the keychain, or store the secret again: `trunkline secret set A`',
     });
+  });
+});
+
+describe.runIf(process.platform !== 'win32')('the key of the logins', () => {
+  const id = () => ({ server: 's', configFile: join(folder, 'c.yaml'), url: 'https://mcp.example/' });
+  const record: Pick<LoginRecord, 'state' | 'identity' | 'issuer' | 'requestedScopes'> = {
+    ...{ state: 'logged_in', identity: 'i', issuer: 'https://as.example', requestedScopes: [] },
+  };
+  const store = (vault: Vault) =>
+    vault.locked(id(), AbortSignal.timeout(20_000), () =>
+      vault.write(id(), { ...id(), ...record, client: { client_id: 'c', isRegistered: false } }),
+    );
+
+  it('is in the keychain alone, and a login is read again when the keychain is unlocked', async () => {
+    await store(new Vault(join(folder, 'auth'), install('linux')));
+    const later = new Vault(join(folder, 'auth'), open('linux'));
+    expect([await later.storedIn(), readFileSync(join(folder, 'auth', 'key'), 'utf8')]).toEqual([
+      'keychain',
+      'keychain',
+    ]);
+    expect(await later.read(id())).toMatchObject({ identity: 'i' });
+
+    const locked = install('linux', `#!${process.execPath}\nprocess.exit(1);\n`);
+    const vault = new Vault(join(folder, 'auth'), locked);
+    await expect(vault.read(id())).rejects.toThrow('cannot be read from the keychain: it ended with exit code 1');
+    install('linux');
+    expect(await vault.read(id())).toMatchObject({ identity: 'i' });
+  });
+
+  it('is in a file where the keychain takes none', async () => {
+    const refusing = install('linux', `#!${process.execPath}\nprocess.exit(1);\n`);
+    await store(new Vault(join(folder, 'auth'), refusing));
+    expect(await new Vault(join(folder, 'auth'), refusing).storedIn()).toBe('file');
   });
 });
