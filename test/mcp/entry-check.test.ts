@@ -136,7 +136,7 @@ describe('an unsound tool', () => {
   it('is found in a moment, however hostile its schema', () => {
     const wide = Object.fromEntries(Array.from({ length: 50_000 }, (_, index) => [`p${index}`, { type: 'string' }]));
     const hostile = tool({ inputSchema: { ...schema, properties: wide } });
-    expect(cpuMsOf(() => expect(checkEntry('tools', hostile).kind).toBe('unsound'))).toBeLessThan(50);
+    expect(cpuMsOf(() => expect(checkEntry('tools', hostile).kind).toBe('unsound'))).toBeLessThan(1_000);
   });
 });
 
@@ -288,10 +288,10 @@ describe('F41: what stalls those who look too closely', () => {
       { anyOf: Array.from({ length: 999 }, () => ({ anyOf: [{}] })) },
       'unsound',
     ],
-  ])('is looked at for less than 50 ms: %s', (_, members, kind) => {
+  ])('is looked at for less than a second: %s', (_, members, kind) => {
     const entry = tool({ inputSchema: { ...schema, ...members } });
     checkEntry('tools', entry);
-    expect(cpuMsOf(() => expect(checkEntry('tools', entry).kind).toBe(kind))).toBeLessThan(50);
+    expect(cpuMsOf(() => expect(checkEntry('tools', entry).kind).toBe(kind))).toBeLessThan(1_000);
   });
 });
 
