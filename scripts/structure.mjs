@@ -13,10 +13,10 @@ const TINY_LINES = 25;
 
 /** Bounds are lowered when the program becomes smaller, and raised only with a reason in the commit. */
 const BOUNDS = {
-  sourceLines: 60_600,
-  sourceFiles: 325,
+  sourceLines: 60_500,
+  sourceFiles: 320,
   tinyFiles: 10,
-  testLines: 67_000,
+  testLines: 65_500,
   callFiles: 45,
   listFiles: 152,
 };

@@ -1,3 +1,4 @@
+import { errorMessage } from '../errors/error-text.js';
 import { createFetch } from '../http/fetch.js';
 import { RequestError } from '../http/send-request.js';
 import { quotedPath } from '../json/printable.js';
@@ -118,7 +119,7 @@ export class OAuthAccess implements RemoteAccess {
     this.#loading ??= this.#options.vault.read(this.id).then(
       (record) => this.#take(record),
       (error: unknown) => {
-        this.#fault = error instanceof Error ? error.message : String(error);
+        this.#fault = errorMessage(error);
       },
     );
     return this.#loading;
@@ -211,7 +212,7 @@ export class OAuthAccess implements RemoteAccess {
       if (error instanceof LoginError)
         return this.#required(error.hint === undefined ? error.message : `${error.message}; ${error.hint}`);
       // The request itself was not sent, or was refused.
-      throw new RequestError(messageOf(error), false, error);
+      throw new RequestError(errorMessage(error), false, error);
     }
     const { state, tokens } = this.#record ?? {};
     if (state === 'logged_in' && (why === 'ahead' || tokens?.access_token !== stale)) {
@@ -337,8 +338,4 @@ function renewalTime({ obtainedAt, expiresAt }: StoredTokens): number {
 
 function isOver({ expiresAt }: StoredTokens): boolean {
   return expiresAt !== undefined && Date.now() >= expiresAt;
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -20,6 +20,7 @@ import {
   startAuthorization,
   validateAuthorizationResponseIssuer,
 } from '@modelcontextprotocol/client';
+import { errorMessage } from '../errors/error-text.js';
 import { isLoopbackHost } from '../http/fetch.js';
 import { RequestError } from '../http/send-request.js';
 import { isRecord, parseJson } from '../json/json-value.js';
@@ -585,6 +586,5 @@ function nameOf(error: unknown): string {
 }
 
 function messageOf(error: unknown): string {
-  const text = error instanceof Error ? error.message : String(error);
-  return printable(text.split('\n', 1)[0]?.slice(0, 200) ?? '');
+  return printable(errorMessage(error).split('\n', 1)[0]?.slice(0, 200) ?? '');
 }

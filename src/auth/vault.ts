@@ -1,10 +1,11 @@
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto';
-import { mkdirSync, readdirSync } from 'node:fs';
+import { mkdirSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import type { AuthorizationServerMetadata, OAuthTokens } from '@modelcontextprotocol/client';
 import { type Keychain, systemKeychain } from '../config/resolve/secrets.js';
+import { errorMessage } from '../errors/error-text.js';
 import {
   createFileSync,
   privateFile,
@@ -103,7 +104,7 @@ const IN_KEYCHAIN = 'keychain';
 export class Vault {
   readonly #folder: string;
   readonly #keychain: Keychain | undefined;
-  #key: Promise<Key> | undefined;
+  #key: Promise<Buffer> | undefined;
 
   constructor(
     folder: string,
@@ -126,34 +127,27 @@ export class Vault {
 
   /** Reads a login. Resolves with `undefined` if there is none. Rejects with a `LoginError`. */
   async read(id: LoginId): Promise<LoginRecord | undefined> {
-    return await this.#read(this.fileOf(id));
-  }
-
-  /** Reads all logins. `faults` are the reasons why some cannot be read. */
-  async readAll(): Promise<{ readonly logins: readonly LoginRecord[]; readonly faults: readonly string[] }> {
-    const logins: LoginRecord[] = [];
-    const faults = new Set<string>();
-    for (const name of namesIn(this.#folder)) {
-      try {
-        const login = await this.#read(join(this.#folder, name));
-        if (login !== undefined) logins.push(login);
-      } catch (error) {
-        if (!(error instanceof LoginError)) throw error;
-        faults.add(error.message);
-      }
+    const file = this.fileOf(id);
+    const found = await readRegularFile(file, privateFile(MAX_BYTES));
+    if (found.kind === 'absent') return undefined;
+    if (found.kind === 'unusable') throw new LoginError(`the login in ${file} cannot be used: ${found.reason}`);
+    const key = await this.#existingKey(false);
+    const text = decrypt(key, nameOf(id), found.bytes);
+    const record = text === undefined ? undefined : parseJson(text);
+    if (record === undefined) {
+      throw new LoginError(`the login in ${file} is damaged, or was encrypted with another key`);
     }
-    logins.sort((one, other) => (one.server < other.server ? -1 : 1));
-    return { logins, faults: [...faults] };
+    return record as LoginRecord;
   }
 
   /** Stores a login. The caller must hold its lock. Rejects with a `LoginError`. */
   async write(id: LoginId, record: LoginRecord): Promise<void> {
-    const { key } = await this.#existingKey(true);
+    const key = await this.#existingKey(true);
     const file = this.fileOf(id);
     try {
       await replaceFile(file, encrypt(key, nameOf(id), JSON.stringify(record)), { flush: true });
     } catch (error) {
-      throw new LoginError(`the login cannot be stored in ${file} (${messageOf(error)})`);
+      throw new LoginError(`the login cannot be stored in ${file} (${errorMessage(error)})`);
     }
   }
 
@@ -171,20 +165,7 @@ export class Vault {
     return await withVaultLock(this.#folder, name, signal, work);
   }
 
-  async #read(file: string): Promise<LoginRecord | undefined> {
-    const found = await readRegularFile(file, privateFile(MAX_BYTES));
-    if (found.kind === 'absent') return undefined;
-    if (found.kind === 'unusable') throw new LoginError(`the login in ${file} cannot be used: ${found.reason}`);
-    const { key } = await this.#existingKey(false);
-    const text = decrypt(key, nameIn(file), found.bytes);
-    const record = text === undefined ? undefined : parseJson(text);
-    if (record === undefined) {
-      throw new LoginError(`the login in ${file} is damaged, or was encrypted with another key`);
-    }
-    return record as LoginRecord;
-  }
-
-  async #existingKey(mayCreate: boolean): Promise<Key> {
+  async #existingKey(mayCreate: boolean): Promise<Buffer> {
     this.#key ??= this.#readKey(mayCreate);
     try {
       return await this.#key;
@@ -199,7 +180,7 @@ export class Vault {
     return join(this.#folder, 'key');
   }
 
-  async #readKey(mayCreate: boolean): Promise<Key> {
+  async #readKey(mayCreate: boolean): Promise<Buffer> {
     const found = await readRegularFile(this.#keyFile, privateFile(MAX_BYTES));
     if (found.kind === 'unusable')
       throw new LoginError(`the key of the logins in ${this.#keyFile} cannot be used: ${found.reason}`);
@@ -211,12 +192,12 @@ export class Vault {
         (await this.#keychain?.store(this.#keyName, key.toString('base64'))) === undefined &&
         this.#keychain !== undefined;
       const content = isInKeychain ? IN_KEYCHAIN : key.toString('base64');
-      if (createFileSync(this.#keyFile, content, { flush: true })) return { key };
+      if (createFileSync(this.#keyFile, content, { flush: true })) return key;
       return await this.#readKey(false);
     });
   }
 
-  async #keyIn(found: Extract<ReadFile, { kind: 'read' }>): Promise<Key> {
+  async #keyIn(found: Extract<ReadFile, { kind: 'read' }>): Promise<Buffer> {
     let text = found.bytes.toString();
     if (isKeychainMark(found)) {
       const outcome = await (this.#keychain?.read(this.#keyName) ?? {
@@ -227,7 +208,7 @@ export class Vault {
       text = outcome.value;
     }
     const key = Buffer.from(text, 'base64');
-    if (key.length === KEY_BYTES) return { key };
+    if (key.length === KEY_BYTES) return key;
     throw new LoginError(
       `the key of the logins in ${this.#keyFile} is damaged; remove the folder ${this.#folder} and log in again`,
     );
@@ -237,10 +218,6 @@ export class Vault {
   get #keyName(): string {
     return `login_key_${digest(realPath(this.#folder) ?? this.#folder).slice(0, 8)}`;
   }
-}
-
-interface Key {
-  readonly key: Buffer;
 }
 
 function isKeychainMark({ bytes }: Extract<ReadFile, { kind: 'read' }>): boolean {
@@ -253,21 +230,6 @@ function nameOf({ server, configFile, url }: LoginId): string {
 
 function digest(text: string): string {
   return createHash('sha256').update(text).digest('hex').slice(0, 32);
-}
-
-const LOGIN_FILE = /([0-9a-f]{32})\.login$/;
-
-function nameIn(file: string): string {
-  return LOGIN_FILE.exec(file)?.[1] ?? '';
-}
-
-function namesIn(folder: string): string[] {
-  try {
-    return readdirSync(folder).filter((name) => LOGIN_FILE.test(name));
-  } catch {
-    // The folder is missing before the first login.
-    return [];
-  }
 }
 
 /** Encrypts a text for the file with this name. Decryption fails if the file has another name. */
@@ -290,8 +252,4 @@ function decrypt(key: Buffer, name: string, bytes: Buffer): string | undefined {
   } catch {
     return undefined;
   }
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http';
+import { errorMessage } from '../../errors/error-text.js';
 import { RequestError } from '../../http/send-request.js';
 import { copyInto } from '../../io/byte-reader.js';
 import { readText } from '../../json/json-text.js';
@@ -95,7 +96,7 @@ export class Post {
       this.#fail('unreachable', this.#isTaken, error.message);
       this.#session.lose('unreachable', error.message);
     } else {
-      this.#fail('connection_lost', true, error instanceof Error ? error.message : String(error));
+      this.#fail('connection_lost', true, errorMessage(error));
     }
   }
 

@@ -1,5 +1,6 @@
 import { readConfig } from '../../../app/read-config.js';
 import { type LoginRecord, Vault } from '../../../auth/vault.js';
+import { errorMessage } from '../../../errors/error-text.js';
 import { EXIT } from '../../../errors/usage-error.js';
 import { createFetch } from '../../../http/fetch.js';
 import { printable } from '../../../json/printable.js';
@@ -57,7 +58,7 @@ async function revokedFault(
       record.tokens !== undefined && (await revoke(await contextOf(record, login, fetch), record.tokens));
     return isRevoked ? undefined : 'the authorization server offers no revocation';
   } catch (error) {
-    return error instanceof Error ? error.message : String(error);
+    return errorMessage(error);
   }
 }
 
