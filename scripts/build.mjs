@@ -1,9 +1,11 @@
 // Builds `dist`. What is loaded between the spawn and the first answers decides how long a client waits, and a few
 // large files load several times faster than many small ones, so our files are bundled, and the packages that they
 // import, too. What the first answers do not need stays in files of its own, behind an `import()`. `tsc` checks the types.
+import { createHash } from 'node:crypto';
 import { chmodSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { gzipSync } from 'node:zlib';
 import { build } from 'rolldown';
 
 const path = (file) => fileURLToPath(new URL(`../${file}`, import.meta.url));
@@ -118,7 +120,59 @@ await build({
     },
   },
 });
+await buildPage();
 // Two folders can have the same version of a package.
 const texts = new Set([...bundledFolders].map(licenseOf));
 writeFileSync(path('dist/THIRD-PARTY-LICENSES.txt'), [...texts].sort().join('\n'));
 chmodSync(path('dist/cli.js'), 0o755);
+
+/**
+ * Builds the page of `trunkline web`: one script, one style sheet and the document that names both. Names contain a hash of the
+ * content, so that a browser may keep the files for ever. Each file has a compressed copy beside it.
+ */
+async function buildPage() {
+  const folder = path('dist/page');
+  const { output } = await build({
+    input: path('src/page/main.tsx'),
+    platform: 'browser',
+    logLevel: 'warn',
+    tsconfig: path('src/page/tsconfig.json'),
+    resolve: { extensionAlias: { '.js': ['.ts', '.tsx', '.js'] } },
+    output: {
+      dir: folder,
+      cleanDir: true,
+      format: 'esm',
+      minify: true,
+      comments: false,
+      entryFileNames: 'page-[hash].js',
+      plugins: [bundledPackages],
+    },
+  });
+  const style = minifiedStyle(readFileSync(path('src/page/page.css'), 'utf8'));
+  const styleName = `page-${createHash('sha256').update(style).digest('base64url').slice(0, 8)}.css`;
+  const files = new Map(output.map(({ fileName, code }) => [fileName, code]));
+  files.set(styleName, style);
+  files.set('index.html', pageDocument(output[0].fileName, styleName));
+  for (const [name, text] of files) {
+    writeFileSync(join(folder, name), text);
+    writeFileSync(join(folder, `${name}.gz`), gzipSync(text, { level: 9 }));
+  }
+}
+
+/** Removes comments, and white space that no selector or value needs. The style sheet contains no strings with either. */
+function minifiedStyle(text) {
+  return text
+    .replace(/\/\*[\s\S]*?\*\//g, '')
+    .replace(/\s+/g, ' ')
+    .replace(/ ?([{};,>]) ?/g, '$1')
+    .replace(/: /g, ':')
+    .replaceAll(';}', '}')
+    .trim();
+}
+
+/** The icon is part of the document, because a browser asks for one otherwise. */
+function pageDocument(script, style) {
+  const icon = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><path fill="none" stroke="#3b6fe0" stroke-width="2.4" stroke-linecap="round" d="M2 4h12M8 4v9M4.5 13h7"/></svg>`;
+  return `<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Trunkline</title><meta name="viewport" content="width=device-width, initial-scale=1"><meta name="color-scheme" content="light dark"><link rel="icon" href="data:image/svg+xml,${encodeURIComponent(icon)}"><link rel="stylesheet" href="/${style}"><script type="module" src="/${script}"></script></head><body><noscript>This page needs JavaScript. The command trunkline status shows the same.</noscript></body></html>
+`;
+}

@@ -117,14 +117,15 @@ async function observe() {
 
 /**
  * Files with code whose beginning the bundler marks in none of its files, which happens to a few. They count as loaded. A call
- * meets two of them, the scanners of JSON, and does not count them.
+ * meets two of them, the scanners of JSON, and does not count them. The page is loaded by a browser.
  */
 function unmarkedFiles() {
   const marked = new Set();
   for (const file of readdirSync(join(ROOT, 'dist')).filter((name) => name.endsWith('.js')))
     for (const { name } of regionsIn(readFileSync(join(ROOT, 'dist', file), 'utf8'))) marked.add(name);
   const hasCode = (file) => /^export (?:const|function|class|async|abstract)/m.test(readFileSync(file, 'utf8'));
-  return source.map((file) => relative(ROOT, file)).filter((file) => !marked.has(file) && hasCode(join(ROOT, file)));
+  const ours = source.map((file) => relative(ROOT, file)).filter((file) => !file.startsWith(join('src', 'page')));
+  return ours.filter((file) => !marked.has(file) && hasCode(join(ROOT, file)));
 }
 
 function regionsIn(text) {

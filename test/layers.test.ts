@@ -165,6 +165,8 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
     ],
     ...['observe', 'state', 'supervision', 'hub', 'gateway/status', 'node', 'npm:semver'],
   ],
+  // The page of `trunkline web`, in a browser. It takes types, the vocabulary of the status, and the escaping of texts.
+  page: ['web', 'json', 'gateway/status', 'npm:preact', 'npm:@preact/signals'],
   // The composition root and the command line.
   app: ['*'],
   cli: ['*'],
@@ -188,7 +190,7 @@ const PURE_FILES = [join('upstream', 'stdio', 'stdio-bridge.ts')];
 const IMPURE_NAMES = /\b(?:process|Buffer|Date|performance|setTimeout|setInterval|setImmediate|console|Math\.random)\b/;
 
 const SRC = join(import.meta.dirname, '..', 'src');
-const files = readdirSync(SRC, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.ts'));
+const files = readdirSync(SRC, { recursive: true, encoding: 'utf8' }).filter((file) => /\.tsx?$/.test(file));
 
 describe('the layers', () => {
   it('are all listed in the table of allowed imports', () => {
@@ -239,7 +241,7 @@ function circles(): string[][] {
   const imports = new Map(
     files.map((file) => {
       const own = specifiersOf(file).filter((specifier) => specifier.startsWith('.'));
-      return [file, own.map((specifier) => join(dirname(file), specifier).replace(/\.js$/, '.ts'))];
+      return [file, own.map((specifier) => sourceOf(join(dirname(file), specifier)))];
     }),
   );
   const reach = new Map(files.map((file) => [file, reachableFrom(file, imports)]));
@@ -249,6 +251,11 @@ function circles(): string[][] {
     if (circle.length > 0) found.add([...new Set([file, ...circle])].sort().join(' '));
   }
   return [...found].map((circle) => circle.split(' '));
+}
+
+function sourceOf(imported: string): string {
+  const source = imported.replace(/\.js$/, '.ts');
+  return files.includes(source) ? source : `${source}x`;
 }
 
 function reachableFrom(file: string, imports: ReadonlyMap<string, readonly string[]>): Set<string> {
