@@ -162,7 +162,7 @@ export function compose(options: ComposeOptions): Composition {
     ...(activeConfig.config.gateway.restartTool ? [createRestartTool(runnable, (id) => instances.restart(id))] : []),
   ];
   let ownTools = makeOwnTools();
-  const calls = new CallFeed(() => clock.now());
+  const calls = new CallFeed(() => clock.now(), internalErrors.onInternalError);
   const makeViews = ({ views, clientViews }: Config['gateway']) => new NamedViews({ views, clients: clientViews });
   let views = makeViews(config.gateway);
   const poolNow = (): Omit<PoolChange, 'replaced' | 'retired'> => ({

@@ -184,7 +184,8 @@ const REMOTE_SENTENCES: Partial<Readonly<Record<FailureReason, readonly [string,
 
 const ADVICE = 'The tool trunkline__status shows the state of every server.';
 
-function outcomeOf({ reason, sent }: Failure): 'not_sent' | 'unknown' | 'failed' {
+/** Whether the call may have run: not at all, perhaps, or surely, with a result that is lost. */
+export function outcomeOf({ reason, sent }: Failure): 'not_sent' | 'unknown' | 'failed' {
   if (!sent) return 'not_sent';
   const { isLost = false }: Reason = REASONS[reason];
   return isLost ? 'failed' : 'unknown';

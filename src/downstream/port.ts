@@ -6,6 +6,7 @@ import type { ListKind, LogLevel } from '../mcp/methods.js';
 import type { MirroredParam } from '../mcp/mirrored-params.js';
 import type { InputRequest, RelayedRequest, WithdrawInput } from '../mcp/relayed-request.js';
 import type { Hmac } from '../mcp/task-id.js';
+import type { Outcome, UpstreamConnection } from '../upstream/port.js';
 import type { Failure } from './failure.js';
 
 export type { InputRequest, WithdrawInput } from '../mcp/relayed-request.js';
@@ -148,6 +149,10 @@ export interface DownstreamClient {
  */
 export interface Exchange {
   readonly request: RelayedRequest;
+  /** The request as the client sent it. */
+  readonly received: SplicedMessage;
+  /** Observes the call. The gateway sets it when the request arrives. Absent if no observer wants the call. */
+  trail?: CallTrail | undefined;
   /** Id that the client gave the request, as JSON. For logs only, because the era matches answers to requests. */
   readonly requestId: string;
   readonly client: DownstreamClient;
@@ -208,6 +213,46 @@ export interface Exchange {
    * own cancellation. It is absent if the client has disconnected.
    */
   onCancel(listener: (notification?: NotificationEnvelope) => void): void;
+}
+
+/**
+ * Observes one call from its arrival to its end. The era tells of the end, the code that sends the call to a server of the
+ * attempts. No member throws.
+ *
+ * Bytes of messages, edits and outcomes are valid only until the method returns, because their memory is used again.
+ */
+export interface CallTrail {
+  /** The call goes to this instance of a server. May be called again, because another instance may have the answer. */
+  routed(server: string, instance: string): void;
+  /**
+   * The call is sent over a connection with these edits, for the first time or again. Returns further edits of the request,
+   * such as a trace context, which must not overlap the edits.
+   */
+  sending(connection: SendingConnection, edits: readonly Edit[]): readonly Edit[] | undefined;
+  /**
+   * The request is written to the server in this form. A request that asks its client for input is written once more for each
+   * answer of the client, within one attempt. Not called if the request cannot be written.
+   */
+  sent(message: SplicedMessage): void;
+  /** The attempt has ended. Called once for each `sending`, unless the call ends before. */
+  attemptEnded(outcome: Outcome): void;
+  /** The call has ended. Called once. */
+  ended(end: CallEnd): void;
+}
+
+/** Facts about the connection of an attempt. */
+export type SendingConnection = Pick<UpstreamConnection, 'generation' | 'revision'>;
+
+/** End of a call. Without `response`, `result` and `failure`, the client has cancelled the call, or has left. */
+export interface CallEnd {
+  /** The server's response, before the edits of routing and of the client's era. */
+  readonly response: ResponseEnvelope | undefined;
+  /** A result of the gateway's own, as JSON. */
+  readonly result: Uint8Array | undefined;
+  /** The reason for which the gateway answers with an error, or with a tool result that says so. */
+  readonly failure: RpcError | Failure | undefined;
+  /** The answer as the client gets it. */
+  readonly message: SplicedMessage | undefined;
 }
 
 /** Returns the exchange with some members replaced by those of `own`. */

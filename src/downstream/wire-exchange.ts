@@ -8,7 +8,7 @@ import { METHODS } from '../mcp/methods.js';
 import { EnvelopeRequest, type RelayedRequest } from '../mcp/relayed-request.js';
 import type { Clock } from '../timing/clock.js';
 import { type Failure, failureError, failureResult } from './failure.js';
-import type { DownstreamClient, Exchange, InputRequest, WithdrawInput } from './port.js';
+import type { CallTrail, DownstreamClient, Exchange, InputRequest, WithdrawInput } from './port.js';
 import type { ReplyChannel } from './transport.js';
 
 /**
@@ -59,6 +59,7 @@ export abstract class WireExchange implements Exchange {
   readonly request: RelayedRequest;
   readonly client: DownstreamClient;
   readonly key: string;
+  trail: CallTrail | undefined;
   readonly #envelope: RequestEnvelope;
   #reply: ReplyChannel;
   readonly #clock: Clock;
@@ -96,6 +97,10 @@ export abstract class WireExchange implements Exchange {
 
   abstract readonly isSuspended: boolean;
 
+  get received(): SplicedMessage {
+    return { bytes: this.#envelope.bytes, span: this.#envelope.span, edits: NO_EDITS };
+  }
+
   get requestId(): string {
     return readText(this.#envelope.bytes, this.#envelope.id);
   }
@@ -130,19 +135,15 @@ export abstract class WireExchange implements Exchange {
   }
 
   succeed(result: Uint8Array): void {
-    if (!this.#settle()) return;
-    this.#reply.answer(resultMessage(this.#id, this.form.result(result, this.request.method)), this.#source);
+    this.#succeed(result);
   }
 
   /** Fails the request. A failed tool call gets a tool result, unless the call was to become a task. */
   fail(reason: RpcError | Failure): void {
-    if (reason instanceof RpcError) {
-      if (this.#settle()) this.#reply.answer(errorMessage(this.#id, reason), this.#source);
-    } else if (this.request.method === METHODS.callTool && this.request.tokens.task === undefined) {
-      this.succeed(failureResult(reason));
-    } else {
-      this.fail(failureError(reason));
-    }
+    if (reason instanceof RpcError) this.#fail(reason, reason);
+    else if (this.request.method === METHODS.callTool && this.request.tokens.task === undefined)
+      this.#succeed(failureResult(reason), reason);
+    else this.#fail(failureError(reason), reason);
   }
 
   progress(notification: NotificationEnvelope, more: readonly Edit[] = [], via?: Exchange): void {
@@ -181,6 +182,22 @@ export abstract class WireExchange implements Exchange {
     if (!this.#settle()) return;
     this.#reply.withdraw();
     this.#onCancel?.(notification);
+    this.trail?.ended({ response: undefined, result: undefined, failure: undefined, message: undefined });
+  }
+
+  #succeed(made: Uint8Array, failure?: Failure): void {
+    if (!this.#settle()) return;
+    const result = this.form.result(made, this.request.method);
+    const message = resultMessage(this.#id, result);
+    this.trail?.ended({ response: undefined, result: failure === undefined ? result : undefined, failure, message });
+    this.#reply.answer(message, this.#source);
+  }
+
+  #fail(error: RpcError, failure: RpcError | Failure): void {
+    if (!this.#settle()) return;
+    const message = errorMessage(this.#id, error);
+    this.trail?.ended({ response: undefined, result: undefined, failure, message });
+    this.#reply.answer(message, this.#source);
   }
 
   #answer(response: ResponseEnvelope, relayed: readonly Edit[], server: Uint8Array | undefined): void {
@@ -191,6 +208,7 @@ export abstract class WireExchange implements Exchange {
     const message: SplicedMessage = { bytes, span, edits: edits.length === 0 ? [own] : [own, ...edits] };
     // Only large lines have a lease. An answer is written once and stored nowhere.
     const isLarge = span.end - span.start > LARGE_FROM_BYTES;
+    this.trail?.ended({ response, result: undefined, failure: undefined, message });
     const code = response.error === undefined ? undefined : response.tokens.errorCode;
     const answer = code === undefined ? message : { ...message, errorCode: Number(readText(bytes, code)) };
     this.#reply.answer(isLarge ? { ...answer, lease: Lease.of(bytes) } : answer, this.#source);

@@ -1,41 +1,15 @@
-import { type ClientFacts, type Exchange, withMembers } from '../downstream/port.js';
-import { readText, type Span, stringAt, valuesAt } from '../json/json-text.js';
+import { outcomeOf } from '../downstream/failure.js';
+import type { CallEnd, CallTrail, ClientFacts, Exchange, SendingConnection } from '../downstream/port.js';
+import { type OnInternalError, reportInternalError } from '../errors/internal-error.js';
+import { readText, stringAt } from '../json/json-text.js';
 import { asText } from '../json/json-value.js';
-import { splicedLength } from '../json/splice.js';
+import { concatEdits, type Edit, type SplicedMessage, splicedLength } from '../json/splice.js';
 import { RpcError } from '../jsonrpc/message.js';
 import { isErrorResponse } from '../mcp/envelope.js';
 import { METHODS } from '../mcp/methods.js';
+import type { Outcome } from '../upstream/port.js';
 
-/** A call of a client, from its arrival at the gateway to its answer. */
-export interface EndedCall {
-  readonly client: CallingClient;
-  /** Backend to which the call was sent last; `undefined` if it was sent to none. */
-  readonly instance: string | undefined;
-  /** Generation of the server at the time of the failure; `undefined` for other outcomes. */
-  readonly generation: number | undefined;
-  readonly method: string;
-  /** The tool or the prompt, under the name that the client used. */
-  readonly name: string | undefined;
-  /** Id of the request, as JSON. */
-  readonly requestId: string;
-  /** `tool_error` is a tool result with `isError`, `rpc_error` is a JSON-RPC error. With `failed`, the gateway answered. */
-  readonly outcome: 'ok' | 'tool_error' | 'rpc_error' | 'failed' | 'cancelled';
-  /** Reason of the failure. */
-  readonly reason: string | undefined;
-  readonly durationMs: number;
-  readonly bytesIn: number;
-  readonly bytesOut: number;
-  /** The arguments, or all parameters of a request without arguments, as JSON. `undefined` unless wanted. Not redacted. */
-  readonly params: Excerpt | undefined;
-  /** The result as JSON. `undefined` unless wanted. Not redacted. */
-  readonly result: Excerpt | undefined;
-}
-
-/** The beginning of a text. */
-export interface Excerpt {
-  readonly text: string;
-  readonly isCut: boolean;
-}
+export type { CallEnd } from '../downstream/port.js';
 
 export interface CallingClient {
   readonly name: string;
@@ -44,26 +18,53 @@ export interface CallingClient {
   readonly session: number;
 }
 
+/** Observes the calls of all clients, such as the call log, the metrics and the traces. */
 export interface CallObserver {
-  /** Whether the observer gets parameters and results. */
-  readonly wantsContent: boolean;
-  ended(call: EndedCall): void;
+  /**
+   * A call has arrived, and no server has it yet. Returns its observation, which may be the same object for all calls, or
+   * `undefined` if the observer does not want the call.
+   */
+  begin(call: ObservedCall): CallObservation | undefined;
 }
 
-/** Methods of the requests that are reported as calls. Lists and polls are not. */
-const CALLS: readonly string[] = [METHODS.callTool, METHODS.getPrompt, METHODS.readResource, METHODS.complete];
-/** Length of an excerpt in bytes. The log shows less, so that the redaction recognizes a secret at the cut. */
-const MAX_READ_BYTES = 16 * 1024;
+/**
+ * One observer's observation of a call. See `CallTrail` for the methods and for the lifetime of bytes. The facts of `call` are
+ * complete when `ended` is called. An error in an observation is an internal error. It ends the observation of this call, but
+ * not the call.
+ */
+export interface CallObservation {
+  sending?(call: ObservedCall, connection: SendingConnection, edits: readonly Edit[]): readonly Edit[] | undefined;
+  sent?(call: ObservedCall, message: SplicedMessage): void;
+  attemptEnded?(call: ObservedCall, outcome: Outcome): void;
+  ended?(call: ObservedCall, end: CallEnd): void;
+}
 
-/** Reports the calls of all clients to the call log. Without a call log, a request costs one comparison. */
+/** Methods of the requests that are observed as calls. Lists and polls are not. */
+const CALLS: readonly string[] = [METHODS.callTool, METHODS.getPrompt, METHODS.readResource, METHODS.complete];
+
+/** Shows the calls of all clients to observers. Without observers, a request costs one comparison. */
 export class CallFeed {
   readonly now: () => number;
-  observer: CallObserver | undefined;
+  readonly #onInternalError: OnInternalError | undefined;
+  #observers: readonly CallObserver[] = [];
   #sessions = 0;
 
   /** `now` returns milliseconds of the monotonic clock. */
-  constructor(now: () => number) {
+  constructor(now: () => number, onInternalError?: OnInternalError) {
     this.now = now;
+    this.#onInternalError = onInternalError;
+  }
+
+  get isObserved(): boolean {
+    return this.#observers.length > 0;
+  }
+
+  /** Shows the calls that arrive from now on to an observer, until the returned function is called. */
+  observe(observer: CallObserver): () => void {
+    this.#observers = [...this.#observers, observer];
+    return () => {
+      this.#observers = this.#observers.filter((each) => each !== observer);
+    };
   }
 
   /** Returns a function that passes the requests of one session to the current client view of that session. */
@@ -74,14 +75,17 @@ export class CallFeed {
     this.#sessions += 1;
     const client = { ...namesOf(connected.facts), session: this.#sessions };
     return (exchange) => {
-      const { observer } = this;
-      const isWanted = observer !== undefined && CALLS.includes(exchange.request.method);
-      connected.view.serve(isWanted ? observed(exchange, client, observer, this.now) : exchange);
+      // A request that its session serves again is still the same call.
+      if (this.isObserved && exchange.trail === undefined && CALLS.includes(exchange.request.method)) {
+        const call = new ObservedCall(exchange, client, this.now, this.#onInternalError);
+        if (call.begin(this.#observers)) exchange.trail = call;
+      }
+      connected.view.serve(exchange);
     };
   }
 }
 
-/** For gateways without a call log, such as those of most tests. */
+/** For gateways without observers, such as those of most tests. */
 export const NO_CALLS = new CallFeed(() => 0);
 
 /** Name and version of the client as text. The client may have sent other types. */
@@ -90,62 +94,197 @@ export function namesOf({ profile }: Pick<ClientFacts, 'profile'>): Pick<Calling
   return { name: asText(name), version: asText(version) };
 }
 
-/** Wraps an exchange, and reports the end of the call to the observer. */
-function observed(exchange: Exchange, client: CallingClient, observer: CallObserver, now: () => number): Exchange {
-  const startedAt = now();
-  const { method, bytes, params, tokens } = exchange.request;
-  const excerpt = (text: Uint8Array, span: Span | undefined): Excerpt | undefined => {
-    if (span === undefined || !observer.wantsContent) return undefined;
-    const end = Math.min(span.end, span.start + MAX_READ_BYTES);
-    return { text: readText(text, { start: span.start, end }), isCut: end < span.end };
-  };
-  // Reads the request now, because its memory is reused after the request was written to the server.
-  const facts = {
-    method,
-    name: stringAt(bytes, tokens.name),
-    requestId: exchange.requestId,
-    bytesIn: params === undefined ? 0 : params.end - params.start,
-    params: excerpt(bytes, params && (valuesAt(bytes, params, ['arguments'])[0] ?? params)),
-  };
-  let instance: string | undefined;
-  let hasEnded = false;
-  const end = (
-    outcome: EndedCall['outcome'],
-    { bytesOut = 0, result, reason, generation }: Partial<EndedCall> = {},
-  ): void => {
-    // The exchange is settled before its cancellation is reported.
-    if (hasEnded || (exchange.isSettled && outcome !== 'cancelled')) return;
-    hasEnded = true;
-    const durationMs = now() - startedAt;
-    observer.ended({ ...facts, client, outcome, instance, durationMs, generation, reason, bytesOut, result });
-  };
-  exchange.onCancel(() => end('cancelled'));
-  return withMembers(exchange, {
-    route: (source) => {
-      instance = source;
-      exchange.route(source);
-    },
-    answer: (response, edits = [], server) => {
-      const failed = response.error === undefined ? 'tool_error' : 'rpc_error';
-      end(isErrorResponse(response) ? failed : 'ok', {
-        bytesOut: splicedLength({ ...response, edits }),
-        result: excerpt(response.bytes, response.result ?? response.error),
-      });
-      exchange.answer(response, edits, server);
-    },
-    succeed: (result) => {
-      end('ok', { bytesOut: result.length, result: excerpt(result, { start: 0, end: result.length }) });
-      exchange.succeed(result);
-    },
-    fail: (failure) => {
-      if (failure instanceof RpcError) end('rpc_error', { reason: failure.message });
-      else end('failed', { reason: failure.reason, generation: failure.generation });
-      exchange.fail(failure);
-    },
-    onCancel: (listener) =>
-      exchange.onCancel((notification) => {
-        end('cancelled');
-        listener(notification);
-      }),
-  });
+/** A call of a client, with the facts that are known so far. Times are milliseconds on the clock. */
+export class ObservedCall implements CallTrail {
+  readonly exchange: Exchange;
+  readonly client: CallingClient;
+  /** The tool or the prompt, under the name that the client used. `undefined` if there is none, or if it is no text. */
+  readonly name: string | undefined;
+  readonly startedAt: number;
+  /** Key of the server to which the call went last; `undefined` if it went to none. */
+  server: string | undefined;
+  /** Instance of this server. */
+  instance: string | undefined;
+  /** Generation and revision of the connection of the last attempt. */
+  generation: number | undefined;
+  revision: string | undefined;
+  /** Number of attempts, and their time together: the time in the server. The rest of the duration is the wait. */
+  attempts = 0;
+  servedMs = 0;
+  /** Whether a byte of the request may have reached a server. */
+  isSent = false;
+  endedAt: number | undefined;
+  readonly #now: () => number;
+  readonly #onInternalError: OnInternalError | undefined;
+  #observations: readonly CallObservation[] = [];
+  #end: CallEnd | undefined;
+  /** Begin of the attempt that has not ended. */
+  #attemptAt: number | undefined;
+  #isWritten = false;
+
+  constructor(
+    exchange: Exchange,
+    client: CallingClient,
+    now: () => number,
+    onInternalError: OnInternalError | undefined,
+  ) {
+    this.exchange = exchange;
+    this.client = client;
+    const { bytes, tokens } = exchange.request;
+    this.name = stringAt(bytes, tokens.name);
+    this.#now = now;
+    this.#onInternalError = onInternalError;
+    this.startedAt = now();
+  }
+
+  get method(): string {
+    return this.exchange.request.method;
+  }
+
+  /** Id of the request, as JSON. */
+  get requestId(): string {
+    return this.exchange.requestId;
+  }
+
+  /** Milliseconds from the arrival to the end, or until now. */
+  get durationMs(): number {
+    return (this.endedAt ?? this.#now()) - this.startedAt;
+  }
+
+  /** Milliseconds in which no attempt was under way, such as the wait for a slot or for a start. */
+  get waitedMs(): number {
+    return Math.max(0, this.durationMs - this.servedMs);
+  }
+
+  /** Bytes of the parameters. */
+  get bytesIn(): number {
+    const { params } = this.exchange.request;
+    return params === undefined ? 0 : params.end - params.start;
+  }
+
+  /** Bytes of the answer that the client gets; 0 if it gets none. Call it in `ended` only. */
+  get bytesOut(): number {
+    const message = this.#end?.message;
+    return message === undefined ? 0 : splicedLength(message);
+  }
+
+  /** What the client got: `tool_error` is a tool result with `isError`, `failed` a failure that the gateway describes. */
+  get outcome(): 'ok' | 'tool_error' | 'rpc_error' | 'failed' | 'cancelled' {
+    const { response, result, failure } = this.#end ?? {};
+    if (failure !== undefined) return failure instanceof RpcError ? 'rpc_error' : 'failed';
+    if (response?.error !== undefined) return 'rpc_error';
+    if (response !== undefined) return isErrorResponse(response) ? 'tool_error' : 'ok';
+    if (result === undefined) return 'cancelled';
+    return hasFailed(result) ? 'tool_error' : 'ok';
+  }
+
+  /**
+   * What became of the call at the server. `not_sent` and `unknown` are calls without an answer of the server, which therefore
+   * certainly did not run or may have run. `failed` is an error of the server, or an answer that was lost.
+   */
+  get effect(): 'ok' | 'tool_error' | 'not_sent' | 'unknown' | 'failed' {
+    const { response, result, failure } = this.#end ?? {};
+    if (response?.error !== undefined) return 'failed';
+    if (response !== undefined) return isErrorResponse(response) ? 'tool_error' : 'ok';
+    if (result !== undefined) return hasFailed(result) ? 'tool_error' : 'ok';
+    if (failure !== undefined && !(failure instanceof RpcError)) return outcomeOf(failure);
+    return this.isSent ? 'unknown' : 'not_sent';
+  }
+
+  /** Reason of a failure, or the message of an error that the gateway made. */
+  get reason(): string | undefined {
+    const failure = this.#end?.failure;
+    return failure instanceof RpcError ? failure.message : failure?.reason;
+  }
+
+  /** Code of the JSON-RPC error that is the answer. Call it in `ended` only. */
+  get errorCode(): number | undefined {
+    const { response, failure } = this.#end ?? {};
+    if (failure instanceof RpcError) return failure.code;
+    const token = response?.error === undefined ? undefined : response.tokens.errorCode;
+    return response === undefined || token === undefined ? undefined : Number(readText(response.bytes, token));
+  }
+
+  /** Asks the observers for their observations. Returns whether there are any. */
+  begin(observers: readonly CallObserver[]): boolean {
+    try {
+      this.#observations = observers.flatMap((observer) => observer.begin(this) ?? []);
+    } catch (error) {
+      this.#give(error);
+    }
+    return this.#observations.length > 0;
+  }
+
+  routed(server: string, instance: string): void {
+    this.server = server;
+    this.instance = instance;
+  }
+
+  sending(connection: SendingConnection, edits: readonly Edit[]): readonly Edit[] | undefined {
+    this.generation = connection.generation;
+    this.revision = connection.revision;
+    this.attempts += 1;
+    this.#attemptAt = this.#now();
+    let added: readonly Edit[] | undefined;
+    try {
+      for (const each of this.#observations) {
+        const own = each.sending?.(this, connection, edits);
+        if (own !== undefined) added = concatEdits(added, own);
+      }
+    } catch (error) {
+      this.#give(error);
+    }
+    return added;
+  }
+
+  sent(message: SplicedMessage): void {
+    this.#isWritten = true;
+    try {
+      for (const each of this.#observations) each.sent?.(this, message);
+    } catch (error) {
+      this.#give(error);
+    }
+  }
+
+  attemptEnded(outcome: Outcome): void {
+    if (this.#attemptAt === undefined) return;
+    const isAnswered = outcome.kind === 'answered';
+    this.#endAttempt(isAnswered ? outcome.at : this.#now(), isAnswered || outcome.sent);
+    try {
+      for (const each of this.#observations) each.attemptEnded?.(this, outcome);
+    } catch (error) {
+      this.#give(error);
+    }
+  }
+
+  ended(end: CallEnd): void {
+    if (this.#end !== undefined) return;
+    this.#end = end;
+    this.endedAt = this.#now();
+    this.#endAttempt(this.endedAt, this.#isWritten);
+    try {
+      for (const each of this.#observations) each.ended?.(this, end);
+    } catch (error) {
+      this.#give(error);
+    }
+    this.#observations = [];
+  }
+
+  #endAttempt(at: number, wasSent: boolean): void {
+    if (this.#attemptAt === undefined) return;
+    this.servedMs += at - this.#attemptAt;
+    this.#attemptAt = undefined;
+    this.isSent ||= wasSent;
+    this.#isWritten = false;
+  }
+
+  #give(error: unknown): void {
+    this.#observations = [];
+    reportInternalError(error, this.#onInternalError);
+  }
+}
+
+/** Whether a result of the gateway's own says that the tool has failed. Quotes within its texts are escaped. */
+function hasFailed(result: Uint8Array): boolean {
+  return readText(result, { start: 0, end: result.length }).includes('"isError":true');
 }

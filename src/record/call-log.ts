@@ -1,5 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
-import type { CallObserver, EndedCall, Excerpt } from '../gateway/call-feed.js';
+import type { CallEnd, CallingClient, CallObservation, CallObserver, ObservedCall } from '../gateway/call-feed.js';
+import { readText, type Span, valuesAt } from '../json/json-text.js';
+import { RpcError } from '../jsonrpc/message.js';
 import type { Redact } from '../observe/redact.js';
 import { serverOf } from './format.js';
 import { LineQueue, type LineSink } from './line-queue.js';
@@ -14,10 +16,29 @@ const LINE_BYTES = 400;
 const MAX_CONTENT_CHARACTERS = 4 * 1024;
 /** Limit of a name, an id or a reason, each of which can be as long as a message. */
 const MAX_NAME_CHARACTERS = 500;
+/** Length of an excerpt in bytes. The log shows less, so that the redaction recognizes a secret at the cut. */
+const MAX_READ_BYTES = 16 * 1024;
 /** Characters of a text that are searched for secrets. The log shows fewer, so that a secret at the cut is recognized. */
 const MAX_READ_CHARACTERS = 16 * 1024;
 /** Characters that a cut text loses at its end, because half a secret may be there, which no pattern recognizes. */
 const DROPPED_CHARACTERS = 4 * 1024;
+
+/** A call that has ended. */
+export interface EndedCall
+  extends Pick<ObservedCall, 'instance' | 'generation' | 'method' | 'name' | 'requestId' | 'outcome' | 'reason'>,
+    Pick<ObservedCall, 'durationMs' | 'bytesIn' | 'bytesOut'> {
+  readonly client: CallingClient;
+  /** The arguments, or all parameters of a request without arguments, as JSON. `undefined` unless wanted. Not redacted. */
+  readonly params: Excerpt | undefined;
+  /** The result as JSON. `undefined` unless wanted. Not redacted. */
+  readonly result: Excerpt | undefined;
+}
+
+/** The beginning of a text. */
+export interface Excerpt {
+  readonly text: string;
+  readonly isCut: boolean;
+}
 
 /** One line of the call log. */
 export interface LoggedCall {
@@ -49,8 +70,6 @@ export interface CallLogOptions {
   /** Whether the log has arguments and results too. */
   readonly wantsContent: boolean;
   readonly redact: Redact;
-  /** Returns the generation of a running server. */
-  readonly generationOf: (instance: string) => number | undefined;
   readonly onFault: (error: unknown) => void;
 }
 
@@ -60,26 +79,31 @@ export async function openCallFile(file: string): Promise<LineSink> {
 }
 
 export class CallLog implements CallObserver {
-  readonly wantsContent: boolean;
   readonly #options: CallLogOptions;
   readonly #queue: LineQueue;
   readonly #salt = randomBytes(8);
 
   constructor(options: CallLogOptions) {
     this.#options = options;
-    this.wantsContent = options.wantsContent;
     const { sink, onFault } = options;
     const describeGap = (dropped: number) => JSON.stringify({ time: new Date().toISOString(), dropped });
     this.#queue = new LineQueue({ sink, maxBytes: MAX_WAITING_BYTES, describeGap, onFault });
   }
 
+  /** Reads the request now, because its memory is used again after the request was written to the server. */
+  begin(call: ObservedCall): CallObservation {
+    const { bytes, params: span } = call.exchange.request;
+    const params = this.#excerpt(bytes, span && (valuesAt(bytes, span, ['arguments'])[0] ?? span));
+    const read = { requestId: call.requestId, params };
+    return { ended: (_, end) => this.ended({ ...factsOf(call, end), ...read, result: this.#resultOf(end) }) };
+  }
+
   ended(call: EndedCall): void {
-    const { client, name, requestId, reason, params, result, instance, generation } = call;
+    const { client, name, requestId, reason, params, result } = call;
     const texts = [client.name, client.version, name, requestId, reason, params?.text, result?.text];
     this.#queue.offer(LINE_BYTES + texts.reduce((sum, text) => sum + (text?.length ?? 0), 0), () => {
       const time = new Date().toISOString();
-      const gen = generation ?? (instance === undefined ? undefined : this.#options.generationOf(instance));
-      return () => JSON.stringify(this.#line(call, time, gen));
+      return () => JSON.stringify(this.#line(call, time));
     });
   }
 
@@ -87,8 +111,32 @@ export class CallLog implements CallObserver {
     await this.#queue.close();
   }
 
-  #line(call: EndedCall, time: string, gen: number | undefined): LoggedCall {
-    const { client, instance, method, name, outcome, reason, durationMs, bytesIn, bytesOut, params, result } = call;
+  #resultOf({ response, result }: CallEnd): Excerpt | undefined {
+    if (response !== undefined) return this.#excerpt(response.bytes, response.result ?? response.error);
+    return result && this.#excerpt(result, { start: 0, end: result.length });
+  }
+
+  #excerpt(bytes: Uint8Array, span: Span | undefined): Excerpt | undefined {
+    if (span === undefined || !this.#options.wantsContent) return undefined;
+    const end = Math.min(span.end, span.start + MAX_READ_BYTES);
+    return { text: readText(bytes, { start: span.start, end }), isCut: end < span.end };
+  }
+
+  #line(call: EndedCall, time: string): LoggedCall {
+    const {
+      client,
+      instance,
+      generation: gen,
+      method,
+      name,
+      outcome,
+      reason,
+      durationMs,
+      bytesIn,
+      bytesOut,
+      params,
+      result,
+    } = call;
     return {
       ...{ time, client: this.#short(`${client.name}/${client.version}`), session: this.#sessionOf(client.session) },
       ...(instance !== undefined && { server: serverOf(instance) }),
@@ -120,4 +168,12 @@ export class CallLog implements CallObserver {
   #sessionOf(session: number): string {
     return createHash('sha256').update(this.#salt).update(String(session)).digest('hex').slice(0, 8);
   }
+}
+
+function factsOf(call: ObservedCall, { failure }: CallEnd): Omit<EndedCall, 'requestId' | 'params' | 'result'> {
+  const { client, instance, method, name, outcome, reason, durationMs, bytesIn, bytesOut } = call;
+  // A call that was refused was sent over no connection.
+  const ofFailure = failure instanceof RpcError ? undefined : failure?.generation;
+  const generation = ofFailure ?? call.generation;
+  return { client, instance, generation, method, name, outcome, reason, durationMs, bytesIn, bytesOut };
 }

@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Config } from '../config/resolve/config.js';
 import type { CallFeed } from '../gateway/call-feed.js';
-import type { Gateway } from '../gateway/gateway.js';
 import type { MessageFeed, PassingMessage } from '../io/message-feed.js';
 import { asText } from '../json/json-value.js';
 import { splice, splicedLength } from '../json/splice.js';
@@ -20,7 +19,6 @@ import { createRecording, DEFAULT_MAX_BYTES, largestMessage, MAX_MESSAGE_BYTES }
 export interface RecordedGateway {
   readonly platform: { readonly messages: MessageFeed; readonly clock: Clock };
   readonly calls: CallFeed;
-  readonly gateway: Pick<Gateway, 'pool'>;
   readonly config: Pick<Config, 'servers'>;
   readonly secrets: { readonly find: FindSecrets; readonly redact: Redact };
 }
@@ -63,19 +61,17 @@ export async function logCalls(
   wantsContent: boolean,
   { composition, logger }: RecordingContext,
 ): Promise<() => Promise<void>> {
-  const { calls, gateway, secrets } = composition;
+  const { calls, secrets } = composition;
   const file = callLogFile();
   const log = new CallLog({
     sink: await openCallFile(file),
     wantsContent,
     redact: secrets.redact,
-    generationOf: (instance) =>
-      gateway.pool.of(serverOf(instance)).find(({ id }) => id === instance)?.dispatcher.availability.generation,
     onFault: (err) => logger.warn({ err, file }, 'the call log cannot be written; calls are missing in it'),
   });
-  calls.observer = log;
+  const stop = calls.observe(log);
   return async () => {
-    calls.observer = undefined;
+    stop();
     await log.close();
   };
 }

@@ -187,6 +187,8 @@ export interface RequestTimeouts {
 export interface RequestHandler {
   /** Called exactly once. */
   settle(outcome: Outcome): void;
+  /** Called with the request in the form in which it is about to be written, each time that it is written. */
+  sent?(message: SplicedMessage): void;
   /** Called for each progress notification with a larger `progress` than before. `value` is this `progress`. */
   progress?(notification: NotificationEnvelope, value: number): void;
   /** The lease of a large request's memory. The code that writes the request releases it. */

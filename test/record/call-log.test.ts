@@ -3,9 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { activityText } from '../../src/cli/commands/hub/logs.js';
-import type { EndedCall } from '../../src/gateway/call-feed.js';
 import { KnownSecrets } from '../../src/observe/redact.js';
-import { CallLog, type LoggedCall, openCallFile } from '../../src/record/call-log.js';
+import { CallLog, type EndedCall, type LoggedCall, openCallFile } from '../../src/record/call-log.js';
 
 let folder: string;
 beforeEach(() => {
@@ -14,7 +13,7 @@ beforeEach(() => {
 afterEach(() => rmSync(folder, { recursive: true }));
 
 const CALL: EndedCall = {
-  ...{ client: { name: 'agent', version: '1', session: 1 }, instance: 'files~2', generation: undefined },
+  ...{ client: { name: 'agent', version: '1', session: 1 }, instance: 'files~2', generation: 4 },
   ...{ method: 'tools/call', name: 'files__read', requestId: '7', outcome: 'ok', reason: undefined },
   ...{ durationMs: 12.345, bytesIn: 47, bytesOut: 48, params: undefined, result: undefined },
 };
@@ -25,7 +24,7 @@ async function logged(calls: readonly EndedCall[], wantsContent = false): Promis
   const file = join(folder, 'calls.jsonl');
   const sink = await openCallFile(file);
   const onFault = () => expect.unreachable();
-  const log = new CallLog({ sink, wantsContent, redact: secrets.redact, generationOf: () => 4, onFault });
+  const log = new CallLog({ sink, wantsContent, redact: secrets.redact, onFault });
   for (const call of calls) log.ended(call);
   await log.close();
   if (process.platform !== 'win32') expect(statSync(file).mode & 0o777).toBe(0o600);

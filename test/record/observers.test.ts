@@ -3,12 +3,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Config } from '../../src/config/resolve/config.js';
+import type { Exchange } from '../../src/downstream/port.js';
 import { CallFeed } from '../../src/gateway/call-feed.js';
 import { MessageFeed } from '../../src/io/message-feed.js';
 import { whole } from '../../src/jsonrpc/message.js';
 import { KnownSecrets } from '../../src/observe/redact.js';
 import { Observers, type ObserversOptions } from '../../src/record/observers.js';
+import { callLogFile } from '../../src/state/user-files.js';
 import { FakeClock } from '../support/fake-clock.js';
+import { InMemoryExchange } from '../support/in-memory-client.js';
 import { bytesOf } from '../support/wire.js';
 
 let folder: string;
@@ -40,6 +43,12 @@ function observing(settings: ObserversOptions['settings'] = {}) {
   return {
     ...{ observers, messages, calls, logged },
     apply: (gateway: Partial<Config['gateway']>) => observers.apply(configOf(gateway) as unknown as Config),
+    call: () => {
+      const profile = { clientInfo: {}, capabilities: {}, protocolVersion: '2025-11-25' };
+      const view = { serve: (exchange: Exchange) => exchange.succeed(bytesOf('{}')) };
+      const params = '{"name":"files__read","arguments":{"path":"a"}}';
+      calls.session({ facts: { profile }, view })(new InMemoryExchange('tools/call', params));
+    },
     pass: (text: string) => messages.passed('c>g', whole(bytesOf(text)), { number: 1 }),
   };
 }
@@ -56,25 +65,27 @@ describe('the recording and the call log of a gateway', () => {
     const { apply, messages, calls, pass } = observing();
     pass('1');
     await apply({});
-    expect([messages.isObserved, calls.observer]).toEqual([false, undefined]);
+    expect([messages.isObserved, calls.isObserved]).toEqual([false, false]);
     expect(existsSync(join(folder, 'trunkline'))).toBe(false);
   });
 
-  it('begin and end with the configuration, the recording with what passed before it was read', async () => {
-    const { observers, apply, messages, calls, pass } = observing();
+  it('begin and end with the configuration, the recording with what passed before it was read, the log with content if asked for', async () => {
+    const { observers, apply, messages, calls, pass, call } = observing();
     const file = join(folder, 'r.jsonl');
     pass('1');
     await apply({ record: file, callLog: 'full' });
     pass('2');
-    expect(calls.observer?.wantsContent).toBe(true);
+    call();
     await apply({ record: file, callLog: 'metadata' });
     pass('3');
-    expect(calls.observer?.wantsContent).toBe(false);
+    call();
     await apply({});
-    expect([messages.isObserved, calls.observer]).toEqual([false, undefined]);
+    expect([messages.isObserved, calls.isObserved]).toEqual([false, false]);
     pass('4');
     await observers.close();
     expect(messagesIn(file)).toEqual(['1', '2', '3']);
+    const lines = readFileSync(callLogFile(), 'utf8').trim().split('\n');
+    expect(lines.map((line) => JSON.parse(line).arguments)).toEqual(['{"path":"a"}', undefined]);
   });
 
   it('follow the command line rather than the configuration', async () => {

@@ -1,5 +1,6 @@
 import { type Failure, failureError, failureResult } from '../../src/downstream/failure.js';
 import type {
+  CallEnd,
   ClientFacts,
   DownstreamClient,
   Exchange,
@@ -10,7 +11,7 @@ import type {
 } from '../../src/downstream/port.js';
 import { type Span, valuesAt } from '../../src/json/json-text.js';
 import { type Edit, type SplicedMessage, splice, type TokenText } from '../../src/json/splice.js';
-import { RpcError } from '../../src/jsonrpc/message.js';
+import { RpcError, whole } from '../../src/jsonrpc/message.js';
 import type { NotificationEnvelope, ResponseEnvelope } from '../../src/mcp/envelope.js';
 import type { ListKind } from '../../src/mcp/methods.js';
 import type { RelayedRequest } from '../../src/mcp/relayed-request.js';
@@ -220,6 +221,7 @@ export class InMemoryExchange implements Exchange {
   readonly leases: string[] = [];
   keepsProgress = false;
   isCancelled = false;
+  trail: Exchange['trail'];
   #onCancel: (notification?: NotificationEnvelope) => void = () => {};
 
   constructor(
@@ -235,6 +237,10 @@ export class InMemoryExchange implements Exchange {
 
   get conversation(): object {
     return this.client;
+  }
+
+  get received(): SplicedMessage {
+    return whole(this.request.bytes);
   }
 
   get isSettled(): boolean {
@@ -261,18 +267,21 @@ export class InMemoryExchange implements Exchange {
     return { release: () => void this.leases.push('released') };
   }
 
-  answer({ bytes, result, error }: ResponseEnvelope, edits: readonly Edit[] = []): void {
-    this.#settle(textOf({ bytes, span: result ?? error ?? { start: 0, end: 0 }, edits }));
+  answer(response: ResponseEnvelope, edits: readonly Edit[] = []): void {
+    const { bytes, span, result, error } = response;
+    const answer = textOf({ bytes, span: result ?? error ?? { start: 0, end: 0 }, edits });
+    this.#settle(answer, { response, message: { bytes, span, edits } });
   }
 
   succeed(result: Uint8Array): void {
-    this.#settle(Buffer.from(result).toString());
+    this.#settle(Buffer.from(result).toString(), { result, message: whole(result) });
   }
 
-  fail(reason: RpcError | Failure): void {
-    if (reason instanceof RpcError) this.#settle(JSON.stringify(reason));
-    else if (this.request.method === 'tools/call') this.succeed(failureResult(reason));
-    else this.fail(failureError(reason));
+  fail(failure: RpcError | Failure): void {
+    const isTool = !(failure instanceof RpcError) && this.request.method === 'tools/call';
+    const error = failure instanceof RpcError ? failure : failureError(failure);
+    const answer = isTool ? Buffer.from(failureResult(failure)).toString() : JSON.stringify(error);
+    this.#settle(answer, { failure, message: whole(bytesOf(answer)) });
   }
 
   progress({ bytes, tokens }: NotificationEnvelope): void {
@@ -304,12 +313,17 @@ export class InMemoryExchange implements Exchange {
     if (this.isSettled) return;
     this.isCancelled = true;
     this.#onCancel(notification);
+    this.trail?.ended(CANCELLED);
   }
 
-  #settle(answer: string): void {
-    if (!this.isSettled) this.answers.push(answer);
+  #settle(answer: string, end: Partial<CallEnd>): void {
+    if (this.isSettled) return;
+    this.answers.push(answer);
+    this.trail?.ended({ ...CANCELLED, ...end });
   }
 }
+
+const CANCELLED: CallEnd = { response: undefined, result: undefined, failure: undefined, message: undefined };
 
 /** An id as the upstream side writes it. */
 function idText(id: string): TokenText {

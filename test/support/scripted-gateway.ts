@@ -6,6 +6,7 @@ import { modernEra } from '../../src/downstream/modern/modern-session.js';
 import type { ClientOrigin, DownstreamClient, GatewayPort } from '../../src/downstream/port.js';
 import { ClientPipe } from '../../src/downstream/stdio/stdio-transport.js';
 import type { Era, EraSession } from '../../src/downstream/transport.js';
+import { type CallFeed, NO_CALLS } from '../../src/gateway/call-feed.js';
 import type { CatalogueContent } from '../../src/gateway/catalog/cached-catalogue.js';
 import type { ToolApprovals } from '../../src/gateway/catalog/exposed-list.js';
 import { createToolPolicy, type NamedViews, type ToolPolicyRules } from '../../src/gateway/catalog/tool-policy.js';
@@ -80,6 +81,7 @@ export interface GatewayScript {
   readonly startupWaitMs?: number;
   readonly clock?: FakeClock;
   readonly views?: NamedViews;
+  readonly calls?: CallFeed;
 }
 
 /** A tool as a server would list it. */
@@ -296,6 +298,7 @@ export function scriptGateway({
   startupWaitMs = 10_000,
   clock = new FakeClock(),
   views,
+  calls = NO_CALLS,
 }: GatewayScript) {
   const events = new EventBus();
   /** The ids of what was to run, in order. */
@@ -336,6 +339,7 @@ export function scriptGateway({
     startupWaitMs,
     maxInstructionsBytes: MAX_INSTRUCTIONS_BYTES,
     views,
+    calls,
     seal: sha256,
     hmac,
     runSeal: hmac,

@@ -94,6 +94,8 @@ export class Call implements Due, RequestHandler {
   /** Absent while the call waits. */
   #sent: SentRequest | undefined;
   #lastProgressAt: number | undefined;
+  /** Whether the trail knows an attempt that has not ended. */
+  #isOnTrail = false;
   readonly #handling: Handling;
   readonly #host: CallHost;
 
@@ -148,6 +150,10 @@ export class Call implements Due, RequestHandler {
     return this.exchange.requireInput(edits.length === 0 ? input : { ...input, edits: [...input.edits, ...edits] });
   }
 
+  sent(message: SplicedMessage): void {
+    this.exchange.trail?.sent(message);
+  }
+
   send(message: SplicedMessage): void {
     this.exchange.send(message);
   }
@@ -172,7 +178,9 @@ export class Call implements Due, RequestHandler {
       }
       this.#host.counters.repeated += 1;
     }
-    const all = concatEdits(edits, translation?.request?.(connection));
+    const own = concatEdits(edits, translation?.request?.(connection));
+    this.#isOnTrail = exchange.trail !== undefined;
+    const all = concatEdits(own, exchange.trail?.sending(connection, own));
     if (translation === undefined) this.lease = exchange.leaseRequest();
     this.#sent = connection.send(exchange.request, all, timeouts, this);
     if (this.#sent === undefined) this.lease?.release();
@@ -273,8 +281,10 @@ export class Call implements Due, RequestHandler {
     events.emit({ kind: 'attempt.started', server, instance, generation, method, isRepeated });
   }
 
-  /** Reports nothing for an attempt that could not be sent, because its start was not reported either. */
+  /** Emits no event for an attempt that could not be sent, because its start was not reported either. */
   #reportEnd(outcome: Outcome): void {
+    if (this.#isOnTrail) this.exchange.trail?.attemptEnded(outcome);
+    this.#isOnTrail = false;
     const { events, key: server, id: instance, clock } = this.#host.options;
     if (this.#sent === undefined || this.#connection === undefined || events?.wants('attempt.ended') !== true) return;
     const { generation } = this.#connection;

@@ -127,6 +127,7 @@ export class Bridge implements Channel {
     const pending = this.#admit(timeouts, handler, true);
     if (pending === undefined) return undefined;
     const message = request.message(this.#numbers.write(pending.id), edits);
+    handler.sent?.(message);
     const { lease } = handler;
     // Only large requests have a lease; a copy for each request would cost more than the check.
     this.#write(lease === undefined ? message : { ...message, lease });

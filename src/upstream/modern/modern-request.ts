@@ -9,7 +9,7 @@ import {
   valuesAt,
   visitMembers,
 } from '../../json/json-text.js';
-import type { Edit } from '../../json/splice.js';
+import type { Edit, SplicedMessage } from '../../json/splice.js';
 import { join, notificationMessage, RPC_CODES, RpcError } from '../../jsonrpc/message.js';
 import type { NotificationEnvelope, ResponseEnvelope, ScanEnvelope } from '../../mcp/envelope.js';
 import { METHODS } from '../../mcp/methods.js';
@@ -106,6 +106,10 @@ export class ModernRequest implements RequestHandler, SentRequest {
     if (response.error !== undefined) this.#failed(response, outcome);
     else if (requiresInput(response) && this.#options.handler.takesInputRequests !== true) this.#requireInput(response);
     else this.#settle(outcome);
+  }
+
+  sent(message: SplicedMessage): void {
+    this.#options.handler.sent?.(message);
   }
 
   progress(notification: NotificationEnvelope, value: number): void {

@@ -21,7 +21,7 @@ const GET = '{"jsonrpc":"2.0","id":"g","method":"prompts/get","params":{"name":"
 class AskedClient extends Listener implements RequestHandler {
   readonly asked: InputRequest[] = [];
   readonly withdrawn: InputRequest[] = [];
-  readonly sent: Message[] = [];
+  readonly received: Message[] = [];
   /** Refuses each request of this method at once. */
   refuses = '';
 
@@ -35,7 +35,7 @@ class AskedClient extends Listener implements RequestHandler {
   }
 
   send(message: Parameters<NonNullable<RequestHandler['send']>>[0]): void {
-    this.sent.push(JSON.parse(Buffer.from(splice(message)).toString()));
+    this.received.push(JSON.parse(Buffer.from(splice(message)).toString()));
   }
 
   /** The requests for input, as the client would get them. */
@@ -142,7 +142,7 @@ describe('a page that a person has to visit', () => {
     expect(client.questions[0]?.params).toEqual({ ...URL_ELICIT.params, elicitationId: 'minted-1' });
     client.give(0, 'result', '{"action":"accept"}');
     await answer({ content: [] });
-    expect(client.sent).toEqual([
+    expect(client.received).toEqual([
       { jsonrpc: '2.0', method: 'notifications/elicitation/complete', params: { elicitationId: 'minted-1' } },
     ]);
     expect(client.told).toHaveLength(1);
