@@ -126,8 +126,8 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
     ...['json', 'errors', 'io', 'io/streams', 'config/file', 'process', 'state', 'hub', 'packages', '.', 'node'],
   ],
   'hub/server': [
-    ...[...TEXT, 'timing', 'io', 'io/streams', 'downstream', 'downstream/stdio', 'gateway/status', 'record', 'hub'],
-    ...['.', 'node'],
+    ...[...TEXT, 'timing', 'io', 'io/streams', 'downstream', 'downstream/stdio', 'gateway', 'gateway/status'],
+    ...['gateway/registry', 'observe/events', 'config/resolve', 'record', 'hub', '.', 'node'],
   ],
   // The programs before us: the files in which they keep their servers, and taking those servers over.
   'clients/files': ['json', 'errors', 'files', 'files/edit', 'node'],

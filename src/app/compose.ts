@@ -247,12 +247,14 @@ export function compose(options: ComposeOptions): Composition {
       // Unchanged views stay the same object, so that the lists of their clients stay, too.
       if (changes.gateway.some((name) => name === 'views' || name === 'clientViews')) views = makeViews(next.gateway);
       if (isOther) apply(replaced, notice, before.gateway.restartTool);
+      events.emit({ kind: 'config.read' });
       return { ...changes, isOther, needsRestart: activeConfig.needsRestart };
     },
     refuse: (report) => {
       const { notice, config: before } = activeConfig;
       const isNews = activeConfig.refuse(report);
       if (activeConfig.notice !== notice) apply(NOTHING_REPLACED, notice, before.gateway.restartTool);
+      events.emit({ kind: 'config.read' });
       return isNews;
     },
     cachedListsShown: () => instances.cachedListsShown((backend) => !gateway.pool.isUnclaimed(backend)),

@@ -234,8 +234,11 @@ export async function runHub(options: GlobalOptions, { hubFolder, descriptor }: 
   let loaded: Promise<ControlCommands> | undefined;
   const commands = () => {
     // One object for all connections, because a command can end what a command on another connection has begun.
-    loaded ??= import('../hub/server/hub-commands.js').then(({ hubCommands }) =>
-      hubCommands({ running, hub, life, platform, hubFolder, startedAt, configFile, logFile }),
+    loaded ??= Promise.all([import('../hub/server/hub-commands.js'), import('../hub/server/page-commands.js')]).then(
+      ([{ hubCommands }, { pageCommands }]) => {
+        const facts = { running, hub, life, platform, hubFolder, startedAt, configFile, logFile };
+        return { ...hubCommands(facts), ...pageCommands(facts) };
+      },
     );
     return loaded;
   };

@@ -2,6 +2,7 @@ import type { Code } from '../errors/codes.js';
 import { ERROR_SIGNS } from '../errors/error-text.js';
 import type { ListReport, ServerReport } from '../gateway/status/status.js';
 import { describeEra, describeSaving, describeSharing, plural } from '../gateway/status/status-text.js';
+import { estimateTokens } from '../mcp/entry-check.js';
 import { type Finding, finding, sentence, someOf } from './finding.js';
 
 /** A server that the doctor has started, or one of the running hub. */
@@ -176,7 +177,7 @@ function causeIn(lines: readonly string[]): Code | undefined {
 export interface ListedTool {
   readonly server: string;
   readonly name: string;
-  /** Length of its entry in the list, in characters. */
+  /** Length of its entry in the list, in bytes. */
   readonly size: number;
   /** Length of its description, in bytes. */
   readonly descriptionBytes: number;
@@ -190,7 +191,6 @@ const LONGEST_NAME = 64 - 'mcp__trunkline__'.length;
 const COUNTS = [40, 80, 128];
 /** A tenth of the context of a usual model. */
 const MAX_TOKENS = 20_000;
-const CHARACTERS_PER_TOKEN = 4;
 /** Claude Code cuts descriptions here. */
 const MAX_DESCRIPTION_BYTES = 2_048;
 
@@ -237,7 +237,7 @@ function sharesOf(tools: readonly ListedTool[]) {
   const shares = servers.map((server) => {
     const own = tools.filter((tool) => tool.server === server);
     const size = own.reduce((sum, tool) => sum + tool.size, 0);
-    return { server, count: own.length, tokens: Math.round(size / CHARACTERS_PER_TOKEN) };
+    return { server, count: own.length, tokens: estimateTokens(size) };
   });
   return shares.sort((one, other) => other.tokens - one.tokens);
 }

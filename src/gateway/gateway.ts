@@ -133,8 +133,14 @@ export class Gateway implements GatewayPort {
 
   /** The merged lists of the oldest backend of each server that can run. */
   get catalogs(): Catalogs {
+    return this.catalogsIn(undefined);
+  }
+
+  /** The same lists as clients of this view see them. */
+  catalogsIn(named: NamedView | undefined): Catalogs {
     const [{ hmac }, { ownTools }] = [this.#options, this.#settings];
-    return mergeCatalogs({ servers: this.#pool.oldest, ownTools, naming: 'exposed', paging: { hmac } });
+    const servers = this.#pool.oldest.filter(({ key }) => named?.showsServer(key) ?? true);
+    return mergeCatalogs({ servers, ownTools, naming: 'exposed', view: named, paging: { hmac } });
   }
 
   /** Whether the first start of every server has ended or waits for a client. Stays true after that. */
@@ -148,8 +154,8 @@ export class Gateway implements GatewayPort {
   }
 
   open(client: DownstreamClient, facts: ClientFacts): GatewaySession {
-    const viewName = this.#viewNameFor(facts);
-    const named = this.#named(viewName);
+    const viewName = this.viewNameFor(facts);
+    const named = this.named(viewName);
     const isAlone = facts.server !== undefined;
     const backends = this.#claimAll(client, facts, named);
     const view = this.#views.of(backends, isAlone, named);
@@ -187,12 +193,23 @@ export class Gateway implements GatewayPort {
       const { capabilities = {}, instructions = '' } = this.#handshake(own) ?? {};
       return { offered: [capabilities], instructions };
     }
-    const named = this.#named(this.#viewNameFor(facts));
+    const named = this.named(this.viewNameFor(facts));
     const isShown = isShownTo(facts, named);
     return this.#description(
       this.#pool.oldest.filter(({ key }) => isShown(key)),
       named,
     );
+  }
+
+  /** Name of the view of a client with these facts; `undefined` if it sees everything. */
+  viewNameFor({ server, view, profile }: Pick<ClientFacts, 'server' | 'view' | 'profile'>): string | undefined {
+    if (server !== undefined || view === '') return undefined;
+    return view ?? this.#settings.views?.nameFor(profile.clientInfo.name);
+  }
+
+  /** The view with this name; `undefined` without a name. */
+  named(viewName: string | undefined): NamedView | undefined {
+    return viewName === undefined ? undefined : (this.#settings.views ?? NO_VIEWS).of(viewName);
   }
 
   /** Applies a new configuration. Clients stay connected. Calls in flight on removed or replaced backends may end. */
@@ -257,7 +274,7 @@ export class Gateway implements GatewayPort {
   #moveClient(client: DownstreamClient, connected: Connected, hasOwnChanged: boolean): readonly RunningBackend[] {
     const { facts, viewName, view } = connected;
     const isAlone = facts.server !== undefined;
-    const named = this.#named(viewName);
+    const named = this.named(viewName);
     const isShown = isShownTo(facts, named);
     const old = [...view.backends.values()];
     const unused: RunningBackend[] = [];
@@ -297,15 +314,6 @@ export class Gateway implements GatewayPort {
   }
 
   /** The view that the client asked for, or that the configuration has for the client's name. */
-  #viewNameFor({ server, view, profile }: ClientFacts): string | undefined {
-    if (server !== undefined || view === '') return undefined;
-    return view ?? this.#settings.views?.nameFor(profile.clientInfo.name);
-  }
-
-  #named(viewName: string | undefined): NamedView | undefined {
-    return viewName === undefined ? undefined : (this.#settings.views ?? NO_VIEWS).of(viewName);
-  }
-
   #description(backends: Iterable<Backend>, named: NamedView | undefined): GatewayDescription {
     return describeServers([...backends], (backend) => this.#handshake(backend), named, this.#settings);
   }
@@ -324,7 +332,7 @@ export class Gateway implements GatewayPort {
 
   /** Reports to a client that its view was removed, or its only server after all processes of that server have ended. */
   #dismiss(client: DownstreamClient, { server, view }: ClientFacts): void {
-    if (view !== undefined && view !== '' && this.#named(view)?.fault !== undefined) client.gone();
+    if (view !== undefined && view !== '' && this.named(view)?.fault !== undefined) client.gone();
     if (server === undefined || this.#pool.has(server)) return;
     void this.#draining.untilGone(server).then(() => {
       if (this.#clients.has(client) && !this.#pool.has(server)) client.gone();

@@ -1,4 +1,4 @@
-import type { ProcessReport } from '../gateway/status/status.js';
+import type { ProcessReport, StatusReport } from '../gateway/status/status.js';
 import type { ByteReader } from '../io/byte-reader.js';
 
 /*
@@ -77,10 +77,30 @@ export interface ClientDescription {
   readonly revision?: string | null;
   /** The version of the attach process. Older hubs do not send it. */
   readonly trunkline?: string;
+  /** Its view of the configuration; null if it sees everything. Older hubs do not send it. */
+  readonly view?: string | null;
 }
 
 /** The result of the command `status`, and each of its events. */
 export interface StatusAnswer {
   readonly text: string;
   readonly structure: unknown;
+}
+
+/** An event of the command `page`. */
+export type PageEvent =
+  /** The state, whenever it has changed, at most once a second. `report` is null until the hub has started its servers. */
+  | { readonly kind: 'state'; readonly hub: HubDescription; readonly report: StatusReport | null }
+  /** The usage of all instances, every ten seconds. */
+  | { readonly kind: 'usage'; readonly servers: readonly UsagePoint[] };
+
+/** Usage of one instance of a server. Unknown values are null. */
+export interface UsagePoint {
+  /** Id of the instance. */
+  readonly id: string;
+  readonly server: string;
+  readonly memoryBytes: number | null;
+  readonly cpuPercent: number | null;
+  /** Calls of clients since the point before, as calls in a minute. */
+  readonly callsPerMinute: number;
 }

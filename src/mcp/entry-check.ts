@@ -254,3 +254,11 @@ const DEFINING_MEMBERS: ReadonlySet<string> = new Set([
 export function toolDefinition(bytes: Uint8Array, entry: Span): string {
   return canonicalObject(bytes, entry, (name) => DEFINING_MEMBERS.has(name));
 }
+
+/**
+ * Estimates the tokens that a model reads of a definition or a list: its bytes as JSON in UTF-8, divided by 4, rounded up.
+ * The tokenizers of models differ by more than this rule errs.
+ */
+export function estimateTokens(jsonBytes: number): number {
+  return Math.ceil(jsonBytes / 4);
+}

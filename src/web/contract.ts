@@ -1,5 +1,9 @@
 import type { StatusReport } from '../gateway/status/status.js';
-import type { HubDescription } from '../hub/control.js';
+import type { ViewTools } from '../gateway/status/tool-report.js';
+import type { HubDescription, UsagePoint } from '../hub/control.js';
+
+export type { ToolRow, ViewTools } from '../gateway/status/tool-report.js';
+export type { UsagePoint } from '../hub/control.js';
 
 /*
  * Messages between `trunkline web` and its page. Both come from one build, so they have one version.
@@ -135,16 +139,6 @@ export interface Need {
   } | null;
 }
 
-export interface UsagePoint {
-  /** Id of the instance. */
-  readonly id: string;
-  readonly server: string;
-  readonly memoryBytes: number | null;
-  readonly cpuPercent: number | null;
-  /** Calls of a client that ended since the point before, in a minute. */
-  readonly callsPerMinute: number;
-}
-
 export interface CallRow {
   /** Number of the call in this hub. */
   readonly id: number;
@@ -194,26 +188,6 @@ export interface ServerDetail {
     readonly line: number | null;
   }[];
   readonly failures: readonly CallRow[];
-}
-
-export interface ViewTools {
-  /** '' is the view of all servers. */
-  readonly name: string;
-  readonly clients: readonly string[];
-  readonly tokens: number;
-  readonly tools: readonly ToolRow[];
-}
-
-export interface ToolRow {
-  readonly server: string;
-  readonly name: string;
-  readonly original: string;
-  readonly title: string;
-  /** Estimated tokens of its definition. */
-  readonly tokens: number;
-  readonly state: 'shown' | 'denied' | 'unapproved' | 'quarantined' | 'shadowed' | 'outside';
-  /** Why it is hidden; '' if it is shown. */
-  readonly because: string;
 }
 
 export interface ReviewAnswer {

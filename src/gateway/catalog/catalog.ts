@@ -200,8 +200,10 @@ export class Catalog {
   /** Listed exposed names, or URIs, by server key. */
   readonly listed: ReadonlyMap<string, readonly string[]>;
   readonly shadowed: readonly Shadowed[];
-  readonly ownNames: readonly string[];
-  readonly #entries: readonly Uint8Array[];
+  /** All entries, in the order of the list. */
+  readonly entries: readonly Uint8Array[];
+  /** The entries of the gateway itself. */
+  readonly own: readonly OwnEntry[];
   /** Indexes of the entries that clients with a handshake get in another form. */
   readonly #translated: readonly number[];
   readonly #paging: Paging;
@@ -240,13 +242,13 @@ export class Catalog {
       }
       listed.set(key, names);
     }
-    this.#entries = [...entries, ...own.map(({ entry }) => entry)];
+    this.entries = [...entries, ...own.map(({ entry }) => entry)];
     this.#translated = translated;
     this.#paging = paging;
-    this.pages = new PagedList(kind, this.#entries, paging);
+    this.pages = new PagedList(kind, this.entries, paging);
     this.listed = listed;
     this.shadowed = shadowed;
-    this.ownNames = own.map(({ name }) => name);
+    this.own = own;
     this.#routes = routes;
     this.#originals = originals;
     this.#keysByPrefix = new Map(parts.map(({ key, prefix }) => [prefix, key]));
@@ -256,7 +258,7 @@ export class Catalog {
   pagesFor(revision: string | undefined): PagedList {
     if (this.#translated.length === 0 || !hasHandshake(revision)) return this.pages;
     if (this.#legacyPages === undefined) {
-      const entries = [...this.#entries];
+      const entries = [...this.entries];
       for (const index of this.#translated) {
         const entry = entries[index];
         if (entry !== undefined) entries[index] = asLegacyTool(entry, { start: 0, end: entry.length });

@@ -462,7 +462,7 @@ function plainUnknownName(kind: Noun, name: string): string {
 }
 
 function candidatesOf(kind: Noun, catalog: Catalog, servers: readonly Backend[]): Candidate[] {
-  const own = catalog.ownNames.map((exposed): Candidate => {
+  const own = catalog.own.map(({ name: exposed }): Candidate => {
     return { exposed, ...(splitExposedName(exposed) ?? { prefix: '', original: exposed }) };
   });
   const listed = servers.flatMap((server) =>

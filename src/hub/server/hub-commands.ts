@@ -1,9 +1,12 @@
 import { once } from 'node:events';
 import { setTimeout } from 'node:timers/promises';
+import type { Config } from '../../config/resolve/config.js';
+import type { Gateway } from '../../gateway/gateway.js';
 import { listProcesses, reportStatus } from '../../gateway/status/status.js';
 import type { StatusFacts } from '../../gateway/status/status-facts.js';
 import { adviseOnSharing, overviewOf, renderStatus } from '../../gateway/status/status-text.js';
 import { suggest } from '../../json/suggest.js';
+import type { EventSource } from '../../observe/events/events.js';
 import type { LineSink } from '../../record/line-queue.js';
 import type { RecordedGateway } from '../../record/record-to.js';
 import type { Clock } from '../../timing/clock.js';
@@ -21,14 +24,17 @@ export interface RunningHub {
 }
 
 /** The parts of the gateway that the commands of a user need. */
-interface ServedGateway extends RecordedGateway {
+export interface ServedGateway extends RecordedGateway {
+  readonly gateway: Pick<Gateway, 'pool' | 'catalogsIn' | 'named' | 'viewNameFor'>;
+  readonly platform: RecordedGateway['platform'] & { readonly events: EventSource };
+  readonly config: Pick<Config, 'servers' | 'gateway'>;
   status(): StatusFacts;
   readUsage(): Promise<void>;
   /** Restarts all processes of a server. Returns whether there is one. */
   restart(key: string): boolean;
 }
 
-interface HubCommandsOptions {
+export interface HubCommandsOptions {
   /** Resolves when the servers are being started. */
   readonly running: Promise<RunningHub>;
   /** The hub after `running` has resolved, `undefined` before. */
@@ -48,22 +54,13 @@ const LOOK_EVERY_MS = 1_000;
 
 /** The commands that a user can give to a running hub. */
 export function hubCommands(options: HubCommandsOptions): ControlCommands {
-  const { running, life, platform, startedAt } = options;
+  const { running, life, platform } = options;
   const { clock } = platform;
   return {
     /** Describes the hub, its clients and its processes. Answers also before the first client has come. */
-    describe: async ({ withUsage }): Promise<HubDescription> => {
-      const hub = options.hub();
-      if (withUsage === true) await hub?.composition.readUsage();
-      const { hubFolder, configFile, logFile } = options;
-      return {
-        ...{ pid: process.pid, version: VERSION, number: numberOf(hubFolder), configFile, logFile },
-        ...ageOf(startedAt, clock),
-        hasStarted: hub !== undefined,
-        isDraining: life.refusal !== undefined,
-        clients: hub?.clients.all.map((client) => describeClient(client, clock)) ?? [],
-        ...(hub === undefined ? { servers: [] } : processesOf(hub.composition.status())),
-      };
+    describe: async ({ withUsage }) => {
+      if (withUsage === true) await options.hub()?.composition.readUsage();
+      return describe(options);
     },
     /** The status of all servers. With `follow`, an event with the status every second until the connection is closed. */
     status: async ({ follow }, { emit, signal }) => {
@@ -117,11 +114,30 @@ export function hubCommands(options: HubCommandsOptions): ControlCommands {
   };
 }
 
+/** Describes the hub, its clients and its processes. */
+export function describe(options: HubCommandsOptions): HubDescription {
+  const { life, hubFolder, startedAt, configFile, logFile } = options;
+  const { clock } = options.platform;
+  const hub = options.hub();
+  return {
+    ...{ pid: process.pid, version: VERSION, number: numberOf(hubFolder), configFile, logFile },
+    ...ageOf(startedAt, clock),
+    hasStarted: hub !== undefined,
+    isDraining: life.refusal !== undefined,
+    clients: hub?.clients.all.map((client) => describeClient(client, hub.composition, clock)) ?? [],
+    ...(hub === undefined ? { servers: [] } : processesOf(hub.composition.status())),
+  };
+}
+
 function processesOf(facts: StatusFacts): Pick<HubDescription, 'servers' | 'advice'> {
   return { servers: listProcesses(facts), advice: adviseOnSharing(reportStatus(facts).servers) };
 }
 
-function describeClient({ hello, since, transport }: HubClient, clock: Clock): ClientDescription {
+function describeClient(
+  { hello, since, transport }: HubClient,
+  { gateway }: ServedGateway,
+  clock: Clock,
+): ClientDescription {
   const { profile, inFlight, revision } = transport;
   const { name, version } = profile?.clientInfo ?? {};
   return {
@@ -132,6 +148,7 @@ function describeClient({ hello, since, transport }: HubClient, clock: Clock): C
     inFlight,
     revision: revision ?? null,
     trunkline: hello.version,
+    view: (profile && gateway.viewNameFor({ view: hello.view, profile })) ?? null,
   };
 }
 

@@ -12,6 +12,8 @@ export type GatewayEvent =
   | ServerEvent
   | SessionEvent
   | HttpEvent
+  /** The configuration file was read again, and was accepted or refused. */
+  | { readonly kind: 'config.read' }
   /** The event loop was held for more than 500 ms: all calls waited. `ms` is the longest delay of the last minute. */
   | { readonly kind: 'loop.held'; readonly ms: number }
   /** An error in Trunkline itself. It failed one request and nothing else. */

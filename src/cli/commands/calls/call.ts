@@ -155,7 +155,7 @@ function printResult(result: Uint8Array, isJson: boolean): number {
 function suggestListed({ composition }: Once, name: string): boolean {
   const { tools } = composition.gateway.catalogs;
   const route = tools.resolve(name);
-  if (route?.isListed === true || tools.ownNames.includes(name)) return true;
+  if (route?.isListed === true || tools.own.some((each) => each.name === name)) return true;
   const nearest = route === undefined ? undefined : suggest(name, tools.listed.get(route.key) ?? []);
   if (nearest !== undefined) tell(`  ${didYouMean(nearest)}`);
   return nearest !== undefined;

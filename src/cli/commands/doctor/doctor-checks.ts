@@ -334,7 +334,7 @@ function toolsIn(list: string | undefined, reports: readonly ServerReport[]): Li
     const { description = '', annotations } = tool;
     const descriptionBytes = Buffer.byteLength(String(description));
     const hasHints = isRecord(annotations) && ('destructiveHint' in annotations || 'readOnlyHint' in annotations);
-    return [{ server, name, size: JSON.stringify(tool).length, descriptionBytes, hasHints }];
+    return [{ server, name, size: Buffer.byteLength(JSON.stringify(tool)), descriptionBytes, hasHints }];
   });
 }
 

@@ -1,0 +1,115 @@
+import { readText, valuesAt } from '../../json/json-text.js';
+import { parseJson } from '../../json/json-value.js';
+import { printable } from '../../json/printable.js';
+import { estimateTokens } from '../../mcp/entry-check.js';
+import type { Catalogs } from '../catalog/catalog.js';
+import type { NamedView } from '../catalog/tool-policy.js';
+import type { Backend } from '../registry/backend.js';
+
+/** The tools that the clients of one view see, and the tools that are hidden from them. */
+export interface ViewTools {
+  /** Empty for the view of all servers. */
+  readonly name: string;
+  /** Names of the connected clients that have the view. */
+  readonly clients: readonly string[];
+  /** Estimated tokens of the whole list. */
+  readonly tokens: number;
+  readonly tools: readonly ToolRow[];
+}
+
+export interface ToolRow {
+  /** Key of the server; `trunkline` for the tools of Trunkline itself. */
+  readonly server: string;
+  /** Exposed name. */
+  readonly name: string;
+  readonly original: string;
+  /** Title in the definition; empty without one. */
+  readonly title: string;
+  /** Estimated tokens of the definition as clients get it; 0 if the definition is not kept. */
+  readonly tokens: number;
+  /** Reason why the tool is hidden; empty if it is shown. */
+  readonly because: string;
+  readonly state: 'shown' | 'denied' | 'unapproved' | 'quarantined' | 'shadowed' | 'outside';
+}
+
+interface ViewFacts {
+  readonly view: NamedView | undefined;
+  readonly clients: readonly string[];
+  /** The merged lists of the view. */
+  readonly catalogs: Catalogs;
+  /** The oldest backend of each server. */
+  readonly backends: readonly Backend[];
+  readonly redact: (text: string) => string;
+}
+
+/** Reports what one view shows and hides, and why, in the order of the list. */
+export function reportView({ view, clients, catalogs: { tools }, backends, redact }: ViewFacts): ViewTools {
+  const clean = (text: string) => printable(redact(text));
+  const servers = backends.flatMap((backend) => reportTools(backend, view, tools).map((tool) => cleaned(tool, clean)));
+  const page = tools.entries.reduce((sum, entry) => sum + entry.length + 1, '[]'.length);
+  const own = tools.own.map(({ name, entry }) => {
+    const title = titleOf(entry);
+    return { server: 'trunkline', name, original: name, title, tokens: estimateTokens(entry.length), ...SHOWN };
+  });
+  return {
+    name: view?.name ?? '',
+    clients: clients.map(clean),
+    tokens: estimateTokens(page),
+    tools: [...servers, ...own],
+  };
+}
+
+const SHOWN = { because: '', state: 'shown' } as const;
+
+function cleaned(tool: ToolRow, clean: (text: string) => string): ToolRow {
+  const { name, original, title, because } = tool;
+  return { ...tool, name: clean(name), original: clean(original), title: clean(title), because: clean(because) };
+}
+
+function reportTools(
+  backend: Backend,
+  view: NamedView | undefined,
+  { routes, shadowed }: Catalogs['tools'],
+): ToolRow[] {
+  const { key } = backend;
+  const { entries, withheld, denied, verdicts } = backend.knownListsAs('exposed').tools;
+  const shown = new Map([...routes].flatMap(([exposed, route]) => (route.key === key ? [[exposed, route.entry]] : [])));
+  const hidden = (state: ToolRow['state'], because: string) => ({ because, state });
+  const outside = `the view ${view?.name ?? ''} leaves it out`;
+  const listed = entries.map(({ exposed, original, entry }): ToolRow => {
+    const known = shown.get(exposed) ?? entry;
+    const about = {
+      server: key,
+      name: exposed,
+      original,
+      title: titleOf(known),
+      tokens: estimateTokens(known?.length ?? 0),
+    };
+    const verdict = verdicts?.get(original) ?? 'approved';
+    const owner = shadowed.find((each) => each.key === key && each.exposed === exposed)?.owner;
+    const reason = withheld.find(({ name }) => name === original)?.reason ?? '';
+    if (verdict !== 'approved') return { ...about, ...hidden('unapproved', reason) };
+    if (entry === undefined) return { ...about, ...hidden('quarantined', reason) };
+    if (owner !== undefined) return { ...about, ...hidden('shadowed', `the server ${owner} has this name already`) };
+    if (backend.isUnavailable) return { ...about, ...hidden('outside', 'its server does not run') };
+    return { ...about, ...(shown.has(exposed) ? SHOWN : hidden('outside', outside)) };
+  });
+  const named = new Set(entries.map(({ original }) => original));
+  const blank = { server: key, title: '', tokens: 0 };
+  return [
+    ...listed,
+    ...denied.map((name) => ({ ...blank, name, original: name, ...hidden('denied', 'the configuration denies it') })),
+    // An entry without a name, or the second one with its name.
+    ...withheld.flatMap(({ name, reason }) =>
+      named.has(name) ? [] : [{ ...blank, name, original: name, ...hidden('quarantined', reason) }],
+    ),
+  ];
+}
+
+function titleOf(entry: Uint8Array | undefined): string {
+  if (entry === undefined) return '';
+  const whole = { start: 0, end: entry.length };
+  const [span] = [...valuesAt(entry, whole, ['title']), ...valuesAt(entry, whole, ['annotations', 'title'])];
+  const title = span && parseJson(readText(entry, span));
+  return typeof title === 'string' ? title : '';
+}
