@@ -222,8 +222,8 @@ export interface Exchange {
  * Bytes of messages, edits and outcomes are valid only until the method returns, because their memory is used again.
  */
 export interface CallTrail {
-  /** The call goes to this instance of a server. May be called again, because another instance may have the answer. */
-  routed(server: string, instance: string): void;
+  /** The call goes to this instance of a server, which may be behind a URL. May be called again, because another instance may have the answer. */
+  routed(server: string, instance: string, isRemote: boolean): void;
   /**
    * The call is sent over a connection with these edits, for the first time or again. Returns further edits of the request,
    * such as a trace context, which must not overlap the edits.

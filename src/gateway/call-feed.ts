@@ -105,12 +105,16 @@ export class ObservedCall implements CallTrail {
   server: string | undefined;
   /** Instance of this server. */
   instance: string | undefined;
+  /** Whether this server is behind a URL. */
+  isRemote = false;
   /** Generation and revision of the connection of the last attempt. */
   generation: number | undefined;
   revision: string | undefined;
   /** Number of attempts, and their time together: the time in the server. The rest of the duration is the wait. */
   attempts = 0;
   servedMs = 0;
+  /** Time of the last attempt that has ended. */
+  attemptMs = 0;
   /** Whether a byte of the request may have reached a server. */
   isSent = false;
   endedAt: number | undefined;
@@ -215,7 +219,8 @@ export class ObservedCall implements CallTrail {
     return this.#observations.length > 0;
   }
 
-  routed(server: string, instance: string): void {
+  routed(server: string, instance: string, isRemote: boolean): void {
+    this.isRemote = isRemote;
     this.server = server;
     this.instance = instance;
   }
@@ -272,7 +277,8 @@ export class ObservedCall implements CallTrail {
 
   #endAttempt(at: number, wasSent: boolean): void {
     if (this.#attemptAt === undefined) return;
-    this.servedMs += at - this.#attemptAt;
+    this.attemptMs = at - this.#attemptAt;
+    this.servedMs += this.attemptMs;
     this.#attemptAt = undefined;
     this.isSent ||= wasSent;
     this.#isWritten = false;

@@ -38,7 +38,7 @@ function session(observations: readonly CallObservation[] = [{}]) {
     /** Passes a request to the gateway, which routes it to a server. */
     arrive: (exchange: InMemoryExchange): InMemoryExchange => {
       serve(exchange);
-      exchange.trail?.routed('files', 'files~2');
+      exchange.trail?.routed('files', 'files~2', false);
       return exchange;
     },
     elapse: (ms: number) => {

@@ -239,7 +239,7 @@ export class Backend implements ListedServer {
     this.#demand();
     this.#idleTimer.used();
     exchange.route(this.id);
-    exchange.trail?.routed(this.key, this.id);
+    exchange.trail?.routed(this.key, this.id, this.#options.isRemote === true);
     // Calls do not wait for an installation, which may take minutes.
     const { availability } = this.dispatcher;
     const reason = availability.state === 'installing' ? 'installing' : unavailableBecause(availability);
