@@ -10,7 +10,7 @@ import { describe, expect, it } from 'vitest';
 const TEXT = ['json', 'jsonrpc', 'mcp'];
 const BASE = [...TEXT, 'timing', 'errors'];
 const PORTS = ['downstream', 'upstream', 'observe/events'];
-const COMMANDS = ['serve', 'hub', 'calls', 'clients', 'packages', 'config', 'logins', 'doctor'];
+const COMMANDS = ['serve', 'hub', 'calls', 'clients', 'packages', 'config', 'logins', 'doctor', 'web'];
 const CONFIG = ['config/schema', 'config/file', 'config/resolve'];
 /** The folders of the gateway's middle from the ground up: each may import those before it. */
 const MIDDLE = ['catalog', 'dispatch', 'registry', 'routing', 'tasks', 'reverse', 'status'].map(

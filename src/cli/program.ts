@@ -171,6 +171,17 @@ With --watch, a terminal shows the servers with their state, calls per second, m
     .example('trunkline status', 'trunkline status --watch', 'trunkline status --json | jq .servers')
     .runs(async () => (await import('./commands/hub/status.js')).status);
   program
+    .command('web')
+    .summary('show the running servers, calls and tools in the browser')
+    .description(
+      `Serves a page about the running hub at 127.0.0.1 until Ctrl-C, and opens it in the browser: what needs attention, servers, calls, tools, clients, logins and recordings. Works without a hub, too, and finds the hub that starts later. The printed URL opens one session, within a minute. A page without a session makes the command print another URL.`,
+    )
+    .option('--port <N>', 'listen on this port instead of a free one, for example to forward it with ssh')
+    .option('--no-open', 'print the URL, and do not open the browser')
+    .option('--read-only', 'refuse everything that would change something')
+    .example('trunkline web', 'trunkline web --port 7412 --no-open --read-only')
+    .runs(async () => (await import('./commands/web/web.js')).web);
+  program
     .command('ps')
     .summary('list the hub, its clients and the processes of its servers')
     .description(

@@ -1,4 +1,3 @@
-import { spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import type { GlobalOptions } from '../../../app/global-options.js';
 import { readConfig } from '../../../app/read-config.js';
@@ -11,6 +10,7 @@ import { hintFor } from '../../../json/suggest.js';
 import { systemClock } from '../../../observe/system-clock.js';
 import { loginFolder } from '../../../state/user-files.js';
 import type { LoginSettings, RemoteSpec } from '../../../supervision/launcher.js';
+import { openBrowser } from '../../browser.js';
 import type { Invocation } from '../../command.js';
 import { note, print, printJson, tell } from '../../output.js';
 
@@ -128,30 +128,6 @@ async function loginOnDevice(chosen: LoginOptions, showPage: ShowPage): Promise<
   await showPage(verificationUri);
   note(`Type this code there: ${userCode}`);
   return await finished;
-}
-
-/** Opens a page in the browser of the user. If this fails, the user opens the printed URL. */
-function openBrowser(url: string): void {
-  const [program = '', ...args] = browserCommand(url);
-  try {
-    const child = spawn(program, args, { detached: true, stdio: 'ignore', windowsHide: true });
-    child.on('error', () => {});
-    child.unref();
-  } catch {
-    // The URL is printed.
-  }
-}
-
-function browserCommand(url: string): readonly string[] {
-  const { BROWSER = '' } = process.env;
-  // `%s` in the variable stands for the URL. Without it, the URL is the last argument.
-  const words = BROWSER.trim() === '' ? undefined : BROWSER.trim().split(/\s+/);
-  if (words !== undefined)
-    return words.some((word) => word.includes('%s'))
-      ? words.map((word) => word.replaceAll('%s', () => url))
-      : [...words, url];
-  if (process.platform === 'darwin') return ['open', url];
-  return process.platform === 'win32' ? ['rundll32', 'url.dll,FileProtocolHandler', url] : ['xdg-open', url];
 }
 
 /** A login, as `--json` prints it. */
