@@ -154,9 +154,13 @@ const UNKNOWN = '-';
 
 /** Returns the message that no hub runs, and why this is normal. `isHubOn` is whether clients start one. */
 export function noHubText(configFile: string, isHubOn: boolean): string {
-  if (isHubOn)
-    return `No hub runs for ${configFile}. The next client that connects starts one; \`trunkline check\` starts the servers once without it.`;
-  return `No hub runs for ${configFile}: each client starts servers of its own, because the hub is off there; \`gateway: { hub: auto }\` in the file turns it on. Ask your client to call \`trunkline__status\`; \`trunkline check\` starts the servers once.`;
+  return `No hub runs for ${configFile}${isHubOn ? '.' : ':'} ${howToStart(isHubOn, 'each client')}`;
+}
+
+/** Returns sentences that say what starts a hub. `each` begins the one about clients without a hub. */
+export function howToStart(isHubOn: boolean, each = 'Each client'): string {
+  if (isHubOn) return 'The next client that connects starts one; `trunkline check` starts the servers once without it.';
+  return `${each} starts servers of its own, because the hub is off there; \`gateway: { hub: auto }\` in the file turns it on. Ask your client to call \`trunkline__status\`; \`trunkline check\` starts the servers once.`;
 }
 
 /** Returns the message about a hub that runs but does not answer. */
