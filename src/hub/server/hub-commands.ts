@@ -30,6 +30,7 @@ export interface ServedGateway extends RecordedGateway {
   readonly config: Pick<Config, 'servers' | 'gateway'>;
   status(): StatusFacts;
   readUsage(): Promise<void>;
+  followOutput(key: string, take: (line: string) => void): { readonly lines: readonly string[]; end(): void };
   /** Restarts all processes of a server. Returns whether there is one. */
   restart(key: string): boolean;
 }
@@ -255,6 +256,6 @@ function toPerson(emit: ControlContext['emit']): LineSink {
   };
 }
 
-async function aborted(signal: AbortSignal): Promise<void> {
+export async function aborted(signal: AbortSignal): Promise<void> {
   if (!signal.aborted) await once(signal, 'abort');
 }
