@@ -24,6 +24,17 @@ const STAGES = [
   { name: 'serve-clients', test: path('src/app/serve-clients.ts') },
 ];
 
+/** The ES modules of OpenTelemetry, of which the traces need a fifth. */
+function openTelemetry() {
+  const names = readdirSync(path('node_modules/@opentelemetry')).filter((name) => name !== 'semantic-conventions');
+  const modules = names.map((name) => {
+    const { module } = JSON.parse(readFileSync(path(`node_modules/@opentelemetry/${name}/package.json`), 'utf8'));
+    return [`@opentelemetry/${name}`, path(`node_modules/@opentelemetry/${name}/${module}`)];
+  });
+  const nodeHttp = path('node_modules/@opentelemetry/otlp-exporter-base/build/esm/index-node-http.js');
+  return { '@opentelemetry/otlp-exporter-base/node-http': nodeHttp, ...Object.fromEntries(modules) };
+}
+
 /** The folders of the packages that are bundled. Their licenses have to be passed on with their code. */
 const bundledFolders = new Set();
 
@@ -103,6 +114,7 @@ await build({
     alias: {
       yaml: path('node_modules/yaml/browser/index.js'),
       'jsonc-parser': path('node_modules/jsonc-parser/lib/esm/main.js'),
+      ...openTelemetry(),
     },
   },
   output: {

@@ -149,6 +149,12 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
       'node',
     ],
   ],
+  // Spans of calls. `span-export.ts` loads the SDK of OpenTelemetry, if spans are sent.
+  tracing: [
+    ...[...TEXT, 'errors', 'downstream', 'upstream', 'gateway', 'gateway/dispatch', 'gateway/status'],
+    ...['config/file', 'config/resolve', 'observe', '.', 'node'],
+    ...['api', 'exporter-trace-otlp-http', 'resources', 'sdk-trace-base'].map((name) => `npm:@opentelemetry/${name}`),
+  ],
   // What can be wrong on this machine. Each check gets what it needs; the command line hands it in.
   doctor: [
     ...[

@@ -29,6 +29,7 @@ import type { CatalogueCache } from '../state/catalogue-cache.js';
 import { createSeals } from '../state/seal.js';
 import { loginFolder as userLoginFolder } from '../state/user-files.js';
 import type { StopLadder } from '../supervision/launcher.js';
+import { Tracing } from '../tracing/tracing.js';
 import { VERSION } from '../version.js';
 import { ActiveConfig, secretSourcesOf } from './active-config.js';
 import { createPlatform, type Platform } from './platform.js';
@@ -131,6 +132,7 @@ export function compose(options: ComposeOptions): Composition {
     version: VERSION,
     config: activeConfig.facts,
     service: service(),
+    tracing: tracing.facts,
     redact,
     waiting,
     partialFrames: unfinishedLines,
@@ -163,6 +165,14 @@ export function compose(options: ComposeOptions): Composition {
   ];
   let ownTools = makeOwnTools();
   const calls = new CallFeed(() => clock.now(), internalErrors.onInternalError);
+  const tracing = new Tracing({
+    calls,
+    secrets,
+    logger,
+    env: environment,
+    now: () => clock.now(),
+    scan: platform.scan,
+  });
   const makeViews = ({ views, clientViews }: Config['gateway']) => new NamedViews({ views, clients: clientViews });
   let views = makeViews(config.gateway);
   const poolNow = (): Omit<PoolChange, 'replaced' | 'retired'> => ({
@@ -220,6 +230,7 @@ export function compose(options: ComposeOptions): Composition {
     approvals,
     secrets,
     calls,
+    tracing,
     status: () => {
       const backends = new Map<string, Backend>(gateway.pool.oldest.map((backend) => [backend.key, backend]));
       return statusOf({ backends, catalogs: gateway.catalogs });
@@ -229,7 +240,6 @@ export function compose(options: ComposeOptions): Composition {
       const pids = backends.flatMap((backend) => instances.factsOf(backend).lifecycle?.pid ?? []);
       await Promise.all(pids.map((pid) => processes?.resources.refresh(pid)));
     },
-    followOutput: (key, take) => instances.followOutput(key, take),
     restart,
     change: (next) => {
       const { notice, config: before } = activeConfig;
@@ -321,6 +331,7 @@ export interface Composition {
   readonly secrets: Pick<KnownSecrets, 'find' | 'redact'>;
   /** The calls of all clients, for the call log. */
   readonly calls: CallFeed;
+  readonly tracing: Pick<Tracing, 'apply' | 'close'>;
   /** Resolves when the cached catalogues are listed to the clients. */
   cachedListsShown(): Promise<void>;
   /** Loads the code that starts processes, and starts every server. */
@@ -328,8 +339,6 @@ export interface Composition {
   status(): StatusFacts;
   /** Measures memory and processes of all servers, for the next status. */
   readUsage(): Promise<void>;
-  /** Returns the last output of all processes of a server, and passes on further lines until `end` is called. */
-  followOutput(key: string, take: (line: string) => void): { readonly lines: readonly string[]; end(): void };
   /** Restarts all processes of a server. Returns false if the server has none. */
   restart(key: string): boolean;
   /** Applies another configuration. Unchanged servers keep running. */

@@ -51,7 +51,11 @@ async function resolved(file: string, checked: CheckedFile, origin: Origin | und
 }
 
 async function readSecretsOf(file: string, checked: CheckedFile): Promise<LoadOptions['secrets']> {
-  const names = secretNamesIn(checked.servers.flatMap(({ entry }) => textsOf(entry)));
+  const { tracing } = checked.gateway;
+  const names = secretNamesIn([
+    ...checked.servers.flatMap(({ entry }) => textsOf(entry)),
+    ...(tracing === undefined ? [] : [JSON.stringify(tracing)]),
+  ]);
   if (names.length === 0) return undefined;
   const { readSecrets } = await import('../config/resolve/secrets.js');
   return await readSecrets(names, checked, { configFile: resolve(file), secretFile: secretFile(), env: process.env });

@@ -77,7 +77,8 @@ export async function serveClients(settings: GlobalOptions, clientSide: ClientSi
   });
   local?.configured(config);
   const observers = new Observers({ composition, settings, logger });
-  await observers.apply(config);
+  const { tracing } = composition;
+  await Promise.all([observers.apply(config), tracing.apply(config)]);
   const limits = config.gateway.http;
   let http: { close(): Promise<void> } | undefined;
   if (clientSide.http !== undefined) {
@@ -95,7 +96,8 @@ export async function serveClients(settings: GlobalOptions, clientSide: ClientSi
     ignoresHangup: local?.ignoresHangup === true,
     onListening: clientSide.onListening,
     close: async () => {
-      await Promise.all([http?.close(), unfollow(), caches.instructions?.settled(), observers.close()]);
+      const files = [caches.instructions?.settled(), observers.close()];
+      await Promise.all([http?.close(), unfollow(), ...files, tracing.close()]);
     },
     work: async (ending) => {
       const { gateway } = clientSide;
@@ -113,6 +115,7 @@ export async function serveClients(settings: GlobalOptions, clientSide: ClientSi
       const onApplied = (applied: Config) => {
         local?.reloaded?.(applied);
         void observers.apply(applied);
+        void tracing.apply(applied);
       };
       const { watch, startupWaitMs } = config.gateway;
       const reload = { settings, composition, logger, read: config, checkedFiles, onApplied };

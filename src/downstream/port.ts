@@ -148,9 +148,12 @@ export interface DownstreamClient {
  * nothing, so an answer, a timeout and a crash may race. No member throws if the client has left.
  */
 export interface Exchange {
-  readonly request: RelayedRequest;
+  /** The gateway may replace the request before it is routed, such as to add a trace context. */
+  request: RelayedRequest;
   /** The request as the client sent it. */
   readonly received: SplicedMessage;
+  /** The HTTP request that carried the request. Absent for other transports. */
+  readonly http?: HttpFacts | undefined;
   /** Observes the call. The gateway sets it when the request arrives. Absent if no observer wants the call. */
   trail?: CallTrail | undefined;
   /** Id that the client gave the request, as JSON. For logs only, because the era matches answers to requests. */
@@ -238,6 +241,14 @@ export interface CallTrail {
   attemptEnded(outcome: Outcome): void;
   /** The call has ended. Called once. */
   ended(end: CallEnd): void;
+}
+
+/** Facts about an HTTP request. */
+export interface HttpFacts {
+  readonly address: string;
+  readonly port: number;
+  /** The header of W3C Trace Context, unchecked. */
+  readonly traceparent: string | undefined;
 }
 
 /** Facts about the connection of an attempt. */

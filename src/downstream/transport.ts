@@ -12,7 +12,7 @@ import type { ClientProfile } from '../mcp/handshake.js';
 import type { MirroredParam } from '../mcp/mirrored-params.js';
 import type { Clock } from '../timing/clock.js';
 import type { ServerInfo } from './declared-capabilities.js';
-import type { ClientFacts, GatewayPort } from './port.js';
+import type { ClientFacts, GatewayPort, HttpFacts } from './port.js';
 
 /*
  * The port between transports and protocol eras. A transport (stdio, HTTP) reads messages and passes each one to
@@ -44,6 +44,8 @@ export interface ReplyChannel extends MessageSink {
   readonly isShared: boolean;
   /** Whether the client has disconnected and cannot receive anything on this channel. */
   readonly isUnheard: boolean;
+  /** The HTTP request that this channel answers. Absent for other transports. */
+  readonly http?: HttpFacts | undefined;
   /** Sends the answer. `source` is the same as for `send`. */
   answer(message: Answer, source?: string): void;
   /** Ends the channel without an answer, because the client cancelled the request. */

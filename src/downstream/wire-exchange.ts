@@ -8,7 +8,7 @@ import { METHODS } from '../mcp/methods.js';
 import { EnvelopeRequest, type RelayedRequest } from '../mcp/relayed-request.js';
 import type { Clock } from '../timing/clock.js';
 import { type Failure, failureError, failureResult } from './failure.js';
-import type { CallTrail, DownstreamClient, Exchange, InputRequest, WithdrawInput } from './port.js';
+import type { CallTrail, DownstreamClient, Exchange, HttpFacts, InputRequest, WithdrawInput } from './port.js';
 import type { ReplyChannel } from './transport.js';
 
 /**
@@ -56,7 +56,7 @@ export abstract class WireExchange implements Exchange {
   abstract readonly logLevel: Exchange['logLevel'];
   abstract readonly takesInputRequests: boolean;
   abstract readonly opensUrls: boolean;
-  readonly request: RelayedRequest;
+  request: RelayedRequest;
   readonly client: DownstreamClient;
   readonly key: string;
   trail: CallTrail | undefined;
@@ -99,6 +99,10 @@ export abstract class WireExchange implements Exchange {
 
   get received(): SplicedMessage {
     return { bytes: this.#envelope.bytes, span: this.#envelope.span, edits: NO_EDITS };
+  }
+
+  get http(): HttpFacts | undefined {
+    return this.#reply.http;
   }
 
   get requestId(): string {

@@ -20,11 +20,13 @@ export interface CallingClient {
 
 /** Observes the calls of all clients, such as the call log, the metrics and the traces. */
 export interface CallObserver {
+  /** Whether the observer is asked about all requests, such as lists and polls. */
+  readonly takesAll?: boolean;
   /**
    * A call has arrived, and no server has it yet. Returns its observation, which may be the same object for all calls, or
-   * `undefined` if the observer does not want the call.
+   * `undefined` if the observer does not want the call. `isCall` is false for the requests that only `takesAll` adds.
    */
-  begin(call: ObservedCall): CallObservation | undefined;
+  begin(call: ObservedCall, isCall: boolean): CallObservation | undefined;
 }
 
 /**
@@ -47,6 +49,8 @@ export class CallFeed {
   readonly now: () => number;
   readonly #onInternalError: OnInternalError | undefined;
   #observers: readonly CallObserver[] = [];
+  /** Those of the observers that take all requests. */
+  #takingAll: readonly CallObserver[] = [];
   #sessions = 0;
 
   /** `now` returns milliseconds of the monotonic clock. */
@@ -61,10 +65,13 @@ export class CallFeed {
 
   /** Shows the calls that arrive from now on to an observer, until the returned function is called. */
   observe(observer: CallObserver): () => void {
-    this.#observers = [...this.#observers, observer];
-    return () => {
-      this.#observers = this.#observers.filter((each) => each !== observer);
-    };
+    this.#become([...this.#observers, observer]);
+    return () => this.#become(this.#observers.filter((each) => each !== observer));
+  }
+
+  #become(observers: readonly CallObserver[]): void {
+    this.#observers = observers;
+    this.#takingAll = observers.filter(({ takesAll }) => takesAll === true);
   }
 
   /** Returns a function that passes the requests of one session to the current client view of that session. */
@@ -76,9 +83,11 @@ export class CallFeed {
     const client = { ...namesOf(connected.facts), session: this.#sessions };
     return (exchange) => {
       // A request that its session serves again is still the same call.
-      if (this.isObserved && exchange.trail === undefined && CALLS.includes(exchange.request.method)) {
+      const isCall = CALLS.includes(exchange.request.method);
+      const observers = isCall ? this.#observers : this.#takingAll;
+      if (observers.length > 0 && exchange.trail === undefined) {
         const call = new ObservedCall(exchange, client, this.now, this.#onInternalError);
-        if (call.begin(this.#observers)) exchange.trail = call;
+        if (call.begin(observers, isCall)) exchange.trail = call;
       }
       connected.view.serve(exchange);
     };
@@ -210,9 +219,9 @@ export class ObservedCall implements CallTrail {
   }
 
   /** Asks the observers for their observations. Returns whether there are any. */
-  begin(observers: readonly CallObserver[]): boolean {
+  begin(observers: readonly CallObserver[], isCall: boolean): boolean {
     try {
-      this.#observations = observers.flatMap((observer) => observer.begin(this) ?? []);
+      this.#observations = observers.flatMap((observer) => observer.begin(this, isCall) ?? []);
     } catch (error) {
       this.#give(error);
     }

@@ -1,11 +1,11 @@
 // The facts and actions behind the page, with the real hub of a client.
-import { readFileSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
 import { createPageSource } from '../../src/cli/commands/web/hub-source.js';
 import type { Frame, HubState, Need } from '../../src/web/contract.js';
 import type { PageSource, Topics } from '../../src/web/page-source.js';
-import { type GatewayProcess, LAB } from '../support/gateway-process.js';
+import { LAB } from '../support/gateway-process.js';
 import { HubPlace, WITH_HUB } from '../support/hub-place.js';
 import { until } from '../support/processes.js';
 
@@ -75,13 +75,6 @@ class Page {
 }
 
 const ONE = { one: { sharing: 'all' } };
-
-async function withClient(servers: Record<string, Record<string, unknown>> = ONE): Promise<[Page, GatewayProcess]> {
-  const page = await Page.open(servers);
-  const client = await page.place.client();
-  await page.untilHub('running', ({ report }) => report.servers.every(({ state }) => state === 'ready'));
-  return [page, client];
-}
 
 it('says that no hub runs and what starts one, and follows the hub when it starts, is killed, and starts again', async () => {
   const page = await Page.open(ONE);

@@ -60,11 +60,16 @@ export type ServersKey = 'servers' | 'mcpServers';
 /** The settings of `gateway:`, and the views. */
 export type GatewayConfig = ValuesOf<typeof GATEWAY_SETTINGS> & {
   readonly startLimit: number;
+  /** Where traces go. Absent if only the environment decides. */
+  readonly tracing?: TracingConfig | undefined;
   /** In the order of the file. */
   readonly views: readonly ViewConfig[];
   /** The views of clients that name no view: globs over client names, in the order of the file. */
   readonly clientViews: readonly { readonly client: string; readonly view: string }[];
 };
+
+/** Settings of traces. References in the endpoint and the headers are resolved by `resolveConfig`, or are in `fault`. */
+export type TracingConfig = NonNullable<NonNullable<FileData['gateway']>['tracing']> | { readonly fault: string };
 
 /** Limits of the HTTP server. */
 export type HttpConfig = ValuesOf<typeof HTTP_SETTINGS>;
@@ -146,6 +151,7 @@ function toCheckedGateway({ gateway, views = {}, clients = {} }: FileData): Chec
   const { http, ...settings } = settingsOf(GATEWAY_SETTINGS, gateway?.settings ?? {});
   return {
     ...settings,
+    ...(gateway?.tracing !== undefined && { tracing: gateway.tracing }),
     http: { ...http, maxPartialBytes: Math.max(http.maxPartialBytes, http.maxBodyBytes) },
     views: Object.entries(views).map(([name, view]) => ({ name, ...view })),
     clientViews: Object.entries(clients).map(([client, view]) => ({ client, view })),
@@ -415,5 +421,7 @@ function keysAt(schema: z.ZodMiniType, path: Path): string[] {
 /** The schema of a value, without the schemas around it that make the value optional or convert it. */
 function unwrap(schema: unknown): unknown {
   if (schema instanceof z.ZodMiniExactOptional) return unwrap(schema._zod.def.innerType);
+  // A value that may be a word or a map. The map comes last.
+  if (schema instanceof z.ZodMiniUnion) return unwrap(schema._zod.def.options.at(-1));
   return schema instanceof z.ZodMiniPipe ? unwrap(schema._zod.def.in) : schema;
 }

@@ -4,7 +4,7 @@ import { readJsonFile, readTextFile, realPath, statOf } from '../../files/whole-
 import type { ParamShapes, ToolShapes } from '../../gateway/catalog/tool-shaping.js';
 import { isRecord } from '../../json/json-value.js';
 import type { ChildSpec, LoginSettings, PackageRequest, RemoteSpec } from '../../supervision/launcher.js';
-import type { CheckedEntry, CheckedFile, CheckedServer, ServerSettings } from '../file/check-file.js';
+import type { CheckedEntry, CheckedFile, CheckedServer, ServerSettings, TracingConfig } from '../file/check-file.js';
 import { faultsAt, formatProblem, locateFault, ServerFault } from '../file/config-error.js';
 import { candidateFiles } from '../file/find-config.js';
 import {
@@ -64,7 +64,7 @@ export function resolveConfig(path: string, checked: CheckedFile, options: LoadO
   const { sharedVariables } = checked;
   const resolveFor = (of: Origin, server: CheckedServer) =>
     resolveServer(server, { ...options, origin: of, file, folder, home, envFiles, sharedVariables });
-  const { startLimit, record, sealKeyFile, ...gateway } = checked.gateway;
+  const { startLimit, record, sealKeyFile, tracing, ...gateway } = checked.gateway;
   return {
     file,
     servers: checked.servers.map((server) => resolveFor(origin, server)),
@@ -72,6 +72,7 @@ export function resolveConfig(path: string, checked: CheckedFile, options: LoadO
       ...gateway,
       ...(record !== undefined && { record: resolve(folder, expandHome(record, home)) }),
       ...(sealKeyFile !== undefined && { sealKeyFile: resolve(folder, expandHome(sealKeyFile, home)) }),
+      ...(tracing !== undefined && { tracing: resolveTracing(tracing, options) }),
       startLimit: startLimit ?? Math.max(MIN_START_LIMIT, availableParallelism()),
     },
     warnings: [...checked.warnings.map((warning) => formatProblem(path, warning)), ...envFiles.warnings],
@@ -81,6 +82,25 @@ export function resolveConfig(path: string, checked: CheckedFile, options: LoadO
       return found && resolveFor(other, found);
     },
   };
+}
+
+/** Resolves references in the settings of traces with the variables of this process, because all clients share the collector. */
+function resolveTracing(tracing: TracingConfig, { env, secrets }: LoadOptions): TracingConfig {
+  if (tracing === 'off' || 'fault' in tracing) return tracing;
+  const expand = (text: string) => expandIn(text, env, secretReader(secrets));
+  const { endpoint, headers, ...others } = tracing;
+  try {
+    return {
+      ...others,
+      ...(endpoint !== undefined && { endpoint: expand(endpoint) }),
+      ...(headers && {
+        headers: Object.fromEntries(Object.entries(headers).map(([name, text]) => [name, expand(text)])),
+      }),
+    };
+  } catch (error) {
+    if (!(error instanceof ServerFault)) throw error;
+    return { fault: `${error.message}; ${error.hint}` };
+  }
 }
 
 /** The working folder of this process; '' if it was removed. */

@@ -373,6 +373,46 @@ const secretCommand = described(
   `Commands that print secrets, such as \`op read op://vault/item/field\`, by the names of the secrets. They run without a shell. \${secret:NAME} in an entry stands for a secret.`,
 );
 
+const RATIO = expects('a number from 0 to 1', { quote: true });
+
+/** Where the spans of calls go. Without it, the `OTEL_*` variables of the environment decide. */
+const tracing = z.union(
+  [
+    z.literal('off'),
+    z.exactPartial(
+      z.strictObject(
+        {
+          endpoint: text(
+            'The URL of a collector that takes OTLP over HTTP, such as `http://127.0.0.1:4318`. `/v1/traces` is appended unless the URL ends with it. It replaces the endpoint and the headers of the `OTEL_*` variables.',
+            'the URL of a collector',
+          ),
+          headers: described(
+            z.record(header, z.string(expects('a string; put it in quotes')), expects('a map of headers')),
+            `Headers of every request to the \`endpoint\`. Keep secrets out of the file: \`Bearer \${secret:NAME}\`.`,
+          ),
+          sample: z.number(RATIO).check(z.gte(0, RATIO), z.lte(1, RATIO)).register(z.globalRegistry, {
+            description:
+              'The share of calls to trace, from 0 to 1. A call that belongs to a trace of its client follows the decision of the client.',
+          }),
+          insert: flag({
+            kind: 'flag',
+            standard: false,
+            about:
+              'Adds a `traceparent` to the `_meta` of traced calls without one, so that the server can continue the trace.',
+          }),
+          content: flag({
+            kind: 'flag',
+            standard: false,
+            about: 'Adds arguments, results and URIs of resources to the spans, without known secrets, and cut.',
+          }),
+        },
+        expects('a map with settings of traces'),
+      ),
+    ),
+  ],
+  expects('off, or a map with settings of traces'),
+);
+
 /** The shape of a configuration file. Parsing turns durations into milliseconds and sizes into bytes. */
 export const fileSchema = z
   .exactPartial(
@@ -385,7 +425,14 @@ export const fileSchema = z
         secretCommand,
         views,
         clients,
-        gateway: described(mapWith(GATEWAY_SETTINGS, {}, 'a map of settings'), 'Settings of Trunkline itself.'),
+        gateway: described(
+          mapWith(
+            GATEWAY_SETTINGS,
+            { tracing: described(tracing, 'Traces of calls with OpenTelemetry; see docs/metrics.md.') },
+            'a map of settings',
+          ),
+          'Settings of Trunkline itself.',
+        ),
       },
       expects('a map with `servers:`'),
     ),

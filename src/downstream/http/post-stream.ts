@@ -3,8 +3,10 @@ import { type SplicedMessage, splicedLength, visitPieces } from '../../json/spli
 import { type Answer, batchMessage, whole } from '../../jsonrpc/message.js';
 import type { Clock } from '../../timing/clock.js';
 import type { Deadlines } from '../../timing/deadlines.js';
+import type { HttpFacts } from '../port.js';
 import type { ReplyChannel } from '../transport.js';
 import type { EventStream, Timed } from './event-stream.js';
+import { addressOf } from './listener.js';
 import { type HttpRefusal, refusalBody } from './refusal.js';
 
 export interface PostStreamOptions {
@@ -65,6 +67,11 @@ export class PostStream implements ReplyChannel, Timed {
 
   get isUnheard(): boolean {
     return this.#state.kind === 'unheard' || this.#state.kind === 'over';
+  }
+
+  get http(): HttpFacts {
+    const { headers, socket } = this.#options.response.req;
+    return { address: addressOf(socket), port: socket.remotePort ?? 0, traceparent: headers.traceparent?.toString() };
   }
 
   send(message: SplicedMessage): void {

@@ -87,6 +87,20 @@ export type ServiceFacts =
   /** The client should share servers with other clients and cannot. `because` is a sentence without a period. */
   | { readonly kind: 'alone'; readonly because: string };
 
+/** Traces of calls: where their spans go, or why they are off. Times are milliseconds on the monotonic clock. */
+export type TracingFacts =
+  | { readonly offBecause: string }
+  | {
+      readonly endpoint: string;
+      readonly sampler: string;
+      /** What names the endpoint: `gateway.tracing`, or a variable of the environment. */
+      readonly from: string;
+      readonly exported: number;
+      readonly dropped: number;
+      /** Present while the collector takes no spans. */
+      readonly failing: { readonly since: number; readonly fault: string } | undefined;
+    };
+
 export interface VisibleBackends {
   readonly backends: ReadonlyMap<string, Backend>;
   readonly catalogs: Catalogs;
@@ -104,6 +118,8 @@ export interface StatusFacts extends Omit<VisibleBackends, 'backends'> {
   readonly config: ConfigFacts;
   /** Absent if the client asked for its own servers. */
   readonly service?: ServiceFacts | undefined;
+  /** Absent if nothing asks for traces. */
+  readonly tracing?: TracingFacts | undefined;
   /** Removes secrets from texts of servers. */
   readonly redact: (text: string) => string;
   /** Calls that wait for admission, over all servers. */

@@ -73,6 +73,7 @@ function renderGeneral(report: StatusReport): string[] {
         : `The configuration cannot be used, so no server runs: ${configFault}`),
     configNeedsRestart.length > 0 &&
       `Restart Trunkline to apply these changed settings: ${configNeedsRestart.join(', ')}.`,
+    tracingRow(report),
     waitingCalls.refused > 0 &&
       `Calls refused: ${waitingCalls.refused}, because ${waitingCalls.max} calls were waiting already (limit \`gateway.maxQueued\`).`,
     partialFrameBytes.refused > 0 &&
@@ -88,6 +89,18 @@ function renderGeneral(report: StatusReport): string[] {
       `Internal errors in Trunkline: ${internalErrorCount}. Each failed one request; the log has the details.`,
   ];
   return rows.filter(isTold);
+}
+
+/** Where the spans of calls go, or why they go nowhere. In a hub, these are the variables of the hub. */
+function tracingRow({ tracing, hub }: StatusReport): Row {
+  if (tracing === null) return undefined;
+  if (!tracing.isOn) return `Traces are off, because ${tracing.because}.`;
+  const { endpoint, sampler, from, exported, dropped, fault, faultSeconds } = tracing;
+  const source = from.startsWith('OTEL_') ? `${from} in the environment of ${hub ? 'the hub' : 'Trunkline'}` : from;
+  const lost = dropped === 0 ? '' : `, ${dropped} dropped`;
+  const rest = `${plural(exported, 'span')} sent${lost}`;
+  const failing = `The collector has taken no spans for ${duration(faultSeconds ?? 0)} (${fault}). Calls are served as usual`;
+  return `Traces: to ${endpoint} (${source}), sampler ${sampler}; ${rest}.${fault === null ? '' : ` ${failing}.`}`;
 }
 
 interface Group {

@@ -34,6 +34,7 @@ export function reportStatus(facts: StatusFacts, server?: string) {
     view: facts.named?.name ?? null,
     viewFault: facts.named?.fault ?? null,
     ...reportConfig(facts),
+    tracing: reportTracing(facts),
     tools,
     /** Advice to the user about Trunkline as a whole. Empty if there is nothing to do. */
     advice: adviseOnToolCount(tools),
@@ -58,6 +59,20 @@ function reportService({ now, service, redact }: StatusFacts) {
         : null,
     /** Reason why the client has servers of its own although it should share them. */
     aloneBecause: service?.kind === 'alone' ? redact(service.because) : null,
+  };
+}
+
+/** Where the spans of calls go; null if nothing asks for traces. */
+function reportTracing({ now, tracing }: StatusFacts) {
+  if (tracing === undefined) return null;
+  if ('offBecause' in tracing) return { isOn: false as const, because: tracing.offBecause };
+  const { failing, ...others } = tracing;
+  return {
+    isOn: true as const,
+    ...others,
+    /** Why the collector takes no spans; null while it does. */
+    fault: failing?.fault ?? null,
+    faultSeconds: failing === undefined ? null : seconds(now - failing.since),
   };
 }
 

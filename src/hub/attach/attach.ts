@@ -203,11 +203,12 @@ function workingFolder(): string {
 /**
  * Environment of the hub: the environment of the client that starts the hub, because npm may need it. It lacks the variables
  * that the configuration names, because each client has its own values. It lacks the marks of an outer Trunkline, because
- * that Trunkline would end the hub with itself. It has `XDG_DATA_HOME` and the variables that every server gets, even if the
- * configuration names them.
+ * that Trunkline would end the hub with itself. It has `XDG_DATA_HOME`, the `OTEL_*` variables, which say where the hub sends
+ * traces, and the variables that every server gets, even if the configuration names them.
  */
 function hubEnvironment(names: readonly string[]): Record<string, string> {
-  const own = names.filter((name) => name !== 'XDG_DATA_HOME' && !isInherited(name, process.platform));
+  const isOfHub = (name: string) => name === 'XDG_DATA_HOME' || name.startsWith('OTEL_');
+  const own = names.filter((name) => !isOfHub(name) && !isInherited(name, process.platform));
   const left = new Set([...own, 'TRUNKLINE_CONFIG']);
   const kept = Object.entries(process.env).filter(([name]) => !left.has(name) && !name.startsWith(FAMILY_PREFIX));
   return Object.fromEntries(kept.flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])));

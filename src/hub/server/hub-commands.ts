@@ -30,7 +30,6 @@ export interface ServedGateway extends RecordedGateway {
   readonly config: Pick<Config, 'servers' | 'gateway'>;
   status(): StatusFacts;
   readUsage(): Promise<void>;
-  followOutput(key: string, take: (line: string) => void): { readonly lines: readonly string[]; end(): void };
   /** Restarts all processes of a server. Returns whether there is one. */
   restart(key: string): boolean;
 }
@@ -256,6 +255,6 @@ function toPerson(emit: ControlContext['emit']): LineSink {
   };
 }
 
-export async function aborted(signal: AbortSignal): Promise<void> {
+async function aborted(signal: AbortSignal): Promise<void> {
   if (!signal.aborted) await once(signal, 'abort');
 }

@@ -1,0 +1,258 @@
+import { fileURLToPath } from 'node:url';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { GatewayProcess, type Received } from '../support/gateway-process.js';
+import { Place } from '../support/http-place.js';
+import { HubPlace } from '../support/hub-place.js';
+import { type CollectedSpan, TraceCollector } from '../support/trace-collector.js';
+
+const CONTINUING = fileURLToPath(new URL('../fixtures/servers/continuing.mjs', import.meta.url));
+const SERVER = 2;
+const CLIENT = 3;
+const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736';
+const PARENT = `00-${TRACE}-00f067aa0ba902b7-01`;
+const MODERN_META =
+  '"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientInfo":{"name":"test","version":"1"},"io.modelcontextprotocol/clientCapabilities":{}';
+
+let collector: TraceCollector;
+beforeEach(async () => {
+  collector = await TraceCollector.start();
+});
+afterEach(() => collector.close());
+
+const toCollector = () => ({ OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, OTEL_BSP_SCHEDULE_DELAY: '50' });
+
+/** The params that the server got, as text. */
+function receivedBy({ message }: Received): string {
+  return message.result.content[0].text;
+}
+
+/** Parameters of a call of `github__merge` with these members of `_meta`. */
+const merge = (meta: string) => `{"_meta":{${meta}},"arguments":{"n":1.0},"name":"github__merge"}`;
+
+/** Checks that the two spans join client, gateway and server. */
+function expectJoined(front: CollectedSpan, attempt: CollectedSpan, params: string): void {
+  expect(front).toMatchObject({ traceId: TRACE, parentSpanId: '00f067aa0ba902b7', kind: SERVER });
+  expect(attempt).toMatchObject({ traceId: TRACE, parentSpanId: front.spanId, kind: CLIENT });
+  expect(params).toContain(`"traceparent":"00-${TRACE}-${attempt.spanId}-01"`);
+  const [outer, inner] = [front, attempt].map((span) => [span.startTimeUnixNano, span.endTimeUnixNano].map(BigInt));
+  expect(outer?.[0]).toBeLessThanOrEqual(inner?.[0] ?? 0n);
+  expect(outer?.[1]).toBeGreaterThanOrEqual(inner?.[1] ?? 0n);
+}
+
+async function withGateway(
+  options: Parameters<typeof GatewayProcess.start>[0],
+  use: (gateway: GatewayProcess) => Promise<void>,
+): Promise<void> {
+  const gateway = await GatewayProcess.start(options);
+  try {
+    await use(gateway);
+  } finally {
+    await gateway.dispose();
+  }
+}
+
+const servers = { github: { program: CONTINUING } };
+
+describe('traces of a gateway on stdio', () => {
+  it('join the client, both legs of the gateway, and the server', async () => {
+    await withGateway({ servers, env: toCollector() }, async (gateway) => {
+      const meta = `"a":1.0, "traceparent" : "${PARENT}","tracestate":"x=1","baggage":"k=v"`;
+      const answer = await gateway.request('tools/call', merge(meta));
+      const [front, attempt] = await collector.spansNamed('tools/call github__merge', 'tools/call merge');
+      expectJoined(front, attempt, receivedBy(answer).replace(/ : /, ':'));
+      // Nothing but the id of the span and the name of the tool differs.
+      const expected = merge(meta).replace('00f067aa0ba902b7', attempt.spanId).replace('github__merge', 'merge');
+      expect(receivedBy(answer)).toBe(expected);
+      expect(front.attributes).toMatchObject({
+        'mcp.method.name': 'tools/call',
+        'gen_ai.tool.name': 'github__merge',
+        'gen_ai.operation.name': 'execute_tool',
+        'mcp.protocol.version': '2025-11-25',
+        'network.transport': 'pipe',
+        'trunkline.server.key': 'github',
+        'trunkline.outcome': 'ok',
+      });
+      expect(attempt.attributes).toMatchObject({ 'gen_ai.tool.name': 'merge', 'trunkline.generation': 1 });
+      expect(front.resource).toMatchObject({ 'service.name': 'trunkline' });
+    });
+  });
+
+  it('join clients of the modern era with servers of both eras', async () => {
+    const both = { github: { program: CONTINUING }, new: { program: CONTINUING, args: ['modern'], era: 'modern' } };
+    const gateway = await GatewayProcess.start({ servers: both, env: toCollector() }, { handshake: false });
+    try {
+      const params = merge(`${MODERN_META},"traceparent":"${PARENT}"`);
+      const toLegacy = await gateway.request('tools/call', params);
+      const toModern = await gateway.request('tools/call', params.replace('github__', 'new__'));
+      const [front, other] = await collector.spansNamed('tools/call github__merge', 'tools/call new__merge');
+      const attempts = collector.spans.filter(({ name }) => name === 'tools/call merge');
+      for (const [span, answer] of [[front, toLegacy] as const, [other, toModern] as const]) {
+        const [attempt] = attempts.filter(({ parentSpanId }) => parentSpanId === span.spanId);
+        if (attempt === undefined) throw new Error('An attempt has no span');
+        expectJoined(span, attempt, receivedBy(answer));
+      }
+      expect(attempts.map(({ attributes }) => attributes['trunkline.era.child']).sort()).toEqual(['legacy', 'modern']);
+    } finally {
+      await gateway.dispose();
+    }
+  });
+
+  it('leave `_meta` of the client as it is if it is malformed or traces are off', async () => {
+    const params = merge('"traceparent":"00-zz"');
+    await withGateway({ servers, env: toCollector() }, async (gateway) => {
+      const answer = await gateway.request('tools/call', params);
+      expect(receivedBy(answer)).toBe(params.replace('github__', ''));
+      const [front] = await collector.spansNamed('tools/call github__merge');
+      expect(front.parentSpanId).toBeUndefined();
+    });
+    await withGateway({ servers, env: { ...toCollector(), OTEL_SDK_DISABLED: 'true' } }, async (gateway) => {
+      const answer = await gateway.request('tools/call', merge(`"traceparent":"${PARENT}"`));
+      expect(receivedBy(answer)).toContain(PARENT);
+      const { message } = await gateway.call('trunkline__status');
+      expect(message.result.content[0].text).toContain('Traces are off, because OTEL_SDK_DISABLED is true.');
+    });
+    expect(collector.spans).toHaveLength(2);
+  });
+
+  it('have errors that differ by leg, and one span for each attempt', async () => {
+    const trusted = { github: { program: CONTINUING } };
+    await withGateway({ servers: trusted, env: toCollector() }, async (gateway) => {
+      for (const tool of ['fail', 'complain', 'die']) await gateway.call(`github__${tool}`);
+      const [failed, wasFailed, complained, died, hasDied] = await collector.spansNamed(
+        ...(['tools/call github__fail', 'tools/call fail', 'tools/call github__complain'] as const),
+        ...(['tools/call github__die', 'tools/call die'] as const),
+      );
+      // The arguments were wrong, which is a fault of the client and not of the gateway.
+      expect(failed.attributes).toMatchObject({ 'rpc.response.status_code': '-32602' });
+      expect(failed.attributes).not.toHaveProperty('error.type');
+      expect(failed.status.code).toBe(0);
+      expect(wasFailed.attributes).toMatchObject({ 'error.type': '-32602', 'rpc.response.status_code': '-32602' });
+      expect(wasFailed.status).toMatchObject({ code: 2, message: 'not so' });
+      expect(complained).toMatchObject({ attributes: { 'error.type': 'tool_error' }, status: { code: 2 } });
+      expect(died.attributes).toMatchObject({ 'error.type': 'child_exited', 'trunkline.outcome': 'unknown' });
+      expect(hasDied.attributes).toMatchObject({ 'error.type': 'child_exited' });
+    });
+  });
+
+  it('are not made for polls, pings and lists unless the client samples them', async () => {
+    await withGateway({ servers, env: toCollector() }, async (gateway) => {
+      await gateway.request('ping');
+      await gateway.listTools();
+      await gateway.request('tools/list', `{"_meta":{"traceparent":"${PARENT}"}}`);
+      await gateway.call('github__merge');
+      await collector.spansNamed('tools/call github__merge');
+      expect(collector.spans.map(({ name }) => name).sort()).toEqual([
+        ...['tools/call github__merge', 'tools/call merge', 'tools/list'],
+      ]);
+    });
+  });
+
+  it('go to the collector of the configuration, with its headers and not with those of the environment', async () => {
+    const gateway = {
+      tracing: { endpoint: collector.url, headers: { 'X-Key': '${' + 'OTEL_KEY}' }, insert: true, content: true },
+    };
+    const env = {
+      OTEL_KEY: 'own-credential-1',
+      OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:9',
+      OTEL_EXPORTER_OTLP_HEADERS: 'x-other=other-credential-2',
+      OTEL_BSP_SCHEDULE_DELAY: '50',
+    };
+    await withGateway({ servers, gateway, env, args: ['-v'] }, async (process) => {
+      const answer = await process.call('github__merge', { token: 'own-credential-1', q: 'x' });
+      const [front, attempt] = await collector.spansNamed('tools/call github__merge', 'tools/call merge');
+      expect(JSON.parse(receivedBy(answer))._meta).toEqual({ traceparent: `00-${front.traceId}-${attempt.spanId}-01` });
+      expect(collector.requests[0]).toMatchObject({ 'x-key': 'own-credential-1', path: '/v1/traces' });
+      expect(collector.requests[0]).not.toHaveProperty('x-other');
+      expect(front.attributes['gen_ai.tool.call.arguments']).toContain('"q":"x"');
+      expect(JSON.stringify(collector.spans) + process.stderr).not.toMatch(/credential-/);
+      const { message } = await process.call('trunkline__status');
+      expect(message.result.structuredContent.tracing).toMatchObject({ isOn: true, from: 'gateway.tracing' });
+    });
+  });
+
+  it('cost no call if the collector is down, and tell of it once until it is back', async () => {
+    const { port } = collector;
+    const env = { ...toCollector(), OTEL_EXPORTER_OTLP_TIMEOUT: '100' };
+    await collector.close();
+    await withGateway({ servers, env, args: ['-v'] }, async (gateway) => {
+      for (let call = 0; call < 3; call += 1) {
+        const answer = await gateway.call('github__merge');
+        expect(answer.message.result.isError).toBe(false);
+        const lost = (call + 1) * 2;
+        await gateway.untilStatus(
+          'spans are lost',
+          ({ tracing }) => tracing?.dropped >= lost && tracing.fault !== null,
+        );
+      }
+      const { message } = await gateway.call('trunkline__status');
+      expect(message.result.content[0].text).toMatch(/The collector has taken no spans for \d+ s \(ECONNREFUSED\)/);
+      expect(gateway.stderr.match(/the collector takes no spans/g)).toHaveLength(1);
+      collector = await TraceCollector.start(port);
+      await gateway.call('github__merge');
+      await collector.spansNamed('tools/call merge');
+      const { tracing } = await gateway.untilStatus('spans are sent', (status) => status.tracing?.fault === null);
+      expect(tracing.dropped).toBeGreaterThanOrEqual(6);
+      expect(gateway.stderr).toContain('the collector takes spans again');
+    });
+  });
+
+  it('sends its last spans as it ends', async () => {
+    const { OTEL_BSP_SCHEDULE_DELAY: _, ...env } = toCollector();
+    const gateway = await GatewayProcess.start({ servers, env });
+    await gateway.call('github__merge');
+    await gateway.close();
+    expect(collector.spans.map(({ name }) => name)).toEqual(['tools/call merge', 'tools/call github__merge']);
+  });
+});
+
+describe('traces of a hub', () => {
+  it('go where the environment of the client that started the hub says, even if the configuration names its variables', async () => {
+    const github = { program: CONTINUING, env: { TO: '${' + 'OTEL_EXPORTER_OTLP_ENDPOINT:-nowhere}' } };
+    const place = new HubPlace({ servers: { github } });
+    try {
+      const first = await place.client({ env: toCollector() });
+      const second = await place.client();
+      const answer = await second.request('tools/call', merge(`"traceparent":"${PARENT}"`));
+      const [front, attempt] = await collector.spansNamed('tools/call github__merge', 'tools/call merge');
+      expectJoined(front, attempt, receivedBy(answer));
+      const { message } = await second.call('trunkline__status');
+      expect(message.result.content[0].text).toContain('(OTEL_EXPORTER_OTLP_ENDPOINT in the environment of the hub)');
+      await first.call('github__merge');
+    } finally {
+      await place.dispose();
+    }
+  });
+});
+
+describe('traces over HTTP', () => {
+  it('link the header, of which `_meta` has the precedence as the parent', async () => {
+    const place = new Place();
+    Object.assign(place.environment, toCollector());
+    try {
+      const running = await place.serve({ servers: { github: place.server(CONTINUING) } });
+      const session = await place.initialize(running);
+      const header = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`;
+      const call = (params: string, id: number) =>
+        place.post(
+          running,
+          { jsonrpc: '2.0', id, method: 'tools/call', params: JSON.parse(params) },
+          {
+            ...session,
+            traceparent: header,
+          },
+        );
+      const response = await call(merge(`"traceparent":"${PARENT}"`), 1);
+      expect(response.status).toBe(200);
+      const [front, attempt] = await collector.spansNamed('tools/call github__merge', 'tools/call merge');
+      const { result } = (await response.json()) as { result: { content: [{ text: string }] } };
+      expectJoined(front, attempt, result.content[0].text);
+      expect(front.links).toMatchObject([{ traceId: 'a'.repeat(32), spanId: 'b'.repeat(16) }]);
+      expect(front.attributes).toMatchObject({ 'network.transport': 'tcp', 'client.address': '127.0.0.1' });
+      await call('{"name":"github__complain"}', 2);
+      const [alone] = await collector.spansNamed('tools/call github__complain');
+      expect(alone).toMatchObject({ traceId: 'a'.repeat(32), parentSpanId: 'b'.repeat(16) });
+    } finally {
+      await place.dispose();
+    }
+  });
+});
