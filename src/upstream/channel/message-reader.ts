@@ -13,10 +13,10 @@ import { type Envelope, messagesOf, type Rejection, type ScanEnvelope } from '..
 import type { Clock } from '../../timing/clock.js';
 import type { HealthMonitor } from '../health/health-monitor.js';
 import type { DropCounters } from '../port.js';
-import type { OutgoingRequests } from './outgoing-requests.js';
+import type { AnswerFault, OutgoingRequests } from './outgoing-requests.js';
 
 /** Reason why a line of a server is not a message. */
-export type JunkReason = Rejection['reason'] | 'result-not-an-object' | 'too-large' | 'memory-limit';
+export type JunkReason = Rejection['reason'] | AnswerFault | 'too-large' | 'memory-limit';
 
 export interface ReadingOptions extends Pick<LineDecoderOptions, 'unfinishedLines' | 'bufferPool'> {
   readonly clock: Clock;

@@ -1,5 +1,5 @@
 import { type OnInternalError, reportInternalError } from '../../errors/internal-error.js';
-import { isNumber, isObject, readText, type Span } from '../../json/json-text.js';
+import { isNumber, isObject, isString, readText, type Span, valuesAt } from '../../json/json-text.js';
 import type { Edit } from '../../json/splice.js';
 import { AnsweredRequests, CorrelationTable } from '../../jsonrpc/correlation-table.js';
 import { type MessageEnds, readMessageEnds } from '../../jsonrpc/message-ends.js';
@@ -31,7 +31,7 @@ export interface OutgoingRequestsOptions {
   /** Receives dropped answers and internal errors. */
   readonly events: {
     /** An answer has a result that is not an object. The answer belongs in the server's log only. */
-    junk(line: Uint8Array, reason: 'result-not-an-object'): void;
+    junk(line: Uint8Array, reason: AnswerFault): void;
     readonly fault?: OnInternalError;
   };
 }
@@ -74,10 +74,9 @@ export class OutgoingRequests {
   answered(response: ResponseEnvelope, at: number, asked?: number): boolean {
     const id = readId(response.bytes, response.id) ?? this.#unnamedBy(response, asked);
     const { counters, onSignOfLife } = this.#options;
-    const { bytes, result } = response;
-    const isSound = result === undefined || isObject(bytes, result);
-    const isAwaited = this.#end(id, isSound ? { kind: 'answered', response, at } : MALFORMED);
-    if (!isSound) this.#report(response);
+    const fault = faultOf(response);
+    const isAwaited = this.#end(id, fault === undefined ? { kind: 'answered', response, at } : MALFORMED);
+    if (fault !== undefined) this.#report(response, fault);
     if (isAwaited) {
       onSignOfLife();
       return true;
@@ -89,14 +88,13 @@ export class OutgoingRequests {
   }
 
   /**
-   * Logs an answer whose result is not an object. Its request fails at once, because the official SDKs would drop the answer
-   * and let the request time out. The server still counts as healthy, because the frame is valid and other requests get their
-   * answers.
+   * Logs an answer of the wrong shape. Its request fails at once, because the official SDKs would drop the answer and let the
+   * request time out. The server still counts as healthy, because the frame is valid and other requests get their answers.
    */
-  #report({ bytes, span }: ResponseEnvelope): void {
+  #report({ bytes, span }: ResponseEnvelope, fault: AnswerFault): void {
     const { counters, events } = this.#options;
     counters.junk += 1;
-    events.junk(bytes.subarray(span.start, span.end), 'result-not-an-object');
+    events.junk(bytes.subarray(span.start, span.end), fault);
   }
 
   /** Fails the request whose answer is not a valid message. `token` is the id of the answer. */
@@ -209,6 +207,18 @@ export class OutgoingRequests {
       reportInternalError(error, this.#options.events.fault);
     }
   }
+}
+
+/** How an answer differs from a JSON-RPC answer, although it is a message. */
+export type AnswerFault = 'result-not-an-object' | 'error-without-code-and-message';
+
+function faultOf({ bytes, result, error }: ResponseEnvelope): AnswerFault | undefined {
+  if (result !== undefined) return isObject(bytes, result) ? undefined : 'result-not-an-object';
+  if (error === undefined) return undefined;
+  const [code] = valuesAt(bytes, error, ['code']);
+  const [message] = valuesAt(bytes, error, ['message']);
+  const isSound = code !== undefined && message !== undefined && isNumber(bytes, code) && isString(bytes, message);
+  return isSound ? undefined : 'error-without-code-and-message';
 }
 
 const MALFORMED: Outcome = { kind: 'failed', reason: 'result_malformed', sent: true };

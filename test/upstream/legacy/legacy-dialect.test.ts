@@ -185,7 +185,7 @@ describe('opening a child', () => {
   ])('fails, and does not throw, on %s', async (_, error) => {
     const { handshake, say } = opening();
     say({ jsonrpc: '2.0', id: 1, error });
-    expect(await reasonOf(handshake)).toContain('initialize: the server answered error');
+    expect(await reasonOf(handshake)).toContain('initialize: result_malformed');
   });
 
   it('fails when no answer comes in time, and does not cancel', async () => {

@@ -176,6 +176,19 @@ describe('a line that is no message', () => {
     },
   );
 
+  it.each(['{"code":"x","message":"no"}', '{"code":-1,"message":{"a":1}}', '{"code":-1}', '{"message":"no"}'])(
+    'but an answer with the error %s fails the request that it answers, because clients would drop it and wait',
+    (error) => {
+      const { bridge, health, junk, say } = bridging();
+      const line = `{"jsonrpc":"2.0","id":1,"error":${error}}`;
+      const { listener } = sendCall(bridge);
+      say(line);
+      expect(listener.told).toEqual(['result_malformed sent']);
+      expect(junk).toEqual([[line, 'error-without-code-and-message']]);
+      expect([bridge.inFlight, health]).toEqual([0, []]);
+    },
+  );
+
   it('but an answer with a wrong result shows that the server is alive', () => {
     const { bridge, clock, health, say } = bridging();
     for (let id = 1; id <= 8; id += 1) {

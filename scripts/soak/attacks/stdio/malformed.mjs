@@ -128,6 +128,7 @@ export const malformed = [
   },
   {
     name: 'unfinished lines of 60 MiB, hoarded by five servers',
+    isHoard: true,
     attackers: 5,
     attackMs: 4_000,
     onInitialized: ({ raw }) => raw(`{"jsonrpc":"2.0","method":"${'x'.repeat(60 * MIB)}`),
