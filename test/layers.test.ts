@@ -129,6 +129,18 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
     ...[...TEXT, 'timing', 'io', 'io/streams', 'downstream', 'downstream/stdio', 'gateway', 'gateway/status'],
     ...['gateway/registry', 'observe/events', 'config/resolve', 'record', 'hub', '.', 'node'],
   ],
+  // What Prometheus reads.
+  metrics: [
+    ...TEXT,
+    'errors',
+    'timing',
+    'config/schema',
+    ...PORTS,
+    'downstream/http',
+    'gateway',
+    'gateway/status',
+    'node',
+  ],
   // The programs before us: the files in which they keep their servers, and taking those servers over.
   'clients/files': ['json', 'errors', 'files', 'files/edit', 'node'],
   'clients/import': [...CONFIG, 'config/edit', 'json', 'errors', 'clients/files', 'observe', 'node'],
@@ -138,6 +150,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
       'json',
       'jsonrpc',
       'mcp',
+      'metrics',
       'timing',
       'errors',
       'io',

@@ -20,6 +20,7 @@ import { HELD_MS } from '../gateway/status/status-text.js';
 import { SharedLimit } from '../io/shared-limit.js';
 import { quotedPath } from '../json/printable.js';
 import type { ClientProfile } from '../mcp/handshake.js';
+import { Metrics } from '../metrics/metrics.js';
 import type { EventSource } from '../observe/events/events.js';
 import type { Logger } from '../observe/logger.js';
 import { KnownSecrets } from '../observe/redact.js';
@@ -99,6 +100,7 @@ export function compose(options: ComposeOptions): Composition {
   events.subscribe('http.refused', ({ named }) => named && refusedNames.count(named, clock.now()));
   secrets.know(config.servers.flatMap(secretSourcesOf));
   const startedAt = clock.now();
+  const notices = new Map<string, string>();
   let processes: ServerProcesses | undefined;
   const { redact } = secrets;
   const approvals = new Approvals({
@@ -133,6 +135,7 @@ export function compose(options: ComposeOptions): Composition {
     config: activeConfig.facts,
     service: service(),
     tracing: tracing.facts,
+    notices: [...notices.values()],
     redact,
     waiting,
     partialFrames: unfinishedLines,
@@ -173,6 +176,18 @@ export function compose(options: ComposeOptions): Composition {
     now: () => clock.now(),
     scan: platform.scan,
   });
+  const metrics = new Metrics({
+    events,
+    exposedName: (server, name) => {
+      if (server === undefined) return ownTools.find((tool) => tool.name === name)?.name;
+      const entries = gateway.pool.of(server)[0]?.knownListsAs('exposed').tools.entries ?? [];
+      // A client that sees only this server uses the original names.
+      return (entries.find(({ exposed }) => exposed === name) ?? entries.find(({ original }) => original === name))
+        ?.exposed;
+    },
+  });
+  metrics.hasTools = config.gateway.metrics.tools;
+  calls.observe(metrics);
   const makeViews = ({ views, clientViews }: Config['gateway']) => new NamedViews({ views, clients: clientViews });
   let views = makeViews(config.gateway);
   const poolNow = (): Omit<PoolChange, 'replaced' | 'retired'> => ({
@@ -220,6 +235,11 @@ export function compose(options: ComposeOptions): Composition {
     for (const { id } of running) instances.restart(id);
     return running.length > 0;
   };
+  const status = () => {
+    const backends = new Map<string, Backend>(gateway.pool.oldest.map((backend) => [backend.key, backend]));
+    return statusOf({ backends, catalogs: gateway.catalogs });
+  };
+  let exposition: Promise<() => Promise<string>> | undefined;
   let isStopped = false;
   return {
     gateway,
@@ -231,9 +251,16 @@ export function compose(options: ComposeOptions): Composition {
     secrets,
     calls,
     tracing,
-    status: () => {
-      const backends = new Map<string, Backend>(gateway.pool.oldest.map((backend) => [backend.key, backend]));
-      return statusOf({ backends, catalogs: gateway.catalogs });
+    notices,
+    status,
+    readMetrics: async () => {
+      exposition ??= import('../metrics/exposition.js').then(({ createExposition }) =>
+        createExposition({
+          ...{ metrics, gateway, status },
+          readAllUsage: async () => (await processes?.resources.readAll()) ?? new Map(),
+        }),
+      );
+      return await (await exposition)();
     },
     readUsage: async () => {
       const backends = [...gateway.pool.keys].flatMap((key) => gateway.pool.of(key));
@@ -250,6 +277,7 @@ export function compose(options: ComposeOptions): Composition {
       // Secrets must be known before anything about the new servers is logged.
       secrets.know(next.servers.flatMap(secretSourcesOf));
       waiting.limitTo(next.gateway.maxQueued);
+      metrics.hasTools = next.gateway.metrics.tools;
       unfinishedLines.limitTo(next.gateway.maxPartialBytes);
       instances.change(next, ofInstances);
       processes?.resources.limitsChanged();
@@ -332,6 +360,8 @@ export interface Composition {
   /** The calls of all clients, for the call log. */
   readonly calls: CallFeed;
   readonly tracing: Pick<Tracing, 'apply' | 'close'>;
+  /** Sentences to the user about Trunkline itself, for the status, by subject. */
+  readonly notices: Map<string, string>;
   /** Resolves when the cached catalogues are listed to the clients. */
   cachedListsShown(): Promise<void>;
   /** Loads the code that starts processes, and starts every server. */
@@ -339,6 +369,8 @@ export interface Composition {
   status(): StatusFacts;
   /** Measures memory and processes of all servers, for the next status. */
   readUsage(): Promise<void>;
+  /** Reads all metrics, as text for Prometheus. */
+  readMetrics(): Promise<string>;
   /** Restarts all processes of a server. Returns false if the server has none. */
   restart(key: string): boolean;
   /** Applies another configuration. Unchanged servers keep running. */

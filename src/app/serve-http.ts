@@ -66,6 +66,7 @@ async function listen({ settings, limits, composition, logger }: ServeHttpOption
       },
       limits,
       events: platform.events,
+      readMetrics: () => composition.readMetrics(),
     });
     process.stderr.write(
       `Trunkline serves ${transport.url}/mcp${noAuth ? '' : '; `trunkline token` shows the token'}\n`,

@@ -208,7 +208,8 @@ interface HubProcessOptions {
  */
 async function loadRest(commands: () => Promise<unknown>): Promise<void> {
   const own = [commands(), import('../record/record-to.js'), import('../config/resolve/secrets.js')];
-  await Promise.allSettled([...own, import('opossum'), import('p-queue')]);
+  const watching = [import('../metrics/exposition.js'), import('../metrics/endpoint.js')];
+  await Promise.allSettled([...own, ...watching, import('opossum'), import('p-queue')]);
 }
 
 /** Runs the background process that serves the clients of this user and this configuration. */

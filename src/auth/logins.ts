@@ -6,7 +6,7 @@ import { configuredAccess } from '../upstream/http/configured-access.js';
 import { OAuthAccess, type OAuthAccessOptions } from './oauth-access.js';
 import { Vault } from './vault.js';
 
-export interface LoginsOptions extends Pick<OAuthAccessOptions, 'clock' | 'keepSecret'> {
+export interface LoginsOptions extends Pick<OAuthAccessOptions, 'clock' | 'keepSecret' | 'onRenewed'> {
   /** The folder of the vault. */
   readonly folder: string;
   readonly clock: Clock;
@@ -69,12 +69,12 @@ export class Logins {
   }
 
   #shared(spec: OAuthAccessOptions['spec']): OAuthAccess {
-    const { clock, keepSecret } = this.#options;
+    const { clock, keepSecret, onRenewed } = this.#options;
     const file = this.#vault.fileOf({ ...spec.login, url: spec.url });
     const settings = JSON.stringify([spec.login, spec.headers, spec.proxy, spec.ca]);
     const known = this.#accesses.get(file);
     if (known?.settings === settings) return known.access;
-    const access = new OAuthAccess({ spec, vault: this.#vault, clock, keepSecret });
+    const access = new OAuthAccess({ spec, vault: this.#vault, clock, keepSecret, onRenewed });
     this.#accesses.set(file, { access, settings });
     if (known === undefined) this.#follow();
     return access;

@@ -15,7 +15,11 @@ export interface OAuthAccessOptions {
   readonly clock: Clock;
   /** Redacts tokens in logs, because a server may repeat them. The returned function ends this. */
   readonly keepSecret: (secrets: Readonly<Record<string, string>>) => () => void;
+  /** Called after each renewal by this process. `refused` ends the login; `failed` is every other fault. */
+  readonly onRenewed?: ((server: string, result: RenewalResult) => void) | undefined;
 }
+
+export type RenewalResult = 'ok' | 'refused' | 'failed';
 
 /** Tokens are renewed when a fifth of their lifetime is left, but at most this long before their end, in milliseconds. */
 const RENEW_BEFORE_MS = 60_000;
@@ -205,10 +209,14 @@ export class OAuthAccess implements RemoteAccess {
       await this.#change(async (record) => {
         const tokens = record?.state === 'logged_in' ? record.tokens : undefined;
         if (tokens !== undefined && tokens.access_token !== stale) return undefined;
-        return await this.#renewed(record, tokens, why, asked);
+        const renewed = await this.#renewed(record, tokens, why, asked);
+        const token = renewed?.tokens?.access_token;
+        if (renewed !== undefined) this.#report(token === undefined || token === stale ? 'refused' : 'ok');
+        return renewed;
       });
     } catch (error) {
       this.#plan(RETRY_MS);
+      this.#report('failed');
       if (error instanceof LoginError)
         return this.#required(error.hint === undefined ? error.message : `${error.message}; ${error.hint}`);
       // The request itself was not sent, or was refused.
@@ -247,6 +255,10 @@ export class OAuthAccess implements RemoteAccess {
       const { refresh_token: _, ...rest } = tokens;
       return { ...record, tokens: rest };
     }
+  }
+
+  #report(result: RenewalResult): void {
+    this.#options.onRenewed?.(this.id.server, result);
   }
 
   #isRefusedAgain(tokens: StoredTokens | undefined): boolean {

@@ -182,6 +182,14 @@ With --watch, a terminal shows the servers with their state, calls per second, m
     .example('trunkline web', 'trunkline web --port 7412 --no-open --read-only')
     .runs(async () => (await import('./commands/web/web.js')).web);
   program
+    .command('metrics')
+    .summary('print the metrics of the running hub, for Prometheus')
+    .description(
+      'Prints the metrics of the running hub in the text format of Prometheus, such as for a collector that reads files. The setting `gateway: { metrics: { listen: 127.0.0.1:9464 } }` serves them at http://127.0.0.1:9464/metrics, and `trunkline serve --http` at /metrics, with the token.',
+    )
+    .example('trunkline metrics', 'trunkline metrics > /var/lib/node_exporter/trunkline.prom')
+    .runs(async () => (await import('./commands/hub/status.js')).metrics);
+  program
     .command('ps')
     .summary('list the hub, its clients and the processes of its servers')
     .description(

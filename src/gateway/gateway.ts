@@ -131,6 +131,11 @@ export class Gateway implements GatewayPort {
     return this.#pool;
   }
 
+  /** The clients with an open session. */
+  get clients(): Iterable<DownstreamClient> {
+    return this.#clients.keys();
+  }
+
   /** The merged lists of the oldest backend of each server that can run. */
   get catalogs(): Catalogs {
     return this.catalogsIn(undefined);

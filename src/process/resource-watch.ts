@@ -106,6 +106,16 @@ export class ResourceWatch {
     await watched.refreshing;
   }
 
+  /**
+   * Reads all groups at once and keeps no reading. Memory that several processes share counts more than once. Never rejects.
+   */
+  async readAll(): Promise<ReadonlyMap<number, GroupUsage>> {
+    const lookCloselyAboveBytes = Number.POSITIVE_INFINITY;
+    const requests = [...this.#watched.keys()].map((pid) => ({ pid, lookCloselyAboveBytes }));
+    if (requests.length === 0) return NO_USAGE;
+    return (await this.#options.readUsage(requests).catch(() => undefined)) ?? NO_USAGE;
+  }
+
   async #refresh(watched: Watched): Promise<void> {
     const { clock } = this.#options;
     const age = clock.now() - watched.readAt;
@@ -170,6 +180,8 @@ export class ResourceWatch {
     });
   }
 }
+
+const NO_USAGE: ReadonlyMap<number, GroupUsage> = new Map();
 
 function hasLimits({ memoryBytes, processes }: ResourceLimits): boolean {
   return memoryBytes !== undefined || processes !== undefined;

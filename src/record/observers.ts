@@ -2,6 +2,10 @@ import type { Config } from '../config/resolve/config.js';
 import type { RecordingContext } from './record-to.js';
 
 export interface ObserversOptions extends RecordingContext {
+  readonly composition: RecordingContext['composition'] & {
+    readMetrics(): Promise<string>;
+    readonly notices: Map<string, string>;
+  };
   /** The options of the command line: the file to record to, and its size limit in bytes. */
   readonly settings: { readonly record?: string | undefined; readonly recordMax?: number | undefined };
   readonly logger: RecordingContext['logger'] & {
@@ -10,20 +14,21 @@ export interface ObserversOptions extends RecordingContext {
   };
 }
 
-/** A running recording or call log: what it is for, and how to end it. */
+/** A running recording, call log or endpoint: what it is for, and how to end it. */
 interface Running {
   readonly key: string;
   readonly close: () => Promise<void>;
 }
 
 /**
- * The recording and the call log that the configuration or the command line asks for. Without them, their code is not
- * loaded.
+ * The recording, the call log and the address of the metrics that the configuration or the command line asks for. Without
+ * them, their code is not loaded.
  */
 export class Observers {
   readonly #options: ObserversOptions;
   #recording: Running | undefined;
   #callLog: Running | undefined;
+  #metrics: Running | undefined;
   /** The latest change. Each change waits for the change before it. */
   #changes: Promise<void> = Promise.resolve();
 
@@ -39,7 +44,7 @@ export class Observers {
 
   async close(): Promise<void> {
     await this.#changes;
-    await Promise.all([this.#recording?.close(), this.#callLog?.close()]);
+    await Promise.all([this.#recording?.close(), this.#callLog?.close(), this.#metrics?.close()]);
   }
 
   async #apply({ gateway }: Config): Promise<void> {
@@ -61,6 +66,31 @@ export class Observers {
       const { logCalls } = await import('./record-to.js');
       return { key, close: await logCalls(key === 'full', this.#options) };
     }).catch(failed('the call log'));
+    this.#metrics = await renew(this.#metrics, gateway.metrics.listen, async (key) => {
+      return { key, close: await this.#serveMetrics(key) };
+    });
+  }
+
+  async #serveMetrics(address: string): Promise<() => Promise<void>> {
+    const { composition, logger } = this.#options;
+    const { platform, notices } = composition;
+    const { MetricsEndpoint } = await import('../metrics/endpoint.js');
+    const endpoint = new MetricsEndpoint({
+      address,
+      clock: platform.clock,
+      read: () => composition.readMetrics(),
+      onFault: (fault) => {
+        if (fault === undefined) logger.info({ address }, 'serving metrics');
+        else if (notices.get('metrics') !== fault) logger.warn({ address }, fault);
+        if (fault === undefined) notices.delete('metrics');
+        else notices.set('metrics', fault);
+      },
+    });
+    await endpoint.open();
+    return async () => {
+      notices.delete('metrics');
+      await endpoint.close();
+    };
   }
 }
 

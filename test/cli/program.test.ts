@@ -110,7 +110,7 @@ describe('the page of the commands', () => {
   it('offers JSON for every command whose output is not something else', () => {
     const without = leaves.filter(({ options }) => !options.some(({ long }) => long === '--json'));
     const names = without.map(({ path }) => path.replace('trunkline ', ''));
-    expect(names).toEqual(['serve', 'web', 'schema', 'completion', 'help']);
+    expect(names).toEqual(['serve', 'web', 'metrics', 'schema', 'completion', 'help']);
   });
 
   it('has the shape of every JSON', () => {

@@ -81,7 +81,7 @@ async function json(args: readonly string[]) {
 }
 
 describe('without a running hub', () => {
-  it.each([[['status']], [['restart', 'one']], [['hub', 'restart']]])(
+  it.each([[['status']], [['metrics']], [['restart', 'one']], [['hub', 'restart']]])(
     '%j says in one line that none runs and what starts one, and starts none',
     async (args) => {
       const { code, stdout, stderr } = await place.run(args);

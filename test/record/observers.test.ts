@@ -26,7 +26,10 @@ afterEach(() => {
   else process.env.XDG_DATA_HOME = XDG_DATA_HOME;
 });
 
-const configOf = (gateway: Partial<Config['gateway']>) => ({ gateway: { callLog: 'off', ...gateway }, servers: [] });
+const configOf = (gateway: Partial<Config['gateway']>) => ({
+  gateway: { callLog: 'off', metrics: { tools: true }, ...gateway },
+  servers: [],
+});
 
 function observing(settings: ObserversOptions['settings'] = {}) {
   const clock = new FakeClock();

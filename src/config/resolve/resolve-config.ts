@@ -10,6 +10,7 @@ import { candidateFiles } from '../file/find-config.js';
 import {
   DEMAND_EVERY_MS,
   GATEWAY_SETTINGS,
+  loopbackOf,
   MIN_START_LIMIT,
   STOP_KILL_AFTER_MS,
   settingsOf,
@@ -64,7 +65,8 @@ export function resolveConfig(path: string, checked: CheckedFile, options: LoadO
   const { sharedVariables } = checked;
   const resolveFor = (of: Origin, server: CheckedServer) =>
     resolveServer(server, { ...options, origin: of, file, folder, home, envFiles, sharedVariables });
-  const { startLimit, record, sealKeyFile, tracing, ...gateway } = checked.gateway;
+  const { startLimit, record, sealKeyFile, tracing, metrics, ...gateway } = checked.gateway;
+  const { listen } = metrics;
   return {
     file,
     servers: checked.servers.map((server) => resolveFor(origin, server)),
@@ -73,6 +75,11 @@ export function resolveConfig(path: string, checked: CheckedFile, options: LoadO
       ...(record !== undefined && { record: resolve(folder, expandHome(record, home)) }),
       ...(sealKeyFile !== undefined && { sealKeyFile: resolve(folder, expandHome(sealKeyFile, home)) }),
       ...(tracing !== undefined && { tracing: resolveTracing(tracing, options) }),
+      metrics: {
+        ...metrics,
+        ...(listen !== undefined &&
+          loopbackOf(listen) === undefined && { listen: resolve(folder, expandHome(listen, home)) }),
+      },
       startLimit: startLimit ?? Math.max(MIN_START_LIMIT, availableParallelism()),
     },
     warnings: [...checked.warnings.map((warning) => formatProblem(path, warning)), ...envFiles.warnings],

@@ -12,6 +12,7 @@ import {
   type Count,
   type Flag,
   GATEWAY_SETTINGS,
+  loopbackOf,
   NOTATIONS,
   nameInProgram,
   type Quantity,
@@ -343,6 +344,9 @@ const clients = described(
   'Views of clients that choose no view, by the name of the client in `initialize`. `*` matches any characters; the first match counts.',
 );
 
+const LOCAL_ADDRESS =
+  'a loopback address with a port, such as 127.0.0.1:9464, or the path of a unix socket; other machines get /metrics from `trunkline serve --http`, with the token';
+
 const COMMAND = expects('a command with all quotes closed, or a list of its words');
 
 const written = z.string(COMMAND).check(
@@ -507,6 +511,10 @@ function fieldOf(setting: Setting): z.ZodMiniType {
       return flag(setting);
     case 'path':
       return text(setting.about, 'the path of a file');
+    case 'address':
+      return text(setting.about, LOCAL_ADDRESS).check(
+        z.refine((value) => loopbackOf(value) !== undefined || isPath(value), expects(LOCAL_ADDRESS, { quote: true })),
+      );
     case 'section': {
       const { table, expected, about } = setting;
       const map = z.exactPartial(z.strictObject(fieldsOf(table), expects(expected)));
@@ -519,6 +527,10 @@ function fieldOf(setting: Setting): z.ZodMiniType {
       );
     }
   }
+}
+
+function isPath(value: string): boolean {
+  return /[\\/]/.test(value) && !/^[\w.[\]:-]*:[\d/]/.test(value);
 }
 
 /** The settings among the values of a map, by their names in the program. */

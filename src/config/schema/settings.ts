@@ -144,6 +144,14 @@ export const HTTP_SETTINGS = {
   ),
 };
 
+/** Settings of the metrics. */
+const METRICS_SETTINGS = {
+  listen: address(
+    'Serves /metrics without a token at this loopback address, such as 127.0.0.1:9464, or at the path of a unix socket. The process that runs the servers listens. Without it, /metrics of `serve --http` and `trunkline metrics` show the metrics.',
+  ),
+  tools: flag(true, 'Counts the calls of each tool apart. Without it, the metrics name no tools.'),
+};
+
 /** Settings of Trunkline itself. */
 export const GATEWAY_SETTINGS = {
   startupWait: duration(
@@ -198,6 +206,7 @@ export const GATEWAY_SETTINGS = {
   sealKeyFile: path(
     'A file with a key for several gateways that serve the same clients. Each gateway then accepts the task ids and the cursors of the others. Only the owner of the key file may have access. Relative to the folder of this file.',
   ),
+  metrics: section(METRICS_SETTINGS, 'a map with `listen` or `tools`', 'The metrics for Prometheus.'),
   http: section(
     HTTP_SETTINGS,
     'a map of settings',
@@ -254,6 +263,12 @@ interface FilePath extends About {
   readonly standard: undefined;
 }
 
+/** A loopback address with a port, or the path of a unix socket. */
+interface Address extends About {
+  readonly kind: 'address';
+  readonly standard: undefined;
+}
+
 /** A nested map of settings. If the map is missing, its settings have their defaults. */
 interface Section extends About {
   readonly kind: 'section';
@@ -262,7 +277,7 @@ interface Section extends About {
   readonly expected: string;
 }
 
-export type Setting = Quantity | Count | Choice | Flag | FilePath | Section;
+export type Setting = Quantity | Count | Choice | Flag | FilePath | Address | Section;
 /** Settings by their names in the file. */
 export type Table = { readonly [key: string]: Setting };
 
@@ -270,7 +285,7 @@ type ValueOf<S> = S extends { readonly kind: 'choice'; readonly words: readonly 
   ? Word
   : S extends Flag
     ? boolean
-    : S extends FilePath
+    : S extends FilePath | Address
       ? string
       : number;
 type NameOf<Key, S> = Key extends string
@@ -343,6 +358,18 @@ function flag(standard: boolean, about: string): Flag {
 
 function path(about: string): FilePath {
   return { kind: 'path', standard: undefined, about };
+}
+
+function address(about: string): Address {
+  return { kind: 'address', standard: undefined, about };
+}
+
+/** The host and the port of a loopback address; `undefined` for every other text. IPv6 addresses lose their brackets. */
+export function loopbackOf(text: string): { readonly host: string; readonly port: number } | undefined {
+  const [, name, v6, digits] = /^(?:(localhost|127(?:\.\d{1,3}){3})|\[(::1)\]):(\d{1,5})$/.exec(text) ?? [];
+  const port = Number(digits);
+  const host = name ?? v6;
+  return host !== undefined && port >= 1 && port <= 65_535 ? { host, port } : undefined;
 }
 
 function section<T extends Table>(table: T, expected: string, about: string) {

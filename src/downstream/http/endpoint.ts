@@ -75,26 +75,35 @@ export class Endpoint {
 
   /** Checks the headers before a byte of the body is read, and stores the principal on the request. */
   readonly admit = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> => {
-    const { bearer, rates, clock, limits, names, onAuthenticated } = this.#options;
-    const { headers, method, raw } = request;
+    const { method, headers } = request;
+    const refusal = this.#identify(request) ?? refuseHeaders(method, headers, this.#options.limits.maxBodyBytes);
+    return refusal === undefined ? undefined : this.refuse(request, reply, refusal);
+  };
+
+  /** Does the same for a request that is no message of MCP. */
+  readonly admitReader = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> => {
+    const refusal = this.#identify(request);
+    return refusal === undefined ? undefined : this.refuse(request, reply, refusal);
+  };
+
+  /** Refuses strangers and senders of too many requests. Stores the principal of every other request on it. */
+  #identify(request: FastifyRequest): HttpRefusal | undefined {
+    const { bearer, rates, clock, names, onAuthenticated } = this.#options;
+    const { headers, raw } = request;
     const { hosts, origins } = names();
     const stranger =
       guards.refuseHost(headers.host, hosts) ??
       guards.refuseTarget(request.url, hosts) ??
       guards.refuseOrigin(headers.origin, origins);
-    if (stranger !== undefined) return this.refuse(request, reply, stranger);
-
+    if (stranger !== undefined) return stranger;
     const admission = bearer.admit(headers.authorization, addressOf(raw.socket), clock.now());
-    if ('refusal' in admission) return this.refuse(request, reply, admission.refusal);
+    if ('refusal' in admission) return admission.refusal;
     onAuthenticated(raw.socket);
     const { principal } = admission;
     request.setDecorator('principal', principal);
 
-    const refusal =
-      rates.refuse(principal, this.#senderOf(request, principal), clock.now()) ??
-      refuseHeaders(method, headers, limits.maxBodyBytes);
-    return refusal === undefined ? undefined : this.refuse(request, reply, refusal);
-  };
+    return rates.refuse(principal, this.#senderOf(request, principal), clock.now());
+  }
 
   readonly serve = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> => {
     switch (request.method) {

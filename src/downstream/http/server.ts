@@ -25,6 +25,8 @@ export interface HttpTransportOptions {
   /** Limit of the incomplete bodies of all requests together. The transport sets its size. */
   readonly requestBodies: FairMemory;
   readonly events: EventSink;
+  /** Returns the text of /metrics. Absent if there are no metrics. */
+  readonly readMetrics?: (() => Promise<string>) | undefined;
 }
 
 export interface HttpTransport {
@@ -81,7 +83,7 @@ export async function openHttpTransport(options: HttpTransportOptions): Promise<
     },
     events,
   });
-  const app = createApp(listener, endpoint, core, events);
+  const app = createApp(listener, endpoint, options);
 
   let closing: Promise<void> | undefined;
   const close = async () => {
@@ -116,7 +118,11 @@ export async function openHttpTransport(options: HttpTransportOptions): Promise<
   };
 }
 
-function createApp(listener: Listener, endpoint: Endpoint, core: HttpSessionPort, events: EventSink): FastifyInstance {
+function createApp(
+  listener: Listener,
+  endpoint: Endpoint,
+  { core, events, readMetrics }: HttpTransportOptions,
+): FastifyInstance {
   const app = fastify({
     serverFactory: (handler) => listener.create(handler),
     clientErrorHandler: (error, socket) => {
@@ -140,6 +146,13 @@ function createApp(listener: Listener, endpoint: Endpoint, core: HttpSessionPort
   // Adds the less common methods, which fastify would answer with 404. The endpoint answers them with 405.
   for (const method of METHODS) if (!app.supportedMethods.includes(method)) app.addHttpMethod(method);
   for (const url of ['/mcp', '/mcp/:key', '/mcp/v/:view']) app.all(url, { onRequest: endpoint.admit }, endpoint.serve);
+  if (readMetrics !== undefined)
+    app.get('/metrics', { onRequest: endpoint.admitReader }, async (_request, reply) =>
+      reply
+        .type('text/plain; version=0.0.4; charset=utf-8')
+        .header('cache-control', 'no-store')
+        .send(await readMetrics()),
+    );
   // Routes for process monitors. They need no token and no allowed `Host`, and reveal only the state.
   app.get('/healthz', (_request, reply) => reply.send('ok'));
   app.get('/readyz', (_request, reply) => {

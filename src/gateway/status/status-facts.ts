@@ -120,6 +120,8 @@ export interface StatusFacts extends Omit<VisibleBackends, 'backends'> {
   readonly service?: ServiceFacts | undefined;
   /** Absent if nothing asks for traces. */
   readonly tracing?: TracingFacts | undefined;
+  /** Sentences to the user about Trunkline itself, such as a port that it cannot listen on. */
+  readonly notices?: readonly string[] | undefined;
   /** Removes secrets from texts of servers. */
   readonly redact: (text: string) => string;
   /** Calls that wait for admission, over all servers. */

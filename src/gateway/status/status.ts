@@ -37,7 +37,7 @@ export function reportStatus(facts: StatusFacts, server?: string) {
     tracing: reportTracing(facts),
     tools,
     /** Advice to the user about Trunkline as a whole. Empty if there is nothing to do. */
-    advice: adviseOnToolCount(tools),
+    advice: [adviseOnToolCount(tools), ...(facts.notices ?? [])].filter((each) => each !== '').join(' '),
     /** Limits that all servers and clients share. `refused` counts the refused calls, and the dropped messages or bodies. */
     limits: {
       waitingCalls: { now: facts.waiting.used, max: facts.waiting.max, refused: facts.waiting.refusals },

@@ -30,6 +30,7 @@ export interface ServedGateway extends RecordedGateway {
   readonly config: Pick<Config, 'servers' | 'gateway'>;
   status(): StatusFacts;
   readUsage(): Promise<void>;
+  readMetrics(): Promise<string>;
   /** Restarts all processes of a server. Returns whether there is one. */
   restart(key: string): boolean;
 }
@@ -79,6 +80,8 @@ export function hubCommands(options: HubCommandsOptions): ControlCommands {
       if (withUsage === true) await composition.readUsage();
       return reportStatus(composition.status(), typeof server === 'string' ? server : undefined);
     },
+    /** All metrics, as text for Prometheus. */
+    metrics: async () => await (await running).composition.readMetrics(),
     /** The profiles of all clients. A command with the profile of a client uses the processes of that client. */
     profiles: () =>
       options.hub()?.clients.all.flatMap(({ transport: { profile } }) => {

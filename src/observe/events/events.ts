@@ -55,6 +55,8 @@ export type CallEvent =
 export type ServerEvent =
   /** The supervisor moved a server to another state, or learned something about it. Told in the tick of the cause. */
   | { readonly kind: 'server.changed'; readonly instance: string; readonly snapshot: ChildSnapshot }
+  /** The tokens of a login were renewed, or could not be. */
+  | { readonly kind: 'login.renewed'; readonly server: string; readonly result: 'ok' | 'refused' | 'failed' }
   /** A server that has ended had left this many processes behind, outside of its process group. Trunkline ended them. */
   | { readonly kind: 'server.left-processes'; readonly server: string; readonly count: number }
   /** The lists of some clients were merged again. `only` is the key of the server if they see a single one unchanged. */

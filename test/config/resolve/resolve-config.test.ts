@@ -271,6 +271,7 @@ describe('the gateway', () => {
       hubClients: 256,
       views: [],
       clientViews: [],
+      metrics: { tools: true },
       http: {
         maxSessions: 100,
         sessionIdleMs: 1_800_000,
@@ -285,6 +286,33 @@ describe('the gateway', () => {
         maxReplayBytes: 2_097_152,
       },
     });
+  });
+
+  test.each(['127.0.0.1:9464', 'localhost:9464', '[::1]:9464'])(
+    'serves metrics at the loopback address %s',
+    (listen) => {
+      const { metrics } = load(`servers: { a: { command: x } }\ngateway: { metrics: { listen: "${listen}" } }`).gateway;
+      expect(metrics).toEqual({ listen, tools: true });
+    },
+  );
+
+  test('serves metrics at a unix socket in the folder of the configuration', () => {
+    const { file, gateway } = load(`servers: { a: { command: x } }\ngateway: { metrics: { listen: ./m.sock } }`);
+    expect(gateway.metrics.listen).toBe(join(dirname(file), 'm.sock'));
+  });
+
+  test.each([
+    '0.0.0.0:9464',
+    '192.168.0.1:9464',
+    '127.0.0.1',
+    '127.0.0.1:0',
+    'http://127.0.0.1:9464',
+    '0.0.0.0:9464/x',
+  ])('refuses %s for metrics, and names the way with a token', (listen) => {
+    const text = `servers: { a: { command: x } }\ngateway: { metrics: { listen: "${listen}" } }`;
+    expect(() => load(text)).toThrow(
+      /a loopback address with a port.*\/metrics from `trunkline serve --http`, with the token/,
+    );
   });
 
   test('records to a file, and reads the shared key, in the folder of the configuration, unless the path says otherwise', () => {

@@ -7,14 +7,14 @@ import { VERSION } from '../../../version.js';
 import type { Invocation } from '../../command.js';
 import { endWithReader, forStream, note, print, printJson, tell } from '../../output.js';
 import { lookOf } from '../../terminal.js';
-import { describeHub, describeHubs, hubText, processText, withHub } from './hub-access.js';
+import { describeHub, describeHubs, type HubSite, hubText, processText, withHub } from './hub-access.js';
 
 /** `trunkline status`: the status of the running hub, as its clients see it. */
 export async function status({ settings, options, isJson }: Invocation<{ watch: true }>): Promise<number> {
   return await withHub(settings, async ({ control, site }) => {
     const { hasStarted, pid } = await describeHub(control);
     if (!hasStarted) {
-      tell(`The hub of ${site.configFile} (pid ${pid}) waits for its first client, so no server runs yet.`);
+      tell(waitingText(site, pid));
       return EXIT.ok;
     }
     if (options.watch) return await watch(control, isJson);
@@ -22,6 +22,20 @@ export async function status({ settings, options, isJson }: Invocation<{ watch: 
     await print(isJson ? JSON.stringify(structure) : printableLines(text));
     return EXIT.ok;
   });
+}
+
+/** `trunkline metrics`: the metrics of the running hub, as Prometheus reads them. */
+export async function metrics({ settings }: Invocation): Promise<number> {
+  return await withHub(settings, async ({ control, site }) => {
+    const { hasStarted, pid } = await describeHub(control);
+    if (hasStarted) await print(((await control.request('metrics')) as string).trimEnd());
+    else tell(waitingText(site, pid));
+    return EXIT.ok;
+  });
+}
+
+function waitingText({ configFile }: HubSite, pid: number): string {
+  return `The hub of ${configFile} (pid ${pid}) waits for its first client, so no server runs yet.`;
 }
 
 /** Shows a screen on a terminal; elsewhere, prints the status at each change. Lasts until the hub ends or the user stops it. */

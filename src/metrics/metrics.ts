@@ -1,0 +1,188 @@
+import type { CallObservation, CallObserver, ObservedCall } from '../gateway/call-feed.js';
+import { readText } from '../json/json-text.js';
+import { RPC_CODES } from '../jsonrpc/message.js';
+import { isErrorResponse } from '../mcp/envelope.js';
+import { METHODS } from '../mcp/methods.js';
+import { MODERN_CODES } from '../mcp/revisions.js';
+import type { EventSource } from '../observe/events/events.js';
+import type { Outcome } from '../upstream/port.js';
+import { Counter, Histogram, type Labels, Series } from './series.js';
+
+/** What became of a call: the values of the label `outcome`. */
+export const OUTCOMES = ['ok', 'tool_error', 'not_sent', 'unknown', 'failed'] as const;
+
+/** Limit of the tools with a series of their own, over all servers. Calls of further tools count as `other`. */
+export const MAX_TOOLS = 5_000;
+/** Key of the server of Trunkline's own tools. No server of the configuration can have it. */
+const OWN = 'trunkline';
+/** Label of calls of names that are not listed, and of tools beyond the limit. */
+const OTHER = 'other';
+
+/** The calls to one server. */
+export interface ServerCalls {
+  /** Numbers of calls by tool, in the order of `OUTCOMES`. Without the label, the only tool is ''. */
+  readonly tools: Map<string, Float64Array>;
+  /** In the order of `OUTCOMES`. */
+  readonly durations: (Histogram | undefined)[];
+  readonly waits: Histogram;
+}
+
+export interface MetricsOptions {
+  /** Returns the exposed name of a listed tool, `undefined` for every other name. Without `server`: of Trunkline's own. */
+  readonly exposedName: (server: string | undefined, name: string) => string | undefined;
+  readonly events: EventSource;
+}
+
+/**
+ * Counts the calls, and what only events tell, since the start of the process. The counters belong to keys of the
+ * configuration and not to processes, so they survive restarts and reloads.
+ */
+export class Metrics implements CallObserver, CallObservation {
+  /** By key of the configuration: `trunkline` for its own tools, '' for calls that name no tool of any server. */
+  readonly servers = new Map<string, ServerCalls>();
+  /** Durations of the requests of clients, and of the requests to servers. */
+  readonly clientRequests = new Series<Histogram>();
+  readonly serverRequests = new Series<Histogram>();
+  readonly restarts = new Series<Counter>();
+  readonly refused = new Series<Counter>();
+  readonly renewals = new Series<Counter>();
+  /** Whether calls are counted by tool from now on. */
+  hasTools = true;
+  readonly #exposedName: MetricsOptions['exposedName'];
+  #toolCount = 0;
+
+  constructor({ exposedName, events }: MetricsOptions) {
+    this.#exposedName = exposedName;
+    const states = new Map<string, string>();
+    events.subscribe('server.changed', ({ instance, snapshot: { state } }) => {
+      const reason = RESTARTED_FROM[states.get(instance) ?? ''];
+      // The id of an instance is the key of its server, and a number after `~`.
+      const [server] = instance.split('~');
+      if (state === 'starting' && reason !== undefined) increment(this.restarts, { server, reason });
+      if (state === 'stopped') states.delete(instance);
+      else states.set(instance, state);
+    });
+    events.subscribe('http.refused', ({ status }) => this.#refuse('http', String(status)));
+    events.subscribe('login.renewed', ({ server, result }) => increment(this.renewals, { server, result }));
+  }
+
+  begin(): CallObservation {
+    return this;
+  }
+
+  attemptEnded({ method, revision, server, attemptMs }: ObservedCall, outcome: Outcome): void {
+    const error = errorOf(outcome);
+    this.serverRequests.of(operation(method, error, revision, server), newHistogram).add(attemptMs / 1_000);
+  }
+
+  ended(call: ObservedCall): void {
+    const { method, exchange, durationMs } = call;
+    const { revision } = exchange.client;
+    this.clientRequests.of(operation(method, errorForClient(call), revision), newHistogram).add(durationMs / 1_000);
+    if (method === METHODS.callTool) this.#count(call);
+  }
+
+  #count(call: ObservedCall): void {
+    const { server, name, effect, durationMs } = call;
+    const isOwn = server === undefined && name !== undefined && this.#exposedName(undefined, name) !== undefined;
+    const key = server ?? (isOwn ? OWN : '');
+    const calls = this.#callsOf(key);
+    const counts = this.#countsOf(key, calls, name);
+    const at = OUTCOMES.indexOf(effect);
+    counts[at] = (counts[at] ?? 0) + 1;
+    const durations = calls.durations[at] ?? new Histogram();
+    calls.durations[at] = durations;
+    durations.add(durationMs / 1_000);
+    if (server !== undefined) calls.waits.add(call.waitedMs / 1_000);
+    if (effect === 'not_sent') this.#refuse('call', refusalOf(call));
+  }
+
+  #callsOf(key: string): ServerCalls {
+    let calls = this.servers.get(key);
+    if (calls === undefined) {
+      calls = { tools: new Map(), durations: [], waits: new Histogram() };
+      this.servers.set(key, calls);
+    }
+    return calls;
+  }
+
+  #countsOf(key: string, { tools }: ServerCalls, name = OTHER): Float64Array {
+    const known = tools.get(this.hasTools ? name : '');
+    if (known !== undefined) return known;
+    const exposed = this.hasTools ? this.#exposedNameOf(key, name) : '';
+    const hasRoom = exposed === '' || this.#toolCount < MAX_TOOLS;
+    const label = (hasRoom ? exposed : undefined) ?? OTHER;
+    let counts = tools.get(label);
+    if (counts === undefined) {
+      counts = new Float64Array(OUTCOMES.length);
+      tools.set(label, counts);
+      if (label !== '' && label !== OTHER) this.#toolCount += 1;
+    }
+    return counts;
+  }
+
+  #exposedNameOf(key: string, name: string): string | undefined {
+    return key === '' ? undefined : this.#exposedName(key === OWN ? undefined : key, name);
+  }
+
+  #refuse(where: string, reason: string): void {
+    increment(this.refused, { where, reason });
+  }
+}
+
+/** Reason of a restart, by the state before. A server that was stopped or idle is started and not restarted. */
+const RESTARTED_FROM: Readonly<Record<string, string>> = {
+  backoff: 'failed',
+  parked: 'parked',
+  offline: 'offline',
+  blocked: 'blocked',
+  stopping: 'requested',
+};
+
+function newHistogram(): Histogram {
+  return new Histogram();
+}
+
+function newCounter(): Counter {
+  return new Counter();
+}
+
+function increment(series: Series<Counter>, labels: Labels): void {
+  series.of(labels, newCounter).value += 1;
+}
+
+/** Labels with the names of the conventions of OpenTelemetry. */
+function operation(method: string, error: string | undefined, revision?: string, server?: string): Labels {
+  return { mcp_method_name: method, error_type: error, mcp_protocol_version: revision, server };
+}
+
+/** Reason for which a call was sent to no server. Messages of errors are no labels, because they may contain names. */
+function refusalOf({ outcome, reason }: ObservedCall): string {
+  return outcome === 'failed' && reason !== undefined ? reason : outcome === 'cancelled' ? 'cancelled' : 'invalid';
+}
+
+/** Codes with a label of their own. The conventions name all other types of errors `_OTHER`. */
+const CODES: ReadonlySet<number> = new Set([...Object.values(RPC_CODES), ...Object.values(MODERN_CODES), -32002]);
+/** Codes of mistakes of the client. By the conventions, they are no errors on the side of the server. */
+const MISTAKES: ReadonlySet<number> = new Set([
+  ...[RPC_CODES.parseError, RPC_CODES.invalidRequest, RPC_CODES.methodNotFound, RPC_CODES.invalidParams, -32002],
+]);
+
+function codeLabel(code: number | undefined): string {
+  return code !== undefined && CODES.has(code) ? String(code) : '_OTHER';
+}
+
+/** The label `error_type` of a request of a client; `undefined` without an error. */
+function errorForClient({ outcome, reason, errorCode }: ObservedCall): string | undefined {
+  if (outcome === 'ok') return undefined;
+  if (outcome === 'rpc_error') return MISTAKES.has(errorCode ?? 0) ? undefined : codeLabel(errorCode);
+  return outcome === 'failed' ? reason : outcome;
+}
+
+/** The label `error_type` of a request to a server; `undefined` without an error. */
+function errorOf(outcome: Outcome): string | undefined {
+  if (outcome.kind === 'failed') return outcome.reason;
+  const { bytes, error, tokens } = outcome.response;
+  if (error === undefined) return isErrorResponse(outcome.response) ? 'tool_error' : undefined;
+  return codeLabel(tokens.errorCode && Number(readText(bytes, tokens.errorCode)));
+}
