@@ -82,6 +82,11 @@ class Refused extends Error {
   }
 }
 
+interface Loaded {
+  readonly source: PageSource;
+  readonly streams: PageStreams;
+}
+
 /** The server of the page, on 127.0.0.1. */
 export class WebServer {
   readonly #options: WebOptions;
@@ -89,8 +94,7 @@ export class WebServer {
   readonly #server: Server;
   readonly #files: PageFiles;
   readonly #sessions: Sessions;
-  #source: Promise<PageSource> | undefined;
-  #streams: PageStreams | undefined;
+  #source: Promise<Loaded> | undefined;
   #streamCount = 0;
 
   private constructor(options: WebOptions) {
@@ -199,12 +203,12 @@ export class WebServer {
     const query = () => queryOf(url.slice(path.length + 1));
     if (method === 'POST' && isPath(ACTIONS, path)) {
       const body = checked(await this.#bodyOf(request), ACTIONS[path]);
-      const { actions } = await this.#loaded();
-      sendJson(response, 200, await actions[path](body as never));
+      const { source } = await this.#loaded();
+      sendJson(response, 200, await source.actions[path](body as never));
     } else if (method === 'GET' && isPath(READS, path)) {
       const wanted = checked(query(), READS[path]);
-      const { reads } = await this.#loaded();
-      sendJson(response, 200, await reads[path](wanted as never));
+      const { source } = await this.#loaded();
+      sendJson(response, 200, await source.reads[path](wanted as never));
     } else if (method === 'GET' && path === '/stream') {
       const { calls, output } = checked(query(), {
         calls: optional((value) => value === '1'),
@@ -213,7 +217,8 @@ export class WebServer {
       await this.#stream(response, session, { calls: calls !== undefined, output: output as string | undefined });
     } else if (method === 'GET' && path === '/recording') {
       const { file } = checked(query(), { file: isText });
-      const recording = await (await this.#loaded()).openRecording(file as string);
+      const { source } = await this.#loaded();
+      const recording = await source.openRecording(file as string);
       response.writeHead(200, { 'Content-Type': 'application/x-ndjson', 'Content-Disposition': 'attachment' });
       await pipeline(recording, response);
     } else throw new Refused({ status: 404, message: 'There is no such page.' });
@@ -255,26 +260,34 @@ export class WebServer {
     const end = () => void response.destroy();
     session.onEnd.add(end);
     try {
-      const source = await this.#loaded();
-      this.#streams ??= new PageStreams(source);
+      const { streams } = await this.#loaded();
       if (response.destroyed) return;
-      response.writeHead(200, { 'Content-Type': 'text/event-stream; charset=utf-8' });
-      response.flushHeaders();
-      const write = (text: string) => response.write(text);
-      const isAlive = () => this.#sessions.use(session);
-      const stream = new PageStream(shown, { write, isAlive, end }, this.#options.clock);
+      response.setHeader('Content-Type', 'text/event-stream; charset=utf-8');
+      const sink = { write: (text: string) => response.write(text), isAlive: () => this.#sessions.use(session), end };
+      const stream = new PageStream(shown, sink, this.#options.clock);
       response.on('drain', () => stream.drained());
-      this.#streams.add(stream);
-      await closed;
-      this.#streams.remove(stream);
+      try {
+        streams.add(stream);
+        response.flushHeaders();
+        await closed;
+      } finally {
+        streams.remove(stream);
+      }
     } finally {
       session.onEnd.delete(end);
       this.#streamCount -= 1;
     }
   }
 
-  #loaded(): Promise<PageSource> {
-    this.#source ??= this.#options.loadSource();
+  /** Loads the source with the first request that needs it. A later request tries again if this fails. */
+  #loaded(): Promise<Loaded> {
+    this.#source ??= this.#options.loadSource().then(
+      (source) => ({ source, streams: new PageStreams(source) }),
+      (error: unknown) => {
+        this.#source = undefined;
+        throw error;
+      },
+    );
     return this.#source;
   }
 

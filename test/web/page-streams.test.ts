@@ -153,13 +153,7 @@ describe('the stream of a page', () => {
 describe('all streams', () => {
   it('share one following, which is told what they show, and ends with the last of them', () => {
     const scripted = new ScriptedSource();
-    let followings = 0;
-    const streams = new PageStreams({
-      follow: (take) => {
-        followings += 1;
-        return scripted.source.follow(take);
-      },
-    });
+    const streams = new PageStreams(scripted.source);
     const [one, two] = [stream({ calls: true }), stream({ output: 'one' })];
     streams.add(one.page);
     streams.add(two.page);
@@ -172,10 +166,10 @@ describe('all streams', () => {
       { calls: false, outputs: new Set(['one']) },
       'closed',
     ]);
-    expect(followings).toBe(1);
+    expect(scripted.followings).toBe(1);
     expect([one, two].map(({ clock }) => clock.pending)).toEqual([0, 0]);
     streams.add(stream().page);
-    expect(followings).toBe(2);
+    expect(scripted.followings).toBe(2);
   });
 
   it('begin with the state that others have, and with the output that others follow', () => {
@@ -213,6 +207,42 @@ describe('a stream on the wire', () => {
     response.destroy();
     await expect.poll(() => place.scripted.followed.at(-1)).toBe('closed');
     expect(place.clock.pending).toBe(0);
+  });
+
+  it('shares the following with one that is opened at the same time, also while the source loads', async () => {
+    const place = await WebPlace.open();
+    const { headers } = await place.session();
+    const both = await Promise.all([place.begin('GET', '/stream', headers), place.begin('GET', '/stream', headers)]);
+    expect(place.scripted.followings).toBe(1);
+    for (const response of both) response.destroy();
+    await expect.poll(() => place.scripted.followed.at(-1)).toBe('closed');
+  });
+
+  it('fails if the source fails, and begins when the source can be had', async () => {
+    const scripted = new ScriptedSource();
+    let fails = true;
+    const follow: typeof scripted.source.follow = (take) => {
+      if (fails) throw new Error('no');
+      return scripted.source.follow(take);
+    };
+    const loadSource = async () => {
+      if (fails) throw new Error('not yet');
+      return { ...scripted.source, follow };
+    };
+    const place = await WebPlace.open({ loadSource });
+    const { headers } = await place.session();
+    expect(await place.request('GET', '/stream', headers)).toMatchObject({ status: 500 });
+    fails = false;
+    expect(await place.request('GET', '/tools', headers)).toMatchObject({ status: 200 });
+    fails = true;
+    expect(await place.request('GET', '/stream', headers)).toMatchObject({ status: 500 });
+    expect(place.clock.pending).toBe(0);
+    fails = false;
+    const response = await place.begin('GET', '/stream', headers);
+    expect(await new StreamReader(response).frame()).toEqual(HELLO);
+    response.destroy();
+    expect(place.faults).toEqual([new Error('not yet'), new Error('no')]);
+    await expect.poll(() => place.clock.pending).toBe(0);
   });
 
   it('is refused beyond the sixteenth, and possible again when one of them ends', async () => {

@@ -40,11 +40,13 @@ export class ScriptedSource {
   readonly asked: unknown[][] = [];
   /** Topics of each call of `want`; `closed` at the end of a following. */
   readonly followed: (Topics | 'closed')[] = [];
+  followings = 0;
   /** Sends a frame to the server. */
   send: (frame: Frame) => void = () => {};
 
   readonly source: PageSource = {
     follow: (take) => {
+      this.followings += 1;
       this.send = take;
       take(HELLO);
       take(STATE);
