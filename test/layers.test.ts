@@ -185,7 +185,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
     ...['observe', 'state', 'supervision', 'hub', 'gateway/status', 'node', 'npm:semver'],
   ],
   // The page of `trunkline web`, in a browser. It takes types, the vocabulary of the status, and the escaping of texts.
-  page: ['web', 'json', 'gateway/status', 'npm:preact', 'npm:@preact/signals'],
+  page: ['web', 'json', 'record', 'gateway/status', 'npm:preact', 'npm:@preact/signals'],
   // The server of `trunkline web`. It knows no hub; the command gives it a source of facts.
   web: ['json', 'timing', 'errors', 'downstream/http', 'gateway/status', 'hub', 'node'],
   // The composition root and the command line.

@@ -1,41 +1,244 @@
-import { signal } from '@preact/signals';
+import { effect, signal } from '@preact/signals';
 import { render } from 'preact';
+import { useEffect, useRef } from 'preact/hooks';
+import { duration } from '../gateway/status/status-text.js';
+import { Calls, pause } from './calls.js';
+import { Dialogs } from './changes.js';
+import { Clients } from './clients.js';
+import { Logins } from './logins.js';
+import { Needs } from './needs.js';
+import { Recording } from './recording.js';
+import { addressOf, hash, PARTS, type Part, route, titleOf } from './route.js';
+import { said, tellOfChanges } from './say.js';
+import { Server } from './server.js';
+import { Servers } from './servers.js';
+import { endSession, headers, openSession, session } from './session.js';
+import { description, heardAt, hello, hub, needs, receive, recording, report } from './state.js';
+import { link, Stream } from './stream.js';
+import { clock } from './text.js';
+import { Tools } from './tools.js';
+import { Card, Command, foreign, Select, Waiting } from './widgets.js';
 
-/** Parts of the page, in the order of their links. */
-const PARTS = ['needs', 'servers', 'calls', 'tools', 'clients', 'logins', 'recording'] as const;
-const TITLES = { needs: 'Needs you' } as Readonly<Record<string, string>>;
+const VIEWS: Readonly<Record<Part, () => preact.ComponentChild>> = {
+  needs: Needs,
+  servers: Servers,
+  calls: Calls,
+  tools: Tools,
+  clients: Clients,
+  logins: Logins,
+  recording: Recording,
+};
 
-const part = signal(partOf(location.hash));
-addEventListener('hashchange', () => {
-  part.value = partOf(location.hash);
-});
+const THEME = 'trunkline-theme';
+const theme = signal(localStorage.getItem(THEME) ?? 'system');
 
-function partOf(hash: string): string {
-  const name = hash.split('/')[1] ?? '';
-  return PARTS.find((each) => each === name) ?? 'needs';
-}
-
-function titleOf(name: string): string {
-  return TITLES[name] ?? `${name.charAt(0).toUpperCase()}${name.slice(1)}`;
+/** Number beside the link of a part. It is absent until it is known, and where a number says nothing. */
+function countOf(part: Part): number | undefined {
+  switch (part) {
+    case 'needs':
+      return needs.value?.length;
+    case 'servers':
+      return report.value?.servers.length ?? (hub.value?.kind === 'none' ? hub.value.servers.length : undefined);
+    case 'tools':
+      return report.value?.tools;
+    case 'clients':
+      return description.value?.clients.length;
+    default:
+      return undefined;
+  }
 }
 
 function Page() {
+  const { part, item } = route.value;
+  const heading = useRef<HTMLHeadingElement>(null);
+  const View = VIEWS[part];
+  const isServer = part === 'servers' && item !== undefined;
+  const title = isServer ? item : titleOf(part);
+  useEffect(() => {
+    document.title = `${title} · Trunkline`;
+    // A link that went away with its part leaves the focus nowhere.
+    if (document.activeElement === document.body) heading.current?.focus({ preventScroll: true });
+  }, [title]);
   return (
     <>
+      <a
+        class="skip"
+        href={hash.value}
+        onClick={(event) => {
+          event.preventDefault();
+          heading.current?.focus();
+        }}
+      >
+        Skip to the content
+      </a>
       <header>
-        <nav aria-label="Parts of the page">
+        <strong>Trunkline</strong>
+        <Service />
+        <Select
+          label="Theme"
+          value={theme.value}
+          options={[
+            ['system', 'System theme'],
+            ['light', 'Light'],
+            ['dark', 'Dark'],
+          ]}
+          onChange={(value) => {
+            theme.value = value;
+          }}
+        />
+        <nav aria-label="Parts">
           {PARTS.map((name) => (
-            <a key={name} href={`#/${name}`} aria-current={part.value === name ? 'page' : undefined}>
+            <a key={name} href={addressOf(name)} aria-current={part === name ? 'page' : undefined}>
               {titleOf(name)}
+              {name === 'recording' && recording.value ? <span class="count bad"> on</span> : <Count part={name} />}
             </a>
           ))}
         </nav>
       </header>
       <main>
-        <h1>{titleOf(part.value)}</h1>
+        {session.value === 'open' ? (
+          <>
+            <Trouble />
+            <h1 tabIndex={-1} ref={heading}>
+              {foreign(title)}
+            </h1>
+            {isServer ? <Server key={item} name={item} /> : <View />}
+            <Dialogs />
+          </>
+        ) : (
+          <Locked />
+        )}
       </main>
+      <p class="said" role="status">
+        {foreign(said.value)}
+      </p>
     </>
   );
 }
 
+function Count({ part }: { readonly part: Part }) {
+  const count = countOf(part);
+  if (count === undefined || (part === 'needs' && count === 0)) return null;
+  return <span class={`count ${part === 'needs' ? 'bad' : ''}`}> {count}</span>;
+}
+
+/** Which hub the page shows, in a few words. */
+function Service() {
+  if (session.value !== 'open') return <span class="service" />;
+  const state = hub.value;
+  const seconds = Math.max(0, Math.round((heardAt.value - Date.parse(description.value?.since ?? '')) / 1000));
+  return (
+    <span class={`service ${link.value}`}>
+      {state === undefined && '…'}
+      {state?.kind === 'none' && 'no hub'}
+      {description.value !== undefined &&
+        `hub ${description.value.number}, pid ${description.value.pid}, up ${duration(seconds)}`}
+      {link.value === 'lost' && ', not connected'}
+      {hello.value?.isReadOnly && ', read only'}
+    </span>
+  );
+}
+
+/** What is wrong with everything that the page shows. */
+function Trouble() {
+  const state = hub.value;
+  const fault = report.value?.configFault;
+  const asOf = heardAt.value > 0 ? ` What it shows is from ${clock(heardAt.value)}.` : '';
+  return (
+    <div role="status">
+      {link.value === 'lost' && (
+        <Card
+          level="fail"
+          title="`trunkline web` does not answer"
+          detail={`See whether it still runs in its terminal. This page connects again by itself.${asOf}`}
+        />
+      )}
+      {state?.kind === 'none' && (
+        <Card
+          level="fail"
+          title="No hub runs"
+          detail={[state.because, state.remedy, state.fault].filter(Boolean).join(' ')}
+        />
+      )}
+      {state?.kind === 'waiting' && (
+        <Card
+          level="note"
+          title="The hub waits for its first client"
+          detail="It has started no server yet. Start a client, such as your editor."
+        />
+      )}
+      {fault && (
+        <Card
+          level="fail"
+          title={
+            report.value?.configInForce === 'previous'
+              ? 'The configuration file is unusable, so the previous one stays in force'
+              : 'The configuration cannot be used, so no server runs'
+          }
+          detail={fault}
+        />
+      )}
+    </div>
+  );
+}
+
+/** Tells how to get a session. */
+function Locked() {
+  if (session.value === 'opening') return <Waiting />;
+  const hasEnded = session.value === 'ended';
+  return (
+    <article class="card note">
+      <h1>{hasEnded ? 'The session has ended' : 'This page needs a new link'}</h1>
+      <p>A link works once, and for a minute. Run this command, and open the link that it prints.</p>
+      <Command text="trunkline web" />
+      <p class="quiet">If it still runs in a terminal, look there first, because it may have printed a new link.</p>
+    </article>
+  );
+}
+
+/** Keys that work everywhere: `/` goes to the filter, arrows go from row to row. */
+function onKey(event: KeyboardEvent): void {
+  const { target, key } = event;
+  const isTyping = target instanceof HTMLInputElement || target instanceof HTMLSelectElement;
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  if (key === '/' && !isTyping) {
+    event.preventDefault();
+    const filters = document.querySelectorAll<HTMLInputElement>('dialog[open] .filter, main .filter');
+    filters[0]?.focus();
+  } else if (key === 'Escape' && target instanceof HTMLInputElement && target.type === 'search') target.blur();
+  else if (
+    (key === 'ArrowDown' || key === 'ArrowUp') &&
+    target instanceof HTMLElement &&
+    target.dataset.row !== undefined
+  ) {
+    event.preventDefault();
+    const rows = [...document.querySelectorAll<HTMLElement>('[data-row]')];
+    rows[rows.indexOf(target) + (key === 'ArrowDown' ? 1 : -1)]?.focus();
+  }
+}
+
+const stream = new Stream(receive, headers, endSession);
+
+effect(() => {
+  document.documentElement.dataset.theme = theme.value;
+  localStorage.setItem(THEME, theme.value);
+});
+effect(() => {
+  const { part, item } = route.value;
+  if (part === 'calls' && item !== undefined) pause();
+  const topics = new URLSearchParams();
+  if (part === 'calls') topics.set('calls', '1');
+  if (part === 'servers' && item !== undefined) topics.set('output', item);
+  if (session.value === 'open') stream.open(topics.size === 0 ? '' : `?${topics}`);
+  else stream.close();
+});
+addEventListener('hashchange', () => {
+  if (location.hash.startsWith('#code=')) void openSession();
+  hash.value = location.hash;
+});
+document.addEventListener('keydown', onKey);
+tellOfChanges();
+void openSession().then(() => {
+  hash.value = location.hash;
+});
 render(<Page />, document.body);

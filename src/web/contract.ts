@@ -21,8 +21,11 @@ export interface Reads {
   /** The messages of a call. The hub keeps those of the latest calls, only while a page shows calls. */
   readonly '/call': { readonly query: { readonly id: string }; readonly answer: CallDetail };
   readonly '/server': { readonly query: { readonly server: string }; readonly answer: ServerDetail };
-  /** Tools that each view shows and hides. */
-  readonly '/tools': { readonly query: object; readonly answer: { readonly views: readonly ViewTools[] } };
+  /** Tools that each view shows and hides, and `tools.deny` and `tools.allow` of each server that has one of them. */
+  readonly '/tools': {
+    readonly query: object;
+    readonly answer: { readonly views: readonly ViewTools[]; readonly lists: readonly ToolLists[] };
+  };
   /** Tools of a server that wait for approval. */
   readonly '/review': { readonly query: { readonly server: string }; readonly answer: ReviewAnswer };
   readonly '/logins': { readonly query: object; readonly answer: { readonly logins: readonly LoginRow[] } };
@@ -188,6 +191,12 @@ export interface ServerDetail {
     readonly line: number | null;
   }[];
   readonly failures: readonly CallRow[];
+}
+
+export interface ToolLists {
+  readonly server: string;
+  readonly deny: readonly string[];
+  readonly allow: readonly string[];
 }
 
 export interface ReviewAnswer {

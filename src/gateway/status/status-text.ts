@@ -296,7 +296,7 @@ function row(label: string, text: string): string {
   return `${label}: ${text}`;
 }
 
-const STATE_WORDS: Readonly<Record<ServerReport['state'], string>> = {
+export const STATE_WORDS: Readonly<Record<ServerReport['state'], string>> = {
   ready: 'up',
   idle: 'not running until a call needs it',
   starting: 'starting',

@@ -1,0 +1,47 @@
+import { logIn } from './changes.js';
+import { say } from './say.js';
+import { known } from './servers.js';
+import { act } from './session.js';
+import { hub, revision } from './state.js';
+import { dateTime } from './text.js';
+import { Change, foreign, Table, useRead, Waiting } from './widgets.js';
+
+export function Logins() {
+  const { answer, fault, load } = useRead('/logins', {}, [hub.value?.kind, revision.value]);
+  if (answer === undefined) return <Waiting fault={fault} />;
+  if (answer.logins.length === 0) return <p>No server has a login. Only servers behind a URL can need one.</p>;
+  const logOut = async (server: string) => {
+    say((await act('/logout', { server })).text);
+    await load();
+  };
+  return (
+    <Table
+      caption="Logins at servers behind a URL"
+      rows={answer.logins}
+      keyOf={({ server }) => server}
+      columns={[
+        ['Server', ({ server }) => server],
+        [
+          'State',
+          ({ state, note }) => (
+            <>
+              {foreign(state)} <span class="quiet">{foreign(note)}</span>
+            </>
+          ),
+        ],
+        ['Issuer', ({ issuer }) => issuer],
+        ['Scopes', ({ scopes }) => scopes.join(' ') || null],
+        ['Expires', ({ expiresAt }) => known(expiresAt, dateTime)],
+        [
+          'Change',
+          ({ server }) => (
+            <span class="row">
+              <Change label="Log in" about={server} run={() => logIn(server)} />
+              <Change label="Log out" about={server} run={() => logOut(server)} />
+            </span>
+          ),
+        ],
+      ]}
+    />
+  );
+}

@@ -1,0 +1,219 @@
+import { useSignal } from '@preact/signals';
+import type { ComponentChildren } from 'preact';
+import { useEffect, useRef } from 'preact/hooks';
+import type { ServerReport } from '../gateway/status/status.js';
+import { duration, plural } from '../gateway/status/status-text.js';
+import { describeBytes } from '../json/printable.js';
+import { enable, restart, review } from './changes.js';
+import { addressOf, route } from './route.js';
+import { known, LEAST_CPU, LEAST_MEMORY, latencyText } from './servers.js';
+import { cpuOf, hub, memoryOf, output, report, revision, usage } from './state.js';
+import { clock, matches, milliseconds } from './text.js';
+import { Action, Block, Card, Change, foreign, Line, NONE, Search, State, Table, useRead, Waiting } from './widgets.js';
+
+/** Everything about one server. */
+export function Server({ name }: { name: string }) {
+  const server = report.value?.servers.find((each) => each.server === name);
+  return (
+    <>
+      <p>
+        <a href={addressOf('servers')}>All servers</a>
+      </p>
+      {hub.value === undefined && <Waiting />}
+      {hub.value !== undefined && server === undefined && <p>No server of this name runs now.</p>}
+      {server !== undefined && <Details server={server} />}
+      <Output server={name} />
+    </>
+  );
+}
+
+interface Props {
+  server: ServerReport;
+}
+
+function Details({ server }: Props) {
+  const { server: name, problem, advice, code, cause, approval, tools, instances } = server;
+  const hidden = [
+    ...tools.denied.map((tool) => ({ name: tool, reason: 'the configuration denies it' })),
+    ...tools.quarantined,
+  ];
+  return (
+    <>
+      <div class="row">
+        <State state={server.state} />
+        <Change label="Restart" about={name} run={() => restart(name)} />
+        <Change label="Disable" about={name} run={() => enable(name, false)} />
+        {approval !== null && <Action label="Review tools" about={name} run={() => review(name)} />}
+        <a href={addressOf('calls', undefined, { server: name })}>Calls</a>
+        <a href={addressOf('tools', undefined, { server: name })}>{plural(tools.exposed.length, 'tool')}</a>
+      </div>
+      {problem !== '' && <Card level="fail" title={problem} detail={advice} code={code} cause={cause} />}
+      {problem === '' && advice !== '' && <Card level="note" title={advice} code={code} />}
+      <div class="columns">
+        <Usage server={server} />
+        <Facts {...server} />
+      </div>
+      {instances.length > 1 && (
+        <Table
+          caption="Instances"
+          rows={instances}
+          keyOf={({ id }) => id}
+          columns={[
+            ['Instance', ({ id }) => id],
+            ['State', ({ state }) => <State state={state} />],
+            ['Process', ({ pid }) => pid && `pid ${pid}`],
+            ['Clients', ({ clients }) => clients, ({ clients }) => clients],
+            ['In flight', ({ inFlight }) => inFlight, ({ inFlight }) => inFlight],
+            [
+              'Memory',
+              ({ id, memoryBytes }) => known(usage.value.instances.get(id)?.memoryBytes ?? memoryBytes, describeBytes),
+              ({ memoryBytes }) => memoryBytes,
+            ],
+          ]}
+        />
+      )}
+      {hidden.length > 0 && (
+        <Table
+          caption="Tools that are not shown"
+          rows={hidden}
+          keyOf={({ name: tool, reason }) => tool + reason}
+          columns={[
+            ['Tool', (tool) => tool.name],
+            ['Why', ({ reason }) => reason],
+          ]}
+        />
+      )}
+      <FromHub key={name} server={server} />
+    </>
+  );
+}
+
+function Usage({ server }: Props) {
+  const { memory, cpu } = usage.value.servers.get(server.server) ?? {};
+  return (
+    <div class="usage">
+      <h2>Memory</h2>
+      <p class="figure">{known(memoryOf(server), describeBytes) ?? NONE}</p>
+      <Line points={memory} least={LEAST_MEMORY} isWide />
+      <h2>Processor</h2>
+      <p class="figure">{known(cpuOf(server), (value) => `${value} %`) ?? NONE}</p>
+      <Line points={cpu} least={LEAST_CPU} isWide />
+    </div>
+  );
+}
+
+function Facts(server: ServerReport) {
+  const { memoryBytes, processes } = server.resourceLimits;
+  const limits = [
+    known(memoryBytes, (bytes) => `${describeBytes(bytes)} of memory`),
+    known(processes, (count) => plural(count, 'process').replace(/ss$/, 'sses')),
+  ];
+  const facts: readonly (readonly [string, ComponentChildren])[] = [
+    ['Runs', server.remote ? 'behind a URL' : known(server.pid, (pid) => `pid ${pid}`)],
+    ['Up', known(server.uptimeSeconds, duration)],
+    ['Generation', `${server.generation}, ${plural(server.restarts, 'restart')}`],
+    [
+      'Last exit',
+      known(
+        server.lastExit,
+        ({ code, signal, secondsAgo }) => `${signal ?? `code ${code}`}, ${duration(secondsAgo)} ago`,
+      ),
+    ],
+    ['Package', server.packageVersion],
+    [
+      'Revision',
+      known(
+        server.protocolVersion,
+        (revision) => `${revision}${known(server.era, ({ name }) => `, ${name} era`) ?? ''}`,
+      ),
+    ],
+    ['Calls', `${server.inFlight} in flight, ${server.queued} waiting, breaker ${server.breaker}`],
+    ['p50 / p95', latencyText(server.latencyMs)],
+    ['Limits', limits.filter((limit) => limit !== null).join(', ') || null],
+    ['Sharing', known(server.sharing, ({ mode, because }) => `${mode}, because ${because}`)],
+  ];
+  return (
+    <dl>
+      {facts.map(([name, value]) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd>{typeof value === 'string' ? foreign(value) : NONE}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+/** Settings and failures, for which the page asks. */
+function FromHub({ server }: Props) {
+  const { answer, fault } = useRead('/server', { server: server.server }, `${revision.value} ${server.failures}`);
+  if (answer === undefined) return <Waiting fault={fault} />;
+  return (
+    <>
+      {answer.failures.length > 0 && (
+        <Table
+          caption="Recent failures"
+          rows={answer.failures}
+          keyOf={({ id }) => String(id)}
+          columns={[
+            ['At', ({ at }) => clock(at)],
+            ['Call', ({ id, method, name }) => <a href={addressOf('calls', String(id))}>{foreign(name ?? method)}</a>],
+            ['Client', ({ client }) => client],
+            ['Reason', ({ outcome, reason }) => reason ?? outcome],
+            ['Took', ({ ms }) => milliseconds(ms), ({ ms }) => ms],
+          ]}
+        />
+      )}
+      <Table
+        caption="Settings in force"
+        rows={answer.settings}
+        keyOf={({ name }) => name}
+        columns={[
+          ['Setting', ({ name }) => <code>{foreign(name)}</code>],
+          ['Value', ({ value }) => value],
+          ['From', ({ from, line }) => (line === null ? from : `${from}, line ${line}`)],
+        ]}
+      />
+    </>
+  );
+}
+
+/** Output of the server, which arrives while it is shown. */
+function Output({ server }: { server: string }) {
+  const follows = useSignal(true);
+  const box = useRef<HTMLElement>(null);
+  const words = route.value.query.get('words') ?? '';
+  const { lines, left } = output.value.server === server ? output.value : { lines: undefined, left: 0 };
+  const shown = lines?.filter(({ text }) => matches(text, words));
+  useEffect(() => {
+    if (follows.value && box.current !== null) box.current.scrollTop = box.current.scrollHeight;
+  });
+  // Who reads further up is not disturbed. Back at the end, the output is followed again.
+  const scrolled = () => {
+    const { scrollTop = 0, scrollHeight = 0, clientHeight = 0 } = box.current ?? {};
+    follows.value = scrollHeight - scrollTop - clientHeight < 8;
+  };
+  return (
+    <section>
+      <div class="head">
+        <h2>Output</h2>
+        <Search label="Filter the output" />
+        <Action
+          label={follows.value ? 'Following' : 'Follow'}
+          run={() => {
+            follows.value = !follows.value;
+          }}
+        />
+      </div>
+      {left > 0 && <p class="quiet">{plural(left, 'line')} more, not shown</p>}
+      <Block label="Output" kind="output" box={box} onScroll={scrolled}>
+        {shown?.map(({ number, at, text }) => (
+          <div key={number}>
+            {at !== null && <time>{clock(at)}</time>} {foreign(text)}
+          </div>
+        )) ?? '…'}
+        {shown?.length === 0 && 'No line.'}
+      </Block>
+    </section>
+  );
+}

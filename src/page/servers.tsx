@@ -1,0 +1,117 @@
+import type { ServerReport } from '../gateway/status/status.js';
+import { describeBytes } from '../json/printable.js';
+import { restart } from './changes.js';
+import { addressOf } from './route.js';
+import { cpuOf, hub, memoryOf, toneOf, usage } from './state.js';
+import { milliseconds } from './text.js';
+import { Change, type Column, foreign, Line, NONE, State, Table, Waiting } from './widgets.js';
+
+/** Tops of lines whose values are all small. */
+export const LEAST_MEMORY = 64 * 1024 * 1024;
+export const LEAST_CPU = 25;
+
+const COLUMNS: readonly Column<ServerReport>[] = [
+  ['Server', ({ server }) => <ServerLink server={server} />],
+  ['State', (server) => <StateAndRestart {...server} />],
+  ['Runs', ({ remote, pid }) => (remote ? 'URL' : pid && `pid ${pid}`)],
+  ['Revision', ({ protocolVersion }) => known(protocolVersion, (text) => <span class="whole">{foreign(text)}</span>)],
+  ['Tools', ({ tools }) => tools.exposed.length, ({ tools }) => tools.exposed.length],
+  ['Calls/min', (server) => known(rateOf(server), Math.round), rateOf],
+  ['p50 / p95', ({ latencyMs }) => latencyText(latencyMs), ({ latencyMs }) => latencyMs?.p95 ?? null],
+  [
+    'Memory',
+    (server) => <Measured server={server} line="memory" text={known(memoryOf(server), describeBytes)} />,
+    memoryOf,
+  ],
+  [
+    'Processor',
+    (server) => <Measured server={server} line="cpu" text={known(cpuOf(server), (value) => `${value} %`)} />,
+    cpuOf,
+  ],
+  ['Restarts', ({ restarts }) => restarts, ({ restarts }) => restarts],
+  ['Instances', ({ instances }) => instances.length, ({ instances }) => instances.length],
+  ['Clients', clientsOf, clientsOf],
+];
+
+export function known<T, R>(value: T | null | undefined, text: (value: T) => R): R | null {
+  return value === null || value === undefined ? null : text(value);
+}
+
+export function latencyText(latency: ServerReport['latencyMs']): string | null {
+  return known(latency, ({ p50, p95 }) => `${milliseconds(p50)} / ${milliseconds(p95)}`);
+}
+
+function rateOf({ server }: ServerReport): number | null {
+  return usage.value.servers.get(server)?.callsPerMinute ?? null;
+}
+
+function clientsOf({ instances }: ServerReport): number {
+  return instances.reduce((sum, { clients }) => sum + clients, 0);
+}
+
+export function ServerLink({ server }: { server: string }) {
+  return (
+    <a href={addressOf('servers', server)} data-row>
+      {foreign(server)}
+    </a>
+  );
+}
+
+function StateAndRestart({ server, state }: ServerReport) {
+  return (
+    <span class="row">
+      <State state={state} />
+      {toneOf(state) === 'bad' && <Change label="Restart" about={server} run={() => restart(server)} />}
+    </span>
+  );
+}
+
+function Measured({
+  server: { server },
+  line,
+  text,
+}: {
+  server: ServerReport;
+  line: 'memory' | 'cpu';
+  text: string | null;
+}) {
+  return (
+    <span class="measured">
+      <Line points={usage.value.servers.get(server)?.[line]} least={line === 'cpu' ? LEAST_CPU : LEAST_MEMORY} />
+      <span>{text ?? NONE}</span>
+    </span>
+  );
+}
+
+export function Servers() {
+  const state = hub.value;
+  switch (state?.kind) {
+    case undefined:
+      return <Waiting />;
+    case 'waiting':
+      return <p>The hub starts its servers when its first client comes.</p>;
+    case 'running':
+      if (state.report.servers.length === 0) return <p>No server is configured. `trunkline add` adds one.</p>;
+      return (
+        <Table
+          caption="Lines show the last 15 minutes, from the opening of this page on."
+          columns={COLUMNS}
+          rows={state.report.servers}
+          keyOf={({ server }) => server}
+        />
+      );
+    case 'none':
+      return (
+        <Table
+          caption="Servers of the configuration"
+          rows={state.servers}
+          keyOf={({ server }) => server}
+          columns={[
+            ['Server', ({ server }) => server],
+            ['Runs', ({ runs }) => runs],
+            ['State', ({ isDisabled }) => (isDisabled ? 'disabled' : 'not running')],
+          ]}
+        />
+      );
+  }
+}

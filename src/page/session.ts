@@ -1,0 +1,81 @@
+import { signal } from '@preact/signals';
+import type { Actions, Reads } from '../web/contract.js';
+
+/** Session of this tab. `none` before a code was redeemed, `ended` when the other end does not know the key any more. */
+export const session = signal<'opening' | 'open' | 'none' | 'ended'>('opening');
+
+const KEY = 'trunkline-key';
+const HEADER = 'X-Trunkline-Key';
+const CODE = /^#code=([\w-]{32,})$/;
+const ASK_MS = 300;
+
+/** Other tabs of this page. A tab that was opened from a link has no key of its own. */
+const tabs = new BroadcastChannel('trunkline');
+tabs.onmessage = ({ data }) => {
+  const key = sessionStorage.getItem(KEY);
+  if (data === 'ask' && key !== null && session.value === 'open') tabs.postMessage({ key });
+};
+
+/** Opens the session with the code of the address, with the key of this tab, or with that of another tab. */
+export async function openSession(): Promise<void> {
+  const code = CODE.exec(location.hash)?.[1];
+  if (code !== undefined) {
+    // First of all, so that the code stays in no history.
+    history.replaceState(null, '', '/#/needs');
+    sessionStorage.removeItem(KEY);
+    const response = await fetch('/session', {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json' },
+      body: JSON.stringify({ code }),
+    }).catch(() => undefined);
+    if (response?.ok) sessionStorage.setItem(KEY, await response.text());
+  } else if (sessionStorage.getItem(KEY) === null) {
+    const key = await keyOfOtherTab();
+    if (key !== undefined) sessionStorage.setItem(KEY, key);
+  }
+  session.value = sessionStorage.getItem(KEY) === null ? 'none' : 'open';
+}
+
+function keyOfOtherTab(): Promise<string | undefined> {
+  return new Promise((resolve) => {
+    const answers = new BroadcastChannel('trunkline');
+    const end = (key?: string) => {
+      answers.close();
+      resolve(key);
+    };
+    answers.onmessage = ({ data }) => typeof data?.key === 'string' && end(data.key);
+    tabs.postMessage('ask');
+    setTimeout(end, ASK_MS);
+  });
+}
+
+export function endSession(): void {
+  sessionStorage.removeItem(KEY);
+  session.value = 'ended';
+}
+
+export function headers(): Record<string, string> {
+  return { [HEADER]: sessionStorage.getItem(KEY) ?? '' };
+}
+
+export async function read<P extends keyof Reads>(path: P, query: Reads[P]['query']): Promise<Reads[P]['answer']> {
+  return (await request(`${path}?${new URLSearchParams(query as Record<string, string>)}`, {})).json();
+}
+
+export async function act<P extends keyof Actions>(path: P, body: Actions[P]['body']): Promise<Actions[P]['answer']> {
+  const type = { 'Content-Type': 'application/json' };
+  return (await request(path, { method: 'POST', headers: type, body: JSON.stringify(body) })).json();
+}
+
+/** Sends a request of this session. Throws the sentence of the other end if it refuses. */
+export async function request(path: string, init: RequestInit): Promise<Response> {
+  const response = await fetch(path, { ...init, headers: { ...init.headers, ...headers() }, cache: 'no-store' }).catch(
+    () => {
+      throw new Error('`trunkline web` does not answer. Look whether it still runs in its terminal.');
+    },
+  );
+  if (response.status === 401) endSession();
+  if (response.ok) return response;
+  const answer = (await response.json().catch(() => ({}))) as { readonly error?: string };
+  throw new Error(answer.error ?? `The request was refused with status ${response.status}.`);
+}

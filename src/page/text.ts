@@ -1,0 +1,96 @@
+import { printableLines } from '../json/printable.js';
+
+/** Number with separators of thousands, such as `12,345`. */
+export function number(value: number): string {
+  return value.toLocaleString('en-US');
+}
+
+export function milliseconds(value: number): string {
+  if (value < 1) return '< 1 ms';
+  if (value < 1_000) return `${Math.round(value)} ms`;
+  return value < 60_000 ? `${(value / 1_000).toFixed(1)} s` : `${(value / 60_000).toFixed(1)} min`;
+}
+
+/** Local time of a day, such as `14:03:59`. */
+export function clock(at: number): string {
+  const date = new Date(at);
+  return [date.getHours(), date.getMinutes(), date.getSeconds()].map((each) => String(each).padStart(2, '0')).join(':');
+}
+
+/** Date and time for people in all countries, such as `2026-11-24 14:03`. */
+export function dateTime(iso: string): string {
+  const date = new Date(iso);
+  if (Number.isNaN(date.getTime())) return iso;
+  const day = [date.getFullYear(), date.getMonth() + 1, date.getDate()].map((each) => String(each).padStart(2, '0'));
+  return `${day.join('-')} ${clock(date.getTime()).slice(0, 5)}`;
+}
+
+/** Whether each word of a filter is in the text. Case does not matter. */
+export function matches(text: string, filter: string): boolean {
+  const low = text.toLowerCase();
+  return filter
+    .toLowerCase()
+    .split(/\s+/)
+    .every((word) => low.includes(word));
+}
+
+/** Tokens of JSON: strings, white space, punctuation, and runs of other characters. */
+const TOKENS = /"(?:[^"\\]|\\.)*"|\s+|[[\]{}:,]|[^\s[\]{}:,"]+/g;
+
+/**
+ * Indents JSON and escapes what could hide text. Numbers stay as they were written, because a parser would round large ones. A
+ * text that is not JSON stays as it is.
+ */
+export function prettyJson(text: string): string {
+  try {
+    JSON.parse(text);
+  } catch {
+    return printableLines(text);
+  }
+  let depth = 0;
+  let previous = '';
+  let pretty = '';
+  const line = () => `\n${'  '.repeat(depth)}`;
+  for (const token of text.match(TOKENS) ?? []) {
+    if (token.trim() === '') continue;
+    const closes = token === '}' || token === ']';
+    if (closes) depth -= 1;
+    const opened = previous === '{' || previous === '[';
+    if (closes ? !opened : opened || previous === ',') pretty += line();
+    pretty += token === ':' ? ': ' : token;
+    if (token === '{' || token === '[') depth += 1;
+    previous = token;
+  }
+  return printableLines(pretty);
+}
+
+export interface Point {
+  readonly at: number;
+  readonly value: number | null;
+}
+
+/** Path of a line in a box, for the attribute `d` of SVG. A missing value interrupts the line. */
+export function linePath(
+  points: readonly Point[],
+  box: {
+    readonly from: number;
+    readonly to: number;
+    readonly max: number;
+    readonly width: number;
+    readonly height: number;
+  },
+): string {
+  let path = '';
+  let isOpen = false;
+  for (const { at, value } of points) {
+    if (value === null || at < box.from) {
+      isOpen = false;
+      continue;
+    }
+    const x = ((at - box.from) / (box.to - box.from)) * box.width;
+    const y = box.height - (box.max === 0 ? 0 : value / box.max) * box.height;
+    path += `${isOpen ? 'L' : 'M'}${x.toFixed(1)} ${y.toFixed(1)}`;
+    isOpen = true;
+  }
+  return path;
+}

@@ -1,0 +1,122 @@
+import { plural } from '../gateway/status/status-text.js';
+import type { ToolLists, ToolRow, ViewTools } from '../web/contract.js';
+import { changeConfig, review } from './changes.js';
+import { route } from './route.js';
+import { hub, revision } from './state.js';
+import { matches, number } from './text.js';
+import { Action, Change, Choice, foreign, Search, Table, useRead, Waiting } from './widgets.js';
+
+export function Tools() {
+  const { answer, fault } = useRead('/tools', {}, [hub.value?.kind, revision.value]);
+  if (hub.value?.kind === 'none') return <p>No hub runs, so no tools are listed.</p>;
+  if (answer === undefined) return <Waiting fault={fault} />;
+  const { views, lists } = answer;
+  const view = views.find(({ name }) => name === (route.value.query.get('view') ?? '')) ?? views[0];
+  return view === undefined ? (
+    <p>There is no view.</p>
+  ) : (
+    <View key={view.name} view={view} views={views} lists={lists} />
+  );
+}
+
+function View({ view, views, lists }: { view: ViewTools; views: readonly ViewTools[]; lists: readonly ToolLists[] }) {
+  const [words = '', state, server] = ['words', 'state', 'server'].map((name) => route.value.query.get(name) ?? '');
+  const found = view.tools.filter(
+    (tool) =>
+      (state === '' || (state === 'shown') === (tool.state === 'shown')) &&
+      (server === '' || tool.server === server) &&
+      matches(`${tool.name} ${tool.server} ${tool.title} ${tool.because} ${tool.state}`, words),
+  );
+  const shown = view.tools.filter((tool) => tool.state === 'shown');
+  const largest = Math.max(1, ...shown.map(({ tokens }) => tokens));
+  const servers = [...new Set(view.tools.map((tool) => tool.server))].sort();
+  return (
+    <>
+      <search class="filters">
+        <Search label="Filter the tools" />
+        {views.length > 1 && (
+          <Choice
+            label="View"
+            name="view"
+            options={views.map(({ name, tokens }) => [
+              name,
+              `${name === '' ? 'no view' : `view ${name}`}, ${number(tokens)} tokens`,
+            ])}
+          />
+        )}
+        <Choice
+          label="Server"
+          name="server"
+          options={[['', 'all servers'], ...servers.map((each) => [each, each] as const)]}
+        />
+        <Choice
+          label="State"
+          name="state"
+          options={[
+            ['', 'shown and hidden'],
+            ['shown', 'shown'],
+            ['hidden', 'hidden'],
+          ]}
+        />
+      </search>
+      <p class="quiet">
+        {plural(shown.length, 'tool')} shown, {number(view.tools.length - shown.length)} hidden. The list takes about{' '}
+        <b>{number(view.tokens)} tokens</b> of each client
+        {view.clients.length > 0 && foreign(` (${[...new Set(view.clients)].join(', ')})`)}.
+      </p>
+      <Table
+        caption={view.name === '' ? 'Tools of clients without a view' : `Tools of the view ${view.name}`}
+        sorted="Tokens"
+        rows={found}
+        keyOf={({ server: key, name, state: own }) => `${key} ${name} ${own}`}
+        columns={[
+          ['Tool', (tool) => <Name {...tool} />],
+          ['Server', (tool) => tool.server],
+          ['Tokens', ({ tokens }) => <Size tokens={tokens} largest={largest} />, ({ tokens }) => tokens],
+          ['State', (tool) => <Shown {...tool} />],
+          ['Change', (tool) => <Switch tool={tool} lists={lists} />],
+        ]}
+      />
+    </>
+  );
+}
+
+function Name({ name, title }: ToolRow) {
+  return (
+    <>
+      <code>{foreign(name)}</code> <span class="quiet">{title !== name && foreign(title)}</span>
+    </>
+  );
+}
+
+function Size({ tokens, largest }: { tokens: number; largest: number }) {
+  return (
+    <span class="measured">
+      <svg class="bar" width="64" height="6" aria-hidden="true">
+        <rect width={Math.round((tokens / largest) * 64)} height="6" />
+      </svg>
+      <span>{number(tokens)}</span>
+    </span>
+  );
+}
+
+function Shown({ state, because }: ToolRow) {
+  const tone = { shown: 'good', quarantined: 'bad', unapproved: 'busy' }[state as string] ?? 'off';
+  return <span class={`state ${tone}`}>{foreign(because === '' ? state : `${state}, because ${because}`)}</span>;
+}
+
+/** Button that hides a tool, shows it again, or opens its approval. */
+function Switch({ tool: { server, original, name, state }, lists }: { tool: ToolRow; lists: readonly ToolLists[] }) {
+  const { deny = [], allow = [] } = lists.find((each) => each.server === server) ?? {};
+  const change = (label: string, next: { deny?: readonly string[]; allow?: readonly string[] }) => {
+    const open = () => changeConfig(`${label} ${name}`, { path: '/tools', body: { server, ...next } });
+    return <Change label={label} about={name} run={open} />;
+  };
+  if (server === 'trunkline') return null;
+  if (state === 'shown') return change('Deny', { deny: [...deny, original] });
+  if (state === 'unapproved') return <Action label="Review" about={server} run={() => review(server)} />;
+  if (state !== 'denied') return null;
+  if (deny.includes(original)) return change('Allow', { deny: deny.filter((each) => each !== original) });
+  // A pattern in `deny` is for a person to change. Without one, the tool is missing in `allow`.
+  return deny.length === 0 && allow.length > 0 ? change('Allow', { allow: [...allow, original] }) : null;
+}

@@ -1,0 +1,327 @@
+import { useSignal } from '@preact/signals';
+import type { ComponentChildren, Ref } from 'preact';
+import { useEffect, useRef } from 'preact/hooks';
+import type { ServerReport } from '../gateway/status/status.js';
+import { STATE_WORDS } from '../gateway/status/status-text.js';
+import { printable, printableLines } from '../json/printable.js';
+import type { DiffLine, Reads } from '../web/contract.js';
+import { route, setQuery } from './route.js';
+import { read } from './session.js';
+import { HISTORY_MS, hello, toneOf } from './state.js';
+import { linePath, number, type Point } from './text.js';
+
+/** Escapes text of a server, a client or a file. It may contain anything, and is drawn as text that hides nothing. */
+export const foreign = printable;
+
+/** Region that scrolls. It can be reached by keyboard, because it could not be scrolled otherwise. */
+export function Block(props: {
+  label: string;
+  kind?: string;
+  box?: Ref<HTMLElement>;
+  onScroll?: () => void;
+  children: ComponentChildren;
+}) {
+  const { label, kind = '', box = null, children } = props;
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: See above.
+    <section class={`block ${kind}`} aria-label={label} tabIndex={0} ref={box} onScroll={props.onScroll}>
+      <pre>{typeof children === 'string' ? printableLines(children) : children}</pre>
+    </section>
+  );
+}
+
+interface ActionProps {
+  label: string;
+  /** Object of the action, for a screen reader. */
+  about?: string;
+  kind?: string;
+  run: () => unknown;
+}
+
+/** Button whose work may take a while. It shows a refusal beside itself. */
+export function Action({ label, about = '', kind = '', run }: ActionProps) {
+  const isBusy = useSignal(false);
+  const fault = useSignal('');
+  const start = async () => {
+    if (isBusy.value) return;
+    isBusy.value = true;
+    fault.value = '';
+    try {
+      await run();
+    } catch (error) {
+      fault.value = (error as Error).message;
+    }
+    isBusy.value = false;
+  };
+  return (
+    <span class="action">
+      <button type="button" class={kind} aria-description={foreign(about)} aria-busy={isBusy} onClick={start}>
+        {label}
+      </button>
+      <span role="alert">{foreign(fault.value)}</span>
+    </span>
+  );
+}
+
+/** An action that changes something. Absent if the page was opened to read only. */
+export function Change(props: ActionProps) {
+  return hello.value?.isReadOnly === false ? <Action {...props} /> : null;
+}
+
+export function Command({ text }: { text: string }) {
+  const isCopied = useSignal(false);
+  const copy = async () => {
+    await navigator.clipboard.writeText(text);
+    isCopied.value = true;
+    setTimeout(() => {
+      isCopied.value = false;
+    }, 2_000);
+  };
+  return (
+    <span class="command">
+      <code>{foreign(text)}</code>
+      <Action label={isCopied.value ? 'Copied' : 'Copy'} about={text} run={copy} />
+    </span>
+  );
+}
+
+export function State({ state }: { state: ServerReport['state'] }) {
+  return <span class={`state ${toneOf(state)}`}>{STATE_WORDS[state] ?? state}</span>;
+}
+
+export interface CardProps {
+  level: 'fail' | 'warn' | 'note';
+  title: string;
+  detail?: string | undefined;
+  code?: string | null;
+  link?: ComponentChildren;
+  cause?: readonly string[];
+  children?: ComponentChildren;
+}
+
+/** One thing to know, with its cause and its remedy. */
+export function Card({ level, title, detail = '', code = null, link, cause = [], children }: CardProps) {
+  return (
+    <article class={`card ${level}`}>
+      <h2>
+        {level !== 'note' && <span class="unseen">{level === 'fail' ? 'Failure: ' : 'Warning: '}</span>}
+        {foreign(title)}
+      </h2>
+      {(code !== null || link) && (
+        <p class="meta">
+          {link} {code !== null && <code>{foreign(code)}</code>}
+        </p>
+      )}
+      {detail !== '' && <p>{foreign(detail)}</p>}
+      {cause.length > 0 && <Block label="Cause">{cause.join('\n')}</Block>}
+      {children}
+    </article>
+  );
+}
+
+/** Dialog that gives the focus back to the element that had it. */
+export function Dialog(props: { title: string; onClose: () => void; children: ComponentChildren }) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  useEffect(() => {
+    const opener = document.activeElement;
+    dialog.current?.showModal();
+    return () => {
+      if (opener instanceof HTMLElement && opener.isConnected) opener.focus();
+    };
+  }, []);
+  return (
+    <dialog ref={dialog} aria-labelledby="dialog-title" onClose={props.onClose}>
+      <div class="head">
+        <h2 id="dialog-title">{foreign(props.title)}</h2>
+        <button type="button" onClick={() => dialog.current?.close()}>
+          Close
+        </button>
+      </div>
+      {props.children}
+    </dialog>
+  );
+}
+
+const SIGNS = { ' ': '', '-': 'removed', '+': 'added' };
+
+export function Diff({ lines, label }: { lines: readonly DiffLine[]; label: string }) {
+  return (
+    <Block label={label} kind="diff">
+      {lines.map(({ sign, text }, at) => (
+        <div key={at} class={SIGNS[sign]}>
+          {sign} {foreign(text)}
+        </div>
+      ))}
+    </Block>
+  );
+}
+
+/** Line of the last 15 minutes, whose top is `least` or more. Its value stands beside it, so it is for the eye only. */
+export function Line({
+  points = [],
+  least,
+  isWide = false,
+}: {
+  points?: readonly Point[] | undefined;
+  least: number;
+  isWide?: boolean;
+}) {
+  const to = points.at(-1)?.at ?? 0;
+  const max = Math.max(least, ...points.map(({ value }) => value ?? 0));
+  const [width, height] = isWide ? [320, 56] : [64, 16];
+  return (
+    <svg class="line" width={width} height={height} viewBox={`0 -1 ${width} ${height}`} aria-hidden="true">
+      <path d={linePath(points, { from: to - HISTORY_MS, to, max, width, height: height - 2 })} />
+    </svg>
+  );
+}
+
+/** Nothing is known, or nothing applies. */
+export const NONE = <span class="quiet">–</span>;
+
+/** A title, and what a cell shows: text is escaped. Columns with a number can be sorted by it, the largest first. */
+export type Column<Row> = readonly [
+  title: string,
+  cell: (row: Row) => ComponentChildren,
+  sort?: (row: Row) => number | null,
+];
+
+interface TableProps<Row> {
+  caption: string;
+  columns: readonly Column<Row>[];
+  rows: readonly Row[];
+  keyOf: (row: Row) => string;
+  /** Title of the column by which the rows are sorted at first. */
+  sorted?: string;
+}
+
+/** Table that becomes a list of cards in a narrow window. */
+export function Table<Row>({ caption, columns, rows, keyOf, sorted = '' }: TableProps<Row>) {
+  const by = useSignal(sorted);
+  const limit = useSignal(PAGE_ROWS);
+  const value = columns.find(([title]) => title === by.value)?.[2];
+  const order = value === undefined ? rows : rows.toSorted((one, other) => (value(other) ?? -1) - (value(one) ?? -1));
+  const sort = (title: string) => () => {
+    by.value = by.value === title ? '' : title;
+  };
+  const heads = columns.map(([title, , isSorted]) => (
+    <th key={title} scope="col" class={isSorted && 'number'} aria-sort={by.value === title ? 'descending' : undefined}>
+      {isSorted ? (
+        <button type="button" class="sort" onClick={sort(title)}>
+          {title}
+        </button>
+      ) : (
+        title
+      )}
+    </th>
+  ));
+  return (
+    <>
+      <table class="cards">
+        <caption>{foreign(caption)}</caption>
+        <thead>
+          <tr>{heads}</tr>
+        </thead>
+        <tbody>
+          {order.slice(0, limit.value).map((row) => (
+            <tr key={keyOf(row)}>
+              {columns.map(([title, cell, isSorted]) => (
+                <td key={title} data-title={title} class={isSorted && 'number'}>
+                  {shown(cell(row))}
+                </td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      <More limit={limit} count={rows.length} />
+    </>
+  );
+}
+
+function shown(content: ComponentChildren): ComponentChildren {
+  if (typeof content === 'number') return number(content);
+  return typeof content === 'string' ? foreign(content) : (content ?? NONE);
+}
+
+/** Number of rows that a long list shows at first, and adds on request. */
+export const PAGE_ROWS = 200;
+
+export function More({ limit, count }: { limit: { value: number }; count: number }) {
+  if (count <= limit.value) return null;
+  const more = () => {
+    limit.value += PAGE_ROWS;
+  };
+  return (
+    <button type="button" class="more" onClick={more}>
+      Show more, {number(count - limit.value)} left
+    </button>
+  );
+}
+
+/** Filter of a part. Its words are in the address, so that a reload keeps them. */
+export function Search({ label }: { label: string }) {
+  return (
+    <input
+      type="search"
+      class="filter"
+      aria-label={label}
+      aria-keyshortcuts="/"
+      placeholder={`${label} ( / )`}
+      value={route.value.query.get('words') ?? ''}
+      onInput={(event) => setQuery('words', event.currentTarget.value)}
+    />
+  );
+}
+
+type Options = readonly (readonly [value: string, text: string])[];
+
+export function Choice({ label, name, options }: { label: string; name: string; options: Options }) {
+  return (
+    <Select
+      label={label}
+      value={route.value.query.get(name) ?? ''}
+      options={options}
+      onChange={(value) => setQuery(name, value)}
+    />
+  );
+}
+
+export function Select(props: { label: string; value: string; options: Options; onChange: (value: string) => void }) {
+  return (
+    <select
+      aria-label={props.label}
+      value={props.value}
+      onChange={(event) => props.onChange(event.currentTarget.value)}
+    >
+      {props.options.map(([value, text]) => (
+        <option key={value} value={value}>
+          {foreign(text)}
+        </option>
+      ))}
+    </select>
+  );
+}
+
+/** Stands for an answer that is not there yet, or was refused. */
+export function Waiting({ fault }: { fault?: string | undefined }) {
+  return <p class={fault === undefined ? 'quiet' : 'bad'}>{fault === undefined ? '…' : foreign(fault)}</p>;
+}
+
+/** Reads an answer, and reads it again when `revision` changes. The old answer stays until then. */
+export function useRead<P extends keyof Reads>(path: P, query: Reads[P]['query'], revision: unknown) {
+  const result = useSignal<{ answer?: Reads[P]['answer']; fault?: string }>({});
+  const latest = useRef(0);
+  const load = async () => {
+    latest.current += 1;
+    const turn = latest.current;
+    const next = await read(path, query).then(
+      (answer) => ({ answer }),
+      ({ message: fault }: Error) => ({ ...result.value, fault }),
+    );
+    if (turn === latest.current) result.value = next;
+  };
+  const key = JSON.stringify([query, revision]);
+  useEffect(() => void load(), [path, key]);
+  return { ...result.value, load };
+}

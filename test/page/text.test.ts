@@ -1,0 +1,91 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { linePath, matches, milliseconds, prettyJson } from '../../src/page/text.js';
+
+describe('pretty JSON', () => {
+  it('indents objects and lists, and keeps empty ones on a line', () => {
+    expect(prettyJson('{"a":[1,{"b":null}],"c":{},"d":[]}')).toBe(
+      '{\n  "a": [\n    1,\n    {\n      "b": null\n    }\n  ],\n  "c": {},\n  "d": []\n}',
+    );
+  });
+
+  it('keeps the digits of numbers that a parser would round', () => {
+    expect(prettyJson('{"id":12345678901234567890,"x":1.10}')).toContain('12345678901234567890,\n  "x": 1.10');
+  });
+
+  it('leaves strings alone, also with brackets and escaped quotes', () => {
+    expect(prettyJson('["a{\\"b\\":[1,2]}, c"]')).toBe('[\n  "a{\\"b\\":[1,2]}, c"\n]');
+  });
+
+  it('escapes characters that hide text or change its direction', () => {
+    expect(prettyJson('["a\u202eb\u200bc\u009b31m"]')).toBe('[\n  "a\\u{202e}b\\u{200b}c\\u{9b}31m"\n]');
+  });
+
+  it('shows a text that is not JSON as it is', () => {
+    expect(prettyJson('{"a":\u001b[31m')).toBe('{"a":\\u{1b}[31m');
+  });
+
+  it('means the same as before', () => {
+    fc.assert(
+      fc.property(fc.jsonValue({ stringUnit: 'grapheme-ascii' }), (value) => {
+        const text = JSON.stringify(value);
+        expect(JSON.parse(prettyJson(text))).toEqual(JSON.parse(text));
+      }),
+    );
+  });
+});
+
+describe('the line of a value', () => {
+  const box = { from: 0, to: 100, max: 10, width: 100, height: 20 };
+
+  it('goes from the first point to the last, with the largest value at the top', () => {
+    expect(
+      linePath(
+        [
+          { at: 0, value: 0 },
+          { at: 50, value: 10 },
+          { at: 100, value: 5 },
+        ],
+        box,
+      ),
+    ).toBe('M0.0 20.0L50.0 0.0L100.0 10.0');
+  });
+
+  it('is interrupted where no value is known', () => {
+    const points = [
+      { at: 0, value: 1 },
+      { at: 10, value: null },
+      { at: 20, value: 1 },
+    ];
+    expect(linePath(points, box)).toBe('M0.0 18.0M20.0 18.0');
+  });
+
+  it('leaves out what is too old, and stays on the ground without a largest value', () => {
+    expect(
+      linePath(
+        [
+          { at: -5, value: 3 },
+          { at: 10, value: 0 },
+        ],
+        { ...box, max: 0 },
+      ),
+    ).toBe('M10.0 20.0');
+  });
+});
+
+describe('texts', () => {
+  it('match a filter if they have each of its words, in any case', () => {
+    expect(matches('files__Read_file editor', 'read EDIT')).toBe(true);
+    expect(matches('files__read_file', 'read edit')).toBe(false);
+    expect(matches('anything', '')).toBe(true);
+  });
+
+  it.each([
+    [0.2, '< 1 ms'],
+    [17.4, '17 ms'],
+    [1_234, '1.2 s'],
+    [90_000, '1.5 min'],
+  ])('describe %d milliseconds as %s', (value, text) => {
+    expect(milliseconds(value)).toBe(text);
+  });
+});
