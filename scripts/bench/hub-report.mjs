@@ -62,7 +62,7 @@ function memoryTablesOf({ build, shared, single }) {
   };
   return [
     `${caseOf(build, 'Resident memory')} with ${SERVERS} servers, MiB: attach process ${attach.idle.toFixed(0)} idle, ${attach.loaded.toFixed(0)} after load, ${attach.peak.toFixed(0)} at most; hub ${hub.one.toFixed(0)} idle, ${hub.all.toFixed(0)} idle with ${CLIENTS} clients, ${hub.loaded.toFixed(0)} after load.`,
-    `${CLIENTS} equal clients of ${SERVERS} servers, idle: processes, and proportional memory in MiB, which counts what processes share once:`,
+    `${CLIENTS} equal clients of ${SERVERS} servers, idle: processes, and proportional memory in MiB, in which shared memory counts once:`,
     table(
       ['', 'with a hub', 'MiB', 'without', 'MiB'],
       [

@@ -66,7 +66,7 @@ export async function costOfRestarts(folder) {
     ['the guardian', each('guardian')],
     ['the new process until it is the server', started],
     ['together', each('gateway') + each('guardian') + started],
-    ['the server itself, not counted above', server],
+    ['the server itself, not in the sum', server],
   ];
 }
 

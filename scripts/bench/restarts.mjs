@@ -28,8 +28,8 @@ const { spawnChild } = await import(pathToFileURL(file).href);
 const report = [describeMachine()];
 if (process.platform === 'linux') {
   const costs = await costOfRestarts(folder);
-  const parts = costs.map(([what, ms]) => `${what} ${shown(ms)}`);
-  report.push(`Processor time of one restart, ms: ${parts.join(', ')}.`);
+  const parts = costs.map(([what, ms]) => `${what}: ${shown(ms)}`);
+  report.push(`Processor time of one restart, ms: ${parts.join('; ')}.`);
 }
 const kept = [];
 const rows = [];

@@ -27,7 +27,7 @@ export function startReport(results, rounds) {
   return [
     `Milliseconds from the spawn to the answer, median (smallest–largest) of ${rounds} rounds:`,
     table(['', 'direct', 'Trunkline, first run', 'second run'], comparedRows(results)),
-    'The first list when a server is missing, ms; and the share of the tools of all servers that become ready:',
+    'The first list when a server is missing: ms, and share of the tools in it. 100 % are the tools of all servers that become ready:',
     table(['', 'first run', 'share', 'second run', 'share'], partialRows(results)),
     largeRuns(results),
     'Aims, for medians:',
