@@ -12,7 +12,7 @@ import { addressOf, hash, PARTS, type Part, route, titleOf } from './route.js';
 import { said, tellOfChanges } from './say.js';
 import { Server } from './server.js';
 import { Servers } from './servers.js';
-import { endSession, headers, openSession, session } from './session.js';
+import { CODE, endSession, headers, openSession, session } from './session.js';
 import { description, heardAt, hello, hub, needs, receive, recording, report } from './state.js';
 import { link, Stream } from './stream.js';
 import { clock } from './text.js';
@@ -233,7 +233,7 @@ effect(() => {
   else stream.close();
 });
 addEventListener('hashchange', () => {
-  if (location.hash.startsWith('#code=')) void openSession();
+  if (CODE.test(location.hash)) void openSession();
   hash.value = location.hash;
 });
 document.addEventListener('keydown', onKey);

@@ -6,7 +6,7 @@ export const session = signal<'opening' | 'open' | 'none' | 'ended'>('opening');
 
 const KEY = 'trunkline-key';
 const HEADER = 'X-Trunkline-Key';
-const CODE = /^#code=([\w-]{32,})$/;
+export const CODE = /^#([\w-]{32,})$/;
 const ASK_MS = 300;
 
 /** Other tabs of this page. A tab that was opened from a link has no key of its own. */
