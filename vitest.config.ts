@@ -6,7 +6,8 @@ delete process.env.NODE_EXTRA_CA_CERTS;
 // A test that is not about the hub has servers of its own, which end with it.
 process.env.TRUNKLINE_HUB = 'off';
 
-// Four projects: unit tests, tests of the HTTP transport, tests with real processes, and tests of commands. Each test of the last two
+// Five projects: unit tests, tests of the HTTP transport, tests with real processes, tests of commands, and tests of the page in a
+// browser. Each test of the last three
 // marks its processes with the name of its own folder, so that it finds what is left of them while other tests run.
 // Five files run at once on two processors, since most files wait for processes most of the time.
 // The files of unit tests share the workers and their modules, because a new process takes longer than most of these
@@ -43,7 +44,7 @@ export default defineConfig({
           name: 'unit',
           include: ['test/**/*.test.ts'],
           isolate: false,
-          exclude: ['test/downstream/http/**', 'test/process/**', 'test/e2e/**', 'test/faults/**'],
+          exclude: ['test/downstream/http/**', 'test/process/**', 'test/e2e/**', 'test/faults/**', 'test/browser/**'],
           // Property tests need this on a busy machine.
           testTimeout: 30_000,
         },
@@ -70,6 +71,14 @@ export default defineConfig({
           include: COMMANDS,
           testTimeout: 30_000,
           hookTimeout: 30_000,
+        },
+      },
+      {
+        test: {
+          name: 'browser',
+          include: ['test/browser/**/*.test.ts'],
+          testTimeout: 60_000,
+          hookTimeout: 60_000,
         },
       },
     ],
