@@ -129,7 +129,11 @@ function Summary({ found, all }: { found: readonly CallRow[]; all: readonly Call
     <p class="quiet">
       {number(found.length)} {found.length < all.length && `of ${number(all.length)} `}calls
       {callsWatched.value !== undefined && ` since ${clock(callsWatched.value.since)}`}
-      {failed > 0 && <b class="bad">, {number(failed)} not ok</b>}
+      {failed > 0 && (
+        <>
+          , <b class="bad">{number(failed)} not ok</b>
+        </>
+      )}
       {left > 0 && `, ${number(left)} more, not shown`}
       {paused.value !== undefined && `, paused, ${number(newer)} newer`}
     </p>

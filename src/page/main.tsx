@@ -61,17 +61,17 @@ function Page() {
   }, [title]);
   return (
     <>
-      <a
-        class="skip"
-        href={hash.value}
-        onClick={(event) => {
-          event.preventDefault();
-          heading.current?.focus();
-        }}
-      >
-        Skip to the content
-      </a>
       <header>
+        <a
+          class="skip"
+          href={hash.value}
+          onClick={(event) => {
+            event.preventDefault();
+            heading.current?.focus();
+          }}
+        >
+          Skip to the content
+        </a>
         <strong>Trunkline</strong>
         <Service />
         <Select
@@ -131,8 +131,7 @@ function Service() {
     <span class={`service ${link.value}`}>
       {state === undefined && '…'}
       {state?.kind === 'none' && 'no hub'}
-      {description.value !== undefined &&
-        `hub ${description.value.number}, pid ${description.value.pid}, up ${duration(seconds)}`}
+      {description.value !== undefined && `hub ${description.value.number}, up ${duration(seconds)}`}
       {link.value === 'lost' && ', not connected'}
       {hello.value?.isReadOnly && ', read only'}
     </span>

@@ -117,7 +117,7 @@ function takeUsage(at: number, points: readonly UsagePoint[]): void {
     const add = (line: readonly Point[] = [], values: readonly (number | null)[]) => {
       const known = values.filter((value) => value !== null);
       const value = known.length === 0 ? null : known.reduce((sum, each) => sum + each, 0);
-      return [...line.filter((point) => point.at > at - HISTORY_MS), { at, value }];
+      return [...line.filter((point) => point.at > at - HISTORY_MS && point.at < at), { at, value }];
     };
     servers.set(server, {
       memory: add(

@@ -113,7 +113,7 @@ export function Card({ level, title, detail = '', code = null, link, cause = [],
         </p>
       )}
       {detail !== '' && <p>{foreign(detail)}</p>}
-      {cause.length > 0 && <Block label="Cause">{cause.join('\n')}</Block>}
+      {cause.length > 0 && <Block label={`Cause of: ${foreign(title)}`}>{cause.join('\n')}</Block>}
       {children}
     </article>
   );
@@ -170,7 +170,14 @@ export function Line({
   const max = Math.max(least, ...points.map(({ value }) => value ?? 0));
   const [width, height] = isWide ? [320, 56] : [64, 16];
   return (
-    <svg class="line" width={width} height={height} viewBox={`0 -1 ${width} ${height}`} aria-hidden="true">
+    <svg
+      class="line"
+      width={width}
+      height={height}
+      viewBox={`0 -1 ${width} ${height}`}
+      preserveAspectRatio="none"
+      aria-hidden="true"
+    >
       <path d={linePath(points, { from: to - HISTORY_MS, to, max, width, height: height - 2 })} />
     </svg>
   );
