@@ -34,6 +34,9 @@ export const callLogFile = inDataFolder('calls.jsonl');
 /** Folder of cached instructions. */
 export const instructionsFolder = inDataFolder('instructions');
 
+/** Folder of the recordings that were made from the page. */
+export const recordingFolder = inDataFolder('recordings');
+
 /** Folders of approved tools and of tools that wait for approval. */
 export function approvalFolders(purpose: ApprovalFolders['purpose']): ApprovalFolders {
   const folder = userDataFolder();

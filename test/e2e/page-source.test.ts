@@ -1,11 +1,15 @@
 // The facts and actions behind the page, with the real hub of a client.
-import { writeFileSync } from 'node:fs';
+
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { expect, it, onTestFinished } from 'vitest';
 import { createPageSource } from '../../src/cli/commands/web/hub-source.js';
 import type { Frame, HubState, Need } from '../../src/web/contract.js';
 import type { PageSource, Topics } from '../../src/web/page-source.js';
-import { LAB } from '../support/gateway-process.js';
+import { CLI, type GatewayProcess, LAB } from '../support/gateway-process.js';
 import { HubPlace, WITH_HUB } from '../support/hub-place.js';
 import { until } from '../support/processes.js';
 
@@ -68,6 +72,16 @@ class Page {
     return found() as Extract<HubState, { kind: Kind }>;
   }
 
+  /** Runs a command for the configuration. */
+  async run(args: readonly string[]): Promise<{ code: number; stdout: string }> {
+    const child = spawn(process.execPath, [CLI, ...args, '--config', this.file], {
+      stdio: ['ignore', 'pipe', 'ignore'],
+    });
+    const stdout = text(child.stdout);
+    const [code] = await once(child, 'exit');
+    return { code, stdout: await stdout };
+  }
+
   async untilNeed(isIt: (need: Need) => boolean): Promise<Need> {
     await until(`a need: ${JSON.stringify(this.state?.needs)}`, () => this.state?.needs.some(isIt) === true);
     return this.state?.needs.find(isIt) as Need;
@@ -75,6 +89,13 @@ class Page {
 }
 
 const ONE = { one: { sharing: 'all' } };
+
+async function withClient(servers: Record<string, Record<string, unknown>> = ONE): Promise<[Page, GatewayProcess]> {
+  const page = await Page.open(servers);
+  const client = await page.place.client();
+  await page.untilHub('running', ({ report }) => report.servers.every(({ state }) => state === 'ready'));
+  return [page, client];
+}
 
 it('says that no hub runs and what starts one, and follows the hub when it starts, is killed, and starts again', async () => {
   const page = await Page.open(ONE);
@@ -97,3 +118,166 @@ it('says that no hub runs and what starts one, and follows the hub when it start
   const { hub: next } = await page.untilHub('running', ({ report }) => report.servers[0]?.state === 'ready');
   expect(next.number).toBe(hub.number + 1);
 });
+
+it('follows the hub when it moves, and shows the totals of `trunkline status`', async () => {
+  const [page, client] = await withClient();
+  await client.call('one__echo');
+  const { hub } = await page.untilHub('running', ({ report }) => report.servers[0]?.calls === 1);
+  const { code, stdout } = await page.run(['hub', 'restart', '--json']);
+  expect({ code, result: JSON.parse(stdout).result }).toEqual({ code: 0, result: 'replaced' });
+  const next = await page.untilHub(
+    'running',
+    ({ hub: { number }, report }) => number > hub.number && report.servers[0]?.state === 'ready',
+  );
+  expect(next.hub.pid).not.toBe(hub.pid);
+  await client.call('one__echo');
+  const { report } = await page.untilHub('running', ({ report: { servers } }) => servers[0]?.calls === 1);
+  const status = JSON.parse((await page.run(['status', '--json'])).stdout);
+  const { hub: described } = JSON.parse((await page.run(['ps', '--json'])).stdout);
+  const states = (servers: readonly { server: string; state: string }[]) =>
+    servers.map(({ server, state }) => [server, state]);
+  expect([report.tools, states(report.servers)]).toEqual([status.tools, states(status.servers)]);
+  expect(next.hub.clients.length).toBe(described.clients.length);
+  expect(report.servers[0]?.calls).toBe(described.servers[0].calls);
+  const stopped = await page.run(['stop']);
+  expect(stopped.code).toBe(0);
+  const { because } = await page.untilHub('none');
+  expect(because).toBe(`No hub runs. The hub (pid ${next.hub.pid}) has ended.`);
+});
+
+it('streams calls, and shows the messages of both legs and the failures of a server', async () => {
+  const [page, client] = await withClient();
+  page.want({ calls: true, outputs: new Set(['one']) });
+  const rows = () => page.frames.flatMap((frame) => (frame.kind === 'calls' ? frame.calls : []));
+  await until('the output is there', () => page.frames.some(({ kind }) => kind === 'output'));
+  while (rows().length === 0) await client.call('one__echo', { a: 1 });
+  const row = rows().at(-1);
+  expect(row).toMatchObject({ server: 'one', name: 'one__echo', outcome: 'ok', client: 'test 1' });
+  const { messages } = await page.source.reads['/call']({ id: String(row?.id) });
+  expect(messages.map(({ leg }) => leg)).toEqual(['client', 'server', 'server', 'client']);
+  await client.call('one__nothing');
+  await until('the failure is there', () => rows().some(({ outcome }) => outcome !== 'ok'));
+  const { failures, report, settings } = await page.source.reads['/server']({ server: 'one' });
+  expect(failures).toMatchObject([{ name: 'one__nothing' }]);
+  expect(report.server).toBe('one');
+  expect(settings).toContainEqual({ name: 'sharing', value: 'all', from: 'server', line: 1 });
+  expect(settings).toContainEqual({ name: 'timeout', value: '60s', from: 'built in', line: null });
+  const { views } = await page.source.reads['/tools']({});
+  expect(views[0]?.clients).toEqual(['test']);
+  page.close();
+  await expect(page.source.reads['/call']({ id: String(row?.id) })).rejects.toThrow('does not keep the messages');
+});
+
+it('restarts a server, names a server that is down with its cause, and refuses an unknown one', async () => {
+  const page = await Page.open({
+    one: { sharing: 'all' },
+    bad: { command: 'node', args: ['-e', 'console.error("no key"); process.exit(3)'], sharing: 'all' },
+  });
+  await page.place.client();
+  const need = await page.untilNeed(({ server, cause }) => server === 'bad' && cause.includes('no key'));
+  expect(need).toMatchObject({ code: 'TL-SERVER-RESTARTING', action: { kind: 'restart', server: 'bad' } });
+  expect(need.command).toBe(`trunkline restart bad --config ${page.file}`);
+  const { report } = await page.untilHub('running');
+  const pid = report.servers[0]?.pid;
+  expect(await page.source.actions['/restart']({ server: 'one' })).toEqual({});
+  await page.untilHub('running', ({ report: { servers } }) => servers[0]?.state === 'ready' && servers[0].pid !== pid);
+  await expect(page.source.actions['/restart']({ server: 'none' })).rejects.toMatchObject({
+    name: 'PageRefusal',
+    status: 400,
+  });
+}, 30_000);
+
+it('changes the configuration only as it was shown, without secrets in the difference', async () => {
+  const [page] = await withClient();
+  const text = [
+    'servers:',
+    '  one:',
+    `    command: node # runs it`,
+    `    args: ["${LAB}", "run=${page.place.folder}"]`,
+    '    env: { API_KEY: hunter2hunter2 }',
+    '    sharing: all',
+    '',
+  ].join('\n');
+  writeFileSync(page.file, text);
+  const { actions } = page.source;
+  const change = { server: 'one', deny: ['die'] };
+  const shown = await actions['/tools'](change);
+  expect(shown.lines.filter(({ sign }) => sign !== ' ')).toEqual([
+    { sign: '+', text: '    tools:' },
+    { sign: '+', text: '      deny: [die]' },
+  ]);
+  expect(JSON.stringify(shown)).not.toContain('hunter2');
+  expect(shown.isWritten).toBe(false);
+  expect(readFileSync(page.file, 'utf8')).toBe(text);
+  writeFileSync(page.file, `${text}# changed\n`);
+  await expect(actions['/tools']({ ...change, hash: shown.hash })).rejects.toMatchObject({ status: 409 });
+  const { hash } = await actions['/tools'](change);
+  expect(await actions['/tools']({ ...change, hash })).toMatchObject({ isWritten: true });
+  expect(readFileSync(page.file, 'utf8')).toBe(`${text.trimEnd()}\n    tools:\n      deny: [die]\n# changed\n`);
+  await page.untilHub('running', ({ report }) => report.servers[0]?.tools.denied.includes('die') === true);
+  const { views } = await page.source.reads['/tools']({});
+  expect(views[0]?.tools.find(({ original }) => original === 'die')?.state).toBe('denied');
+  const off = await actions['/enable']({ server: 'one', isEnabled: false });
+  expect(off.lines).toContainEqual({ sign: '+', text: '    disabled: true' });
+  const { settings } = await page.source.reads['/server']({ server: 'one' });
+  expect(settings).toContainEqual({ name: 'env', value: 'API_KEY', from: 'server', line: 5 });
+  expect(JSON.stringify(settings)).not.toContain('hunter2');
+});
+
+it('approves a tool only with the definition that was shown', async () => {
+  const [page, client] = await withClient({ one: { sharing: 'all', approval: 'required' } });
+  await client.call('one__change');
+  const need = await page.untilNeed(({ action }) => action?.kind === 'review');
+  expect(need).toMatchObject({ server: 'one', command: `trunkline approve one --config ${page.file}` });
+  const { tools } = await page.source.reads['/review']({ server: 'one' });
+  const [tool] = tools;
+  expect(tools).toMatchObject([{ change: 'new', hash: expect.stringMatching(/^[0-9a-f]{64}$/) }]);
+  const body = { server: 'one', tool: tool?.tool ?? '', hash: tool?.hash ?? '' };
+  const { actions } = page.source;
+  await expect(actions['/approve']({ ...body, hash: '0'.repeat(64) })).rejects.toMatchObject({ status: 409 });
+  expect((await page.source.reads['/review']({ server: 'one' })).tools).toEqual(tools);
+  expect(await actions['/approve'](body)).toEqual({});
+  await expect(actions['/approve'](body)).rejects.toMatchObject({ status: 409 });
+  await until('nothing waits', () => page.state?.needs.every(({ action }) => action?.kind !== 'review') === true);
+});
+
+it('records the messages of the hub to a file that can be downloaded', async () => {
+  const [page, client] = await withClient();
+  const { actions } = page.source;
+  const { file } = await actions['/record']({});
+  await expect(actions['/record']({})).rejects.toMatchObject({ status: 409 });
+  await client.call('one__echo', { text: 'recorded' });
+  const stopped = await actions['/record/stop']({});
+  expect(stopped).toMatchObject({ file, dropped: 0, fault: null });
+  const recording = await page.source.openRecording(file);
+  const text = (await recording.toArray()).join('');
+  expect(text).toContain('recorded');
+  expect(statSync(join(page.place.folder, 'data', 'trunkline', 'recordings', file)).mode & 0o777).toBe(0o600);
+  for (const name of ['../trunkline.yaml', 'trunkline-20260101-000000.jsonl', ''])
+    await expect(page.source.openRecording(name)).rejects.toMatchObject({ status: 404 });
+});
+
+it('leaves no connection to the hub after the last page has closed', async () => {
+  const [page, client] = await withClient();
+  page.close();
+  const { hubPid } = page.place;
+  const isClosed = () => hubConnections(page.place.hubs) === 1;
+  await until('only the client is connected', isClosed);
+  page.follow();
+  page.want({ calls: true, outputs: new Set(['one']) });
+  await until('the output is there', () => page.frames.some(({ kind }) => kind === 'output'));
+  page.close();
+  await until('only the client is connected', isClosed);
+  const frames = page.frames.length;
+  await client.call('one__echo');
+  expect([page.frames.length, page.place.hubPid]).toEqual([frames, hubPid]);
+});
+
+/** Accepted connections of the sockets of hubs. */
+function hubConnections(folder: string): number {
+  // Only Linux lists them.
+  if (process.platform !== 'linux') return 1;
+  const lines = readFileSync('/proc/net/unix', 'latin1').split('\n');
+  // Flags and state of a socket that is connected, in contrast to the one that listens.
+  return lines.filter((line) => line.includes(folder) && line.split(/\s+/)[5] === '03').length;
+}

@@ -17,10 +17,17 @@ export type NewEntry = Readonly<Record<string, unknown>>;
 export type ConfigEdit =
   | { readonly kind: 'add'; readonly key: string; readonly entry: NewEntry; readonly comment?: string | undefined }
   | { readonly kind: 'remove'; readonly key: string }
-  | { readonly kind: 'disable'; readonly key: string; readonly isDisabled: boolean };
+  | { readonly kind: 'disable'; readonly key: string; readonly isDisabled: boolean }
+  | {
+      readonly kind: 'tools';
+      readonly key: string;
+      /** The lists that replace those of the file. `undefined` leaves a list as it is, `null` removes it. */
+      readonly allow?: readonly string[] | null | undefined;
+      readonly deny?: readonly string[] | null | undefined;
+    };
 
 /**
- * The text of a configuration, in YAML or JSON, with one server added, removed or disabled. All other bytes stay, such as
+ * The text of a configuration, in YAML or JSON, with one server added, removed, disabled or with other tools. All other bytes stay, such as
  * comments, order and indentation. Removing an added server restores the text.
  *
  * Throws a `ConfigError` if there is no such server, if the text has mistakes of syntax, or if its notation cannot be
@@ -40,6 +47,13 @@ export function editConfig(text: string, file: string, edit: ConfigEdit): string
         return withoutValue(format, text, path);
       case 'disable':
         return disabled(format, text, [...path, 'disabled'], valueAt(value, path), edit.isDisabled);
+      case 'tools':
+        return (['allow', 'deny'] as const).reduce((before, name) => {
+          const list = edit[name];
+          const at = [...path, 'tools', name];
+          if (list === undefined) return before;
+          return list === null ? withoutValue(format, before, at) : withValue(format, before, at, list);
+        }, text);
     }
   } catch (error) {
     // The YAML library throws a `ReferenceError` for an unknown alias, and for too many aliases.

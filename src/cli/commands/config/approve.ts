@@ -1,13 +1,11 @@
-import { diffArrays } from 'diff';
-import { applyEdits, format } from 'jsonc-parser';
 import type { Config, ServerConfig } from '../../../config/resolve/config.js';
 import { errorMessage } from '../../../errors/error-text.js';
 import { EXIT, UsageError } from '../../../errors/usage-error.js';
-import { isString, readString, readText, toBytes, visitMembers } from '../../../json/json-text.js';
 import { parseJson } from '../../../json/json-value.js';
 import { printable } from '../../../json/printable.js';
 import type { ServerApprovals, WithheldTool } from '../../../state/approvals.js';
 import type { Invocation } from '../../command.js';
+import { describeDefinition } from '../../difference.js';
 import { printJson, tell } from '../../output.js';
 import { openQuestions } from '../../questions.js';
 import { chooseServers, examine, type Once, runOnce } from '../calls/run-once.js';
@@ -164,48 +162,4 @@ function describe(key: string, tool: WithheldTool, approvals: ServerApprovals): 
   const source = approvals.isOffered(tool) ? '' : ', as a running Trunkline has seen it';
   const note = wasApproved && definition === undefined ? '; its earlier definition was too long to store' : '';
   return [`${key}: ${tool.name} ${change}${source}${note}`, ...describeDefinition(tool.definition, definition)];
-}
-
-/** The order in which users want to read the members. */
-const ORDER = ['title', 'description', 'inputSchema', 'outputSchema', 'annotations'];
-
-/**
- * Shows everything that a model sees of a tool, in lines for a terminal, with invisible characters escaped. With an
- * `earlier` definition, removed lines start with `-` and added lines with `+`.
- */
-export function describeDefinition(definition: string, earlier?: string): string[] {
-  const now = linesOf(definition);
-  if (earlier === undefined) return now.map((line) => printable(`    ${line}`));
-  return difference(linesOf(earlier), now).map(([sign, line]) => printable(`  ${sign} ${line}`));
-}
-
-/** The lines of all members except the name, which the caller prints. */
-function linesOf(definition: string): string[] {
-  const bytes = toBytes(definition);
-  const members: { readonly name: string; readonly lines: readonly string[] }[] = [];
-  visitMembers(bytes, 0, Number.POSITIVE_INFINITY, (key, value) => {
-    const name = readString(bytes, key);
-    const text = isString(bytes, value) ? readString(bytes, value) : indented(readText(bytes, value));
-    if (name !== 'name') members.push({ name, lines: text.split('\n') });
-  });
-  const sorted = members.sort((one, other) => ORDER.indexOf(one.name) - ORDER.indexOf(other.name));
-  return sorted.flatMap(({ name, lines }) => [`${name}:`, ...lines.map((line) => `  ${line}`)]);
-}
-
-/** Indents JSON, one member or element per line. Numbers and strings do not change. */
-function indented(json: string): string {
-  return applyEdits(json, format(json, undefined, { insertSpaces: true, tabSize: 2, eol: '\n' }));
-}
-
-type Line = readonly [sign: ' ' | '-' | '+', line: string];
-
-/** Most changed lines for which the shortest difference is searched, because the time grows with their square. */
-const MAX_CHANGED_LINES = 1_000;
-
-/** Returns the shortest difference in lines. If too many lines differ, all count as changed. */
-function difference(before: readonly string[], after: readonly string[]): Line[] {
-  const changes = diffArrays([...before], [...after], { maxEditLength: MAX_CHANGED_LINES });
-  const signed = (sign: Line[0], lines: readonly string[]) => lines.map((line): Line => [sign, line]);
-  if (changes === undefined) return [...signed('-', before), ...signed('+', after)];
-  return changes.flatMap(({ value, added, removed }) => signed(added ? '+' : removed ? '-' : ' ', value));
 }

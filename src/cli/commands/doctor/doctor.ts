@@ -34,6 +34,21 @@ interface DoctorOptions {
 /** `trunkline doctor`: finds faults on this machine that keep Trunkline from working, from the clients to the servers. */
 export async function doctor({ settings, words, options, isJson }: Invocation<DoctorOptions>): Promise<number> {
   if (options.codes) return await printCodes(isJson);
+  const { machine, findings: found, clean } = await find(settings, words, options);
+  const findings = options.fix ? await repair(found) : found;
+  return await report(
+    findings.map((each) => reported(each, clean)),
+    { machine, isJson },
+  );
+}
+
+/** Runs the checks that start no server. Returns the findings without secrets and without the name of the home folder. */
+export async function findFaults(settings: GlobalOptions): Promise<readonly ReportedFinding[]> {
+  const { findings, clean } = await find(settings, [], { start: false });
+  return findings.map((each) => reported(each, clean));
+}
+
+async function find(settings: GlobalOptions, words: readonly string[], options: Partial<DoctorOptions>) {
   const { secrets } = openLog({ ...settings, verbosity: 0, logFile: undefined });
   const machine = thisMachine(options.offline === true);
   const config = await readConfigOrError(settings);
@@ -49,17 +64,23 @@ export async function doctor({ settings, words, options, isJson }: Invocation<Do
   const registrations = findRegistrations(clients.servers, machine);
   const hub = config instanceof ConfigError ? undefined : await openDoctorHub(config.file);
   const facts = { settings, machine, config, servers: chosen, clients, registrations, hub };
-  const found: Finding[] = [];
+  const findings: Finding[] = [];
   try {
-    found.push(...(await checkMachine(facts)));
+    findings.push(...(await checkMachine(facts)));
     const started = options.start === false ? NOT_STARTED : await checkStarts(facts);
-    found.push(...(await checkTwice(facts, started.working)), ...started.findings);
+    findings.push(...(await checkTwice(facts, started.working)), ...started.findings);
   } finally {
     hub?.close();
   }
-  const findings = options.fix ? await repair(found) : found;
   const clean = (text: string) => printable(withoutHome(secrets.redact(text), machine.home));
-  return await report(findings, clean, { machine, isJson });
+  return { machine, findings, clean };
+}
+
+function reported(
+  { level, code, sentence, evidence, remedy }: Finding,
+  clean: (text: string) => string,
+): ReportedFinding {
+  return { level, code, sentence: clean(sentence), evidence: evidence.map(clean), remedy: clean(remedy) };
 }
 
 function thisMachine(isOffline: boolean): Machine {
@@ -90,20 +111,16 @@ function secretsOfClient({ run }: FoundServers['servers'][number]) {
 }
 
 async function report(
-  findings: readonly Finding[],
-  clean: (text: string) => string,
+  findings: readonly ReportedFinding[],
   { machine, isJson }: { readonly machine: Machine; readonly isJson: boolean },
 ): Promise<number> {
-  const reported = findings.map(({ level, code, sentence, evidence, remedy }): ReportedFinding => {
-    return { level, code, sentence: clean(sentence), evidence: evidence.map(clean), remedy: clean(remedy) };
-  });
-  const counts = countsOf(reported);
+  const counts = countsOf(findings);
   if (isJson) {
     const { version, platform, node } = machine;
     const facts = { version, platform, arch: process.arch, node: node.version };
-    await printJson({ ...facts, counts, findings: reported });
+    await printJson({ ...facts, counts, findings });
   } else {
-    await print(findingsText(reported, lookOf(process.stdout)));
+    await print(findingsText(findings, lookOf(process.stdout)));
   }
   return counts.fail === 0 ? EXIT.ok : EXIT.failed;
 }

@@ -1,3 +1,4 @@
+import type { GlobalOptions } from '../../../app/global-options.js';
 import { readConfig } from '../../../app/read-config.js';
 import { type LoginRecord, Vault } from '../../../auth/vault.js';
 import { errorMessage } from '../../../errors/error-text.js';
@@ -22,28 +23,30 @@ export async function logout({
   options,
   isJson,
 }: Invocation<{ revoke: true }>): Promise<number> {
+  return await withLoginErrors(name, async () => {
+    const { result, problem } = await removeLogin(settings, name, options.revoke === true);
+    if (isJson) await printJson({ server: name, result, problem });
+    else if (problem !== null) tell(`trunkline: ${name}: the tokens are removed here, but ${problem}`);
+    else note(result === 'none' ? `There is no login at ${name}.` : `Logged out at ${name}.`);
+    return problem === null ? EXIT.ok : EXIT.failed;
+  });
+}
+
+/** Removes the tokens of a server. `problem` is the reason why they could not be revoked, as a clause. */
+export async function removeLogin(settings: GlobalOptions, name: string, isRevoked: boolean) {
   const spec = await loginSpec(settings, name);
   const vault = new Vault(loginFolder());
   const id = { server: name, configFile: spec.login.configFile, url: spec.url };
-  return await withLoginErrors(name, async () => {
-    const end = async () => {
-      // A login that cannot be read is removed, too.
-      const record = await vault.read(id).catch(() => null);
-      if (record === undefined) {
-        if (isJson) await printJson({ server: name, result: 'none', problem: null });
-        else note(`There is no login at ${name}.`);
-        return EXIT.ok;
-      }
-      const fault = options.revoke && record?.tokens ? await revokedFault(record, spec) : undefined;
-      // Also removes the registration of the client, because the authorization server may have forgotten it.
-      await vault.remove(id);
-      if (isJson) await printJson({ server: name, result: 'logged_out', problem: fault ?? null });
-      else if (fault !== undefined) tell(`trunkline: ${name}: the tokens are removed here, but ${fault}`);
-      else note(`Logged out at ${name}.`);
-      return fault === undefined ? EXIT.ok : EXIT.failed;
-    };
-    return await vault.locked(id, AbortSignal.timeout(LOCK_MS), end);
-  });
+  const end = async () => {
+    // A login that cannot be read is removed, too.
+    const record = await vault.read(id).catch(() => null);
+    if (record === undefined) return { result: 'none', problem: null } as const;
+    const problem = isRevoked && record?.tokens ? await revokedFault(record, spec) : undefined;
+    // Also removes the registration of the client, because the authorization server may have forgotten it.
+    await vault.remove(id);
+    return { result: 'logged_out', problem: problem ?? null } as const;
+  };
+  return await vault.locked(id, AbortSignal.timeout(LOCK_MS), end);
 }
 
 /** Revokes the tokens. Resolves with the reason of a failure, as a clause. */
@@ -62,21 +65,29 @@ async function revokedFault(
   }
 }
 
-/** `trunkline auth status`: the logins at the servers of the configuration. */
-export async function authStatus({ settings, isJson }: Invocation): Promise<number> {
+/** The logins at the servers of the configuration, the place of their key, and the faults of logins that cannot be read. */
+export async function readLogins(settings: GlobalOptions) {
   const { servers } = await readConfig(settings);
   const vault = new Vault(loginFolder());
   const storedIn = (await vault.storedIn()) ?? null;
   const logins: ReportedLogin[] = [];
+  const faults = new Map<string, string>();
   for (const { child } of servers) {
     if (child?.kind !== 'remote' || child.login === undefined) continue;
     const { server, configFile } = child.login;
     const record = await vault.read({ server, configFile, url: child.url }).catch((error: Error) => {
-      tell(`trunkline: ${server}: ${error.message}`);
+      faults.set(server, error.message);
       return undefined;
     });
     logins.push(reportOf(server, record, storedIn));
   }
+  return { logins, storedIn, faults };
+}
+
+/** `trunkline auth status`: the logins at the servers of the configuration. */
+export async function authStatus({ settings, isJson }: Invocation): Promise<number> {
+  const { logins, storedIn, faults } = await readLogins(settings);
+  for (const [server, fault] of faults) tell(`trunkline: ${server}: ${fault}`);
   if (isJson) {
     await printJson({ logins });
     return EXIT.ok;
@@ -93,7 +104,7 @@ export async function authStatus({ settings, isJson }: Invocation): Promise<numb
   return EXIT.ok;
 }
 
-const TEXTS: Readonly<Record<ReportedLogin['state'], (server: string) => string>> = {
+export const TEXTS: Readonly<Record<ReportedLogin['state'], (server: string) => string>> = {
   logged_in: () => 'logged in',
   login_required: (server) => `not logged in: trunkline login ${server}`,
   login_expired: (server) => `expired: trunkline login ${server}`,

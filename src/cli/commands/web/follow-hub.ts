@@ -12,7 +12,6 @@ import type { HubControl, NoControl } from '../../../hub/attach/control-client.j
 import type { HubDescription, PageEvent } from '../../../hub/control.js';
 import { hubFiles, latestHub } from '../../../hub/hub-folder.js';
 import { isRecord } from '../../../json/json-value.js';
-import { createRedactor } from '../../../observe/redact.js';
 import type { Clock } from '../../../timing/clock.js';
 import { VERSION } from '../../../version.js';
 import type { CallRow, ConfiguredServer, Frame, HubState, OutputLine, UsagePoint } from '../../../web/contract.js';
@@ -46,6 +45,7 @@ export class HubFollower implements Following {
   /** The latest state without a hub, as JSON. */
   #absent = '';
   #needs = '';
+  #described: { readonly key: string; readonly value: Pick<NoHub, 'servers' | 'fault'> } | undefined;
   #isClosed = false;
   #looks = 0;
   #cancelLook = () => {};
@@ -159,7 +159,11 @@ export class HubFollower implements Following {
   }
 
   async #describeAbsence(reason: NoControl, folder: string, configFile: string): Promise<void> {
-    const configured = await describeConfig(this.#options.settings, configFile);
+    // Read again when the file has changed.
+    const key = `${configFile} ${stateOf(configFile)}`;
+    if (this.#described?.key !== key)
+      this.#described = { key, value: await readDescription(this.#options.settings, configFile) };
+    const configured = this.#described.value;
     const remedy = howToStart(process.env.TRUNKLINE_HUB !== 'off' && isHubOn(configFile));
     if (reason === 'silent') this.#tellAbsent({ ...configured, because: silentText(notedPid(folder)), remedy: '' });
     else if (reason === 'refused') this.#tellAbsent({ ...configured, because: REFUSED, remedy: '' });
@@ -235,15 +239,7 @@ function configFileOf({ config }: GlobalOptions): string {
   }
 }
 
-let described: { readonly key: string; readonly value: Pick<NoHub, 'servers' | 'fault'> } | undefined;
-
-/** The servers of the configuration file, and its fault. Read again when the file has changed. */
-async function describeConfig(settings: GlobalOptions, file: string): Promise<Pick<NoHub, 'servers' | 'fault'>> {
-  const key = `${file} ${stateOf(file)}`;
-  if (described?.key !== key) described = { key, value: await readDescription(settings, file) };
-  return described.value;
-}
-
+/** The servers of the configuration file, and its fault. */
 async function readDescription(settings: GlobalOptions, file: string): Promise<Pick<NoHub, 'servers' | 'fault'>> {
   try {
     const servers = Object.entries(entriesIn(readConfigText(file))).map(([server, entry]) =>
@@ -260,15 +256,10 @@ async function readDescription(settings: GlobalOptions, file: string): Promise<P
   }
 }
 
-/** Leaves out arguments, which can be secrets. */
+/** Leaves out arguments, and all of a URL but its origin, because they can be secrets. */
 function describeEntry(server: string, entry: unknown): ConfiguredServer {
   const { package: name, command, url, disabled } = isRecord(entry) ? entry : {};
-  const runs = [name, command, url].find((each) => typeof each === 'string') ?? '';
-  return { server, runs: withoutQuery(createRedactor([])(String(runs))), isDisabled: disabled === true };
-}
-
-function withoutQuery(text: string): string {
-  if (!URL.canParse(text)) return text;
-  const { protocol, host, pathname } = new URL(text);
-  return host === '' ? text : `${protocol}//${host}${pathname}`;
+  const address = typeof url === 'string' && URL.canParse(url) ? new URL(url).origin : 'a URL';
+  const program = [name, command].find((each) => typeof each === 'string');
+  return { server, runs: program === undefined ? address : String(program), isDisabled: disabled === true };
 }

@@ -1,16 +1,226 @@
 import type { GlobalOptions } from '../../../app/global-options.js';
+import { LoginError } from '../../../auth/vault.js';
+import { ConfigError } from '../../../config/file/config-error.js';
+import { ConfigLocation } from '../../../config/file/find-config.js';
+import { UsageError } from '../../../errors/usage-error.js';
+import type { StatusReport } from '../../../gateway/status/status.js';
+import { RequestError } from '../../../http/send-request.js';
+import { printable } from '../../../json/printable.js';
+import { createLogger } from '../../../observe/logger.js';
 import { systemClock } from '../../../observe/system-clock.js';
-import type { Reads } from '../../../web/contract.js';
+import { Approvals, digestOf, type ServerApprovals, type WithheldTool } from '../../../state/approvals.js';
+import { withChangeLock } from '../../../state/process-lock.js';
+import { approvalFolders } from '../../../state/user-files.js';
+import type { Actions, CallDetail, CallRow, LoginRow, ReviewAnswer, ViewTools } from '../../../web/contract.js';
 import { PageRefusal, type PageSource } from '../../../web/page-source.js';
+import { definitionLines } from '../../difference.js';
+import { findHubSite, REFUSED, reachHub, silentText } from '../hub/hub-access.js';
+import { changeConfig, redactorOf, settingsOfServer } from './config-changes.js';
 import { HubFollower } from './follow-hub.js';
+import { PageRecordings } from './page-recordings.js';
 
 /** Facts and actions of the hub of a configuration, for the page. */
 export async function createPageSource(settings: GlobalOptions, isReadOnly: boolean): Promise<PageSource> {
-  const refuse = () => Promise.reject(new PageRefusal(503, 'No hub runs.'));
-  return {
-    follow: (take) => new HubFollower({ settings, isReadOnly, clock: systemClock, take }),
-    reads: new Proxy({}, { get: () => refuse }) as { [Path in keyof Reads]: () => Promise<Reads[Path]['answer']> },
-    actions: new Proxy({}, { get: () => refuse }) as PageSource['actions'],
-    openRecording: refuse,
+  const recordings = new PageRecordings(settings);
+  const logins = new PageLogins(settings);
+  const reads: PageSource['reads'] = {
+    '/call': async ({ id }) => {
+      const call = (await askHub(settings, 'call', { id: Number(id) })) as CallDetail | null;
+      if (call === null) throw new PageRefusal(404, 'The hub does not keep the messages of this call any more.');
+      return call;
+    },
+    '/server': async ({ server }) => {
+      const { servers } = (await askHub(settings, 'report', { server, withUsage: true })) as StatusReport;
+      const [report] = servers;
+      if (report === undefined) throw new PageRefusal(404, `There is no server ${printable(server)}.`);
+      const failures = (await askHub(settings, 'failures', { server })) as readonly CallRow[];
+      // A file with mistakes is not in force.
+      const inForce = await settingsOfServer(settings, server).catch((error: unknown) => {
+        if (error instanceof ConfigError) return [];
+        throw error;
+      });
+      return { report, settings: inForce, failures };
+    },
+    '/tools': async () => (await askHub(settings, 'tools')) as { readonly views: readonly ViewTools[] },
+    '/review': async ({ server }) => await review(settings, server),
+    '/logins': async () => ({ logins: await logins.all() }),
+    '/findings': async () => {
+      const { findFaults } = await import('../doctor/doctor.js');
+      return { findings: await findFaults(settings) };
+    },
   };
+  const actions: PageSource['actions'] = {
+    '/restart': async ({ server }) => {
+      await askHub(settings, 'restart', { server });
+      return {};
+    },
+    '/enable': async ({ server, isEnabled, hash }) =>
+      await changeConfig(settings, { kind: 'disable', key: server, isDisabled: !isEnabled }, hash),
+    '/tools': async ({ server, allow, deny, hash }) => {
+      const denied = deny?.length === 0 ? null : deny;
+      return await changeConfig(settings, { kind: 'tools', key: server, allow, deny: denied }, hash);
+    },
+    '/approve': async (body) => await approve(settings, body),
+    '/login': async ({ server }) => await logins.begin(server),
+    '/logout': async ({ server }) => await logins.end(server),
+    '/record': async () => await recordings.start(),
+    '/record/stop': async () => await recordings.stop(),
+  };
+  return {
+    follow: (take) => {
+      const following = new HubFollower({ settings, isReadOnly, clock: systemClock, take });
+      const end = recordings.follow((recording) => take({ kind: 'recording', recording }));
+      return {
+        want: (topics) => following.want(topics),
+        close: () => {
+          end();
+          following.close();
+        },
+      };
+    },
+    reads: withRefusals(reads),
+    actions: withRefusals(actions),
+    openRecording: async (file) => await recordings.open(file),
+  };
+}
+
+/** Makes refusals of errors whose message is for the user. */
+function withRefusals<Requests extends PageSource['reads'] | PageSource['actions']>(requests: Requests): Requests {
+  const entries = Object.entries(requests as Record<string, (request: never) => Promise<unknown>>);
+  const guarded = entries.map(([path, work]) => [
+    path,
+    async (request: never) =>
+      await work(request).catch((error: unknown) => {
+        throw refusalOf(error) ?? error;
+      }),
+  ]);
+  return Object.fromEntries(guarded);
+}
+
+function refusalOf(error: unknown): PageRefusal | undefined {
+  if (error instanceof ConfigError) {
+    const isChanged = error.message.includes('was changed by another program');
+    return new PageRefusal(isChanged ? 409 : 400, error.report);
+  }
+  if (error instanceof UsageError) return new PageRefusal(400, `${error.message}; ${error.hint}`);
+  if (!(error instanceof LoginError || error instanceof RequestError)) return undefined;
+  const hint = error instanceof LoginError && error.hint !== undefined ? `; ${error.hint}` : '';
+  return new PageRefusal(400, `${error.message}${hint}`);
+}
+
+/** Gives the running hub a command. */
+export async function askHub(settings: GlobalOptions, command: string, params: object = {}): Promise<unknown> {
+  const { folder } = findHubSite(settings);
+  const control = await reachHub(folder);
+  if (control === 'not running') throw new PageRefusal(503, 'No hub runs.');
+  if (typeof control === 'string') throw new PageRefusal(503, control === 'silent' ? silentText(undefined) : REFUSED);
+  try {
+    return await control.request(command, { ...params });
+  } catch (error) {
+    // The hub refuses the command in a sentence, or has ended.
+    throw new PageRefusal(400, error instanceof Error ? error.message : String(error));
+  } finally {
+    control.close();
+  }
+}
+
+/** The approvals of a server, and its tools that wait for approval: the latest definition of each. */
+function approvalsOf(settings: GlobalOptions, server: string) {
+  const logger = createLogger({ verbosity: 0, redact: (text) => text });
+  logger.level = 'silent';
+  const options = { folders: approvalFolders('review'), clock: systemClock, logger, onChange: () => {} };
+  const approvals: ServerApprovals = new Approvals(options).of(server, new ConfigLocation(settings).file);
+  if (approvals.isUnreadable) throw new PageRefusal(400, approvals.facts.fault ?? 'The approvals cannot be read.');
+  return { approvals, waiting: new Map(approvals.withheld.map((tool) => [tool.name, tool])) };
+}
+
+async function review(settings: GlobalOptions, server: string): Promise<ReviewAnswer> {
+  const { approvals, waiting } = approvalsOf(settings, server);
+  const redact = await redactorOf(settings);
+  const tools = [...waiting.values()].map((tool: WithheldTool) => {
+    const { wasApproved, definition: earlier } = approvals.earlier(tool);
+    const lines = definitionLines(tool.definition, earlier).map(({ sign, text }) => ({ sign, text: redact(text) }));
+    return {
+      tool: tool.name,
+      change: wasApproved ? ('changed' as const) : ('new' as const),
+      hash: digestOf(tool.definition),
+      lines,
+    };
+  });
+  return { server, tools };
+}
+
+async function approve(
+  settings: GlobalOptions,
+  { server, tool: name, hash }: Actions['/approve']['body'],
+): Promise<object> {
+  return await withChangeLock(() => {
+    const { approvals, waiting } = approvalsOf(settings, server);
+    const tool = waiting.get(name);
+    if (tool === undefined) throw new PageRefusal(409, `${printable(name)} does not wait for approval any more.`);
+    if (digestOf(tool.definition) !== hash)
+      throw new PageRefusal(
+        409,
+        `${printable(name)} has changed since it was shown. Nothing was approved; read the change again.`,
+      );
+    approvals.approve([tool]);
+    return {};
+  });
+}
+
+/** The logins at the servers of the configuration, and those that the page has begun. */
+class PageLogins {
+  readonly #settings: GlobalOptions;
+  readonly #pending = new Map<string, Actions['/login']['answer']>();
+  /** Reasons for which logins have failed. */
+  readonly #faults = new Map<string, string>();
+
+  constructor(settings: GlobalOptions) {
+    this.#settings = settings;
+  }
+
+  async all(): Promise<LoginRow[]> {
+    const { readLogins, TEXTS } = await import('../logins/auth.js');
+    const { logins, faults } = await readLogins(this.#settings);
+    return logins.map(({ storedIn: _, ...login }) => {
+      const fault = faults.get(login.server) ?? this.#faults.get(login.server);
+      const waits = this.#pending.has(login.server) ? 'A login has begun and waits for you in the browser.' : undefined;
+      return { ...login, note: waits ?? fault ?? TEXTS[login.state](login.server) };
+    });
+  }
+
+  /** Begins a login in the browser of the page. It waits for ten minutes. */
+  async begin(server: string): Promise<Actions['/login']['answer']> {
+    const before = this.#pending.get(server);
+    if (before !== undefined) return before;
+    const [{ loginSpec }, { beginLogin }, { Vault }, { loginFolder }] = await Promise.all([
+      import('../logins/login.js'),
+      import('../../../auth/login.js'),
+      import('../../../auth/vault.js'),
+      import('../../../state/user-files.js'),
+    ]);
+    const spec = await loginSpec(this.#settings, server);
+    if (spec.login.grant === 'client_credentials')
+      return { url: null, text: 'Trunkline gets its tokens with the client credentials of the configuration.' };
+    const { url, finished } = await beginLogin({ spec, vault: new Vault(loginFolder()), clock: systemClock });
+    const answer = { url, text: 'Log in on this page. Trunkline continues when the browser has come back.' };
+    this.#pending.set(server, answer);
+    this.#faults.delete(server);
+    finished
+      .catch((error: unknown) => {
+        this.#faults.set(
+          server,
+          `The login failed: ${refusalOf(error)?.message ?? 'the reason is a bug of Trunkline'}.`,
+        );
+      })
+      .finally(() => this.#pending.delete(server));
+    return answer;
+  }
+
+  async end(server: string): Promise<{ readonly text: string }> {
+    const { removeLogin } = await import('../logins/auth.js');
+    const { result } = await removeLogin(this.#settings, server, false);
+    this.#faults.delete(server);
+    return { text: result === 'none' ? `There is no login at ${server}.` : `Logged out at ${server}.` };
+  }
 }

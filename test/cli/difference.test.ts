@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { describeDefinition } from '../../../../src/cli/commands/config/approve.js';
+import { describeDefinition } from '../../src/cli/difference.js';
 
 const shown = (definition: string, earlier?: string) => describeDefinition(definition, earlier).join('\n');
 
