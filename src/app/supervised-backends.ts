@@ -65,6 +65,8 @@ interface InstanceChange extends ServerChanged {
 export class SupervisedBackends {
   readonly #options: SupervisedBackendsOptions;
   readonly #instances = new Map<string, Instance>();
+  /** Receivers of the output of servers, by the key of the server. */
+  readonly #outputs = new Map<string, Set<(id: string, line: string) => void>>();
   readonly #installer: ChildInstaller;
   readonly #supervisor: Supervisor;
   readonly #stateLog: StateLog;
@@ -168,8 +170,11 @@ export class SupervisedBackends {
     const log = new ChildLog({
       redact: secrets.redact,
       now: () => platform.clock.now(),
-      onLine: (line) => logger.debug({ server: id, line }, 'output'),
-      isFollowed: () => logger.level === 'debug',
+      onLine: (line) => {
+        logger.debug({ server: id, line }, 'output');
+        for (const take of this.#outputs.get(key) ?? []) take(id, line);
+      },
+      isFollowed: () => logger.level === 'debug' || this.#outputs.has(key),
     });
     const backend = this.#createBackend(server, id, listenerFor);
     const instance: Instance = {
@@ -221,6 +226,21 @@ export class SupervisedBackends {
       cause: this.#explain(id, causeOfFailure) ?? [],
       droppedLogBytes: instance?.log.droppedBytes ?? 0,
     };
+  }
+
+  /** Returns the last output of all instances, and passes on further lines. Lines of all but the first have its id. */
+  followOutput(key: string, take: (line: string) => void): { readonly lines: readonly string[]; end(): void } {
+    const named = (id: string, line: string) => (id === key ? line : `${id}: ${line}`);
+    const instances = [...this.#instances].filter(([, { server }]) => server.key === key);
+    const lines = instances.flatMap(([id, { log }]) => log.lines.map((line) => named(id, line)));
+    const listener = (id: string, line: string) => take(named(id, line));
+    const listeners = this.#outputs.get(key) ?? new Set();
+    this.#outputs.set(key, listeners.add(listener));
+    const end = () => {
+      listeners.delete(listener);
+      if (listeners.size === 0) this.#outputs.delete(key);
+    };
+    return { lines, end };
   }
 
   /** Whether the configuration or an earlier run says that the server speaks a revision without sessions. */

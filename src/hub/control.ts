@@ -104,3 +104,58 @@ export interface UsagePoint {
   /** Calls of clients since the point before, as calls in a minute. */
   readonly callsPerMinute: number;
 }
+
+/** An event of the command `calls`: the calls since the event before, 200 at most. `left` counts the others by outcome. */
+export interface CallsEvent {
+  readonly calls: readonly CallRow[];
+  readonly left: Readonly<Record<string, number>>;
+}
+
+/** A call of a client that has ended. */
+export interface CallRow {
+  /** Number of the call in this hub. */
+  readonly id: number;
+  /** Milliseconds since 1970 of the end. */
+  readonly at: number;
+  /** Number of the session and description of its client. */
+  readonly session: number;
+  readonly client: string;
+  readonly server: string | null;
+  readonly method: string;
+  readonly name: string | null;
+  readonly outcome: 'ok' | 'tool_error' | 'rpc_error' | 'failed' | 'cancelled';
+  readonly reason: string | null;
+  readonly ms: number;
+  /** Time before the call was sent to its server, and from then to the answer; null if it was not sent. */
+  readonly queueMs: number | null;
+  readonly serverMs: number | null;
+  readonly bytesIn: number;
+  readonly bytesOut: number;
+}
+
+/** The result of the command `call`. */
+export interface CallDetail {
+  readonly call: CallRow;
+  /** In order of time, without known secrets. `text` is null if the message was too large to keep; `bytes` always counts. */
+  readonly messages: readonly {
+    readonly leg: 'client' | 'server';
+    readonly direction: 'request' | 'answer';
+    readonly text: string | null;
+    readonly bytes: number;
+  }[];
+  /** A `trunkline call …` command. */
+  readonly command: string | null;
+}
+
+/** An event of the command `output`. The first has the last lines. `left` counts the lines that are missing before these. */
+export interface OutputEvent {
+  readonly lines: readonly OutputLine[];
+  readonly isFirst: boolean;
+  readonly left: number;
+}
+
+export interface OutputLine {
+  /** Milliseconds since 1970; null for a line that was there before. */
+  readonly at: number | null;
+  readonly text: string;
+}

@@ -1,9 +1,9 @@
 import type { StatusReport } from '../gateway/status/status.js';
 import type { ViewTools } from '../gateway/status/tool-report.js';
-import type { HubDescription, UsagePoint } from '../hub/control.js';
+import type { CallDetail, CallRow, HubDescription, OutputLine, UsagePoint } from '../hub/control.js';
 
 export type { ToolRow, ViewTools } from '../gateway/status/tool-report.js';
-export type { UsagePoint } from '../hub/control.js';
+export type { CallDetail, CallRow, OutputLine, UsagePoint } from '../hub/control.js';
 
 /*
  * Messages between `trunkline web` and its page. Both come from one build, so they have one version.
@@ -140,45 +140,6 @@ export interface Need {
     readonly kind: 'restart' | 'enable' | 'login' | 'review' | 'doctor';
     readonly server: string;
   } | null;
-}
-
-export interface CallRow {
-  /** Number of the call in this hub. */
-  readonly id: number;
-  /** Milliseconds since 1970 of the end. */
-  readonly at: number;
-  /** Number of the session and description of its client. */
-  readonly session: number;
-  readonly client: string;
-  readonly server: string | null;
-  readonly method: string;
-  readonly name: string | null;
-  readonly outcome: 'ok' | 'tool_error' | 'rpc_error' | 'failed' | 'cancelled';
-  readonly reason: string | null;
-  readonly ms: number;
-  /** Time before the call was sent to its server, and from then to the answer; null if it was not sent. */
-  readonly queueMs: number | null;
-  readonly serverMs: number | null;
-  readonly bytesIn: number;
-  readonly bytesOut: number;
-}
-
-export interface CallDetail {
-  readonly call: CallRow;
-  /** In order of time, without known secrets. `text` is null if the message was too large to keep; `bytes` always counts. */
-  readonly messages: readonly {
-    readonly leg: 'client' | 'server';
-    readonly direction: 'request' | 'answer';
-    readonly text: string | null;
-    readonly bytes: number;
-  }[];
-  /** A `trunkline call …` command. */
-  readonly command: string | null;
-}
-
-export interface OutputLine {
-  readonly at: number | null;
-  readonly text: string;
 }
 
 export interface ServerDetail {

@@ -215,7 +215,8 @@ it('changes the configuration only as it was shown, without secrets in the diffe
   expect(await actions['/tools']({ ...change, hash })).toMatchObject({ isWritten: true });
   expect(readFileSync(page.file, 'utf8')).toBe(`${text.trimEnd()}\n    tools:\n      deny: [die]\n# changed\n`);
   await page.untilHub('running', ({ report }) => report.servers[0]?.tools.denied.includes('die') === true);
-  const { views } = await page.source.reads['/tools']({});
+  const { views, lists } = await page.source.reads['/tools']({});
+  expect(lists).toEqual([{ server: 'one', deny: ['die'], allow: [] }]);
   expect(views[0]?.tools.find(({ original }) => original === 'die')?.state).toBe('denied');
   const off = await actions['/enable']({ server: 'one', isEnabled: false });
   expect(off.lines).toContainEqual({ sign: '+', text: '    disabled: true' });

@@ -31,6 +31,7 @@ export interface ServedGateway extends RecordedGateway {
   status(): StatusFacts;
   readUsage(): Promise<void>;
   readMetrics(): Promise<string>;
+  followOutput(key: string, take: (line: string) => void): { readonly lines: readonly string[]; end(): void };
   /** Restarts all processes of a server. Returns whether there is one. */
   restart(key: string): boolean;
 }
@@ -258,6 +259,6 @@ function toPerson(emit: ControlContext['emit']): LineSink {
   };
 }
 
-async function aborted(signal: AbortSignal): Promise<void> {
+export async function aborted(signal: AbortSignal): Promise<void> {
   if (!signal.aborted) await once(signal, 'abort');
 }

@@ -1,12 +1,14 @@
+import { stripVTControlCharacters } from 'node:util';
 import type { Backend } from '../../gateway/registry/backend.js';
 import { listProcesses, reportStatus } from '../../gateway/status/status.js';
 import { reportView } from '../../gateway/status/tool-report.js';
 import { printable } from '../../json/printable.js';
 import type { Clock } from '../../timing/clock.js';
-import type { HubDescription, PageEvent, UsagePoint } from '../control.js';
+import type { HubDescription, OutputEvent, OutputLine, PageEvent, UsagePoint } from '../control.js';
 import type { HubLife } from '../hub-life.js';
 import type { ControlCommands, ControlContext } from './control-connection.js';
-import { describe, type HubCommandsOptions, type ServedGateway } from './hub-commands.js';
+import { FollowedCalls } from './followed-calls.js';
+import { aborted, describe, type HubCommandsOptions, type ServedGateway } from './hub-commands.js';
 
 /** Time between two states, and between two looks at the counts of calls, which have no events. */
 const STATE_EVERY_MS = 1_000;
@@ -19,11 +21,45 @@ const CHANGES = ['server.changed', 'lists.merged', 'client.connected', 'client.l
 
 /** The commands of `trunkline web`. Nothing of them stays when their connection is closed. */
 export function pageCommands(options: HubCommandsOptions): ControlCommands {
-  const { running } = options;
+  const { running, configFile, platform } = options;
+  let calls: FollowedCalls | undefined;
+  let pages = 0;
+  /** Observes the calls, also for other pages, until the signal. */
+  const observe = async (signal: AbortSignal): Promise<FollowedCalls | undefined> => {
+    const { composition } = await running;
+    if (signal.aborted) return undefined;
+    pages += 1;
+    calls ??= new FollowedCalls(composition, configFile);
+    signal.addEventListener('abort', () => {
+      pages -= 1;
+      if (pages > 0) return;
+      calls?.close();
+      calls = undefined;
+    });
+    return calls;
+  };
   return {
     /** Emits the state when it has changed, and the usage of the servers, until the connection is closed. */
     page: async (_, context) => {
+      void observe(context.signal);
       await Promise.all([followState(options, context), followUsage(options, context)]);
+      return null;
+    },
+    /** Emits the calls that have ended, until the connection is closed. */
+    calls: async (_, { emit, signal }) => {
+      const end = (await observe(signal))?.follow(emit);
+      await aborted(signal);
+      end?.();
+      return null;
+    },
+    /** A call with its messages. They are kept for the latest calls, while a page follows calls. */
+    call: ({ id }) => calls?.detailOf(Number(id)) ?? null,
+    /** The latest failed calls of a server since a page was opened. */
+    failures: ({ server }) => calls?.failuresOf(String(server)) ?? [],
+    /** Emits the output of a server, until the connection is closed. */
+    output: async ({ server }, context) => {
+      const { composition } = await running;
+      await followOutput(String(server), composition, platform.clock, context);
       return null;
     },
     /** The tools that each view shows and hides. */
@@ -120,6 +156,43 @@ async function followUsage(
     if (emit({ kind: 'usage', servers } satisfies PageEvent)) [before, readAt] = [calls, now];
     await pause(clock, USAGE_EVERY_MS, signal);
   }
+}
+
+/** Time between two events with output, and lines that wait for one. */
+const OUTPUT_EVERY_MS = 100;
+const MAX_LINES = 500;
+
+async function followOutput(
+  server: string,
+  composition: ServedGateway,
+  clock: Clock,
+  { emit, signal }: ControlContext,
+): Promise<void> {
+  let waiting: OutputLine[] = [];
+  let left = 0;
+  let cancel: (() => void) | undefined;
+  const flush = () => {
+    cancel = undefined;
+    const excess = Math.max(0, waiting.length - MAX_LINES);
+    const lines = waiting.slice(excess);
+    const isTaken = emit({ lines, isFirst: false, left: left + excess } satisfies OutputEvent);
+    left = isTaken ? 0 : left + waiting.length;
+    waiting = [];
+  };
+  const { lines, end } = composition.followOutput(server, (line) => {
+    waiting.push({ at: Date.now(), text: plain(line) });
+    cancel ??= clock.schedule(OUTPUT_EVERY_MS, flush);
+  });
+  const first = lines.slice(-MAX_LINES).map((line): OutputLine => ({ at: null, text: plain(line) }));
+  emit({ lines: first, isFirst: true, left: 0 } satisfies OutputEvent);
+  await aborted(signal);
+  end();
+  cancel?.();
+}
+
+/** Without colors, and with invisible characters shown. */
+function plain(line: string): string {
+  return printable(stripVTControlCharacters(line));
 }
 
 /** Waits, at most until the signal. */

@@ -3,6 +3,7 @@ import { NamedViews } from '../../../src/gateway/catalog/tool-policy.js';
 import { reportView } from '../../../src/gateway/status/tool-report.js';
 import type { PageEvent } from '../../../src/hub/control.js';
 import { HubLife } from '../../../src/hub/hub-life.js';
+import type { ControlCommands } from '../../../src/hub/server/control-connection.js';
 import type { HubClients } from '../../../src/hub/server/hub-clients.js';
 import type { RunningHub } from '../../../src/hub/server/hub-commands.js';
 import { pageCommands } from '../../../src/hub/server/page-commands.js';
@@ -10,7 +11,9 @@ import { FakeClock } from '../../support/fake-clock.js';
 import { LAB } from '../../support/gateway-process.js';
 import { InProcessGateway } from '../../support/in-process-gateway.js';
 import { until } from '../../support/processes.js';
+import type { Message } from '../../support/wire.js';
 
+const SECRET = { env: { API_KEY: 'hunter2hunter2' } };
 const lab = { command: 'node', args: [LAB, 'run=RUN'], sharing: 'all' };
 
 /** The commands of a hub with this gateway, and what they emit. */
@@ -27,28 +30,33 @@ function hubOf(gateway: InProcessGateway) {
   return commands;
 }
 
+async function run(commands: ControlCommands, command: string, params: object): Promise<unknown> {
+  const context = { emit: () => true, signal: new AbortController().signal };
+  return await commands[command]?.({ ...params }, context);
+}
+
 /** Follows a command until it is closed. */
-function follow(gateway: InProcessGateway, command: string) {
+function follow<Event>(commands: ControlCommands, command: string, params: object = {}) {
   const closed = new AbortController();
-  const events: unknown[] = [];
-  const emit = (event: unknown) => events.push(event) > 0;
-  const ended = hubOf(gateway)[command]?.({}, { emit, signal: closed.signal }) as Promise<unknown>;
+  const events: Event[] = [];
+  const emit = (event: unknown) => events.push(event as Event) > 0;
+  const ended = commands[command]?.({ ...params }, { emit, signal: closed.signal }) as Promise<unknown>;
   const close = async () => {
     closed.abort();
     await ended;
   };
-  return { events: events as PageEvent[], close };
+  return { events, close };
 }
 
 // The end of the gateway fails if a timer is left.
 describe('the command `page`', () => {
   it('emits the state at once and after a change, and leaves no timer and no subscription', async () => {
-    const gateway = InProcessGateway.start({ servers: { one: lab } });
+    const gateway = InProcessGateway.start({ servers: { one: { ...lab, ...SECRET } } });
     await gateway.untilState('one', 'ready');
     const { composition } = gateway;
     const client = await gateway.connect();
     await client.listTools();
-    const { events, close } = follow(gateway, 'page');
+    const { events, close } = follow<PageEvent>(hubOf(gateway), 'page');
     const calls = () => events.flatMap((each) => (each.kind === 'state' ? (each.report?.servers[0]?.calls ?? []) : []));
     await until('the first state is there', () => calls().length === 1);
     await until('the usage is there', () => events.some(({ kind }) => kind === 'usage'));
@@ -57,6 +65,88 @@ describe('the command `page`', () => {
     expect(composition.platform.events.wants('config.read')).toBe(true);
     await close();
     expect(composition.platform.events.wants('config.read')).toBe(false);
+  });
+});
+
+interface Call {
+  readonly id: number;
+  readonly outcome: string;
+  readonly [member: string]: unknown;
+}
+
+describe('the command `calls`', () => {
+  it('emits each call, keeps the messages of both legs without secrets, and ends the observation with its connection', async () => {
+    const gateway = InProcessGateway.start({ servers: { one: { ...lab, ...SECRET } } });
+    await gateway.untilState('one', 'ready');
+    const client = await gateway.connect();
+    const commands = hubOf(gateway);
+    const { events, close } = follow<{ calls: Call[]; left: object }>(commands, 'calls');
+    await until('the calls are observed', () => events.length > 0);
+    await client.call('one__echo', { text: 'hunter2hunter2', big: 'x'.repeat(20_000) });
+    await client.call('one__echo', { text: 'hunter2hunter2' });
+    await client.call('one__missing\u202e');
+    const rows = () => events.flatMap(({ calls }) => calls);
+    await until('three calls are there', () => rows().length === 3);
+    const [large, small, missing] = rows();
+    const own = { server: 'one', method: 'tools/call', name: 'one__echo', outcome: 'ok', client: 'test 1' };
+    expect(small).toMatchObject({ ...own, serverMs: expect.any(Number), queueMs: expect.any(Number) });
+    expect(missing?.name).toBe('one__missing\\u{202e}');
+    const detail = (id?: number) => run(commands, 'call', { id }) as Promise<Message>;
+    const { messages, command } = await detail(small?.id);
+    expect(messages.map((each: Message) => [each.leg, each.direction])).toEqual([
+      ['client', 'request'],
+      ['server', 'request'],
+      ['server', 'answer'],
+      ['client', 'answer'],
+    ]);
+    const [asked, sent, answered, got] = messages.map(({ text }: Message) => JSON.parse(text));
+    expect([asked.params.name, sent.params.name]).toEqual(['one__echo', 'echo']);
+    expect([sent.id, asked.id]).toEqual([answered.id, got.id]);
+    expect(JSON.stringify(messages)).not.toContain('hunter2');
+    expect(command).toBe(`trunkline call one__echo '{"text":"[redacted]"}' --config /c/trunkline.yaml`);
+    const [tooLarge] = (await detail(large?.id)).messages;
+    expect(tooLarge).toMatchObject({ text: null, bytes: expect.any(Number) });
+    expect(tooLarge.bytes).toBeGreaterThan(20_000);
+    expect(await run(commands, 'failures', { server: 'one' })).toEqual([expect.objectContaining({ id: missing?.id })]);
+    await close();
+    expect(await detail(small?.id)).toBeNull();
+  });
+
+  it('counts the calls of a flood for which it has no room, and loses none', async () => {
+    const gateway = InProcessGateway.start({ servers: { one: lab } });
+    await gateway.untilState('one', 'ready');
+    const client = await gateway.connect();
+    const { events, close } = follow<{ calls: Call[]; left: Record<string, number> }>(hubOf(gateway), 'calls');
+    await until('the calls are observed', () => events.length > 0);
+    await Promise.all(
+      Array.from({ length: 700 }, (_, at) => client.call(at % 2 === 0 ? 'one__echo' : 'trunkline__status')),
+    );
+    const sent = () => events.flatMap(({ calls }) => calls).length;
+    const left = () =>
+      events.flatMap(({ left: counts }) => Object.values(counts)).reduce((sum, count) => sum + count, 0);
+    await until('all are told', () => sent() + left() === 700);
+    expect(left()).toBeGreaterThan(0);
+    expect(Math.max(...events.map(({ calls }) => calls.length))).toBeLessThanOrEqual(200);
+    await close();
+  });
+});
+
+describe('the command `output`', () => {
+  it('emits the last lines of a server and then each line, without colors and secrets', async () => {
+    const code = `console.error('\\x1b[31mred\\x1b[0m hunter2hunter2'); process.stdin.on('data', () => {})`;
+    const gateway = InProcessGateway.start({
+      servers: { one: { command: 'node', args: ['-e', code, 'RUN'], sharing: 'all', ...SECRET } },
+    });
+    await until('the first line is there', () => gateway.status('one').log.length > 0);
+    const { events, close } = follow<{ lines: { text: string }[]; isFirst: boolean }>(hubOf(gateway), 'output', {
+      server: 'one',
+    });
+    const lines = () => events.flatMap(({ lines: some }) => some.map(({ text }) => text));
+    await until('the last lines are there', () => lines().length > 0);
+    expect(events).toEqual([expect.objectContaining({ isFirst: true, left: 0 })]);
+    gateway.composition.restart('one');
+    await until('the output goes on', () => lines().filter((line) => line === 'red [redacted]').length >= 2);
+    await close();
   });
 });
 

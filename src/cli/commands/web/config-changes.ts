@@ -6,12 +6,13 @@ import { type ConfigEdit, checkEdited, editConfig, openConfig, saveConfig } from
 import { ConfigError } from '../../../config/file/config-error.js';
 import { ConfigLocation, readConfigText } from '../../../config/file/find-config.js';
 import { parseYaml } from '../../../config/file/yaml-source.js';
+import type { ServerConfig } from '../../../config/resolve/config.js';
 import { SERVER_SETTINGS, type Setting, type Table } from '../../../config/schema/settings.js';
 import { valueAt } from '../../../files/edit/edit-text.js';
 import { isRecord } from '../../../json/json-value.js';
 import { createRedactor, REDACTED, type Redact } from '../../../observe/redact.js';
 import { withChangeLock } from '../../../state/process-lock.js';
-import type { ConfigDiff, DiffLine, ServerDetail } from '../../../web/contract.js';
+import type { ConfigDiff, DiffLine, ServerDetail, ToolLists } from '../../../web/contract.js';
 import { PageRefusal } from '../../../web/page-source.js';
 import { difference } from '../../difference.js';
 
@@ -53,14 +54,25 @@ export async function changeConfig(
 
 /** Removes everything secret that the configuration has, also where it only looks like a secret. */
 export async function redactorOf(settings: GlobalOptions): Promise<Redact> {
-  const servers = await readConfig(settings).then(
-    (config) => config.servers,
-    (error: unknown) => {
-      if (error instanceof ConfigError) return [];
-      throw error;
-    },
+  return createRedactor((await readServers(settings)).flatMap(secretSourcesOf));
+}
+
+/** The lists `tools.deny` and `tools.allow` of each server that has one of them. */
+export async function toolLists(settings: GlobalOptions): Promise<ToolLists[]> {
+  const servers = await readServers(settings);
+  return servers.flatMap(({ key: server, tools: { deny, allow } }) =>
+    deny.length === 0 && allow === undefined ? [] : [{ server, deny, allow: allow ?? [] }],
   );
-  return createRedactor(servers.flatMap(secretSourcesOf));
+}
+
+/** The servers of the configuration; none if it has mistakes. */
+async function readServers(settings: GlobalOptions): Promise<readonly ServerConfig[]> {
+  try {
+    return (await readConfig(settings)).servers;
+  } catch (error) {
+    if (error instanceof ConfigError) return [];
+    throw error;
+  }
 }
 
 function nearChanges(lines: readonly DiffLine[]): DiffLine[] {

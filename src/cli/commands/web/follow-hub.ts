@@ -9,12 +9,12 @@ import { errorMessage } from '../../../errors/error-text.js';
 import { UsageError } from '../../../errors/usage-error.js';
 import type { StatusReport } from '../../../gateway/status/status.js';
 import type { HubControl, NoControl } from '../../../hub/attach/control-client.js';
-import type { HubDescription, PageEvent } from '../../../hub/control.js';
+import type { CallsEvent, HubDescription, OutputEvent, PageEvent } from '../../../hub/control.js';
 import { hubFiles, latestHub } from '../../../hub/hub-folder.js';
 import { isRecord } from '../../../json/json-value.js';
 import type { Clock } from '../../../timing/clock.js';
 import { VERSION } from '../../../version.js';
-import type { CallRow, ConfiguredServer, Frame, HubState, OutputLine, UsagePoint } from '../../../web/contract.js';
+import type { ConfiguredServer, Frame, HubState, UsagePoint } from '../../../web/contract.js';
 import type { Following, Topics } from '../../../web/page-source.js';
 import { findHubSite, howToStart, isHubOn, notedPid, REFUSED, reachHub, silentText } from '../hub/hub-access.js';
 import { needsOf } from './needs.js';
@@ -193,7 +193,7 @@ export class HubFollower implements Following {
       this.#streams.delete(key);
     }
     if (calls && !this.#streams.has('') && wanted.has(''))
-      this.#stream('', 'calls', (event) => this.#options.take({ kind: 'calls', ...(event as CallEvent) }));
+      this.#stream('', 'calls', (event) => this.#options.take({ kind: 'calls', ...(event as CallsEvent) }));
     for (const server of outputs) {
       if (this.#streams.has(server) || !wanted.has(server)) continue;
       this.#stream(server, 'output', (event) =>
@@ -218,17 +218,6 @@ export class HubFollower implements Following {
       control.request(command, params, take).catch(() => {});
     });
   }
-}
-
-interface CallEvent {
-  readonly calls: readonly CallRow[];
-  readonly left: Readonly<Record<string, number>>;
-}
-
-interface OutputEvent {
-  readonly lines: readonly OutputLine[];
-  readonly isFirst: boolean;
-  readonly left: number;
 }
 
 function configFileOf({ config }: GlobalOptions): string {

@@ -15,7 +15,7 @@ import type { Actions, CallDetail, CallRow, LoginRow, ReviewAnswer, ViewTools } 
 import { PageRefusal, type PageSource } from '../../../web/page-source.js';
 import { definitionLines } from '../../difference.js';
 import { findHubSite, REFUSED, reachHub, silentText } from '../hub/hub-access.js';
-import { changeConfig, redactorOf, settingsOfServer } from './config-changes.js';
+import { changeConfig, redactorOf, settingsOfServer, toolLists } from './config-changes.js';
 import { HubFollower } from './follow-hub.js';
 import { PageRecordings } from './page-recordings.js';
 
@@ -41,7 +41,10 @@ export async function createPageSource(settings: GlobalOptions, isReadOnly: bool
       });
       return { report, settings: inForce, failures };
     },
-    '/tools': async () => (await askHub(settings, 'tools')) as { readonly views: readonly ViewTools[] },
+    '/tools': async () => {
+      const { views } = (await askHub(settings, 'tools')) as { readonly views: readonly ViewTools[] };
+      return { views, lists: await toolLists(settings) };
+    },
     '/review': async ({ server }) => await review(settings, server),
     '/logins': async () => ({ logins: await logins.all() }),
     '/findings': async () => {
