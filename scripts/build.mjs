@@ -53,7 +53,15 @@ function licenseOf(folder) {
   const files = readdirSync(folder).filter((file) => /^(?:licen[cs]e|copying|notice)/i.test(file));
   const texts = files.map((file) => readFileSync(join(folder, file), 'utf8').trim());
   if (texts.length === 0) texts.push(declaredLicense(name, license, author));
-  return `${name} ${version} (${license})\n\n${texts.join('\n\n')}\n\n`;
+  return { name: `${name} ${version} (${license})`, text: texts.join('\n\n') };
+}
+
+/** The licenses of the packages, each text once, because packages of one author have the same. */
+function licensesOf(folders) {
+  const names = new Map();
+  for (const { name, text } of folders.map(licenseOf)) names.set(text, (names.get(text) ?? new Set()).add(name));
+  const texts = [...names].map(([text, ofText]) => `${[...ofText].sort().join('\n\n')}\n\n${text}\n\n`);
+  return texts.sort().join('\n');
 }
 
 /** For a package that names the MIT license in its package.json, and has no file with the text. */
@@ -133,9 +141,7 @@ await build({
   },
 });
 await buildPage();
-// Two folders can have the same version of a package.
-const texts = new Set([...bundledFolders].map(licenseOf));
-writeFileSync(path('dist/THIRD-PARTY-LICENSES.txt'), [...texts].sort().join('\n'));
+writeFileSync(path('dist/THIRD-PARTY-LICENSES.txt'), licensesOf([...bundledFolders]));
 chmodSync(path('dist/cli.js'), 0o755);
 
 /**
