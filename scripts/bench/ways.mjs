@@ -125,18 +125,18 @@ function paired({ start }, servers) {
   ]);
 }
 
-function shared({ name, start, style, limits, era, isProbed, isQuiet }, folder, servers) {
-  const config = writeConfig(folder, `${name.replaceAll(/\W/g, '-')}.json`, servers, { style, limits });
+function shared({ name, start, style, limits, settings, era, isProbed, isQuiet }, folder, servers) {
+  const config = writeConfig(folder, `${name.replaceAll(/\W/g, '-')}.json`, servers, { style, limits, settings });
   const command = style === undefined ? [...start, config] : start.map((word) => word.replace('{config}', config));
   const client = new Client(command, { isProbed, isQuiet, era });
   return new Map(Object.keys(servers).map((key) => [key, client]));
 }
 
 /** JSON, which is YAML too, so that all gateways read the same file. */
-export function writeConfig(folder, name, servers, { style = 'servers', limits = {} } = {}) {
+export function writeConfig(folder, name, servers, { style = 'servers', limits = {}, settings } = {}) {
   const entries = Object.entries(servers).map(([key, [command, ...args]]) => [key, { command, args, ...limits }]);
   const file = join(folder, name);
-  writeFileSync(file, JSON.stringify({ [style]: Object.fromEntries(entries) }));
+  writeFileSync(file, JSON.stringify({ [style]: Object.fromEntries(entries), gateway: settings }));
   return file;
 }
 
