@@ -1,5 +1,5 @@
 import { describeFailure } from '../downstream/failure.js';
-import type { CallEnd, SendingConnection } from '../downstream/port.js';
+import type { CallEnd, Exchange, HttpFacts, SendingConnection } from '../downstream/port.js';
 import type { CallObservation, CallObserver, ObservedCall } from '../gateway/call-feed.js';
 import { FAILURE_REASONS } from '../gateway/dispatch/call.js';
 import { type Span as Range, readText, stringAt, valuesAt } from '../json/json-text.js';
@@ -20,9 +20,9 @@ import {
 } from './trace-context.js';
 import type { TraceSettings } from './trace-settings.js';
 
-/** A span that has ended. */
+/** A span. Its name, its end and its error are set when it ends at the latest. */
 export interface CallSpan {
-  readonly name: string;
+  name: string;
   /** The SERVER span of a call at the front, or the CLIENT span of an attempt. */
   readonly kind: 'server' | 'client';
   readonly context: TraceContext;
@@ -30,13 +30,15 @@ export interface CallSpan {
   readonly link: TraceContext | undefined;
   /** Milliseconds since 1970. */
   readonly startMs: number;
-  readonly endMs: number;
+  endMs: number;
   readonly attributes: Attributes;
   /** Message of the error. `undefined` without an error; '' for an error without a message. */
-  readonly error: string | undefined;
+  error: string | undefined;
 }
 
 type Attributes = Record<string, string | number>;
+
+export type Address = Pick<HttpFacts, 'address' | 'port'>;
 
 export interface CallSpansOptions {
   readonly settings: Pick<TraceSettings, 'sampler' | 'insertsContext' | 'hasContent'>;
@@ -56,7 +58,7 @@ export interface CallSpansOptions {
   readonly scan: ScanEnvelope;
   readonly redact: (text: string) => string;
   /** Host and port of a server behind a URL. */
-  readonly addressOf: (server: string) => { readonly host: string; readonly port: number } | undefined;
+  readonly addressOf: (server: string) => Address | undefined;
 }
 
 /** Limits in characters: of names and messages, of contents, and of the text in which secrets of a content are searched. */
@@ -85,7 +87,8 @@ export class CallSpans implements CallObserver {
     const sent = contextIn(exchange.request);
     const header = parseTraceparent(exchange.http?.traceparent);
     const parent = sent ?? header;
-    if (isCall ? !this.#isSampled(parent) : parent === undefined || (parent.flags & SAMPLED) === 0) return undefined;
+    if (isCall ? !this.#isSampled(parent) : parent === undefined || (parent.traceFlags & SAMPLED) === 0)
+      return undefined;
     if (!this.#options.admit()) {
       this.#options.dropped();
       return this.#dropping;
@@ -96,7 +99,7 @@ export class CallSpans implements CallObserver {
   #isSampled(parent: TraceContext | undefined): boolean {
     const { settings, isSampledId, random } = this.#options;
     const { ratio, followsParent } = settings.sampler;
-    if (parent !== undefined && followsParent) return (parent.flags & SAMPLED) !== 0;
+    if (parent !== undefined && followsParent) return (parent.traceFlags & SAMPLED) !== 0;
     if (ratio === 1 || ratio === 0) return ratio === 1;
     return parent === undefined ? random() < ratio : isSampledId(parent.traceId);
   }
@@ -109,94 +112,51 @@ interface Origin {
   readonly value: Range | undefined;
 }
 
-/** The attempt that has not ended. */
-interface Attempt {
-  readonly spanId: string;
-  readonly startedAt: number;
-  readonly attributes: Attributes;
-  readonly target: string;
-}
-
 /** The spans of one call. */
 class TracedCall implements CallObservation {
   readonly #options: CallSpansOptions;
-  readonly #context: TraceContext;
-  readonly #origin: Origin;
+  /** The value of `traceparent` in the request. */
+  #value: Range | undefined;
   readonly #epoch: number;
-  readonly #attributes: Attributes;
-  #attempt: Attempt | undefined;
+  readonly #front: CallSpan;
+  /** The attempt that has not ended. */
+  #attempt: CallSpan | undefined;
   #attempts = 0;
 
-  constructor(call: ObservedCall, options: CallSpansOptions, origin: Origin) {
-    const { exchange, client } = call;
-    const { ids, settings, scan } = options;
-    const { parent } = origin;
+  constructor(call: ObservedCall, options: CallSpansOptions, { parent, link, value }: Origin) {
+    const { exchange, method, name = '', client } = call;
+    const { ids, settings } = options;
     this.#options = options;
-    this.#context = {
-      traceId: parent?.traceId ?? ids.generateTraceId(),
-      spanId: ids.generateSpanId(),
-      flags: (parent?.flags ?? 0) | SAMPLED,
-    };
+    this.#value = value;
     this.#epoch = options.epoch();
-    const { request, http } = exchange;
-    const { revision } = exchange.client;
-    this.#attributes = {
-      ...attributesOf(call.method, short(call.name ?? '')),
-      [ATTRIBUTES.requestId]: short(idText(exchange.requestId)),
-      [ATTRIBUTES.client]: short(client.name),
-      ...(revision !== undefined && {
-        [ATTRIBUTES.revision]: revision,
-        [ATTRIBUTES.eraOfClient]: eraOf(revision),
-      }),
-      ...(http === undefined
-        ? { [ATTRIBUTES.transport]: PIPE }
-        : {
-            [ATTRIBUTES.transport]: TCP,
-            [ATTRIBUTES.protocol]: 'http',
-            [ATTRIBUTES.clientAddress]: http.address,
-            [ATTRIBUTES.clientPort]: http.port,
-          }),
-    };
+    const traceId = parent?.traceId ?? ids.generateTraceId();
+    const context = { traceId, spanId: ids.generateSpanId(), traceFlags: (parent?.traceFlags ?? 0) | SAMPLED };
+    const attributes = attributesOf(method, short(name), exchange.client.revision, exchange.http, OF_FRONT);
+    attributes[ATTRIBUTES.requestId] = short(idText(exchange.requestId));
+    attributes[ATTRIBUTES.client] = short(client.name);
+    const startMs = this.#epoch + call.startedAt;
+    this.#front = { kind: 'server', context, parent, link, startMs, attributes, name: '', endMs: 0, error: undefined };
     if (settings.hasContent) this.#addParams(call);
-    const { received } = exchange;
-    // Only a message that no era has changed can be written anew.
-    const canInsert = settings.insertsContext && origin.value === undefined && request.bytes === received.bytes;
-    const extended = canInsert ? withTraceparent(request, received.span, this.#context, scan) : undefined;
-    if (extended !== undefined) exchange.request = extended;
-    this.#origin = extended === undefined ? origin : { ...origin, value: contextIn(extended)?.value };
+    if (settings.insertsContext && value === undefined) this.#insert(exchange);
   }
 
   sending(call: ObservedCall, { generation, revision }: SendingConnection, edits: readonly Edit[]) {
     const { ids, now, addressOf } = this.#options;
+    const { method, server = '' } = call;
     const { bytes, tokens } = call.exchange.request;
-    const { server = '' } = call;
-    const spanId = ids.generateSpanId();
-    const name = tokens.name && originalName(bytes, tokens.name, edits);
-    const address = addressOf(server);
+    const name = (tokens.name && originalName(bytes, tokens.name, edits)) ?? '';
+    const { traceId, traceFlags } = this.#front.context;
+    const context = { traceId, spanId: ids.generateSpanId(), traceFlags };
+    const attributes = attributesOf(method, name, revision, addressOf(server), OF_ATTEMPT);
+    attributes[ATTRIBUTES.server] = server;
+    attributes[ATTRIBUTES.generation] = generation;
     this.#attempts += 1;
-    this.#attempt = {
-      spanId,
-      startedAt: now(),
-      target: name ?? '',
-      attributes: {
-        ...attributesOf(call.method, name ?? ''),
-        [ATTRIBUTES.revision]: revision,
-        [ATTRIBUTES.eraOfServer]: eraOf(revision),
-        [ATTRIBUTES.server]: server,
-        [ATTRIBUTES.generation]: generation,
-        ...(this.#attempts > 1 && { [ATTRIBUTES.attempt]: this.#attempts }),
-        ...(address === undefined
-          ? { [ATTRIBUTES.transport]: PIPE }
-          : {
-              [ATTRIBUTES.transport]: TCP,
-              [ATTRIBUTES.protocol]: 'http',
-              [ATTRIBUTES.serverAddress]: address.host,
-              [ATTRIBUTES.serverPort]: address.port,
-            }),
-      },
-    };
-    const { value } = this.#origin;
-    return value && [replacing(value, { ...this.#context, spanId })];
+    if (this.#attempts > 1) attributes[ATTRIBUTES.attempt] = this.#attempts;
+    const startMs = this.#epoch + now();
+    const parent = this.#front.context;
+    const open = { name: nameOf(method, name), link: undefined, endMs: 0, error: undefined };
+    this.#attempt = { kind: 'client', context, parent, startMs, attributes, ...open };
+    return this.#value && [replacing(this.#value, context)];
   }
 
   sent(_call: ObservedCall, { edits: [first] }: SplicedMessage): void {
@@ -207,65 +167,57 @@ class TracedCall implements CallObservation {
   }
 
   attemptEnded(_call: ObservedCall, outcome: Outcome): void {
-    const isAnswered = outcome.kind === 'answered';
-    const at = isAnswered ? outcome.at : this.#options.now();
-    const reason = isAnswered || outcome.reason === CANCELLED ? CANCELLED : FAILURE_REASONS[outcome.reason];
-    this.#endAttempt(at, isAnswered ? faultIn(outcome.response, NONE) : { type: reason });
+    if (outcome.kind === 'answered') this.#end(this.#attempt, outcome.at, faultIn(outcome.response, NONE));
+    else {
+      const { reason } = outcome;
+      this.#end(this.#attempt, this.#options.now(), {
+        type: reason === CANCELLED ? CANCELLED : FAILURE_REASONS[reason],
+      });
+    }
+    this.#attempt = undefined;
   }
 
   ended(call: ObservedCall, end: CallEnd): void {
-    const { settings } = this.#options;
-    const at = call.endedAt ?? this.#options.now();
+    const { method, name = '', server, endedAt = this.#options.now() } = call;
     // The call ended before its attempt, because the client has left it.
-    this.#endAttempt(at, { type: CANCELLED });
-    const isUnknown = call.server === undefined && call.errorCode !== undefined;
-    const attributes = this.#attributes;
+    this.#end(this.#attempt, endedAt, { type: CANCELLED });
+    const { attributes } = this.#front;
     attributes[ATTRIBUTES.outcome] = call.effect;
     attributes[ATTRIBUTES.wait] = Math.round(call.waitedMs * 1000) / 1000;
-    if (call.server !== undefined) attributes[ATTRIBUTES.server] = call.server;
+    if (server !== undefined) attributes[ATTRIBUTES.server] = server;
     const { response, result } = end;
-    if (settings.hasContent && call.method === METHODS.callTool) {
+    if (this.#options.settings.hasContent && method === METHODS.callTool) {
       if (response !== undefined) this.#addContent(ATTRIBUTES.result, response.bytes, response.result);
       if (result !== undefined) this.#addContent(ATTRIBUTES.result, result, { start: 0, end: result.length });
     }
-    this.#end({
-      // Names that no server has are left out, because they are arbitrary.
-      name: nameOf(call.method, isUnknown ? '' : short(call.name ?? '')),
-      kind: 'server',
-      context: this.#context,
-      parent: this.#origin.parent,
-      link: this.#origin.link,
-      startedAt: call.startedAt,
-      at,
-      attributes,
-      fault: faultOf(call, end),
-    });
+    // Names that no server has are left out, because they are arbitrary.
+    const isKnown = server !== undefined || call.errorCode === undefined;
+    this.#front.name = nameOf(method, isKnown ? short(name) : '');
+    this.#end(this.#front, endedAt, faultOf(call, end));
   }
 
-  #endAttempt(at: number, fault: Fault | undefined): void {
-    const attempt = this.#attempt;
-    if (attempt === undefined) return;
-    this.#attempt = undefined;
-    this.#end({
-      name: nameOf(String(attempt.attributes[ATTRIBUTES.method]), attempt.target),
-      kind: 'client',
-      context: { ...this.#context, spanId: attempt.spanId },
-      parent: this.#context,
-      link: undefined,
-      startedAt: attempt.startedAt,
-      at,
-      attributes: attempt.attributes,
-      fault,
-    });
+  #end(span: CallSpan | undefined, at: number, fault: Fault | undefined): void {
+    if (span === undefined) return;
+    span.endMs = this.#epoch + at;
+    if (fault !== undefined) {
+      const { type, code, message = '' } = fault;
+      if (code !== undefined) span.attributes[ATTRIBUTES.errorCode] = code;
+      if (type !== undefined) {
+        span.attributes[ATTRIBUTES.errorType] = type;
+        span.error = this.#options.redact(message.slice(0, MAX_READ)).slice(0, MAX_TEXT);
+      }
+    }
+    this.#options.ended(span);
   }
 
-  #end({ startedAt, at, fault, attributes, ...span }: Ending): void {
-    const { ended, redact } = this.#options;
-    if (fault?.type !== undefined) attributes[ATTRIBUTES.errorType] = fault.type;
-    if (fault?.code !== undefined) attributes[ATTRIBUTES.errorCode] = fault.code;
-    const message = fault?.message === undefined ? '' : redact(fault.message.slice(0, MAX_READ)).slice(0, MAX_TEXT);
-    const times = { startMs: this.#epoch + startedAt, endMs: this.#epoch + at };
-    ended({ ...span, ...times, attributes, error: fault?.type === undefined ? undefined : message });
+  /** Adds a context to the request. Only a message that no era has changed can be written anew. */
+  #insert(exchange: Exchange): void {
+    const { request, received } = exchange;
+    if (request.bytes !== received.bytes) return;
+    const extended = withTraceparent(request, received.span, this.#front.context, this.#options.scan);
+    if (extended === undefined) return;
+    exchange.request = extended;
+    this.#value = contextIn(extended)?.value;
   }
 
   #addParams({ method, exchange: { request } }: ObservedCall): void {
@@ -281,15 +233,8 @@ class TracedCall implements CallObservation {
     const read = text ?? readText(bytes, { start: span.start, end: Math.min(span.end, span.start + MAX_READ) });
     const clean = this.#options.redact(read.slice(0, MAX_READ));
     const certain = span.end - span.start > MAX_READ ? clean.slice(0, -MAX_CONTENT) : clean;
-    this.#attributes[name] = certain.slice(0, MAX_CONTENT);
+    this.#front.attributes[name] = certain.slice(0, MAX_CONTENT);
   }
-}
-
-interface Ending extends Omit<CallSpan, 'startMs' | 'endMs' | 'error'> {
-  /** Milliseconds on the clock. */
-  readonly startedAt: number;
-  readonly at: number;
-  readonly fault: Fault | undefined;
 }
 
 /** Error of a span. Without a type, the span has no error, but may have a code. */
@@ -323,12 +268,31 @@ function codeFault(code: number, message: string, harmless: ReadonlySet<number>)
 
 const NONE: ReadonlySet<number> = new Set();
 
-function attributesOf(method: string, name: string): Attributes {
+/** Names of the attributes that differ by leg. */
+const OF_FRONT = { era: ATTRIBUTES.eraOfClient, address: ATTRIBUTES.clientAddress, port: ATTRIBUTES.clientPort };
+const OF_ATTEMPT = { era: ATTRIBUTES.eraOfServer, address: ATTRIBUTES.serverAddress, port: ATTRIBUTES.serverPort };
+
+function attributesOf(
+  method: string,
+  name: string,
+  revision: string | undefined,
+  other: Address | undefined,
+  names: typeof OF_FRONT | typeof OF_ATTEMPT,
+): Attributes {
   const attributes: Attributes = { [ATTRIBUTES.method]: method };
-  if (method === METHODS.callTool) {
-    attributes[ATTRIBUTES.operation] = EXECUTE_TOOL;
-    if (name !== '') attributes[ATTRIBUTES.tool] = name;
-  } else if (method === METHODS.getPrompt && name !== '') attributes[ATTRIBUTES.prompt] = name;
+  if (method === METHODS.callTool) attributes[ATTRIBUTES.operation] = EXECUTE_TOOL;
+  if (name !== '' && method === METHODS.callTool) attributes[ATTRIBUTES.tool] = name;
+  if (name !== '' && method === METHODS.getPrompt) attributes[ATTRIBUTES.prompt] = name;
+  if (revision !== undefined) {
+    attributes[ATTRIBUTES.revision] = revision;
+    attributes[names.era] = isModernRevision(revision) ? 'modern' : 'legacy';
+  }
+  attributes[ATTRIBUTES.transport] = other === undefined ? PIPE : TCP;
+  if (other !== undefined) {
+    attributes[ATTRIBUTES.protocol] = 'http';
+    attributes[names.address] = other.address;
+    attributes[names.port] = other.port;
+  }
   return attributes;
 }
 
@@ -352,8 +316,4 @@ function idText(json: string): string {
 
 function short(text: string): string {
   return text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT)}…` : text;
-}
-
-function eraOf(revision: string): string {
-  return isModernRevision(revision) ? 'modern' : 'legacy';
 }

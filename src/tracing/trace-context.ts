@@ -9,7 +9,9 @@ export interface TraceContext {
   /** 32 and 16 lower-case hexadecimal digits. */
   readonly traceId: string;
   readonly spanId: string;
-  readonly flags: number;
+  readonly traceFlags: number;
+  /** Whether another program has the span. */
+  readonly isRemote?: boolean;
 }
 
 /** The flag that the sender records its span. */
@@ -22,11 +24,11 @@ const TRACEPARENT = /^(?!ff)([\da-f]{2})-(?!0{32})([\da-f]{32})-(?!0{16})([\da-f
 export function parseTraceparent(text: string | undefined): TraceContext | undefined {
   const [, version, traceId, spanId, flags = '', more] = TRACEPARENT.exec(text ?? '') ?? [];
   if (traceId === undefined || spanId === undefined || (version === '00' && more !== undefined)) return undefined;
-  return { traceId, spanId, flags: Number.parseInt(flags, 16) };
+  return { traceId, spanId, traceFlags: Number.parseInt(flags, 16), isRemote: true };
 }
 
-export function formatTraceparent({ traceId, spanId, flags }: TraceContext): string {
-  return `00-${traceId}-${spanId}-${flags.toString(16).padStart(2, '0')}`;
+export function formatTraceparent({ traceId, spanId, traceFlags }: TraceContext): string {
+  return `00-${traceId}-${spanId}-${traceFlags.toString(16).padStart(2, '0')}`;
 }
 
 /** The only `traceparent` in `_meta` of a request, with the span of its value. `undefined` if it is absent or malformed. */

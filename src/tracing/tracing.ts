@@ -2,6 +2,7 @@ import type { Config } from '../config/resolve/config.js';
 import type { CallFeed } from '../gateway/call-feed.js';
 import type { TracingFacts } from '../gateway/status/status-facts.js';
 import type { KnownSecrets } from '../observe/redact.js';
+import type { Address } from './call-spans.js';
 import type { SpanExport, SpanExportOptions } from './span-export.js';
 import { describeSampler, type TraceSettings, traceSettings } from './trace-settings.js';
 
@@ -17,7 +18,7 @@ export class Tracing {
   #running: { readonly key: string; readonly export: SpanExport; readonly stop: () => void } | undefined;
   #settings: TraceSettings | undefined;
   #offBecause: string | undefined;
-  #addresses: ReadonlyMap<string, { readonly host: string; readonly port: number }> = new Map();
+  #addresses: ReadonlyMap<string, Address> = new Map();
   /** The latest change. Each change waits for the change before it. */
   #changes: Promise<void> = Promise.resolve();
 
@@ -99,7 +100,7 @@ export class Tracing {
 
 function addressIn(url: string) {
   const { hostname, port, protocol } = new URL(url);
-  return { host: hostname, port: Number(port) || (protocol === 'https:' ? 443 : 80) };
+  return { address: hostname, port: Number(port) || (protocol === 'https:' ? 443 : 80) };
 }
 
 /** The URL without user, password and query, which can have credentials. */

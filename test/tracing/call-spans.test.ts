@@ -38,7 +38,7 @@ function tracer(settings: Partial<Settings> = {}, options: Partial<CallSpansOpti
       now: () => now,
       scan,
       redact: (text) => text.replaceAll('hunter2', '[redacted]'),
-      addressOf: (server) => (server === 'far' ? { host: 'mcp.example', port: 443 } : undefined),
+      addressOf: (server) => (server === 'far' ? { address: 'mcp.example', port: 443 } : undefined),
       ...options,
     }),
   );
@@ -88,7 +88,7 @@ describe('the spans of a call', () => {
     expect(faults).toEqual([]);
     expect(front).toMatchObject({
       ...{ name: 'tools/call far__merge', kind: 'server', startMs: 1_001_000, endMs: 1_001_025, error: undefined },
-      ...{ parent: { traceId: TRACE, spanId: '00f067aa0ba902b7' }, context: { traceId: TRACE, flags: 1 } },
+      ...{ parent: { traceId: TRACE, spanId: '00f067aa0ba902b7' }, context: { traceId: TRACE, traceFlags: 1 } },
       attributes: {
         'gen_ai.tool.name': 'far__merge',
         'trunkline.client.name': 'agent',

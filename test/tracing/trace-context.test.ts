@@ -13,7 +13,7 @@ import { bytesOf, requestOf, scan } from '../support/wire.js';
 
 const ID = '4bf92f3577b34da6a3ce929d0e0e4736';
 const SPAN = '00f067aa0ba902b7';
-const OURS = { traceId: ID, spanId: 'b'.repeat(16), flags: 1 };
+const OURS = { traceId: ID, spanId: 'b'.repeat(16), traceFlags: 1 };
 
 function received(params: string) {
   const envelope = requestOf(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":${params}}`);
@@ -44,7 +44,7 @@ describe('a traceparent', () => {
   });
 
   it('of a later version may have more fields', () => {
-    expect(parseTraceparent(`01-${ID}-${SPAN}-01-more`)).toEqual({ traceId: ID, spanId: SPAN, flags: 1 });
+    expect(parseTraceparent(`01-${ID}-${SPAN}-01-more`)).toMatchObject({ traceId: ID, spanId: SPAN, traceFlags: 1 });
   });
 
   it.each([

@@ -109,7 +109,11 @@ describe('a key that is not known', () => {
       'did you mean `maxDelay`?',
     ],
     [`${SERVER}defaults: { x1: x }\n`, '2:13 defaults: unknown key `x1`', /^expected one of env, envFile, timeout, /],
-    [`${SERVER}gateway: { port: 1 }\n`, '2:12 gateway: unknown key `port`', /^expected one of tracing, startupWait, idleStop, /],
+    [
+      `${SERVER}gateway: { port: 1 }\n`,
+      '2:12 gateway: unknown key `port`',
+      /^expected one of tracing, startupWait, idleStop, /,
+    ],
     [
       '{ "mcpServers": { "a": { "command": "x", "arg": [] } } }',
       '1:42 mcpServers.a: unknown key `arg`',
