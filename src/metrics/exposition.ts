@@ -44,17 +44,15 @@ export function createExposition(source: MeasuredGateway): () => Promise<string>
 function writeCalls(out: Exposition, { servers, clientRequests, serverRequests }: Metrics): void {
   out.begin('trunkline_calls_total', 'counter', 'Tool calls that have ended, by what became of them.');
   for (const [server, { tools }] of servers)
-    for (const [tool, counts] of tools)
-      for (const [at, outcome] of OUTCOMES.entries())
-        out.sample('trunkline_calls_total', { server, tool, outcome }, counts[at] ?? 0);
+    for (const [tool, counts] of tools) out.add(counts.linesOf('trunkline_calls_total', { server, tool }, 'outcome'));
   const duration = 'trunkline_call_duration_seconds';
   out.begin(duration, 'histogram', 'Time from the arrival of a tool call to its answer.');
   for (const [server, { durations }] of servers)
     for (const [at, outcome] of OUTCOMES.entries())
-      if (durations[at] !== undefined) out.histogram(duration, { server, outcome }, durations[at]);
+      if (durations[at] !== undefined) out.add(durations[at].linesOf(duration, { server, outcome }));
   const wait = 'trunkline_queue_wait_seconds';
   out.begin(wait, 'histogram', 'Time of a tool call that it did not spend in the server: waits for a start or a slot.');
-  for (const [server, { waits }] of servers) if (server !== '') out.histogram(wait, { server }, waits);
+  for (const [server, { waits }] of servers) if (waits.count > 0) out.add(waits.linesOf(wait, { server }));
   for (const [name, series, help] of [
     ['mcp_server_operation_duration_seconds', clientRequests, 'Time to answer a request of a client.'],
     [
@@ -64,7 +62,7 @@ function writeCalls(out: Exposition, { servers, clientRequests, serverRequests }
     ],
   ] as const) {
     out.begin(name, 'histogram', help);
-    for (const { labels, value } of series.all.values()) out.histogram(name, labels, value);
+    for (const { labels, value } of series.all.values()) out.add(value.linesOf(name, labels));
   }
 }
 

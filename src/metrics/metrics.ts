@@ -6,7 +6,7 @@ import { METHODS } from '../mcp/methods.js';
 import { MODERN_CODES } from '../mcp/revisions.js';
 import type { EventSource } from '../observe/events/events.js';
 import type { Outcome } from '../upstream/port.js';
-import { Counter, Histogram, type Labels, Series } from './series.js';
+import { Counter, Counts, Histogram, type Labels, Series } from './series.js';
 
 /** What became of a call: the values of the label `outcome`. */
 export const OUTCOMES = ['ok', 'tool_error', 'not_sent', 'unknown', 'failed'] as const;
@@ -20,8 +20,8 @@ const OTHER = 'other';
 
 /** The calls to one server. */
 export interface ServerCalls {
-  /** Numbers of calls by tool, in the order of `OUTCOMES`. Without the label, the only tool is ''. */
-  readonly tools: Map<string, Float64Array>;
+  /** Numbers of calls by tool, each in the order of `OUTCOMES`. Without the label, the only tool is ''. */
+  readonly tools: Map<string, Counts>;
   /** In the order of `OUTCOMES`. */
   readonly durations: (Histogram | undefined)[];
   readonly waits: Histogram;
@@ -87,9 +87,8 @@ export class Metrics implements CallObserver, CallObservation {
     const isOwn = server === undefined && name !== undefined && this.#exposedName(undefined, name) !== undefined;
     const key = server ?? (isOwn ? OWN : '');
     const calls = this.#callsOf(key);
-    const counts = this.#countsOf(key, calls, name);
     const at = OUTCOMES.indexOf(effect);
-    counts[at] = (counts[at] ?? 0) + 1;
+    this.#countsOf(key, calls, name).add(at);
     const durations = calls.durations[at] ?? new Histogram();
     calls.durations[at] = durations;
     durations.add(durationMs / 1_000);
@@ -106,7 +105,7 @@ export class Metrics implements CallObserver, CallObservation {
     return calls;
   }
 
-  #countsOf(key: string, { tools }: ServerCalls, name = OTHER): Float64Array {
+  #countsOf(key: string, { tools }: ServerCalls, name = OTHER): Counts {
     const known = tools.get(this.hasTools ? name : '');
     if (known !== undefined) return known;
     const exposed = this.hasTools ? this.#exposedNameOf(key, name) : '';
@@ -114,7 +113,7 @@ export class Metrics implements CallObserver, CallObservation {
     const label = (hasRoom ? exposed : undefined) ?? OTHER;
     let counts = tools.get(label);
     if (counts === undefined) {
-      counts = new Float64Array(OUTCOMES.length);
+      counts = new Counts(OUTCOMES);
       tools.set(label, counts);
       if (label !== '' && label !== OTHER) this.#toolCount += 1;
     }

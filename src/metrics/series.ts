@@ -1,19 +1,70 @@
 /** Upper bounds of the buckets in seconds: those of the conventions of OpenTelemetry, and four for answers within 5 ms. */
-export const BUCKETS = [
-  ...[0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300],
-];
+const BUCKETS = [...[0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300]];
+
+const BOUNDS = [...BUCKETS.map(String), '+Inf'];
 
 /** Durations, counted by bucket. */
 export class Histogram {
   /** Each duration counts in one bucket. The last one is for those above all bounds. */
   readonly counts = new Float64Array(BUCKETS.length + 1);
   sum = 0;
+  count = 0;
+  #written = 0;
+  #text = '';
 
   add(seconds: number): void {
     let at = 0;
     while (at < BUCKETS.length && seconds > (BUCKETS[at] ?? 0)) at += 1;
     this.counts[at] = (this.counts[at] ?? 0) + 1;
     this.sum += seconds;
+    this.count += 1;
+  }
+
+  /** Returns the lines of this histogram. Makes them only if it has changed, because most histograms of a scrape have not. */
+  linesOf(name: string, labels: Labels): string {
+    if (this.#written === this.count) return this.#text;
+    const text = labelText(labels);
+    const head = `${name}_bucket{${text}${text === '' ? '' : ','}le="`;
+    let total = 0;
+    const lines = BOUNDS.map((bound, at) => {
+      total += this.counts[at] ?? 0;
+      return `${head}${bound}"} ${total}`;
+    });
+    this.#text = [...lines, `${name}_sum{${text}} ${this.sum}`, `${name}_count{${text}} ${total}`].join('\n');
+    this.#written = this.count;
+    return this.#text;
+  }
+}
+
+/** Numbers of the values of one label. */
+export class Counts {
+  readonly #values: readonly string[];
+  readonly #counts: Float64Array;
+  #total = 0;
+  #written = -1;
+  #text = '';
+
+  constructor(values: readonly string[]) {
+    this.#values = values;
+    this.#counts = new Float64Array(values.length);
+  }
+
+  add(at: number): void {
+    this.#counts[at] = this.at(at) + 1;
+    this.#total += 1;
+  }
+
+  at(at: number): number {
+    return this.#counts[at] ?? 0;
+  }
+
+  /** Returns a line for each value. Makes the lines only if a number has changed. */
+  linesOf(name: string, labels: Labels, label: string): string {
+    if (this.#written === this.#total) return this.#text;
+    const head = `${name}{${labelText(labels)},${label}="`;
+    this.#text = this.#values.map((value, at) => `${head}${value}"} ${this.at(at)}`).join('\n');
+    this.#written = this.#total;
+    return this.#text;
   }
 }
 
@@ -40,7 +91,7 @@ export type Labels = Readonly<Record<string, string | undefined>>;
 
 /** Writes series in the text format of Prometheus, version 0.0.4. */
 export class Exposition {
-  #lines: string[] = [];
+  readonly #lines: string[] = [];
 
   get text(): string {
     return `${this.#lines.join('\n')}\n`;
@@ -56,15 +107,9 @@ export class Exposition {
     this.#lines.push(`${name}${text === '' ? '' : `{${text}}`} ${value}`);
   }
 
-  histogram(name: string, labels: Labels, { counts, sum }: Histogram): void {
-    const text = labelText(labels);
-    const before = text === '' ? '' : `${text},`;
-    let total = 0;
-    for (const [at, count] of counts.entries()) {
-      total += count;
-      this.#lines.push(`${name}_bucket{${before}le="${BUCKETS[at] ?? '+Inf'}"} ${total}`);
-    }
-    this.#lines.push(`${name}_sum{${text}} ${sum}`, `${name}_count{${text}} ${total}`);
+  /** Adds lines that exist already. */
+  add(lines: string): void {
+    this.#lines.push(lines);
   }
 }
 

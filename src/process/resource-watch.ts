@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { setImmediate } from 'node:timers/promises';
 import { describeBytes } from '../json/printable.js';
@@ -321,7 +322,9 @@ export async function memoryOf(pid: number, kind: MemoryKind): Promise<number | 
   if (process.platform !== 'linux') return undefined;
   const [file, pattern] = MEMORY[kind];
   try {
-    return parseMemory(await readFile(`/proc/${pid}/${file}`, 'utf8'), pattern);
+    const path = `/proc/${pid}/${file}`;
+    // The kernel knows the resident memory at once, and a thread would cost more than the reading.
+    return parseMemory(kind === 'resident' ? readFileSync(path, 'utf8') : await readFile(path, 'utf8'), pattern);
   } catch {
     // It has ended, belongs to another user, or the kernel is older than the file.
     return undefined;

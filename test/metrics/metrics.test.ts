@@ -34,7 +34,9 @@ function measuring({ listed = (name: string): boolean => name.startsWith('files_
   const counts = () =>
     [...metrics.servers].flatMap(([server, { tools }]) =>
       [...tools].flatMap(([tool, numbers]) =>
-        OUTCOMES.flatMap((outcome, at) => (numbers[at] ? [`${server} ${tool} ${outcome} ${numbers[at]}`] : [])),
+        OUTCOMES.flatMap((outcome, at) =>
+          numbers.at(at) > 0 ? [`${server} ${tool} ${outcome} ${numbers.at(at)}`] : [],
+        ),
       ),
     );
   const ofSeries = (name: 'refused' | 'restarts' | 'renewals') =>
@@ -81,7 +83,7 @@ describe('the counters of calls', () => {
     const { metrics, call } = measuring({ listed: () => true });
     for (let at = 0; at < MAX_TOOLS + 50; at += 1) call(`tool${at}`, OK);
     expect(metrics.servers.get('files')?.tools.size).toBe(MAX_TOOLS + 1);
-    expect(metrics.servers.get('files')?.tools.get('other')?.[0]).toBe(50);
+    expect(metrics.servers.get('files')?.tools.get('other')?.at(0)).toBe(50);
   });
 
   it('give made-up error codes of a server no series of their own', () => {
@@ -114,7 +116,7 @@ describe('the text for Prometheus', () => {
     for (const seconds of [0.0004, 0.0005, 0.3, 1_000]) histogram.add(seconds);
     const out = new Exposition();
     out.begin('x_seconds', 'histogram', 'Help.');
-    out.histogram('x_seconds', { server: 'a' }, histogram);
+    out.add(histogram.linesOf('x_seconds', { server: 'a' }));
     const lines = out.text.split('\n');
     expect(lines.slice(0, 3)).toEqual([
       ...['# HELP x_seconds Help.', '# TYPE x_seconds histogram', 'x_seconds_bucket{server="a",le="0.0005"} 2'],
@@ -125,6 +127,8 @@ describe('the text for Prometheus', () => {
       ...['x_seconds_bucket{server="a",le="+Inf"} 4', 'x_seconds_sum{server="a"} 1000.3009'],
       ...['x_seconds_count{server="a"} 4', ''],
     ]);
+    histogram.add(0.3);
+    expect(histogram.linesOf('x_seconds', { server: 'a' })).toContain('x_seconds_bucket{server="a",le="0.5"} 4\n');
   });
 
   it('escapes the values of labels, and leaves out labels without a value', () => {
