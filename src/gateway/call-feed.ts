@@ -220,8 +220,14 @@ export class ObservedCall implements CallTrail {
 
   /** Asks the observers for their observations. Returns whether there are any. */
   begin(observers: readonly CallObserver[], isCall: boolean): boolean {
+    // Not `flatMap`, because every call comes here.
+    const observations: CallObservation[] = [];
+    this.#observations = observations;
     try {
-      this.#observations = observers.flatMap((observer) => observer.begin(this, isCall) ?? []);
+      for (const observer of observers) {
+        const observation = observer.begin(this, isCall);
+        if (observation !== undefined) observations.push(observation);
+      }
     } catch (error) {
       this.#give(error);
     }

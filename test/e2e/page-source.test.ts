@@ -1,17 +1,24 @@
 // The facts and actions behind the page, with the real hub of a client.
 
-import { spawn } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync, statSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { text } from 'node:stream/consumers';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import { expect, it, onTestFinished } from 'vitest';
 import { createPageSource } from '../../src/cli/commands/web/hub-source.js';
+import { folderOfHub } from '../../src/hub/attach/attach.js';
+import { claimSuccessor } from '../../src/hub/hub-folder.js';
 import type { Frame, HubState, Need } from '../../src/web/contract.js';
 import type { PageSource, Topics } from '../../src/web/page-source.js';
+import { startProtected } from '../fixtures/servers/protected.mjs';
 import { CLI, type GatewayProcess, LAB } from '../support/gateway-process.js';
 import { HubPlace, WITH_HUB } from '../support/hub-place.js';
 import { until } from '../support/processes.js';
+
+const BROWSER = fileURLToPath(new URL('../fixtures/cli/browser.mjs', import.meta.url));
 
 type State = Extract<Frame, { readonly kind: 'state' }>;
 
@@ -51,7 +58,7 @@ class Page {
   }
 
   follow(): void {
-    const following = this.source.follow((frame) => this.frames.push(frame));
+    const following = this.source.follow((frame) => void this.frames.push(frame));
     this.want = (topics) => following.want(topics);
     this.close = () => following.close();
   }
@@ -282,3 +289,50 @@ function hubConnections(folder: string): number {
   // Flags and state of a socket that is connected, in contrast to the one that listens.
   return lines.filter((line) => line.includes(folder) && line.split(/\s+/)[5] === '03').length;
 }
+
+it('logs in by a page that the user opens, shows the login, and logs out', async () => {
+  const { PATH = '' } = process.env;
+  // Without the program of a keychain, which is that of the user who runs the test.
+  process.env.PATH = dirname(process.execPath);
+  const server = await startProtected();
+  onTestFinished(async () => {
+    process.env.PATH = PATH;
+    await server.close();
+  });
+  const page = await Page.open(ONE);
+  writeFileSync(page.file, JSON.stringify({ servers: { files: { url: server.url }, one: { command: 'node' } } }));
+  const { reads, actions } = page.source;
+  const login = async () => (await reads['/logins']({})).logins;
+  expect(await login()).toMatchObject([{ server: 'files', state: 'login_required', scopes: [], expiresAt: null }]);
+  const { url } = await actions['/login']({ server: 'files' });
+  expect(await actions['/login']({ server: 'files' })).toMatchObject({ url });
+  expect((await login())[0]?.note).toContain('waits for you in the browser');
+  await promisify(execFile)(process.execPath, [BROWSER, url ?? '']);
+  expect(await login()).toMatchObject([
+    { server: 'files', state: 'logged_in', issuer: expect.stringMatching(/^http/) },
+  ]);
+  expect(await actions['/logout']({ server: 'files' })).toEqual({ text: 'Logged out at files.' });
+  expect(await login()).toMatchObject([{ state: 'login_required' }]);
+  await expect(actions['/login']({ server: 'one' })).rejects.toMatchObject({ status: 400 });
+});
+
+it('shows the findings of the doctor, and names the version of a hub that knows no page', async () => {
+  const page = await Page.open(ONE);
+  await page.untilHub('none');
+  const { findings } = await page.source.reads['/findings']({});
+  expect(findings).toContainEqual(expect.objectContaining({ code: 'TL-CONFIG-OK', level: 'ok' }));
+  // Older hubs refuse the command in these words.
+  const claim = await claimSuccessor(folderOfHub(page.file), 0);
+  const refusal = 'this hub does not know the command "page"; it may be an older one';
+  claim?.listener.on('connection', (socket) => {
+    socket.once('data', () => {
+      socket.write('{"ok":true,"version":"0.0.1","pid":4711}\n');
+      socket.on('data', () => socket.write(`${JSON.stringify({ id: 1, error: refusal })}\n`));
+    });
+  });
+  onTestFinished(() => void claim?.listener.close());
+  const { because, remedy } = await page.untilHub('none', (hub) => hub.because.includes('0.0.1'));
+  expect(because).toBe('The hub (pid 4711) has version 0.0.1, which does not tell its state to a page.');
+  expect(remedy).toContain('`trunkline hub restart`');
+  page.close();
+});

@@ -1,0 +1,96 @@
+import { expect, it } from 'vitest';
+import { needsOf } from '../../../../src/cli/commands/web/needs.js';
+import type { StatusReport } from '../../../../src/gateway/status/status.js';
+import type { HubDescription } from '../../../../src/hub/control.js';
+import { VERSION } from '../../../../src/version.js';
+import type { UsagePoint } from '../../../../src/web/contract.js';
+import { FAULT, given, SOUND } from '../../../gateway/status/reporting.js';
+
+const HUB = { version: VERSION, configFile: '/c/my trunkline.yaml', servers: [] } as unknown as HubDescription;
+
+function needs(report: StatusReport, hub: Partial<HubDescription> = {}, usage: readonly UsagePoint[] = []) {
+  return needsOf({ hub: { ...HUB, ...hub }, report, usage });
+}
+
+/** The report about the server `a` alone, since `b` has never started. */
+async function reportOf(...options: Parameters<typeof given>): Promise<StatusReport> {
+  const report = (await given(...options)).report();
+  return { ...report, servers: report.servers.slice(0, 1) };
+}
+
+it('nothing is needed while all is well', async () => {
+  expect(needs(await reportOf())).toEqual([]);
+});
+
+it('a parked server has the words of the status, its output, and a restart', async () => {
+  const lifecycle = { state: 'parked', consecutiveFailures: 5, retryAt: 160_000 } as const;
+  const report = await reportOf({ lifecycle, cause: ['Error: no key'] });
+  const [server] = report.servers;
+  expect(needs(report)).toEqual([
+    {
+      ...{ id: 'server:a:TL-SERVER-PARKED', level: 'fail', code: 'TL-SERVER-PARKED', server: 'a' },
+      title: server?.problem.replace('It is', 'a is'),
+      detail: server?.advice,
+      cause: ['Error: no key'],
+      command: "trunkline restart a --config '/c/my trunkline.yaml'",
+      action: { kind: 'restart', server: 'a' },
+    },
+  ]);
+});
+
+it('a server that needs a login has the login, and one with a wrong entry the check', async () => {
+  const blocked = needs(await reportOf({ lifecycle: { state: 'blocked' }, isRemote: true }));
+  expect(blocked).toMatchObject([{ level: 'fail', code: 'TL-SERVER-LOGIN', action: { kind: 'login', server: 'a' } }]);
+  expect(blocked[0]?.command).toContain('trunkline login a ');
+  const wrong = needs(await reportOf({ problem: { message: '`env.KEY` is not set', hint: 'set it' } }));
+  expect(wrong).toMatchObject([{ level: 'fail', action: { kind: 'doctor', server: 'a' } }]);
+  expect(wrong[0]?.title).toBe('a: its configuration is wrong: `env.KEY` is not set.');
+});
+
+it('tools that wait for approval are named with the change', async () => {
+  const report = await reportOf();
+  const [server] = report.servers;
+  if (server === undefined) throw new Error('no server');
+  const quarantined = [
+    { name: 'read', reason: 'changed since it was approved' },
+    { name: 'write', reason: 'new, not approved yet' },
+    { name: 'odd', reason: 'its schema is too deep' },
+  ];
+  const approval = { approved: 1, firstUse: false, fault: null };
+  const changed = { ...server, approval, tools: { ...server.tools, quarantined } };
+  expect(needs({ ...report, servers: [changed] })).toMatchObject([
+    {
+      ...{ id: 'approval:a', level: 'warn', title: 'a: 2 tools wait for approval (1 changed, 1 new).' },
+      cause: ['read: changed since it was approved', 'write: new, not approved yet'],
+      action: { kind: 'review', server: 'a' },
+    },
+  ]);
+});
+
+it('memory near its limit is told from the latest usage', async () => {
+  const report = await reportOf();
+  const servers = report.servers.map((each) => ({
+    ...each,
+    resourceLimits: { memoryBytes: 1024 ** 2, processes: null },
+  }));
+  const instance = { id: 'a', server: 'a', memoryBytes: 1, processes: 1 } as HubDescription['servers'][number];
+  const point = (memoryBytes: number): UsagePoint[] => [
+    { id: 'a', server: 'a', memoryBytes, cpuPercent: 0, callsPerMinute: 0 },
+  ];
+  const near = (memoryBytes: number) => needs({ ...report, servers }, { servers: [instance] }, point(memoryBytes));
+  expect(near(1024 ** 2 * 0.7)).toEqual([]);
+  expect(near(1024 ** 2 * 0.9)).toMatchObject([{ id: 'memory:a', title: 'a uses 921.6 KiB of its limit of 1 MiB.' }]);
+});
+
+it('a wrong configuration comes before an older hub', async () => {
+  const config = { ...SOUND, fault: { ...FAULT, isPreviousInForce: true } };
+  const found = needs(await reportOf({ facts: { config } }), { version: '0.0.1' });
+  expect(found.map(({ id, level }) => [id, level])).toEqual([
+    ['config', 'fail'],
+    ['version', 'warn'],
+  ]);
+  expect(found[0]).toMatchObject({
+    cause: [FAULT.report],
+    detail: 'The servers run on with the previous configuration.',
+  });
+});
