@@ -30,14 +30,29 @@ const SILENT_MS = 40_000;
 const UPDATE_MS = 100;
 const [FIRST_WAIT_MS, LONGEST_WAIT_MS] = [500, 10_000];
 
-/** Keeps one stream of frames open while the page is seen. */
+/** Message between tabs that show the same, which is what their streams ask for. */
+type Told = { readonly query: string } /** A tab wants the frames of the stream that another one reads. */ & (
+  | { readonly kind: 'join'; readonly by: string }
+  /** Frames for all tabs, or for one that has joined. */
+  | { readonly kind: 'frames'; readonly to: string; readonly frames: readonly Frame[] }
+  | { readonly kind: 'opens' | 'lost' }
+);
+
+/**
+ * Keeps one stream of frames open while the page is seen. Tabs that show the same share one stream, because a browser has six
+ * connections to a host, and streams of six tabs would leave none for anything else.
+ */
 export class Stream {
   readonly #onFrames: (frames: readonly Frame[]) => void;
   readonly #headers: () => HeadersInit;
   readonly #onRefused: () => void;
-  #query = '';
+  readonly #tabs = new BroadcastChannel('trunkline-stream');
+  readonly #id = crypto.randomUUID();
+  #query: string | undefined;
   #connection: AbortController | undefined;
-  #retry: ReturnType<typeof setTimeout> | undefined;
+  /** Whether this tab reads the stream, and the newest state that it has read. */
+  #isReader = false;
+  readonly #latest = new Map<Frame['kind'], Frame>();
   #hidden: ReturnType<typeof setTimeout> | undefined;
   #wait = FIRST_WAIT_MS;
   #frames: Frame[] = [];
@@ -49,78 +64,135 @@ export class Stream {
     this.#headers = headers;
     this.#onRefused = onRefused;
     document.addEventListener('visibilitychange', () => this.#seen());
+    this.#tabs.onmessage = ({ data }) => this.#told(data as Told);
   }
 
   /** Opens the stream, or another one if the page shows something else. */
   open(query: string): void {
     if (this.#connection !== undefined && query === this.#query) return;
     this.#query = query;
-    void this.#connect();
+    if (document.visibilityState === 'hidden') this.#sleep();
+    else this.#connect(query);
   }
 
   close(): void {
-    clearTimeout(this.#retry);
     this.#connection?.abort();
     this.#connection = undefined;
+    this.#isReader = false;
+  }
+
+  #sleep(): void {
+    this.close();
+    link.value = 'asleep';
   }
 
   #seen(): void {
     clearTimeout(this.#hidden);
-    if (document.visibilityState === 'hidden') {
-      this.#hidden = setTimeout(() => {
-        this.close();
-        link.value = 'asleep';
-      }, HIDDEN_MS);
-    } else if (link.value === 'asleep') void this.#connect();
+    if (document.visibilityState === 'hidden') this.#hidden = setTimeout(() => this.#sleep(), HIDDEN_MS);
+    else if (link.value === 'asleep' && this.#query !== undefined) this.#connect(this.#query);
   }
 
-  async #connect(): Promise<void> {
+  #connect(query: string): void {
     this.close();
     const connection = new AbortController();
+    const { signal } = connection;
     this.#connection = connection;
     if (link.value !== 'live') link.value = 'connecting';
-    let silence: ReturnType<typeof setTimeout> | undefined;
+    this.#tell({ kind: 'join', query, by: this.#id });
+    // The browser gives the lock to one tab, and to another one when that tab closes its stream.
+    navigator.locks.request(`stream${query}`, { signal }, () => this.#readAll(query, signal)).catch(() => {});
+  }
+
+  /** Reads the stream for this tab and the others, and opens it again when it breaks. */
+  async #readAll(query: string, signal: AbortSignal): Promise<void> {
+    this.#latest.clear();
+    this.#isReader = true;
+    while (!signal.aborted) {
+      this.#tell({ kind: 'opens', query });
+      await this.#read(query, signal);
+      if (signal.aborted) break;
+      link.value = 'lost';
+      this.#tell({ kind: 'lost', query });
+      await pause(this.#wait * (0.8 + Math.random() * 0.4), signal);
+      this.#wait = Math.min(this.#wait * 2, LONGEST_WAIT_MS);
+    }
+  }
+
+  async #read(query: string, signal: AbortSignal): Promise<void> {
+    const silence = new AbortController();
+    let timer: ReturnType<typeof setTimeout> | undefined;
     const heard = () => {
-      clearTimeout(silence);
-      silence = setTimeout(() => connection.abort('silent'), SILENT_MS);
+      clearTimeout(timer);
+      timer = setTimeout(() => silence.abort(), SILENT_MS);
     };
     try {
       heard();
-      const { signal } = connection;
-      const response = await fetch(`/stream${this.#query}`, { headers: this.#headers(), signal, cache: 'no-store' });
+      const init = { headers: this.#headers(), signal: AbortSignal.any([signal, silence.signal]) };
+      const response = await fetch(`/stream${query}`, { ...init, cache: 'no-store' });
       if (response.status === 401) return this.#onRefused();
-      if (response.ok && response.body !== null) await this.#read(response.body.getReader(), connection, heard);
+      if (!response.ok || response.body === null) return;
+      const parser = new EventParser();
+      const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+      for (;;) {
+        const { done, value } = await reader.read();
+        if (done || signal.aborted) return;
+        heard();
+        const frames = parser.push(value).map((each) => JSON.parse(each) as Frame);
+        if (frames.length === 0) continue;
+        for (const frame of frames) if (frame.kind !== 'calls') this.#latest.set(frame.kind, frame);
+        this.#tell({ kind: 'frames', query, to: '', frames });
+        this.#receive(frames);
+      }
     } catch {
-      // The connection broke. What follows tries again.
+      // The connection broke. The caller opens another one.
     } finally {
-      clearTimeout(silence);
+      clearTimeout(timer);
     }
-    if (this.#connection !== connection) return;
-    link.value = 'lost';
-    this.#retry = setTimeout(() => void this.#connect(), this.#wait * (0.8 + Math.random() * 0.4));
-    this.#wait = Math.min(this.#wait * 2, LONGEST_WAIT_MS);
   }
 
-  async #read(reader: ReadableStreamDefaultReader<Uint8Array>, connection: AbortController, heard: () => void) {
-    const parser = new EventParser();
-    const decoder = new TextDecoder();
-    for (;;) {
-      const { done, value } = await reader.read();
-      if (done || this.#connection !== connection) return;
-      heard();
-      const events = parser.push(decoder.decode(value, { stream: true }));
-      if (events.length === 0) continue;
-      link.value = 'live';
-      this.#wait = FIRST_WAIT_MS;
-      this.#frames.push(...events.map((each) => JSON.parse(each) as Frame));
-      this.#update ??= setTimeout(() => this.#pass(), Math.max(0, this.#updatedAt + UPDATE_MS - performance.now()));
-    }
+  #tell(told: Told): void {
+    this.#tabs.postMessage(told);
+  }
+
+  #told(told: Told): void {
+    const isSame = told.query === this.#query && this.#connection !== undefined;
+    // A hidden tab leaves its connection to one that is seen.
+    if (told.kind === 'opens' && document.visibilityState === 'hidden' && this.#connection !== undefined) this.#sleep();
+    else if (told.kind === 'join' && isSame && this.#isReader) this.#joined(told.query, told.by);
+    else if (told.kind === 'frames' && isSame && (told.to === '' || told.to === this.#id)) this.#receive(told.frames);
+    else if (told.kind === 'lost' && isSame) link.value = 'lost';
+  }
+
+  #joined(query: string, to: string): void {
+    // Lines of output that were sent before are sent again only at the begin of a stream.
+    if (this.#latest.has('output')) this.#connect(query);
+    else this.#tell({ kind: 'frames', query, to, frames: [...this.#latest.values()] });
   }
 
   /** Passes on what came since the last time, because a page that is drawn more often cannot be read. */
-  #pass(): void {
-    this.#update = undefined;
-    this.#updatedAt = performance.now();
-    this.#onFrames(this.#frames.splice(0));
+  #receive(frames: readonly Frame[]): void {
+    if (frames.length === 0) return;
+    link.value = 'live';
+    this.#wait = FIRST_WAIT_MS;
+    this.#frames.push(...frames);
+    this.#update ??= setTimeout(
+      () => {
+        this.#update = undefined;
+        this.#updatedAt = performance.now();
+        this.#onFrames(this.#frames.splice(0));
+      },
+      Math.max(0, this.#updatedAt + UPDATE_MS - performance.now()),
+    );
   }
+}
+
+/** Resolves after this time, or when the signal ends it. */
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, ms);
+    signal.addEventListener('abort', () => {
+      clearTimeout(timer);
+      resolve();
+    });
+  });
 }

@@ -18,6 +18,7 @@ class WebProcess {
   readonly #port: Promise<number>;
   readonly urls: string[] = [];
   #used = 0;
+  #isEnding = false;
   stderr = '';
 
   constructor(args: readonly string[], env: Readonly<Record<string, string>>) {
@@ -60,8 +61,17 @@ class WebProcess {
     return this.urls.at(-1) ?? '';
   }
 
+  get hasCrashed(): boolean {
+    return !this.#isEnding && this.#hasEnded;
+  }
+
+  get #hasEnded(): boolean {
+    return this.#process.exitCode !== null || this.#process.signalCode !== null;
+  }
+
   async end(signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
-    if (this.#process.exitCode !== null || this.#process.signalCode !== null) return;
+    this.#isEnding = true;
+    if (this.#hasEnded) return;
     const ended = once(this.#process, 'exit');
     this.#process.kill(signal);
     await ended;
@@ -175,8 +185,10 @@ export class PagePlace {
 
   async dispose(): Promise<void> {
     await this.browser.close();
+    const crashed = this.#webs.filter((web) => web.hasCrashed).map(({ stderr }) => stderr);
     await Promise.all(this.#webs.map((web) => web.end()));
     await this.hub.dispose();
+    if (crashed.length > 0) throw new Error(`\`trunkline web\` has ended by itself:\n${crashed.join('\n')}`);
   }
 }
 

@@ -1,0 +1,178 @@
+// The page while its hub, its command or its connection ends and comes back, and under many calls.
+import { readdirSync } from 'node:fs';
+import type { Page } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { PagePlace, show, textOf } from '../support/page-place.js';
+import { repetitions } from '../support/repetitions.js';
+
+let place: PagePlace;
+
+beforeAll(async () => {
+  place = await PagePlace.open({ servers: { lab: { sharing: 'profile' } } });
+});
+
+afterEach(async () => {
+  await place.closePages();
+  expect(place.faults()).toEqual([]);
+});
+
+afterAll(() => place.dispose());
+
+const header = (page: Page) => textOf(page, 'header');
+
+/** Resolves when the page shows the hub that runs. Hubs of a configuration are numbered. */
+async function untilHub(page: Page): Promise<void> {
+  const numbers = readdirSync(place.hub.hubFolder).filter((name) => /^\d+$/.test(name));
+  await expect.poll(() => header(page), { timeout: 20_000 }).toContain(`hub ${Math.max(...numbers.map(Number))}, up`);
+}
+
+describe('with the page open, a hub', () => {
+  it('that is killed is missed at once, and the next one is shown when a client needs it', async () => {
+    const page = await place.page('servers');
+    const killed = place.hub.hubPid;
+    await untilHub(page);
+    process.kill(killed, 'SIGKILL');
+    await page.getByText('No hub runs').first().waitFor();
+    expect(await textOf(page)).toContain(`(pid ${killed}) was killed or has crashed`);
+    // The page does not say that servers are up of which it knows nothing.
+    expect(await page.getByRole('cell', { name: 'up', exact: true }).count()).toBe(0);
+    await place.client.call('lab__echo');
+    const next = place.hub.hubPid;
+    expect(next).not.toBe(killed);
+    await untilHub(page);
+    await page.getByRole('cell', { name: 'up', exact: true }).waitFor();
+    expect(await textOf(page)).not.toContain('No hub runs');
+  });
+
+  it('that `trunkline hub restart` moves is followed to the next one', async () => {
+    const page = await place.page('clients');
+    const before = place.hub.hubPid;
+    await untilHub(page);
+    expect(await place.run('hub', 'restart')).toMatchObject({ code: 0 });
+    await expect.poll(() => place.hub.hubPids.filter((pid) => pid !== before)).toHaveLength(1);
+    await untilHub(page);
+    await page.getByRole('row', { name: /^test 1 2025-11-25/ }).waitFor();
+  });
+
+  it('that was stopped comes back on the page when a client starts the next one', async () => {
+    const page = await place.page('servers');
+    await untilHub(page);
+    expect(await place.run('stop')).toMatchObject({ code: 0 });
+    await page.getByText('No hub runs').first().waitFor();
+    // The configuration is still known.
+    await page.getByRole('row', { name: /lab/ }).waitFor();
+    await place.client.call('lab__echo');
+    await untilHub(page);
+  });
+});
+
+describe('a page', () => {
+  it('opens before any hub runs, and says how to get one', async () => {
+    await place.run('stop');
+    const page = await place.page();
+    await page.getByText('No hub runs').first().waitFor();
+    expect(await textOf(page)).toContain('The next client that connects starts one');
+    await place.client.call('lab__echo');
+    await untilHub(page);
+  });
+
+  it('whose command has ended says so', async () => {
+    const web = place.startWeb();
+    const page = await place.page('servers', { web });
+    await page.getByRole('row', { name: /lab/ }).waitFor();
+    await web.end('SIGKILL');
+    await page.getByText('`trunkline web` does not answer').first().waitFor();
+    expect(await textOf(page)).toContain('What it shows is from');
+    expect(await header(page)).toContain('not connected');
+    place.faults(/ERR_CONNECTION_REFUSED|ERR_INCOMPLETE_CHUNKED_ENCODING/);
+  });
+
+  it('whose command runs again at the same port says that its session has ended', async () => {
+    const first = place.startWeb();
+    const page = await place.page('servers', { web: first });
+    await page.getByRole('row', { name: /lab/ }).waitFor();
+    await first.end();
+    const again = place.startWeb(['--port', new URL(await first.origin).port]);
+    await again.origin;
+    await page.getByText('The session has ended').waitFor();
+    await page.goto(await again.url());
+    await page.getByRole('heading', { name: 'Needs you' }).waitFor();
+    expect(place.faults(/ERR_CONNECTION_REFUSED|ERR_INCOMPLETE_CHUNKED_ENCODING|status of 401/)).toEqual([]);
+  });
+
+  it('keeps its part, its filter and its session over a reload', async () => {
+    const page = await place.page('tools?words=echo');
+    await page.getByRole('row', { name: /lab__echo/ }).waitFor();
+    await page.reload();
+    await page.getByRole('row', { name: /lab__echo/ }).waitFor();
+    expect(await page.getByRole('row').count()).toBe(2);
+    expect(new URL(page.url()).hash).toBe('#/tools?words=echo');
+  });
+
+  it('that is hidden for a minute closes its stream, and opens it when it is seen again', async () => {
+    const page = await (await place.context()).newPage();
+    await page.clock.install();
+    await page.goto(await place.web.url());
+    await page.locator('main h1').waitFor();
+    await page.clock.runFor(1_000);
+    await untilHub(page);
+    const see = (state: string) =>
+      page.evaluate(`{
+        Object.defineProperty(document, 'visibilityState', { value: '${state}', configurable: true });
+        document.dispatchEvent(new Event('visibilitychange'));
+      }`);
+    const closed = page.waitForEvent('requestfailed', (request) => request.url().endsWith('/stream'));
+    await see('hidden');
+    await page.clock.runFor(61_000);
+    await closed;
+    const opened = page.waitForRequest((request) => request.url().endsWith('/stream'));
+    await see('visible');
+    await opened;
+  });
+});
+
+// A browser has six connections to a host.
+it('seven tabs of one browser share a session and a stream, which outlives the tab that reads it', async () => {
+  const first = await place.page('clients');
+  const pages = [first];
+  while (pages.length < 7) {
+    const page = await first.context().newPage();
+    await page.goto(`${await place.web.origin}/#/clients`);
+    pages.push(page);
+  }
+  for (const page of pages) await page.getByRole('row', { name: /^test 1/ }).waitFor();
+  const other = await place.hub.client();
+  for (const page of pages) await page.getByText('2 clients').first().waitFor();
+  await first.close();
+  await other.end();
+  for (const page of pages.slice(1)) await page.getByText('1 client,').first().waitFor();
+});
+
+it('a flood of calls is counted to the last one, and leaves the tab below 40 MB', async () => {
+  const page = await place.page('calls');
+  await page.getByText('No call yet').waitFor();
+  const count = repetitions({ full: 100_000, short: 10_000 });
+  let begun = 0;
+  const caller = async () => {
+    while (begun < count) {
+      begun += 1;
+      await place.client.call('lab__echo', { begun });
+      place.client.forget();
+    }
+  };
+  await Promise.all(Array.from({ length: 64 }, caller));
+  const shown = async () => {
+    const text = await textOf(page);
+    const numbers = /([\d,]+) calls since|([\d,]+) of ([\d,]+) calls/.exec(text);
+    const left = /, ([\d,]+) more, not shown/.exec(text)?.[1] ?? '0';
+    return Number((numbers?.[1] ?? '0').replaceAll(',', '')) + Number(left.replaceAll(',', ''));
+  };
+  await expect.poll(shown, { timeout: 20_000 }).toBe(count);
+  const session = await page.context().newCDPSession(page);
+  await session.send('HeapProfiler.collectGarbage');
+  const { usedSize } = await session.send('Runtime.getHeapUsage');
+  expect(usedSize).toBeLessThan(40e6);
+  // The page still works.
+  await show(page, 'servers');
+  await page.getByRole('row', { name: /lab/ }).waitFor();
+});
