@@ -29,7 +29,7 @@ const SPANS_PER_SECOND = 3000;
 const DELAY_MS = 1000;
 const TIMEOUT_MS = 3000;
 /** Longest time that the last spans may take at the end. */
-const FLUSH_WITHIN_MS = 900;
+const FLUSH_WITHIN_MS = 500;
 /** Difference of the wall clock to the monotonic clock that a sleeping laptop exceeds. */
 const MAX_DRIFT_MS = 1000;
 
