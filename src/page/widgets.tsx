@@ -252,7 +252,7 @@ function shown(content: ComponentChildren): ComponentChildren {
 }
 
 /** Number of rows that a long list shows at first, and adds on request. */
-export const PAGE_ROWS = 200;
+export const PAGE_ROWS = 100;
 
 export function More({ limit, count }: { limit: { value: number }; count: number }) {
   if (count <= limit.value) return null;
