@@ -12,7 +12,7 @@ import { addressOf, hash, PARTS, type Part, route, titleOf } from './route.js';
 import { said, tellOfChanges } from './say.js';
 import { Server } from './server.js';
 import { Servers } from './servers.js';
-import { CODE, endSession, headers, openSession, session } from './session.js';
+import { CODE, endSession, headers, isLinkPrinted, openSession, session } from './session.js';
 import { description, heardAt, hello, hub, needs, receive, recording, report } from './state.js';
 import { link, Stream } from './stream.js';
 import { clock } from './text.js';
@@ -188,9 +188,12 @@ function Locked() {
   return (
     <article class="card note">
       <h1>{hasEnded ? 'The session has ended' : 'This page needs a new link'}</h1>
-      <p>A link works once, and for a minute. Run this command, and open the link that it prints.</p>
-      <Command text="trunkline web" />
-      <p class="quiet">If it still runs in a terminal, look there first, because it may have printed a new link.</p>
+      <p>
+        {isLinkPrinted.value
+          ? 'The command `trunkline web` has printed a new link in its terminal. It works once, within a minute.'
+          : 'Run this command, and open the link that it prints. A link works once, within a minute.'}
+      </p>
+      {!isLinkPrinted.value && <Command text="trunkline web" />}
     </article>
   );
 }

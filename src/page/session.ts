@@ -23,17 +23,29 @@ export async function openSession(): Promise<void> {
     // First of all, so that the code stays in no history.
     history.replaceState(null, '', '/#/needs');
     sessionStorage.removeItem(KEY);
-    const response = await fetch('/session', {
-      method: 'POST',
-      headers: { 'Content-Type': 'application/json' },
-      body: JSON.stringify({ code }),
-    }).catch(() => undefined);
+    const response = await postSession({ code });
     if (response?.ok) sessionStorage.setItem(KEY, await response.text());
   } else if (sessionStorage.getItem(KEY) === null) {
     const key = await keyOfOtherTab();
     if (key !== undefined) sessionStorage.setItem(KEY, key);
   }
-  session.value = sessionStorage.getItem(KEY) === null ? 'none' : 'open';
+  if (sessionStorage.getItem(KEY) === null) lock('none');
+  else session.value = 'open';
+}
+
+function postSession(body: { readonly code?: string }): Promise<Response | undefined> {
+  const headers = { 'Content-Type': 'application/json' };
+  return fetch('/session', { method: 'POST', headers, body: JSON.stringify(body) }).catch(() => undefined);
+}
+
+/** Whether `trunkline web` has been asked for a new link, which it prints in its terminal. */
+export const isLinkPrinted = signal(false);
+
+function lock(how: 'none' | 'ended'): void {
+  session.value = how;
+  void postSession({}).then((response) => {
+    isLinkPrinted.value = response?.ok === true;
+  });
 }
 
 function keyOfOtherTab(): Promise<string | undefined> {
@@ -51,7 +63,7 @@ function keyOfOtherTab(): Promise<string | undefined> {
 
 export function endSession(): void {
   sessionStorage.removeItem(KEY);
-  session.value = 'ended';
+  if (session.value !== 'ended') lock('ended');
 }
 
 export function headers(): Record<string, string> {
