@@ -205,7 +205,7 @@ function Row(props: { call: CallRow; took: string; kind?: string; children?: Com
   );
 }
 
-function outcomeText(outcome: CallRow['outcome'], reason: string | null): string {
+export function outcomeText(outcome: CallRow['outcome'], reason: string | null): string {
   return foreign(reason === null ? OUTCOMES[outcome] : `${OUTCOMES[outcome]}, ${reason}`);
 }
 

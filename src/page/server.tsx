@@ -4,6 +4,7 @@ import { useEffect, useRef } from 'preact/hooks';
 import type { ServerReport } from '../gateway/status/status.js';
 import { duration, plural } from '../gateway/status/status-text.js';
 import { describeBytes } from '../json/printable.js';
+import { outcomeText } from './calls.js';
 import { enable, restart, review } from './changes.js';
 import { addressOf, route } from './route.js';
 import { known, LEAST_CPU, LEAST_MEMORY, latencyText } from './servers.js';
@@ -159,7 +160,7 @@ function FromHub({ server }: Props) {
             ['At', ({ at }) => clock(at)],
             ['Call', ({ id, method, name }) => <a href={addressOf('calls', String(id))}>{foreign(name ?? method)}</a>],
             ['Client', ({ client }) => client],
-            ['Reason', ({ outcome, reason }) => reason ?? outcome],
+            ['Outcome', ({ outcome, reason }) => outcomeText(outcome, reason)],
             ['Took', ({ ms }) => milliseconds(ms), ({ ms }) => ms],
           ]}
         />

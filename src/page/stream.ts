@@ -28,6 +28,7 @@ const HIDDEN_MS = 60_000;
 /** The other end sends a comment every 15 seconds. */
 const SILENT_MS = 40_000;
 const UPDATE_MS = 100;
+const SLOWEST_UPDATE_MS = 1_000;
 const [FIRST_WAIT_MS, LONGEST_WAIT_MS] = [500, 10_000];
 
 /** Message between tabs that show the same, which is what their streams ask for. */
@@ -58,6 +59,7 @@ export class Stream {
   #frames: Frame[] = [];
   #update: ReturnType<typeof setTimeout> | undefined;
   #updatedAt = 0;
+  #pause = UPDATE_MS;
 
   constructor(onFrames: (frames: readonly Frame[]) => void, headers: () => HeadersInit, onRefused: () => void) {
     this.#onFrames = onFrames;
@@ -180,9 +182,16 @@ export class Stream {
         this.#update = undefined;
         this.#updatedAt = performance.now();
         this.#onFrames(this.#frames.splice(0));
+        requestAnimationFrame(() => setTimeout(() => this.#drawn(), 0));
       },
-      Math.max(0, this.#updatedAt + UPDATE_MS - performance.now()),
+      Math.max(0, this.#updatedAt + this.#pause - performance.now()),
     );
+  }
+
+  /** Makes pauses four times as long as drawing takes, so that the page still reacts on a slow machine. */
+  #drawn(): void {
+    const cost = performance.now() - this.#updatedAt;
+    this.#pause = Math.min(SLOWEST_UPDATE_MS, Math.max(UPDATE_MS, cost * 4));
   }
 }
 
