@@ -73,7 +73,7 @@ async function compareCounters() {
       async () => (await prometheus.query('sum(trunkline_calls_total)'))[0]?.value[1] === String(total),
     );
     check('the sum of all outcomes is the count of the clients', true);
-    const series = await prometheus.query('trunkline_calls_total > 0');
+    const series = await prometheus.query('sum by (tool, outcome) (trunkline_calls_total) > 0');
     const scraped = new Map(series.map(({ metric, value }) => [`${metric.tool} ${metric.outcome}`, Number(value[1])]));
     check('each tool and outcome has the count of the clients', isSame(counts, scraped), [...scraped].join('; '));
     const [

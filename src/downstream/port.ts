@@ -237,8 +237,11 @@ export interface CallTrail {
    * answer of the client, within one attempt. Not called if the request cannot be written.
    */
   sent(message: SplicedMessage): void;
-  /** The attempt has ended. Called once for each `sending`, unless the call ends before. */
-  attemptEnded(outcome: Outcome): void;
+  /**
+   * The attempt has ended. Called once for each `sending`, unless the call ends before. `sentAt` is the time at which the
+   * request was sent, in milliseconds on the clock; absent if it could not be sent.
+   */
+  attemptEnded(outcome: Outcome, sentAt?: number): void;
   /** The call has ended. Called once. */
   ended(end: CallEnd): void;
 }

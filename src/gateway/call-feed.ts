@@ -129,10 +129,12 @@ export class ObservedCall implements CallTrail {
   endedAt: number | undefined;
   readonly #now: () => number;
   readonly #onInternalError: OnInternalError | undefined;
-  #observations: readonly CallObservation[] = [];
+  readonly #observations: CallObservation[] = [];
   #end: CallEnd | undefined;
-  /** Begin of the attempt that has not ended. */
-  #attemptAt: number | undefined;
+  /** Whether the observations have ended. */
+  #isOver = false;
+  /** Whether an attempt has not ended. */
+  #isAttempted = false;
   #isWritten = false;
 
   constructor(
@@ -221,17 +223,15 @@ export class ObservedCall implements CallTrail {
   /** Asks the observers for their observations. Returns whether there are any. */
   begin(observers: readonly CallObserver[], isCall: boolean): boolean {
     // Not `flatMap`, because every call comes here.
-    const observations: CallObservation[] = [];
-    this.#observations = observations;
     try {
       for (const observer of observers) {
         const observation = observer.begin(this, isCall);
-        if (observation !== undefined) observations.push(observation);
+        if (observation !== undefined) this.#observations.push(observation);
       }
     } catch (error) {
       this.#give(error);
     }
-    return this.#observations.length > 0;
+    return this.#live.length > 0;
   }
 
   routed(server: string, instance: string, isRemote: boolean): void {
@@ -244,10 +244,10 @@ export class ObservedCall implements CallTrail {
     this.generation = connection.generation;
     this.revision = connection.revision;
     this.attempts += 1;
-    this.#attemptAt = this.#now();
+    this.#isAttempted = true;
     let added: readonly Edit[] | undefined;
     try {
-      for (const each of this.#observations) {
+      for (const each of this.#live) {
         const own = each.sending?.(this, connection, edits);
         if (own !== undefined) added = concatEdits(added, own);
       }
@@ -260,18 +260,23 @@ export class ObservedCall implements CallTrail {
   sent(message: SplicedMessage): void {
     this.#isWritten = true;
     try {
-      for (const each of this.#observations) each.sent?.(this, message);
+      for (const each of this.#live) each.sent?.(this, message);
     } catch (error) {
       this.#give(error);
     }
   }
 
-  attemptEnded(outcome: Outcome): void {
-    if (this.#attemptAt === undefined) return;
+  attemptEnded(outcome: Outcome, sentAt?: number): void {
+    if (!this.#isAttempted) return;
     const isAnswered = outcome.kind === 'answered';
-    this.#endAttempt(isAnswered ? outcome.at : this.#now(), isAnswered || outcome.sent);
+    const at = isAnswered ? outcome.at : this.#now();
+    this.attemptMs = sentAt === undefined ? 0 : at - sentAt;
+    this.servedMs += this.attemptMs;
+    this.isSent ||= isAnswered || outcome.sent;
+    this.#isAttempted = false;
+    this.#isWritten = false;
     try {
-      for (const each of this.#observations) each.attemptEnded?.(this, outcome);
+      for (const each of this.#live) each.attemptEnded?.(this, outcome);
     } catch (error) {
       this.#give(error);
     }
@@ -281,29 +286,26 @@ export class ObservedCall implements CallTrail {
     if (this.#end !== undefined) return;
     this.#end = end;
     this.endedAt = this.#now();
-    this.#endAttempt(this.endedAt, this.#isWritten);
+    this.isSent ||= this.#isWritten;
     try {
-      for (const each of this.#observations) each.ended?.(this, end);
+      for (const each of this.#live) each.ended?.(this, end);
     } catch (error) {
       this.#give(error);
     }
-    this.#observations = [];
+    this.#isOver = true;
   }
 
-  #endAttempt(at: number, wasSent: boolean): void {
-    if (this.#attemptAt === undefined) return;
-    this.attemptMs = at - this.#attemptAt;
-    this.servedMs += this.attemptMs;
-    this.#attemptAt = undefined;
-    this.isSent ||= wasSent;
-    this.#isWritten = false;
+  get #live(): readonly CallObservation[] {
+    return this.#isOver ? NO_OBSERVATIONS : this.#observations;
   }
 
   #give(error: unknown): void {
-    this.#observations = [];
+    this.#isOver = true;
     reportInternalError(error, this.#onInternalError);
   }
 }
+
+const NO_OBSERVATIONS: readonly CallObservation[] = [];
 
 /** Whether a result of the gateway's own says that the tool has failed. Quotes within its texts are escaped. */
 function hasFailed(result: Uint8Array): boolean {

@@ -6,7 +6,7 @@ import { METHODS } from '../mcp/methods.js';
 import { MODERN_CODES } from '../mcp/revisions.js';
 import type { EventSource } from '../observe/events/events.js';
 import type { Outcome } from '../upstream/port.js';
-import { Counter, Counts, Histogram, type Labels, Series } from './series.js';
+import { Counter, Counts, Durations, Histogram, type Labels, Series } from './series.js';
 
 /** What became of a call: the values of the label `outcome`. */
 export const OUTCOMES = ['ok', 'tool_error', 'not_sent', 'unknown', 'failed'] as const;
@@ -41,8 +41,8 @@ export class Metrics implements CallObserver, CallObservation {
   /** By key of the configuration: `trunkline` for its own tools, '' for calls that name no tool of any server. */
   readonly servers = new Map<string, ServerCalls>();
   /** Durations of the requests of clients, and of the requests to servers. */
-  readonly clientRequests = new Series<Histogram>();
-  readonly serverRequests = new Series<Histogram>();
+  readonly clientRequests = new Durations();
+  readonly serverRequests = new Durations();
   readonly restarts = new Series<Counter>();
   readonly refused = new Series<Counter>();
   readonly renewals = new Series<Counter>();
@@ -71,19 +71,17 @@ export class Metrics implements CallObserver, CallObservation {
   }
 
   attemptEnded({ method, revision, server, attemptMs }: ObservedCall, outcome: Outcome): void {
-    const error = errorOf(outcome);
-    this.serverRequests.of(operation(method, error, revision, server), newHistogram).add(attemptMs / 1_000);
+    this.serverRequests.add(attemptMs, method, errorOf(outcome), revision, server);
   }
 
   ended(call: ObservedCall): void {
     const { method, exchange, durationMs } = call;
-    const { revision } = exchange.client;
-    this.clientRequests.of(operation(method, errorForClient(call), revision), newHistogram).add(durationMs / 1_000);
-    if (method === METHODS.callTool) this.#count(call);
+    this.clientRequests.add(durationMs, method, errorForClient(call), exchange.client.revision);
+    if (method === METHODS.callTool) this.#count(call, durationMs);
   }
 
-  #count(call: ObservedCall): void {
-    const { server, name, effect, durationMs } = call;
+  #count(call: ObservedCall, durationMs: number): void {
+    const { server, name, effect, servedMs } = call;
     const isOwn = server === undefined && name !== undefined && this.#exposedName(undefined, name) !== undefined;
     const key = server ?? (isOwn ? OWN : '');
     const calls = this.#callsOf(key);
@@ -92,7 +90,7 @@ export class Metrics implements CallObserver, CallObservation {
     const durations = calls.durations[at] ?? new Histogram();
     calls.durations[at] = durations;
     durations.add(durationMs / 1_000);
-    if (server !== undefined) calls.waits.add(call.waitedMs / 1_000);
+    if (server !== undefined) calls.waits.add(Math.max(0, durationMs - servedMs) / 1_000);
     if (effect === 'not_sent') this.#refuse('call', refusalOf(call));
   }
 
@@ -138,21 +136,12 @@ const RESTARTED_FROM: Readonly<Record<string, string>> = {
   stopping: 'requested',
 };
 
-function newHistogram(): Histogram {
-  return new Histogram();
-}
-
 function newCounter(): Counter {
   return new Counter();
 }
 
 function increment(series: Series<Counter>, labels: Labels): void {
   series.of(labels, newCounter).value += 1;
-}
-
-/** Labels with the names of the conventions of OpenTelemetry. */
-function operation(method: string, error: string | undefined, revision?: string, server?: string): Labels {
-  return { mcp_method_name: method, error_type: error, mcp_protocol_version: revision, server };
 }
 
 /** Reason for which a call was sent to no server. Messages of errors are no labels, because they may contain names. */

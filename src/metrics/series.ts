@@ -83,6 +83,56 @@ export class Series<Value> {
   }
 }
 
+/** Durations of requests. No request allocates anything, and one with the labels of the request before looks nothing up. */
+export class Durations {
+  readonly all: Entry[] = [];
+  #latest: Labels = {};
+  #histogram = new Histogram();
+  readonly #byMethod: Nested<Nested<Nested<Nested<Entry>>>> = new Map();
+
+  add(ms: number, method: string, error: string | undefined, revision: string | undefined, server?: string): void {
+    const { mcp_method_name, error_type, mcp_protocol_version, server: latest } = this.#latest;
+    const isSame = mcp_method_name === method && latest === server && mcp_protocol_version === revision;
+    if (!isSame || error_type !== error) this.#find(method, error, revision, server);
+    this.#histogram.add(ms / 1_000);
+  }
+
+  #find(method: string, error: string | undefined, revision: string | undefined, server: string | undefined): void {
+    const byServer = grown(this.#byMethod, method, newMap<Nested<Nested<Entry>>>);
+    const byRevision = grown(byServer, server, newMap<Nested<Entry>>);
+    const byError = grown(byRevision, revision, newMap<Entry>);
+    const { labels, value } = grown(byError, error, () => {
+      // The names of the conventions of OpenTelemetry.
+      const labels = { mcp_method_name: method, error_type: error, mcp_protocol_version: revision, server };
+      const added = { labels, value: new Histogram() };
+      this.all.push(added);
+      return added;
+    });
+    this.#latest = labels;
+    this.#histogram = value;
+  }
+}
+
+interface Entry {
+  readonly labels: Labels;
+  readonly value: Histogram;
+}
+
+type Nested<Value> = Map<string | undefined, Value>;
+
+function newMap<Value>(): Nested<Value> {
+  return new Map();
+}
+
+function grown<Value>(map: Nested<Value>, key: string | undefined, create: () => Value): Value {
+  let value = map.get(key);
+  if (value === undefined) {
+    value = create();
+    map.set(key, value);
+  }
+  return value;
+}
+
 export class Counter {
   value = 0;
 }

@@ -73,7 +73,7 @@ describe('the feed of calls', () => {
     elapse(5);
     call.trail?.sending(CONNECTION, []);
     elapse(12);
-    call.trail?.attemptEnded({ kind: 'answered', response: responseOf(ANSWER), at: 16 });
+    call.trail?.attemptEnded({ kind: 'answered', response: responseOf(ANSWER), at: 16 }, 5);
     call.answer(responseOf(ANSWER));
     expect(call.answers).toHaveLength(1);
     expect(calls).toEqual([
@@ -161,7 +161,7 @@ describe('the feed of calls', () => {
     for (const at of [10, 30]) {
       arrive(call).trail?.sending(CONNECTION, []);
       elapse(10);
-      call.trail?.attemptEnded({ kind: 'answered', response: responseOf(ANSWER), at });
+      call.trail?.attemptEnded({ kind: 'answered', response: responseOf(ANSWER), at }, at - 10);
       elapse(10);
     }
     call.answer(responseOf(ANSWER));

@@ -6,6 +6,7 @@ import { MAX_TOOLS, Metrics, OUTCOMES } from '../../src/metrics/metrics.js';
 import { Exposition, Histogram } from '../../src/metrics/series.js';
 import { EventBus } from '../../src/observe/events/events.js';
 import type { ChildSnapshot } from '../../src/supervision/transition.js';
+import { FakeClock } from '../support/fake-clock.js';
 import { InMemoryExchange } from '../support/in-memory-client.js';
 import { startGateway } from '../support/scripted-gateway.js';
 import { bytesOf, responseOf } from '../support/wire.js';
@@ -92,7 +93,7 @@ describe('the counters of calls', () => {
       call('files__read', (exchange) =>
         exchange.answer(responseOf(`{"jsonrpc":"2.0","id":1,"error":{"code":${code},"message":""}}`)),
       );
-    const types = [...metrics.clientRequests.all.values()].map(({ labels }) => labels.error_type);
+    const types = metrics.clientRequests.all.map(({ labels }) => labels.error_type);
     expect(types).toEqual(['-32603', '_OTHER']);
   });
 });
@@ -140,19 +141,19 @@ describe('the text for Prometheus', () => {
 
 describe('the metrics of a gateway', () => {
   it('have the time in the server apart from the wait for a slot', async () => {
-    let now = 0;
-    const calls = new CallFeed(() => now);
+    const clock = new FakeClock();
+    const calls = new CallFeed(() => clock.now());
     const metrics = new Metrics({ events: new EventBus(), exposedName: (_, name) => name });
     calls.observe(metrics);
     const server = { tools: ['read'], limits: { concurrency: 1 } };
-    const { connect, server: of } = await startGateway({ servers: { a: server }, calls });
+    const { connect, server: of } = await startGateway({ servers: { a: server }, calls, clock });
     const client = connect().greet();
     client.call(1, 'a__read');
     client.call(2, 'a__read');
-    now = 40;
+    clock.advance(40);
     of('a').child.answer(0);
     await vi.waitFor(() => expect(of('a').child.calls).toHaveLength(2));
-    now = 50;
+    clock.advance(10);
     of('a').child.answer(1);
     const { waits, durations } = metrics.servers.get('a') ?? {};
     expect(durations?.[0]?.sum).toBeCloseTo(0.09);

@@ -70,9 +70,9 @@ function send({ request, trail }: Exchange) {
   return trail?.sending(CONNECTION, name === undefined ? [] : [{ span: name, text: bytesOf('"merge"') }]);
 }
 
-function answer(call: InMemoryExchange, members: string, at = 1000): void {
+function answer(call: InMemoryExchange, members: string, at = 1000, sentAt = at): void {
   const response = responseOf(`{"jsonrpc":"2.0","id":1,${members}}`);
-  call.trail?.attemptEnded({ kind: 'answered', response, at });
+  call.trail?.attemptEnded({ kind: 'answered', response, at }, sentAt);
   call.answer(response);
 }
 
@@ -83,7 +83,7 @@ describe('the spans of a call', () => {
     elapse(5);
     const edits = send(call);
     elapse(20);
-    answer(call, '"result":{"content":[]}', 1024);
+    answer(call, '"result":{"content":[]}', 1024, 1005);
     const [attempt, front] = spans;
     expect(faults).toEqual([]);
     expect(front).toMatchObject({

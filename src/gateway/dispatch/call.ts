@@ -283,7 +283,7 @@ export class Call implements Due, RequestHandler {
 
   /** Emits no event for an attempt that could not be sent, because its start was not reported either. */
   #reportEnd(outcome: Outcome): void {
-    if (this.#isOnTrail) this.exchange.trail?.attemptEnded(outcome);
+    if (this.#isOnTrail) this.exchange.trail?.attemptEnded(outcome, this.#sent?.sentAt);
     this.#isOnTrail = false;
     const { events, key: server, id: instance, clock } = this.#host.options;
     if (this.#sent === undefined || this.#connection === undefined || events?.wants('attempt.ended') !== true) return;
