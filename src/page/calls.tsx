@@ -122,7 +122,7 @@ function Summary({ found, all }: { found: readonly CallRow[]; all: readonly Call
   if (hub.value.kind === 'none' && all.length === 0) return <p>No hub runs, so there are no calls.</p>;
   if (all.length === 0) return <p class="quiet">No call yet. A call appears here when it ends.</p>;
   const failed = found.filter(({ outcome }) => outcome !== 'ok').length;
-  const left = Object.values(callsLeft.value).reduce((sum, each) => sum + each, 0);
+  const left = callsLeft.value;
   const latest = all.at(-1)?.id ?? 0;
   const newer = paused.value === undefined ? 0 : calls.value.filter(({ id }) => id > latest).length;
   return (
@@ -140,14 +140,8 @@ function Summary({ found, all }: { found: readonly CallRow[]; all: readonly Call
   );
 }
 
-function Group({
-  group: {
-    id,
-    calls: [latest, ...others],
-  },
-}: {
-  group: CallGroup;
-}) {
+function Group({ group }: { group: CallGroup }) {
+  const [latest, ...others] = group.calls;
   const isOpen = useSignal(false);
   const toggle = () => {
     isOpen.value = !isOpen.value;
@@ -174,7 +168,7 @@ function Group({
         others
           .slice(0, PAGE_ROWS)
           .map((call) => <Row key={call.id} call={call} took={milliseconds(call.ms)} kind="inner" />)}
-      {callsWatched.value?.gaps.has(id) && (
+      {callsWatched.value?.gaps.has(group.id) && (
         <tr class="gap">
           <td colSpan={HEADS.length}>Calls between here and the next row were not watched.</td>
         </tr>

@@ -17,8 +17,8 @@ export const report = computed(() => (hub.value?.kind === 'running' ? hub.value.
 export const description = computed(() => (hub.value?.kind === 'none' ? undefined : hub.value?.hub));
 
 export const calls = signal<readonly CallRow[]>([]);
-/** Calls of which the page knows only the outcome, because too many ended at once. */
-export const callsLeft = signal<Readonly<Record<string, number>>>({});
+/** Calls that the list has no more, and those for which the stream had no room. */
+export const callsLeft = signal(0);
 /** Beginning of the watch, and numbers of the calls with which a later one began. */
 export const callsWatched = signal<{ readonly since: number; readonly gaps: ReadonlySet<number> } | undefined>(
   undefined,
@@ -103,10 +103,10 @@ function takeCalls(more: readonly CallRow[], left: Readonly<Record<string, numbe
     callsWatched.value = { since: callsWatched.value.since, gaps: new Set(gaps) };
     isResuming = false;
   }
-  calls.value = appendCalls(calls.value, more);
-  const sums = { ...callsLeft.value };
-  for (const [outcome, count] of Object.entries(left)) sums[outcome] = (sums[outcome] ?? 0) + count;
-  callsLeft.value = sums;
+  const kept = appendCalls(calls.value, more);
+  const older = calls.value.length + more.length - kept.length;
+  calls.value = kept;
+  callsLeft.value += Object.values(left).reduce((sum, count) => sum + count, older);
 }
 
 function takeUsage(at: number, points: readonly UsagePoint[]): void {
