@@ -263,7 +263,7 @@ describe('a stream on the wire', () => {
     await expect.poll(() => place.clock.pending).toBe(0);
   });
 
-  it('waits for a page that reads nothing, and tells it later how much is missing', async () => {
+  it('F303: waits for a page that reads nothing, and tells it later how much is missing', async () => {
     const place = await WebPlace.open();
     const { headers } = await place.session();
     const response = (await place.begin('GET', '/stream?output=one', headers)).pause();
@@ -286,7 +286,7 @@ describe('a stream on the wire', () => {
     await expect.poll(() => place.clock.pending).toBe(0);
   });
 
-  it('is closed if the page reads nothing for a minute', async () => {
+  it('F303: is closed if the page reads nothing for a minute', async () => {
     const place = await WebPlace.open();
     const { headers } = await place.session();
     const response = (await place.begin('GET', '/stream?output=one', headers)).pause();

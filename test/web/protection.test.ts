@@ -16,10 +16,12 @@ describe('a request of another site', () => {
     ['a trailing dot', (port) => ({ Host: `localhost.:${port}` })],
     ['upper case', (port) => ({ Host: `LOCALHOST:${port}` })],
     ['another port', (port) => ({ Host: `127.0.0.1:${port + 1}` })],
+    ['a longer port', (port) => ({ Host: `127.0.0.1:${port}0` })],
+    ['a name behind the port', (port) => ({ Host: `127.0.0.1:${port}.evil.example` })],
     ['no port', () => ({ Host: '127.0.0.1' })],
     ['a user name', (port) => ({ Host: `me@127.0.0.1:${port}` })],
   ];
-  it.each(foreign)('is refused with %s as host, also for a file', async (_, host) => {
+  it.each(foreign)('F300: is refused with %s as host, also for a file', async (_, host) => {
     const place = await WebPlace.open();
     const { headers } = await place.session();
     const { port } = place;
@@ -95,7 +97,7 @@ describe('a request of another site', () => {
 });
 
 describe('a session', () => {
-  it('is opened by the code of a URL, and needs both the cookie and the key', async () => {
+  it('F301: is opened by the code of a URL, and needs both the cookie and the key', async () => {
     const place = await WebPlace.open();
     const url = place.server.newUrl();
     expect(url).toMatch(new RegExp(`^http://127\\.0\\.0\\.1:${place.port}/#[\\w-]{43}$`));
@@ -142,7 +144,7 @@ describe('a session', () => {
     expect(await place.post('/session', { code })).toMatchObject({ status: 200 });
   });
 
-  it('ends when its code is used again, with its stream, and another URL is printed', async () => {
+  it('F301: ends when its code is used again, with its stream, and another URL is printed', async () => {
     const place = await WebPlace.open();
     const code = codeOf(place.server.newUrl());
     const { headers, text } = await place.post('/session', { code });
@@ -167,7 +169,7 @@ describe('a session', () => {
     expect(await place.post('/session', { code })).toMatchObject({ status: 401 });
   });
 
-  it('is not opened by any code after six wrong ones, and another URL is printed', async () => {
+  it('F302: is not opened by any code after six wrong ones, and another URL is printed', async () => {
     const place = await WebPlace.open();
     const code = codeOf(place.server.newUrl());
     for (let at = 1; at <= 6; at += 1) {
