@@ -39,7 +39,10 @@ function Recorder() {
   return (
     <section>
       {now === null ? (
-        <p>A recording keeps every message between clients, Trunkline and servers. Known secrets are left out.</p>
+        <p>
+          <b>Not recording.</b> A recording is a file with every message between clients, Trunkline and servers, without
+          known secrets.
+        </p>
       ) : (
         <p>
           Recording since {clock(now.since)}: {number(now.written)} messages, {number(now.dropped)} dropped.
@@ -48,9 +51,9 @@ function Recorder() {
       {now?.fault && <Waiting fault={now.fault} />}
       <div class="row">
         {now === null ? (
-          <Change label="Start" kind="primary" run={start} />
+          <Change label="Start recording" kind="primary" run={start} />
         ) : (
-          <Change label="Stop" kind="primary" run={stop} />
+          <Change label="Stop recording" kind="primary" run={stop} />
         )}
         {stopped.value !== undefined && <Download {...stopped.value} />}
       </div>
@@ -85,9 +88,10 @@ function Reader() {
     <section>
       <h2>Open a recording</h2>
       <label class="file">
-        A file, which stays on this machine:{' '}
-        <input type="file" onChange={(event) => openFile(event.currentTarget.files?.[0])} />
-      </label>
+        Choose a file, which stays on this machine
+        <input type="file" class="unseen" onChange={(event) => openFile(event.currentTarget.files?.[0])} />
+      </label>{' '}
+      {opened !== undefined && foreign(opened.name)}
       <div role="status">
         {opened?.header === null && (
           <p class="bad">{foreign(`${opened.name} is no recording: it does not begin with the header of one.`)}</p>

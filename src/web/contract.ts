@@ -82,7 +82,7 @@ export type Frame =
       /** The home folder, to shorten paths. */
       readonly home: string;
     }
-  /** The whole state. First after `hello`, then when it has changed, at most once a second. */
+  /** The whole state: soon after `hello`, then when it has changed, at most once a second. */
   | { readonly kind: 'state'; readonly at: number; readonly hub: HubState; readonly needs: readonly Need[] }
   /** Use and rates of the last interval. Only while a hub runs, at most every 5 s. */
   | { readonly kind: 'usage'; readonly at: number; readonly servers: readonly UsagePoint[] }

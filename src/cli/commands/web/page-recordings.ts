@@ -15,7 +15,6 @@ import { findHubSite, reachHub } from '../hub/hub-access.js';
 const NAME = /^trunkline-\d{8}-\d{6}\.jsonl$/;
 
 interface Recording {
-  state: RecordingState;
   readonly control: HubControl;
   readonly path: string;
   /** Resolves when the hub has written the file. */
@@ -28,6 +27,8 @@ export class PageRecordings {
   #running: Recording | undefined;
   /** The running recording, or the last one. */
   #state: RecordingState | null = null;
+  /** The recording that pages show; null if they offer to start one. */
+  #shown: RecordingState | null = null;
   #take: (recording: RecordingState | null) => void = () => {};
 
   constructor(settings: GlobalOptions) {
@@ -37,7 +38,7 @@ export class PageRecordings {
   /** Tells the state of the recording now and when it changes, until the returned function is called. */
   follow(take: (recording: RecordingState | null) => void): () => void {
     this.#take = take;
-    if (this.#running !== undefined) take(this.#running.state);
+    take(this.#shown);
     return () => {
       this.#take = () => {};
     };
@@ -67,12 +68,12 @@ export class PageRecordings {
         if (this.#state?.file === file) this.#tell({ ...this.#state, fault });
         reject(new PageRefusal(400, fault));
       });
-      this.#running = { state, control, path, ended };
+      this.#running = { control, path, ended };
       void ended.then(() => {
         control.close();
         this.#running = undefined;
         // A recording that was cut off stays on the page until it is stopped there.
-        if (this.#state?.fault == null) this.#take(null);
+        if (this.#state?.fault == null) this.#show(null);
       });
     });
   }
@@ -82,7 +83,7 @@ export class PageRecordings {
     if (running === undefined && this.#state === null) throw new PageRefusal(409, 'No recording runs.');
     await running?.control.request('stopRecording', { file: running.path }).catch(() => {});
     await running?.ended;
-    this.#take(null);
+    this.#show(null);
     return this.#state as RecordingState;
   }
 
@@ -96,7 +97,11 @@ export class PageRecordings {
 
   #tell(state: RecordingState): void {
     this.#state = state;
-    if (this.#running !== undefined) this.#running.state = state;
-    this.#take(state);
+    this.#show(state);
+  }
+
+  #show(recording: RecordingState | null): void {
+    this.#shown = recording;
+    this.#take(recording);
   }
 }
