@@ -12,6 +12,7 @@ export function openBrowser(url: string): void {
   }
 }
 
+/** The program and its arguments: the variable `BROWSER`, otherwise the opener of the platform. */
 function browserCommand(url: string): readonly string[] {
   const { BROWSER = '' } = process.env;
   // `%s` in the variable stands for the URL. Without it, the URL is the last argument.
