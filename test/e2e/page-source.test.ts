@@ -104,7 +104,7 @@ async function withClient(servers: Record<string, Record<string, unknown>> = ONE
   return [page, client];
 }
 
-it('says that no hub runs and what starts one, and follows the hub when it starts, is killed, and starts again', async () => {
+it('F290: says that no hub runs and what starts one, and follows the hub when it starts, is killed, and starts again', async () => {
   const page = await Page.open(ONE);
   const none = await page.untilHub('none');
   expect(page.frames[0]).toMatchObject({ kind: 'hello', configFile: page.file, isReadOnly: false });
@@ -126,7 +126,7 @@ it('says that no hub runs and what starts one, and follows the hub when it start
   expect(next.number).toBe(hub.number + 1);
 });
 
-it('follows the hub when it moves, and shows the totals of `trunkline status`', async () => {
+it('F290: follows the hub when it moves, and shows the totals of `trunkline status`', async () => {
   const [page, client] = await withClient();
   await client.call('one__echo');
   const { hub } = await page.untilHub('running', ({ report }) => report.servers[0]?.calls === 1);
@@ -194,7 +194,7 @@ it('restarts a server, names a server that is down with its cause, and refuses a
   });
 }, 30_000);
 
-it('changes the configuration only as it was shown, without secrets in the difference', async () => {
+it('F291: changes the configuration only as it was shown, without secrets in the difference', async () => {
   const [page] = await withClient();
   const text = [
     'servers:',
@@ -232,7 +232,7 @@ it('changes the configuration only as it was shown, without secrets in the diffe
   expect(JSON.stringify(settings)).not.toContain('hunter2');
 });
 
-it('approves a tool only with the definition that was shown', async () => {
+it('F291: approves a tool only with the definition that was shown', async () => {
   const [page, client] = await withClient({ one: { sharing: 'all', approval: 'required' } });
   await client.call('one__change');
   const need = await page.untilNeed(({ action }) => action?.kind === 'review');
@@ -265,7 +265,7 @@ it('records the messages of the hub to a file that can be downloaded', async () 
     await expect(page.source.openRecording(name)).rejects.toMatchObject({ status: 404 });
 });
 
-it('leaves no connection to the hub after the last page has closed', async () => {
+it('F293: leaves no connection to the hub after the last page has closed', async () => {
   const [page, client] = await withClient();
   page.close();
   const { hubPid } = page.place;

@@ -50,7 +50,7 @@ function follow<Event>(commands: ControlCommands, command: string, params: objec
 
 // The end of the gateway fails if a timer is left.
 describe('the command `page`', () => {
-  it('emits the state at once and after a change, and leaves no timer and no subscription', async () => {
+  it('F293: emits the state at once and after a change, and leaves no timer and no subscription', async () => {
     const gateway = InProcessGateway.start({ servers: { one: { ...lab, ...SECRET } } });
     await gateway.untilState('one', 'ready');
     const { composition } = gateway;
@@ -112,7 +112,7 @@ describe('the command `calls`', () => {
     expect(await detail(small?.id)).toBeNull();
   });
 
-  it('counts the calls of a flood for which it has no room, and loses none', async () => {
+  it('F292: counts the calls of a flood for which it has no room, and loses none', async () => {
     const gateway = InProcessGateway.start({ servers: { one: lab } });
     await gateway.untilState('one', 'ready');
     const client = await gateway.connect();
