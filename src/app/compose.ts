@@ -17,6 +17,7 @@ import { RefusedNames } from '../gateway/status/refused-names.js';
 import { createToolCountWarning } from '../gateway/status/status-advice.js';
 import type { ServiceFacts, StatusFacts, VisibleBackends } from '../gateway/status/status-facts.js';
 import { HELD_MS } from '../gateway/status/status-text.js';
+import type { OutputLine } from '../hub/control.js';
 import { SharedLimit } from '../io/shared-limit.js';
 import { quotedPath } from '../json/printable.js';
 import type { ClientProfile } from '../mcp/handshake.js';
@@ -373,7 +374,7 @@ export interface Composition {
   /** Reads all metrics, as text for Prometheus. */
   readMetrics(): Promise<string>;
   /** Returns the last output of all processes of a server, and passes on further lines until `end` is called. */
-  followOutput(key: string, take: (line: string) => void): { readonly lines: readonly string[]; end(): void };
+  followOutput(key: string, take: (line: OutputLine) => void): { readonly lines: readonly OutputLine[]; end(): void };
   /** Restarts all processes of a server. Returns false if the server has none. */
   restart(key: string): boolean;
   /** Applies another configuration. Unchanged servers keep running. */

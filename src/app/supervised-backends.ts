@@ -5,6 +5,7 @@ import type { LoginOffer } from '../gateway/dispatch/login-offer.js';
 import { Backend, type ListenerFor } from '../gateway/registry/backend.js';
 import type { RunningBackend } from '../gateway/registry/backend-pool.js';
 import type { ServerFacts } from '../gateway/status/status-facts.js';
+import type { OutputLine } from '../hub/control.js';
 import type { SharedLimit } from '../io/shared-limit.js';
 import type { ClientProfile } from '../mcp/handshake.js';
 import { ChildLog } from '../observe/child-log.js';
@@ -66,7 +67,7 @@ export class SupervisedBackends {
   readonly #options: SupervisedBackendsOptions;
   readonly #instances = new Map<string, Instance>();
   /** Receivers of the output of servers, by the key of the server. */
-  readonly #outputs = new Map<string, Set<(id: string, line: string) => void>>();
+  readonly #outputs = new Map<string, Set<(id: string, line: OutputLine) => void>>();
   readonly #installer: ChildInstaller;
   readonly #supervisor: Supervisor;
   readonly #stateLog: StateLog;
@@ -170,9 +171,12 @@ export class SupervisedBackends {
     const log = new ChildLog({
       redact: secrets.redact,
       now: () => platform.clock.now(),
-      onLine: (line) => {
+      onLine: (line, at) => {
         logger.debug({ server: id, line }, 'output');
-        for (const take of this.#outputs.get(key) ?? []) take(id, line);
+        for (const take of this.#outputs.get(key) ?? []) take(id, { at, text: line });
+      },
+      onStart: (at) => {
+        for (const take of this.#outputs.get(key) ?? []) take(id, startAt(at));
       },
       isFollowed: () => logger.level === 'debug' || this.#outputs.has(key),
     });
@@ -228,12 +232,14 @@ export class SupervisedBackends {
     };
   }
 
-  /** Returns the last output of all instances, and passes on further lines. Lines of all but the first have its id. */
-  followOutput(key: string, take: (line: string) => void): { readonly lines: readonly string[]; end(): void } {
-    const named = (id: string, line: string) => (id === key ? line : `${id}: ${line}`);
-    const instances = [...this.#instances].filter(([, { server }]) => server.key === key);
-    const lines = instances.flatMap(([id, { log }]) => log.lines.map((line) => named(id, line)));
-    const listener = (id: string, line: string) => take(named(id, line));
+  /** Returns the last output of all instances in its order, and passes on further lines. Lines of all but the first have its id. */
+  followOutput(key: string, take: (line: OutputLine) => void): { readonly lines: readonly OutputLine[]; end(): void } {
+    const named = (id: string, line: OutputLine) => (id === key ? line : { ...line, text: `${id}: ${line.text}` });
+    const lines = [...this.#instances]
+      .filter(([, { server }]) => server.key === key)
+      .flatMap(([id, { log }]) => [...log.starts.map(startAt), ...log.timedLines].map((line) => named(id, line)))
+      .sort((one, other) => one.at - other.at);
+    const listener = (id: string, line: OutputLine) => take(named(id, line));
     const listeners = this.#outputs.get(key) ?? new Set();
     this.#outputs.set(key, listeners.add(listener));
     const end = () => {
@@ -345,4 +351,8 @@ export class SupervisedBackends {
     if (server?.child === undefined || log === undefined) return undefined;
     return describe({ snapshot: this.#supervisor.snapshot(id), log, redact: this.#options.secrets.redact });
   }
+}
+
+function startAt(at: number): OutputLine {
+  return { at, text: 'started', isStart: true };
 }

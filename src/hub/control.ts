@@ -155,7 +155,9 @@ export interface OutputEvent {
 }
 
 export interface OutputLine {
-  /** Milliseconds since 1970; null for a line that was there before. */
-  readonly at: number | null;
+  /** Milliseconds since 1970. */
+  readonly at: number;
   readonly text: string;
+  /** Whether Trunkline says here that the server was started. */
+  readonly isStart?: true;
 }

@@ -11,6 +11,7 @@ const REDACTED_LINE = '[a long line that is full of secrets]';
 /** A server that writes more is looping, and must not slow down the others. */
 const MAX_LINES = 1_000;
 const PERIOD_MS = 1_000;
+const MAX_STARTS = 20;
 /** A line of stdout that is no message is kept up to this length, because there may be very many of them. */
 const MAX_STRAY_BYTES = 1024;
 
@@ -18,10 +19,18 @@ export interface ChildLogOptions {
   readonly redact: Redact;
   /** Milliseconds on the monotonic clock. */
   readonly now: () => number;
-  /** Called for each stored line. */
-  readonly onLine?: (line: string) => void;
+  /** Called for each stored line, with the milliseconds since 1970 at which it came. */
+  readonly onLine?: (line: string, at: number) => void;
+  /** Called when the server is started. */
+  readonly onStart?: (at: number) => void;
   /** Whether `onLine` wants each line as it comes. Otherwise output is made into lines when somebody looks. */
   readonly isFollowed?: () => boolean;
+}
+
+/** A line, and the milliseconds since 1970 at which it came. */
+export interface LogLine {
+  readonly at: number;
+  readonly text: string;
 }
 
 /**
@@ -34,10 +43,13 @@ export interface ChildLogOptions {
 export class ChildLog {
   readonly #redact: Redact;
   readonly #now: () => number;
-  readonly #onLine: (line: string) => void;
+  readonly #onLine: (line: string, at: number) => void;
+  readonly #onStart: (at: number) => void;
   readonly #isFollowed: () => boolean;
   readonly #waiting = new WaitingLines();
-  readonly #lines: string[] = [];
+  readonly #lines: LogLine[] = [];
+  /** Times of the latest starts of the server. */
+  readonly starts: number[] = [];
   readonly #decoder = new TextDecoder();
   /** First lines of the latest attempt to run the server, and of the attempt before it. */
   #latestStart = 0;
@@ -48,15 +60,16 @@ export class ChildLog {
   #unreportedBytes = 0;
   #droppedBytes = 0;
 
-  constructor({ redact, now, onLine = () => {}, isFollowed = () => false }: ChildLogOptions) {
+  constructor({ redact, now, onLine = () => {}, onStart = () => {}, isFollowed = () => false }: ChildLogOptions) {
     this.#redact = redact;
     this.#now = now;
     this.#onLine = onLine;
+    this.#onStart = onStart;
     this.#isFollowed = isFollowed;
   }
 
   readonly #stderr = new LineSplitter((line) => {
-    this.#waiting.add({ bytes: line.slice(0, MAX_READ_BYTES), byteLength: line.length });
+    this.#waiting.add({ at: Date.now(), bytes: line.slice(0, MAX_READ_BYTES), byteLength: line.length });
     this.#follow();
   });
 
@@ -67,28 +80,37 @@ export class ChildLog {
 
   /** Oldest first. */
   get lines(): readonly string[] {
+    return this.timedLines.map(({ text }) => text);
+  }
+
+  get timedLines(): readonly LogLine[] {
     this.#read(MAX_LINES);
     return this.#lines;
   }
 
   /** The lines since the latest attempt began, or those of the attempt before it. */
   linesOf(attempt: 'latest' | 'previous'): readonly string[] {
-    this.#read(MAX_LINES);
-    return attempt === 'latest'
-      ? this.#lines.slice(this.#latestStart)
-      : this.#lines.slice(this.#previousStart, this.#latestStart);
+    const { lines } = this;
+    return attempt === 'latest' ? lines.slice(this.#latestStart) : lines.slice(this.#previousStart, this.#latestStart);
   }
 
-  /** The server is started again, or its package is installed again: the lines before say nothing about it. */
+  /** The server is started: the lines before say nothing about it. */
   beginAttempt(): void {
+    this.#beginLines();
+    const at = Date.now();
+    if (this.starts.push(at) > MAX_STARTS) this.starts.shift();
+    this.#onStart(at);
+  }
+
+  #beginLines(): void {
     this.#read(MAX_LINES);
     this.#previousStart = this.#latestStart;
     this.#latestStart = this.#lines.length;
   }
 
-  /** Adds the whole output of an attempt that has ended. */
+  /** Adds the whole output of an attempt to install the package, which has ended. */
   addAttempt(lines: readonly string[]): void {
-    this.beginAttempt();
+    this.#beginLines();
     for (const line of lines) this.add(line);
   }
 
@@ -100,12 +122,12 @@ export class ChildLog {
   /** Adds a whole line that does not come from the server's output. */
   add(line: string): void {
     this.#read(this.#capacity);
-    this.#addCut(line, line.length >= MAX_READ_BYTES);
+    this.#addCut(line, line.length >= MAX_READ_BYTES, Date.now());
   }
 
   /** Adds a line of stdout that is no message. */
   addJunk(bytes: Uint8Array, reason: string): void {
-    this.#waiting.add({ bytes: bytes.slice(0, MAX_STRAY_BYTES), byteLength: bytes.length, reason });
+    this.#waiting.add({ at: Date.now(), bytes: bytes.slice(0, MAX_STRAY_BYTES), byteLength: bytes.length, reason });
     this.#follow();
   }
 
@@ -137,11 +159,11 @@ export class ChildLog {
     if (lostBytes > 0) this.#drop(lostBytes);
     if (lines.length === 0) return;
     this.#linesInPeriod = Math.min(MAX_LINES, this.#linesInPeriod + lines.length);
-    this.#reportDropped();
-    for (const { bytes, reason } of lines) {
+    this.#reportDropped(lines[0]?.at);
+    for (const { at, bytes, reason } of lines) {
       const text = this.#decoder.decode(bytes);
-      if (reason === undefined) this.#addCut(text, bytes.length >= MAX_READ_BYTES);
-      else this.#addCut(`stdout (${reason}): ${text}`, false);
+      if (reason === undefined) this.#addCut(text, bytes.length >= MAX_READ_BYTES, at);
+      else this.#addCut(`stdout (${reason}): ${text}`, false, at);
     }
   }
 
@@ -150,33 +172,34 @@ export class ChildLog {
     this.#unreportedBytes += byteLength;
   }
 
-  #reportDropped(): void {
+  #reportDropped(at = Date.now()): void {
     const dropped = this.#unreportedBytes;
     this.#unreportedBytes = 0;
-    if (dropped > 0) this.#store(`[${dropped} bytes of output were dropped here: too much came at once]`);
+    if (dropped > 0) this.#store(`[${dropped} bytes of output were dropped here: too much came at once]`, at);
   }
 
-  #addCut(line: string, isCut: boolean): void {
+  #addCut(line: string, isCut: boolean, at: number): void {
     const redacted = this.#redact(line.slice(0, MAX_READ_BYTES));
     const certain = isCut ? redacted.slice(0, -DROPPED_CHARACTERS) : redacted;
     const clean = certain.slice(0, MAX_LINE_CHARACTERS).trimEnd() || (isCut ? REDACTED_LINE : '');
-    if (clean !== '') this.#store(clean);
+    if (clean !== '') this.#store(clean, at);
   }
 
-  #store(line: string): void {
-    this.#lines.push(line);
-    this.#length += line.length;
+  #store(text: string, at: number): void {
+    this.#lines.push({ at, text });
+    this.#length += text.length;
     while (this.#length > MAX_BYTES) {
-      this.#length -= this.#lines.shift()?.length ?? 0;
+      this.#length -= this.#lines.shift()?.text.length ?? 0;
       this.#latestStart = Math.max(0, this.#latestStart - 1);
       this.#previousStart = Math.max(0, this.#previousStart - 1);
     }
-    this.#onLine(line);
+    this.#onLine(text, at);
   }
 }
 
 /** A line before it is decoded. */
 interface WaitingLine {
+  readonly at: number;
   readonly bytes: Uint8Array;
   /** Length of the whole line, of which `bytes` may be the beginning. */
   readonly byteLength: number;

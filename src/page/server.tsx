@@ -199,18 +199,21 @@ function Output({ server }: { server: string }) {
       <div class="head">
         <h2>Output</h2>
         <Search label="Filter the output" />
-        <Action
-          label={follows.value ? 'Following' : 'Follow'}
-          run={() => {
+        <button
+          type="button"
+          aria-pressed={follows.value}
+          onClick={() => {
             follows.value = !follows.value;
           }}
-        />
+        >
+          Follow
+        </button>
       </div>
       {left > 0 && <p class="quiet">{plural(left, 'line')} more, not shown</p>}
       <Block label="Output" kind="output" box={box} onScroll={scrolled}>
-        {shown?.map(({ number, at, text }) => (
-          <div key={number}>
-            {at !== null && <time>{clock(at)}</time>} {foreign(text)}
+        {shown?.map(({ number, at, text, isStart }) => (
+          <div key={number} class={isStart && 'start'}>
+            <time>{clock(at)}</time> {foreign(text)}
           </div>
         )) ?? '…'}
         {shown?.length === 0 && 'No line.'}

@@ -14,7 +14,7 @@ function calls(from: number, count: number, outcome?: CallRow['outcome']): Frame
 }
 
 function output(from: number, count: number, isFirst = false): Frame {
-  const lines = Array.from({ length: count }, (_, at) => ({ at: null, text: `line ${from + at}` }));
+  const lines = Array.from({ length: count }, (_, at) => ({ at: 0, text: `line ${from + at}` }));
   return { kind: 'output', server: 'one', lines, isFirst, left: 0 };
 }
 
@@ -267,7 +267,7 @@ describe('a stream on the wire', () => {
     const place = await WebPlace.open();
     const { headers } = await place.session();
     const response = (await place.begin('GET', '/stream?output=one', headers)).pause();
-    const lines = Array.from({ length: 200 }, () => ({ at: null, text: 'x'.repeat(8_000) }));
+    const lines = Array.from({ length: 200 }, () => ({ at: 0, text: 'x'.repeat(8_000) }));
     for (let at = 0; at < 100; at += 1) {
       place.scripted.send({ kind: 'output', server: 'one', lines, isFirst: false, left: 0 });
       place.clock.advance(100);
@@ -290,7 +290,7 @@ describe('a stream on the wire', () => {
     const place = await WebPlace.open();
     const { headers } = await place.session();
     const response = (await place.begin('GET', '/stream?output=one', headers)).pause();
-    const lines = Array.from({ length: 200 }, () => ({ at: null, text: 'x'.repeat(50_000) }));
+    const lines = Array.from({ length: 200 }, () => ({ at: 0, text: 'x'.repeat(50_000) }));
     for (let at = 0; at < 3; at += 1) {
       place.scripted.send({ kind: 'output', server: 'one', lines, isFirst: false, left: 0 });
       place.clock.advance(100);

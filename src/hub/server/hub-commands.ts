@@ -11,7 +11,7 @@ import type { LineSink } from '../../record/line-queue.js';
 import type { RecordedGateway } from '../../record/record-to.js';
 import type { Clock } from '../../timing/clock.js';
 import { VERSION } from '../../version.js';
-import type { ClientDescription, HubDescription, StatusAnswer } from '../control.js';
+import type { ClientDescription, HubDescription, OutputLine, StatusAnswer } from '../control.js';
 import { numberOf } from '../hub-folder.js';
 import type { HubLife } from '../hub-life.js';
 import type { ControlCommands, ControlContext } from './control-connection.js';
@@ -31,7 +31,7 @@ export interface ServedGateway extends RecordedGateway {
   status(): StatusFacts;
   readUsage(): Promise<void>;
   readMetrics(): Promise<string>;
-  followOutput(key: string, take: (line: string) => void): { readonly lines: readonly string[]; end(): void };
+  followOutput(key: string, take: (line: OutputLine) => void): { readonly lines: readonly OutputLine[]; end(): void };
   /** Restarts all processes of a server. Returns whether there is one. */
   restart(key: string): boolean;
 }

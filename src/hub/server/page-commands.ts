@@ -180,10 +180,10 @@ async function followOutput(
     waiting = [];
   };
   const { lines, end } = composition.followOutput(server, (line) => {
-    waiting.push({ at: Date.now(), text: plain(line) });
+    waiting.push(plain(line));
     cancel ??= clock.schedule(OUTPUT_EVERY_MS, flush);
   });
-  const first = lines.slice(-MAX_LINES).map((line): OutputLine => ({ at: null, text: plain(line) }));
+  const first = lines.slice(-MAX_LINES).map(plain);
   emit({ lines: first, isFirst: true, left: 0 } satisfies OutputEvent);
   await aborted(signal);
   end();
@@ -191,8 +191,8 @@ async function followOutput(
 }
 
 /** Without colors, and with invisible characters shown. */
-function plain(line: string): string {
-  return printable(stripVTControlCharacters(line));
+function plain(line: OutputLine): OutputLine {
+  return { ...line, text: printable(stripVTControlCharacters(line.text)) };
 }
 
 /** Waits, at most until the signal. */

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { NamedViews } from '../../../src/gateway/catalog/tool-policy.js';
 import { reportView } from '../../../src/gateway/status/tool-report.js';
-import type { PageEvent } from '../../../src/hub/control.js';
+import type { OutputLine, PageEvent } from '../../../src/hub/control.js';
 import { HubLife } from '../../../src/hub/hub-life.js';
 import type { ControlCommands } from '../../../src/hub/server/control-connection.js';
 import type { HubClients } from '../../../src/hub/server/hub-clients.js';
@@ -132,20 +132,26 @@ describe('the command `calls`', () => {
 });
 
 describe('the command `output`', () => {
-  it('emits the last lines of a server and then each line, without colors and secrets', async () => {
+  it('emits the starts and the last lines of a server and then each line, with its time, without colors and secrets', async () => {
     const code = `console.error('\\x1b[31mred\\x1b[0m hunter2hunter2'); process.stdin.on('data', () => {})`;
     const gateway = InProcessGateway.start({
       servers: { one: { command: 'node', args: ['-e', code, 'RUN'], sharing: 'all', ...SECRET } },
     });
     await until('the first line is there', () => gateway.status('one').log.length > 0);
-    const { events, close } = follow<{ lines: { text: string }[]; isFirst: boolean }>(hubOf(gateway), 'output', {
+    const { events, close } = follow<{ lines: OutputLine[]; isFirst: boolean }>(hubOf(gateway), 'output', {
       server: 'one',
     });
     const lines = () => events.flatMap(({ lines: some }) => some.map(({ text }) => text));
     await until('the last lines are there', () => lines().length > 0);
     expect(events).toEqual([expect.objectContaining({ isFirst: true, left: 0 })]);
+    expect(lines()).toEqual(['started', 'red [redacted]']);
     gateway.composition.restart('one');
     await until('the output goes on', () => lines().filter((line) => line === 'red [redacted]').length >= 2);
+    const all = events.flatMap(({ lines: some }) => some);
+    const starts = all.filter(({ isStart }) => isStart).map(({ at }) => at);
+    expect(starts).toHaveLength(2);
+    expect(all.map(({ at }) => at)).toEqual(all.map(({ at }) => at).sort());
+    expect(Date.now() - (starts[0] ?? 0)).toBeLessThan(3_600_000);
     await close();
   });
 });
