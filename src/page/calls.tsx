@@ -3,7 +3,7 @@ import type { ComponentChildren } from 'preact';
 import { describeBytes } from '../json/printable.js';
 import type { CallDetail, CallRow } from '../web/contract.js';
 import { type CallGroup, filterCalls, groupCalls, slowestFirst } from './calls-list.js';
-import { addressOf, route } from './route.js';
+import { addressOf, hash, route } from './route.js';
 import { calls, callsLeft, callsWatched, hub } from './state.js';
 import { clock, milliseconds, number, prettyJson } from './text.js';
 import { Block, Choice, Command, Dialog, foreign, More, PAGE_ROWS, Search, useRead, Waiting } from './widgets.js';
@@ -205,8 +205,11 @@ export function outcomeText(outcome: CallRow['outcome'], reason: string | null):
 
 function Detail({ id }: { id: string }) {
   const { answer, fault } = useRead('/call', { id }, '');
+  // A dialog also closes because the address shows something else by now.
   const close = () => {
-    location.hash = addressOf('calls', undefined, route.value.query);
+    hash.value = location.hash;
+    const { part, item, query } = route.value;
+    if (part === 'calls' && item === id) location.hash = addressOf('calls', undefined, query);
   };
   return (
     <Dialog title={answer === undefined ? `Call ${id}` : (answer.call.name ?? answer.call.method)} onClose={close}>

@@ -67,6 +67,8 @@ function take(frame: Frame): void {
   switch (frame.kind) {
     case 'hello':
       hello.value = frame;
+      // A running one is reported after this.
+      recording.value = null;
       isResuming = true;
       break;
     case 'state':
