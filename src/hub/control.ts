@@ -109,11 +109,20 @@ export interface UsagePoint {
 export interface CallsEvent {
   readonly calls: readonly CallRow[];
   readonly left: Readonly<Record<string, number>>;
+  /** Only in the first event: milliseconds since 1970 from which on the calls were followed without a pause. */
+  readonly since?: number;
+}
+
+/** The result of the command `failures`: the latest failed calls of a server, the newest first. */
+export interface Failures {
+  /** Milliseconds since 1970 of the begin of the observation. */
+  readonly since: number;
+  readonly calls: readonly CallRow[];
 }
 
 /** A call of a client that has ended. */
 export interface CallRow {
-  /** Number of the call in this hub. */
+  /** Number of the call. No other call of this hub has it, and none of a hub before. */
   readonly id: number;
   /** Milliseconds since 1970 of the end. */
   readonly at: number;

@@ -84,6 +84,7 @@ function Details({ server }: Props) {
           ]}
         />
       )}
+      <Failures key={`failures of ${name}`} server={server} />
       <FromHub key={name} server={server} />
     </>
   );
@@ -145,37 +146,43 @@ function Facts(server: ServerReport) {
   );
 }
 
-/** Settings and failures, for which the page asks. */
+/** Failed calls since a page was opened. Read again when calls have run. */
+function Failures({ server: { server, calls, inFlight } }: Props) {
+  const { answer } = useRead('/failures', { server }, `${calls} ${inFlight}`);
+  if (answer === undefined) return null;
+  const since = `since ${clock(answer.since)}`;
+  if (answer.calls.length === 0) return <p class="quiet">No call has failed {since}.</p>;
+  return (
+    <Table
+      caption={`Failed calls ${since}`}
+      rows={answer.calls}
+      keyOf={({ id }) => String(id)}
+      columns={[
+        ['At', ({ at }) => clock(at)],
+        ['Call', ({ id, method, name }) => <a href={addressOf('calls', String(id))}>{foreign(name ?? method)}</a>],
+        ['Client', ({ client }) => client],
+        ['Outcome', ({ outcome, reason }) => outcomeText(outcome, reason)],
+        ['Took', ({ ms }) => milliseconds(ms), ({ ms }) => ms],
+      ]}
+    />
+  );
+}
+
+/** Settings, for which the page asks. */
 function FromHub({ server }: Props) {
-  const { answer, fault } = useRead('/server', { server: server.server }, `${revision.value} ${server.failures}`);
+  const { answer, fault } = useRead('/server', { server: server.server }, revision.value);
   if (answer === undefined) return <Waiting fault={fault} />;
   return (
-    <>
-      {answer.failures.length > 0 && (
-        <Table
-          caption="Recent failures"
-          rows={answer.failures}
-          keyOf={({ id }) => String(id)}
-          columns={[
-            ['At', ({ at }) => clock(at)],
-            ['Call', ({ id, method, name }) => <a href={addressOf('calls', String(id))}>{foreign(name ?? method)}</a>],
-            ['Client', ({ client }) => client],
-            ['Outcome', ({ outcome, reason }) => outcomeText(outcome, reason)],
-            ['Took', ({ ms }) => milliseconds(ms), ({ ms }) => ms],
-          ]}
-        />
-      )}
-      <Table
-        caption="Settings in force"
-        rows={answer.settings}
-        keyOf={({ name }) => name}
-        columns={[
-          ['Setting', ({ name }) => <code>{foreign(name)}</code>],
-          ['Value', ({ value }) => value],
-          ['From', ({ from, line }) => (line === null ? from : `${from}, line ${line}`)],
-        ]}
-      />
-    </>
+    <Table
+      caption="Settings in force"
+      rows={answer.settings}
+      keyOf={({ name }) => name}
+      columns={[
+        ['Setting', ({ name }) => <code>{foreign(name)}</code>],
+        ['Value', ({ value }) => value],
+        ['From', ({ from, line }) => (line === null ? from : `${from}, line ${line}`)],
+      ]}
+    />
   );
 }
 

@@ -1,9 +1,9 @@
 import type { StatusReport } from '../gateway/status/status.js';
 import type { ViewTools } from '../gateway/status/tool-report.js';
-import type { CallDetail, CallRow, HubDescription, OutputLine, UsagePoint } from '../hub/control.js';
+import type { CallDetail, CallsEvent, Failures, HubDescription, OutputLine, UsagePoint } from '../hub/control.js';
 
 export type { ToolRow, ViewTools } from '../gateway/status/tool-report.js';
-export type { CallDetail, CallRow, OutputLine, UsagePoint } from '../hub/control.js';
+export type { CallDetail, CallRow, Failures, OutputLine, UsagePoint } from '../hub/control.js';
 
 /*
  * Messages between `trunkline web` and its page. Both come from one build, so they have one version.
@@ -18,8 +18,9 @@ export type { CallDetail, CallRow, OutputLine, UsagePoint } from '../hub/control
 
 /** Requests that change nothing: `GET` with a query. Their answer is JSON. */
 export interface Reads {
-  /** The messages of a call. The hub keeps those of the latest calls, only while a page shows calls. */
+  /** A call, and its messages if the hub keeps them: those of the latest calls that a page followed, while a page is open. */
   readonly '/call': { readonly query: { readonly id: string }; readonly answer: CallDetail };
+  readonly '/failures': { readonly query: { readonly server: string }; readonly answer: Failures };
   readonly '/server': { readonly query: { readonly server: string }; readonly answer: ServerDetail };
   /** Tools that each view shows and hides, and `tools.deny` and `tools.allow` of each server that has one of them. */
   readonly '/tools': {
@@ -87,7 +88,7 @@ export type Frame =
   /** Use and rates of the last interval. Only while a hub runs, at most every 5 s. */
   | { readonly kind: 'usage'; readonly at: number; readonly servers: readonly UsagePoint[] }
   /** Calls since the frame before, 200 at most. `left` counts the others by outcome. */
-  | { readonly kind: 'calls'; readonly calls: readonly CallRow[]; readonly left: Readonly<Record<string, number>> }
+  | ({ readonly kind: 'calls' } & CallsEvent)
   /** Lines of a server's output, 200 at most. With `isFirst`, they replace those before. `left` counts the missing lines. */
   | {
       readonly kind: 'output';
@@ -151,7 +152,6 @@ export interface ServerDetail {
     readonly from: string;
     readonly line: number | null;
   }[];
-  readonly failures: readonly CallRow[];
 }
 
 export interface ToolLists {

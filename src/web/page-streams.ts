@@ -122,7 +122,7 @@ function withCalls(before: Of<'calls'> | undefined, next: Of<'calls'>): Of<'call
     if (calls.length < STREAM_LIMITS.rows) calls.push(call);
     else left[call.outcome] = (left[call.outcome] ?? 0) + 1;
   }
-  return { kind: 'calls', calls, left };
+  return { ...before, ...next, calls, left };
 }
 
 /** The last lines are kept. */

@@ -52,6 +52,7 @@ const optional =
 const SERVER = { server: isText };
 const READS: { readonly [Path in keyof Reads]: Fields } = {
   '/call': { id: isText },
+  '/failures': SERVER,
   '/server': SERVER,
   '/tools': {},
   '/review': SERVER,

@@ -164,15 +164,16 @@ it('streams calls, and shows the messages of both legs and the failures of a ser
   expect(messages.map(({ leg }) => leg)).toEqual(['client', 'server', 'server', 'client']);
   await client.call('one__nothing');
   await until('the failure is there', () => rows().some(({ outcome }) => outcome !== 'ok'));
-  const { failures, report, settings } = await page.source.reads['/server']({ server: 'one' });
-  expect(failures).toMatchObject([{ name: 'one__nothing' }]);
+  const failures = await page.source.reads['/failures']({ server: 'one' });
+  expect(failures.calls).toMatchObject([{ name: 'one__nothing' }]);
+  const { report, settings } = await page.source.reads['/server']({ server: 'one' });
   expect(report.server).toBe('one');
   expect(settings).toContainEqual({ name: 'sharing', value: 'all', from: 'server', line: 1 });
   expect(settings).toContainEqual({ name: 'timeout', value: '60s', from: 'built in', line: null });
   const { views } = await page.source.reads['/tools']({});
   expect(views[0]?.clients).toEqual(['test']);
   page.close();
-  await expect(page.source.reads['/call']({ id: String(row?.id) })).rejects.toThrow('does not keep the messages');
+  await expect(page.source.reads['/call']({ id: String(row?.id) })).rejects.toThrow('does not keep this call');
 });
 
 it('restarts a server, names a server that is down with its cause, and refuses an unknown one', async () => {

@@ -5,7 +5,7 @@ import { type SplicedMessage, splice, splicedLength } from '../../json/splice.js
 import { METHODS } from '../../mcp/methods.js';
 import { createCleaner } from '../../record/clean-message.js';
 import type { RecordedGateway } from '../../record/record-to.js';
-import type { CallDetail, CallRow, CallsEvent } from '../control.js';
+import type { CallDetail, CallRow, CallsEvent, Failures } from '../control.js';
 
 /** Time between two events with calls. */
 const FRAME_MS = 100;
@@ -43,14 +43,17 @@ type Counts = Record<string, number>;
 export class FollowedCalls implements CallObserver {
   readonly #gateway: RecordedGateway;
   readonly #configFile: string;
+  readonly #nextId: () => number;
   readonly #stop: () => void;
+  /** Begin of the observation, and of the time in which calls were followed without a pause. */
+  readonly #since = Date.now();
+  #followedSince = 0;
   /** The receivers of calls, each with the counts of the calls that it has not got. */
   readonly #followers = new Map<Emit, Counts>();
   /** Rows that may be sent now. */
   #room = MAX_ROWS;
   #roomAt = 0;
   #copying = 0;
-  #lastId = 0;
   #rows: CallRow[] = [];
   #left: Counts = {};
   readonly #kept = new Map<number, KeptCall>();
@@ -58,14 +61,23 @@ export class FollowedCalls implements CallObserver {
   #cancelFlush: (() => void) | undefined;
   /** Observation of a call without a row. One object for all of them. */
   readonly #counted: CallObservation = {
-    ended: (call) => {
+    ended: (call, end) => {
       const { outcome } = call;
-      if (outcome !== 'ok') this.#failed(this.#rowOf(call));
+      if (outcome !== 'ok') this.#failed(this.#rowOf(call, end));
       if (this.#followers.size > 0) this.#count(outcome);
     },
   };
+  /** Observation of a call that begins without a follower. It has a row if there is one at its end. */
+  readonly #unfollowed: CallObservation = {
+    ended: (call, end) => {
+      const hasRow = this.#followers.size > 0 && this.#takesRow(this.#gateway.calls.now());
+      if (hasRow) this.#ended(call, end, []);
+      else this.#counted.ended?.(call, end);
+    },
+  };
 
-  constructor(gateway: RecordedGateway, configFile: string) {
+  constructor(gateway: RecordedGateway, configFile: string, nextId: () => number) {
+    this.#nextId = nextId;
     this.#gateway = gateway;
     this.#configFile = configFile;
     this.#stop = gateway.calls.observe(this);
@@ -78,22 +90,27 @@ export class FollowedCalls implements CallObserver {
 
   /** Sends calls until the returned function is called. The first event has the kept ones, and comes at once. */
   follow(emit: Emit): () => void {
+    // Rows that wait are kept ones too, and would come twice.
+    if (this.#cancelFlush !== undefined) this.#flush();
+    if (this.#followers.size === 0) this.#followedSince = Date.now();
     this.#followers.set(emit, {});
-    emit({ calls: this.#cleaned([...this.#kept.values()].map(({ row }) => row)), left: {} });
-    return () => {
-      this.#followers.delete(emit);
-      if (this.#followers.size === 0) this.#kept.clear();
-    };
+    const calls = this.#cleaned([...this.#kept.values()].map(({ row }) => row));
+    emit({ calls, left: {}, since: this.#followedSince });
+    return () => this.#followers.delete(emit);
   }
 
   /** The latest failed calls of a server, the newest first. */
-  failuresOf(server: string): readonly CallRow[] {
-    return this.#cleaned(this.#failures.filter((row) => row.server === server).reverse());
+  failuresOf(server: string): Failures {
+    return {
+      since: this.#since,
+      calls: this.#cleaned(this.#failures.filter((row) => row.server === server).reverse()),
+    };
   }
 
   /** A call with its messages; `undefined` if it is not kept any more. */
   detailOf(id: number): CallDetail | undefined {
-    const kept = this.#kept.get(id);
+    const failure = this.#failures.find((row) => row.id === id);
+    const kept = this.#kept.get(id) ?? (failure && { row: failure, messages: [] });
     if (kept === undefined) return undefined;
     const clean = createCleaner(this.#gateway.secrets.find);
     const messages = kept.messages.map(({ copy, ...about }) => {
@@ -105,8 +122,9 @@ export class FollowedCalls implements CallObserver {
   }
 
   begin(call: ObservedCall): CallObservation {
-    if (this.#followers.size === 0 || !this.#takesRow(call.startedAt)) return this.#counted;
-    if (this.#copying >= MAX_KEPT) return { ended: (ended) => this.#ended(ended, []) };
+    if (this.#followers.size === 0) return this.#unfollowed;
+    if (!this.#takesRow(call.startedAt)) return this.#counted;
+    if (this.#copying >= MAX_KEPT) return { ended: (ended, end) => this.#ended(ended, end, []) };
     this.#copying += 1;
     const messages = [copyOf('client', 'request', call.exchange.received)];
     return {
@@ -115,11 +133,12 @@ export class FollowedCalls implements CallObserver {
         const before = messages.findIndex(({ leg }) => leg === 'server');
         messages.splice(before < 0 ? messages.length : before, 1, copyOf('server', 'request', message));
       },
-      ended: (ended, { response, message }: CallEnd) => {
+      ended: (ended, end: CallEnd) => {
+        const { response, message } = end;
         this.#copying -= 1;
         if (response !== undefined) messages.push(copyOf('server', 'answer', { ...response, edits: [] }));
         if (message !== undefined) messages.push(copyOf('client', 'answer', message));
-        this.#ended(ended, messages);
+        this.#ended(ended, end, messages);
       },
     };
   }
@@ -132,8 +151,8 @@ export class FollowedCalls implements CallObserver {
     return true;
   }
 
-  #ended(call: ObservedCall, messages: readonly KeptMessage[]): void {
-    const row = this.#rowOf(call);
+  #ended(call: ObservedCall, end: CallEnd, messages: readonly KeptMessage[]): void {
+    const row = this.#rowOf(call, end);
     if (row.outcome !== 'ok') this.#failed(row);
     // Its last follower may have left.
     if (this.#followers.size === 0) return;
@@ -155,17 +174,17 @@ export class FollowedCalls implements CallObserver {
     if (this.#failures.length > MAX_FAILURES) this.#failures.shift();
   }
 
-  #rowOf(call: ObservedCall): CallRow {
-    this.#lastId += 1;
+  #rowOf(call: ObservedCall, end: CallEnd): CallRow {
     const { client, method, outcome, isSent } = call;
+    const reason = outcome === 'ok' ? null : (call.reason ?? errorTextOf(end));
     return {
       ...{
-        id: this.#lastId,
+        id: this.#nextId(),
         at: Date.now(),
         session: client.session,
         client: `${client.name} ${client.version}`.trim(),
       },
-      ...{ server: call.server ?? null, method, name: call.name ?? null, outcome, reason: call.reason ?? null },
+      ...{ server: call.server ?? null, method, name: call.name ?? null, outcome, reason },
       ...{ ms: rounded(call.durationMs), queueMs: isSent ? rounded(call.waitedMs) : null },
       ...{ serverMs: isSent ? rounded(call.servedMs) : null, bytesIn: call.bytesIn, bytesOut: call.bytesOut },
     };
@@ -176,6 +195,7 @@ export class FollowedCalls implements CallObserver {
   }
 
   #flush(): void {
+    this.#cancelFlush?.();
     this.#cancelFlush = undefined;
     const calls = this.#cleaned(this.#rows);
     for (const [emit, missed] of this.#followers) {
@@ -222,6 +242,17 @@ export class FollowedCalls implements CallObserver {
 function copyOf(leg: KeptMessage['leg'], direction: KeptMessage['direction'], message: SplicedMessage): KeptMessage {
   const bytes = splicedLength(message);
   return { leg, direction, bytes, copy: bytes > MAX_MESSAGE_BYTES ? undefined : splice(message) };
+}
+
+/** First line of the text with which a tool or a server says why it failed. */
+function errorTextOf({ response }: CallEnd): string | null {
+  if (response === undefined || response.bytes.length > MAX_MESSAGE_BYTES) return null;
+  const message = parseJson(new TextDecoder().decode(response.bytes));
+  const { error, result } = isRecord(message) ? message : {};
+  const content = isRecord(result) && Array.isArray(result.content) ? result.content : [];
+  const texts = isRecord(error) ? [error.message] : content.map((each) => (isRecord(each) ? each.text : ''));
+  const line = texts.map((text) => asText(text).trim().split('\n')[0]).find(Boolean);
+  return line ?? null;
 }
 
 function rounded(ms: number): number {

@@ -24,12 +24,18 @@ export function pageCommands(options: HubCommandsOptions): ControlCommands {
   const { running, configFile, platform } = options;
   let calls: FollowedCalls | undefined;
   let pages = 0;
+  // Begins with the time, because a link to a call of the hub before must not open one of this hub.
+  let lastCall = Date.now() * 1_000;
+  const nextId = () => {
+    lastCall += 1;
+    return lastCall;
+  };
   /** Observes the calls, also for other pages, until the signal. */
   const observe = async (signal: AbortSignal): Promise<FollowedCalls | undefined> => {
     const { composition } = await running;
     if (signal.aborted) return undefined;
     pages += 1;
-    calls ??= new FollowedCalls(composition, configFile);
+    calls ??= new FollowedCalls(composition, configFile, nextId);
     signal.addEventListener('abort', () => {
       pages -= 1;
       if (pages > 0) return;
@@ -52,10 +58,10 @@ export function pageCommands(options: HubCommandsOptions): ControlCommands {
       end?.();
       return null;
     },
-    /** A call with its messages. They are kept for the latest calls, while a page follows calls. */
+    /** A call with its messages. They are kept for the latest followed calls, until the last page is closed. */
     call: ({ id }) => calls?.detailOf(Number(id)) ?? null,
     /** The latest failed calls of a server since a page was opened. */
-    failures: ({ server }) => calls?.failuresOf(String(server)) ?? [],
+    failures: ({ server }) => calls?.failuresOf(String(server)) ?? { since: Date.now(), calls: [] },
     /** Emits the output of a server, until the connection is closed. */
     output: async ({ server }, context) => {
       const { composition } = await running;

@@ -107,9 +107,41 @@ describe('the command `calls`', () => {
     const [tooLarge] = (await detail(large?.id)).messages;
     expect(tooLarge).toMatchObject({ text: null, bytes: expect.any(Number) });
     expect(tooLarge.bytes).toBeGreaterThan(20_000);
-    expect(await run(commands, 'failures', { server: 'one' })).toEqual([expect.objectContaining({ id: missing?.id })]);
+    expect(await run(commands, 'failures', { server: 'one' })).toEqual({
+      since: expect.any(Number),
+      calls: [expect.objectContaining({ id: missing?.id, outcome: 'tool_error', reason: 'no tool missing\\u{202e}' })],
+    });
     await close();
     expect(await detail(small?.id)).toBeNull();
+  });
+
+  it('numbers calls on after all pages were closed, and has a row for a call that began without a follower', async () => {
+    const gateway = InProcessGateway.start({ servers: { one: lab } });
+    await gateway.untilState('one', 'ready');
+    const client = await gateway.connect();
+    const commands = hubOf(gateway);
+    const first = follow<{ calls: Call[] }>(commands, 'calls');
+    await until('the calls are observed', () => first.events.length > 0);
+    await client.call('one__echo');
+    await until('the call is there', () => first.events.some(({ calls }) => calls.length > 0));
+    await first.close();
+    const page = follow<PageEvent>(commands, 'page');
+    await until('the page is open', () => page.events.length > 0);
+    const slow = client.call('one__wait', { delayMs: 60_000 });
+    await until('the call is under way', () => gateway.status('one').inFlight === 1);
+    const second = follow<{ calls: Call[]; left: object; since?: number }>(commands, 'calls');
+    await until('the calls are observed again', () => second.events.length > 0);
+    await client.call('one__die');
+    await slow;
+    const rows = () => second.events.flatMap(({ calls }) => calls);
+    await until('both calls are there', () => rows().length === 2);
+    expect(rows().map(({ name }) => name)).toContain('one__wait');
+    expect(second.events.map(({ left }) => left)).toEqual(second.events.map(() => ({})));
+    expect(second.events.filter(({ since }) => since !== undefined)).toEqual([second.events[0]]);
+    const numbers = [...first.events, ...second.events].flatMap(({ calls }) => calls.map(({ id }) => id));
+    expect(numbers).toEqual([...new Set(numbers)].sort((one, other) => one - other));
+    await second.close();
+    await page.close();
   });
 
   it('F292: counts the calls of a flood for which it has no room, and loses none', async () => {

@@ -11,7 +11,7 @@ import { systemClock } from '../../../observe/system-clock.js';
 import { Approvals, digestOf, type ServerApprovals, type WithheldTool } from '../../../state/approvals.js';
 import { withChangeLock } from '../../../state/process-lock.js';
 import { approvalFolders } from '../../../state/user-files.js';
-import type { Actions, CallDetail, CallRow, LoginRow, ReviewAnswer, ViewTools } from '../../../web/contract.js';
+import type { Actions, CallDetail, Failures, LoginRow, ReviewAnswer, ViewTools } from '../../../web/contract.js';
 import { PageRefusal, type PageSource } from '../../../web/page-source.js';
 import { definitionLines } from '../../difference.js';
 import { findHubSite, REFUSED, reachHub, silentText } from '../hub/hub-access.js';
@@ -26,20 +26,20 @@ export async function createPageSource(settings: GlobalOptions, isReadOnly: bool
   const reads: PageSource['reads'] = {
     '/call': async ({ id }) => {
       const call = (await askHub(settings, 'call', { id: Number(id) })) as CallDetail | null;
-      if (call === null) throw new PageRefusal(404, 'The hub does not keep the messages of this call any more.');
+      if (call === null) throw new PageRefusal(404, 'The hub does not keep this call any more.');
       return call;
     },
+    '/failures': async ({ server }) => (await askHub(settings, 'failures', { server })) as Failures,
     '/server': async ({ server }) => {
       const { servers } = (await askHub(settings, 'report', { server, withUsage: true })) as StatusReport;
       const [report] = servers;
       if (report === undefined) throw new PageRefusal(404, `There is no server ${printable(server)}.`);
-      const failures = (await askHub(settings, 'failures', { server })) as readonly CallRow[];
       // A file with mistakes is not in force.
       const inForce = await settingsOfServer(settings, server).catch((error: unknown) => {
         if (error instanceof ConfigError) return [];
         throw error;
       });
-      return { report, settings: inForce, failures };
+      return { report, settings: inForce };
     },
     '/tools': async () => {
       const { views } = (await askHub(settings, 'tools')) as { readonly views: readonly ViewTools[] };
