@@ -37,7 +37,8 @@ export interface CallObserver {
 export interface CallObservation {
   sending?(call: ObservedCall, connection: SendingConnection, edits: readonly Edit[]): readonly Edit[] | undefined;
   sent?(call: ObservedCall, message: SplicedMessage): void;
-  attemptEnded?(call: ObservedCall, outcome: Outcome): void;
+  /** `ms` is the time from the sending to the end of the attempt; 0 if the request could not be sent. */
+  attemptEnded?(call: ObservedCall, outcome: Outcome, ms: number): void;
   ended?(call: ObservedCall, end: CallEnd): void;
 }
 
@@ -47,16 +48,18 @@ const CALLS: readonly string[] = [METHODS.callTool, METHODS.getPrompt, METHODS.r
 /** Shows the calls of all clients to observers. Without observers, a request costs one comparison. */
 export class CallFeed {
   readonly now: () => number;
-  readonly #onInternalError: OnInternalError | undefined;
+  readonly onInternalError: OnInternalError | undefined;
   #observers: readonly CallObserver[] = [];
   /** Those of the observers that take all requests. */
   #takingAll: readonly CallObserver[] = [];
   #sessions = 0;
+  /** The list with the latest single observation of a call. */
+  single: readonly CallObservation[] = [];
 
   /** `now` returns milliseconds of the monotonic clock. */
   constructor(now: () => number, onInternalError?: OnInternalError) {
     this.now = now;
-    this.#onInternalError = onInternalError;
+    this.onInternalError = onInternalError;
   }
 
   get isObserved(): boolean {
@@ -80,13 +83,13 @@ export class CallFeed {
     readonly view: { serve(exchange: Exchange): void };
   }): (exchange: Exchange) => void {
     this.#sessions += 1;
-    const client = { ...namesOf(connected.facts), session: this.#sessions };
+    const session = { client: { ...namesOf(connected.facts), session: this.#sessions }, feed: this };
     return (exchange) => {
       // A request that its session serves again is still the same call.
       const isCall = CALLS.includes(exchange.request.method);
       const observers = isCall ? this.#observers : this.#takingAll;
       if (observers.length > 0 && exchange.trail === undefined) {
-        const call = new ObservedCall(exchange, client, this.now, this.#onInternalError);
+        const call = new ObservedCall(exchange, session);
         if (call.begin(observers, isCall)) exchange.trail = call;
       }
       connected.view.serve(exchange);
@@ -103,10 +106,17 @@ export function namesOf({ profile }: Pick<ClientFacts, 'profile'>): Pick<Calling
   return { name: asText(name), version: asText(version) };
 }
 
+/** What the calls of one session share. */
+interface ObservedSession {
+  readonly client: CallingClient;
+  readonly feed: CallFeed;
+}
+
+const NO_OBSERVATIONS: readonly CallObservation[] = [];
+
 /** A call of a client, with the facts that are known so far. Times are milliseconds on the clock. */
 export class ObservedCall implements CallTrail {
   readonly exchange: Exchange;
-  readonly client: CallingClient;
   /** The tool or the prompt, under the name that the client used. `undefined` if there is none, or if it is no text. */
   readonly name: string | undefined;
   readonly startedAt: number;
@@ -119,37 +129,29 @@ export class ObservedCall implements CallTrail {
   /** Generation and revision of the connection of the last attempt. */
   generation: number | undefined;
   revision: string | undefined;
-  /** Number of attempts, and their time together: the time in the server. The rest of the duration is the wait. */
   attempts = 0;
+  /** Time of all attempts together: the time in the server. The rest of the duration is the wait. */
   servedMs = 0;
-  /** Time of the last attempt that has ended. */
-  attemptMs = 0;
   /** Whether a byte of the request may have reached a server. */
   isSent = false;
   endedAt: number | undefined;
-  readonly #now: () => number;
-  readonly #onInternalError: OnInternalError | undefined;
-  readonly #observations: CallObservation[] = [];
+  readonly #session: ObservedSession;
+  #observations = NO_OBSERVATIONS;
   #end: CallEnd | undefined;
-  /** Whether the observations have ended. */
-  #isOver = false;
   /** Whether an attempt has not ended. */
   #isAttempted = false;
-  #isWritten = false;
 
-  constructor(
-    exchange: Exchange,
-    client: CallingClient,
-    now: () => number,
-    onInternalError: OnInternalError | undefined,
-  ) {
+  // Every call makes such an object, so it has few members, and refers to what the calls of a session share.
+  constructor(exchange: Exchange, session: ObservedSession) {
     this.exchange = exchange;
-    this.client = client;
+    this.#session = session;
     const { bytes, tokens } = exchange.request;
     this.name = stringAt(bytes, tokens.name);
-    this.#now = now;
-    this.#onInternalError = onInternalError;
-    this.startedAt = now();
+    this.startedAt = session.feed.now();
+  }
+
+  get client(): CallingClient {
+    return this.#session.client;
   }
 
   get method(): string {
@@ -163,7 +165,7 @@ export class ObservedCall implements CallTrail {
 
   /** Milliseconds from the arrival to the end, or until now. */
   get durationMs(): number {
-    return (this.endedAt ?? this.#now()) - this.startedAt;
+    return (this.endedAt ?? this.#session.feed.now()) - this.startedAt;
   }
 
   /** Milliseconds in which no attempt was under way, such as the wait for a slot or for a start. */
@@ -222,16 +224,23 @@ export class ObservedCall implements CallTrail {
 
   /** Asks the observers for their observations. Returns whether there are any. */
   begin(observers: readonly CallObserver[], isCall: boolean): boolean {
-    // Not `flatMap`, because every call comes here.
     try {
       for (const observer of observers) {
         const observation = observer.begin(this, isCall);
-        if (observation !== undefined) this.#observations.push(observation);
+        if (observation !== undefined) this.#add(observation);
       }
     } catch (error) {
       this.#give(error);
     }
-    return this.#live.length > 0;
+    return this.#observations.length > 0;
+  }
+
+  #add(observation: CallObservation): void {
+    const { feed } = this.#session;
+    if (this.#observations.length > 0) this.#observations = [...this.#observations, observation];
+    // Most calls have one observation, which all of them share.
+    else this.#observations = feed.single[0] === observation ? feed.single : [observation];
+    if (this.#observations.length === 1) feed.single = this.#observations;
   }
 
   routed(server: string, instance: string, isRemote: boolean): void {
@@ -247,7 +256,7 @@ export class ObservedCall implements CallTrail {
     this.#isAttempted = true;
     let added: readonly Edit[] | undefined;
     try {
-      for (const each of this.#live) {
+      for (const each of this.#observations) {
         const own = each.sending?.(this, connection, edits);
         if (own !== undefined) added = concatEdits(added, own);
       }
@@ -258,9 +267,8 @@ export class ObservedCall implements CallTrail {
   }
 
   sent(message: SplicedMessage): void {
-    this.#isWritten = true;
     try {
-      for (const each of this.#live) each.sent?.(this, message);
+      for (const each of this.#observations) each.sent?.(this, message);
     } catch (error) {
       this.#give(error);
     }
@@ -269,14 +277,13 @@ export class ObservedCall implements CallTrail {
   attemptEnded(outcome: Outcome, sentAt?: number): void {
     if (!this.#isAttempted) return;
     const isAnswered = outcome.kind === 'answered';
-    const at = isAnswered ? outcome.at : this.#now();
-    this.attemptMs = sentAt === undefined ? 0 : at - sentAt;
-    this.servedMs += this.attemptMs;
+    const at = isAnswered ? outcome.at : this.#session.feed.now();
+    const ms = sentAt === undefined ? 0 : at - sentAt;
+    this.servedMs += ms;
     this.isSent ||= isAnswered || outcome.sent;
     this.#isAttempted = false;
-    this.#isWritten = false;
     try {
-      for (const each of this.#live) each.attemptEnded?.(this, outcome);
+      for (const each of this.#observations) each.attemptEnded?.(this, outcome, ms);
     } catch (error) {
       this.#give(error);
     }
@@ -285,27 +292,22 @@ export class ObservedCall implements CallTrail {
   ended(end: CallEnd): void {
     if (this.#end !== undefined) return;
     this.#end = end;
-    this.endedAt = this.#now();
-    this.isSent ||= this.#isWritten;
+    this.endedAt = this.#session.feed.now();
+    // An attempt that has not ended may have been sent.
+    this.isSent ||= this.#isAttempted;
     try {
-      for (const each of this.#live) each.ended?.(this, end);
+      for (const each of this.#observations) each.ended?.(this, end);
     } catch (error) {
       this.#give(error);
     }
-    this.#isOver = true;
-  }
-
-  get #live(): readonly CallObservation[] {
-    return this.#isOver ? NO_OBSERVATIONS : this.#observations;
+    this.#observations = NO_OBSERVATIONS;
   }
 
   #give(error: unknown): void {
-    this.#isOver = true;
-    reportInternalError(error, this.#onInternalError);
+    this.#observations = NO_OBSERVATIONS;
+    reportInternalError(error, this.#session.feed.onInternalError);
   }
 }
-
-const NO_OBSERVATIONS: readonly CallObservation[] = [];
 
 /** Whether a result of the gateway's own says that the tool has failed. Quotes within its texts are escaped. */
 function hasFailed(result: Uint8Array): boolean {

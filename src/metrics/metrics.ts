@@ -70,8 +70,8 @@ export class Metrics implements CallObserver, CallObservation {
     return this;
   }
 
-  attemptEnded({ method, revision, server, attemptMs }: ObservedCall, outcome: Outcome): void {
-    this.serverRequests.add(attemptMs, method, errorOf(outcome), revision, server);
+  attemptEnded({ method, revision, server }: ObservedCall, outcome: Outcome, ms: number): void {
+    this.serverRequests.add(ms, method, errorOf(outcome), revision, server);
   }
 
   ended(call: ObservedCall): void {
