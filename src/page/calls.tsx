@@ -120,6 +120,7 @@ function optionsOf(all: string, chosen: string, values: readonly (string | null)
 function Summary({ found, all }: { found: readonly CallRow[]; all: readonly CallRow[] }) {
   if (hub.value === undefined) return <Waiting />;
   if (hub.value.kind === 'none' && all.length === 0) return <p>No hub runs, so there are no calls.</p>;
+  if (hub.value.kind === 'running' && callsWatched.value === undefined) return <Waiting />;
   if (all.length === 0) return <p class="quiet">No call yet. A call appears here when it ends.</p>;
   const failed = found.filter(({ outcome }) => outcome !== 'ok').length;
   const left = callsLeft.value;
@@ -127,7 +128,8 @@ function Summary({ found, all }: { found: readonly CallRow[]; all: readonly Call
   const newer = paused.value === undefined ? 0 : calls.value.filter(({ id }) => id > latest).length;
   return (
     <p class="quiet">
-      {number(found.length)} {found.length < all.length && `of ${number(all.length)} `}calls
+      {number(found.length)} {found.length < all.length && `of ${number(all.length)} `}
+      {found.length === 1 && all.length === 1 ? 'call' : 'calls'}
       {callsWatched.value !== undefined && ` since ${clock(callsWatched.value.since)}`}
       {failed > 0 && (
         <>

@@ -31,6 +31,9 @@ const UPDATE_MS = 100;
 const SLOWEST_UPDATE_MS = 1_000;
 const [FIRST_WAIT_MS, LONGEST_WAIT_MS] = [500, 10_000];
 
+/** Tells a tab that joins that calls are watched from now on. */
+const NO_CALLS: Frame = { kind: 'calls', calls: [], left: {} };
+
 /** Message between tabs that show the same, which is what their streams ask for. */
 type Told = { readonly query: string } /** A tab wants the frames of the stream that another one reads. */ & (
   | { readonly kind: 'join'; readonly by: string }
@@ -141,7 +144,7 @@ export class Stream {
         heard();
         const frames = parser.push(value).map((each) => JSON.parse(each) as Frame);
         if (frames.length === 0) continue;
-        for (const frame of frames) if (frame.kind !== 'calls') this.#latest.set(frame.kind, frame);
+        for (const frame of frames) this.#latest.set(frame.kind, frame.kind === 'calls' ? NO_CALLS : frame);
         this.#tell({ kind: 'frames', query, to: '', frames });
         this.#receive(frames);
       }

@@ -158,6 +158,8 @@ export class PageStreams {
   }
 
   add(stream: PageStream): void {
+    // The calls are followed already, so no first frame comes.
+    if ([...this.#streams].some(({ shown }) => shown.calls)) stream.offer({ kind: 'calls', calls: [], left: {} });
     this.#streams.add(stream);
     for (const frame of this.#latest.values()) stream.offer(frame);
     const { output: server = '' } = stream.shown;

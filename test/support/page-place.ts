@@ -1,11 +1,14 @@
 // The page in a real browser: a hub with default settings and real servers, `trunkline web`, and Chromium.
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Browser, BrowserContext, BrowserContextOptions, Page } from 'playwright-core';
+import { stringify } from 'yaml';
 import { launchBrowser } from '../../scripts/chromium.mjs';
 import { CLI, type GatewayProcess, type Message, type StartOptions } from './gateway-process.js';
 import { HubPlace, WITH_HUB } from './hub-place.js';
+import { linkOwnPackages } from './own-packages.js';
 import { until } from './processes.js';
 
 /** Reports what the policy of the page forbids, which a browser only logs. Runs before the scripts of each document. */
@@ -83,6 +86,8 @@ export interface PagePlaceOptions extends StartOptions {
   readonly web?: readonly string[];
   /** Further arguments of the browser. */
   readonly browser?: readonly string[];
+  /** Files of the folder, by name, that are there before the hub starts. */
+  readonly files?: Readonly<Record<string, string>>;
 }
 
 /** A hub, `trunkline web` and a browser, which the tests of a file share. */
@@ -104,7 +109,13 @@ export class PagePlace {
   static async open(options: PagePlaceOptions, { client = true } = {}): Promise<PagePlace> {
     const place = new PagePlace(options);
     const browser = launchBrowser([...(options.browser ?? [])]);
-    if (client) await place.hub.client();
+    linkOwnPackages(place.hub.folder);
+    for (const [name, text] of Object.entries(options.files ?? {})) writeFileSync(place.file(name), text);
+    if (client) {
+      await place.hub.client();
+      // As a person writes it, so that a change is one of a few lines.
+      place.client.writeConfig(stringify(JSON.parse(readFileSync(place.config, 'utf8'))));
+    }
     place.web = place.startWeb(options.web);
     place.browser = await browser;
     return place;
@@ -116,6 +127,15 @@ export class PagePlace {
     return client;
   }
 
+  /** Path of a file in the folder of the configuration. */
+  file(name: string): string {
+    return join(this.hub.folder, name);
+  }
+
+  get config(): string {
+    return this.file('trunkline.yaml');
+  }
+
   get env(): Readonly<Record<string, string>> {
     const { folder, hubs } = this.hub;
     // The checks of the machine read the files of clients in the home folder.
@@ -124,14 +144,14 @@ export class PagePlace {
   }
 
   startWeb(args: readonly string[] = []): WebProcess {
-    const web = new WebProcess(['--config', join(this.hub.folder, 'trunkline.yaml'), ...args], this.env);
+    const web = new WebProcess(['--config', this.config, ...args], this.env);
     this.#webs.push(web);
     return web;
   }
 
   /** Runs a command of the program, and resolves with its output. */
   async run(...args: readonly string[]): Promise<{ stdout: string; stderr: string; code: number }> {
-    const child = spawn(process.execPath, [CLI, ...args, '--config', join(this.hub.folder, 'trunkline.yaml')], {
+    const child = spawn(process.execPath, [CLI, ...args, '--config', this.config], {
       env: { ...process.env, ...this.env },
       stdio: ['ignore', 'pipe', 'pipe'],
     });

@@ -67,7 +67,13 @@ const RESTARTED = new Set<ServerReport['state']>(['parked', 'backoff', 'suspect'
 const PASSING = new Set<ServerReport['state']>(['backoff', 'starting', 'suspect', 'ready', 'offline']);
 
 function ofServer(facts: NeedsFacts, server: ServerReport): Need[] {
-  return [...ofProblem(facts, server), ...ofApproval(facts, server), ...ofLimits(facts, server), ...ofShapes(server)];
+  return [
+    ...ofProblem(facts, server),
+    ...ofEmptyLists(facts, server),
+    ...ofApproval(facts, server),
+    ...ofLimits(facts, server),
+    ...ofShapes(server),
+  ];
 }
 
 function ofProblem(
@@ -92,6 +98,25 @@ function ofProblem(
       cause: shown.length > 0 || lastFailure === null ? shown : [lastFailure],
       command: remedy === undefined ? null : command(remedy.words, facts),
       action: remedy?.action ?? null,
+    }),
+  ];
+}
+
+/** A server that lost its lists in a restart answers, so its state is good, but it is of no use. */
+function ofEmptyLists(facts: NeedsFacts, report: ServerReport): Need[] {
+  const { server, state, problem, log, tools, prompts, resources, resourceTemplates } = report;
+  const lists = [tools, prompts, resources, resourceTemplates];
+  const isEmpty = lists.every(
+    ({ exposed, denied, quarantined }) => exposed.length + denied.length + quarantined.length === 0,
+  );
+  if (state !== 'ready' || problem !== '' || !isEmpty) return [];
+  return [
+    need({
+      ...{ id: `empty:${server}`, level: 'warn', server, cause: log },
+      title: `${server} runs, but it has no tools, prompts or resources.`,
+      detail: 'Its output or its documentation may say what it needs. A restart reads its lists again.',
+      command: command(`restart ${server}`, facts),
+      action: { kind: 'restart', server },
     }),
   ];
 }

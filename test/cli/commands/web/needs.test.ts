@@ -38,6 +38,19 @@ it('a parked server has the words of the status, its output, and a restart', asy
   ]);
 });
 
+it('a server that runs without any list is not well', async () => {
+  const report = await reportOf({ lifecycle: { state: 'ready' } });
+  const [server] = report.servers;
+  if (server === undefined) throw new Error('no server');
+  const none = { ...server.tools, exposed: [], denied: [], quarantined: [] };
+  const empty = { ...server, tools: none, prompts: none, resources: none, resourceTemplates: none };
+  expect(needs({ ...report, servers: [empty] })).toMatchObject([
+    { level: 'warn', server: 'a', action: { kind: 'restart', server: 'a' } },
+  ]);
+  const denied = { ...empty, tools: { ...none, denied: ['read'] } };
+  expect(needs({ ...report, servers: [denied] })).toEqual([]);
+});
+
 it('a server that needs a login has the login, and one with a wrong entry the check', async () => {
   const blocked = needs(await reportOf({ lifecycle: { state: 'blocked' }, isRemote: true }));
   expect(blocked).toMatchObject([{ level: 'fail', code: 'TL-SERVER-LOGIN', action: { kind: 'login', server: 'a' } }]);
