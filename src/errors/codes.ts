@@ -362,7 +362,10 @@ const CLIENT_CODES = {
     'Close it: `chmod 600 FILE`, or `trunkline doctor --fix`.',
   ),
   'TL-TOKEN-MALFORMED': fail('The token file holds no token.', 'Remove the file. `trunkline token` creates a new one.'),
-  'TL-RECENT-FAULTS': warn('The log of the hub has errors of the last 24 hours.', 'See them all: `trunkline logs`.'),
+  'TL-RECENT-FAULTS': warn(
+    'The log of the hub has errors of the last 24 hours.',
+    'Their times tell whether they are from before a repair. See them all: `trunkline logs`.',
+  ),
   'TL-FIX-DONE': ok('`--fix` mended something.'),
   'TL-FIX-FAILED': fail('`--fix` could not mend something.', 'Do it by hand, as the finding before it says.'),
 } satisfies CodeTable;

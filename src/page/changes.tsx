@@ -1,9 +1,10 @@
-import { signal, useSignal } from '@preact/signals';
+import { effect, signal, useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import type { Actions, ConfigDiff } from '../web/contract.js';
 import { say } from './say.js';
 import { act } from './session.js';
-import { Action, Change, Command, Dialog, Diff, foreign, useRead, Waiting } from './widgets.js';
+import { report } from './state.js';
+import { Action, Change, Command, Dialog, Diff, foreign, prose, useRead, Waiting } from './widgets.js';
 
 type ConfigPath = '/enable' | '/tools';
 type ConfigChange = { [P in ConfigPath]: { path: P; body: Actions[P]['body'] } }[ConfigPath];
@@ -33,8 +34,16 @@ export async function logIn(server: string): Promise<void> {
 }
 
 export async function restart(server: string): Promise<void> {
+  const find = () => report.value?.servers.find((each) => each.server === server);
+  const before = find()?.generation ?? 0;
   await act('/restart', { server });
   say(`${server} is being restarted.`);
+  const end = effect(() => {
+    const now = find();
+    if (now === undefined || now.generation <= before || now.state !== 'ready') return;
+    say(`${server} is up again.`);
+    queueMicrotask(() => end());
+  });
 }
 
 export function Dialogs() {
@@ -92,19 +101,26 @@ function ConfigDialog({ title, change, onClose }: { title: string; change: Confi
 
 function ReviewDialog({ server, onClose }: { server: string; onClose: () => void }) {
   const { answer, fault, load } = useRead('/review', { server }, '');
+  const isEmpty = answer?.tools.length === 0;
   const approve = async (tools: readonly { tool: string; hash: string }[]) => {
     try {
       for (const { tool, hash } of tools) await act('/approve', { server, tool, hash });
       say(`Approved: ${tools.map(({ tool }) => tool).join(', ')}.`);
+      if (tools.length === answer?.tools.length) onClose();
     } finally {
       // A tool that has changed since it was shown is refused, and has to be read again.
       await load();
     }
   };
   return (
-    <Dialog title={`Tools of ${server} that wait for approval`} onClose={onClose}>
+    <Dialog
+      title={`Tools of ${server} that wait for approval`}
+      close={isEmpty ? undefined : 'Keep hidden'}
+      onClose={onClose}
+    >
+      {!isEmpty && <p class="quiet">Clients get a tool when it is approved. Until then it stays hidden.</p>}
       {answer === undefined && <Waiting fault={fault} />}
-      {answer?.tools.length === 0 && <p>No tool waits for approval.</p>}
+      {isEmpty && <p>No tool waits for approval.</p>}
       {answer?.tools.map((tool) => (
         <section key={`${tool.tool} ${tool.hash}`}>
           <h3>
@@ -128,7 +144,7 @@ function LoginDialog(props: { server: string; url: string | null; text: string; 
   const isPage = address?.protocol === 'https:' || address?.protocol === 'http:';
   return (
     <Dialog title={`Log in at ${server}`} onClose={onClose}>
-      <p>{foreign(text)}</p>
+      <p>{prose(text)}</p>
       {url !== null && <Command text={url} />}
       {isPage && (
         <Action

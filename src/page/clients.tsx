@@ -2,7 +2,7 @@ import { duration, plural } from '../gateway/status/status-text.js';
 import { ServerLink } from './servers.js';
 import { description, hub, report } from './state.js';
 import { dateTime } from './text.js';
-import { foreign, Table, Waiting } from './widgets.js';
+import { prose, Table, Waiting } from './widgets.js';
 
 export function Clients() {
   const clients = description.value?.clients;
@@ -43,7 +43,7 @@ export function Clients() {
         ]}
       />
       {description.value?.advice?.map((sentence) => (
-        <p key={sentence}>{foreign(sentence)}</p>
+        <p key={sentence}>{prose(sentence)}</p>
       ))}
     </>
   );

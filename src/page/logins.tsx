@@ -4,7 +4,7 @@ import { known } from './servers.js';
 import { act } from './session.js';
 import { hub, revision } from './state.js';
 import { dateTime } from './text.js';
-import { Change, foreign, Table, useRead, Waiting } from './widgets.js';
+import { Change, foreign, prose, Table, useRead, Waiting } from './widgets.js';
 
 export function Logins() {
   const { answer, fault, load } = useRead('/logins', {}, [hub.value?.kind, revision.value]);
@@ -25,7 +25,7 @@ export function Logins() {
           'State',
           ({ state, note }) => (
             <>
-              {foreign(state)} <span class="quiet">{foreign(note)}</span>
+              {foreign(state)} <span class="quiet">{prose(note)}</span>
             </>
           ),
         ],
@@ -33,7 +33,7 @@ export function Logins() {
         ['Scopes', ({ scopes }) => scopes.join(' ') || null],
         ['Expires', ({ expiresAt }) => known(expiresAt, dateTime)],
         [
-          'Change',
+          'Action',
           ({ server }) => (
             <span class="row">
               <Change label="Log in" about={server} run={() => logIn(server)} />

@@ -17,7 +17,7 @@ import { description, heardAt, hello, hub, needs, receive, recording, report } f
 import { link, Stream } from './stream.js';
 import { clock } from './text.js';
 import { Tools } from './tools.js';
-import { Card, Command, foreign, Select, Waiting } from './widgets.js';
+import { Card, Command, foreign, prose, Select, Waiting } from './widgets.js';
 
 const VIEWS: Readonly<Record<Part, () => preact.ComponentChild>> = {
   needs: Needs,
@@ -110,7 +110,7 @@ function Page() {
         )}
       </main>
       <p class="said" role="status">
-        {foreign(said.value)}
+        {prose(said.value)}
       </p>
     </>
   );
@@ -189,9 +189,11 @@ function Locked() {
     <article class="card note">
       <h1>{hasEnded ? 'The session has ended' : 'This page needs a new link'}</h1>
       <p>
-        {isLinkPrinted.value
-          ? 'The command `trunkline web` has printed a new link in its terminal. It works once, within a minute.'
-          : 'Run this command, and open the link that it prints. A link works once, within a minute.'}
+        {prose(
+          isLinkPrinted.value
+            ? 'The command `trunkline web` has printed a new link in its terminal. It works once, within a minute.'
+            : 'Run this command, and open the link that it prints. A link works once, within a minute.',
+        )}
       </p>
       {!isLinkPrinted.value && <Command text="trunkline web" />}
     </article>

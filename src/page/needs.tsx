@@ -3,6 +3,7 @@ import type { Need } from '../web/contract.js';
 import { enable, logIn, restart, review } from './changes.js';
 import { ServerLink } from './servers.js';
 import { description, hub, needs, report } from './state.js';
+import { clock } from './text.js';
 import { Action, Card, Change, Command, useRead, Waiting } from './widgets.js';
 
 export function Needs() {
@@ -12,7 +13,7 @@ export function Needs() {
     <>
       {list.length === 0 && hub.value?.kind === 'running' && (
         <p class="well">
-          Nothing needs you. {plural(report.value?.servers.length ?? 0, 'server')},{' '}
+          Nothing of the hub needs you. {plural(report.value?.servers.length ?? 0, 'server')},{' '}
           {plural(report.value?.tools ?? 0, 'tool')}, {plural(description.value?.clients.length ?? 0, 'client')}.
         </p>
       )}
@@ -46,8 +47,11 @@ function Remedy({ kind, server }: NonNullable<Need['action']>) {
 
 /** Findings of the doctor. Those that are fine are only counted. */
 function Findings() {
-  const { answer, fault, load } = useRead('/findings', {}, hub.value?.kind);
-  const bad = answer?.findings.filter(({ level }) => level !== 'ok') ?? [];
+  const { answer, fault, at = 0, load } = useRead('/findings', {}, hub.value?.kind);
+  // A client may be registered in a file that the checks do not know.
+  const isServing = (description.value?.clients.length ?? 0) > 0;
+  const all = answer?.findings.filter(({ code }) => !(isServing && code === 'TL-CLIENT-NONE')) ?? [];
+  const bad = all.filter(({ level }) => level !== 'ok');
   return (
     <section>
       <div class="head">
@@ -57,8 +61,8 @@ function Findings() {
       {answer === undefined || fault !== undefined ? (
         <Waiting fault={fault} />
       ) : (
-        <p class="quiet">
-          {plural(answer.findings.length, 'check')}, {bad.length === 0 ? 'all fine' : `${bad.length} to look at`}.{' '}
+        <p class="quiet" role="status">
+          {clock(at)}: {plural(all.length, 'check')}, {bad.length === 0 ? 'all fine' : `${bad.length} to look at`}.{' '}
           <code>trunkline doctor</code> shows all.
         </p>
       )}

@@ -10,7 +10,21 @@ import { addressOf, route } from './route.js';
 import { known, LEAST_CPU, LEAST_MEMORY, latencyText } from './servers.js';
 import { cpuOf, hub, memoryOf, output, report, revision, usage } from './state.js';
 import { clock, matches, milliseconds } from './text.js';
-import { Action, Block, Card, Change, foreign, Line, NONE, Search, State, Table, useRead, Waiting } from './widgets.js';
+import {
+  Action,
+  Block,
+  Card,
+  Change,
+  foreign,
+  Line,
+  NONE,
+  prose,
+  Search,
+  State,
+  Table,
+  useRead,
+  Waiting,
+} from './widgets.js';
 
 /** Everything about one server. */
 export function Server({ name }: { name: string }) {
@@ -35,7 +49,7 @@ interface Props {
 function Details({ server }: Props) {
   const { server: name, problem, advice, code, cause, approval, tools, instances } = server;
   const hidden = [
-    ...tools.denied.map((tool) => ({ name: tool, reason: 'the configuration denies it' })),
+    ...tools.denied.map((tool) => ({ name: tool, reason: '`tools` in the configuration leaves it out' })),
     ...tools.quarantined,
   ];
   return (
@@ -80,7 +94,7 @@ function Details({ server }: Props) {
           keyOf={({ name: tool, reason }) => tool + reason}
           columns={[
             ['Tool', (tool) => tool.name],
-            ['Why', ({ reason }) => reason],
+            ['Why', ({ reason }) => prose(reason)],
           ]}
         />
       )}

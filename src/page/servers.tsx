@@ -4,7 +4,7 @@ import { restart } from './changes.js';
 import { addressOf } from './route.js';
 import { cpuOf, hub, memoryOf, toneOf, usage } from './state.js';
 import { milliseconds } from './text.js';
-import { Change, type Column, foreign, Line, NONE, State, Table, Waiting } from './widgets.js';
+import { Change, type Column, foreign, Line, NONE, prose, State, Table, Waiting } from './widgets.js';
 
 /** Tops of lines whose values are all small. */
 export const LEAST_MEMORY = 64 * 1024 * 1024;
@@ -91,7 +91,8 @@ export function Servers() {
     case 'waiting':
       return <p>The hub starts its servers when its first client comes.</p>;
     case 'running':
-      if (state.report.servers.length === 0) return <p>No server is configured. `trunkline add` adds one.</p>;
+      if (state.report.servers.length === 0)
+        return <p>{prose('No server is configured. `trunkline add` adds one.')}</p>;
       return (
         <Table
           caption="Lines show the last 15 minutes, from the opening of this page on."

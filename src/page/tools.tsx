@@ -4,7 +4,7 @@ import { changeConfig, review } from './changes.js';
 import { route } from './route.js';
 import { hub, revision } from './state.js';
 import { matches, number } from './text.js';
-import { Action, Change, Choice, foreign, Search, Table, useRead, Waiting } from './widgets.js';
+import { Action, Change, Choice, foreign, prose, Search, Table, useRead, Waiting } from './widgets.js';
 
 export function Tools() {
   const { answer, fault } = useRead('/tools', {}, [hub.value?.kind, revision.value]);
@@ -74,7 +74,7 @@ function View({ view, views, lists }: { view: ViewTools; views: readonly ViewToo
           ['Server', (tool) => tool.server],
           ['Tokens', ({ tokens }) => <Size tokens={tokens} largest={largest} />, ({ tokens }) => tokens],
           ['State', (tool) => <Shown {...tool} />],
-          ['Change', (tool) => <Switch tool={tool} lists={lists} />],
+          ['Action', (tool) => <Switch tool={tool} lists={lists} />],
         ]}
       />
     </>
@@ -101,8 +101,9 @@ function Size({ tokens, largest }: { tokens: number; largest: number }) {
 }
 
 function Shown({ state, because }: ToolRow) {
+  const word = state === 'denied' || state === 'outside' ? 'hidden' : state;
   const tone = { shown: 'good', quarantined: 'bad', unapproved: 'busy' }[state as string] ?? 'off';
-  return <span class={`state ${tone}`}>{foreign(because === '' ? state : `${state}, because ${because}`)}</span>;
+  return <span class={`state ${tone}`}>{prose(because === '' ? state : `${word}, because ${because}`)}</span>;
 }
 
 /** Button that hides a tool, shows it again, or opens its approval. */
@@ -113,10 +114,10 @@ function Switch({ tool: { server, original, name, state }, lists }: { tool: Tool
     return <Change label={label} about={name} run={open} />;
   };
   if (server === 'trunkline') return null;
-  if (state === 'shown') return change('Deny', { deny: [...deny, original] });
+  if (state === 'shown') return change('Hide', { deny: [...deny, original] });
   if (state === 'unapproved') return <Action label="Review" about={server} run={() => review(server)} />;
   if (state !== 'denied') return null;
-  if (deny.includes(original)) return change('Allow', { deny: deny.filter((each) => each !== original) });
+  if (deny.includes(original)) return change('Show', { deny: deny.filter((each) => each !== original) });
   // A pattern in `deny` is for a person to change. Without one, the tool is missing in `allow`.
-  return deny.length === 0 && allow.length > 0 ? change('Allow', { allow: [...allow, original] }) : null;
+  return deny.length === 0 && allow.length > 0 ? change('Show', { allow: [...allow, original] }) : null;
 }

@@ -13,6 +13,13 @@ import { linePath, number, type Point } from './text.js';
 /** Escapes text of a server, a client or a file. It may contain anything, and is drawn as text that hides nothing. */
 export const foreign = printable;
 
+/** Sentences of Trunkline, in which backticks enclose code. */
+export function prose(text: string): ComponentChildren {
+  return foreign(text)
+    .split(/`([^`]+)`/)
+    .map((part, at) => (at % 2 === 0 ? part : <code key={at}>{part}</code>));
+}
+
 /** Region that scrolls. It can be reached by keyboard, because it could not be scrolled otherwise. */
 export function Block(props: {
   label: string;
@@ -58,7 +65,7 @@ export function Action({ label, about = '', kind = '', run }: ActionProps) {
       <button type="button" class={kind} aria-description={foreign(about)} aria-busy={isBusy} onClick={start}>
         {label}
       </button>
-      <span role="alert">{foreign(fault.value)}</span>
+      <span role="alert">{prose(fault.value)}</span>
     </span>
   );
 }
@@ -105,14 +112,14 @@ export function Card({ level, title, detail = '', code = null, link, cause = [],
     <article class={`card ${level}`}>
       <h2>
         {level !== 'note' && <span class="unseen">{level === 'fail' ? 'Failure: ' : 'Warning: '}</span>}
-        {foreign(title)}
+        {prose(title)}
       </h2>
       {(code !== null || link) && (
         <p class="meta">
           {link} {code !== null && <code>{foreign(code)}</code>}
         </p>
       )}
-      {detail !== '' && <p>{foreign(detail)}</p>}
+      {detail !== '' && <p>{prose(detail)}</p>}
       {cause.length > 0 && <Block label={`Cause of: ${foreign(title)}`}>{cause.join('\n')}</Block>}
       {children}
     </article>
@@ -120,7 +127,12 @@ export function Card({ level, title, detail = '', code = null, link, cause = [],
 }
 
 /** Dialog that gives the focus back to the element that had it. */
-export function Dialog(props: { title: string; onClose: () => void; children: ComponentChildren }) {
+export function Dialog(props: {
+  title: string;
+  close?: string | undefined;
+  onClose: () => void;
+  children: ComponentChildren;
+}) {
   const dialog = useRef<HTMLDialogElement>(null);
   useEffect(() => {
     const opener = document.activeElement;
@@ -134,7 +146,7 @@ export function Dialog(props: { title: string; onClose: () => void; children: Co
       <div class="head">
         <h2 id="dialog-title">{foreign(props.title)}</h2>
         <button type="button" onClick={() => dialog.current?.close()}>
-          Close
+          {props.close ?? 'Close'}
         </button>
       </div>
       {props.children}
@@ -312,18 +324,18 @@ export function Select(props: { label: string; value: string; options: Options; 
 
 /** Stands for an answer that is not there yet, or was refused. */
 export function Waiting({ fault }: { fault?: string | undefined }) {
-  return <p class={fault === undefined ? 'quiet' : 'bad'}>{fault === undefined ? '…' : foreign(fault)}</p>;
+  return <p class={fault === undefined ? 'quiet' : 'bad'}>{fault === undefined ? '…' : prose(fault)}</p>;
 }
 
 /** Reads an answer, and reads it again when `revision` changes. The old answer stays until then. */
 export function useRead<P extends keyof Reads>(path: P, query: Reads[P]['query'], revision: unknown) {
-  const result = useSignal<{ answer?: Reads[P]['answer']; fault?: string }>({});
+  const result = useSignal<{ answer?: Reads[P]['answer']; fault?: string; at?: number }>({});
   const latest = useRef(0);
   const load = async () => {
     latest.current += 1;
     const turn = latest.current;
     const next = await read(path, query).then(
-      (answer) => ({ answer }),
+      (answer) => ({ answer, at: Date.now() }),
       ({ message: fault }: Error) => ({ ...result.value, fault }),
     );
     if (turn === latest.current) result.value = next;

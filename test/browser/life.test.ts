@@ -81,7 +81,7 @@ describe('a page', () => {
     const page = await place.page('servers', { web });
     await page.getByRole('row', { name: /lab/ }).waitFor();
     await web.end('SIGKILL');
-    await page.getByText('`trunkline web` does not answer').first().waitFor();
+    await page.getByText('trunkline web does not answer').first().waitFor();
     expect(await textOf(page)).toContain('What it shows is from');
     expect(await header(page)).toContain('not connected');
     place.faults(/ERR_CONNECTION_REFUSED|ERR_INCOMPLETE_CHUNKED_ENCODING/);

@@ -98,7 +98,12 @@ function reportTools(
   const blank = { server: key, title: '', tokens: 0 };
   return [
     ...listed,
-    ...denied.map((name) => ({ ...blank, name, original: name, ...hidden('denied', 'the configuration denies it') })),
+    ...denied.map((name) => ({
+      ...blank,
+      name,
+      original: name,
+      ...hidden('denied', '`tools` in the configuration leaves it out'),
+    })),
     // An entry without a name, or the second one with its name.
     ...withheld.flatMap(({ name, reason }) =>
       named.has(name) ? [] : [{ ...blank, name, original: name, ...hidden('quarantined', reason) }],

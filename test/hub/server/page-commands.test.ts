@@ -207,7 +207,11 @@ describe('the tools of a view', () => {
     const of = (view: typeof all, server: string, original: string) =>
       view.tools.find((each) => each.server === server && each.original === original);
     expect(of(all, 'one', 'big')).toMatchObject({ name: 'one__large', state: 'shown', because: '' });
-    expect(of(all, 'one', 'die')).toMatchObject({ state: 'denied', because: 'the configuration denies it', tokens: 0 });
+    expect(of(all, 'one', 'die')).toMatchObject({
+      state: 'denied',
+      because: '`tools` in the configuration leaves it out',
+      tokens: 0,
+    });
     expect(of(all, 'one', '[redacted]')).toMatchObject({ name: 'one__[redacted]', state: 'shown' });
     const shown = all.tools.filter(({ state }) => state === 'shown');
     expect(shown.length).toBe(listed.length);
