@@ -113,7 +113,9 @@ async function call(client, deadline, counts) {
     const [name, args] = calls[at % calls.length];
     const isCancelled = at % 50 === 49;
     const signal = isCancelled ? AbortSignal.timeout(30) : undefined;
-    const sent = isCancelled ? ['everything__trigger-long-running-operation', { duration: 1, steps: 1 }] : [name, args];
+    const sent = isCancelled
+      ? ['everything__trigger-long-running-operation', { duration: 20, steps: 1 }]
+      : [name, args];
     const outcome = await outcomeOf(
       client.callTool({ name: sent[0], arguments: sent[1] }, undefined, { signal }),
       isCancelled,
