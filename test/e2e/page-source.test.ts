@@ -119,10 +119,16 @@ it('F290: says that no hub runs and what starts one, and follows the hub when it
   expect(hub).toMatchObject({ pid: page.place.hubPid, clients: [{ name: 'test', version: '1', view: null }] });
   expect(report.hub?.clients).toBe(1);
   process.kill(hub.pid, 'SIGKILL');
-  const killed = await page.untilHub('none');
-  expect(killed.because).toContain(`The hub (pid ${hub.pid}) was killed or has crashed`);
+  const killed = `The hub (pid ${hub.pid}) was killed or has crashed`;
+  // Its client may have started the next one already.
+  const isNamed = (frame: Frame) =>
+    frame.kind === 'state' && frame.hub.kind === 'none' && frame.hub.because.includes(killed);
+  await until('the end is named', () => page.frames.some(isNamed));
   await client.call('one__echo');
-  const { hub: next } = await page.untilHub('running', ({ report }) => report.servers[0]?.state === 'ready');
+  const { hub: next } = await page.untilHub(
+    'running',
+    ({ hub: { number }, report }) => number > hub.number && report.servers[0]?.state === 'ready',
+  );
   expect(next.number).toBe(hub.number + 1);
 });
 
@@ -183,7 +189,10 @@ it('restarts a server, names a server that is down with its cause, and refuses a
   });
   await page.place.client();
   const need = await page.untilNeed(({ server, cause }) => server === 'bad' && cause.includes('no key'));
-  expect(need).toMatchObject({ code: 'TL-SERVER-RESTARTING', action: { kind: 'restart', server: 'bad' } });
+  expect(need).toMatchObject({
+    code: expect.stringMatching(/^TL-SERVER-(RESTARTING|PARKED)$/),
+    action: { kind: 'restart', server: 'bad' },
+  });
   expect(need.command).toBe(`trunkline restart bad --config ${page.file}`);
   const { report } = await page.untilHub('running');
   const pid = report.servers[0]?.pid;

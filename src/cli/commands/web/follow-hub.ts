@@ -91,12 +91,12 @@ export class HubFollower implements Following {
     const latest = latestHub(folder);
     if (this.#control?.number === latest) return;
     const control = await reachHub(folder, latest);
-    if (typeof control !== 'string') this.#follow(control, folder);
+    if (typeof control !== 'string') this.#follow(control, folder, configFile);
     // While its successor starts, the hub before is still followed.
     else if (this.#control === undefined) await this.#describeAbsence(control, folder, configFile);
   }
 
-  #follow(control: HubControl, folder: string): void {
+  #follow(control: HubControl, folder: string, configFile: string): void {
     if (this.#isClosed) {
       control.close();
       return;
@@ -114,7 +114,7 @@ export class HubFollower implements Following {
         const remedy = `\`trunkline hub restart\` starts a hub of version ${VERSION}.`;
         this.#tellAbsent({ because, remedy, servers: [], fault: null });
       });
-    void control.closed.then(() => {
+    void control.closed.then(async () => {
       if (this.#control !== control || this.#isClosed) return;
       this.#control = undefined;
       this.#state = undefined;
@@ -125,7 +125,9 @@ export class HubFollower implements Following {
       this.#ended = isPlanned
         ? `The hub (pid ${pid}) has ended.`
         : `The hub (pid ${pid}) was killed or has crashed; \`trunkline logs\` shows its last messages.`;
-      void this.#look();
+      // Told even if the next hub runs already, because calls may have failed.
+      await this.#describeAbsence('not running', folder, configFile);
+      if (this.#control === undefined) await this.#look();
     });
     this.#closeStreams();
     this.#openStreams();
@@ -164,6 +166,8 @@ export class HubFollower implements Following {
     if (this.#described?.key !== key)
       this.#described = { key, value: await readDescription(this.#options.settings, configFile) };
     const configured = this.#described.value;
+    // A hub may have been found meanwhile.
+    if (this.#control !== undefined) return;
     const remedy = howToStart(process.env.TRUNKLINE_HUB !== 'off' && isHubOn(configFile));
     if (reason === 'silent') this.#tellAbsent({ ...configured, because: silentText(notedPid(folder)), remedy: '' });
     else if (reason === 'refused') this.#tellAbsent({ ...configured, because: REFUSED, remedy: '' });

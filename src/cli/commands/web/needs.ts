@@ -62,7 +62,7 @@ function ofConfig(facts: NeedsFacts): Need[] {
 }
 
 /** States in which a restart by a person helps. */
-const RESTARTED = new Set<ServerReport['state']>(['parked', 'backoff', 'suspect', 'ready']);
+const RESTARTED = new Set<ServerReport['state']>(['parked', 'backoff', 'starting', 'suspect', 'ready']);
 /** States from which a server comes back without a person. */
 const PASSING = new Set<ServerReport['state']>(['backoff', 'starting', 'suspect', 'ready', 'offline']);
 
