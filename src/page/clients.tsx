@@ -1,4 +1,5 @@
 import { duration, plural } from '../gateway/status/status-text.js';
+import { Help } from './help.js';
 import { ServerLink } from './servers.js';
 import { description, hub, report } from './state.js';
 import { dateTime } from './text.js';
@@ -42,6 +43,7 @@ export function Clients() {
           ['Instances', ({ instances }) => instances.length, ({ instances }) => instances.length],
         ]}
       />
+      <Help words={['isolated', 'profile', 'view', 'revision']} />
       {description.value?.advice?.map((sentence) => (
         <p key={sentence}>{prose(sentence)}</p>
       ))}

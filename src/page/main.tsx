@@ -32,8 +32,8 @@ const VIEWS: Readonly<Record<Part, () => preact.ComponentChild>> = {
 const THEME = 'trunkline-theme';
 const theme = signal(localStorage.getItem(THEME) ?? 'system');
 
-/** Number beside the link of a part. It is absent until it is known, and where a number says nothing. */
-function countOf(part: Part): number | undefined {
+/** Number beside the link of a part: undefined until it is known, null if the part has none. */
+function countOf(part: Part): number | undefined | null {
   switch (part) {
     case 'needs':
       return needs.value?.length;
@@ -44,7 +44,7 @@ function countOf(part: Part): number | undefined {
     case 'clients':
       return description.value?.clients.length;
     default:
-      return undefined;
+      return null;
   }
 }
 
@@ -118,8 +118,11 @@ function Page() {
 
 function Count({ part }: { readonly part: Part }) {
   const count = countOf(part);
-  if (count === undefined || (part === 'needs' && count === 0)) return null;
-  return <span class={`count ${part === 'needs' ? 'bad' : ''}`}> {count}</span>;
+  if (count === null) return null;
+  // An empty place keeps the links where they are.
+  return (
+    <span class={`count ${part === 'needs' ? 'bad' : ''}`}> {count === 0 && part === 'needs' ? undefined : count}</span>
+  );
 }
 
 /** Which hub the page shows, in a few words. */

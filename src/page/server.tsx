@@ -6,10 +6,11 @@ import { duration, plural } from '../gateway/status/status-text.js';
 import { describeBytes } from '../json/printable.js';
 import { outcomeText } from './calls.js';
 import { enable, restart, review } from './changes.js';
+import { Help } from './help.js';
 import { addressOf, route } from './route.js';
-import { known, LEAST_CPU, LEAST_MEMORY, latencyText } from './servers.js';
-import { cpuOf, hub, memoryOf, output, report, revision, usage } from './state.js';
-import { clock, matches, milliseconds } from './text.js';
+import { known, LEAST_CPU, LEAST_MEMORY, latencyText, processOf, restartsOf } from './servers.js';
+import { cpuOf, hello, hub, memoryOf, output, report, revision, usage } from './state.js';
+import { clock, matches, milliseconds, type Point } from './text.js';
 import {
   Action,
   Block,
@@ -22,6 +23,7 @@ import {
   Search,
   State,
   Table,
+  topOf,
   useRead,
   Waiting,
 } from './widgets.js';
@@ -36,8 +38,9 @@ export function Server({ name }: { name: string }) {
       </p>
       {hub.value === undefined && <Waiting />}
       {hub.value !== undefined && server === undefined && <p>No server of this name runs now.</p>}
-      {server !== undefined && <Details server={server} />}
+      {server !== undefined && <Head server={server} />}
       <Output server={name} />
+      {server !== undefined && <Details server={server} />}
     </>
   );
 }
@@ -46,12 +49,8 @@ interface Props {
   server: ServerReport;
 }
 
-function Details({ server }: Props) {
-  const { server: name, problem, advice, code, cause, approval, tools, instances } = server;
-  const hidden = [
-    ...tools.denied.map((tool) => ({ name: tool, reason: '`tools` in the configuration leaves it out' })),
-    ...tools.quarantined,
-  ];
+function Head({ server }: Props) {
+  const { server: name, problem, advice, code, cause, approval, tools } = server;
   return (
     <>
       <div class="row">
@@ -60,14 +59,25 @@ function Details({ server }: Props) {
         <Change label="Disable" about={name} run={() => enable(name, false)} />
         {approval !== null && <Action label="Review tools" about={name} run={() => review(name)} />}
         <a href={addressOf('calls', undefined, { server: name })}>Calls</a>
-        <a href={addressOf('tools', undefined, { server: name })}>{plural(tools.exposed.length, 'tool')}</a>
+        <a href={addressOf('tools', undefined, { server: name })}>{plural(tools.exposed.length, 'tool')} listed</a>
       </div>
       {problem !== '' && <Card level="fail" title={problem} detail={advice} code={code} cause={cause} />}
       {problem === '' && advice !== '' && <Card level="note" title={advice} code={code} />}
-      <div class="columns">
-        <Usage server={server} />
-        <Facts {...server} />
-      </div>
+    </>
+  );
+}
+
+function Details({ server }: Props) {
+  const { server: name, tools, instances } = server;
+  const hidden = [
+    ...tools.denied.map((tool) => ({ name: tool, reason: '`tools` in the configuration leaves it out' })),
+    ...tools.quarantined,
+  ];
+  return (
+    <>
+      <Usage server={server} />
+      <Facts {...server} />
+      <Help words={['p50 / p95', 'breaker', 'legacy, modern', 'isolated', 'profile']} />
       {instances.length > 1 && (
         <Table
           caption="Instances"
@@ -79,6 +89,7 @@ function Details({ server }: Props) {
             ['Process', ({ pid }) => pid && `pid ${pid}`],
             ['Clients', ({ clients }) => clients, ({ clients }) => clients],
             ['In flight', ({ inFlight }) => inFlight, ({ inFlight }) => inFlight],
+            ['Restarts', ({ restarts }) => restarts, ({ restarts }) => restarts],
             [
               'Memory',
               ({ id, memoryBytes }) => known(usage.value.instances.get(id)?.memoryBytes ?? memoryBytes, describeBytes),
@@ -107,14 +118,29 @@ function Details({ server }: Props) {
 function Usage({ server }: Props) {
   const { memory, cpu } = usage.value.servers.get(server.server) ?? {};
   return (
-    <div class="usage">
-      <h2>Memory</h2>
-      <p class="figure">{known(memoryOf(server), describeBytes) ?? NONE}</p>
-      <Line points={memory} least={LEAST_MEMORY} isWide />
-      <h2>Processor</h2>
-      <p class="figure">{known(cpuOf(server), (value) => `${value} %`) ?? NONE}</p>
-      <Line points={cpu} least={LEAST_CPU} isWide />
+    <div class="columns">
+      <Measure title="Memory" value={memoryOf(server)} points={memory} least={LEAST_MEMORY} text={describeBytes} />
+      <Measure title="Processor" value={cpuOf(server)} points={cpu} least={LEAST_CPU} text={(value) => `${value} %`} />
     </div>
+  );
+}
+
+function Measure(props: {
+  title: string;
+  value: number | null;
+  points: readonly Point[] | undefined;
+  least: number;
+  text: (value: number) => string;
+}) {
+  const { title, value, points, least, text } = props;
+  return (
+    <section class="usage">
+      <h2>{title}</h2>
+      <p class="figure">
+        {known(value, text) ?? NONE} <small class="quiet">Top of the line: {text(topOf(points, least))}</small>
+      </p>
+      <Line points={points} least={least} isWide />
+    </section>
   );
 }
 
@@ -125,9 +151,9 @@ function Facts(server: ServerReport) {
     known(processes, (count) => plural(count, 'process').replace(/ss$/, 'sses')),
   ];
   const facts: readonly (readonly [string, ComponentChildren])[] = [
-    ['Runs', server.remote ? 'behind a URL' : known(server.pid, (pid) => `pid ${pid}`)],
+    ['Process', processOf(server)],
     ['Up', known(server.uptimeSeconds, duration)],
-    ['Generation', `${server.generation}, ${plural(server.restarts, 'restart')}`],
+    ['Restarts', String(restartsOf(server))],
     [
       'Last exit',
       known(
@@ -182,21 +208,36 @@ function Failures({ server: { server, calls, inFlight } }: Props) {
   );
 }
 
-/** Settings, for which the page asks. */
+/** Settings, for which the page asks: at first those that are not built in. */
 function FromHub({ server }: Props) {
   const { answer, fault } = useRead('/server', { server: server.server }, revision.value);
+  const isWhole = useSignal(false);
   if (answer === undefined) return <Waiting fault={fault} />;
+  const file = hello.value?.configFile.split(/[\\/]/).at(-1);
+  const settings = answer.settings.filter(({ from }) => isWhole.value || from !== 'built in');
+  const toggle = () => {
+    isWhole.value = !isWhole.value;
+  };
   return (
-    <Table
-      caption="Settings in force"
-      rows={answer.settings}
-      keyOf={({ name }) => name}
-      columns={[
-        ['Setting', ({ name }) => <code>{foreign(name)}</code>],
-        ['Value', ({ value }) => value],
-        ['From', ({ from, line }) => (line === null ? from : `${from}, line ${line}`)],
-      ]}
-    />
+    <>
+      <Table
+        caption="Settings in force"
+        rows={settings}
+        keyOf={({ name }) => name}
+        columns={[
+          ['Setting', ({ name }) => <code>{foreign(name)}</code>],
+          ['Value', ({ value }) => value],
+          [
+            'From',
+            ({ from, line }) =>
+              line === null ? from : `${file}, line ${line}${from === 'server' ? '' : ` (${from})`}`,
+          ],
+        ]}
+      />
+      <button type="button" class="more" aria-pressed={isWhole.value} onClick={toggle}>
+        Show built-in settings
+      </button>
+    </>
   );
 }
 

@@ -1,10 +1,11 @@
 import type { ServerReport } from '../gateway/status/status.js';
 import { describeBytes } from '../json/printable.js';
 import { restart } from './changes.js';
+import { Help } from './help.js';
 import { addressOf } from './route.js';
 import { cpuOf, hub, memoryOf, toneOf, usage } from './state.js';
 import { milliseconds } from './text.js';
-import { Change, type Column, foreign, Line, NONE, prose, State, Table, Waiting } from './widgets.js';
+import { Change, type Column, Line, NONE, prose, State, Table, Waiting, whole } from './widgets.js';
 
 /** Tops of lines whose values are all small. */
 export const LEAST_MEMORY = 64 * 1024 * 1024;
@@ -13,8 +14,8 @@ export const LEAST_CPU = 25;
 const COLUMNS: readonly Column<ServerReport>[] = [
   ['Server', ({ server }) => <ServerLink server={server} />],
   ['State', (server) => <StateAndRestart {...server} />],
-  ['Runs', ({ remote, pid }) => (remote ? 'URL' : pid && `pid ${pid}`)],
-  ['Revision', ({ protocolVersion }) => known(protocolVersion, (text) => <span class="whole">{foreign(text)}</span>)],
+  ['Process', processOf],
+  ['Revision', ({ protocolVersion }) => known(protocolVersion, whole)],
   ['Tools', ({ tools }) => tools.exposed.length, ({ tools }) => tools.exposed.length],
   ['Calls/min', (server) => known(rateOf(server), Math.round), rateOf],
   ['p50 / p95', ({ latencyMs }) => latencyText(latencyMs), ({ latencyMs }) => latencyMs?.p95 ?? null],
@@ -28,7 +29,7 @@ const COLUMNS: readonly Column<ServerReport>[] = [
     (server) => <Measured server={server} line="cpu" text={known(cpuOf(server), (value) => `${value} %`)} />,
     cpuOf,
   ],
-  ['Restarts', ({ restarts }) => restarts, ({ restarts }) => restarts],
+  ['Restarts', restartsOf, restartsOf],
   ['Instances', ({ instances }) => instances.length, ({ instances }) => instances.length],
   ['Clients', clientsOf, clientsOf],
 ];
@@ -49,10 +50,21 @@ function clientsOf({ instances }: ServerReport): number {
   return instances.reduce((sum, { clients }) => sum + clients, 0);
 }
 
+/** Process of a server, or the number of its processes. */
+export function processOf({ remote, instances }: ServerReport): string | null {
+  const pids = instances.flatMap(({ pid }) => pid ?? []);
+  if (remote) return 'behind a URL';
+  return pids.length > 1 ? `${pids.length} processes` : known(pids[0], (pid) => `pid ${pid}`);
+}
+
+export function restartsOf({ instances }: ServerReport): number {
+  return instances.reduce((sum, { restarts }) => sum + restarts, 0);
+}
+
 export function ServerLink({ server }: { server: string }) {
   return (
     <a href={addressOf('servers', server)} data-row>
-      {foreign(server)}
+      {whole(server)}
     </a>
   );
 }
@@ -94,12 +106,15 @@ export function Servers() {
       if (state.report.servers.length === 0)
         return <p>{prose('No server is configured. `trunkline add` adds one.')}</p>;
       return (
-        <Table
-          caption="Lines show the last 15 minutes, from the opening of this page on."
-          columns={COLUMNS}
-          rows={state.report.servers}
-          keyOf={({ server }) => server}
-        />
+        <>
+          <Table
+            caption="Lines begin when this page is opened, and show up to 15 minutes."
+            columns={COLUMNS}
+            rows={state.report.servers}
+            keyOf={({ server }) => server}
+          />
+          <Help words={['parked', 'failed', 'silent', 'revision', 'p50 / p95', 'instance']} />
+        </>
       );
     case 'none':
       return (
@@ -109,7 +124,7 @@ export function Servers() {
           keyOf={({ server }) => server}
           columns={[
             ['Server', ({ server }) => server],
-            ['Runs', ({ runs }) => runs],
+            ['Command or URL', ({ runs }) => runs],
             ['State', ({ isDisabled }) => (isDisabled ? 'disabled' : 'not running')],
           ]}
         />

@@ -4,7 +4,7 @@ import { changeConfig, review } from './changes.js';
 import { route } from './route.js';
 import { hub, revision } from './state.js';
 import { matches, number } from './text.js';
-import { Action, Change, Choice, foreign, prose, Search, Table, useRead, Waiting } from './widgets.js';
+import { Action, Change, Choice, foreign, prose, Search, Table, useRead, Waiting, whole } from './widgets.js';
 
 export function Tools() {
   const { answer, fault } = useRead('/tools', {}, [hub.value?.kind, revision.value]);
@@ -28,6 +28,7 @@ function View({ view, views, lists }: { view: ViewTools; views: readonly ViewToo
       matches(`${tool.name} ${tool.server} ${tool.title} ${tool.because} ${tool.state}`, words),
   );
   const shown = view.tools.filter((tool) => tool.state === 'shown');
+  const own = shown.filter((tool) => tool.server === 'trunkline').length;
   const largest = Math.max(1, ...shown.map(({ tokens }) => tokens));
   const servers = [...new Set(view.tools.map((tool) => tool.server))].sort();
   return (
@@ -60,9 +61,10 @@ function View({ view, views, lists }: { view: ViewTools; views: readonly ViewToo
         />
       </search>
       <p class="quiet">
-        {plural(shown.length, 'tool')} shown, {number(view.tools.length - shown.length)} hidden. The list takes about{' '}
-        <b>{number(view.tokens)} tokens</b> of each client
-        {view.clients.length > 0 && foreign(` (${[...new Set(view.clients)].join(', ')})`)}.
+        {plural(shown.length - own, 'tool')} shown{own > 0 && `, and ${own} of Trunkline itself`};{' '}
+        {number(view.tools.length - shown.length)} hidden. A model that gets the whole list reads about{' '}
+        <b>{number(view.tokens)} tokens</b>
+        {view.clients.length > 0 && foreign(`, in ${[...new Set(view.clients)].join(', ')}`)}.
       </p>
       <Table
         caption={view.name === '' ? 'Tools of clients without a view' : `Tools of the view ${view.name}`}
@@ -71,7 +73,7 @@ function View({ view, views, lists }: { view: ViewTools; views: readonly ViewToo
         keyOf={({ server: key, name, state: own }) => `${key} ${name} ${own}`}
         columns={[
           ['Tool', (tool) => <Name {...tool} />],
-          ['Server', (tool) => tool.server],
+          ['Server', (tool) => whole(tool.server)],
           ['Tokens', ({ tokens }) => <Size tokens={tokens} largest={largest} />, ({ tokens }) => tokens],
           ['State', (tool) => <Shown {...tool} />],
           ['Action', (tool) => <Switch tool={tool} lists={lists} />],

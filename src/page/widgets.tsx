@@ -20,6 +20,11 @@ export function prose(text: string): ComponentChildren {
     .map((part, at) => (at % 2 === 0 ? part : <code key={at}>{part}</code>));
 }
 
+/** A name, which is not broken into lines if it is short. */
+export function whole(name: string): ComponentChildren {
+  return <span class={name.length < 25 ? 'whole' : ''}>{foreign(name)}</span>;
+}
+
 /** Region that scrolls. It can be reached by keyboard, because it could not be scrolled otherwise. */
 export function Block(props: {
   label: string;
@@ -168,7 +173,12 @@ export function Diff({ lines, label }: { lines: readonly DiffLine[]; label: stri
   );
 }
 
-/** Line of the last 15 minutes, whose top is `least` or more. Its value stands beside it, so it is for the eye only. */
+/** Value at the top of a line: `least` or more. */
+export function topOf(points: readonly Point[] = [], least: number): number {
+  return Math.max(least, ...points.map(({ value }) => value ?? 0));
+}
+
+/** Line of the last 15 minutes. Its value stands beside it, so it is for the eye only. */
 export function Line({
   points = [],
   least,
@@ -179,7 +189,7 @@ export function Line({
   isWide?: boolean;
 }) {
   const to = points.at(-1)?.at ?? 0;
-  const max = Math.max(least, ...points.map(({ value }) => value ?? 0));
+  const max = topOf(points, least);
   const [width, height] = isWide ? [320, 56] : [64, 16];
   return (
     <svg
