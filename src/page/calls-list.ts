@@ -1,12 +1,53 @@
-import type { CallRow } from '../web/contract.js';
+import type { CallRow, CallsEvent } from '../web/contract.js';
 import { matches } from './text.js';
 
 /** Calls that the page keeps. Older ones are dropped. */
 export const MAX_CALLS = 2_000;
 
-/** Appends calls in the order of their numbers, and drops the oldest beyond the bound. */
-export function appendCalls(calls: readonly CallRow[], more: readonly CallRow[]): readonly CallRow[] {
-  return [...calls, ...more].slice(-MAX_CALLS);
+/** Time in which calls were not followed. */
+export interface Gap {
+  /** Number of the last call before it. */
+  readonly after: number;
+  readonly from: number;
+  readonly to: number;
+}
+
+export interface CallLog {
+  readonly calls: readonly CallRow[];
+  /** Calls that the list has no more, and those for which the stream had no room. */
+  readonly left: number;
+  /** Begin of the following; 0 before it. */
+  readonly since: number;
+  readonly gaps: readonly Gap[];
+}
+
+/** Adds calls, and drops the oldest beyond the bound. `resumed` tells of a pause in the following before these calls. */
+export function addCalls(
+  log: CallLog,
+  { calls, left, since }: CallsEvent,
+  resumed?: { readonly from: number; readonly to: number },
+): CallLog {
+  const known = new Set(resumed && log.calls.map(({ id }) => id));
+  // The first calls after a pause may be those that the hub has kept, some of which are known.
+  const fresh = calls.filter(({ id }) => !known.has(id));
+  const all = [...log.calls, ...fresh];
+  const kept = all.slice(-MAX_CALLS);
+  const gaps = log.gaps.filter(({ after }) => after >= (kept[0]?.id ?? 0));
+  const last = log.calls.at(-1);
+  const isWhole = since !== undefined && last !== undefined && last.at >= since && fresh.length < calls.length;
+  if (resumed !== undefined && last !== undefined && !isWhole) {
+    // Calls that another page followed meanwhile end the gap.
+    const to = since !== undefined && since > resumed.from ? since : (fresh[0]?.at ?? resumed.to);
+    gaps.push({ after: last.id, from: resumed.from, to });
+  }
+  const isFirst = resumed !== undefined && last === undefined && log.left === 0;
+  const older = all.length - kept.length;
+  return {
+    calls: kept,
+    left: Object.values(left).reduce((sum, count) => sum + count, log.left + older),
+    since: isFirst ? ((since && fresh[0]?.at) ?? since ?? resumed.to) : log.since,
+    gaps,
+  };
 }
 
 export interface CallFilter {
@@ -15,15 +56,12 @@ export interface CallFilter {
   readonly client: string;
   /** `bad` means every outcome but `ok`. */
   readonly outcome: string;
-  /** Only calls that ended after this time. */
-  readonly after: number;
 }
 
 export function filterCalls(calls: readonly CallRow[], filter: CallFilter): readonly CallRow[] {
-  const { words, server, client, outcome, after } = filter;
+  const { words, server, client, outcome } = filter;
   return calls.filter(
     (call) =>
-      call.at >= after &&
       (server === '' || call.server === server) &&
       (client === '' || call.client === client) &&
       (outcome === '' || (outcome === 'bad' ? call.outcome !== 'ok' : call.outcome === outcome)) &&
@@ -43,15 +81,20 @@ export interface CallGroup {
   readonly calls: readonly [CallRow, ...CallRow[]];
 }
 
-/** Groups repeats, newest first. A group has one outcome, because a failure among successes has to be seen. */
-export function groupCalls(calls: readonly CallRow[]): readonly CallGroup[] {
-  const groups: { id: number; calls: [CallRow, ...CallRow[]] }[] = [];
+/**
+ * Groups repeats, newest first, with the gaps between them. A group has one outcome, because a failure among successes has to be
+ * seen.
+ */
+export function groupCalls(calls: readonly CallRow[], gaps: readonly Gap[] = []): readonly (CallGroup | Gap)[] {
+  const entries: ({ id: number; calls: [CallRow, ...CallRow[]] } | Gap)[] = [];
+  const waiting = [...gaps];
   for (const call of calls) {
-    const last = groups.at(-1);
-    if (last !== undefined && isRepeat(last.calls[0], call)) last.calls.unshift(call);
-    else groups.push({ id: call.id, calls: [call] });
+    while (waiting[0] !== undefined && waiting[0].after < call.id) entries.push(...waiting.splice(0, 1));
+    const last = entries.at(-1);
+    if (last !== undefined && 'calls' in last && isRepeat(last.calls[0], call)) last.calls.unshift(call);
+    else entries.push({ id: call.id, calls: [call] });
   }
-  return groups.reverse();
+  return [...entries, ...waiting].reverse();
 }
 
 function isRepeat(one: CallRow, other: CallRow): boolean {

@@ -1,23 +1,35 @@
 import { signal, useComputed, useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
+import { useEffect } from 'preact/hooks';
 import { describeBytes } from '../json/printable.js';
 import type { CallDetail, CallRow } from '../web/contract.js';
-import { type CallGroup, filterCalls, groupCalls, slowestFirst } from './calls-list.js';
+import { type CallGroup, type CallLog, filterCalls, type Gap, groupCalls, slowestFirst } from './calls-list.js';
 import { addressOf, hash, route } from './route.js';
-import { calls, callsLeft, callsWatched, hub } from './state.js';
+import { callLog, hub, report } from './state.js';
 import { clock, milliseconds, number, prettyJson } from './text.js';
 import { Block, Choice, Command, Dialog, foreign, More, PAGE_ROWS, Search, useRead, Waiting } from './widgets.js';
 
 /** Calls that are shown while the list is paused, and the time of the pause. */
-const paused = signal<{ calls: readonly CallRow[]; at: number } | undefined>(undefined);
+const paused = signal<{ log: CallLog; at: number } | undefined>(undefined);
+/** Causes of the pause, such as an opened call. */
+const pausers = new Set<string>();
 
-export function pause(): void {
-  paused.value ??= { calls: calls.value, at: Date.now() };
+/** Pauses the list until the returned function is called, or until the person continues. */
+function pause(by: string): () => void {
+  pausers.add(by);
+  paused.value ??= { log: callLog.peek(), at: Date.now() };
+  return () => {
+    pausers.delete(by);
+    if (pausers.size === 0) paused.value = undefined;
+  };
 }
 
 function togglePause(): void {
-  if (paused.value === undefined) pause();
-  else paused.value = undefined;
+  if (paused.value === undefined) pause('person');
+  else {
+    pausers.clear();
+    paused.value = undefined;
+  }
 }
 
 const OUTCOMES: Readonly<Record<CallRow['outcome'], string>> = {
@@ -37,6 +49,8 @@ const ORDERS = [
   ['', 'latest first'],
   ['ms', 'slowest first'],
 ] as const;
+/** From this duration on, seconds are enough where durations are compared. */
+const EXACT_MS = 10_000;
 const HEADS = ['Ended', 'Call', 'Client', 'Outcome', 'Took', 'Answer'];
 
 export function Calls() {
@@ -51,10 +65,18 @@ export function Calls() {
     'sort',
   ].map((name) => query.get(name) ?? '');
   const held = paused.value;
-  const all = held?.calls ?? calls.value;
+  const log = held?.log ?? callLog.value;
   const after = minutes === '' ? 0 : (held?.at ?? Date.now()) - Number(minutes) * 60_000;
-  const found = filterCalls(all, { words, server, client, outcome, after });
-  const groups = sort === 'ms' ? slowestFirst(found) : groupCalls(found);
+  const all = log.calls.filter(({ at }) => at >= after);
+  const found = filterCalls(all, { words, server, client, outcome });
+  const entries =
+    sort === 'ms'
+      ? slowestFirst(found)
+      : groupCalls(
+          found,
+          log.gaps.filter(({ to }) => to >= after),
+        );
+  const servers = hub.value?.kind === 'none' ? hub.value.servers : (report.value?.servers ?? []);
   return (
     <>
       <search class="filters">
@@ -65,7 +87,7 @@ export function Calls() {
           options={optionsOf(
             'all servers',
             server,
-            all.map((call) => call.server),
+            [...servers, ...log.calls].map((each) => each.server),
           )}
         />
         <Choice
@@ -74,7 +96,7 @@ export function Calls() {
           options={optionsOf(
             'all clients',
             client,
-            all.map((call) => call.client),
+            log.calls.map((call) => call.client),
           )}
         />
         <Choice label="Outcome" name="outcome" options={OUTCOME_OPTIONS} />
@@ -84,8 +106,8 @@ export function Calls() {
           {held === undefined ? 'Pause' : 'Continue'}
         </button>
       </search>
-      <Summary found={found} all={all} />
-      {groups.length > 0 && (
+      <Summary found={found} all={all} log={log} after={after} />
+      {entries.length > 0 && (
         <table class="calls">
           <caption class="unseen">
             Calls, {sort === 'ms' ? 'slowest first' : 'latest first; repeats are one row'}
@@ -100,13 +122,19 @@ export function Calls() {
             </tr>
           </thead>
           <tbody>
-            {groups.slice(0, limit.value).map((group) => (
-              <Group key={group.id} group={group} />
-            ))}
+            {entries
+              .slice(0, limit.value)
+              .map((entry) =>
+                'calls' in entry ? (
+                  <Group key={entry.id} group={entry} isExact={sort === 'ms'} />
+                ) : (
+                  <GapRow key={`gap ${entry.from}`} {...entry} />
+                ),
+              )}
           </tbody>
         </table>
       )}
-      <More limit={limit} count={groups.length} />
+      <More limit={limit} count={entries.length} />
       {item !== undefined && <Detail key={item} id={item} />}
     </>
   );
@@ -117,43 +145,61 @@ function optionsOf(all: string, chosen: string, values: readonly (string | null)
   return [['', all], ...options.map((value) => [value, value])] as [string, string][];
 }
 
-function Summary({ found, all }: { found: readonly CallRow[]; all: readonly CallRow[] }) {
+interface SummaryProps {
+  found: readonly CallRow[];
+  /** Calls of the period, which begins at `after`. */
+  all: readonly CallRow[];
+  log: CallLog;
+  after: number;
+}
+
+function Summary({ found, all, log, after }: SummaryProps) {
+  const isEmpty = log.calls.length === 0;
   if (hub.value === undefined) return <Waiting />;
-  if (hub.value.kind === 'none' && all.length === 0) return <p>No hub runs, so there are no calls.</p>;
-  if (hub.value.kind === 'running' && callsWatched.value === undefined) return <Waiting />;
-  if (all.length === 0) return <p class="quiet">No call yet. A call appears here when it ends.</p>;
+  if (hub.value.kind === 'none' && isEmpty) return <p>No hub runs, so there are no calls.</p>;
+  if (hub.value.kind === 'running' && log.since === 0) return <Waiting />;
+  if (isEmpty) return <p class="quiet">No call yet. A call appears here when it ends.</p>;
   const failed = found.filter(({ outcome }) => outcome !== 'ok').length;
-  const left = callsLeft.value;
-  const latest = all.at(-1)?.id ?? 0;
-  const newer = paused.value === undefined ? 0 : calls.value.filter(({ id }) => id > latest).length;
+  const newer = callLog.value.calls.length + callLog.value.left - log.calls.length - log.left;
   return (
     <p class="quiet">
-      {number(found.length)} {found.length < all.length && `of ${number(all.length)} `}
-      {found.length === 1 && all.length === 1 ? 'call' : 'calls'}
-      {callsWatched.value !== undefined && ` since ${clock(callsWatched.value.since)}`}
+      {found.length < all.length && `${number(found.length)} of `}
+      {number(all.length)} {all.length === 1 ? 'call' : 'calls'} since {clock(Math.max(log.since, after))}
       {failed > 0 && (
         <>
           , <b class="bad">{number(failed)} not ok</b>
         </>
       )}
-      {left > 0 && `, ${number(left)} more, not shown`}
+      {log.left > 0 && after === 0 && `, ${number(log.left)} more, not shown`}
       {paused.value !== undefined && `, paused, ${number(newer)} newer`}
     </p>
   );
 }
 
-function Group({ group }: { group: CallGroup }) {
+function GapRow({ from, to }: Gap) {
+  return (
+    <tr class="gap">
+      <td colSpan={HEADS.length}>
+        Calls between {clock(from)} and {clock(to)} were not followed.
+      </td>
+    </tr>
+  );
+}
+
+function Group({ group, isExact }: { group: CallGroup; isExact: boolean }) {
   const [latest, ...others] = group.calls;
   const isOpen = useSignal(false);
   const toggle = () => {
     isOpen.value = !isOpen.value;
-    pause();
   };
+  useEffect(() => (isOpen.value ? pause(`group ${group.id}`) : undefined), [isOpen.value, group.id]);
   const times = [latest, ...others].map(({ ms }) => ms);
-  const [least, most] = [milliseconds(Math.min(...times)), milliseconds(Math.max(...times))];
+  const [least, most] = [Math.min(...times), Math.max(...times)].map((ms) =>
+    isExact ? milliseconds(ms, EXACT_MS) : milliseconds(ms),
+  );
   return (
     <>
-      <Row call={latest} took={least === most ? most : `${least} – ${most}`}>
+      <Row call={latest} took={least === most ? `${most}` : `${least} – ${most}`}>
         {others.length > 0 && (
           <button
             type="button"
@@ -170,11 +216,6 @@ function Group({ group }: { group: CallGroup }) {
         others
           .slice(0, PAGE_ROWS)
           .map((call) => <Row key={call.id} call={call} took={milliseconds(call.ms)} kind="inner" />)}
-      {callsWatched.value?.gaps.has(group.id) && (
-        <tr class="gap">
-          <td colSpan={HEADS.length}>Calls between here and the next row were not watched.</td>
-        </tr>
-      )}
     </>
   );
 }
@@ -194,7 +235,9 @@ function Row(props: { call: CallRow; took: string; kind?: string; children?: Com
       <td>
         {foreign(client)} <span class="quiet">#{session}</span>
       </td>
-      <td>{outcome !== 'ok' && <span class="state bad">{outcomeText(outcome, reason)}</span>}</td>
+      <td>
+        <span class={outcome === 'ok' ? 'quiet' : 'state bad'}>{outcomeText(outcome, reason)}</span>
+      </td>
       <td class="number">{took}</td>
       <td class="number">{describeBytes(bytesOut)}</td>
     </tr>
@@ -206,7 +249,11 @@ export function outcomeText(outcome: CallRow['outcome'], reason: string | null):
 }
 
 function Detail({ id }: { id: string }) {
-  const { answer, fault } = useRead('/call', { id }, '');
+  const read = useRead('/call', { id }, '');
+  useEffect(() => pause('detail'), []);
+  // The row tells of a call that the hub does not keep any more.
+  const call = (paused.value?.log ?? callLog.value).calls.find((each) => String(each.id) === id);
+  const { fault, answer = fault && call && { call, messages: [], command: null } } = read;
   // A dialog also closes because the address shows something else by now.
   const close = () => {
     hash.value = location.hash;
@@ -214,13 +261,17 @@ function Detail({ id }: { id: string }) {
     if (part === 'calls' && item === id) location.hash = addressOf('calls', undefined, query);
   };
   return (
-    <Dialog title={answer === undefined ? `Call ${id}` : (answer.call.name ?? answer.call.method)} onClose={close}>
-      {answer === undefined ? <Waiting fault={fault} /> : <Messages {...answer} />}
+    <Dialog title={answer ? (answer.call.name ?? answer.call.method) : 'Call'} onClose={close}>
+      {answer ? <Messages {...answer} /> : <Waiting fault={fault} />}
     </Dialog>
   );
 }
 
-const LEGS = {
+const LEGS = [
+  ['Client and Trunkline', 'client'],
+  ['Trunkline and server', 'server'],
+] as const;
+const TITLES = {
   'client request': 'Client → Trunkline',
   'server request': 'Trunkline → server',
   'server answer': 'Server → Trunkline',
@@ -244,17 +295,29 @@ function Messages({ call, messages, command }: CallDetail) {
         {times.map(([name, value]) => (
           <div key={name}>
             <dt>{name}</dt>
-            <dd>{value === null ? 'not sent' : milliseconds(value)}</dd>
+            <dd>{value === null ? 'not sent' : milliseconds(value, EXACT_MS)}</dd>
           </div>
         ))}
       </dl>
       {command !== null && <Command text={command} />}
-      {messages.length === 0 && <p>Its messages are not kept any more. The hub keeps those of the latest calls.</p>}
-      <div class="messages">
-        {messages.map(({ leg, direction, text, bytes }) => (
-          <Message key={leg + direction} title={LEGS[`${leg} ${direction}`]} text={text} bytes={bytes} />
-        ))}
-      </div>
+      {messages.length === 0 && (
+        <p>The hub has no messages of this call. It keeps those of the latest calls that a page followed.</p>
+      )}
+      {LEGS.map(([name, own]) => {
+        const shown = messages.filter(({ leg }) => leg === own);
+        return (
+          shown.length > 0 && (
+            <section key={own}>
+              <h2>{name}</h2>
+              <div class="messages">
+                {shown.map(({ direction, text, bytes }) => (
+                  <Message key={direction} title={TITLES[`${own} ${direction}`]} text={text} bytes={bytes} />
+                ))}
+              </div>
+            </section>
+          )
+        );
+      })}
     </>
   );
 }

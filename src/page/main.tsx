@@ -2,7 +2,7 @@ import { effect, signal } from '@preact/signals';
 import { render } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import { duration } from '../gateway/status/status-text.js';
-import { Calls, pause } from './calls.js';
+import { Calls } from './calls.js';
 import { Dialogs } from './changes.js';
 import { Clients } from './clients.js';
 import { Logins } from './logins.js';
@@ -232,7 +232,6 @@ effect(() => {
 });
 effect(() => {
   const { part, item } = route.value;
-  if (part === 'calls' && item !== undefined) pause();
   const topics = new URLSearchParams();
   if (part === 'calls') topics.set('calls', '1');
   if (part === 'servers' && item !== undefined) topics.set('output', item);

@@ -1,7 +1,7 @@
 import { batch, computed, signal } from '@preact/signals';
 import type { ServerReport } from '../gateway/status/status.js';
-import type { CallRow, Frame, HubState, Need, OutputLine, RecordingState, UsagePoint } from '../web/contract.js';
-import { appendCalls } from './calls-list.js';
+import type { Frame, HubState, Need, OutputLine, RecordingState, UsagePoint } from '../web/contract.js';
+import { addCalls, type CallLog } from './calls-list.js';
 import type { Point } from './text.js';
 
 /** Facts of which every part of the page shows some. They are `undefined` until they are known, which is not zero. */
@@ -16,14 +16,9 @@ export const recording = signal<RecordingState | null | undefined>(undefined);
 export const report = computed(() => (hub.value?.kind === 'running' ? hub.value.report : undefined));
 export const description = computed(() => (hub.value?.kind === 'none' ? undefined : hub.value?.hub));
 
-export const calls = signal<readonly CallRow[]>([]);
-/** Calls that the list has no more, and those for which the stream had no room. */
-export const callsLeft = signal(0);
-/** Beginning of the watch, and numbers of the calls with which a later one began. */
-export const callsWatched = signal<{ readonly since: number; readonly gaps: ReadonlySet<number> } | undefined>(
-  undefined,
-);
-let isResuming = true;
+export const callLog = signal<CallLog>({ calls: [], left: 0, since: 0, gaps: [] });
+/** The pause in the following of calls that ends with the next ones. */
+let resumed: { readonly from: number; readonly to: number } | undefined;
 
 /** Line with its number, by which the page knows it again. */
 type NumberedLine = OutputLine & { readonly number: number };
@@ -69,9 +64,10 @@ function take(frame: Frame): void {
       hello.value = frame;
       // A running one is reported after this.
       recording.value = null;
-      isResuming = true;
+      pauseCalls();
       break;
     case 'state':
+      if (frame.hub.kind === 'none') pauseCalls();
       hub.value = frame.hub;
       needs.value = frame.needs;
       break;
@@ -79,7 +75,9 @@ function take(frame: Frame): void {
       takeUsage(frame.at, frame.servers);
       break;
     case 'calls':
-      takeCalls(frame.calls, frame.left);
+      if (frame.since !== undefined) pauseCalls();
+      callLog.value = addCalls(callLog.value, frame, resumed);
+      resumed = undefined;
       break;
     case 'output': {
       const before = frame.isFirst || output.value.server !== frame.server ? { lines: [], left: 0 } : output.value;
@@ -95,20 +93,10 @@ function take(frame: Frame): void {
   }
 }
 
-function takeCalls(more: readonly CallRow[], left: Readonly<Record<string, number>>): void {
-  const [first] = more;
-  callsWatched.value ??= { since: Date.now(), gaps: new Set() };
-  // The numbers of another hub begin again.
-  if (first !== undefined && first.id <= (calls.value.at(-1)?.id ?? 0)) calls.value = [];
-  if (isResuming && first !== undefined) {
-    const gaps = calls.value.length === 0 ? [] : [...callsWatched.value.gaps, first.id];
-    callsWatched.value = { since: callsWatched.value.since, gaps: new Set(gaps) };
-    isResuming = false;
-  }
-  const kept = appendCalls(calls.value, more);
-  const older = calls.value.length + more.length - kept.length;
-  calls.value = kept;
-  callsLeft.value += Object.values(left).reduce((sum, count) => sum + count, older);
+/** Begins a pause in the following of calls. It began at the latest frame if none came for long. */
+function pauseCalls(): void {
+  const now = Date.now();
+  resumed = { from: resumed?.from ?? (heardAt.value || now), to: now };
 }
 
 function takeUsage(at: number, points: readonly UsagePoint[]): void {

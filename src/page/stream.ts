@@ -27,6 +27,8 @@ export const link = signal<'connecting' | 'live' | 'lost' | 'asleep'>('connectin
 const HIDDEN_MS = 60_000;
 /** The other end sends a comment every 15 seconds. */
 const SILENT_MS = 40_000;
+/** Time for which a stream stays open beside the next one, because the hub forgets failures when no page is open. */
+const OVERLAP_MS = 1_000;
 const UPDATE_MS = 100;
 const SLOWEST_UPDATE_MS = 1_000;
 const [FIRST_WAIT_MS, LONGEST_WAIT_MS] = [500, 10_000];
@@ -54,6 +56,7 @@ export class Stream {
   readonly #id = crypto.randomUUID();
   #query: string | undefined;
   #connection: AbortController | undefined;
+  #connected: string | undefined;
   /** Whether this tab reads the stream, and the newest state that it has read. */
   #isReader = false;
   readonly #latest = new Map<Frame['kind'], Frame>();
@@ -98,10 +101,15 @@ export class Stream {
   }
 
   #connect(query: string): void {
-    this.close();
+    const before = this.#connection;
+    // One tab at a time reads a stream, so the same one has to be closed first.
+    if (query === this.#connected) before?.abort();
+    else if (before !== undefined) setTimeout(() => before.abort(), OVERLAP_MS);
+    this.#isReader = false;
     const connection = new AbortController();
     const { signal } = connection;
     this.#connection = connection;
+    this.#connected = query;
     if (link.value !== 'live') link.value = 'connecting';
     this.#tell({ kind: 'join', query, by: this.#id });
     // The browser gives the lock to one tab, and to another one when that tab closes its stream.
@@ -115,7 +123,7 @@ export class Stream {
     while (!signal.aborted) {
       this.#tell({ kind: 'opens', query });
       await this.#read(query, signal);
-      if (signal.aborted) break;
+      if (!this.#isShown(signal)) break;
       link.value = 'lost';
       this.#tell({ kind: 'lost', query });
       await pause(this.#wait * (0.8 + Math.random() * 0.4), signal);
@@ -144,8 +152,9 @@ export class Stream {
         heard();
         const frames = parser.push(value).map((each) => JSON.parse(each) as Frame);
         if (frames.length === 0) continue;
-        for (const frame of frames) this.#latest.set(frame.kind, frame.kind === 'calls' ? NO_CALLS : frame);
         this.#tell({ kind: 'frames', query, to: '', frames });
+        if (!this.#isShown(signal)) continue;
+        for (const frame of frames) this.#latest.set(frame.kind, frame.kind === 'calls' ? NO_CALLS : frame);
         this.#receive(frames);
       }
     } catch {
@@ -153,6 +162,11 @@ export class Stream {
     } finally {
       clearTimeout(timer);
     }
+  }
+
+  /** Whether this is the stream of what the page shows now. */
+  #isShown(signal: AbortSignal): boolean {
+    return !signal.aborted && signal === this.#connection?.signal;
   }
 
   #tell(told: Told): void {

@@ -5,9 +5,10 @@ export function number(value: number): string {
   return value.toLocaleString('en-US');
 }
 
-export function milliseconds(value: number): string {
+/** Duration, in seconds from `exactBelow` on. */
+export function milliseconds(value: number, exactBelow = 1_000): string {
   if (value < 1) return '< 1 ms';
-  if (value < 1_000) return `${Math.round(value)} ms`;
+  if (value < exactBelow) return `${number(Math.round(value))} ms`;
   return value < 60_000 ? `${(value / 1_000).toFixed(1)} s` : `${(value / 60_000).toFixed(1)} min`;
 }
 

@@ -3,7 +3,7 @@ import type { ViewTools } from '../gateway/status/tool-report.js';
 import type { CallDetail, CallsEvent, Failures, HubDescription, OutputLine, UsagePoint } from '../hub/control.js';
 
 export type { ToolRow, ViewTools } from '../gateway/status/tool-report.js';
-export type { CallDetail, CallRow, Failures, OutputLine, UsagePoint } from '../hub/control.js';
+export type { CallDetail, CallRow, CallsEvent, Failures, OutputLine, UsagePoint } from '../hub/control.js';
 
 /*
  * Messages between `trunkline web` and its page. Both come from one build, so they have one version.

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { appendCalls, filterCalls, groupCalls, MAX_CALLS, slowestFirst } from '../../src/page/calls-list.js';
+import { addCalls, type CallLog, filterCalls, groupCalls, MAX_CALLS, slowestFirst } from '../../src/page/calls-list.js';
 import type { CallRow } from '../../src/web/contract.js';
 
-const EVERYTHING = { words: '', server: '', client: '', outcome: '', after: 0 };
+const EVERYTHING = { words: '', server: '', client: '', outcome: '' };
 
 function call(id: number, more: Partial<CallRow> = {}): CallRow {
   const about = { session: 1, client: 'editor 1.0', server: 'files', method: 'tools/call', name: 'files__read' };
@@ -10,9 +10,21 @@ function call(id: number, more: Partial<CallRow> = {}): CallRow {
   return { id, at: id * 1_000, ...about, outcome: 'ok', reason: null, ...sizes, ...more };
 }
 
-function shape(calls: readonly CallRow[]): number[][] {
-  return groupCalls(calls).map((group) => group.calls.map(({ id }) => id));
+/** Numbers of the calls of each group, and the times of each gap. */
+function shape(calls: readonly CallRow[], gaps?: CallLog['gaps']) {
+  return groupCalls(calls, gaps).map((entry) =>
+    'calls' in entry ? entry.calls.map(({ id }) => id) : `${entry.from} – ${entry.to}`,
+  );
 }
+
+function range(from: number, to: number): CallRow[] {
+  return Array.from({ length: to - from + 1 }, (_, at) => call(from + at));
+}
+
+const EMPTY: CallLog = { calls: [], left: 0, since: 0, gaps: [] };
+const FIRST = { from: 0, to: 900 };
+/** A log with the calls 1 to 3, which ended after 1 to 3 s. */
+const THREE = addCalls(EMPTY, { calls: range(1, 3), left: {}, since: 500 }, FIRST);
 
 describe('the list of calls', () => {
   it('groups repeats, newest first', () => {
@@ -36,16 +48,39 @@ describe('the list of calls', () => {
   });
 
   it('keeps the number of a group while the group grows', () => {
-    expect(groupCalls([call(1), call(2)])[0]?.id).toBe(1);
-    expect(groupCalls([call(1), call(2), call(3)])[0]?.id).toBe(1);
+    expect(groupCalls(range(1, 2))).toMatchObject([{ id: 1 }]);
+    expect(groupCalls(range(1, 3))).toMatchObject([{ id: 1 }]);
   });
 
-  it('keeps the latest calls only', () => {
-    const kept = appendCalls(
-      Array.from({ length: MAX_CALLS }, (_, at) => call(at + 1)),
-      [call(MAX_CALLS + 1)],
+  it('keeps the latest calls only, and counts the others', () => {
+    const gaps = [{ after: 1, from: 1_000, to: 1_500 }];
+    const log = { ...addCalls(EMPTY, { calls: range(1, MAX_CALLS), left: { ok: 2 } }, FIRST), gaps };
+    const { calls, ...about } = addCalls(log, { calls: [call(MAX_CALLS + 1)], left: { failed: 3 } });
+    expect([calls.length, calls[0]?.id, calls.at(-1)?.id]).toEqual([MAX_CALLS, 2, MAX_CALLS + 1]);
+    expect(about).toEqual({ left: 6, since: 900, gaps: [] });
+  });
+
+  it('begins with the following, or with the first call that the hub has kept', () => {
+    expect(addCalls(EMPTY, { calls: [], left: {}, since: 500 }, FIRST).since).toBe(500);
+    expect(THREE.since).toBe(1_000);
+  });
+
+  it('marks the time in which calls were not followed, and has no group across it', () => {
+    const { calls, gaps, since } = addCalls(
+      THREE,
+      { calls: range(9, 10), left: {}, since: 8_000 },
+      { from: 3_500, to: 8_100 },
     );
-    expect([kept.length, kept[0]?.id, kept.at(-1)?.id]).toEqual([MAX_CALLS, 2, MAX_CALLS + 1]);
+    expect(shape(calls, gaps)).toEqual([[10, 9], '3500 – 8000', [3, 2, 1]]);
+    expect(shape(calls.slice(0, 3), gaps)).toEqual(['3500 – 8000', [3, 2, 1]]);
+    expect(since).toBe(1_000);
+  });
+
+  it('has no gap and no call twice if the hub has kept all calls of a pause', () => {
+    const log = addCalls(THREE, { calls: range(2, 5), left: {}, since: 500 }, { from: 3_500, to: 6_000 });
+    expect(shape(log.calls, log.gaps)).toEqual([[5, 4, 3, 2, 1]]);
+    const later = addCalls(THREE, { calls: range(6, 9), left: {}, since: 500 }, { from: 3_500, to: 9_500 });
+    expect(later.gaps).toEqual([{ after: 3, from: 3_500, to: 6_000 }]);
   });
 
   it.each([
@@ -54,7 +89,6 @@ describe('the list of calls', () => {
     ['the client', { client: 'agent 2' }, [4]],
     ['every outcome but ok', { outcome: 'bad' }, [2]],
     ['one outcome', { outcome: 'ok' }, [1, 3, 4]],
-    ['the time', { after: 3_000 }, [3, 4]],
   ])('filters by %s', (_, filter, ids) => {
     const calls = [
       call(1),

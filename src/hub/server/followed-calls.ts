@@ -88,13 +88,14 @@ export class FollowedCalls implements CallObserver {
     this.#cancelFlush?.();
   }
 
-  /** Sends calls until the returned function is called. The first event has the kept ones, and comes at once. */
+  /** Sends calls until the returned function is called. The first event has the kept ones without a pause among them. */
   follow(emit: Emit): () => void {
     // Rows that wait are kept ones too, and would come twice.
     if (this.#cancelFlush !== undefined) this.#flush();
     if (this.#followers.size === 0) this.#followedSince = Date.now();
     this.#followers.set(emit, {});
-    const calls = this.#cleaned([...this.#kept.values()].map(({ row }) => row));
+    const rows = [...this.#kept.values()].map(({ row }) => row).filter(({ at }) => at >= this.#followedSince);
+    const calls = this.#cleaned(rows);
     emit({ calls, left: {}, since: this.#followedSince });
     return () => this.#followers.delete(emit);
   }
