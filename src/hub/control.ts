@@ -101,8 +101,8 @@ export interface UsagePoint {
   readonly server: string;
   readonly memoryBytes: number | null;
   readonly cpuPercent: number | null;
-  /** Calls of clients since the point before, as calls in a minute. */
-  readonly callsPerMinute: number;
+  /** Calls of clients since the point before, as calls in a minute. Null at the first point. */
+  readonly callsPerMinute: number | null;
 }
 
 /** An event of the command `calls`: the calls since the event before, 200 at most. `left` counts the others by outcome. */

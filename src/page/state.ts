@@ -37,7 +37,8 @@ const MAX_LINES = 2_000;
 export interface Usage {
   readonly memory: readonly Point[];
   readonly cpu: readonly Point[];
-  readonly callsPerMinute: number;
+  /** Null until the second point. */
+  readonly callsPerMinute: number | null;
 }
 export const HISTORY_MS = 15 * 60_000;
 /** By server, and by instance. Both begin when the page is opened. */
@@ -118,7 +119,10 @@ function takeUsage(at: number, points: readonly UsagePoint[]): void {
         before?.cpu,
         own.map((point) => point.cpuPercent),
       ),
-      callsPerMinute: own.reduce((sum, point) => sum + point.callsPerMinute, 0),
+      // The first point after the stream was opened again has no rate.
+      callsPerMinute: own.some((point) => point.callsPerMinute !== null)
+        ? own.reduce((sum, point) => sum + (point.callsPerMinute ?? 0), 0)
+        : (before?.callsPerMinute ?? null),
     });
   }
   usage.value = { at, servers, instances: new Map(points.map((point) => [point.id, point])) };

@@ -155,8 +155,8 @@ async function followUsage(
     const processes = listProcesses(composition.status());
     const calls = new Map(processes.map((each) => [each.id, each.calls]));
     const servers = processes.map(({ id, server, memoryBytes, cpuPercent, calls: count }): UsagePoint => {
-      const added = before === undefined ? 0 : Math.max(0, count - (before.get(id) ?? 0));
-      const callsPerMinute = Math.round((added * 60_000) / Math.max(1, now - readAt));
+      const added = before && Math.max(0, count - (before.get(id) ?? 0));
+      const callsPerMinute = added === undefined ? null : Math.round((added * 60_000) / Math.max(1, now - readAt));
       return { id, server, memoryBytes, cpuPercent, callsPerMinute };
     });
     if (emit({ kind: 'usage', servers } satisfies PageEvent)) [before, readAt] = [calls, now];
