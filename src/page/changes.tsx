@@ -1,10 +1,12 @@
 import { effect, signal, useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
+import { isRecord, parseJson } from '../json/json-value.js';
 import type { Actions, ConfigDiff } from '../web/contract.js';
+import { Message as MessageText } from './calls.js';
 import { say } from './say.js';
 import { act } from './session.js';
 import { report } from './state.js';
-import { Action, Change, Command, Dialog, Diff, foreign, prose, useRead, Waiting } from './widgets.js';
+import { Action, Block, Change, Command, Dialog, Diff, foreign, prose, useRead, Waiting } from './widgets.js';
 
 type ConfigPath = '/enable' | '/tools';
 type ConfigChange = { [P in ConfigPath]: { path: P; body: Actions[P]['body'] } }[ConfigPath];
@@ -13,12 +15,17 @@ type ConfigChange = { [P in ConfigPath]: { path: P; body: Actions[P]['body'] } }
 type Open =
   | { kind: 'config'; title: string; change: ConfigChange }
   | { kind: 'review'; server: string }
+  | { kind: 'definition'; name: string; view: string }
   | { kind: 'login'; server: string; url: string | null; text: string };
 
 const open = signal<Open | undefined>(undefined);
 
 export function review(server: string): void {
   open.value = { kind: 'review', server };
+}
+
+export function showDefinition(name: string, view: string): void {
+  open.value = { kind: 'definition', name, view };
 }
 
 export function changeConfig(title: string, change: ConfigChange): void {
@@ -55,6 +62,8 @@ export function Dialogs() {
       return <ConfigDialog {...open.value} onClose={close} />;
     case 'review':
       return <ReviewDialog {...open.value} onClose={close} />;
+    case 'definition':
+      return <DefinitionDialog {...open.value} onClose={close} />;
     case 'login':
       return <LoginDialog {...open.value} onClose={close} />;
     default:
@@ -133,6 +142,24 @@ function ReviewDialog({ server, onClose }: { server: string; onClose: () => void
       ))}
       {answer !== undefined && answer.tools.length > 1 && (
         <Change label={`Approve all ${answer.tools.length}`} run={() => approve(answer.tools)} />
+      )}
+    </Dialog>
+  );
+}
+
+function DefinitionDialog({ name, view, onClose }: { name: string; view: string; onClose: () => void }) {
+  const { answer, fault } = useRead('/definition', { name, view }, '');
+  const definition = answer && parseJson(answer.text);
+  return (
+    <Dialog title={name} onClose={onClose}>
+      {answer === undefined && <Waiting fault={fault} />}
+      {isRecord(definition) && <Block label="Description">{String(definition.description ?? 'No description.')}</Block>}
+      {answer && (
+        <MessageText
+          title="As clients get it"
+          text={answer.text}
+          bytes={new TextEncoder().encode(answer.text).length}
+        />
       )}
     </Dialog>
   );

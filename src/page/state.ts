@@ -63,8 +63,6 @@ function take(frame: Frame): void {
   switch (frame.kind) {
     case 'hello':
       hello.value = frame;
-      // A running one is reported after this.
-      recording.value = null;
       pauseCalls();
       break;
     case 'state':

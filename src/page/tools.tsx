@@ -1,6 +1,6 @@
 import { plural } from '../gateway/status/status-text.js';
 import type { ToolLists, ToolRow, ViewTools } from '../web/contract.js';
-import { changeConfig, review } from './changes.js';
+import { changeConfig, review, showDefinition } from './changes.js';
 import { route } from './route.js';
 import { hub, revision } from './state.js';
 import { matches, number } from './text.js';
@@ -72,7 +72,7 @@ function View({ view, views, lists }: { view: ViewTools; views: readonly ViewToo
         rows={found}
         keyOf={({ server: key, name, state: own }) => `${key} ${name} ${own}`}
         columns={[
-          ['Tool', (tool) => <Name {...tool} />],
+          ['Tool', (tool) => <Name tool={tool} view={view.name} />],
           ['Server', (tool) => whole(tool.server)],
           ['Tokens', ({ tokens }) => <Size tokens={tokens} largest={largest} />, ({ tokens }) => tokens],
           ['State', (tool) => <Shown {...tool} />],
@@ -83,10 +83,20 @@ function View({ view, views, lists }: { view: ViewTools; views: readonly ViewToo
   );
 }
 
-function Name({ name, title }: ToolRow) {
+/** Name of a tool. That of a shown tool opens its definition. */
+function Name({ tool: { name, title, state }, view }: { tool: ToolRow; view: string }) {
+  const code = <code>{foreign(name)}</code>;
+  const open = () => showDefinition(name, view);
   return (
     <>
-      <code>{foreign(name)}</code> <span class="quiet">{title !== name && foreign(title)}</span>
+      {state !== 'shown' ? (
+        code
+      ) : (
+        <button type="button" class="link" data-row onClick={open}>
+          {code}
+        </button>
+      )}{' '}
+      <span class="quiet">{title !== name && foreign(title)}</span>
     </>
   );
 }

@@ -27,6 +27,11 @@ export interface Reads {
     readonly query: object;
     readonly answer: { readonly views: readonly ViewTools[]; readonly lists: readonly ToolLists[] };
   };
+  /** The definition of a tool that the view shows, as its clients get it. */
+  readonly '/definition': {
+    readonly query: { readonly name: string; readonly view: string };
+    readonly answer: { readonly text: string };
+  };
   /** Tools of a server that wait for approval. */
   readonly '/review': { readonly query: { readonly server: string }; readonly answer: ReviewAnswer };
   readonly '/logins': { readonly query: object; readonly answer: { readonly logins: readonly LoginRow[] } };

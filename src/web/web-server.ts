@@ -55,6 +55,7 @@ const READS: { readonly [Path in keyof Reads]: Fields } = {
   '/failures': SERVER,
   '/server': SERVER,
   '/tools': {},
+  '/definition': { name: isText, view: isText },
   '/review': SERVER,
   '/logins': {},
   '/findings': {},

@@ -131,6 +131,15 @@ describe('a page', () => {
   });
 });
 
+it('the definition of a tool is shown as clients get it', async () => {
+  const page = await place.page('tools?words=lab__echo');
+  await page.getByRole('button', { name: 'lab__echo', exact: true }).click();
+  const dialog = page.getByRole('dialog', { name: 'lab__echo' });
+  await dialog.getByText('"inputSchema"').waitFor();
+  await dialog.getByRole('button', { name: 'Close' }).click();
+  await dialog.waitFor({ state: 'hidden' });
+});
+
 it('a recording is started, stopped, downloaded and opened on the page', async () => {
   const page = await place.page('recording');
   await page.getByText('Not recording.').waitFor();

@@ -59,6 +59,11 @@ export function reportView({ view, clients, catalogs: { tools }, backends, redac
   };
 }
 
+/** The definition of a shown tool, as clients of the view get it. */
+export function definitionOf(name: string, { routes, own }: Catalogs['tools']): Uint8Array | undefined {
+  return new Map(routes).get(name)?.entry ?? own.find((tool) => tool.name === name)?.entry;
+}
+
 const SHOWN = { because: '', state: 'shown' } as const;
 
 function cleaned(tool: ToolRow, clean: (text: string) => string): ToolRow {

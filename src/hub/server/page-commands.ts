@@ -1,7 +1,7 @@
 import { stripVTControlCharacters } from 'node:util';
 import type { Backend } from '../../gateway/registry/backend.js';
 import { listProcesses, reportStatus } from '../../gateway/status/status.js';
-import { reportView } from '../../gateway/status/tool-report.js';
+import { definitionOf, reportView } from '../../gateway/status/tool-report.js';
 import { printable } from '../../json/printable.js';
 import type { Clock } from '../../timing/clock.js';
 import type { HubDescription, OutputEvent, OutputLine, PageEvent, UsagePoint } from '../control.js';
@@ -67,6 +67,13 @@ export function pageCommands(options: HubCommandsOptions): ControlCommands {
       const { composition } = await running;
       await followOutput(String(server), composition, platform.clock, context);
       return null;
+    },
+    /** The definition of a shown tool, as clients of a view get it; null if there is none. */
+    definition: async ({ name, view }) => {
+      const { gateway, secrets } = (await running).composition;
+      const { tools } = gateway.catalogsIn(view === '' ? undefined : gateway.named(String(view)));
+      const entry = definitionOf(String(name), tools);
+      return entry === undefined ? null : secrets.redact(new TextDecoder().decode(entry));
     },
     /** The tools that each view shows and hides. */
     tools: async () => {

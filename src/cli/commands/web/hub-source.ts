@@ -45,6 +45,11 @@ export async function createPageSource(settings: GlobalOptions, isReadOnly: bool
       const { views } = (await askHub(settings, 'tools')) as { readonly views: readonly ViewTools[] };
       return { views, lists: await toolLists(settings) };
     },
+    '/definition': async (tool) => {
+      const text = (await askHub(settings, 'definition', tool)) as string | null;
+      if (text === null) throw new PageRefusal(404, `${printable(tool.name)} is not shown any more.`);
+      return { text };
+    },
     '/review': async ({ server }) => await review(settings, server),
     '/logins': async () => ({ logins: await logins.all() }),
     '/findings': async () => {
