@@ -31,13 +31,20 @@ import {
 /** Everything about one server. */
 export function Server({ name }: { name: string }) {
   const server = report.value?.servers.find((each) => each.server === name);
+  const isDisabled = hub.value?.kind === 'running' && hub.value.disabled.includes(name);
   return (
     <>
       <p>
         <a href={addressOf('servers')}>All servers</a>
       </p>
       {hub.value === undefined && <Waiting />}
-      {hub.value !== undefined && server === undefined && <p>No server of this name runs now.</p>}
+      {isDisabled && server === undefined && (
+        <p class="row">
+          Disabled in the configuration.
+          <Change label="Enable" about={name} kind="primary" run={() => enable(name, true)} />
+        </p>
+      )}
+      {hub.value !== undefined && server === undefined && !isDisabled && <p>No server of this name runs now.</p>}
       {server !== undefined && <Head server={server} />}
       <Output server={name} />
       {server !== undefined && <Details server={server} />}

@@ -1,6 +1,6 @@
 import type { ServerReport } from '../gateway/status/status.js';
 import { describeBytes } from '../json/printable.js';
-import { restart } from './changes.js';
+import { enable, restart } from './changes.js';
 import { Help } from './help.js';
 import { addressOf } from './route.js';
 import { cpuOf, hub, memoryOf, toneOf, usage } from './state.js';
@@ -103,7 +103,7 @@ export function Servers() {
     case 'waiting':
       return <p>The hub starts its servers when its first client comes.</p>;
     case 'running':
-      if (state.report.servers.length === 0)
+      if (state.report.servers.length + state.disabled.length === 0)
         return <p>{prose('No server is configured. `trunkline add` adds one.')}</p>;
       return (
         <>
@@ -113,6 +113,17 @@ export function Servers() {
             rows={state.report.servers}
             keyOf={({ server }) => server}
           />
+          {state.disabled.length > 0 && (
+            <Table
+              caption="Disabled in the configuration"
+              rows={state.disabled}
+              keyOf={(server) => server}
+              columns={[
+                ['Server', (server) => <ServerLink server={server} />],
+                ['Change', (server) => <Change label="Enable" about={server} run={() => enable(server, true)} />],
+              ]}
+            />
+          )}
           <Help words={['parked', 'failed', 'silent', 'revision', 'p50 / p95', 'instance']} />
         </>
       );

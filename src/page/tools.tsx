@@ -25,7 +25,7 @@ function View({ view, views, lists }: { view: ViewTools; views: readonly ViewToo
     (tool) =>
       (state === '' || (state === 'shown') === (tool.state === 'shown')) &&
       (server === '' || tool.server === server) &&
-      matches(`${tool.name} ${tool.server} ${tool.title} ${tool.because} ${tool.state}`, words),
+      matches(`${tool.name} ${tool.server}__${tool.original} ${tool.title} ${tool.because} ${tool.state}`, words),
   );
   const shown = view.tools.filter((tool) => tool.state === 'shown');
   const own = shown.filter((tool) => tool.server === 'trunkline').length;

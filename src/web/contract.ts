@@ -105,7 +105,13 @@ export type Frame =
   | { readonly kind: 'recording'; readonly recording: RecordingState | null };
 
 export type HubState =
-  | { readonly kind: 'running'; readonly hub: HubDescription; readonly report: StatusReport }
+  /** `disabled` are the servers of the configuration that the report leaves out. */
+  | {
+      readonly kind: 'running';
+      readonly hub: HubDescription;
+      readonly report: StatusReport;
+      readonly disabled: readonly string[];
+    }
   /** The hub waits for its first client: no server was started. */
   | { readonly kind: 'waiting'; readonly hub: HubDescription }
   /**

@@ -31,11 +31,14 @@ describe('with the page open, a hub', () => {
     const page = await place.page('servers');
     const killed = place.hub.hubPid;
     await untilHub(page);
+    // It would start the next one.
+    place.client.kill('SIGSTOP');
     process.kill(killed, 'SIGKILL');
     await page.getByText('No hub runs').first().waitFor();
     expect(await textOf(page)).toContain(`(pid ${killed}) was killed or has crashed`);
     // The page does not say that servers are up of which it knows nothing.
     expect(await page.getByRole('cell', { name: 'up', exact: true }).count()).toBe(0);
+    place.client.kill('SIGCONT');
     await place.client.call('lab__echo');
     const next = place.hub.hubPid;
     expect(next).not.toBe(killed);

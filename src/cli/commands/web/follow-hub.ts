@@ -45,6 +45,7 @@ export class HubFollower implements Following {
   /** The latest state without a hub, as JSON. */
   #absent = '';
   #needs = '';
+  #disabled: { readonly key: string; readonly servers: readonly string[] } | undefined;
   #described: { readonly key: string; readonly value: Pick<NoHub, 'servers' | 'fault'> } | undefined;
   #isClosed = false;
   #looks = 0;
@@ -157,7 +158,16 @@ export class HubFollower implements Following {
     this.#state = state;
     const needs = this.#needsNow(state);
     this.#needs = JSON.stringify(needs);
-    this.#options.take({ kind: 'state', at: Date.now(), hub: { kind: 'running', ...state }, needs });
+    const disabled = this.#disabledIn(state.hub.configFile);
+    this.#options.take({ kind: 'state', at: Date.now(), hub: { kind: 'running', ...state, disabled }, needs });
+  }
+
+  /** A change of the file changes the state, too, so it is read when the state is told. */
+  #disabledIn(configFile: string): readonly string[] {
+    const key = `${configFile} ${stateOf(configFile)}`;
+    const known = this.#disabled?.key === key ? this.#disabled : { key, servers: readDisabled(configFile) };
+    this.#disabled = known;
+    return known.servers;
   }
 
   async #describeAbsence(reason: NoControl, folder: string, configFile: string): Promise<void> {
@@ -233,6 +243,16 @@ function configFileOf({ config }: GlobalOptions): string {
 }
 
 /** The servers of the configuration file, and its fault. */
+function readDisabled(file: string): readonly string[] {
+  try {
+    const entries = Object.entries(entriesIn(readConfigText(file)));
+    return entries.filter(([server, entry]) => describeEntry(server, entry).isDisabled).map(([server]) => server);
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    return [];
+  }
+}
+
 async function readDescription(settings: GlobalOptions, file: string): Promise<Pick<NoHub, 'servers' | 'fault'>> {
   try {
     const servers = Object.entries(entriesIn(readConfigText(file))).map(([server, entry]) =>
