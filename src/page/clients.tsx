@@ -39,7 +39,7 @@ export function Clients() {
         columns={[
           ['Server', ({ server }) => <ServerLink server={server} />],
           ['Sharing', ({ sharing }) => sharing?.mode],
-          ['Because', ({ sharing }) => sharing?.because],
+          ['Because', ({ sharing }) => sharing && prose(sharing.because)],
           ['Instances', ({ instances }) => instances.length, ({ instances }) => instances.length],
         ]}
       />

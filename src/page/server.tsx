@@ -179,14 +179,14 @@ function Facts(server: ServerReport) {
     ['Calls', `${server.inFlight} in flight, ${server.queued} waiting, breaker ${server.breaker}`],
     ['p50 / p95', latencyText(server.latencyMs)],
     ['Limits', limits.filter((limit) => limit !== null).join(', ') || null],
-    ['Sharing', known(server.sharing, ({ mode, because }) => `${mode}, because ${because}`)],
+    ['Sharing', known(server.sharing, ({ mode, because }) => prose(`${mode}, because ${because}`))],
   ];
   return (
     <dl>
       {facts.map(([name, value]) => (
         <div key={name}>
           <dt>{name}</dt>
-          <dd>{typeof value === 'string' ? foreign(value) : NONE}</dd>
+          <dd>{typeof value === 'string' ? foreign(value) : (value ?? NONE)}</dd>
         </div>
       ))}
     </dl>
