@@ -174,6 +174,26 @@ it('seven tabs of one browser share a session and a stream, which outlives the t
   for (const page of pages.slice(1)) await page.getByText('1 client,').first().waitFor();
 });
 
+it('the list of calls stays while its tab shows other parts, and goes on when an opened call is closed', async () => {
+  const page = await place.page('calls');
+  await page.getByText('No call yet').waitFor();
+  await place.client.call('lab__echo');
+  await page.getByText('1 call since').waitFor();
+  await show(page, 'servers');
+  await page.getByRole('row', { name: /lab/ }).waitFor();
+  await show(page, 'calls');
+  await page.getByText('were not followed').first().waitFor();
+  await place.client.call('lab__echo');
+  await page.getByText('2 calls since').waitFor();
+  await page.getByRole('link', { name: 'lab__echo' }).last().click();
+  await page.getByRole('heading', { name: 'Trunkline and server' }).waitFor();
+  await place.client.call('lab__echo');
+  await page.getByText('2 calls since').getByText('paused, 1 newer').waitFor();
+  await page.getByRole('button', { name: 'Close' }).click();
+  await page.getByText('3 calls since').waitFor();
+  expect(await textOf(page)).not.toContain('paused');
+});
+
 it('a flood of calls is counted to the last one, and leaves the tab below 40 MB', async () => {
   const page = await place.page('calls');
   await page.getByText('No call yet').waitFor();
