@@ -13,12 +13,12 @@ const TINY_LINES = 25;
 
 /** Bounds are lowered when the program becomes smaller, and raised only with a reason in the commit. */
 const BOUNDS = {
-  sourceLines: 60_500,
-  sourceFiles: 320,
+  sourceLines: 69_200,
+  sourceFiles: 368,
   tinyFiles: 10,
-  testLines: 65_500,
-  callFiles: 45,
-  listFiles: 152,
+  testLines: 70_300,
+  callFiles: 47,
+  listFiles: 155,
 };
 
 const source = filesOf('src');

@@ -179,13 +179,7 @@ export function compose(options: ComposeOptions): Composition {
   });
   const metrics = new Metrics({
     events,
-    exposedName: (server, name) => {
-      if (server === undefined) return ownTools.find((tool) => tool.name === name)?.name;
-      const entries = gateway.pool.of(server)[0]?.knownListsAs('exposed').tools.entries ?? [];
-      // A client that sees only this server uses the original names.
-      return (entries.find(({ exposed }) => exposed === name) ?? entries.find(({ original }) => original === name))
-        ?.exposed;
-    },
+    exposedName: (server, name) => gateway.exposedName(server, name),
   });
   metrics.hasTools = config.gateway.metrics.tools;
   calls.observe(metrics);

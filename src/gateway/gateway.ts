@@ -217,6 +217,15 @@ export class Gateway implements GatewayPort {
     return viewName === undefined ? undefined : (this.#settings.views ?? NO_VIEWS).of(viewName);
   }
 
+  /** Name under which a tool is listed; `undefined` for every other name. Without `server`: a tool of Trunkline's own. */
+  exposedName(server: string | undefined, name: string): string | undefined {
+    if (server === undefined) return this.#settings.ownTools.find((tool) => tool.name === name)?.name;
+    const entries = this.#pool.of(server)[0]?.knownListsAs('exposed').tools.entries ?? [];
+    // A client that sees only this server uses the original names.
+    return (entries.find(({ exposed }) => exposed === name) ?? entries.find(({ original }) => original === name))
+      ?.exposed;
+  }
+
   /** Applies a new configuration. Clients stay connected. Calls in flight on removed or replaced backends may end. */
   change(servers: PoolChange, settings: GatewaySettings): void {
     const hasOwnChanged = settings.ownTools !== this.#settings.ownTools;

@@ -2,8 +2,7 @@ import type { DownstreamClient } from '../downstream/port.js';
 import { stateOf } from '../gateway/status/status-advice.js';
 import type { ServerFacts, StatusFacts } from '../gateway/status/status-facts.js';
 import { isModernRevision } from '../mcp/revisions.js';
-import { type Metrics, OUTCOMES } from './metrics.js';
-import { type Counter, Exposition, type Series } from './series.js';
+import { type Counter, Exposition, type Metrics, OUTCOMES, type Series } from './metrics.js';
 
 /** Media type of the text. */
 export const CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
