@@ -143,20 +143,6 @@ it('the definition of a tool is shown as clients get it', async () => {
   await dialog.waitFor({ state: 'hidden' });
 });
 
-it('a recording is started, stopped, downloaded and opened on the page', async () => {
-  const page = await place.page('recording');
-  await page.getByText('Not recording.').waitFor();
-  await page.getByRole('button', { name: 'Start recording' }).click();
-  await page.getByText('Recording since').waitFor();
-  await place.client.call('lab__echo');
-  await page.getByRole('button', { name: 'Stop recording' }).click();
-  const download = page.waitForEvent('download');
-  await page.getByRole('button', { name: /^Download/ }).click();
-  await page.getByLabel('Choose a file').setInputFiles(await (await download).path());
-  await page.getByRole('button', { name: 'tools/call lab__echo' }).first().waitFor();
-  await page.getByText('Not recording.').waitFor();
-});
-
 // A browser has six connections to a host.
 it('seven tabs of one browser share a session and a stream, which outlives the tab that reads it', async () => {
   const first = await place.page('clients');
