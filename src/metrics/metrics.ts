@@ -260,7 +260,7 @@ export class Series<Value> {
 }
 
 /** Durations of requests. No request allocates anything, and one with the labels of the request before looks nothing up. */
-export class Durations {
+class Durations {
   readonly all: Entry[] = [];
   #latest: Labels = {};
   #histogram = new Histogram();
