@@ -1,4 +1,5 @@
 import { effect, signal } from '@preact/signals';
+import type { HubState } from '../web/contract.js';
 import { hub, needs } from './state.js';
 
 /** Sentence that the page shows for a while, and that a screen reader reads. */
@@ -6,6 +7,8 @@ export const said = signal('');
 
 const SHOWN_MS = 6_000;
 const SETTLE_MS = 1_000;
+/** A server that fails again and again leaves the list for seconds. A need is new after this time. */
+const GONE_MS = 60_000;
 let end: ReturnType<typeof setTimeout> | undefined;
 
 export function say(text: string): void {
@@ -18,21 +21,30 @@ export function say(text: string): void {
 
 /** Tells of changes that matter: a hub that goes or comes, and what newly needs the user. Several at once become one sentence. */
 export function tellOfChanges(): void {
-  let before: { readonly kind: string; readonly needs: ReadonlySet<string> } | undefined;
-  let settle: ReturnType<typeof setTimeout> | undefined;
-  effect(() => {
+  let before: HubState['kind'] | undefined;
+  /** When each need was seen last. */
+  const seen = new Map<string, number>();
+  const look = () => {
     const kind = hub.value?.kind;
     const now = needs.value;
     if (kind === undefined || now === undefined) return;
-    clearTimeout(settle);
-    settle = setTimeout(() => {
-      const known = before;
-      before = { kind, needs: new Set(now.map(({ id }) => id)) };
-      if (known === undefined) return;
-      const fresh = now.filter(({ id }) => !known.needs.has(id));
-      if (kind !== known.kind) say(kind === 'none' ? 'No hub runs.' : 'A hub runs.');
-      else if (fresh.length > 0)
-        say(fresh.length === 1 ? (fresh[0]?.title ?? '') : `${fresh.length} new things need you.`);
+    const at = performance.now();
+    const fresh = now.filter(({ id }) => at - (seen.get(id) ?? Number.NEGATIVE_INFINITY) > GONE_MS);
+    for (const { id } of now) seen.set(id, at);
+    if (before !== undefined && kind !== before) say(kind === 'none' ? 'No hub runs.' : 'A hub runs.');
+    else if (before !== undefined && fresh.length > 0)
+      say(fresh.length === 1 ? (fresh[0]?.title ?? '') : `${fresh.length} new things need you.`);
+    before = kind;
+  };
+  let isSettling = false;
+  effect(() => {
+    // While a server fails, each second brings another state, so the timer is not started again.
+    if (hub.value === undefined || needs.value === undefined || isSettling) return;
+    if (before === undefined) return look();
+    isSettling = true;
+    setTimeout(() => {
+      isSettling = false;
+      look();
     }, SETTLE_MS);
   });
 }

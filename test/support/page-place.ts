@@ -68,6 +68,11 @@ class WebProcess {
     return !this.#isEnding && this.#hasEnded;
   }
 
+  /** Its exit code and signal. */
+  get exit(): string {
+    return `exit code ${this.#process.exitCode}, signal ${this.#process.signalCode}`;
+  }
+
   get #hasEnded(): boolean {
     return this.#process.exitCode !== null || this.#process.signalCode !== null;
   }
@@ -205,7 +210,7 @@ export class PagePlace {
 
   async dispose(): Promise<void> {
     await this.browser.close();
-    const crashed = this.#webs.filter((web) => web.hasCrashed).map(({ stderr }) => stderr);
+    const crashed = this.#webs.filter((web) => web.hasCrashed).map(({ stderr, exit }) => `${exit}\n${stderr}`);
     await Promise.all(this.#webs.map((web) => web.end()));
     await this.hub.dispose();
     if (crashed.length > 0) throw new Error(`\`trunkline web\` has ended by itself:\n${crashed.join('\n')}`);
