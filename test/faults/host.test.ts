@@ -63,12 +63,12 @@ describe('a machine without descriptors left', () => {
 });
 
 describe('a clock that jumps', () => {
-  it('F57: has no effect: while Trunkline serves, only the age of files, the end of logins, the log, recordings and notes for the doctor use the time of day', () => {
+  it('F57: has no effect: while Trunkline serves, only the age of files, the end of logins, the log, recordings, notes for the doctor, and what people and collectors read use the time of day', () => {
     const src = join(import.meta.dirname, '..', '..', 'src');
     const files = readdirSync(src, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.ts'));
     const code = (file: string) => readFileSync(join(src, file), 'utf8').replace(/\/\*[\s\S]*?\*\/|\/\/.*$/gm, '');
-    // These run once, for a person.
-    const ofCommands = ['cli', 'clients', 'doctor'].map((folder) => folder + sep);
+    // These run once, for a person, or in a browser.
+    const ofCommands = ['cli', 'clients', 'doctor', 'page'].map((folder) => folder + sep);
     const serving = files.filter((file) => !ofCommands.some((folder) => file.startsWith(folder)));
     expect(
       serving
@@ -82,7 +82,11 @@ describe('a clock that jumps', () => {
       'auth/oauth.ts',
       'auth/vault-lock.ts',
       'hub/attach/find-hub.ts',
+      'hub/server/followed-calls.ts',
       'hub/server/hub-commands.ts',
+      'hub/server/page-commands.ts',
+      'metrics/exposition.ts',
+      'observe/child-log.ts',
       'observe/log-line.ts',
       'observe/logger.ts',
       'process/run-file.ts',
@@ -93,6 +97,7 @@ describe('a clock that jumps', () => {
       'state/cache-folder.ts',
       'state/catalogue-cache.ts',
       'state/process-lock.ts',
+      'tracing/span-export.ts',
       'upstream/http/post.ts',
     ]);
   });

@@ -88,7 +88,7 @@ describe('F58: an internal error', () => {
   it('at the end of a process fails one of its requests, and all others get the failure of the process', async () => {
     const [one, other] = await start({ restart: { firstDelay: '10ms' } });
     const calls = [one, other].map((client) => client.request('tools/call', { name: 'f__silent' }));
-    const exchanges = vi.spyOn(LegacyExchange.prototype, 'succeed').mockImplementationOnce(throwOnce);
+    const exchanges = vi.spyOn(LegacyExchange.prototype, 'fail').mockImplementationOnce(throwOnce);
     void one.call('f__exit');
     const [first, second] = await Promise.all(calls);
     expect(exchanges).toHaveBeenCalled();

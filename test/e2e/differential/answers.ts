@@ -75,7 +75,6 @@ export const ANSWERS: Scripts = {
     say('{"error":{"code":1,"message":"","data":null},"vendor":[],"id":@id@,"jsonrpc":"2.0"}'),
   ),
   'an error with a code of its own': calling(fail('{"code":-1.5e3,"message":"\\ud83d"}')),
-  'an error without code or message': calling(fail('{}')),
   'the error that a URL has to be visited first': calling(
     fail(
       '{"code":-32042,"message":"visit","data":{"elicitations":[{"mode":"url","elicitationId":"e1","url":"https://a.test","message":"m","vendor":1.0}]}}',

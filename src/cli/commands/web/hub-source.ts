@@ -10,7 +10,7 @@ import { createLogger } from '../../../observe/logger.js';
 import { systemClock } from '../../../observe/system-clock.js';
 import { Approvals, digestOf, type ServerApprovals, type WithheldTool } from '../../../state/approvals.js';
 import { withChangeLock } from '../../../state/process-lock.js';
-import { approvalFolders } from '../../../state/user-files.js';
+import { approvalFolders, loginFolder } from '../../../state/user-files.js';
 import type { Actions, CallDetail, Failures, LoginRow, ReviewAnswer, ViewTools } from '../../../web/contract.js';
 import { PageRefusal, type PageSource } from '../../../web/page-source.js';
 import { definitionLines } from '../../difference.js';
@@ -201,11 +201,10 @@ class PageLogins {
   async begin(server: string): Promise<Actions['/login']['answer']> {
     const before = this.#pending.get(server);
     if (before !== undefined) return before;
-    const [{ loginSpec }, { beginLogin }, { Vault }, { loginFolder }] = await Promise.all([
+    const [{ loginSpec }, { beginLogin }, { Vault }] = await Promise.all([
       import('../logins/login.js'),
       import('../../../auth/login.js'),
       import('../../../auth/vault.js'),
-      import('../../../state/user-files.js'),
     ]);
     const spec = await loginSpec(this.#settings, server);
     if (spec.login.grant === 'client_credentials')
