@@ -66,8 +66,8 @@ describe('a person brings back', () => {
     await press(button(card, 'Restart'));
     await page.getByText('down is being restarted.').waitFor();
     writeFileSync(place.file('down.json'), JSON.stringify([READ]));
+    await expect.poll(names).toContain('down__read');
     await card.waitFor({ state: 'detached' });
-    expect(await names()).toContain('down__read');
   });
 });
 
