@@ -11,7 +11,7 @@ import { systemClock } from '../../../observe/system-clock.js';
 import { Approvals, digestOf, type ServerApprovals, type WithheldTool } from '../../../state/approvals.js';
 import { withChangeLock } from '../../../state/process-lock.js';
 import { approvalFolders, loginFolder } from '../../../state/user-files.js';
-import type { Actions, CallDetail, Failures, LoginRow, ReviewAnswer, ViewTools } from '../../../web/contract.js';
+import type { Actions, CallDetail, Failures, Frame, LoginRow, ReviewAnswer, ViewTools } from '../../../web/contract.js';
 import { PageRefusal, type PageSource } from '../../../web/page-source.js';
 import { definitionLines } from '../../difference.js';
 import { findHubSite, REFUSED, reachHub, silentText } from '../hub/hub-access.js';
@@ -76,12 +76,17 @@ export async function createPageSource(settings: GlobalOptions, isReadOnly: bool
   };
   return {
     follow: (take) => {
-      const following = new HubFollower({ settings, isReadOnly, clock: systemClock, take });
-      const end = recordings.follow((recording) => take({ kind: 'recording', recording }));
+      let end: (() => void) | undefined;
+      const takeNext = (frame: Frame) => {
+        take(frame);
+        // A page gets a frame every 100 ms, and the state first.
+        if (frame.kind === 'state') end ??= recordings.follow((recording) => take({ kind: 'recording', recording }));
+      };
+      const following = new HubFollower({ settings, isReadOnly, clock: systemClock, take: takeNext });
       return {
         want: (topics) => following.want(topics),
         close: () => {
-          end();
+          end?.();
           following.close();
         },
       };

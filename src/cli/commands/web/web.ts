@@ -50,6 +50,8 @@ export async function web({ settings, options }: Invocation<WebFlags>): Promise<
   await print(url);
   note('Ctrl-C ends the page.');
   if (opensBrowser) openBrowser(url);
+  // Loads while the browser opens the page. If it fails, the page is told when it asks.
+  import('./hub-source.js').catch(() => {});
   await server.closed;
   return EXIT.ok;
 }
