@@ -141,7 +141,7 @@ function Service() {
   );
 }
 
-/** What is wrong with everything that the page shows. */
+/** Faults that concern the whole page. */
 function Trouble() {
   const state = hub.value;
   const fault = report.value?.configFault;
@@ -194,7 +194,7 @@ function Locked() {
       <p>
         {prose(
           isLinkPrinted.value
-            ? 'The command `trunkline web` has printed a new link in its terminal. It works once, within a minute.'
+            ? 'The command `trunkline web` shows a new link in its terminal. It works once, within a minute.'
             : 'Run this command, and open the link that it prints. A link works once, within a minute.',
         )}
       </p>

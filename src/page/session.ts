@@ -38,13 +38,13 @@ function postSession(body: { readonly code?: string }): Promise<Response | undef
   return fetch('/session', { method: 'POST', headers, body: JSON.stringify(body) }).catch(() => undefined);
 }
 
-/** Whether `trunkline web` has been asked for a new link, which it prints in its terminal. */
+/** Whether `trunkline web` runs, and so shows a link in its terminal. It refuses a session without a code in any case. */
 export const isLinkPrinted = signal(false);
 
 function lock(how: 'none' | 'ended'): void {
   session.value = how;
   void postSession({}).then((response) => {
-    isLinkPrinted.value = response?.ok === true;
+    isLinkPrinted.value = response !== undefined;
   });
 }
 

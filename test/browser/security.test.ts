@@ -202,6 +202,7 @@ it('a code that is used twice ends the session that it opened, and the page says
   const second = await (await place.context()).newPage();
   await second.goto(url);
   await second.getByText('needs a new link').waitFor();
+  await second.getByText('shows a new link in its terminal').waitFor();
   await first.getByText('The session has ended').waitFor();
   expect(place.web.stderr).toContain('A URL was used twice');
   // The browser reports the refusals, and the end of the stream.

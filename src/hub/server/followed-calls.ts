@@ -1,4 +1,5 @@
 import type { CallEnd, CallObservation, CallObserver, ObservedCall } from '../../gateway/call-feed.js';
+import { readText } from '../../json/json-text.js';
 import { asText, isRecord, parseJson } from '../../json/json-value.js';
 import { escapeUnsafe, printable, quotedPath } from '../../json/printable.js';
 import { type SplicedMessage, splice, splicedLength } from '../../json/splice.js';
@@ -247,8 +248,8 @@ function copyOf(leg: KeptMessage['leg'], direction: KeptMessage['direction'], me
 
 /** First line of the text with which a tool or a server says why it failed. */
 function errorTextOf({ response }: CallEnd): string | null {
-  if (response === undefined || response.bytes.length > MAX_MESSAGE_BYTES) return null;
-  const message = parseJson(new TextDecoder().decode(response.bytes));
+  if (response === undefined || response.span.end - response.span.start > MAX_MESSAGE_BYTES) return null;
+  const message = parseJson(readText(response.bytes, response.span));
   const { error, result } = isRecord(message) ? message : {};
   const content = isRecord(result) && Array.isArray(result.content) ? result.content : [];
   const texts = isRecord(error) ? [error.message] : content.map((each) => (isRecord(each) ? each.text : ''));
