@@ -13,10 +13,10 @@ const TINY_LINES = 25;
 
 /** Bounds are lowered when the program becomes smaller, and raised only with a reason in the commit. */
 const BOUNDS = {
-  sourceLines: 69_200,
-  sourceFiles: 368,
+  sourceLines: 68_900,
+  sourceFiles: 366,
   tinyFiles: 10,
-  testLines: 70_300,
+  testLines: 70_100,
   callFiles: 47,
   listFiles: 155,
 };

@@ -11,6 +11,8 @@ import type { Machine } from './machine.js';
 const CODE_OF_ERROR: Readonly<Record<ConfigErrorCode, Code>> = {
   'config-not-found': 'TL-CONFIG-NOT-FOUND',
   'config-unreadable': 'TL-CONFIG-UNREADABLE',
+  // No check writes a file, so this cannot come up.
+  'config-changed': 'TL-CONFIG-UNREADABLE',
   'config-syntax': 'TL-CONFIG-SYNTAX',
   'config-invalid': 'TL-CONFIG-INVALID',
 };

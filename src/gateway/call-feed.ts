@@ -53,8 +53,6 @@ export class CallFeed {
   /** Those of the observers that take all requests. */
   #takingAll: readonly CallObserver[] = [];
   #sessions = 0;
-  /** The list with the latest single observation of a call. */
-  single: readonly CallObservation[] = [];
 
   /** `now` returns milliseconds of the monotonic clock. */
   constructor(now: () => number, onInternalError?: OnInternalError) {
@@ -106,7 +104,7 @@ export function namesOf({ profile }: Pick<ClientFacts, 'profile'>): Pick<Calling
   return { name: asText(name), version: asText(version) };
 }
 
-/** What the calls of one session share. */
+/** Facts that the calls of one session share. */
 interface ObservedSession {
   readonly client: CallingClient;
   readonly feed: CallFeed;
@@ -185,7 +183,7 @@ export class ObservedCall implements CallTrail {
     return message === undefined ? 0 : splicedLength(message);
   }
 
-  /** What the client got: `tool_error` is a tool result with `isError`, `failed` a failure that the gateway describes. */
+  /** The client's answer: `tool_error` is a tool result with `isError`, `failed` a failure that the gateway describes. */
   get outcome(): 'ok' | 'tool_error' | 'rpc_error' | 'failed' | 'cancelled' {
     const { response, result, failure } = this.#end ?? {};
     if (failure !== undefined) return failure instanceof RpcError ? 'rpc_error' : 'failed';
@@ -196,8 +194,8 @@ export class ObservedCall implements CallTrail {
   }
 
   /**
-   * What became of the call at the server. `not_sent` and `unknown` are calls without an answer of the server, which therefore
-   * certainly did not run or may have run. `failed` is an error of the server, or an answer that was lost.
+   * Effect of the call at the server. A call without an answer of the server is `not_sent` if it certainly did not run, and
+   * `unknown` if it may have run. `failed` is an error of the server, or an answer that was lost.
    */
   get effect(): 'ok' | 'tool_error' | 'not_sent' | 'unknown' | 'failed' {
     const { response, result, failure } = this.#end ?? {};
@@ -227,20 +225,12 @@ export class ObservedCall implements CallTrail {
     try {
       for (const observer of observers) {
         const observation = observer.begin(this, isCall);
-        if (observation !== undefined) this.#add(observation);
+        if (observation !== undefined) this.#observations = [...this.#observations, observation];
       }
     } catch (error) {
       this.#give(error);
     }
     return this.#observations.length > 0;
-  }
-
-  #add(observation: CallObservation): void {
-    const { feed } = this.#session;
-    if (this.#observations.length > 0) this.#observations = [...this.#observations, observation];
-    // Most calls have one observation, which all of them share.
-    else this.#observations = feed.single[0] === observation ? feed.single : [observation];
-    if (this.#observations.length === 1) feed.single = this.#observations;
   }
 
   routed(server: string, instance: string, isRemote: boolean): void {

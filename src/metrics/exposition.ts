@@ -61,7 +61,7 @@ function writeCalls(out: Exposition, { servers, clientRequests, serverRequests }
     ],
   ] as const) {
     out.begin(name, 'histogram', help);
-    for (const { labels, value } of series.all) out.add(value.linesOf(name, labels));
+    for (const { labels, value } of series.all.values()) out.add(value.linesOf(name, labels));
   }
 }
 

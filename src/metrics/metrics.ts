@@ -7,7 +7,7 @@ import { MODERN_CODES } from '../mcp/revisions.js';
 import type { EventSource } from '../observe/events/events.js';
 import type { Outcome } from '../upstream/port.js';
 
-/** What became of a call: the values of the label `outcome`. */
+/** Effects of a call: the values of the label `outcome`. */
 export const OUTCOMES = ['ok', 'tool_error', 'not_sent', 'unknown', 'failed'] as const;
 
 /** Limit of the tools with a series of their own, over all servers. Calls of further tools count as `other`. */
@@ -259,54 +259,25 @@ export class Series<Value> {
   }
 }
 
-/** Durations of requests. No request allocates anything, and one with the labels of the request before looks nothing up. */
-class Durations {
-  readonly all: Entry[] = [];
+/** Durations of requests. A request with the labels of the request before looks nothing up. */
+class Durations extends Series<Histogram> {
   #latest: Labels = {};
   #histogram = new Histogram();
-  readonly #byMethod: Nested<Nested<Nested<Nested<Entry>>>> = new Map();
 
   add(ms: number, method: string, error: string | undefined, revision: string | undefined, server?: string): void {
     const { mcp_method_name, error_type, mcp_protocol_version, server: latest } = this.#latest;
     const isSame = mcp_method_name === method && latest === server && mcp_protocol_version === revision;
-    if (!isSame || error_type !== error) this.#find(method, error, revision, server);
+    if (!isSame || error_type !== error) {
+      // The names of the conventions of OpenTelemetry.
+      this.#latest = { mcp_method_name: method, error_type: error, mcp_protocol_version: revision, server };
+      this.#histogram = this.of(this.#latest, newHistogram);
+    }
     this.#histogram.add(ms / 1_000);
   }
-
-  #find(method: string, error: string | undefined, revision: string | undefined, server: string | undefined): void {
-    const byServer = grown(this.#byMethod, method, newMap<Nested<Nested<Entry>>>);
-    const byRevision = grown(byServer, server, newMap<Nested<Entry>>);
-    const byError = grown(byRevision, revision, newMap<Entry>);
-    const { labels, value } = grown(byError, error, () => {
-      // The names of the conventions of OpenTelemetry.
-      const labels = { mcp_method_name: method, error_type: error, mcp_protocol_version: revision, server };
-      const added = { labels, value: new Histogram() };
-      this.all.push(added);
-      return added;
-    });
-    this.#latest = labels;
-    this.#histogram = value;
-  }
 }
 
-interface Entry {
-  readonly labels: Labels;
-  readonly value: Histogram;
-}
-
-type Nested<Value> = Map<string | undefined, Value>;
-
-function newMap<Value>(): Nested<Value> {
-  return new Map();
-}
-
-function grown<Value>(map: Nested<Value>, key: string | undefined, create: () => Value): Value {
-  let value = map.get(key);
-  if (value === undefined) {
-    value = create();
-    map.set(key, value);
-  }
-  return value;
+function newHistogram(): Histogram {
+  return new Histogram();
 }
 
 export class Counter {

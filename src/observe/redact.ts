@@ -114,6 +114,16 @@ export function united(spans: readonly Span[]): Span[] {
   return all;
 }
 
+/**
+ * Returns a URL without user, password, query and fragment, which can have credentials. Accepts a text with a variable, which may be
+ * no URL yet.
+ */
+export function publicPartOf(url: string): string {
+  if (!URL.canParse(url)) return url.replace(/[?#].*$/s, '').replace(/:\/\/[^/]*@/, '://');
+  const { protocol, host, pathname } = new URL(url);
+  return `${protocol}//${host}${pathname}`;
+}
+
 /** Variables and arguments whose values can be secrets, such as those of one server. */
 export interface SecretSource {
   readonly env: Readonly<Record<string, string>>;

@@ -258,7 +258,7 @@ function Output({ server }: { server: string }) {
   useEffect(() => {
     if (follows.value && box.current !== null) box.current.scrollTop = box.current.scrollHeight;
   });
-  // Who reads further up is not disturbed. Back at the end, the output is followed again.
+  // Scrolling up ends the following, so that reading is not disturbed. Scrolling to the end begins it again.
   const scrolled = () => {
     const { scrollTop = 0, scrollHeight = 0, clientHeight = 0 } = box.current ?? {};
     follows.value = scrollHeight - scrollTop - clientHeight < 8;

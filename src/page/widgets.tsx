@@ -205,7 +205,7 @@ export function Line({
   );
 }
 
-/** Nothing is known, or nothing applies. */
+/** Sign for a value that is unknown or does not apply. */
 export const NONE = <span class="quiet">–</span>;
 
 /** A title, and what a cell shows: text is escaped. Columns with a number can be sorted by it, the largest first. */

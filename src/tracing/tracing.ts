@@ -1,7 +1,7 @@
 import type { Config } from '../config/resolve/config.js';
 import type { CallFeed } from '../gateway/call-feed.js';
 import type { TracingFacts } from '../gateway/status/status-facts.js';
-import type { KnownSecrets } from '../observe/redact.js';
+import { type KnownSecrets, publicPartOf } from '../observe/redact.js';
 import type { Address } from './call-spans.js';
 import type { SpanExport, SpanExportOptions } from './span-export.js';
 import { describeSampler, type TraceSettings, traceSettings } from './trace-settings.js';
@@ -32,7 +32,7 @@ export class Tracing {
     if (this.#settings === undefined || this.#running === undefined) return undefined;
     const { endpoint, sampler, from } = this.#settings;
     return {
-      endpoint: withoutSecrets(endpoint),
+      endpoint: publicPartOf(endpoint),
       sampler: describeSampler(sampler),
       from,
       ...this.#running.export.facts,
@@ -66,7 +66,7 @@ export class Tracing {
     if (isNews) logger.info({ because: decided }, 'traces are off');
     if (settings === undefined) return;
     const { endpoint, headers, from, sampler } = settings;
-    const hidden = withoutSecrets(endpoint);
+    const hidden = publicPartOf(endpoint);
     try {
       secrets.know([{ env: credentialsIn(endpoint, headers, env), args: [] }]);
       const { SpanExport } = await import('./span-export.js');
@@ -101,12 +101,6 @@ export class Tracing {
 function addressIn(url: string) {
   const { hostname, port, protocol } = new URL(url);
   return { address: hostname, port: Number(port) || (protocol === 'https:' ? 443 : 80) };
-}
-
-/** The URL without user, password and query, which can have credentials. */
-function withoutSecrets(url: string): string {
-  const { origin, pathname } = new URL(url);
-  return origin + pathname;
 }
 
 /** Everything that can be a credential of the collector, by names that the redaction takes for those of secrets. */

@@ -92,7 +92,7 @@ describe('the counters of calls', () => {
       call('files__read', (exchange) =>
         exchange.answer(responseOf(`{"jsonrpc":"2.0","id":1,"error":{"code":${code},"message":""}}`)),
       );
-    const types = metrics.clientRequests.all.map(({ labels }) => labels.error_type);
+    const types = [...metrics.clientRequests.all.values()].map(({ labels }) => labels.error_type);
     expect(types).toEqual(['-32603', '_OTHER']);
   });
 });

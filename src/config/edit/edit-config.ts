@@ -177,16 +177,18 @@ export function cannotWrite(file: string, cause: unknown): ConfigError {
 }
 
 export function changedMeanwhile(file: string): ConfigError {
-  const problem = leadsNowhere(file)
-    ? {
-        message: 'the file is a symbolic link that leads nowhere, so nothing was written',
-        hint: 'create the file that it should lead to, or remove the link',
-      }
-    : {
-        message: 'the file was changed by another program meanwhile, so nothing was written',
-        hint: 'run the command again',
-      };
-  return new ConfigError('config-unreadable', file, [problem]);
+  if (leadsNowhere(file)) {
+    const problem = {
+      message: 'the file is a symbolic link that leads nowhere, so nothing was written',
+      hint: 'create the file that it should lead to, or remove the link',
+    };
+    return new ConfigError('config-unreadable', file, [problem]);
+  }
+  const problem = {
+    message: 'the file was changed by another program meanwhile, so nothing was written',
+    hint: 'run the command again',
+  };
+  return new ConfigError('config-changed', file, [problem]);
 }
 
 function leadsNowhere(file: string): boolean {

@@ -18,6 +18,8 @@ export type ConfigErrorCode =
   | 'config-unreadable'
   /** The file is not valid YAML. */
   | 'config-syntax'
+  /** Another program has changed the file since it was read, so nothing was written. */
+  | 'config-changed'
   /** The file is valid YAML, but not a valid configuration. */
   | 'config-invalid';
 

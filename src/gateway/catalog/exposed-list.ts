@@ -329,7 +329,7 @@ export interface ApprovalFacts {
 }
 
 /** Reason in the status for a tool that is withheld from lists. */
-const WITHHELD_BECAUSE: Readonly<Record<Unapproved, string>> = {
+export const WITHHELD_BECAUSE: Readonly<Record<Unapproved, string>> = {
   changed: 'changed since it was approved',
   new: 'new, not approved yet',
   unreadable: 'the approved tools cannot be read',

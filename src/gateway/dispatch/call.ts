@@ -94,8 +94,6 @@ export class Call implements Due, RequestHandler {
   /** Absent while the call waits. */
   #sent: SentRequest | undefined;
   #lastProgressAt: number | undefined;
-  /** Whether the trail knows an attempt that has not ended. */
-  #isOnTrail = false;
   readonly #handling: Handling;
   readonly #host: CallHost;
 
@@ -179,7 +177,6 @@ export class Call implements Due, RequestHandler {
       this.#host.counters.repeated += 1;
     }
     const own = concatEdits(edits, translation?.request?.(connection));
-    this.#isOnTrail = exchange.trail !== undefined;
     const all = concatEdits(own, exchange.trail?.sending(connection, own));
     if (translation === undefined) this.lease = exchange.leaseRequest();
     this.#sent = connection.send(exchange.request, all, timeouts, this);
@@ -283,8 +280,7 @@ export class Call implements Due, RequestHandler {
 
   /** Emits no event for an attempt that could not be sent, because its start was not reported either. */
   #reportEnd(outcome: Outcome): void {
-    if (this.#isOnTrail) this.exchange.trail?.attemptEnded(outcome, this.#sent?.sentAt);
-    this.#isOnTrail = false;
+    this.exchange.trail?.attemptEnded(outcome, this.#sent?.sentAt);
     const { events, key: server, id: instance, clock } = this.#host.options;
     if (this.#sent === undefined || this.#connection === undefined || events?.wants('attempt.ended') !== true) return;
     const { generation } = this.#connection;

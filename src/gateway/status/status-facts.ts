@@ -93,7 +93,7 @@ export type TracingFacts =
   | {
       readonly endpoint: string;
       readonly sampler: string;
-      /** What names the endpoint: `gateway.tracing`, or a variable of the environment. */
+      /** Origin of the endpoint: `gateway.tracing`, or the name of a variable. */
       readonly from: string;
       readonly exported: number;
       readonly dropped: number;

@@ -516,7 +516,7 @@ function hasProblem(server: ServerReport): boolean {
 }
 
 /** Share of a limit from which on the usage is mentioned. */
-const NEAR = 0.8;
+export const NEAR = 0.8;
 
 /** Whether the usage of a server's processes comes near to their limits. */
 function isNearLimits({ usage, resourceLimits: { memoryBytes, processes } }: ServerReport): boolean {

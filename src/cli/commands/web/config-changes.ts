@@ -10,7 +10,7 @@ import type { ServerConfig } from '../../../config/resolve/config.js';
 import { SERVER_SETTINGS, type Setting, type Table } from '../../../config/schema/settings.js';
 import { valueAt } from '../../../files/edit/edit-text.js';
 import { isRecord } from '../../../json/json-value.js';
-import { createRedactor, REDACTED, type Redact } from '../../../observe/redact.js';
+import { createRedactor, publicPartOf, REDACTED, type Redact } from '../../../observe/redact.js';
 import { withChangeLock } from '../../../state/process-lock.js';
 import type { ConfigDiff, DiffLine, ServerDetail, ToolLists } from '../../../web/contract.js';
 import { PageRefusal } from '../../../web/page-source.js';
@@ -132,13 +132,6 @@ const NAMED_ONLY = new Set(['env', 'headers', 'oauth', 'headersCommand', 'proxy'
 
 function shown(key: string, value: unknown, redact: Redact): string {
   if (NAMED_ONLY.has(key)) return isRecord(value) ? Object.keys(value).join(', ') : REDACTED;
-  if (key === 'url') return redact(addressOf(String(value)));
+  if (key === 'url') return redact(publicPartOf(String(value)));
   return redact(typeof value === 'string' ? value : JSON.stringify(value));
-}
-
-/** A URL without user, query and fragment. A text with a variable may be no URL before the variable is resolved. */
-function addressOf(url: string): string {
-  if (!URL.canParse(url)) return url.replace(/[?#].*$/s, '').replace(/:\/\/[^/]*@/, '://');
-  const { protocol, host, pathname } = new URL(url);
-  return `${protocol}//${host}${pathname}`;
 }

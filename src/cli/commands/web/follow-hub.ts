@@ -242,7 +242,7 @@ function configFileOf({ config }: GlobalOptions): string {
   }
 }
 
-/** The servers of the configuration file, and its fault. */
+/** The disabled servers of the configuration file; none if it has mistakes. */
 function readDisabled(file: string): readonly string[] {
   try {
     const entries = Object.entries(entriesIn(readConfigText(file)));
@@ -253,6 +253,7 @@ function readDisabled(file: string): readonly string[] {
   }
 }
 
+/** The servers of the configuration file, and its fault. */
 async function readDescription(settings: GlobalOptions, file: string): Promise<Pick<NoHub, 'servers' | 'fault'>> {
   try {
     const servers = Object.entries(entriesIn(readConfigText(file))).map(([server, entry]) =>

@@ -111,10 +111,7 @@ function withRefusals<Requests extends PageSource['reads'] | PageSource['actions
 }
 
 function refusalOf(error: unknown): PageRefusal | undefined {
-  if (error instanceof ConfigError) {
-    const isChanged = error.message.includes('was changed by another program');
-    return new PageRefusal(isChanged ? 409 : 400, error.report);
-  }
+  if (error instanceof ConfigError) return new PageRefusal(error.code === 'config-changed' ? 409 : 400, error.report);
   if (error instanceof UsageError) return new PageRefusal(400, `${error.message}; ${error.hint}`);
   if (!(error instanceof LoginError || error instanceof RequestError)) return undefined;
   const hint = error instanceof LoginError && error.hint !== undefined ? `; ${error.hint}` : '';

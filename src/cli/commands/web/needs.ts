@@ -1,5 +1,6 @@
+import { WITHHELD_BECAUSE } from '../../../gateway/catalog/exposed-list.js';
 import type { ServerReport, StatusReport } from '../../../gateway/status/status.js';
-import { plural } from '../../../gateway/status/status-text.js';
+import { NEAR, plural } from '../../../gateway/status/status-text.js';
 import type { HubDescription } from '../../../hub/control.js';
 import { describeBytes, quotedPath } from '../../../json/printable.js';
 import { VERSION } from '../../../version.js';
@@ -11,9 +12,6 @@ export interface NeedsFacts {
   /** Latest usage by instance, which is newer than that of the report. */
   readonly usage: readonly UsagePoint[];
 }
-
-/** Share of a limit from which the user is told. */
-const NEAR = 0.8;
 
 /** The things that a person should do, most urgent first, in the words of the status. */
 export function needsOf(facts: NeedsFacts): Need[] {
@@ -134,9 +132,11 @@ function ofApproval(facts: NeedsFacts, { server, approval, tools }: ServerReport
         detail: approval.fault,
       }),
     ];
-  const waiting = tools.quarantined.filter(({ reason }) => WAITING.test(reason));
+  const waiting = tools.quarantined.filter(
+    ({ reason }) => reason === WITHHELD_BECAUSE.changed || reason === WITHHELD_BECAUSE.new,
+  );
   if (waiting.length === 0) return [];
-  const changed = waiting.filter(({ reason }) => reason.startsWith('changed')).length;
+  const changed = waiting.filter(({ reason }) => reason === WITHHELD_BECAUSE.changed).length;
   const kinds = [changed > 0 && `${changed} changed`, waiting.length > changed && `${waiting.length - changed} new`];
   const title = `${server}: ${plural(waiting.length, 'tool')} ${waiting.length === 1 ? 'waits' : 'wait'} for approval (${kinds.filter(Boolean).join(', ')}).`;
   const detail = `Clients do not see ${waiting.length === 1 ? 'it' : 'them'} until you approve.`;
@@ -153,9 +153,6 @@ function ofApproval(facts: NeedsFacts, { server, approval, tools }: ServerReport
     }),
   ];
 }
-
-/** The reasons of `exposed-list.ts` for tools that wait for approval. */
-const WAITING = /^(?:changed since it was approved|new, not approved yet)$/;
 
 function ofLimits({ hub, usage }: NeedsFacts, { server, resourceLimits }: ServerReport): Need[] {
   const { memoryBytes: max, processes: maxProcesses } = resourceLimits;
