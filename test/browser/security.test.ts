@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net';
 import type { BrowserContext, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { PagePlace, textOf } from '../support/page-place.js';
+import { until } from '../support/processes.js';
 
 const text = (request: string) => `${request}.then((answer) => answer.text(), () => '')`;
 const json = `headers: { 'Content-Type': 'application/json' }, body: '{"server":"lab"}'`;
@@ -204,7 +205,7 @@ it('a code that is used twice ends the session that it opened, and the page says
   await second.getByText('needs a new link').waitFor();
   await second.getByText('shows a new link in its terminal').waitFor();
   await first.getByText('The session has ended').waitFor();
-  expect(place.web.stderr).toContain('A URL was used twice');
+  await until('the command says so', () => place.web.stderr.includes('A URL was used twice'));
   // The browser reports the refusals, and the end of the stream.
   expect(place.faults(/status of 40[13]/, /\/stream$/)).toEqual([]);
   await Promise.all([first, second].map((page) => page.context().close()));

@@ -15,11 +15,15 @@ import { until } from './processes.js';
 const REPORT_VIOLATIONS = `document.addEventListener('securitypolicyviolation', (event) =>
   console.error('securitypolicyviolation: ' + event.violatedDirective + ' ' + event.blockedURI + ' ' + event.sample))`;
 
+/** Age at which a URL, which is valid for a minute, may expire before a page uses it. */
+const OLD_MS = 50_000;
+
 /** `trunkline web`, as a terminal starts it. */
 class WebProcess {
   readonly #process: ChildProcessWithoutNullStreams;
   readonly #port: Promise<number>;
   readonly urls: string[] = [];
+  #printedAt = 0;
   #used = 0;
   #isEnding = false;
   stderr = '';
@@ -33,7 +37,9 @@ class WebProcess {
     this.#process.stdout.on('data', (chunk: Buffer) => {
       const lines = (rest + chunk).split('\n');
       rest = lines.pop() ?? '';
-      this.urls.push(...lines.filter((line) => line.startsWith('http')));
+      const urls = lines.filter((line) => line.startsWith('http'));
+      if (urls.length > 0) this.#printedAt = performance.now();
+      this.urls.push(...urls);
     });
     this.#port = until('`trunkline web` prints its URL', () => this.urls.length > 0).then(
       () => Number(new URL(this.urls[0] ?? '').port),
@@ -50,15 +56,19 @@ class WebProcess {
     return this.#port.then((port) => `http://127.0.0.1:${port}`);
   }
 
-  /** A URL that opens a session. Asks for another one if the first is used. */
+  /** A URL that opens a session. Asks for another one if the latest is used, or was printed for a page long ago. */
   async url(): Promise<string> {
     const origin = await this.origin;
     const before = this.urls.length;
-    const isUsed = this.#used === before;
-    if (isUsed) {
+    if (this.#used === before || performance.now() - this.#printedAt > OLD_MS) {
       const headers = { Origin: origin, 'Content-Type': 'application/json' };
-      await fetch(`${origin}/session`, { method: 'POST', headers, body: '{}' });
-      await until('`trunkline web` prints another URL', () => this.urls.length > before);
+      const ask = () => void fetch(`${origin}/session`, { method: 'POST', headers, body: '{}' });
+      // The command prints none while the latest can still be used.
+      const asking = setInterval(ask, 1_000);
+      ask();
+      await until('`trunkline web` prints another URL', () => this.urls.length > before, 2 * (60_000 - OLD_MS)).finally(
+        () => clearInterval(asking),
+      );
     }
     this.#used = this.urls.length;
     return this.urls.at(-1) ?? '';
