@@ -27,8 +27,6 @@ export const link = signal<'connecting' | 'live' | 'lost' | 'asleep'>('connectin
 const HIDDEN_MS = 60_000;
 /** The other end sends a comment every 15 seconds. */
 const SILENT_MS = 40_000;
-/** Time for which a stream stays open beside the next one, because the hub forgets failures when no page is open. */
-const OVERLAP_MS = 1_000;
 const UPDATE_MS = 100;
 const SLOWEST_UPDATE_MS = 1_000;
 const [FIRST_WAIT_MS, LONGEST_WAIT_MS] = [500, 10_000];
@@ -56,7 +54,9 @@ export class Stream {
   readonly #id = crypto.randomUUID();
   #query: string | undefined;
   #connection: AbortController | undefined;
-  #connected: string | undefined;
+  #connected = '';
+  /** Streams of what the page showed before. They stay until the next one has sent frames, because the hub forgets calls without a page. */
+  readonly #older = new Map<string, AbortController>();
   /** Whether this tab reads the stream, and the newest state that it has read. */
   #isReader = false;
   readonly #latest = new Map<Frame['kind'], Frame>();
@@ -84,6 +84,7 @@ export class Stream {
   }
 
   close(): void {
+    this.#closeOlder();
     this.#connection?.abort();
     this.#connection = undefined;
     this.#isReader = false;
@@ -101,10 +102,9 @@ export class Stream {
   }
 
   #connect(query: string): void {
-    const before = this.#connection;
+    if (this.#connection !== undefined) this.#older.set(this.#connected, this.#connection);
     // One tab at a time reads a stream, so the same one has to be closed first.
-    if (query === this.#connected) before?.abort();
-    else if (before !== undefined) setTimeout(() => before.abort(), OVERLAP_MS);
+    this.#older.get(query)?.abort();
     this.#isReader = false;
     const connection = new AbortController();
     const { signal } = connection;
@@ -114,6 +114,11 @@ export class Stream {
     this.#tell({ kind: 'join', query, by: this.#id });
     // The browser gives the lock to one tab, and to another one when that tab closes its stream.
     navigator.locks.request(`stream${query}`, { signal }, () => this.#readAll(query, signal)).catch(() => {});
+  }
+
+  #closeOlder(): void {
+    for (const stream of this.#older.values()) stream.abort();
+    this.#older.clear();
   }
 
   /** Reads the stream for this tab and the others, and opens it again when it breaks. */
@@ -191,6 +196,7 @@ export class Stream {
   /** Passes on what came since the last time, because a page that is drawn more often cannot be read. */
   #receive(frames: readonly Frame[]): void {
     if (frames.length === 0) return;
+    this.#closeOlder();
     link.value = 'live';
     this.#wait = FIRST_WAIT_MS;
     this.#frames.push(...frames);
