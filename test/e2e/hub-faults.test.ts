@@ -154,7 +154,7 @@ describe('a client of a hub', () => {
     silent.resumeReading();
     const texts = await Promise.all(answers.map((answer) => textOf(answer)));
     for (const text of texts)
-      expect(text).toMatch(/^x{10485760}$|^Trunkline was restarted while this call was in flight/);
+      expect(text).toMatch(/^x{10485760}$|^The hub ended unexpectedly while this call was in flight/);
     expect(await textOf(silent.call('lab__wait', { delayMs: 0, marker: 'on' }))).toBe('on');
   });
 });

@@ -40,7 +40,7 @@ describe('on a full disk', () => {
     const place = sharedPlace(LAB);
     const client = await place.client({ via: withFilesOf(0) });
     expect(await textOf(client, 'alone')).toBe('alone');
-    expect(await service(client)).toContain('the shared process cannot be started (EFBIG');
+    expect(await service(client)).toContain('the hub cannot be started (EFBIG');
     expect([place.hubPids, readdirSync(place.hubFolder)]).toEqual([[], []]);
   });
 
@@ -90,7 +90,7 @@ describe('in a sandbox that forbids sockets', () => {
     const place = sharedPlace(LAB);
     const client = await place.client({ via: WITHOUT_SOCKETS });
     expect(await textOf(client, 'alone')).toBe('alone');
-    expect(await service(client)).toContain('the shared process cannot be started (listen EPERM');
+    expect(await service(client)).toContain('the hub cannot be started (listen EPERM');
     expect([place.hubPids, readdirSync(place.hubFolder)]).toEqual([[], []]);
   });
 
@@ -100,7 +100,7 @@ describe('in a sandbox that forbids sockets', () => {
     expect(await textOf(outside, 'shared')).toBe('shared');
     const client = await place.client({ via: WITHOUT_SOCKETS });
     expect(await textOf(client, 'alone')).toBe('alone');
-    expect(await service(client)).toContain('the shared process cannot be reached (connect EPERM');
+    expect(await service(client)).toContain('the hub cannot be reached (connect EPERM');
     expect(await service(outside)).toContain('Served by the hub');
   });
 });
@@ -246,7 +246,7 @@ describe('a client whose Node is gone, as after an update', () => {
     rmSync(node);
     process.kill(place.hubPid, 'SIGKILL');
     await client.listTools();
-    expect(await service(client)).toContain(`because the shared process cannot be started (${node} cannot be run)`);
+    expect(await service(client)).toContain(`because the hub cannot be started (${node} cannot be run)`);
     expect(await textOf(client, 'alone')).toBe('alone');
     const other = await place.client();
     expect(await service(other)).toContain('Served by the hub');

@@ -209,4 +209,4 @@ class Attachment {
 /** Time for a client that leaves to read the last messages. */
 const READ_WITHIN_MS = 3_000;
 const NOTHING = new Uint8Array(0);
-const DIES = `the shared process has died ${MAX_SHORT} times in a row soon after it took this client`;
+const DIES = `${MAX_SHORT} hubs in a row died soon after they took this client`;

@@ -271,7 +271,7 @@ function isRequest(message: unknown): message is Request {
 const ERA = 'io.modelcontextprotocol/protocolVersion';
 
 const TEXT =
-  'Trunkline was restarted while this call was in flight: its shared process ended unexpectedly. Whether the call took effect is unknown: check before repeating it.';
+  'The hub ended unexpectedly while this call was in flight. Whether the call took effect is unknown: check before repeating it.';
 const FACTS = {
   reason: 'hub_exited',
   code: 'TL-CALL-HUB-EXITED' satisfies Code,

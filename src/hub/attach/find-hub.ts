@@ -35,9 +35,9 @@ export async function findHub({ folder, hello, start }: FindHubOptions): Promise
       if (attempt.kind === 'attached') return attempt;
       const isEnding = attempt.kind === 'refused' && attempt.because === 'ending';
       if (attempt.kind === 'refused' && attempt.because !== 'ending')
-        return none(`the shared process did not take the client: ${whyRefused(attempt.because)}`);
+        return none(`the hub did not take the client, because ${whyRefused(attempt.because)}`);
       if (attempt.kind === 'silent') return none(silence(attempt.afterMs));
-      if (attempt.kind === 'forbidden') return none(`the shared process cannot be reached (${attempt.message})`);
+      if (attempt.kind === 'forbidden') return none(`the hub cannot be reached (${attempt.message})`);
       if (isHubFailing(folder, Date.now())) return none(FAILING);
       if (attempt.kind !== 'dead' && !isEnding) {
         await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
@@ -46,9 +46,9 @@ export async function findHub({ folder, hello, start }: FindHubOptions): Promise
       const claim = await claimSuccessor(folder, latest);
       if (claim !== undefined) start(claim);
     }
-    return none('the shared process ended each time before it served this client');
+    return none('each hub ended before it served this client');
   } catch (error) {
-    return none(`the shared process cannot be started (${error instanceof Error ? error.message : String(error)})`);
+    return none(`the hub cannot be started (${error instanceof Error ? error.message : String(error)})`);
   }
 }
 
@@ -71,10 +71,10 @@ export function whyRefused(because: string): string {
 }
 
 const FAILING =
-  'the shared process has failed three times within a minute before it served anybody; its log says why: `trunkline logs`';
+  'three hubs failed within a minute, before they served a client; `trunkline logs` shows why';
 
 function silence(afterMs: number): string {
-  return `the shared process runs but did not answer within ${afterMs / 1_000} s; if it was suspended, resume it, or end it with \`trunkline hub stop\``;
+  return `the hub runs, but did not answer within ${afterMs / 1_000} s; if it was suspended, resume it, or end it with \`trunkline hub stop\``;
 }
 
 export type Attempt =

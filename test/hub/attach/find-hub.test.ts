@@ -82,7 +82,7 @@ describe('a client that looks for a hub', () => {
   ])('starts none if the hub refuses it: %s', async (because, why) => {
     await running(JSON.stringify({ ok: false, because }));
     const { found, started } = await find();
-    expect(found).toEqual({ kind: 'none', because: `the shared process did not take the client: ${why}` });
+    expect(found).toEqual({ kind: 'none', because: `the hub did not take the client, because ${why}` });
     expect(started).toBe(0);
   });
 
@@ -94,7 +94,7 @@ describe('a client that looks for a hub', () => {
     const { found, started } = await find();
     expect(found).toEqual({
       kind: 'none',
-      because: 'the shared process ended each time before it served this client',
+      because: 'each hub ended before it served this client',
     });
     expect([started, hubNumbers(folder)]).toEqual([0, [1]]);
   });
@@ -103,7 +103,7 @@ describe('a client that looks for a hub', () => {
     for (let count = 0; count < 3; count += 1) await closed(await running(WELCOME));
     hubs.length = 0;
     const { found, started } = await find();
-    expect(found).toMatchObject({ kind: 'none', because: expect.stringContaining('has failed three times') });
+    expect(found).toMatchObject({ kind: 'none', because: expect.stringContaining('three hubs failed within a minute') });
     expect(started).toBe(0);
     writeFileSync(hubFiles(folder, 2).ended, '');
     expect(await find()).toMatchObject({ found: { kind: 'attached' }, started: 1 });
