@@ -87,7 +87,7 @@ async function serveHub(options: GlobalOptions, { platform, life, listen, aloneB
       };
     },
     onUnread: ({ pid }, unwrittenBytes) =>
-      logger?.warn({ pid, unwrittenBytes }, 'a client does not read: its session was closed'),
+      logger?.warn({ pid, unwrittenBytes }, 'closed the session of a client, because it does not read'),
     onChange: () => life.clientsChanged(clients.size),
   });
   const [first, onFirst] = deferred<Hello>();

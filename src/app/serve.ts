@@ -113,7 +113,7 @@ function onStdin(client: StdioClient, aloneBecause: string | undefined): LocalCl
     inputEnded: client.inputEnded,
     logTo: (logger) => {
       void client.unread.then((unwrittenBytes) =>
-        logger.warn({ unwrittenBytes }, 'the client on stdin does not read: its session was closed'),
+        logger.warn({ unwrittenBytes }, 'closed the session of the client on stdin, because it does not read'),
       );
     },
     service: () => (aloneBecause === undefined ? undefined : { kind: 'alone', because: aloneBecause }),

@@ -49,7 +49,7 @@ export class ServerProcesses {
     const onUnreadable = (err: unknown) =>
       logger.warn(
         { err },
-        'the limits of memory and processes have no effect: the system does not tell what servers use',
+        'the limits of memory and processes have no effect, because the system does not report the usage of servers',
       );
     this.resources = new ResourceWatch({ clock, readUsage, onUnreadable });
     const shared = {

@@ -214,7 +214,7 @@ With --watch, a terminal shows the servers with their state, calls per second, m
     .argument('<SERVER>', 'key of the server')
     .summary('restart a running server')
     .description(
-      'Restarts a server of the running hub. Its calls in flight fail, and what it had in memory is lost. Clients stay connected.',
+      'Restarts a server of the running hub. Its calls in flight fail, and its data in memory is lost. Clients stay connected.',
     )
     .option('--json', 'print the result as JSON')
     .example('trunkline restart files')

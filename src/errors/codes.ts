@@ -409,7 +409,7 @@ const SERVER_CODES = {
     'Wait, or restart it: `trunkline restart SERVER`.',
   ),
   'TL-SERVER-RESOURCES': fail(
-    'The machine lacks what a new process needs, such as open files or memory.',
+    'The machine lacks a resource that a new process needs, such as open files or memory.',
     'Close other programs, or raise the limit that the evidence names.',
   ),
   'TL-SERVER-SPAWN': fail(

@@ -7,7 +7,7 @@ import type { Backend } from './registry/backend.js';
 
 /** Trunkline's own instructions for a model. All others come from servers. */
 export const ABOUT =
-  'Trunkline shows the tools of several MCP servers as one set; a tool name begins with the key of its server and "__". If a tool is missing or fails, call trunkline__status: it tells how each server is and what to do.';
+  'Trunkline shows the tools of several MCP servers as one set; a tool name begins with the key of its server and "__". If a tool is missing or fails, call trunkline__status, which shows the state of each server and what to do.';
 
 /** Describes servers to a client in the servers' own words. `saidBy` returns the handshake of a backend. */
 export function describeServers(

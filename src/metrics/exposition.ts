@@ -41,7 +41,7 @@ export function createExposition(source: MeasuredGateway): () => Promise<string>
 }
 
 function writeCalls(out: Exposition, { servers, clientRequests, serverRequests }: Metrics): void {
-  out.begin('trunkline_calls_total', 'counter', 'Tool calls that have ended, by what became of them.');
+  out.begin('trunkline_calls_total', 'counter', 'Tool calls that have ended, by outcome.');
   for (const [server, { tools }] of servers)
     for (const [tool, counts] of tools) out.add(counts.linesOf('trunkline_calls_total', { server, tool }, 'outcome'));
   const duration = 'trunkline_call_duration_seconds';

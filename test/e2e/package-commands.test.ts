@@ -25,7 +25,7 @@ afterEach(async () => {
 const THIS_NODE = `this is ${process.versions.node} at ${process.execPath}`;
 const NEWEST_NEEDS_NODE = `tool 2.0.0 needs Node >=99; ${THIS_NODE}: to use it, start Trunkline with a Node that fits, then run \`trunkline update\``;
 const NO_SCRIPTS_OF_OTHER =
-  'the install scripts of other were not run, so what they build or download may be missing: if the server needs it, set `installScripts: true` in its entry, then run `trunkline install`';
+  'the install scripts of other were not run, so files that they build or download may be missing; if the server needs them, set `installScripts: true` in its entry, then run `trunkline install`';
 
 describe('install', () => {
   it('installs what is missing, reports it, and changes nothing the second time, without a registry', async () => {

@@ -54,7 +54,7 @@ describe('a machine without descriptors left', () => {
       const status = await short.untilServer('f', 'cannot be started', hasFailed);
       expect(status.state).toBe('backoff');
       expect(status.retryInSeconds).toBe(5);
-      expect(status.problem).toContain('This machine lacks what a new process needs');
+      expect(status.problem).toContain('This machine lacks a resource that a new process needs');
       execFileSync('prlimit', ['--pid', String(short.pid), '--nofile=1024:']);
       await short.untilState('f', 'ready');
       expect(textOf((await short.call('f__answer', { nonce: 'n' })).message.result)).toBe('n');

@@ -347,7 +347,7 @@ export function describeRefusal(verdict: Refused, { advice }: ApprovalFacts): st
 }
 
 /** Advice for a server whose tools were not read, because a user cannot approve unseen tools. */
-const UNREAD_ADVICE = 'It has to list its tools first: Trunkline asks it again.';
+const UNREAD_ADVICE = 'Trunkline asks it for its tools again, because it has to list them first.';
 
 const REFUSED_BECAUSE: Readonly<Record<Refused, string>> = {
   changed: 'has changed this tool since it was approved.',

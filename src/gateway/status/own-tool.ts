@@ -82,7 +82,7 @@ export function createRestartTool(
 const RESTART_TOOL = {
   name: 'trunkline__restart',
   title: 'Restart a server',
-  description: 'Restarts one MCP server behind Trunkline. Its calls in flight fail, and what it had in memory is lost.',
+  description: 'Restarts one MCP server behind Trunkline. Its calls in flight fail, and its data in memory is lost.',
   inputSchema: {
     type: 'object' as const,
     properties: { server: { type: 'string', description: 'Key of the server' } },

@@ -171,7 +171,7 @@ function fine(advice: string): Assessment {
   return { problem: '', code: null, advice };
 }
 
-const SHORT_OF_RESOURCES = 'This machine lacks what a new process needs; the server is not to blame.';
+const SHORT_OF_RESOURCES = 'This machine lacks a resource that a new process needs, so the server is not at fault.';
 
 const FREE_RESOURCES =
   'Close other programs, or raise the limit that the last failure names (`ulimit -n` for open files). Trunkline retries every 5 s.';

@@ -128,7 +128,7 @@ describe('subscribing to a resource', () => {
     const { connect, subscribe, unsubscribe, heard } = await subscribing();
     const [client, other] = [connect(), connect()];
     const [large, small] = [`x://1/`.padEnd(3 * MIB, 'y'), 'x://2/'.padEnd(MIB + 1, 'y')];
-    const tooMuch = { code: -32603, message: 'The client is subscribed to too much already: end some of it' };
+    const tooMuch = { code: -32603, message: 'The client has too many subscriptions, so it must end some first' };
     for (const uri of [large, large]) expect(await subscribe(client, uri)).toMatchObject({ result: {} });
     expect(await subscribe(client, small)).toMatchObject({ error: tooMuch });
     expect(heard()).toHaveLength(1);

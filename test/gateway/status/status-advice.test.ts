@@ -65,7 +65,7 @@ describe('the advice', () => {
     ],
     [
       ...(['backoff', { lastFailure: { reason: 'EMFILE', at: 0, fault: 'host' } }, 'TL-SERVER-RESOURCES'] as const),
-      /This machine lacks what a new process needs; the server is not to blame\.$/,
+      /This machine lacks a resource that a new process needs, so the server is not at fault\.$/,
       /^Close other programs/,
     ],
     [

@@ -54,7 +54,7 @@ export function lineText(line: RecordedLine, server: string | undefined): string
       return `--- recording, part ${part}: ${about}${note === undefined ? '' : `; ${note}`}`;
     }
     case 'gap':
-      return `--- ${line.dropped} messages are missing here: they could not be written in time`;
+      return `--- ${line.dropped} messages are missing here, because they could not be written in time`;
     case 'entry':
       return server === undefined || line.entry.server === server ? messageText(line.entry) : undefined;
   }

@@ -149,7 +149,7 @@ function tellIntention(added: number, clients: readonly Client[]): void {
   const names = clients.map(({ title }) => title).join(', ');
   tell(
     clients.length === 0
-      ? '\nNo client was found on this machine: Trunkline would be registered nowhere. `trunkline connect CLIENT` does that later.'
+      ? '\nNo client was found on this machine, so Trunkline would be registered nowhere. `trunkline connect CLIENT` registers it later.'
       : `\nTrunkline imports ${added} ${added === 1 ? 'server' : 'servers'}, starts each one once, registers itself with ${names}, and removes from these clients the servers that work. \`trunkline undo\` takes the changes of the clients back.`,
   );
 }
@@ -193,7 +193,7 @@ function tellEnd({ plan, edited, target }: PreparedImport, broken: readonly stri
     tell(`\n${untried.join(', ')}: disabled in ${file}, so the clients keep their own entries.\n${AFTER_MENDING}`);
   const ofProjects = plan.filter(({ found }) => found.place.scope === 'project');
   for (const each of new Set(ofProjects.map(({ found }) => found.place.file)))
-    tell(`\n${each} belongs to a project and was left as it is: its servers exist twice there.`);
+    tell(`\n${each} belongs to a project and was left as it is, so its servers exist twice there.`);
   const extensions = plan.filter(({ found, key }) => found.place.scope === 'extension' && key !== undefined);
   if (extensions.length > 0) {
     const names = extensions.map(({ found }) => found.name).join(', ');

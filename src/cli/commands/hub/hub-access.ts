@@ -113,7 +113,7 @@ export function hubText({ hub, draining }: HubFacts, version: string): string {
   return lines.join('\n');
 }
 
-const NOT_STARTED = 'none yet: the hub waits for its first client';
+const NOT_STARTED = 'none yet, because the hub waits for its first client';
 
 /** Text of `trunkline ps`. */
 export function processText({ hub, draining }: HubFacts, look: Look = PLAIN): string {

@@ -123,7 +123,7 @@ export function activityText(line: string, server: string | undefined): string |
   const at = new Date(value.time);
   const time = `${at.toLocaleDateString('sv')} ${at.toTimeString().slice(0, 8)}`;
   if (typeof value.dropped === 'number')
-    return `${time} ${value.dropped} calls are missing here: the disk was too slow or full`;
+    return `${time} ${value.dropped} calls are missing here, because the disk was too slow or full`;
   const call = value as unknown as LoggedCall;
   if (server !== undefined && call.server !== server) return undefined;
   const { outcome, reason, ms, client, session, method, tool } = call;

@@ -87,7 +87,7 @@ function scriptRemarks(request: PackageRequest, tree: InstalledTree): string[] {
   const names = withInstallScripts(tree).map((name) => (name === request.name ? shown : name));
   if (names.length === 0) return [];
   return [
-    `the install scripts of ${someOf(names)} were not run, so what they build or download may be missing: if the server needs it, set \`installScripts: true\` in its entry, then run \`trunkline install\``,
+    `the install scripts of ${someOf(names)} were not run, so files that they build or download may be missing; if the server needs them, set \`installScripts: true\` in its entry, then run \`trunkline install\``,
   ];
 }
 

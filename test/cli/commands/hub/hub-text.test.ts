@@ -37,7 +37,7 @@ describe('the text about the hub', () => {
   it('says what is different: another version, earlier hubs, no client yet', () => {
     const earlier = { ...HUB, pid: 9, version: '1.1.0', number: 3, isDraining: true, clients: [CLIENT, CLIENT] };
     const text = hubText({ hub: { ...HUB, hasStarted: false, servers: [] }, draining: [earlier] }, '1.3.0');
-    expect(text).toContain('\n  servers  none yet: the hub waits for its first client\n');
+    expect(text).toContain('\n  servers  none yet, because the hub waits for its first client\n');
     expect(text).toContain(
       '\nAn earlier hub (pid 9, version 1.1.0, number 3) still serves 2 clients, until nothing of theirs is in flight.\n',
     );
