@@ -47,7 +47,7 @@ export function endWithReader(): void {
   process.stdout.on('error', () => process.exit(EXIT.ok));
 }
 
-/** Prints text, and resolves when stdout has taken it: an exit before that would cut it off. */
+/** Prints text, and resolves when stdout has taken it, because an exit before that would cut it off. */
 export async function print(text: string): Promise<void> {
   await write(`${text}\n`);
 }

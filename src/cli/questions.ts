@@ -27,7 +27,7 @@ export async function openQuestions(
 ): Promise<Questions | undefined> {
   const { input, output } = streams;
   if (!input.isTTY || !output.isTTY) return undefined;
-  // A terminal without a size, as some programs open one, has 0 columns: each letter would stand on a line of its own.
+  // A terminal without a size, as some programs open one, has 0 columns, so each letter would stand on a line of its own.
   output.columns ||= DEFAULT_COLUMNS;
   output.rows ||= DEFAULT_ROWS;
   const { confirm, isCancel, multiselect } = await import('@clack/prompts');

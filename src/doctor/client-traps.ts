@@ -161,7 +161,7 @@ const TROUBLE =
   /\bENOENT\b|\bEACCES\b|\berror\b|"error"|timed? ?out|(?:closed|disconnected) unexpectedly|exit(?:ing|ed) (?:early|with)|Connection closed|Failed to connect|is not valid JSON/i;
 /** Claude Code labels every line that Trunkline writes to stderr as an error. */
 const STDERR = '"error":"Server stderr:';
-/** Lines showing that the client got the tools: failures before them are over. */
+/** Lines showing that the client got the tools. Failures before them are over. */
 const GOOD =
   /"result":\{"tools"|"method":"tools\/call"|Successfully connected|Discovered \d+ tools|Connection established/;
 

@@ -256,7 +256,7 @@ export function checkDuplicates(found: FoundServers, registrations: readonly Reg
   });
   const removable = duplicates.flatMap(({ server, canGo }) => (canGo ? [server] : []));
   const changes = new Map<string, Promise<void>>();
-  // One change of each file for all of its servers: the oldest backups go, and each change of a file has one.
+  // One change of each file for all of its servers, because each change makes a backup, and the oldest backups are removed.
   const change = (file: string) => {
     const made = changes.get(file) ?? taken.takeOut(removable.filter((each) => each.place.file === file));
     changes.set(file, made);
@@ -289,7 +289,7 @@ export function checkGateways(
 }
 
 /**
- * Whether the client loses nothing: in every folder it runs a Trunkline in which this server works, with all variables that
+ * Whether the client loses nothing, because in every folder it runs a Trunkline in which this server works, with all variables that
  * the entry sets. The file of a project belongs to others, too, and an extension to its client.
  */
 function canTakeOut(

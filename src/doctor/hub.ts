@@ -75,7 +75,7 @@ async function checkStale(folder: string, { state, isAlive }: HubFacts): Promise
   }
   if (stale.length === 0) return [];
   const sockets = stale.map((number) => hubFiles(folder, number).socket);
-  // The folder stays: it keeps the numbers of hubs growing, so that no new hub has the number of an old one.
+  // The folder stays, so that the numbers of hubs keep growing, and no new hub has the number of an old one.
   const apply = async () => {
     for (const socket of sockets) await rm(socket, { force: true });
   };

@@ -112,7 +112,7 @@ export function isPlaceholder(value: string): boolean {
 export function checkVariables(servers: readonly ServerConfig[]): Finding[] {
   return servers.flatMap((server) => {
     const { key, references } = server;
-    // A variable of an entry often has the name of the one that it refers to: that is one mistake.
+    // A variable of an entry often has the name of the variable that it refers to. Both are one mistake.
     const values = new Map([...Object.entries(references), ...Object.entries(programOf(server)?.env ?? {})]);
     return [...values].flatMap(([name, value]) => checkValue(key, name, value));
   });

@@ -139,7 +139,7 @@ export class ObservedCall implements CallTrail {
   /** Whether an attempt has not ended. */
   #isAttempted = false;
 
-  // Every call makes such an object, so it has few members, and refers to what the calls of a session share.
+  // Every call makes such an object, so it has few members, and refers to the facts that the calls of a session share.
   constructor(exchange: Exchange, session: ObservedSession) {
     this.exchange = exchange;
     this.#session = session;

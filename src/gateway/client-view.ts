@@ -306,7 +306,7 @@ class ListAnnouncements {
     this.announce();
   }
 
-  /** Announces every list that differs from what was announced last. */
+  /** Announces every list that differs from the list that was announced last. */
   announce(): void {
     if (this.#isQuiet) return;
     // Reads the catalogs first, because the read may merge stale lists and call `announce` again.

@@ -17,7 +17,7 @@ const POST_MS = 30_000;
 const MAX_BYTES = 64 * 1024;
 
 const LOOPBACK = listOf(['127.0.0.0', 8], ['::1', 128]);
-/** Addresses inside of a network: a document of a public server that names one may want to reach a service there. */
+/** Addresses inside of a network. A document of a public server that names one may want to reach a service there. */
 const PRIVATE = listOf(
   ...([
     ['0.0.0.0', 8],
@@ -32,7 +32,7 @@ const PRIVATE = listOf(
     ['fec0::', 10],
   ] as const),
 );
-/** Addresses of one link: the metadata services of clouds. No authorization server has one. */
+/** Addresses of one link, such as those of the metadata services of clouds. No authorization server has one. */
 const LINK_LOCAL = listOf(['169.254.0.0', 16], ['fe80::', 10], ['fd00:ec2::', 32]);
 
 /**

@@ -74,7 +74,7 @@ export class BufferPool {
     return this.#options.sizes.find((size) => size >= byteLength) ?? byteLength;
   }
 
-  /** Prefers the buffer that was used last: more of it is in the processor's caches. */
+  /** Prefers the buffer that was used last, because more of it is in the processor's caches. */
   #takeIdle(size: number): Uint8Array | undefined {
     const index = this.#idle.findLastIndex(({ length }) => length === size);
     if (index < 0) return undefined;
@@ -113,8 +113,8 @@ const leases = new WeakMap<ArrayBufferLike, Lease>();
  *
  * The line reader makes a line's first lease. The code that builds a message from the line's bytes attaches the lease
  * to the message (`SplicedMessage.lease`), and the code that writes or drops the message releases it. A lease that
- * nobody releases does no harm: the garbage collector frees the memory together with its last message. Small lines have
- * no lease, because they share memory that is never reused.
+ * is never released does no harm, because the garbage collector frees the memory together with its last message. Small
+ * lines have no lease, because they share memory that is never reused.
  */
 export class Lease {
   readonly #loan: Loan;
@@ -152,7 +152,7 @@ export class Lease {
     return new Lease(this.#loan);
   }
 
-  /** Gives up this lease: its holder does not look at the bytes any more. Calls after the first do nothing. */
+  /** Gives up this lease. Its holder must not look at the bytes any more. Calls after the first do nothing. */
   release(): void {
     if (this.#isReleased) return;
     this.#isReleased = true;

@@ -141,7 +141,7 @@ export class LineDecoder implements ByteReader {
   }
 
   /**
-   * Ends reading, because the stream ended or its owner is done with it. Drops an unfinished line: half a message is no
+   * Ends reading, because the stream ended or its owner is done with it. Drops an unfinished line, because half a message is no
    * message.
    */
   end(): void {
@@ -355,7 +355,7 @@ class ReadBuffer {
 
   /** The bytes that were read and not taken. */
   get bytes(): Uint8Array {
-    // A plain array: a subarray of a Node buffer takes longer to make.
+    // A plain array, because a subarray of a Node buffer takes longer to make.
     return new Uint8Array(this.#memory.buffer, this.#memory.byteOffset + this.#start, this.length);
   }
 

@@ -133,7 +133,7 @@ function instantiate(): Exports | undefined {
     const bytes = Uint8Array.from(atob(SEARCH_MODULE), (character) => character.charCodeAt(0));
     return new WebAssembly.Instance(new WebAssembly.Module(bytes)).exports as Exports;
   } catch {
-    // Only speed is lost: the caller finds the same position byte by byte.
+    // Only speed is lost, because the caller finds the same position byte by byte.
     return undefined;
   }
 }

@@ -125,7 +125,7 @@ const ZERO_WIDTH_JOINER = 0x200d;
 const FIRST_COMBINING = 0x300;
 /** Characters that belong to the one before: marks, joiners, skin colors, tags, and the later parts of a Hangul syllable. */
 const JOINED = String.raw`[\p{M}\u200d\u{1f3fb}-\u{1f3ff}\u{e0020}-\u{e007f}\u1160-\u11ff\ud7b0-\ud7ff]`;
-/** Made on first use: compiling Unicode classes takes time. */
+/** Made on first use, because compiling Unicode classes takes time. */
 let joined: RegExp | undefined;
 
 /** The bytes of one UTF-16 unit; the two units of a pair take four together. */

@@ -122,7 +122,7 @@ const CHUNK_BYTES = 4 * 1024;
  * collector busy. So would an array of bytes for each id. The digits of many ids therefore share larger arrays.
  */
 export class NumberWriter {
-  /** Allocated with the first number: each session has a `NumberWriter`, and few sessions write any. */
+  /** Allocated with the first number, because each session has a `NumberWriter`, and few sessions write any. */
   #bytes = new Uint8Array(0);
   #filled = CHUNK_BYTES;
 

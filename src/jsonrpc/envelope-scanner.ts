@@ -20,7 +20,7 @@ import {
 } from '../json/json-text.js';
 
 /**
- * Finds the envelope of a JSON-RPC message in its bytes, in whatever order the members are, without building the
+ * Finds the envelope of a JSON-RPC message in its bytes, in any order of the members, without building the
  * payload.
  *
  * The rules: the line must be valid for `JSON.parse`. A key with escapes counts as its decoded form. A line is rejected

@@ -12,7 +12,7 @@ export interface MessageSink {
   readonly unwrittenBytes: number;
 }
 
-/** A sink that knows what the other side cannot have read. */
+/** A sink that knows which messages the other side cannot have read. */
 export interface TrackedSink extends MessageSink {
   /** Bytes of all messages that were ever sent here. */
   readonly sentBytes: number;

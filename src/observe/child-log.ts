@@ -5,7 +5,7 @@ const MAX_BYTES = 64 * 1024;
 const MAX_LINE_CHARACTERS = 8 * 1024;
 /** A longer prefix is read than shown, so that a secret at the cut is still recognized. */
 const MAX_READ_BYTES = MAX_LINE_CHARACTERS * 2;
-/** The last part of a cut line is dropped: it can be half a secret, which no pattern recognizes. */
+/** The last part of a cut line is dropped, because it can be half a secret, which no pattern recognizes. */
 const DROPPED_CHARACTERS = 4 * 1024;
 const REDACTED_LINE = '[a long line that is full of secrets]';
 /** A server that writes more is looping, and must not slow down the others. */
@@ -23,7 +23,7 @@ export interface ChildLogOptions {
   readonly onLine?: (line: string, at: number) => void;
   /** Called when the server is started. */
   readonly onStart?: (at: number) => void;
-  /** Whether `onLine` wants each line as it comes. Otherwise output is made into lines when somebody looks. */
+  /** Whether `onLine` wants each line as it comes. Otherwise output is made into lines when the lines are read. */
   readonly isFollowed?: () => boolean;
 }
 
@@ -37,7 +37,7 @@ export interface LogLine {
  * The last lines that one server wrote to stderr, and the lines on its stdout that were not messages.
  *
  * Secrets are removed before a line is stored. Long lines are cut, and the oldest lines are dropped when there are too
- * many. The last 1,000 lines wait as bytes until somebody looks, so that a server that writes without end costs little. At
+ * many. The last 1,000 lines wait as bytes until they are read, so that a server that writes without end costs little. At
  * most 1,000 lines in a second are decoded; one line reports how much was dropped.
  */
 export class ChildLog {
@@ -94,7 +94,7 @@ export class ChildLog {
     return attempt === 'latest' ? lines.slice(this.#latestStart) : lines.slice(this.#previousStart, this.#latestStart);
   }
 
-  /** The server is started: the lines before say nothing about it. */
+  /** The server is started. The lines before say nothing about it. */
   beginAttempt(): void {
     this.#beginLines();
     const at = Date.now();
@@ -207,7 +207,7 @@ interface WaitingLine {
   readonly reason?: string;
 }
 
-/** The last lines that wait until somebody looks, at most 1,000 lines and 64 KiB. */
+/** The last lines that wait until they are read, at most 1,000 lines and 64 KiB. */
 class WaitingLines {
   #lines: WaitingLine[] = [];
   #keptBytes = 0;

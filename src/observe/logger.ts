@@ -71,7 +71,7 @@ function toStderr(): Destination {
   };
 }
 
-/** An error is none of ours: the host has closed its end, or stderr is a file on a full disk, as that of a hub can be. */
+/** Ignores errors of stderr, because the host has closed its end, or stderr is a file on a full disk, as that of a hub can be. */
 function openStderr(): void {
   if (!process.stderr.listeners('error').includes(NO_READER)) process.stderr.on('error', NO_READER);
 }

@@ -25,7 +25,7 @@ interface Known {
   uses: number;
 }
 
-/** Collects secrets while the process runs: the log opens before the configuration is read. */
+/** Collects secrets while the process runs, because the log opens before the configuration is read. */
 export class KnownSecrets {
   /** By their content. */
   readonly #sources = new Map<string, Known>();

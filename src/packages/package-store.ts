@@ -227,7 +227,7 @@ function findLocked(request: PackageRequest, paths: PackagePaths): LockedPackage
   try {
     locked = new LockFile(paths).read().get(lockKey(request));
   } catch (error) {
-    // A damaged lock file is reported elsewhere: the servers that need it are misconfigured.
+    // A damaged lock file is reported elsewhere, because the servers that need it are misconfigured.
     if (!(error instanceof LockFileError)) throw error;
   }
   return locked !== undefined && openStore(paths).has({ ...request, locked }) ? locked : undefined;

@@ -16,7 +16,7 @@ export interface CallLog {
   readonly calls: readonly CallRow[];
   /** Calls that the list has no more, and those for which the stream had no room. */
   readonly left: number;
-  /** Begin of the following; 0 before it. */
+  /** Time since which calls are followed; 0 before that. */
   readonly since: number;
   readonly gaps: readonly Gap[];
 }

@@ -19,7 +19,7 @@ export function say(text: string): void {
   }, SHOWN_MS);
 }
 
-/** Tells of changes that matter: a hub that goes or comes, and what newly needs the user. Several at once become one sentence. */
+/** Tells of changes that matter: a hub that goes or comes, and new needs. Several at once become one sentence. */
 export function tellOfChanges(): void {
   let before: HubState['kind'] | undefined;
   /** When each need was seen last. */

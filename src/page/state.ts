@@ -161,7 +161,7 @@ export function toneOf(state: ServerReport['state']): Tone {
   return TONES[state] ?? 'off';
 }
 
-/** Text that changes when lists, states or approvals of servers do. What was read before may be out of date then. */
+/** Text that changes with the lists, states and approvals of servers. Facts that were read before may be out of date then. */
 export const revision = computed(() =>
   (report.value?.servers ?? [])
     .map(({ server, state, tools, approval }) =>

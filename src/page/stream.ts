@@ -55,7 +55,7 @@ export class Stream {
   #query: string | undefined;
   #connection: AbortController | undefined;
   #connected = '';
-  /** Streams of what the page showed before. They stay until the next one has sent frames, because the hub forgets calls without a page. */
+  /** Streams of the parts that the page showed before. They stay until the next one has sent frames, because the hub forgets calls without a page. */
   readonly #older = new Map<string, AbortController>();
   /** Whether this tab reads the stream, and the newest state that it has read. */
   #isReader = false;
@@ -169,7 +169,7 @@ export class Stream {
     }
   }
 
-  /** Whether this is the stream of what the page shows now. */
+  /** Whether this is the stream of the part that the page shows now. */
   #isShown(signal: AbortSignal): boolean {
     return !signal.aborted && signal === this.#connection?.signal;
   }

@@ -180,8 +180,8 @@ async function endProcessTree(pid: number): Promise<void> {
 }
 
 /**
- * Whether a group has processes that still run. Zombies do not count: in a container whose first process does not reap
- * orphans they stay forever.
+ * Whether a group has processes that still run. Zombies do not count, because in a container whose first process does
+ * not reap orphans they stay forever.
  *
  * On Windows only the leader is checked. That path is untested.
  */

@@ -77,7 +77,7 @@ class FamilyEnding extends Ending {
     }
   }
 
-  /** Undefined when the search fails again and again: without file descriptors, for example, nothing can be read. */
+  /** Undefined when the search fails again and again, for example because no file descriptor is free. */
   async #find(): Promise<readonly RunProcess[] | undefined> {
     for (let failures = 0; failures < MAX_FAILURES; failures += 1) {
       const found = await findFamily(this.#mark).catch(() => undefined);
@@ -112,7 +112,7 @@ let waiting: Request[] = [];
 let isSearching = false;
 
 /**
- * Finds the processes that bear a mark, in whatever group and session: all that inherited their environment from the
+ * Finds the processes that bear a mark, in any group and session. These are all that inherited their environment from the
  * process that got the mark. Those that may not be read, because they belong to another user, are left out, and so is this
  * process. Rejects when the system has no resources for the search, such as file descriptors.
  *
@@ -176,7 +176,7 @@ function newPids(seen: Set<string>): string[] {
   return pids;
 }
 
-/** Reads the environment again between two looks at the start time: the pid may belong to another process by now. */
+/** Reads the environment again between two looks at the start time, because the pid may belong to another process by now. */
 async function addMember(families: Families, pid: string): Promise<void> {
   const before = await identify(Number(pid));
   const marks = marksOf(pid);

@@ -75,7 +75,7 @@ export class Guardian {
     this.#ensure();
   }
 
-  /** Must be called when the group has ended: the system can reuse its id from then on. */
+  /** Must be called when the group has ended, because the system can reuse its id from then on. */
   remove(pgid: number): void {
     this.#groups.delete(pgid);
     this.#tell(`-${pgid}\n`);
@@ -103,7 +103,7 @@ export class Guardian {
     return this.#groups.size + this.#marks.size > 0;
   }
 
-  /** Starts the guardian process at once: a group that it does not know is lost when the gateway is killed. */
+  /** Starts the guardian process at once, because a group that it does not know is lost when the gateway is killed. */
   #ensure(): void {
     if (this.#process === undefined && this.#cancelStart === undefined && !this.#isClosed) this.#start();
   }
@@ -163,7 +163,7 @@ export class Guardian {
   }
 }
 
-/** The program for a platform, as in `process.platform`. What is registered is added after its last argument, the pid. */
+/** The program for a platform, as in `process.platform`. Groups and marks are added after its last argument, the pid. */
 export function guardianProgram(platform: string): GuardianProgram {
   const owner = ['trunkline-guardian', String(process.pid)];
   if (platform === 'win32') return { command: process.execPath, args: ['-e', WINDOWS_GUARDIAN, ...owner] };
@@ -331,7 +331,7 @@ describe() {
 
 /**
  * The guardian on Windows: a second Node process, which ends the process trees with `taskkill`. Windows has no signal for
- * this: a console program can only be asked to end by closing the program's stdin. Untested on Windows.
+ * this, so a console program can only be asked to end by closing the program's stdin. Untested on Windows.
  */
 const WINDOWS_GUARDIAN = `
 const pids = new Set();

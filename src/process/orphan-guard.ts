@@ -17,7 +17,7 @@ export interface GroupGuard {
   announce(): string;
   /** The leader was spawned. With a mark, its family must not outlive the gateway either. */
   add(pgid: number, mark?: string): void;
-  /** No member of the group is left: the system can reuse its id from then on. */
+  /** No member of the group is left, so the system can reuse its id from then on. */
   remove(pgid: number): void;
   /** No member of the family is left, or its members may outlive the gateway. */
   release(mark: string): void;

@@ -90,7 +90,7 @@ export class RunFile {
   async #writeOnce(): Promise<void> {
     this.#owner ??= await this.#options.owner();
     if (this.#owner === undefined) return;
-    // Include groups added meanwhile, to save a write: a kill during a write leaves a draft behind.
+    // Include groups added meanwhile, to save a write, because a kill during a write leaves a draft behind.
     this.#isChanged = false;
     const file = join(this.#options.folder, this.#name);
     if (this.#groups.size === 0) {
@@ -155,7 +155,7 @@ export async function findRuns({
   return found;
 }
 
-/** Removes a run file. Never rejects: the next gateway finds a file that could not be removed. */
+/** Removes a run file. Never rejects, because the next gateway finds a file that could not be removed. */
 export async function removeRun(file: string): Promise<void> {
   await rm(file, { force: true }).catch(() => {});
 }

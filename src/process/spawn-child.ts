@@ -69,7 +69,7 @@ function spawnProcess({ command, args, cwd, env, isShell = false }: SpawnRequest
       detached: process.platform !== 'win32',
       windowsHide: true,
     });
-    // Stays for the life of the process: an `error` event without a listener would crash the gateway.
+    // Stays for the life of the process, because an `error` event without a listener would crash the gateway.
     const failure = new Promise((resolve) => {
       subprocess.on('error', resolve);
     });

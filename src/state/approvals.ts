@@ -340,7 +340,7 @@ export class ServerApprovals implements ToolApprovals {
   }
 
   judge(definitions: ReadonlyMap<string, string>): ReadonlyMap<string, ApprovalVerdict> {
-    // An empty list does not count as first use: some servers add their tools later.
+    // An empty list does not count as first use, because some servers add their tools later.
     if (this.isUntouched && this.#options.trustsFirstUse && definitions.size > 0) this.#begin(definitions);
     const verdicts = new Map<string, ApprovalVerdict>();
     let hasNew = false;

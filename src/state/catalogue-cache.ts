@@ -20,7 +20,7 @@ interface CatalogueCacheOptions {
   readonly folder: CacheFolder;
   /** Secret of this user. File names contain an HMAC under this secret instead of values of the configuration. */
   readonly secret: string;
-  /** Called when a file is written, so that the secret is stored: without the secret, no file is found. */
+  /** Called when a file is written, to store the secret, because without it no file is found. */
   readonly onCached: () => void;
   readonly onIgnored: (name: string, reason: string) => void;
   readonly scan: ScanEnvelope;
@@ -148,14 +148,14 @@ interface CachedVerdictsOptions {
   readonly folder: Pick<CacheFolder, 'read'> & { write(name: string, bytes: Uint8Array): void };
   /** The name of the file. */
   readonly name: () => string;
-  /** Called when a file is written, so that the secret is stored: without the secret, no file is found. */
+  /** Called when a file is written, to store the secret, because without it no file is found. */
   readonly onCached: () => void;
   /** Milliseconds since 1970. */
   readonly now?: () => number;
 }
 
 /**
- * How long the verdict `legacy` is valid. It is limited, because an update to a server of both eras would go unnoticed: such
+ * How long the verdict `legacy` is valid. It is limited, because an update to a server of both eras would go unnoticed. Such
  * a server still answers `initialize`.
  */
 const LEGACY_LASTS_MS = 24 * 60 * 60 * 1_000;

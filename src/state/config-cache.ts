@@ -8,7 +8,7 @@ import type { CacheFolder } from './cache-folder.js';
 export interface ConfigCacheOptions {
   readonly folder: CacheFolder;
   readonly secret: string;
-  /** Called when a file is written, so that the secret is stored: without the secret, no file can be read. */
+  /** Called when a file is written, to store the secret, because without it no file can be read. */
   readonly onCached: () => void;
 }
 

@@ -102,7 +102,7 @@ export class Supervisor {
     this.#request(this.#child(key), { kind: 'startRequested' });
   }
 
-  /** Restarts the child in whatever phase it is, and clears its failures. */
+  /** Restarts the child in any phase, and clears its failures. */
   restart(key: string): void {
     this.#request(this.#child(key), { kind: 'restartRequested' });
   }

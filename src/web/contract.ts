@@ -112,7 +112,7 @@ export type HubState =
       readonly report: StatusReport;
       readonly disabled: readonly string[];
     }
-  /** The hub waits for its first client: no server was started. */
+  /** The hub waits for its first client, so no server was started. */
   | { readonly kind: 'waiting'; readonly hub: HubDescription }
   /**
    * No hub runs. `because` is a sentence about its end, `remedy` one about the start of the next, `fault` one about a wrong
@@ -142,7 +142,7 @@ export interface Need {
   readonly server: string | null;
   /** One sentence: what happened. */
   readonly title: string;
-  /** What it means; '' if the title says it. */
+  /** Meaning; '' if the title has it. */
   readonly detail: string;
   /** Lines of output that show the cause. */
   readonly cause: readonly string[];

@@ -16,7 +16,7 @@ export const STREAM_LIMITS = {
   streams: 16,
 };
 
-/** What one page shows. */
+/** The facts that one page shows. */
 interface Shown {
   readonly calls: boolean;
   readonly output: string | undefined;

@@ -384,7 +384,7 @@ export class ChangeJournal {
     return isRecord(value) && Array.isArray(value.changes) ? value.changes.filter(isChange) : [];
   }
 
-  /** Returns whether the change is recorded: the folder may not be writable. */
+  /** Returns whether the change is recorded. It is not if the folder is not writable. */
   async add(change: Change): Promise<boolean> {
     return await this.#write([...(await this.read()), change]);
   }

@@ -29,7 +29,7 @@ export async function readClientFile(path: string, home: string): Promise<Client
   if (found.kind === 'unusable') throw new FileRefusal(found.reason);
   const { uid, mode } = statSync(file);
   if (process.getuid !== undefined && uid !== process.getuid()) throw new FileRefusal('it belongs to another user');
-  // A new file could take its place all the same: that needs rights in the folder only.
+  // A new file could take its place all the same, because that needs rights in the folder only.
   if ((mode & 0o200) === 0) throw new FileRefusal('it is read-only; make it writable first if Trunkline may change it');
   return { file, bytes: found.bytes, mode: mode & 0o777 };
 }

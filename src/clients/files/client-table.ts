@@ -31,7 +31,7 @@ export interface Client {
   readonly isCreatedByUsers?: boolean;
   /** Whether a file with servers alone would be no valid file of the client. */
   readonly needsFile?: boolean;
-  /** The client's own program that changes the file: a running Claude Code rewrites its file all the time. */
+  /** The client's own program that changes the file, because a running Claude Code rewrites its file all the time. */
   readonly program?: 'claude' | 'codex';
 }
 

@@ -115,7 +115,7 @@ export function isOurselves(run: FoundServer['run'], cliPath: string): boolean {
   return launched === 'trunkline' || [program, ...args].some((word) => isOurProgram(word, cliPath));
 }
 
-/** Removes `cmd /c` from a command line: clients on Windows need it to start scripts, Trunkline does not. */
+/** Removes `cmd /c` from a command line, because only clients on Windows need it to start scripts. */
 export function withoutShell(command: string, args: readonly string[]): { command: string; args: readonly string[] } {
   const [flag = '', program, ...rest] = args;
   const isShell = programName(command) === 'cmd' && flag.toLowerCase() === '/c';

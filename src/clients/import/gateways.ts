@@ -24,7 +24,7 @@ export function gatewayOf({ program, args }: Run): string | undefined {
   return GATEWAYS.get(launched?.replace(/(?<=.)@[^@/]*$/, '') ?? name);
 }
 
-/** Programs that run servers for others, and that a client may also use as one of its servers: an import takes them. */
+/** Programs that run servers for others, and that a client may also use as one of its servers. An import takes them. */
 const BRIDGES: ReadonlyMap<string, string> = new Map([
   ['mcp-proxy', 'mcp-proxy'],
   ['mcp_proxy', 'mcp-proxy'],

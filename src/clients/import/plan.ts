@@ -52,7 +52,7 @@ export function planImport(options: PlanOptions): PlannedServer[] {
   }
   const wanted = found.filter(({ name }) => names.length === 0 || names.includes(name));
   const runs = wanted.map((server) => [server, orCannot(() => toRun(server, options))] as const);
-  // A server is enabled if at least one client has enabled it: a disabled copy of another client does not count.
+  // A server is enabled if at least one client has enabled it. A disabled copy of another client does not count.
   const enabled = new Set(
     runs.flatMap(([server, run]) => (server.isDisabled || run instanceof CannotImport ? [] : [identityOf(run)])),
   );

@@ -305,7 +305,7 @@ function resolved(text: string, variables: Variables): string {
     // Two texts that name a secret are the same.
     return expand(text, variables, (name) => `\${secret:${name}}`);
   } catch (error) {
-    // A variable that is not set: two texts that name it are the same.
+    // The variable is not set. Two texts that name it are the same.
     if (error instanceof ServerFault) return text;
     throw error;
   }

@@ -85,9 +85,9 @@ export function isInView(
 }
 
 /**
- * Identifies the variant of a server for clients of an origin. Clients with the same variant may share a process: they have
- * the same values of the variables in the entry and, with `sharing: folder`, the same working folder. The default origin is
- * the one that the server was resolved for.
+ * Identifies the variant of a server for clients of an origin. Clients with the same variant may share a process, because
+ * they have the same values of the variables in the entry and, with `sharing: folder`, the same working folder. The
+ * default origin is the one that the server was resolved for.
  *
  * The text must stay in memory, because it contains the values of variables.
  */

@@ -605,7 +605,7 @@ function described<Schema extends z.ZodMiniType>(schema: Schema, description: st
 function quantity({ kind, standard, min, max, about }: Quantity) {
   const { noun, form, pattern, parse } = NOTATIONS[kind];
   const inRange = (value: string) => parse(value) >= parse(min) && parse(value) <= parse(max);
-  // A number without a unit is an error: some programs mean seconds by it, others milliseconds.
+  // A number without a unit is an error, because some programs mean seconds by it, others milliseconds.
   const error = ({ input }: { input?: unknown }) =>
     `found ${describeFound(input)}${isBareNumber(input) ? ' without a unit' : ''}; expected ${form}`;
   const written = z

@@ -19,11 +19,11 @@ export type ServerState =
 export type Reachability =
   /** Calls are sent over this connection. */
   | { readonly kind: 'connected'; readonly connection: UpstreamConnection }
-  /** The liveness probe runs: calls in flight continue, new calls wait. */
+  /** The liveness probe runs. Calls in flight continue, new calls wait. */
   | { readonly kind: 'suspended'; readonly connection: UpstreamConnection }
-  /** A connection will come: calls wait for it, and fail with the reason if it takes too long. */
+  /** A connection will come. Calls wait for it, and fail with the reason if it takes too long. */
   | { readonly kind: 'expected'; readonly reason: 'starting' | 'restarting' | 'installing' }
-  /** No connection will come: calls fail at once. */
+  /** No connection will come, so calls fail at once. */
   | { readonly kind: 'unavailable'; readonly reason: FailureReason };
 
 /**

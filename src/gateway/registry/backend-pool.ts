@@ -256,7 +256,7 @@ export class BackendPool {
     const { create, profileOfAll } = this.#options;
     const instance = new Instance(options, (...of) => create(key, this.#nextId(key), ...of));
     if (options.scope === ALL) instance.setProfile(profileOfAll);
-    // While another process tells what the server offers, the process of a further session can wait for its first call.
+    // While another process has the lists of the server, the process of a further session can wait for its first call.
     const isFurther = server.sharing === 'auto' && [...server.instances].some(({ isConnected }) => isConnected);
     server.instances.add(instance);
     if (this.#isStarted && !server.isStartDeferred) instance.start(isFurther);

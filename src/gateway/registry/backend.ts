@@ -165,7 +165,7 @@ export class Backend implements ListedServer {
     return this.lists.rereadTools();
   }
 
-  /** Whether a call of this tool may be repeated: its annotations say so, and the configuration trusts the server. */
+  /** Whether a call of this tool may be repeated, because its annotations say so and the configuration trusts the server. */
   isRepeatable(originalName: string): boolean {
     return this.#options.isTrusted === true && this.lists.tools.repeatable.has(originalName);
   }

@@ -220,7 +220,7 @@ export type Fate =
   /** The line needs no answer. */
   | { readonly kind: 'dropped' };
 
-/** Requests that may be served twice: they only read, or they set the same value again. */
+/** Requests that may be served twice, because they only read or set the same value again. */
 const REPEATABLE = new Set([
   ...['initialize', 'ping', 'tools/list', 'prompts/list', 'prompts/get', 'completion/complete', 'logging/setLevel'],
   ...['resources/list', 'resources/templates/list', 'resources/read', 'resources/subscribe', 'resources/unsubscribe'],

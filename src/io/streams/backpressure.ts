@@ -20,7 +20,7 @@ export interface Hold {
  * Each client has a handle (`client()`), with which it pauses all servers or one of them. A stream is paused while there
  * are open handles and all of them pause it, because the next bytes of a server may be for any of its clients. So a client
  * that does not read pauses nothing as long as another client reads. Its own queue has a limit instead: `FairWriter` closes
- * the client. HTTP sessions never pause: their streams are cut, and the client can fetch the rest.
+ * the client. HTTP sessions never pause, because their streams are cut, and the client can fetch the rest.
  *
  * A handle counts its pauses, for all servers and for each source, so that one reason to pause does not end another.
  */

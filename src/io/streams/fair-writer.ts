@@ -40,7 +40,7 @@ interface FairWriterOptions {
  *
  * A client that reads slowly pauses the sources and, above `maxUnwrittenBytes`, its own input. If other clients of the same
  * servers read on, pausing has no effect (see `Backpressure`). Then the writer of a client that does not read closes above
- * `maxUnwrittenBytes`: it drops all messages, and calls `onUnread`, for the owner to end the session.
+ * `maxUnwrittenBytes`. It drops all messages, and calls `onUnread`, for the owner to end the session.
  *
  * Errors of the stream are left to its owner.
  */

@@ -109,7 +109,7 @@ export function watchReader(stream: Writable): Writable {
   const handle = process.platform === 'win32' ? undefined : takeHandle(stream);
   if (handle === undefined) return stream;
   stream.destroy();
-  // `allowHalfOpen`: the end of reading must not end the writing.
+  // `allowHalfOpen`, because the end of reading must not end the writing.
   const socket = socketOn(handle, { readable: true, writable: true, allowHalfOpen: true });
   socket.once('end', () => socket.writable && socket.write(NOTHING));
   // Once the writing has ended, nothing is left to watch, and a reader may wait until the pipe is closed both ways.

@@ -14,7 +14,7 @@ export type GatewayEvent =
   | HttpEvent
   /** The configuration file was read again, and was accepted or refused. */
   | { readonly kind: 'config.read' }
-  /** The event loop was held for more than 500 ms: all calls waited. `ms` is the longest delay of the last minute. */
+  /** The event loop was held for more than 500 ms, so all calls waited. `ms` is the longest delay of the last minute. */
   | { readonly kind: 'loop.held'; readonly ms: number }
   /** An error in Trunkline itself. It failed one request and nothing else. */
   | { readonly kind: 'internal.error'; readonly error: unknown };
@@ -97,7 +97,7 @@ export type HttpEvent =
     }
   | { readonly kind: 'http.session-opened'; readonly sessions: number }
   | { readonly kind: 'http.session-ended'; readonly reason: string; readonly sessions: number }
-  /** A client did not read: its stream was cut, and it can resume what it has not read. */
+  /** The stream of a client that does not read was cut. The client can resume the stream. */
   | { readonly kind: 'http.stream-cut'; readonly unwrittenBytes: number }
   | { readonly kind: 'http.connection-refused'; readonly address: string }
   | { readonly kind: 'http.connection-evicted'; readonly address: string }
@@ -110,7 +110,7 @@ type Listener = (event: GatewayEvent) => void;
 
 /** Where parts of the gateway report events. Check `wants` before building an event on the path of a call. */
 export interface EventSink {
-  /** Whether anybody subscribes to events of this kind. */
+  /** Whether events of this kind have a subscriber. */
   wants(kind: Kind): boolean;
   emit(event: GatewayEvent): void;
 }

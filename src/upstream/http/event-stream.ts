@@ -21,7 +21,7 @@ export interface EventStreamOptions {
 /**
  * Reads a stream of server-sent events (HTML standard, section 9.2.6), cut anywhere.
  *
- * The data is not collected here: it goes on to the reader of messages as it comes, and that reader bounds it.
+ * The data is not collected here. It goes on to the reader of messages as it comes, and that reader bounds it.
  */
 export class EventStreamReader {
   readonly #options: EventStreamOptions;

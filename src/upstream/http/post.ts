@@ -32,7 +32,7 @@ export class Post {
   readonly #body: Uint8Array;
   readonly #abort = new AbortController();
   #isSent = false;
-  /** Whether the server has taken the message: a later failure concerns the stream of the answer only. */
+  /** Whether the server has taken the message. A later failure concerns the stream of the answer only. */
   #isTaken = false;
   /** Whether the message was sent again with other headers. */
   #isCorrected = false;
@@ -133,7 +133,7 @@ export class Post {
 
   /**
    * The pause that an overloaded server wants before the message is sent again, in milliseconds. `undefined` if the server has
-   * taken the message, or wants a pause that is too long: the request fails then.
+   * taken the message, or wants a pause that is too long. The request fails then.
    */
   async #pauseWanted(response: IncomingMessage, repeats: number): Promise<number | undefined> {
     const { statusCode, headers } = response;

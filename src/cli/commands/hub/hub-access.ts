@@ -157,7 +157,7 @@ export function noHubText(configFile: string, isHubOn: boolean): string {
   return `No hub runs for ${configFile}${isHubOn ? '.' : ':'} ${howToStart(isHubOn, 'each client')}`;
 }
 
-/** Returns sentences that say what starts a hub. `each` begins the one about clients without a hub. */
+/** Returns sentences about the start of a hub. `each` begins the one about clients without a hub. */
 export function howToStart(isHubOn: boolean, each = 'Each client'): string {
   if (isHubOn) return 'The next client that connects starts one; `trunkline check` starts the servers once without it.';
   return `${each} starts servers of its own, because the hub is off there; \`gateway: { hub: auto }\` in the file turns it on. Ask your client to call \`trunkline__status\`; \`trunkline check\` starts the servers once.`;
