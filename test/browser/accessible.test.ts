@@ -143,7 +143,7 @@ it('a screen reader is told of what comes to need the person', async () => {
   await page.getByRole('status').filter({ hasText: 'reviewed runs, but' }).waitFor();
 });
 
-it('nothing moves for a person who wants no motion', async () => {
+it('shows no motion to a person who wants none', async () => {
   const page = await place.page('needs', { reducedMotion: 'reduce' });
   await withCalls(page);
   for (const part of PARTS) {

@@ -3,7 +3,7 @@ import { readClaude, readCodex, readGemini, readMcporter } from '../../scripts/c
 
 const COMMAND = 'trunkline: node /a - b/cli.js --config trunkline.yaml';
 
-describe('what a client says of a server', () => {
+describe('the verdict of a client on a server', () => {
   it('is good of Claude Code only if nothing follows "Connected"', () => {
     const output = `Checking MCP server health…\n\n${COMMAND} - ✔ Connected\n`;
     expect(readClaude(output)).toEqual([{ name: 'trunkline', said: '✔ Connected', isGood: true }]);

@@ -148,12 +148,12 @@ describe('a package that is installed', () => {
   });
 });
 
-describe('what is locked', () => {
+describe('a locked version', () => {
   beforeEach(copyPlace);
 
   const A = { a: { package: 'tool' } };
 
-  it('is what is installed, dependencies included, although newer versions exist', async () => {
+  it('is installed, dependencies included, although newer versions exist', async () => {
     place.registry.publish('dep', { version: '3.1.0' });
     place.registry.publish('tool', { version: '1.1.0', dependencies: { dep: '^3.0.0' } });
     rmSync(place.store, { recursive: true });

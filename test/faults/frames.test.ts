@@ -15,7 +15,7 @@ async function serving(entry: Record<string, unknown> = {}) {
   return { gateway, client };
 }
 
-describe('what a server writes', () => {
+describe('the output of a server', () => {
   it('F19: is read among banners and blank lines, with CRLF and many lines in one chunk; junk is counted', async () => {
     const { gateway, client } = await serving({
       args: ['banner', 'crlf', 'gathered'],

@@ -251,7 +251,7 @@ describe('a server that no client needs now', () => {
   });
 });
 
-describe('what is passed to the cache', () => {
+describe('a catalogue for the cache', () => {
   it('is what a process offers when it is ready, and again when that has changed', async () => {
     const { server, clock } = scriptGateway({ servers: { a: { tools: [toolOf('x', { n: 1 })] } } });
     const child = await server('a').start();

@@ -190,7 +190,7 @@ describe('a tool whose output is no object', () => {
   });
 });
 
-describe('what came after the revision of a client', () => {
+describe('a feature that is newer than the revision of a client', () => {
   const link = { type: 'resource_link', name: 'n', uri: 'x://1' };
   const withPrompts = { ...offering({ prompts: ['p'] }), tools: ['t'] };
   const asks = [

@@ -19,7 +19,7 @@ function shown(bytes: Uint8Array): string {
   return JSON.stringify(Buffer.from(bytes).toString('latin1'));
 }
 
-describe('whatever a line holds', () => {
+describe('a line with any content', () => {
   it('is a message exactly if JSON.parse and the rules of JSON-RPC say so, and its tokens are where they say', () => {
     const seen: Record<string, number> = {};
     fc.assert(

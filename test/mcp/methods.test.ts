@@ -44,7 +44,7 @@ function definitionOf(entry: string): string {
 const TOOL =
   '{"name":"x","description":"Reads","inputSchema":{"type":"object","properties":{"a":{},"b":[1,true,null]}}}';
 
-describe('what a tool says it is', () => {
+describe('the definition of a tool', () => {
   it('is JSON without spaces, with sorted members', () => {
     expect(definitionOf(TOOL)).toBe(
       '{"description":"Reads","inputSchema":{"properties":{"a":{},"b":[1,true,null]},"type":"object"},"name":"x"}',

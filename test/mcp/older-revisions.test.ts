@@ -19,7 +19,7 @@ const CAPABILITIES = `${key('clientCapabilities')}:{"roots":{}}`;
 const SERVER = `${key('serverInfo')}:{"name":"s","version":"1"}`;
 const LEVEL = `${key('logLevel')}:"info"`;
 
-describe('what a legacy server gets of the `_meta` of a modern client', () => {
+describe('the `_meta` of a modern client, for a legacy server,', () => {
   it.each([
     ['nothing of the client', `{${VERSION},${CLIENT},${CAPABILITIES},${LEVEL}}`, '{}'],
     ['its token behind', `{${VERSION},${CLIENT},${CAPABILITIES},"progressToken":1}`, '{"progressToken":1}'],
@@ -37,7 +37,7 @@ describe('what a legacy server gets of the `_meta` of a modern client', () => {
   });
 });
 
-describe('what a legacy client gets of the result of a modern server', () => {
+describe('the result of a modern server, for a legacy client,', () => {
   it.each([
     ['{"content":[],"resultType":"complete"}', '{"content":[]}'],
     ['{"resultType":"complete","ttlMs":0,"cacheScope":"private","tools":[]}', '{"tools":[]}'],

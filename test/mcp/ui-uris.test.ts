@@ -60,7 +60,7 @@ describe('an alias', () => {
   });
 });
 
-describe('what a tool points to', () => {
+describe('the user interface of a tool', () => {
   function pointers(json: string): (readonly [uri: string, text: string])[] {
     const bytes = bytesOf(`  ${json}`);
     return uiPointers(bytes, { start: 2, end: bytes.length }).map(({ uri, span }) => {

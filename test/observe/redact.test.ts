@@ -150,7 +150,7 @@ describe('a secret in another form', () => {
   });
 });
 
-describe('what looks like a secret', () => {
+describe('a text that looks like a secret', () => {
   it.each([
     'sk-proj-0123456789abcdefghij',
     'ghp_0123456789abcdefghijABCDEFGHIJ012345',

@@ -137,7 +137,7 @@ describe('the run file', () => {
   });
 });
 
-describe('what is found of other runs', () => {
+describe('the list of other runs', () => {
   const run = { ...OWNER, groups: [group(10)] };
 
   it('is nothing without the folder', async () => {

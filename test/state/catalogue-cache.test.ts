@@ -47,7 +47,7 @@ function own(): { server: ServerConfig; child: ChildSpec } {
   return { server, child: server.child };
 }
 
-describe('what a server offered in the last run', () => {
+describe('the catalogue of the last run', () => {
   it('is found by the next run, and nothing of the configuration stands in it', async () => {
     const { folder, catalogues } = keeping();
     const { server, child } = own();

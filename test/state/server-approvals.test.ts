@@ -179,7 +179,7 @@ describe('a file of approvals', () => {
   });
 });
 
-describe('what is approved', () => {
+describe('the record of approved tools', () => {
   it('has several definitions of a tool, the last one approved coming last', () => {
     const after = withApproved(withApproved(ONE, [['x', 'other']]), [['x', 'definition']]);
     expect(after.get('x')?.map(({ text }) => text)).toEqual(['other', 'definition']);

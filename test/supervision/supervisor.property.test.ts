@@ -44,7 +44,7 @@ async function play(one: Action, supervisor: Supervisor, launcher: ScriptedLaunc
   }
 }
 
-describe('whatever happens, in any order', () => {
+describe('a supervisor, with any events in any order', () => {
   it('has one live generation per child, ever new ones, and none after a stop', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(action, { maxLength: 60 }), async (actions) => {

@@ -332,7 +332,7 @@ describe('a remote child', () => {
   });
 });
 
-describe('what is remembered', () => {
+describe('the record of failures', () => {
   it('F6: counts an exit that nobody asked for as a failure, even with code 0', () => {
     const { state } = transition(stateWith(ready, { consecutiveFailures: 2 }), cleanExit, context);
     expect(state.consecutiveFailures).toBe(3);

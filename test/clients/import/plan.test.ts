@@ -245,7 +245,7 @@ describe('servers that are left out', () => {
   });
 });
 
-test('what is shown of a server has no secrets', () => {
+test('the description of a server has no secrets', () => {
   const shown = (run: FoundServer['run']) =>
     `${describeRun(run, plan([found('a', run)]).planned[0]?.run)} ${variablesOf(run)}`;
   const headers = { Authorization: 'canary' };

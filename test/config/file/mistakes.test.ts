@@ -6,7 +6,7 @@ import { loadConfig } from '../../support/load-config.js';
 import { folderWith } from '../files.js';
 import { errorOf, problemsOf } from '../loading.js';
 
-describe('what is not a configuration at all', () => {
+describe('a text that is no configuration', () => {
   test.each([
     ['a file that does not exist', 'gone.yaml', 'config-not-found', /gone\.yaml: the file does not exist/],
     ['a folder', '.', 'config-unreadable', /it is a folder, not a file/],

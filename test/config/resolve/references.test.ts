@@ -52,7 +52,7 @@ describe('expand', () => {
     expect(() => expand(text, { A: 'one', B: 'two' })).toThrow(ServerFault);
   });
 
-  test('what every object inherits is not a variable', () => {
+  test('a property that every object inherits is not a variable', () => {
     expect(() => expand(`\${constructor}`, {})).toThrow('the environment variable constructor is not set');
     expect(expand(`\${toString:-none}`, {})).toBe('none');
   });

@@ -3,7 +3,7 @@ import { initializeRequest, inSession, OTHER_TOKEN, request, serving, TOKEN } fr
 
 const INITIALIZE = initializeRequest('2025-11-25');
 
-describe('what a web page can send', () => {
+describe('a request that a web page can send', () => {
   it.each([
     'evil.example',
     'evil.example:PORT',

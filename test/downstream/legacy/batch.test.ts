@@ -217,7 +217,7 @@ describe('a batch that is refused', () => {
   });
 });
 
-describe('whatever is in a batch, and whatever becomes of it', () => {
+describe('a batch with any content and any outcome', () => {
   const element = fc.constantFrom('call', 'call', 'call', 'ping', 'repeat', 'notification', 'response', 'invalid');
   const step = fc.tuple(fc.constantFrom('answer', 'cancel', 'progress', 'wait', 'turn'), fc.nat(12));
 

@@ -162,7 +162,7 @@ describe('an entry with an alias', () => {
   });
 });
 
-describe('whatever servers list and point to, as they come and go', () => {
+describe('with any lists and references of servers that come and go', () => {
   const uri = fc.constantFrom(MAIN, OTHER, 'ui://x', alias('a'), alias('b'), alias('c', 'ui://x'), alias('d'));
   const uris = fc.uniqueArray(uri, { maxLength: 4 });
   const moment = fc.array(fc.tuple(uris, uris), { minLength: 3, maxLength: 3 });

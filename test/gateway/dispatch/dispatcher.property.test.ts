@@ -14,7 +14,7 @@ const action = fc.oneof(
   { weight: 3, arbitrary: fc.record({ do: fc.constant('wait'), which }) },
 );
 
-describe('whatever happens, in any order', () => {
+describe('a dispatcher, with any events in any order', () => {
   it('answers each call once or never if it was cancelled, and sends none twice', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(action, { maxLength: 50 }), async (actions) => {

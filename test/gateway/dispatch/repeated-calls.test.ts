@@ -126,7 +126,7 @@ describe('a call that may be repeated and whose process ends', () => {
   });
 });
 
-describe('what a client asks and whose process ends', () => {
+describe('a request of a client whose process ends', () => {
   const OFFER = offering({
     prompts: ['ask'],
     resources: ['x://1'],

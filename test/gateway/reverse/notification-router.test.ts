@@ -15,7 +15,7 @@ async function two() {
   return { ...world, one, other, call, child };
 }
 
-describe.each([SAID, OTHER])('what a server says unasked, such as %s', (line) => {
+describe.each([SAID, OTHER])('an unsolicited notification of a server, such as %s', (line) => {
   it('goes to every client, as it was written, when no request is in flight', async () => {
     const { one, other, child } = await two();
     child.say(line);
@@ -54,7 +54,7 @@ describe.each([SAID, OTHER])('what a server says unasked, such as %s', (line) =>
 });
 
 describe('with requests of several clients in flight', () => {
-  it('what a server says goes to every client unasked', async () => {
+  it('a notification of a server goes to every client as an unsolicited one', async () => {
     const { gateway, server } = await startGateway({ servers: { a: { tools: ['x'] } } });
     const clients = [InMemoryClient.open(gateway), InMemoryClient.open(gateway)];
     const exchanges = clients.map((client) => client.call('a__x'));
@@ -67,8 +67,8 @@ describe('with requests of several clients in flight', () => {
   });
 });
 
-describe('what a server says of its own business', () => {
-  it('that something it asked is cancelled, reaches no client that was not asked', async () => {
+describe('a notification of a server about its own requests', () => {
+  it('reaches no client that did not get the cancelled request', async () => {
     const { one, other, child } = await two();
     child.say({ jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 1 } });
     child.say({ jsonrpc: '2.0', method: 'notifications/progress', params: { progressToken: 99, progress: 1 } });

@@ -113,7 +113,7 @@ describe('a server behind a URL that asks on the answer to a call', () => {
   );
 });
 
-describe('that something was done elsewhere', () => {
+describe('the news of a completed elicitation', () => {
   const URL_ELICIT = {
     ...ELICIT,
     params: { mode: 'url', message: '?', url: 'https://a.example', elicitationId: 'e1' },

@@ -180,7 +180,7 @@ describe('a URI that nobody has', () => {
   });
 });
 
-describe('what clients have been shown', () => {
+describe('the owner of a URI that clients have seen', () => {
   it('follows the order of the configuration, whichever server was ready first', async () => {
     const world = await apps(undefined, false);
     const { client, server, seen } = world;

@@ -175,7 +175,7 @@ describe('the report', () => {
   });
 });
 
-describe('what a limit refused', () => {
+describe('the effect of a limit', () => {
   const waiting = new SharedLimit(0);
   const partialFrames = new FairMemory(5);
   const requestBodies = new FairMemory(4);
@@ -185,7 +185,7 @@ describe('what a limit refused', () => {
     memory.grow(memory.join({ evict: () => {} }), bytes + 1);
   }
 
-  it('is reported where it was refused, and advised about', async () => {
+  it('is reported with the refused calls, and with advice', async () => {
     const tools = Array.from({ length: 41 }, (_, index) => `tool_${index}`);
     const { report } = await given({
       script: { tools },
@@ -238,7 +238,7 @@ describe('tools that the configuration shapes and the server does not have', () 
   });
 });
 
-describe('what a server offers besides tools', () => {
+describe('a list besides that of the tools', () => {
   const script: ServerScript = {
     ...offering({ prompts: ['p', 'q'], resources: ['x://1'], templates: ['x://{id}'] }),
     tools: ['read'],

@@ -568,7 +568,7 @@ interface Ending {
   crash(): void;
 }
 
-describe('what a client says of a task', () => {
+describe('the name of a task in a message of a client', () => {
   it('in a notification concerns the server that has the task, under its own id', async () => {
     const { client, child, server, taskId: id } = await withTask();
     const notice = (taskId: string) => ({ jsonrpc: '2.0', method: 'notifications/vendor', params: related(taskId) });

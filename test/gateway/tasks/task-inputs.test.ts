@@ -6,7 +6,7 @@ import { FakeClock } from '../../support/fake-clock.js';
 import { elicitation, ModernPeer } from '../../support/modern-peer.js';
 import { requestOf } from '../../support/wire.js';
 
-describe('what a task asks for', () => {
+describe('a request for input of a task', () => {
   it('reaches its client however often the state of the task was read before', () => {
     const clock = new FakeClock();
     const peer = new ModernPeer();

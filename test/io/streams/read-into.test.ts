@@ -33,7 +33,7 @@ function reader(roomBytes = 1000) {
   return self;
 }
 
-describe('what a process writes', () => {
+describe('the output of a process', () => {
   it("goes into the reader's free space, all and in order, and then it ends", async () => {
     const child = program(`for (let i = 0; i < 20_000; i += 1) process.stdout.write(i + ' ')`);
     const into = reader();

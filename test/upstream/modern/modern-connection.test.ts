@@ -105,7 +105,7 @@ describe('a request of the gateway’s own', () => {
   });
 });
 
-describe('what modern revisions do not have', () => {
+describe('without the messages that modern revisions lack', () => {
   it('the connection answers a ping of a client itself', async () => {
     const { send, output } = await openModern();
     const listener = new Listener();

@@ -20,7 +20,7 @@ const action = fc.oneof(
   { weight: 1, arbitrary: fc.record({ do: fc.constant('close'), which }) },
 );
 
-describe('whatever happens, in any order', () => {
+describe('a bridge, with any events in any order', () => {
   it('settles each request exactly once, and with its own answer if it is answered', () => {
     fc.assert(
       fc.property(fc.array(action, { maxLength: 60 }), (actions) => {
