@@ -178,7 +178,7 @@ With --watch, a terminal shows the servers with their state, calls per second, m
     )
     .option('--port <N>', 'listen on this port instead of a free one, for example to forward it with ssh')
     .option('--no-open', 'print the URL, and do not open the browser')
-    .option('--read-only', 'refuse everything that would change something')
+    .option('--read-only', 'refuse all changes')
     .example('trunkline web', 'trunkline web --port 7412 --no-open --read-only')
     .runs(async () => (await import('./commands/web/web.js')).web);
   program
@@ -193,19 +193,19 @@ With --watch, a terminal shows the servers with their state, calls per second, m
     .command('ps')
     .summary('list the hub, its clients and the processes of its servers')
     .description(
-      'Lists the hub of the configuration, the clients that it serves, and the processes of its servers with what they use.',
+      'Lists the hub of the configuration, the clients that it serves, and the processes of its servers with their memory and processor time.',
     )
     .option('--json', 'print the lists as JSON')
     .example('trunkline ps', `trunkline ps --json | jq '.hub.clients[].name'`)
     .runs(async () => (await import('./commands/hub/status.js')).printHubs.bind(undefined, true));
   program
     .command('logs')
-    .argument('[SERVER]', 'key of a server: print only what concerns it')
-    .summary('print the log of the hub, or what concerns one server')
+    .argument('[SERVER]', 'key of a server, to print only the records about it')
+    .summary('print the log of the hub, or the records about one server')
     .description(
       'Prints the log of the hub, the oldest records first, also when no hub runs. With SERVER: the last output of that server, and only the records about it. On a terminal the records are text; elsewhere they are JSON, one on a line.',
     )
-    .option('-f, --follow', 'go on with what is logged from now on')
+    .option('-f, --follow', 'go on with new records')
     .option('--json', 'print records as JSON, also on a terminal')
     .example('trunkline logs -f', 'trunkline logs files')
     .runs(async () => (await import('./commands/hub/logs.js')).logs);
@@ -237,7 +237,7 @@ With --watch, a terminal shows the servers with their state, calls per second, m
     .command('restart')
     .summary('start another hub, as after an update of Trunkline')
     .description(
-      'Starts another hub, as after an update of Trunkline. Clients move to it as soon as nothing of theirs is in flight.',
+      'Starts another hub, as after an update of Trunkline. Each client moves to it as soon as the client has no call in flight.',
     )
     .option('--json', 'print the result as JSON')
     .example('trunkline hub restart')
@@ -264,8 +264,8 @@ function addMessages(program: CliCommand): void {
     .description(
       'Shows the messages of a recording, one on a line; without FILE, the messages of the running hub as they pass. On a terminal, lines are cut to its width.',
     )
-    .option('-f, --follow', 'go on with what is recorded from now on')
-    .option('--server <SERVER>', 'show only what concerns this server')
+    .option('-f, --follow', 'go on with new messages')
+    .option('--server <SERVER>', 'show only the messages of this server')
     .option('--json', 'print the messages as they are recorded')
     .example('trunkline inspect', 'trunkline inspect session.jsonl --server files')
     .runs(async () => (await import('./commands/calls/inspect.js')).inspect);
@@ -285,10 +285,10 @@ function addMessages(program: CliCommand): void {
     .argument('<FILE>', 'a recording')
     .summary('replay a recording as a server or as its clients')
     .description(
-      'With --as-server: is an MCP server on stdin and stdout that answers as this server did in the recording. With --as-client: starts the configured servers, sends what the clients sent in the recording, compares the answers, and exits with 1 if any differs.',
+      'With --as-server: serves stdin and stdout as an MCP server, with the recorded answers of this server. With --as-client: starts the configured servers, sends the recorded messages of the clients, compares the answers, and exits with 1 if any differs.',
     )
     .option('--as-server <SERVER>', 'stand in for this server')
-    .option('--as-client', 'send what the clients sent, and compare the answers')
+    .option('--as-client', 'send the recorded messages of the clients, and compare the answers')
     .option('--ignore <MEMBERS>', 'with --as-client: members with these names, separated by commas, may differ')
     .option('--json', 'with --as-client: print the differences as JSON')
     .example('trunkline replay session.jsonl --as-server files')
@@ -355,7 +355,7 @@ function addLogins(program: CliCommand): void {
     )
     .option('--no-browser', 'print the page, and do not open the browser')
     .option('--device', 'with a code to type on another device, where the authorization server offers that')
-    .option('--scope <SCOPE>', 'ask for this scope instead of those that the server names; repeatable', collect)
+    .option('--scope <SCOPE>', 'request this scope instead of those that the server names; repeatable', collect)
     .option('--client-id <ID>', 'as this registered OAuth app')
     .option('--json', 'print the login as JSON, and the page on stderr')
     .example('trunkline login linear', 'trunkline login linear --no-browser')
@@ -365,7 +365,7 @@ function addLogins(program: CliCommand): void {
     .argument('<SERVER>', 'key of a server with `url`')
     .summary('remove the login at a server behind a URL')
     .description(
-      'Removes the tokens for a server behind a URL. Calls of its tools fail until the next login; running gateways know within seconds.',
+      'Removes the tokens for a server behind a URL. Calls of its tools fail until the next login; running gateways notice it within seconds.',
     )
     .option('--revoke', 'and have the authorization server revoke them')
     .option('--json', 'print the result as JSON')
@@ -405,9 +405,9 @@ function addClients(program: CliCommand): void {
     .runs(async () => (await import('./commands/clients/init.js')).init);
   program
     .command('import')
-    .summary('take the servers of your other clients over')
+    .summary('import the servers of your other clients')
     .description(
-      'Takes the MCP servers of your other clients over into the configuration of Trunkline, and creates it if there is none. Lists them first and asks. The files of the clients stay as they are. Secrets go into trunkline.env beside the configuration, which only you can read.',
+      'Imports the MCP servers of your other clients into the configuration of Trunkline, and creates it if there is none. Lists them first and asks. The files of the clients stay as they are. Secrets go into trunkline.env beside the configuration, which only you can read.',
     )
     .option('--from <CLIENT|FILE|->', 'only from this client, such as claude-desktop, from this file, or from stdin')
     .option('--server <NAME>', 'only this server, by its name in the client; repeatable', collect)
@@ -501,7 +501,7 @@ function addSetup(program: CliCommand): void {
     .option('--fix', 'mend what is safe to mend')
     .option('--no-start', 'start neither servers nor the commands of clients')
     .option('--offline', 'do not use the network')
-    .option('--codes', 'list all codes and what they mean')
+    .option('--codes', 'list all codes and their meanings')
     .example('trunkline doctor', 'trunkline doctor github --no-start', 'trunkline doctor --json > report.json')
     .runs(async () => (await import('./commands/doctor/doctor.js')).doctor);
   program

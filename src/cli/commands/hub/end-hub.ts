@@ -106,7 +106,7 @@ export async function restartHub({ settings, isJson }: Invocation): Promise<numb
     }
     const { clients: moving } = (await control.request('move')) as { clients: number };
     const { pid: nextPid, version, number } = next;
-    const old = `The old one (pid ${pid}) ends when nothing is in flight for its ${plural(moving, 'client')}.`;
+    const old = `The old one (pid ${pid}) ends when its ${plural(moving, 'client')} ${moving === 1 ? 'has' : 'have'} no call in flight.`;
     if (isJson) await printJson({ result: 'replaced', pid, next: { pid: nextPid, version, number }, moving });
     else note(`A new hub (pid ${nextPid}, version ${version}) serves from now on. ${old}`);
     return EXIT.ok;

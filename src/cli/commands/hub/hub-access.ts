@@ -105,7 +105,7 @@ export function hubText({ hub, draining }: HubFacts, version: string): string {
     `  log      ${hub.logFile}`,
     ...draining.map(({ pid, version, number, clients }) => {
       const which = `An earlier hub (pid ${pid}, version ${version}, number ${number})`;
-      return `${which} still serves ${plural(clients.length, 'client')}, until nothing of theirs is in flight.`;
+      return `${which} still serves ${plural(clients.length, 'client')}, until they have no call in flight.`;
     }),
   ];
   if (hub.version !== version)

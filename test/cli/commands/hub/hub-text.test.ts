@@ -39,7 +39,7 @@ describe('the text about the hub', () => {
     const text = hubText({ hub: { ...HUB, hasStarted: false, servers: [] }, draining: [earlier] }, '1.3.0');
     expect(text).toContain('\n  servers  none yet, because the hub waits for its first client\n');
     expect(text).toContain(
-      '\nAn earlier hub (pid 9, version 1.1.0, number 3) still serves 2 clients, until nothing of theirs is in flight.\n',
+      '\nAn earlier hub (pid 9, version 1.1.0, number 3) still serves 2 clients, until they have no call in flight.\n',
     );
     expect(text.split('\n').at(-1)).toBe(
       'This command has version 1.3.0. `trunkline hub restart` starts a hub of this version.',
