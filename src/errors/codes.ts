@@ -39,7 +39,7 @@ const MACHINE_CODES = {
     'Trunkline runs on the Node inside of a desktop program, which has no npm.',
     'Install Node, and register Trunkline with it. Servers with `package` need its npm.',
   ),
-  'TL-NPM-OK': ok('Packages can be installed: npm is there.'),
+  'TL-NPM-OK': ok('Packages can be installed, because npm is there.'),
   'TL-NPM-MISSING': warn(
     'No npm was found, so no package can be installed.',
     'Install Node with npm. Packages that are installed already still run.',
@@ -198,7 +198,7 @@ const CONFIG_CODES = {
   ),
   'TL-PACKAGE-REMARK': warn(
     'A package may not work on this machine.',
-    'See the evidence: it needs another Node, or an install script.',
+    'The evidence has the reason, such as another Node or an install script that it needs.',
   ),
   'TL-LOCK-UNREADABLE': fail(
     'The lock file of the packages cannot be used.',
@@ -263,7 +263,7 @@ const CLIENT_CODES = {
     'Take the servers of the other gateway over with `trunkline import --from FILE`, and remove the other gateway.',
   ),
   'TL-GATEWAY-SAME-SERVERS': warn(
-    'Another gateway runs servers that Trunkline runs, too: they take twice the memory, and may lock each other out.',
+    'Another gateway also runs servers of Trunkline, so these take twice the memory, and may lock each other out.',
     'Take its servers over with `trunkline import --from FILE`, and end the other gateway.',
   ),
   'TL-GATEWAY-OTHER': ok('Another gateway runs, and none of its processes is a server of Trunkline.'),
@@ -346,12 +346,12 @@ const CLIENT_CODES = {
     'End them: `trunkline doctor --fix`. The next start does it, too.',
   ),
   'TL-RUN-TWICE': warn(
-    'Two Trunklines run the servers of one configuration: they take twice the memory, and may lock each other out.',
+    'Two Trunklines run the servers of one configuration, so these take twice the memory, and may lock each other out.',
     'End one of them, and let its clients use the other.',
   ),
   'TL-HTTP-HOST-REFUSED': warn(
     'Trunkline over HTTP has refused requests, because it is not allowed to answer to the name in their Host header.',
-    'If clients of yours use this name for Trunkline, allow it as they send it: `--allowed-host NAME`. Otherwise do nothing: a web page may have tried to reach Trunkline.',
+    'If clients of yours use this name for Trunkline, allow it as they send it: `--allowed-host NAME`. Otherwise do nothing, because a web page may have tried to reach Trunkline.',
   ),
   'TL-HTTP-ORIGIN-REFUSED': warn(
     'Trunkline over HTTP has refused requests of web pages, because their Origin is not allowed.',
@@ -392,7 +392,7 @@ const SERVER_CODES = {
     'Fix the cause that its log names, then restart it: `trunkline restart SERVER`.',
   ),
   'TL-SERVER-UNREACHABLE': fail(
-    'The remote server cannot be reached: there is no network, or it takes no connection.',
+    'The remote server cannot be reached, because there is no network, or it takes no connection.',
     'Check the network, `url`, `proxy` and `caFile`. Trunkline tries again every two seconds.',
   ),
   'TL-SERVER-LOGIN': fail(
