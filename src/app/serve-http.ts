@@ -126,7 +126,8 @@ function noteHttpGateway(url: string, { composition, logger }: ServeHttpOptions)
   const file = new HttpGatewayFile({
     folder,
     clock,
-    onFault: (err) => logger.warn({ err }, 'the doctor cannot know of this HTTP endpoint, because its file cannot be written'),
+    onFault: (err) =>
+      logger.warn({ err }, 'the doctor cannot know of this HTTP endpoint, because its file cannot be written'),
   });
   const write = () => file.set({ url, configFile, refused: names.all });
   write();

@@ -28,7 +28,10 @@ interface Subscription {
 const MAX_URIS = 4 * 1024 * 1024;
 /** Least number of characters that a subscription counts, because it takes memory besides its URI. */
 const MIN_URI = 64;
-const TOO_MANY = new RpcError(RPC_CODES.internalError, 'The client has too many subscriptions, so it must end some first');
+const TOO_MANY = new RpcError(
+  RPC_CODES.internalError,
+  'The client has too many subscriptions, so it must end some first',
+);
 
 /**
  * Subscriptions of all clients to resources.

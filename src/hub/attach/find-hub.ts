@@ -70,8 +70,7 @@ export function whyRefused(because: string): string {
   return reasons[because] ?? 'its version has a reason that this version does not know';
 }
 
-const FAILING =
-  'three hubs failed within a minute, before they served a client; `trunkline logs` shows why';
+const FAILING = 'three hubs failed within a minute, before they served a client; `trunkline logs` shows why';
 
 function silence(afterMs: number): string {
   return `the hub runs, but did not answer within ${afterMs / 1_000} s; if it was suspended, resume it, or end it with \`trunkline hub stop\``;

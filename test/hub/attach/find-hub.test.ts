@@ -103,7 +103,10 @@ describe('a client that looks for a hub', () => {
     for (let count = 0; count < 3; count += 1) await closed(await running(WELCOME));
     hubs.length = 0;
     const { found, started } = await find();
-    expect(found).toMatchObject({ kind: 'none', because: expect.stringContaining('three hubs failed within a minute') });
+    expect(found).toMatchObject({
+      kind: 'none',
+      because: expect.stringContaining('three hubs failed within a minute'),
+    });
     expect(started).toBe(0);
     writeFileSync(hubFiles(folder, 2).ended, '');
     expect(await find()).toMatchObject({ found: { kind: 'attached' }, started: 1 });

@@ -54,7 +54,9 @@ describe('a message that is inspected', () => {
       return parsed && lineText(parsed, undefined);
     };
     expect(text(header)).toBe('--- recording, part 2: Trunkline 1.0.0, from then, servers: a, b; why');
-    expect(text({ t: 1, dropped: 3 })).toBe('--- 3 messages are missing here, because they could not be written in time');
+    expect(text({ t: 1, dropped: 3 })).toBe(
+      '--- 3 messages are missing here, because they could not be written in time',
+    );
     expect(text({ unknown: 1 })).toBeUndefined();
   });
 });
