@@ -236,7 +236,7 @@ describe('with a running hub', () => {
     expect({ code, stderr }).toEqual({
       code: 0,
       stderr: expect.stringMatching(
-        /^A new hub \(pid \d+, version \S+\) serves from now on\. .* for its 1 client\.\n$/,
+        /^A new hub \(pid \d+, version \S+\) serves from now on\. .* when its 1 client has no call in flight\.\n$/,
       ),
     });
     await until('the old hub has ended', () => !hubPids().includes(old ?? 0));
