@@ -17,6 +17,8 @@ export interface Run {
   readonly work: (ending: AbortSignal) => Promise<number>;
   /** The exit code for a signal. */
   readonly onSignal: (signal: EndSignal) => number;
+  /** Finishes what is in flight, after the first SIGTERM and before the servers stop. Absent if that has to be quick. */
+  readonly drain?: () => Promise<void>;
   /** Whether SIGHUP, which comes when a terminal closes or a login ends, is ignored. */
   readonly ignoresHangup?: boolean;
   /** Called when the signal handlers are installed. */
@@ -31,8 +33,8 @@ export interface Run {
  * Runs a command, stops all servers, and resolves with the exit code.
  *
  * The shutdown is the same for every cause: the work is done, a signal came, or an internal error occurred. A second
- * signal kills the remaining servers at once. The end of the work does not count as a first signal, because hosts close
- * stdin and send SIGTERM together.
+ * signal kills the remaining servers at once, also during a drain. The end of the work does not count as a first signal,
+ * because hosts close stdin and send SIGTERM together.
  */
 export async function runToEnd(run: Run): Promise<number> {
   const { composition, logger } = run;
@@ -48,21 +50,23 @@ export async function runToEnd(run: Run): Promise<number> {
       resolve({ cause: why, code: exitCode });
       ending.abort();
     };
+    const onBug = (error: unknown) => {
+      stopReading();
+      logger.fatal({ err: error }, 'internal error: Trunkline shuts down; please report this bug');
+      end('internal error', EXIT.internal);
+    };
     let signals = 0;
     for (const signal of END_SIGNALS) {
       process.on(signal, () => {
         if (signal === 'SIGHUP' && run.ignoresHangup === true) return;
         signals += 1;
         if (signals > 1 || isStopped) killNow();
-        end(signal, run.onSignal(signal));
+        const endNow = () => end(signal, run.onSignal(signal));
+        if (signal !== 'SIGTERM' || signals > 1 || run.drain === undefined) endNow();
+        else run.drain().then(endNow, onBug);
       });
     }
     run.onListening?.();
-    const onBug = (error: unknown) => {
-      stopReading();
-      logger.fatal({ err: error }, 'internal error: Trunkline shuts down; please report this bug');
-      end('internal error', EXIT.internal);
-    };
     process.on('uncaughtException', onBug);
     process.on('unhandledRejection', onBug);
     run.work(ending.signal).then(

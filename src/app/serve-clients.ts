@@ -27,7 +27,7 @@ import type { LocalClients } from './local-clients.js';
 import type { Platform } from './platform.js';
 import { logConfig, readConfigFile, requireView } from './read-config.js';
 import { runToEnd } from './run-to-end.js';
-import type { HttpSettings } from './serve-http.js';
+import type { HttpSettings, ServeHttpOptions } from './serve-http.js';
 
 /** Objects that exist before the configuration is read, and the settings of the HTTP transport, which opens later. */
 interface ClientSide {
@@ -80,12 +80,7 @@ export async function serveClients(settings: GlobalOptions, clientSide: ClientSi
   const { tracing } = composition;
   await Promise.all([observers.apply(config), tracing.apply(config)]);
   const limits = config.gateway.http;
-  let http: { close(): Promise<void> } | undefined;
-  if (clientSide.http !== undefined) {
-    // Loaded on demand, because the HTTP server is most of the code and most clients do not need it.
-    const { serveHttp } = await import('./serve-http.js');
-    http = await serveHttp({ settings: clientSide.http, limits, composition, logger });
-  }
+  const http = clientSide.http && (await openHttp({ settings: clientSide.http, limits, composition, logger }));
   let unfollow = async () => {};
   return await runToEnd({
     composition,
@@ -94,6 +89,8 @@ export async function serveClients(settings: GlobalOptions, clientSide: ClientSi
     onSignal: () => EXIT.ok,
     isOutputAwaited: false,
     ignoresHangup: local?.ignoresHangup === true,
+    // The host of a client on stdin waits only a few seconds.
+    ...(http && local === undefined && { drain: () => http.drain(composition.config.gateway.drainMs) }),
     onListening: clientSide.onListening,
     close: async () => {
       const files = [caches.instructions?.settled(), observers.close()];
@@ -129,6 +126,12 @@ export async function serveClients(settings: GlobalOptions, clientSide: ClientSi
       return EXIT.ok;
     },
   });
+}
+
+/** Opens the HTTP server. Its code is loaded on demand, because it is most of the code and most clients do not need it. */
+async function openHttp(options: ServeHttpOptions) {
+  const { serveHttp } = await import('./serve-http.js');
+  return await serveHttp(options);
 }
 
 /** Writes the answers from the cached catalogues before the starting servers take the processor. Waits for no server. */

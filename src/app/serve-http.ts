@@ -33,10 +33,13 @@ export interface ServeHttpOptions {
 }
 
 /** Opens the HTTP listener. Throws a `UsageError` when the options do not allow it. */
-export async function serveHttp(options: ServeHttpOptions): Promise<Pick<HttpTransport, 'close'>> {
+export async function serveHttp(options: ServeHttpOptions): Promise<Pick<HttpTransport, 'drain' | 'close'>> {
   const transport = await listen(options);
   const note = noteHttpGateway(transport.url, options);
-  return { close: async () => void (await Promise.all([transport.close(), note.close()])) };
+  return {
+    drain: (ms) => transport.drain(ms),
+    close: async () => void (await Promise.all([transport.close(), note.close()])),
+  };
 }
 
 async function listen({ settings, limits, composition, logger }: ServeHttpOptions): Promise<HttpTransport> {
@@ -53,6 +56,7 @@ async function listen({ settings, limits, composition, logger }: ServeHttpOption
         hasServer: (key) => gateway.pool.has(key),
         hasView: (name) => composition.config.gateway.views.some((view) => view.name === name),
         isReady: () => gateway.isReady,
+        endSubscriptions: () => gateway.endSubscriptions(),
       }),
       ...platform,
       bind: {
@@ -117,7 +121,10 @@ const LISTEN_FAULTS = new Map([
   ['EAI_AGAIN', 'the name server did not answer'],
 ]);
 
-/** Writes a file for the doctor: the URL of this gateway, and the requests that it has refused for their host or origin. */
+/**
+ * Writes a file for the doctor and for `trunkline drain`: the URL of this gateway, whether it drains, and the requests that
+ * it has refused for their host or origin.
+ */
 function noteHttpGateway(url: string, { composition, logger }: ServeHttpOptions): Pick<HttpGatewayFile, 'close'> {
   const { clock, events } = composition.platform;
   const configFile = composition.config.file;
@@ -127,19 +134,29 @@ function noteHttpGateway(url: string, { composition, logger }: ServeHttpOptions)
     folder,
     clock,
     onFault: (err) =>
-      logger.warn({ err }, 'the doctor cannot know of this HTTP endpoint, because its file cannot be written'),
+      logger.warn(
+        { err },
+        'the doctor and `trunkline drain` cannot know of this HTTP endpoint, because its file cannot be written',
+      ),
   });
-  const write = () => file.set({ url, configFile, refused: names.all });
+  let isDraining = false;
+  const write = () => file.set({ url, configFile, isDraining, refused: names.all });
   write();
   void removeEndedHttpGateways(folder);
-  const unsubscribe = events.subscribe('http.refused', ({ named }) => {
-    if (named === undefined) return;
-    names.count(named, Date.now());
-    write();
-  });
+  const unsubscribe = [
+    events.subscribe('http.refused', ({ named }) => {
+      if (named === undefined) return;
+      names.count(named, Date.now());
+      write();
+    }),
+    events.subscribe('http.draining', () => {
+      isDraining = true;
+      write();
+    }),
+  ];
   return {
     close: async () => {
-      unsubscribe();
+      for (const end of unsubscribe) end();
       await file.close();
     },
   };
@@ -154,6 +171,7 @@ function logHttpEvents(events: EventSource, logger: Logger): void {
 
 const HTTP_EVENTS = [
   'http.listening',
+  'http.draining',
   'http.refused',
   'http.session-opened',
   'http.session-ended',

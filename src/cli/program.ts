@@ -96,6 +96,16 @@ function addServing(program: CliCommand): void {
     });
   for (const [name, { value, about }] of Object.entries<ServeOption>(SERVE_OPTIONS))
     serve.option(`--${name}${value === undefined ? '' : ` <${value}>`}`, about);
+  program
+    .command('drain')
+    .argument('[URL]', 'the URL of one gateway, such as http://localhost:7411; without it, all of the configuration')
+    .summary('end a gateway that serves HTTP after its calls')
+    .description(
+      `Ends the gateways on this machine that serve the configuration over HTTP, as SIGTERM does, and waits until they have ended. A draining gateway answers /readyz with 503, so that a proxy chooses another one. It accepts connections for 10 s at most, finishes the calls in flight within \`gateway: { drain: 60s }\`, and then ends with its servers. Ctrl-C ends the wait and not the drain. \`trunkline stop\` ends the hub.`,
+    )
+    .option('--json', 'print the gateways as JSON')
+    .example('trunkline drain', 'trunkline drain http://localhost:7411')
+    .runs(async () => (await import('./commands/serve/drain.js')).drain);
 }
 
 function addTools(program: CliCommand): void {

@@ -243,8 +243,13 @@ export class Gateway implements GatewayPort {
     for (const [client, { facts }] of this.#clients) this.#dismiss(client, facts);
   }
 
-  close(): void {
+  /** Ends the subscriptions of clients without a session, because the gateway is about to end. */
+  endSubscriptions(): void {
     for (const client of this.#clients.keys()) client.ending();
+  }
+
+  close(): void {
+    this.endSubscriptions();
     this.#views.close();
     this.#draining.close();
     this.#pool.close();

@@ -8,11 +8,13 @@ import { isRunProcess, type RunProcess } from '../process/run-file.js';
 import type { Clock } from '../timing/clock.js';
 import { Debounce } from '../timing/debounce.js';
 
-/** Report of an HTTP gateway for the doctor, which cannot ask the gateway because it is not an allowed client. */
+/** Report of an HTTP gateway for commands, which cannot ask the gateway because they are no allowed clients. */
 export interface HttpGatewayFacts {
   readonly url: string;
   /** Empty without a configuration file. */
   readonly configFile: string;
+  /** Whether the gateway finishes what is in flight, and then ends. */
+  readonly isDraining: boolean;
   /** Requests refused because the name in a header is not allowed, counted by header. */
   readonly refused: readonly CountedRefusal[];
 }
@@ -115,7 +117,8 @@ async function readFiles(folder: string) {
     if (!isRecord(value) || value.host !== host || !isRunProcess(value.gateway)) continue;
     const { gateway, url, configFile, refused } = value;
     if (typeof url !== 'string' || typeof configFile !== 'string' || !Array.isArray(refused)) continue;
-    found.push({ file, gateway, facts: { url, configFile, refused: refused.filter(isRefusal) } });
+    const isDraining = value.isDraining === true;
+    found.push({ file, gateway, facts: { url, configFile, isDraining, refused: refused.filter(isRefusal) } });
   }
   return found;
 }

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { FINAL_LADDER, runToEnd } from '../../src/app/run-to-end.js';
+import { FINAL_LADDER, type Run, runToEnd } from '../../src/app/run-to-end.js';
 import { createLogger } from '../../src/observe/logger.js';
 import type { StopLadder } from '../../src/supervision/launcher.js';
 
@@ -20,7 +20,7 @@ afterEach(() => {
 });
 
 /** A run whose work ends when the test says so, and whose servers never end. */
-function running({ isOutputAwaited = false } = {}) {
+function running({ isOutputAwaited = false, drain }: Pick<Partial<Run>, 'isOutputAwaited' | 'drain'> = {}) {
   const ladders: StopLadder[] = [];
   let finish = (_code: number) => {};
   let endServers = () => {};
@@ -41,6 +41,7 @@ function running({ isOutputAwaited = false } = {}) {
         finish = resolve;
       }),
     onSignal: () => 7,
+    ...(drain && { drain }),
     isOutputAwaited,
   }).then((exitCode) => {
     code = exitCode;
@@ -86,5 +87,46 @@ describe('the end of a run', () => {
     expect([run.ladders, run.code()]).toEqual([[FINAL_LADDER], undefined]);
     await vi.advanceTimersByTimeAsync(10);
     expect(run.code()).toBe(0);
+  });
+
+  describe('after a drain', () => {
+    function draining() {
+      let drained = () => {};
+      const drain = () =>
+        new Promise<void>((resolve) => {
+          drained = resolve;
+        });
+      return { ...running({ drain }), drained: () => drained() };
+    }
+
+    it('stops the servers when the drain is over, and not before', async () => {
+      const run = draining();
+      process.emit('SIGTERM');
+      await vi.advanceTimersByTimeAsync(60_000);
+      expect(run.ladders).toEqual([]);
+      run.drained();
+      run.endServers();
+      await vi.advanceTimersByTimeAsync(0);
+      expect([run.ladders, run.code()]).toEqual([[FINAL_LADDER], 7]);
+    });
+
+    it.each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)('comes at once at a second signal: %s', async (second) => {
+      const run = draining();
+      process.emit('SIGTERM');
+      await vi.advanceTimersByTimeAsync(10);
+      process.emit(second);
+      await vi.advanceTimersByTimeAsync(0);
+      expect(run.ladders).toEqual([FINAL_LADDER, AT_ONCE]);
+      run.endServers();
+      await vi.advanceTimersByTimeAsync(0);
+      expect(run.code()).toBe(7);
+    });
+
+    it.each(['SIGINT', 'SIGHUP'] as const)('is not what a person asks for: %s', async (signal) => {
+      const run = draining();
+      process.emit(signal);
+      await vi.advanceTimersByTimeAsync(0);
+      expect(run.ladders).toEqual([FINAL_LADDER]);
+    });
   });
 });

@@ -19,7 +19,7 @@ beforeEach(async () => {
 
 afterEach(() => rm(join(folder, '..'), { recursive: true, force: true }));
 
-const FACTS = { url: 'http://127.0.0.1:1', configFile: '/c/trunkline.yaml', refused: [] };
+const FACTS = { url: 'http://127.0.0.1:1', configFile: '/c/trunkline.yaml', isDraining: false, refused: [] };
 const refused = (count: number) => ({
   ...FACTS,
   refused: [{ header: 'Host', count, last: 'evil.example', at: count } as const],

@@ -88,10 +88,10 @@ export class Place {
     return this.server(LAB, ...args);
   }
 
-  /** Returns the arguments that name the configuration. */
+  /** Returns the arguments that name the configuration. Without another value in `gateway`, SIGTERM waits for no call. */
   configure(servers: Record<string, object>, gateway: object = {}): string[] {
     const file = this.file('trunkline.yaml');
-    writeFileSync(file, JSON.stringify({ servers, gateway }));
+    writeFileSync(file, JSON.stringify({ servers, gateway: { drain: '0s', ...gateway } }));
     return ['--config', file];
   }
 

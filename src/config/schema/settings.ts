@@ -206,6 +206,11 @@ export const GATEWAY_SETTINGS = {
   sealKeyFile: path(
     'A file with a key for several gateways that serve the same clients. Each gateway then accepts the task ids and the cursors of the others. Only the owner of the key file may have access. Relative to the folder of this file.',
   ),
+  drain: duration(
+    '60s',
+    'How long `serve --http` may take to finish the calls in flight after SIGTERM. 0s ends them at once. With a client on stdin, it always ends within 3s.',
+    ['0s', '1h'],
+  ),
   metrics: section(METRICS_SETTINGS, 'a map with `listen` or `tools`', 'The metrics for Prometheus.'),
   http: section(
     HTTP_SETTINGS,

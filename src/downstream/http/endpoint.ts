@@ -45,6 +45,8 @@ interface EndpointOptions {
   readonly timers: Deadlines<Timed>;
   /** Called for each request that was authenticated, with its connection. */
   readonly onAuthenticated: (socket: Socket) => void;
+  /** Called for each request of a client of MCP that was not refused for its headers. */
+  readonly onRequest: () => void;
   /** Accepted names. Available once the server listens. */
   readonly names: () => { readonly hosts: ReadonlySet<string>; readonly origins: ReadonlySet<string> };
   readonly events: EventSink;
@@ -77,7 +79,9 @@ export class Endpoint {
   readonly admit = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> => {
     const { method, headers } = request;
     const refusal = this.#identify(request) ?? refuseHeaders(method, headers, this.#options.limits.maxBodyBytes);
-    return refusal === undefined ? undefined : this.refuse(request, reply, refusal);
+    if (refusal !== undefined) return this.refuse(request, reply, refusal);
+    this.#options.onRequest();
+    return undefined;
   };
 
   /** Does the same for a request that is no message of MCP. */

@@ -56,6 +56,12 @@ export class EventStream implements MessageSink {
     this.#connection?.end();
   }
 
+  /** Ends the connection of a stream that goes on, and asks the client to open the next one soon. */
+  endConnection(): void {
+    this.#connection?.write(RECONNECT);
+    this.#connection?.end();
+  }
+
   #connectTo(connection: EventConnection): void {
     const previous = this.#connection;
     this.#connection = connection;
@@ -93,6 +99,9 @@ function primingFrame(id: EventId): Uint8Array {
 
 /** Time after which a client should reconnect if its connection broke, in milliseconds. */
 const RETRY_MS = 1_000;
+
+/** Event that only shortens the retry delay. */
+const RECONNECT = Buffer.from('retry: 500\n\n');
 
 const END = Buffer.from('\n\n');
 

@@ -23,6 +23,8 @@ export interface HttpSessionPort {
    */
   openSession(endpoint: string | undefined, principal: string, onGone: () => void): HttpClientSession | undefined;
   isReady(): boolean;
+  /** Ends the subscriptions of clients without a session, so that they subscribe elsewhere. */
+  endSubscriptions(): void;
 }
 
 /** A client's session as the HTTP streams see it. */
@@ -52,13 +54,15 @@ interface HttpClientsOptions {
   readonly hasView: (name: string) => boolean;
   /** Whether the first start of every server has ended. */
   readonly isReady: () => boolean;
+  readonly endSubscriptions: () => void;
 }
 
 /** Opens the sessions behind the HTTP endpoints: `/mcp` serves all servers, `/mcp/<key>` one, `/mcp/v/<name>` a view. */
 export function createHttpClients(options: HttpClientsOptions): HttpSessionPort {
-  const { scan, chooseEra, backpressure, messages, hasServer, hasView, isReady } = options;
+  const { scan, chooseEra, backpressure, messages, hasServer, hasView, isReady, endSubscriptions } = options;
   return {
     isReady,
+    endSubscriptions,
     beginsSession: (message) => chooseEra(message, () => false).beginsSession(message),
     isSessionless: (message) => !chooseEra(message, () => false).needsSession,
     refusalWithoutSession: (request) => chooseEra(request, () => false).refusalWithoutSession(request),

@@ -11,8 +11,11 @@ interface ListenerOptions {
   readonly events: EventSink;
 }
 
-/** Time for which idle connections stay open, in milliseconds. Most proxies close theirs after a minute, which is sooner. */
-const KEEP_ALIVE_MS = 72_000;
+/**
+ * Time for which idle connections stay open, in milliseconds. Proxies must close theirs first, because a request that meets
+ * a connection in the middle of its end is lost. nginx closes them after 60 s, Caddy after 2 minutes.
+ */
+const KEEP_ALIVE_MS = 130_000;
 
 /**
  * Node's HTTP servers and their open sockets.
@@ -25,6 +28,10 @@ export class Listener {
   readonly #connections: Connections;
   /** Sockets that carry HTTP (with TLS, the decrypted side), and their responses that wait for earlier responses. */
   readonly #http = new Map<net.Socket, Set<http.ServerResponse>>();
+  /** The responses that are not complete. */
+  readonly #responses = new Set<http.ServerResponse>();
+  #closesAfterResponses = false;
+  #stopped: Promise<unknown> | undefined;
 
   constructor(options: ListenerOptions) {
     this.#options = options;
@@ -49,7 +56,8 @@ export class Listener {
     if (tls !== undefined) {
       server.on('secureConnection', (socket: net.Socket) => this.#connections.decrypted(socket));
     }
-    server.on('request', (_, response) => this.#watch(response));
+    // Before the handler, which may answer at once.
+    server.prependListener('request', (_, response) => this.#watch(response));
     this.#servers.push(server);
     return server;
   }
@@ -59,16 +67,33 @@ export class Listener {
     this.#connections.authenticated(socket);
   }
 
+  /** Number of open connections that carry HTTP. */
+  get connections(): number {
+    return this.#http.size;
+  }
+
+  /** Ends each connection with its next response, so that its client opens the next one, perhaps to another gateway. */
+  closeAfterResponses(): void {
+    this.#closesAfterResponses = true;
+    for (const response of this.#responses) if (!response.headersSent) response.shouldKeepAlive = false;
+  }
+
+  /** Accepts no more connections, and goes on with the open ones. Resolves when all of them are closed. */
+  stopListening(): Promise<unknown> {
+    const stop = net.Server.prototype.close;
+    this.#stopped ??= Promise.all(this.#servers.map((server) => new Promise((resolve) => stop.call(server, resolve))));
+    return this.#stopped;
+  }
+
   /**
    * Accepts no more connections, and closes each one after the client has read everything that was written.
    *
    * Closes the HTTP servers last, because their `close` destroys connections whose complete answer is not read yet.
    */
   async end(): Promise<void> {
-    const stopListening = net.Server.prototype.close;
-    const closed = this.#servers.map((server) => new Promise((resolve) => stopListening.call(server, resolve)));
+    const stopped = this.stopListening();
     for (const socket of this.#http.keys()) socket.destroySoon();
-    await Promise.all(closed);
+    await stopped;
     for (const server of this.#servers) server.close();
   }
 
@@ -106,8 +131,11 @@ export class Listener {
     });
   }
 
-  /** Tracks a response that waits behind an earlier one, because Node emits `close` only on the response in progress. */
+  /** Also tracks a response that waits behind an earlier one, because Node emits `close` only on the response in progress. */
   #watch(response: http.ServerResponse): void {
+    if (this.#closesAfterResponses) response.shouldKeepAlive = false;
+    this.#responses.add(response);
+    response.once('close', () => this.#responses.delete(response));
     if (response.socket !== null) return;
     const waiting = this.#http.get(response.req.socket);
     waiting?.add(response);

@@ -27,6 +27,8 @@ export interface PostStreamOptions {
    * because the requests may have effects, and the client can cancel them or resume the stream.
    */
   readonly isAbandonedByClosing?: boolean;
+  /** Whether the request is a subscription, which stays open. */
+  readonly isStanding?: boolean;
   readonly passing: (message: SplicedMessage) => void;
   /** Called once, after all answers were sent or withdrawn. */
   readonly onOver: () => void;
@@ -88,6 +90,10 @@ export class PostStream implements ReplyChannel, Timed {
 
   withdraw(): void {
     this.#settleOne();
+  }
+
+  get isStanding(): boolean {
+    return this.#options.isStanding === true;
   }
 
   /** Whether an event stream has begun and is not over. */

@@ -6,6 +6,7 @@ import type { EventSink } from '../../observe/events/events.js';
 import type { Clock } from '../../timing/clock.js';
 import { Deadlines } from '../../timing/deadlines.js';
 import { allowedNames, checkBind, type HttpBind, literal } from './bind.js';
+import { Drain } from './drain.js';
 import { Endpoint } from './endpoint.js';
 import type { Timed } from './event-stream.js';
 import { BearerCheck } from './guards.js';
@@ -34,6 +35,8 @@ export interface HttpTransport {
   readonly url: string;
   readonly port: number;
   readonly sessions: number;
+  /** Finishes what is in flight, and accepts no more. Resolves after `ms` at the latest. Called once, before `close`. */
+  drain(ms: number): Promise<void>;
   /** Ends every session and connection. May be called twice. */
   close(): Promise<void>;
 }
@@ -77,16 +80,19 @@ export async function openHttpTransport(options: HttpTransportOptions): Promise<
     sessionless,
     timers,
     onAuthenticated: (socket) => listener.authenticated(socket),
+    onRequest: () => draining?.requested(),
     names: () => {
       names ??= allowedNames(bind, portOf(app.server));
       return names;
     },
     events,
   });
-  const app = createApp(listener, endpoint, options);
+  let draining: Drain | undefined;
+  const app = createApp(listener, endpoint, options, () => draining !== undefined);
 
   let closing: Promise<void> | undefined;
   const close = async () => {
+    draining?.cancel();
     sessions.close();
     sessionless.close();
     timers.close();
@@ -111,6 +117,20 @@ export async function openHttpTransport(options: HttpTransportOptions): Promise<
     get sessions() {
       return sessions.size;
     },
+    drain: (ms) => {
+      events.emit({ kind: 'http.draining', ms });
+      listener.closeAfterResponses();
+      draining = new Drain({
+        ...{ clock, ms, isBusy: () => sessions.hasCalls || sessionless.hasCalls },
+        connections: () => listener.connections,
+        stopAccepting: () => {
+          void listener.stopListening();
+          sessions.endListening();
+          core.endSubscriptions();
+        },
+      });
+      return draining.over;
+    },
     close: () => {
       closing ??= close();
       return closing;
@@ -122,6 +142,7 @@ function createApp(
   listener: Listener,
   endpoint: Endpoint,
   { core, events, readMetrics }: HttpTransportOptions,
+  isDraining: () => boolean,
 ): FastifyInstance {
   const app = fastify({
     serverFactory: (handler) => listener.create(handler),
@@ -154,10 +175,10 @@ function createApp(
         .send(await readMetrics()),
     );
   // Routes for process monitors. They need no token and no allowed `Host`, and reveal only the state.
-  app.get('/healthz', (_request, reply) => reply.send('ok'));
+  for (const path of ['/livez', '/healthz']) app.get(path, (_request, reply) => reply.send('ok'));
   app.get('/readyz', (_request, reply) => {
-    const isReady = core.isReady();
-    return reply.code(isReady ? 200 : 503).send(isReady ? 'ready' : 'not ready');
+    const state = isDraining() ? 'draining' : core.isReady() ? 'ready' : 'not ready';
+    return reply.code(state === 'ready' ? 200 : 503).send(state);
   });
   return app;
 }

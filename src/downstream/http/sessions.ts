@@ -49,6 +49,12 @@ abstract class PostingClient implements Due {
     return this.posts.size > 0;
   }
 
+  /** Whether a request other than a subscription is in flight. */
+  get hasCalls(): boolean {
+    for (const { isStanding } of this.posts) if (!isStanding) return true;
+    return false;
+  }
+
   touch(): void {
     this.dueAt = this.#options.clock.now() + this.#options.limits.sessionIdleMs;
   }
@@ -66,6 +72,7 @@ abstract class PostingClient implements Due {
       const opened = new PostStream({
         ...form,
         ...{ response, answers, isBatch, clock, timers, headers, streamAfterMs: limits.streamAfterMs },
+        isStanding: message.kind === 'request' && message.method === METHODS.listen,
         passing: (passing) => this.client.passing(passing),
         onOver: () => {
           this.posts.delete(opened);
@@ -118,6 +125,11 @@ abstract class PostingClients<C extends PostingClient> {
     return this.clients.size;
   }
 
+  get hasCalls(): boolean {
+    for (const { hasCalls } of this.clients.values()) if (hasCalls) return true;
+    return false;
+  }
+
   add(client: C): void {
     this.clients.set(client.id, client);
     this.#idle.watch(client);
@@ -163,6 +175,11 @@ export class Sessions extends PostingClients<Session> {
     if (session?.principal !== principal || session.endpoint !== endpoint) return undefined;
     session.touch();
     return session;
+  }
+
+  /** Ends the GET streams. Their clients open the next ones, at another gateway if this one accepts no connections. */
+  endListening(): void {
+    for (const session of this.clients.values()) session.endListening();
   }
 
   override end(session: Session, reason: SessionEnd): boolean {
@@ -246,6 +263,10 @@ export class Session extends PostingClient {
   listen(response: ServerResponse): void {
     this.#unsolicited.begin(this.connection(response), this.#isPrimed);
     this.client.attach(this.#unsolicited);
+  }
+
+  endListening(): void {
+    this.#unsolicited.endConnection();
   }
 
   /** Whether the stream of the event still exists or has events left. */

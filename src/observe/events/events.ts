@@ -95,6 +95,8 @@ export type HttpEvent =
       readonly address: string;
       readonly named?: RefusedName;
     }
+  /** The gateway finishes what is in flight, within `ms`, and then ends. */
+  | { readonly kind: 'http.draining'; readonly ms: number }
   | { readonly kind: 'http.session-opened'; readonly sessions: number }
   | { readonly kind: 'http.session-ended'; readonly reason: string; readonly sessions: number }
   /** The stream of a client that does not read was cut. The client can resume the stream. */

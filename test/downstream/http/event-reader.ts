@@ -5,6 +5,8 @@ export interface ReadEvent {
   readonly data?: string;
   /** Present for a comment, which is no event. */
   readonly comment?: string;
+  /** The delay before the next connection, in milliseconds. */
+  readonly retry?: string;
 }
 
 /** Reads a stream of events as a client would, one block at a time. */
@@ -59,6 +61,7 @@ function parseBlock(block: string): ReadEvent {
     const [, field, value] = /^([^:]*):? ?(.*)$/s.exec(line) ?? [];
     if (field === '') event = { ...event, comment: value ?? '' };
     else if (field === 'id') event = { ...event, id: value ?? '' };
+    else if (field === 'retry' && value === '500') event = { ...event, retry: value };
     else if (field === 'data')
       event = { ...event, data: event.data === undefined ? (value ?? '') : `${event.data}\n${value}` };
   }

@@ -22,6 +22,8 @@ export class ScriptedCore implements HttpSessionPort {
   readonly endpoints: (string | undefined)[] = [];
   readonly servers = new Set<string | undefined>([undefined, 'files', 'v/work']);
   ready = true;
+  /** How often subscriptions were ended. */
+  endings = 0;
   /** Error for requests without sessions. */
   refusal: RpcError | undefined;
   /** Answers `initialize` at once, unless the test calls `answer` later. */
@@ -66,6 +68,10 @@ export class ScriptedCore implements HttpSessionPort {
 
   isReady(): boolean {
     return this.ready;
+  }
+
+  endSubscriptions(): void {
+    this.endings += 1;
   }
 
   get last(): ScriptedSession {

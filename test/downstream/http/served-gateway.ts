@@ -1,7 +1,7 @@
 // The gateway in memory, with servers that the test plays, behind a real HTTP transport on a free port.
 import { createEraChooser, createPlatform } from '../../../src/app/platform.js';
 import { createHttpClients } from '../../../src/downstream/http/http-client.js';
-import { openHttpTransport } from '../../../src/downstream/http/server.js';
+import { type HttpTransport, openHttpTransport } from '../../../src/downstream/http/server.js';
 import type { MessageFeed } from '../../../src/io/message-feed.js';
 import type { EventBus } from '../../../src/observe/events/events.js';
 import { type GatewayScript, scriptGateway } from '../../support/scripted-gateway.js';
@@ -12,6 +12,7 @@ export interface ServedGateway extends Omit<ReturnType<typeof scriptGateway>, 'e
   readonly messages: MessageFeed;
   /** Such as `http://127.0.0.1:8080`. */
   readonly url: string;
+  readonly transport: HttpTransport;
 }
 
 /** Serves the scripted servers over HTTP until the test ends. All of them have started. */
@@ -28,6 +29,7 @@ export async function serveGateway(script: GatewayScript): Promise<ServedGateway
       hasServer: (key) => gateway.pool.has(key),
       hasView: (name) => script.views?.has(name) ?? false,
       isReady: () => true,
+      endSubscriptions: () => gateway.endSubscriptions(),
     }),
     bind: {
       ...{ host: '127.0.0.1', port: 0, tokens: [TOKEN], noAuth: false },
@@ -38,5 +40,5 @@ export async function serveGateway(script: GatewayScript): Promise<ServedGateway
   onTestEnd(() => transport.close());
   gateway.start();
   await scripted.startAll();
-  return { ...scripted, messages: platform.messages, url: transport.url };
+  return { ...scripted, messages: platform.messages, url: transport.url, transport };
 }
