@@ -13,12 +13,12 @@ const TINY_LINES = 25;
 
 /** Bounds are lowered when the program becomes smaller, and raised only with a reason in the commit. */
 const BOUNDS = {
-  sourceLines: 68_900,
-  sourceFiles: 366,
+  sourceLines: 69_750,
+  sourceFiles: 370,
   tinyFiles: 10,
-  testLines: 70_100,
+  testLines: 71_200,
   callFiles: 47,
-  listFiles: 155,
+  listFiles: 156,
 };
 
 const source = filesOf('src');

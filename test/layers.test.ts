@@ -123,7 +123,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   // One set of servers for many clients.
   hub: ['errors', 'timing', 'io', 'config/file', 'gateway/status', 'node'],
   'hub/attach': [
-    ...['json', 'errors', 'io', 'io/streams', 'config/file', 'process', 'state', 'hub', 'packages', '.', 'node'],
+    ...['json', 'errors', 'io', 'io/streams', 'mcp', 'config/file', 'process', 'state', 'hub', 'packages', '.', 'node'],
   ],
   'hub/server': [
     ...[...TEXT, 'timing', 'io', 'io/streams', 'downstream', 'downstream/stdio', 'gateway', 'gateway/status'],

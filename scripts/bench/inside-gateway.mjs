@@ -45,6 +45,8 @@ export async function openInside(concurrency) {
     maxInstructionsBytes: 8_192,
     seal: createSeal(),
     hmac: createSeal(),
+    runSeal: createSeal(),
+    instance: 'aaaaaaaaaa',
     onInternalError: internalErrors.onInternalError,
   });
   const input = new Readable({ read: () => {} });

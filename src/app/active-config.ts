@@ -77,12 +77,13 @@ export class ActiveConfig {
   /** Changed settings that take effect when Trunkline is restarted. */
   get needsRestart(): readonly string[] {
     const { config, servesHttp } = this.#options;
-    const { http, sealKeyFile } = this.#config.gateway;
+    const { http, sealKeyFile, secretFolder } = this.#config.gateway;
     const now: Readonly<Record<string, number>> = { ...http };
     const isOther = Object.entries(config.gateway.http).some(([name, value]) => now[name] !== value);
     return [
       ...(servesHttp && isOther ? ['gateway.http'] : []),
       ...(sealKeyFile === config.gateway.sealKeyFile ? [] : ['gateway.sealKeyFile']),
+      ...(secretFolder === config.gateway.secretFolder ? [] : ['gateway.secretFolder']),
     ];
   }
 

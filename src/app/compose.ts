@@ -28,7 +28,7 @@ import { KnownSecrets } from '../observe/redact.js';
 import { backgroundClock, watchEventLoop } from '../observe/system-clock.js';
 import { type ApprovalFolders, Approvals } from '../state/approvals.js';
 import type { CatalogueCache } from '../state/catalogue-cache.js';
-import { createSeals } from '../state/seal.js';
+import { createSeals, type SharedKeys } from '../state/seal.js';
 import { loginFolder as userLoginFolder } from '../state/user-files.js';
 import type { StopLadder } from '../supervision/launcher.js';
 import { Tracing } from '../tracing/tracing.js';
@@ -55,8 +55,8 @@ interface ComposeOptions {
   readonly platform?: Platform;
   /** Key that signs task ids. With the same key after a restart, task ids stay valid. */
   readonly secret?: string;
-  /** Key that several gateways share. It replaces the secret and the random key for cursors. */
-  readonly sharedKey?: string | undefined;
+  /** Keys that several gateways share. They replace the secret and the random key for cursors. */
+  readonly sharedKeys?: SharedKeys | undefined;
   /** Called when the secret is first used. */
   readonly onSealed?: () => void;
   /** Catalogues of earlier runs; nothing is cached when absent. */
@@ -203,13 +203,14 @@ export function compose(options: ComposeOptions): Composition {
     views,
     maxInstructionsBytes: activeConfig.config.gateway.maxInstructionsBytes,
   });
+  const seals = createSeals(options);
   const gateway = new Gateway({
     clock,
     ...poolNow(),
     ...settingsNow(),
     create: (...which) => instances.create(...which),
     profileOfAll: ALL_CLIENTS,
-    ...createSeals(options),
+    ...seals,
     onInternalError: internalErrors.onInternalError,
     events,
     calls,
@@ -238,6 +239,7 @@ export function compose(options: ComposeOptions): Composition {
   let isStopped = false;
   return {
     gateway,
+    seals,
     platform,
     get config() {
       return activeConfig.config;
@@ -347,6 +349,8 @@ function logEvents(events: EventSource, logger: Logger): void {
 /** The running gateway, for the transports that open for clients. */
 export interface Composition {
   readonly gateway: Gateway;
+  /** The name of this process, and keys for what outlives the process. */
+  readonly seals: Pick<ReturnType<typeof createSeals>, 'instance' | 'keysFor'>;
   readonly platform: Platform;
   /** The active configuration. */
   readonly config: Config;

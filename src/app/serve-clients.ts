@@ -12,7 +12,7 @@ import { CacheFolder } from '../state/cache-folder.js';
 import { CatalogueCache } from '../state/catalogue-cache.js';
 import { ConfigCache } from '../state/config-cache.js';
 import { keepInstructions, MAX_INSTRUCTIONS_FILE_BYTES } from '../state/known-instructions.js';
-import { readSealKey, readSealSecret, type SealSecret } from '../state/seal.js';
+import { readSealKeys, readSealSecret, type SealSecret } from '../state/seal.js';
 import {
   approvalFolders,
   catalogueFolder,
@@ -57,8 +57,8 @@ export async function serveClients(settings: GlobalOptions, clientSide: ClientSi
   if (local?.isAttached !== true) requireView(config, settings.view);
   // The client has left, so no server is needed.
   if (local?.isGone() === true) return EXIT.ok;
-  const { sealKeyFile } = config.gateway;
-  const sharedKey = sealKeyFile === undefined ? undefined : await readSealKey(sealKeyFile);
+  const { sealKeyFile, secretFolder } = config.gateway;
+  const sharedKeys = sealKeyFile === undefined ? undefined : await readSealKeys(sealKeyFile, secretFolder);
   const composition = compose({
     config,
     logger,
@@ -71,7 +71,7 @@ export async function serveClients(settings: GlobalOptions, clientSide: ClientSi
     approvals: approvalFolders('serve'),
     packages: packageFolders(),
     ...caches,
-    sharedKey,
+    sharedKeys,
     service: () => (clientSide.http === undefined ? local?.service() : { kind: 'http' }),
     ...(fault === undefined ? {} : { configFault: fault }),
   });

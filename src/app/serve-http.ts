@@ -1,6 +1,7 @@
 import type { HttpConfig } from '../config/file/check-file.js';
 import { HttpBindError, literal } from '../downstream/http/bind.js';
 import { createHttpClients } from '../downstream/http/http-client.js';
+import { SealedIds } from '../downstream/http/sealed-ids.js';
 import { type HttpTransport, openHttpTransport } from '../downstream/http/server.js';
 import { errorCode } from '../errors/error-text.js';
 import { UsageError } from '../errors/usage-error.js';
@@ -43,7 +44,7 @@ export async function serveHttp(options: ServeHttpOptions): Promise<Pick<HttpTra
 }
 
 async function listen({ settings, limits, composition, logger }: ServeHttpOptions): Promise<HttpTransport> {
-  const { platform, gateway } = composition;
+  const { platform, gateway, seals } = composition;
   const { host, port, noAuth, allowedHosts, allowedOrigins, tls } = settings;
   logHttpEvents(platform.events, logger);
   try {
@@ -69,6 +70,11 @@ async function listen({ settings, limits, composition, logger }: ServeHttpOption
         ...(tls === undefined ? {} : { https: await readPems(tls) }),
       },
       limits,
+      ids: new SealedIds({
+        sessionKeys: seals.keysFor('sessions'),
+        eventKeys: seals.keysFor('events'),
+        instance: seals.instance,
+      }),
       events: platform.events,
       readMetrics: () => composition.readMetrics(),
     });
@@ -174,6 +180,7 @@ const HTTP_EVENTS = [
   'http.draining',
   'http.refused',
   'http.session-opened',
+  'http.session-resumed',
   'http.session-ended',
   'http.stream-cut',
   'http.connection-refused',

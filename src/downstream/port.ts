@@ -34,6 +34,8 @@ export interface GatewaySeals {
   readonly lasting: Hmac;
   /** Signs with a key that ends with the process. */
   readonly run: Hmac;
+  /** The name of the process. No two processes have the same. */
+  readonly instance: string;
 }
 
 /** Description of the servers for `initialize` and `server/discover`. */

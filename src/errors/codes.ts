@@ -561,6 +561,10 @@ const CALL_CODES = {
     'The process that clients share ended during the call.',
     'Check whether the call took effect before you repeat it. `trunkline logs` says why it ended.',
   ),
+  'TL-CALL-INSTANCE-LOST': fail(
+    'One of several gateways ended during the call, or the connection of the proxy to it broke.',
+    'Check whether the call took effect before you repeat it.',
+  ),
   'TL-CALL-INTERNAL': fail(
     'Trunkline failed at the request because of a bug of its own.',
     'Check whether the call took effect, and report the bug with the log: `trunkline logs`.',

@@ -15,7 +15,7 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs';
-import { dirname } from 'node:path';
+import { dirname, join, sep } from 'node:path';
 import { errorCode } from '../errors/error-text.js';
 import { parseJson } from '../json/json-value.js';
 
@@ -120,6 +120,8 @@ export interface ReadRules {
   readonly isGuarded?: boolean;
   /** Whether the path may be a symbolic link. */
   readonly followsLinks?: boolean;
+  /** Whether a private file may belong to root, and be readable by its group. */
+  readonly isFromSystem?: boolean;
 }
 
 type FileFault = 'unreadable' | 'link' | 'not-regular' | 'foreign' | 'exposed' | 'too-large';
@@ -141,6 +143,17 @@ type Unusable = Extract<ReadFile, { kind: 'unusable' }>;
 /** The rules for a file that only this user may read and change. */
 export function privateFile(maxBytes: number): ReadRules {
   return { maxBytes, isPrivate: true };
+}
+
+/**
+ * The rules for a file with a secret. In `folder`, where the system puts secrets, the file may be a symbolic link that stays
+ * in the folder, belong to root, and be readable by its group, as in a Secret volume of Kubernetes.
+ */
+export function secretRules(file: string, maxBytes: number, folder?: string): ReadRules {
+  const [real, realFolder] = folder === undefined ? [] : [realPath(file), realPath(folder)];
+  if (real === undefined || realFolder === undefined || !real.startsWith(join(realFolder, sep)))
+    return privateFile(maxBytes);
+  return { maxBytes, isPrivate: true, followsLinks: true, isFromSystem: true };
 }
 
 /**
@@ -190,13 +203,14 @@ function read(bytes: Buffer, { mode, mtimeMs }: Stats): ReadFile {
   return { kind: 'read', bytes, modifiedAt: mtimeMs, isReadableByOthers };
 }
 
-function faultOf(stats: Stats, { maxBytes, isPrivate = false, isGuarded = false }: ReadRules): Unusable | undefined {
+function faultOf(stats: Stats, rules: ReadRules): Unusable | undefined {
+  const { maxBytes, isPrivate = false, isGuarded = false, isFromSystem = false } = rules;
   // Windows has neither owners nor modes. The permissions of the user's folder protect the file there.
   const isPosix = process.getuid !== undefined;
   if (!stats.isFile()) return unusable('not-regular', `it is ${kindOf(stats)}`);
-  if (isPosix && isPrivate && stats.uid !== process.getuid?.())
-    return unusable('foreign', 'it belongs to another user');
-  if (isPosix && isPrivate && (stats.mode & 0o077) !== 0)
+  const isOwn = stats.uid === process.getuid?.() || (isFromSystem && stats.uid === 0);
+  if (isPosix && isPrivate && !isOwn) return unusable('foreign', 'it belongs to another user');
+  if (isPosix && isPrivate && (stats.mode & (isFromSystem ? 0o037 : 0o077)) !== 0)
     return unusable('exposed', 'other users can read or change it');
   if (isPosix && isGuarded && (stats.mode & 0o022) !== 0) return unusable('exposed', 'other users can change it');
   return stats.size <= maxBytes ? undefined : unusable('too-large', 'it is too large');

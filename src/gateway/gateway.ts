@@ -53,6 +53,8 @@ export interface GatewayOptions extends Omit<BackendPoolOptions, 'create'>, Gate
   readonly runSeal: Hmac;
   /** Seals the ids of servers' tasks. Its key outlives this process, because clients may keep the ids. */
   readonly seal: Hmac;
+  /** The name of this process, which is a part of the ids of tasks and of states. No two processes have the same. */
+  readonly instance: string;
   readonly onInternalError?: OnInternalError;
   readonly events?: EventSink;
   readonly calls?: CallFeed;
@@ -98,8 +100,8 @@ export class Gateway implements GatewayPort {
   constructor(options: GatewayOptions) {
     this.#options = options;
     this.#settings = options;
-    const { seal, runSeal, onInternalError, events = NO_EVENTS } = options;
-    this.seals = { lasting: seal, run: runSeal };
+    const { seal, runSeal, instance, onInternalError, events = NO_EVENTS } = options;
+    this.seals = { lasting: seal, run: runSeal, instance };
     this.#events = events;
     this.#draining = new Draining(options.clock);
     this.#subscriptions = new Subscriptions(onInternalError);

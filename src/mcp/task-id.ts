@@ -2,35 +2,48 @@ import { type Span, stringAt, toBytes } from '../json/json-text.js';
 import type { Edit } from '../json/splice.js';
 
 /** Returns the HMAC-SHA-256 of a text, or a prefix of it, in characters that are allowed in names. */
-export type Hmac = (text: string) => string;
+export interface Hmac {
+  (text: string): string;
+  /** The functions with earlier keys, whose seals are still valid. */
+  readonly older?: readonly Hmac[];
+}
 
 /** The maker of a task: a server or a client, by the gateway's name for it. */
 interface TaskOrigin {
   readonly maker: string;
+  /** The process of the gateway that made the id. */
+  readonly instance: string;
   /** The id that the maker gave the task. */
   readonly original: string;
 }
 
 /**
- * Returns the id under which the other side knows a task: the maker's name, a seal and the original id.
+ * Returns the id under which the other side knows a task: the maker's name, the process, a seal and the original id.
  *
  * The gateway stores nothing for the id, because the side that requested a task may use its id for any length of time.
  * The seal makes an id valid only for its holder, so that no other client can guess it. Makers' names contain no colon.
  */
-export function wrapTaskId({ maker, original }: TaskOrigin, holder: string, seal: Hmac): string {
-  return `${maker}:${seal(sealed(maker, original, holder))}:${original}`;
+export function wrapTaskId(origin: TaskOrigin, holder: string, seal: Hmac): string {
+  const { maker, instance, original } = origin;
+  return `${maker}:${instance}:${seal(sealed(origin, holder))}:${original}`;
 }
 
-/** Returns the maker and the original id; `undefined` if the gateway did not make the id for this holder. */
+/** Returns the content of the id; `undefined` if no gateway with the key has made the id for this holder. */
 export function unwrapTaskId(id: string, holder: string, seal: Hmac): TaskOrigin | undefined {
-  const [, maker, mac, original] = /^([^:]+):([^:]+):(.*)$/s.exec(id) ?? [];
-  if (maker === undefined || mac === undefined || original === undefined) return undefined;
-  return isSameSeal(mac, seal(sealed(maker, original, holder))) ? { maker, original } : undefined;
+  const [, maker, instance, mac, original] = /^([^:]+):([^:]+):([^:]+):(.*)$/s.exec(id) ?? [];
+  if (maker === undefined || instance === undefined || mac === undefined || original === undefined) return undefined;
+  const origin = { maker, instance, original };
+  return isSealOf(mac, sealed(origin, holder), seal) ? origin : undefined;
 }
 
 /** Joins the parts unambiguously, whatever characters they contain. */
-function sealed(maker: string, original: string, holder: string): string {
-  return JSON.stringify([maker, holder, original]);
+function sealed({ maker, instance, original }: TaskOrigin, holder: string): string {
+  return JSON.stringify([maker, instance, holder, original]);
+}
+
+/** Whether the text has this seal. */
+export function isSealOf(mac: string, text: string, seal: Hmac): boolean {
+  return isSameSeal(mac, seal(text)) || (seal.older ?? []).some((older) => isSealOf(mac, text, older));
 }
 
 /** Compares two seals in a time that does not depend on the position of the first difference. */

@@ -1,6 +1,6 @@
-import { createHmac, randomBytes } from 'node:crypto';
+import { createHmac, hkdfSync, randomBytes } from 'node:crypto';
 import { UsageError } from '../errors/usage-error.js';
-import { privateFile, readRegularFile } from '../files/whole-file.js';
+import { readRegularFile, secretRules } from '../files/whole-file.js';
 import type { GatewayOptions } from '../gateway/gateway.js';
 import type { Hmac } from '../mcp/task-id.js';
 import type { Logger } from '../observe/logger.js';
@@ -9,7 +9,7 @@ import { sealFile } from './user-files.js';
 
 interface SealOptions {
   /** Key of the seal. Default: a random key. */
-  readonly secret?: string | undefined;
+  readonly secret?: string | Uint8Array | undefined;
   /** Called at each use of the seal. */
   readonly onSealed?: () => void;
 }
@@ -57,40 +57,76 @@ export async function readSealSecret(logger: Logger): Promise<SealSecret> {
 
 /** Minimum length of a shared key: 256 bits in Base64. */
 const MIN_KEY_LENGTH = 43;
+const MAX_KEYS = 3;
 const MAX_KEY_FILE_BYTES = 4_096;
 
-/** Reads the key that several gateways share. Throws a `UsageError` if others can read the file, or if the key is too short. */
-export async function readSealKey(file: string): Promise<string> {
-  const found = await readRegularFile(file, privateFile(MAX_KEY_FILE_BYTES));
+/** The keys that several gateways share. The first one seals, and all of them open. */
+export type SharedKeys = readonly [string, ...string[]];
+
+/**
+ * Reads the keys that several gateways share. Throws a `UsageError` if others can read the file, or if a key is too short.
+ * `secretFolder` is a folder in which the system puts secrets.
+ */
+export async function readSealKeys(file: string, secretFolder?: string): Promise<SharedKeys> {
+  const found = await readRegularFile(file, secretRules(file, MAX_KEY_FILE_BYTES, secretFolder));
   const hint = `make the file with: (umask 077; openssl rand -base64 32 > ${file}), and give each gateway the same one`;
   if (found.kind !== 'read') {
     const reason = found.kind === 'absent' ? 'it does not exist' : found.reason;
     throw new UsageError(`cannot use the file ${file} of gateway.sealKeyFile: ${reason}`, hint);
   }
-  const key = found.bytes.toString('latin1').trim();
-  if (key.length >= MIN_KEY_LENGTH && /^[!-~]+$/.test(key)) return key;
+  const [first, ...others] = found.bytes.toString('latin1').trim().split(/\r?\n/);
+  const keys: SharedKeys = [first ?? '', ...others];
+  const isSound = (key: string) => key.length >= MIN_KEY_LENGTH && /^[!-~]+$/.test(key);
+  if (keys.length <= MAX_KEYS && keys.every(isSound)) return keys;
   throw new UsageError(
-    `the file ${file} of gateway.sealKeyFile must have one line of at least ${MIN_KEY_LENGTH} visible characters`,
+    `the file ${file} of gateway.sealKeyFile must have one to ${MAX_KEYS} lines, each with a key of at least ${MIN_KEY_LENGTH} visible characters`,
     hint,
   );
 }
 
 interface SealsOptions extends SealOptions {
-  /** The key that several gateways share. */
-  readonly sharedKey?: string | undefined;
+  /** The keys that several gateways share. */
+  readonly sharedKeys?: SharedKeys | undefined;
 }
 
+/** Keys of one purpose. The first one seals, and all of them open. */
+type Keys = readonly [Uint8Array, ...Uint8Array[]];
+
 /** The seals of a gateway. Gateways with the same shared key accept each other's seals. */
-export function createSeals({ sharedKey, ...own }: SealsOptions): Pick<GatewayOptions, 'seal' | 'hmac' | 'runSeal'> {
-  const runSeal = createSeal();
-  if (sharedKey === undefined) return { seal: createSeal(own), hmac: createSeal(), runSeal };
-  const sharedSeal = (purpose: string) => createSeal({ secret: keyFor(purpose, sharedKey) });
-  return { seal: sharedSeal('tasks'), hmac: sharedSeal('cursors'), runSeal };
+interface Seals extends Pick<GatewayOptions, 'seal' | 'hmac' | 'runSeal' | 'instance'> {
+  /** Returns the keys for one purpose. What they seal outlives the process. */
+  keysFor(purpose: string): Keys;
+}
+
+export function createSeals({ sharedKeys, ...own }: SealsOptions = {}): Seals {
+  const [instance, runSeal] = [instanceName(), createSeal()];
+  if (sharedKeys === undefined) {
+    const { secret = randomBytes(32), onSealed = () => {} } = own;
+    const keysFor = (purpose: string): Keys => {
+      onSealed();
+      return [keyFor(purpose, secret)];
+    };
+    return { seal: createSeal({ ...own, secret }), hmac: createSeal(), runSeal, instance, keysFor };
+  }
+  const [first, ...others] = sharedKeys;
+  const keysFor = (purpose: string): Keys => [keyFor(purpose, first), ...others.map((key) => keyFor(purpose, key))];
+  const sealFor = (purpose: string): Hmac => {
+    const [key, ...older] = keysFor(purpose);
+    return Object.assign(createSeal({ secret: key }), { older: older.map((secret) => createSeal({ secret })) });
+  };
+  return { seal: sealFor('tasks'), hmac: sealFor('cursors'), runSeal, instance, keysFor };
 }
 
 /** Derives a key for one purpose, so that a seal for one purpose is not valid for another. */
-function keyFor(purpose: string, sharedKey: string): string {
-  return createHmac('sha256', sharedKey).update(purpose).digest('base64url');
+function keyFor(purpose: string, secret: string | Uint8Array): Uint8Array {
+  return new Uint8Array(hkdfSync('sha256', secret, '', `trunkline ${purpose}`, 32));
+}
+
+const LETTERS = 'abcdefghijklmnopqrstuvwxyz234567';
+
+/** A random name for this process, of 50 bits. Pids and names of hosts are not unique: containers share them. */
+function instanceName(): string {
+  return [...randomBytes(10)].map((byte) => LETTERS[byte % LETTERS.length]).join('');
 }
 
 function once(run: () => void): () => void {

@@ -12,6 +12,7 @@ describe('the active configuration', () => {
     ['a limit of HTTP', { http: { maxSessions: 2 } }, true, ['gateway.http']],
     ['a limit of HTTP that is not served', { http: { maxSessions: 2 } }, false, []],
     ['the key of several gateways', { sealKeyFile: '/other' }, false, ['gateway.sealKeyFile']],
+    ['the folder of the key', { secretFolder: '/other' }, false, ['gateway.secretFolder']],
     ['nothing that waits', { watch: false }, true, []],
   ])('says what takes effect with a restart: %s', (_, changed, servesHttp, expected) => {
     const clock = new FakeClock();

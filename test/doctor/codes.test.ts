@@ -33,6 +33,7 @@ describe('the codes', () => {
     const ofCalls = new Set<string>([
       ...Object.values(REASONS).map(({ code }) => code),
       'TL-CALL-HUB-EXITED',
+      'TL-CALL-INSTANCE-LOST',
       'TL-CALL-INTERNAL',
     ]);
     const unprovoked = Object.keys(CODES).filter((code) => !ofCalls.has(code) && !tests.includes(`'${code}'`));

@@ -11,6 +11,7 @@ function check(httpGateways: readonly Partial<FoundHttpGateway>[], hub?: number)
     pid: 7,
     url: 'http://localhost:1',
     configFile: FILE,
+    isDraining: false,
     refused: [],
     ...found,
   }));

@@ -198,6 +198,39 @@ describe('the end', () => {
     expect(result._meta['trunkline/failure']).toMatchObject({ reason: 'stopped', outcome: 'unknown' });
   });
 
+  it.each([
+    ['SIGTERM', (running: Running) => Promise.resolve(running.process.kill('SIGTERM'))],
+    ['`trunkline drain`', () => place.run(['drain', '--config', place.file('trunkline.yaml')])],
+  ])('F314: comes after the answers to the calls in flight: %s', async (_by, drain) => {
+    const running = await place.serve({ gateway: { drain: '30s' } });
+    const session = await place.initialize(running);
+    const params = { name: 'lab__effect', arguments: { file: place.file('calls'), marker: 'x', delayMs: 1_500 } };
+    const call = place.post(running, { jsonrpc: '2.0', id: 2, method: 'tools/call', params }, session);
+    await until('the call has reached its server', () => existsSync(place.file('calls')));
+
+    const drained = drain(running);
+    await expect.poll(() => running.probe('/readyz')).toEqual({ status: 503, text: 'draining' });
+    expect((await running.probe('/livez')).status).toBe(200);
+    const { result } = (await (await call).json()) as Message;
+    expect(result.isError).toBeUndefined();
+    expect((await running.finished).code).toBe(0);
+    expect(await drained).not.toMatchObject({ code: 1 });
+    expect(place.leftovers()).toEqual([]);
+  });
+
+  it('F310: does not end sessions, which go on at the next start, also after a kill', async () => {
+    const first = await place.serve();
+    const session = await place.initialize(first);
+    first.process.kill('SIGKILL');
+    await first.finished;
+    const second = await place.serve();
+    const listed = await place.post(second, { jsonrpc: '2.0', id: 2, method: 'tools/list' }, session);
+    expect(((await listed.json()) as Message).result.tools.length).toBeGreaterThan(0);
+    expect(
+      (await place.post(second, { jsonrpc: '2.0', id: 3, method: 'ping' }, { 'mcp-session-id': 'x' })).status,
+    ).toBe(404);
+  });
+
   it('does not come with the end of stdin when only HTTP is served', async () => {
     shared.process.stdin.end();
     const client = await sharedPlace.connect(shared);

@@ -45,6 +45,8 @@ const ATTACH = [
   ],
   ...['src/config/file/find-config.ts', 'src/config/file/config-error.ts', 'src/files/whole-file.ts'],
   ...['src/hub/attach/', 'src/hub/hub-folder.ts', 'src/hub/wire.ts'],
+  // The fate of a call whose hub died.
+  'src/mcp/lost-request.ts',
   ...[
     'src/process/environment.ts',
     'src/process/environment.ts',

@@ -13,23 +13,25 @@ describe('the wrapped id of a task', () => {
   it('leads back to its maker and the original id, whatever that is, for its holder', () => {
     fc.assert(
       fc.property(maker, text, text, (key, original, holder) => {
-        const id = wrapTaskId({ maker: key, original }, holder, seal);
-        expect(unwrapTaskId(id, holder, seal)).toEqual({ maker: key, original });
+        const id = wrapTaskId({ maker: key, instance: 'aaaaaaaaaa', original }, holder, seal);
+        expect(unwrapTaskId(id, holder, seal)).toEqual({ maker: key, instance: 'aaaaaaaaaa', original });
       }),
     );
   });
 
   it('is the same each time, since clients compare ids', () => {
-    const wrap = () => wrapTaskId({ maker: 'a', original: 't' }, 'somebody', seal);
+    const wrap = () => wrapTaskId({ maker: 'a', instance: 'aaaaaaaaaa', original: 't' }, 'somebody', seal);
     expect(wrap()).toBe(wrap());
-    expect(wrap()).toMatch(/^a:[\w-]{22}:t$/);
+    expect(wrap()).toMatch(/^a:aaaaaaaaaa:[\w-]{22}:t$/);
   });
 
   it('invariant 15: is no id for any other holder', () => {
     fc.assert(
       fc.property(maker, text, text, text, (key, original, holder, other) => {
         fc.pre(holder !== other);
-        expect(unwrapTaskId(wrapTaskId({ maker: key, original }, holder, seal), other, seal)).toBeUndefined();
+        expect(
+          unwrapTaskId(wrapTaskId({ maker: key, instance: 'aaaaaaaaaa', original }, holder, seal), other, seal),
+        ).toBeUndefined();
       }),
     );
   });
@@ -38,7 +40,7 @@ describe('the wrapped id of a task', () => {
     const character = fc.string({ unit: 'binary', minLength: 0, maxLength: 2 });
     fc.assert(
       fc.property(maker, text, text, fc.nat(), character, fc.boolean(), (key, original, holder, at, put, isMore) => {
-        const id = wrapTaskId({ maker: key, original }, holder, seal);
+        const id = wrapTaskId({ maker: key, instance: 'aaaaaaaaaa', original }, holder, seal);
         const position = at % id.length;
         const spoilt = id.slice(0, position) + put + id.slice(position + (isMore ? 0 : 1));
         fc.pre(spoilt !== id);
@@ -49,13 +51,13 @@ describe('the wrapped id of a task', () => {
   });
 
   it('is no id under another secret', () => {
-    const id = wrapTaskId({ maker: 'a', original: 't' }, 'somebody', seal);
+    const id = wrapTaskId({ maker: 'a', instance: 'aaaaaaaaaa', original: 't' }, 'somebody', seal);
     expect(unwrapTaskId(id, 'somebody', createSeal({ secret: 'another' }))).toBeUndefined();
     expect(unwrapTaskId(id, 'somebody', createSeal())).toBeUndefined();
     expect(unwrapTaskId(id, 'somebody', createSeal({ secret: 'a secret of the test' }))).toBeDefined();
   });
 
-  it.each(['', ':', '::', 'a', 'a:b', 'a::t', ':b:t', 'a:b:t', `a:${'x'.repeat(22)}:t`])(
+  it.each(['', ':', ':::', 'a', 'a:b', 'a:b::t', ':b:c:t', 'a:b:c:t', `a:aaaaaaaaaa:${'x'.repeat(22)}:t`])(
     'cannot be made up: "%s"',
     (id) => {
       expect(unwrapTaskId(id, 'somebody', seal)).toBeUndefined();

@@ -1,10 +1,11 @@
-import { chmodSync, existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { UsageError } from '../../src/errors/usage-error.js';
+import { isSealOf } from '../../src/mcp/task-id.js';
 import type { Logger } from '../../src/observe/logger.js';
-import { createSeals, readSealKey, readSealSecret } from '../../src/state/seal.js';
+import { createSeals, readSealKeys, readSealSecret } from '../../src/state/seal.js';
 import { sealFile } from '../../src/state/user-files.js';
 import { until } from '../support/processes.js';
 
@@ -12,22 +13,48 @@ const KEY = 'k'.repeat(43);
 
 describe('the seals of a gateway', () => {
   it('are those of every gateway with the same shared key, but for what ends with the process', () => {
-    const [one, other] = [createSeals({ sharedKey: KEY, secret: 'one' }), createSeals({ sharedKey: KEY, secret: 'b' })];
+    const [one, other] = [
+      createSeals({ sharedKeys: [KEY], secret: 'a' }),
+      createSeals({ sharedKeys: [KEY], secret: 'b' }),
+    ];
     expect(one.seal('text')).toBe(other.seal('text'));
     expect(one.hmac('text')).toBe(other.hmac('text'));
+    expect(one.keysFor('sessions')).toEqual(other.keysFor('sessions'));
     expect(one.runSeal('text')).not.toBe(other.runSeal('text'));
-    expect(createSeals({ sharedKey: `${KEY}x` }).seal('text')).not.toBe(one.seal('text'));
+    expect(createSeals({ sharedKeys: [`${KEY}x`] }).seal('text')).not.toBe(one.seal('text'));
   });
 
   it('differ by purpose, so that a cursor is no task id', () => {
-    const { seal, hmac } = createSeals({ sharedKey: KEY });
+    const { seal, hmac, keysFor } = createSeals({ sharedKeys: [KEY] });
     expect(seal('text')).not.toBe(hmac('text'));
+    expect(keysFor('sessions')).not.toEqual(keysFor('events'));
   });
 
-  it('have the key of the user for task ids only, without a shared one', () => {
+  it('F315: are those of the first key, and are valid under all of them', () => {
+    const [older, newer] = [createSeals({ sharedKeys: [KEY] }), createSeals({ sharedKeys: [`${KEY}x`, KEY] })];
+    expect(newer.seal('text')).toBe(createSeals({ sharedKeys: [`${KEY}x`] }).seal('text'));
+    expect(isSealOf(older.seal('text'), 'text', newer.seal)).toBe(true);
+    expect(isSealOf(newer.seal('text'), 'text', older.seal)).toBe(false);
+    expect(isSealOf(older.seal('text'), 'other', newer.seal)).toBe(false);
+    expect(newer.keysFor('sessions')[1]).toEqual(older.keysFor('sessions')[0]);
+  });
+
+  it('have the key of the user for what outlives the process, without a shared one', () => {
     const [one, other] = [createSeals({ secret: 'own' }), createSeals({ secret: 'own' })];
     expect(one.seal('text')).toBe(other.seal('text'));
+    expect(one.keysFor('sessions')).toEqual(other.keysFor('sessions'));
     expect(one.hmac('text')).not.toBe(other.hmac('text'));
+  });
+
+  it('have a random key without any', () => {
+    expect(createSeals().keysFor('sessions')).not.toEqual(createSeals().keysFor('sessions'));
+    expect(createSeals().seal('text')).not.toBe(createSeals().seal('text'));
+  });
+
+  it('have another name in each process', () => {
+    const names = Array.from({ length: 100 }, () => createSeals().instance);
+    expect(new Set(names).size).toBe(100);
+    expect(names.join('')).toMatch(/^[a-z2-7]{1000}$/);
   });
 });
 
@@ -79,20 +106,23 @@ describe('the file with a shared key', () => {
     return file;
   }
 
-  it('is read without its line break', async () => {
-    expect(await readSealKey(fileWith(`${KEY}\n`))).toBe(KEY);
+  it('has one key, or up to three, a line each', async () => {
+    expect(await readSealKeys(fileWith(`${KEY}\n`))).toEqual([KEY]);
+    expect(await readSealKeys(fileWith(`${KEY}\n${KEY}b\r\n${KEY}c`))).toEqual([KEY, `${KEY}b`, `${KEY}c`]);
   });
 
-  it.each(['', 'k'.repeat(42), `${KEY}\n${KEY}`, `${KEY}\u00e9`])(
-    'is refused if anybody could guess it: %j',
+  it.each(['', 'k'.repeat(42), `${KEY}\n\n${KEY}`, `${KEY}\n${KEY}\n${KEY}\n${KEY}`, `${KEY}\u00e9`])(
+    'is refused if anybody could guess it, or if it has too many keys: %j',
     async (text) => {
-      await expect(readSealKey(fileWith(text))).rejects.toThrow(UsageError);
-      await expect(readSealKey(fileWith(text))).rejects.toThrow('must have one line of at least 43 visible characters');
+      await expect(readSealKeys(fileWith(text))).rejects.toThrow(UsageError);
+      await expect(readSealKeys(fileWith(text))).rejects.toThrow(
+        'must have one to 3 lines, each with a key of at least 43 visible characters',
+      );
     },
   );
 
   it('is refused if it is missing, with the command that makes it', async () => {
-    const refused = readSealKey(join(folder, 'none'));
+    const refused = readSealKeys(join(folder, 'none'));
     await expect(refused).rejects.toMatchObject({ message: expect.stringContaining('it does not exist') });
     await expect(refused).rejects.toMatchObject({ hint: expect.stringContaining('openssl rand -base64 32') });
   });
@@ -100,6 +130,38 @@ describe('the file with a shared key', () => {
   it.skipIf(process.platform === 'win32')('F161: is refused if others can read it', async () => {
     const file = fileWith(KEY);
     chmodSync(file, 0o640);
-    await expect(readSealKey(file)).rejects.toThrow(UsageError);
+    await expect(readSealKeys(file)).rejects.toThrow(UsageError);
+  });
+
+  describe.skipIf(process.platform === 'win32')('in a folder of secrets of the system', () => {
+    /** The files of a Secret volume of Kubernetes, in which a file is a link to a link to a folder. */
+    function secretVolume(mode: number): string {
+      mkdirSync(join(folder, 'volume', '..2026'), { recursive: true });
+      writeFileSync(join(folder, 'volume', '..2026', 'key'), KEY);
+      chmodSync(join(folder, 'volume', '..2026', 'key'), mode);
+      symlinkSync('..2026', join(folder, 'volume', '..data'));
+      symlinkSync(join('..data', 'key'), join(folder, 'volume', 'key'));
+      return join(folder, 'volume', 'key');
+    }
+
+    it('may be a link in the folder, and be readable by its group', async () => {
+      expect(await readSealKeys(secretVolume(0o440), join(folder, 'volume'))).toEqual([KEY]);
+    });
+
+    it.each([0o444, 0o460, 0o441])('is refused if others can read it, or the group can change it: %o', async (mode) => {
+      const refused = readSealKeys(secretVolume(mode), join(folder, 'volume'));
+      await expect(refused).rejects.toThrow('other users can read or change it');
+    });
+
+    it('is refused outside of the folder, also behind a link', async () => {
+      const outside = fileWith(KEY);
+      mkdirSync(join(folder, 'volume'));
+      symlinkSync(outside, join(folder, 'volume', 'key'));
+      await expect(readSealKeys(join(folder, 'volume', 'key'), join(folder, 'volume'))).rejects.toThrow(
+        'it is a symbolic link',
+      );
+      chmodSync(outside, 0o440);
+      await expect(readSealKeys(outside, join(folder, 'volume'))).rejects.toThrow('other users can read or change it');
+    });
   });
 });

@@ -33,7 +33,7 @@ export class PlayedGateway implements GatewayPort {
   closed = 0;
   caching: ListCaching = { isSettled: true, freshMs: Number.POSITIVE_INFINITY, isPublic: false };
 
-  constructor(seals: GatewaySeals = { lasting: hmac, run: (text) => hmac(`run ${text}`) }) {
+  constructor(seals: GatewaySeals = { lasting: hmac, run: (text) => hmac(`run ${text}`), instance: 'aaaaaaaaaa' }) {
     this.seals = seals;
   }
 

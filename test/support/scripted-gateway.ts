@@ -82,6 +82,8 @@ export interface GatewayScript {
   readonly clock?: FakeClock;
   readonly views?: NamedViews;
   readonly calls?: CallFeed;
+  /** The name of the process. */
+  readonly instance?: string;
 }
 
 /** A tool as a server would list it. */
@@ -299,6 +301,7 @@ export function scriptGateway({
   clock = new FakeClock(),
   views,
   calls = NO_CALLS,
+  instance = 'aaaaaaaaaa',
 }: GatewayScript) {
   const events = new EventBus();
   /** The ids of what was to run, in order. */
@@ -322,15 +325,15 @@ export function scriptGateway({
     servers: pooled(),
     create: (key, id, profile, listenerFor, origin) => {
       const options = { clock, id, profile, events, listenerFor, origin };
-      const instance = new ScriptedServer(key, scripts[key] ?? {}, options);
-      scripted.set(id, instance);
+      const created = new ScriptedServer(key, scripts[key] ?? {}, options);
+      scripted.set(id, created);
       return {
-        backend: instance.backend,
+        backend: created.backend,
         start: (waitsForCall) => {
-          instance.isToRun = !waitsForCall;
+          created.isToRun = !waitsForCall;
           started.push(id);
         },
-        end: () => instance.end(),
+        end: () => created.end(),
       };
     },
     profileOfAll: { clientInfo: { name: 'trunkline' }, capabilities: { sampling: {} } },
@@ -343,6 +346,7 @@ export function scriptGateway({
     seal: sha256,
     hmac,
     runSeal: hmac,
+    instance,
     events,
   });
   const server = (key: string): ScriptedServer => {

@@ -65,7 +65,7 @@ export function resolveConfig(path: string, checked: CheckedFile, options: LoadO
   const { sharedVariables } = checked;
   const resolveFor = (of: Origin, server: CheckedServer) =>
     resolveServer(server, { ...options, origin: of, file, folder, home, envFiles, sharedVariables });
-  const { startLimit, record, sealKeyFile, tracing, metrics, ...gateway } = checked.gateway;
+  const { startLimit, record, sealKeyFile, secretFolder, tracing, metrics, ...gateway } = checked.gateway;
   const { listen } = metrics;
   return {
     file,
@@ -74,6 +74,7 @@ export function resolveConfig(path: string, checked: CheckedFile, options: LoadO
       ...gateway,
       ...(record !== undefined && { record: resolve(folder, expandHome(record, home)) }),
       ...(sealKeyFile !== undefined && { sealKeyFile: resolve(folder, expandHome(sealKeyFile, home)) }),
+      ...(secretFolder !== undefined && { secretFolder: resolve(folder, expandHome(secretFolder, home)) }),
       ...(tracing !== undefined && { tracing: resolveTracing(tracing, options) }),
       metrics: {
         ...metrics,

@@ -102,8 +102,13 @@ export const HTTP_SETTINGS = {
   maxSessions: count(100, 'Limit on open sessions. A request for a further session is answered with 503.', [1, 10_000]),
   sessionIdle: duration(
     '30m',
-    'Time without an in-flight request and without an open GET stream after which a session ends.',
+    'Time without an in-flight request and without an open GET stream after which a session is put aside. The next request resumes it.',
     ['1s', '24h'],
+  ),
+  maxSessionAge: duration(
+    '168h',
+    'Age from which a session is not resumed any more, after a restart, by another gateway, or after sessionIdle.',
+    ['1m', '8760h'],
   ),
   maxConnections: count(
     256,
@@ -204,7 +209,10 @@ export const GATEWAY_SETTINGS = {
   ),
   record: path('A file for a recording of all messages, without known secrets. Relative to the folder of this file.'),
   sealKeyFile: path(
-    'A file with a key for several gateways that serve the same clients. Each gateway then accepts the task ids and the cursors of the others. Only the owner of the key file may have access. Relative to the folder of this file.',
+    'A file with one to three keys, a line each, for several gateways that serve the same clients. Each gateway then accepts the sessions, the task ids and the cursors of the others. The first key seals, all open. Only the owner of the key file may have access. Relative to the folder of this file.',
+  ),
+  secretFolder: path(
+    'A folder in which the system puts secrets, such as a Secret volume of Kubernetes. A file of sealKeyFile in it may be a symbolic link, belong to root, and be readable by its group. Relative to the folder of this file.',
   ),
   drain: duration(
     '60s',

@@ -4,20 +4,21 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { FairMemory, Holder } from '../../io/shared-limit.js';
 import { RPC_CODES } from '../../jsonrpc/message.js';
 import type { Envelope, Rejection, RequestEnvelope, ScanEnvelope } from '../../mcp/envelope.js';
+import { fateOfMessage } from '../../mcp/lost-request.js';
 import type { EventSink } from '../../observe/events/events.js';
 import type { Clock } from '../../timing/clock.js';
-import type { Deadlines } from '../../timing/deadlines.js';
-import { onOneLine, parseEventId, type Timed } from './event-stream.js';
+import { onOneLine } from './event-stream.js';
 import type { BearerCheck } from './guards.js';
 import * as guards from './guards.js';
 import { endpointOfView, type HttpSessionPort } from './http-client.js';
 import type { HttpLimits } from './limits.js';
 import { addressOf } from './listener.js';
+import { JSON_HEADERS } from './post-stream.js';
 import type { RequestRates } from './rate-limit.js';
 import {
   BATCH_WITHOUT_SESSION,
-  FULL,
   type HttpRefusal,
+  INSTANCE_LOST,
   LISTENING_ALREADY,
   MISSING_SESSION,
   NO_SUCH_METHOD,
@@ -26,9 +27,9 @@ import {
   OVERLOADED,
   refusalBody,
   UNKNOWN_SESSION,
-  unknownEndpoint,
 } from './refusal.js';
 import { isForServers, refusedBy, refuseMetadata, refuseParams, refuseUnreadable } from './request-metadata.js';
+import { parseEventId, type SealedIds, type SessionOwner } from './sealed-ids.js';
 import { Session, SessionlessClient, type SessionlessClients, type Sessions } from './sessions.js';
 
 interface EndpointOptions {
@@ -40,9 +41,9 @@ interface EndpointOptions {
   readonly requestBodies: FairMemory;
   readonly bearer: BearerCheck;
   readonly rates: RequestRates;
+  readonly ids: SealedIds;
   readonly sessions: Sessions;
   readonly sessionless: SessionlessClients;
-  readonly timers: Deadlines<Timed>;
   /** Called for each request that was authenticated, with its connection. */
   readonly onAuthenticated: (socket: Socket) => void;
   /** Called for each request of a client of MCP that was not refused for its headers. */
@@ -53,6 +54,9 @@ interface EndpointOptions {
 }
 
 const JSON_TYPE = 'application/json';
+
+/** Header with which a proxy marks a request that it has sent to another gateway before, which did not answer. */
+const LOST_HEADER = 'trunkline-lost';
 
 const EVENTS_TYPE = 'text/event-stream';
 
@@ -140,17 +144,23 @@ export class Endpoint {
     if (body === 'buffers-full') return this.refuse(request, reply, OVERLOADED);
     if (body === 'too-large') return this.refuse(request, reply, guards.tooLarge(maxBodyBytes));
     const message = readMessage(body, scan);
-    const begins = message.kind !== 'rejected' && core.beginsSession(message);
+    if (header(request, LOST_HEADER) !== undefined) {
+      const fate = fateOfMessage(message.bytes, INSTANCE_LOST);
+      if (fate.kind === 'answered') return reply.headers(JSON_HEADERS).send(Buffer.from(fate.answer));
+      if (fate.kind === 'dropped') return reply.code(202).send();
+    }
+    const initialize = message.kind === 'request' && core.beginsSession(message) ? message : undefined;
     const isModern = guards.namesModernRevision(header(request, 'mcp-protocol-version'));
-    if (core.isSessionless(message) || (isModern && !begins)) return this.#postAlone(request, reply, message);
+    if (core.isSessionless(message) || (isModern && initialize === undefined))
+      return this.#postAlone(request, reply, message);
     const opening = sessionIdOf(request) === undefined ? message : undefined;
-    if (opening !== undefined && begins) return this.#initialize(request, reply, message);
+    if (opening !== undefined && initialize !== undefined) return this.#initialize(request, reply, initialize);
     const unknown = opening?.kind === 'request' ? this.#unknownMethod(opening) : undefined;
     if (unknown !== undefined) return this.refuse(request, reply, unknown);
     const unreadable = opening?.kind === 'rejected' ? refuseUnreadable(opening) : undefined;
     if (unreadable !== undefined) return this.refuse(request, reply, unreadable);
     const isBatch = opening?.kind === 'rejected';
-    const session = this.#session(request, isBatch ? BATCH_WITHOUT_SESSION : MISSING_SESSION);
+    const session = await this.#session(request, isBatch ? BATCH_WITHOUT_SESSION : MISSING_SESSION);
     if (!(session instanceof Session)) return this.refuse(request, reply, session);
     return this.#respond(reply, (response) => session.post(message, response));
   }
@@ -176,20 +186,13 @@ export class Endpoint {
     return error?.code === RPC_CODES.methodNotFound ? refusedBy(error, opening) : undefined;
   }
 
-  #initialize(request: FastifyRequest, reply: FastifyReply, message: Envelope | Rejection): FastifyReply {
-    const { core, clock, limits, sessions, timers, events } = this.#options;
-    if (sessions.isFull) return this.refuse(request, reply, FULL);
-    const endpoint = endpointOf(request);
-    const principal = principalOf(request);
-    const client = core.openSession(endpoint, principal, () => sessions.end(session, 'removed'));
-    if (client === undefined) return this.refuse(request, reply, unknownEndpoint(endpoint));
-    const onCut = (unwrittenBytes: number) => events.emit({ kind: 'http.stream-cut', unwrittenBytes });
-    const session: Session = new Session({ client, principal, endpoint, clock, timers, limits, onCut });
-    sessions.add(session);
-    events.emit({ kind: 'http.session-opened', sessions: sessions.size });
+  #initialize(request: FastifyRequest, reply: FastifyReply, message: RequestEnvelope): FastifyReply {
+    const { sessions } = this.#options;
+    const session = sessions.open(message, ownerOf(request));
+    if (!(session instanceof Session)) return this.refuse(request, reply, session);
     // The session is useless after a failed `initialize`, or if the client left before it got the session id.
     const onOver = () => {
-      if (client.revision === undefined || !reply.raw.headersSent) sessions.end(session, 'refused');
+      if (!session.isInitialized || !reply.raw.headersSent) sessions.end(session, 'refused');
     };
     return this.#respond(reply, (response) => {
       let isServed = false;
@@ -202,7 +205,7 @@ export class Endpoint {
   }
 
   async #get(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> {
-    const session = this.#session(request, ONLY_POST);
+    const session = await this.#session(request, ONLY_POST);
     if (!(session instanceof Session)) return this.refuse(request, reply, session);
     const lastEventId = header(request, 'last-event-id');
     if (lastEventId === undefined) {
@@ -210,45 +213,59 @@ export class Endpoint {
       return this.#respond(reply, (response) => session.listen(response));
     }
     const id = parseEventId(lastEventId);
-    if (id === undefined || !session.canResume(id)) return this.refuse(request, reply, NOTHING_TO_RESUME);
-    return this.#respond(reply, (response) => session.resume(id, response));
+    if (id !== undefined && session.canResume(id))
+      return this.#respond(reply, (response) => session.resume(id, response));
+    const { ids } = this.#options;
+    const lost = id?.instance === ids.instance ? undefined : ids.openStream(session.id, lastEventId);
+    if (lost === undefined) return this.refuse(request, reply, NOTHING_TO_RESUME);
+    return this.#respond(reply, (response) => session.endLost(lost, response));
   }
 
-  async #delete(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
-    const session = this.#session(request, ONLY_POST);
-    if (!(session instanceof Session)) return this.refuse(request, reply, session);
-    this.#options.sessions.end(session, 'deleted');
-    return reply.code(204).send();
+  #delete(request: FastifyRequest, reply: FastifyReply): FastifyReply {
+    const refusal = this.#refuseSession(request, ONLY_POST);
+    if (refusal !== undefined) return this.refuse(request, reply, refusal);
+    const isDeleted = this.#options.sessions.delete(sessionIdOf(request) ?? '', ownerOf(request));
+    return isDeleted ? reply.code(204).send() : this.refuse(request, reply, UNKNOWN_SESSION);
   }
 
   /**
-   * Names the sender of a request, because senders share the request limit of a token. A session is a sender. So are
-   * all requests together that need no session, that open one, and that name an unknown one. A client cannot invent a
-   * share.
+   * Names the sender of a request, because senders share the request limit of a token. A session is a sender, also if it has
+   * to be resumed. So are all requests together that need no session, that open one, and that name an unknown one. A client
+   * cannot invent a share.
    */
   #senderOf(request: FastifyRequest, principal: string): string {
     if (guards.namesModernRevision(header(request, 'mcp-protocol-version'))) return 'without sessions';
+    const { sessions } = this.#options;
     const id = sessionIdOf(request);
     if (id === undefined) return 'no session';
-    return this.#options.sessions.find(id, principal, endpointOf(request))?.id ?? 'unknown session';
+    const owner = { principal, endpoint: endpointOf(request) };
+    const isKnown = sessions.find(id, owner) !== undefined || (!sessions.isFull && sessions.canResume(id, owner));
+    return isKnown ? id : 'unknown session';
   }
 
   /** Returns the session that the request names, or the refusal. */
-  #session(request: FastifyRequest, whenMissing: HttpRefusal): Session | HttpRefusal {
+  async #session(request: FastifyRequest, whenMissing: HttpRefusal): Promise<Session | HttpRefusal> {
+    const refusal = this.#refuseSession(request, whenMissing);
+    if (refusal !== undefined) return refusal;
+    return (
+      this.#ownSession(request) ?? (await this.#options.sessions.resume(sessionIdOf(request) ?? '', ownerOf(request)))
+    );
+  }
+
+  /** Refuses a request that names no session. */
+  #refuseSession(request: FastifyRequest, whenMissing: HttpRefusal): HttpRefusal | undefined {
     const revision = header(request, 'mcp-protocol-version');
     // A request of these revisions never belongs to a session.
     if (guards.namesModernRevision(revision)) return whenMissing;
     const refusal = guards.refuseRevision(revision);
     if (refusal !== undefined) return refusal;
-    if (sessionIdOf(request) === undefined) return whenMissing;
-    return this.#ownSession(request) ?? UNKNOWN_SESSION;
+    return sessionIdOf(request) === undefined ? whenMissing : undefined;
   }
 
-  /** The session that the request names, if the session exists and belongs to the client. */
+  /** The session that the request names, if this process has it and it belongs to the client. */
   #ownSession(request: FastifyRequest): Session | undefined {
     const id = sessionIdOf(request);
-    if (id === undefined) return undefined;
-    return this.#options.sessions.find(id, principalOf(request), endpointOf(request));
+    return id === undefined ? undefined : this.#options.sessions.find(id, ownerOf(request));
   }
 
   /** Writes the response without fastify. */
@@ -296,6 +313,10 @@ function closeAfterBody(request: FastifyRequest['raw'], response: FastifyReply['
 
 function principalOf(request: FastifyRequest): string {
   return request.getDecorator<string>('principal');
+}
+
+function ownerOf(request: FastifyRequest): SessionOwner {
+  return { principal: principalOf(request), endpoint: endpointOf(request) };
 }
 
 /** The server or view whose endpoint the request came to, in the form for `HttpSessionPort.openSession`. */

@@ -11,13 +11,16 @@ import type { Deadlines, Due } from '../../timing/deadlines.js';
 export class EventStream implements MessageSink {
   readonly number: number;
   readonly #ring: ReplayRing | undefined;
+  /** End of the ids of all events of this stream. */
+  readonly #idEnd: string;
   readonly #onDisconnected: () => void;
   #seq = 0;
   #connection: EventConnection | undefined;
 
-  constructor(number = 0, ring?: ReplayRing, onDisconnected: () => void = () => {}) {
+  constructor(number = 0, ring?: ReplayRing, idEnd = '', onDisconnected: () => void = () => {}) {
     this.number = number;
     this.#ring = ring;
+    this.#idEnd = idEnd;
     this.#onDisconnected = onDisconnected;
   }
 
@@ -30,17 +33,17 @@ export class EventStream implements MessageSink {
   }
 
   send(message: SplicedMessage): void {
-    const id = this.#ring && this.#nextId();
-    const frame = messageFrame(id, message);
+    const position = this.#ring && this.#nextPosition();
+    const frame = messageFrame(position && this.#idOf(position), message);
     message.lease?.release();
-    if (id !== undefined) this.#ring?.add(id, frame);
+    if (position !== undefined) this.#ring?.add(position, frame);
     this.#connection?.write(frame);
   }
 
   /** Starts on a connection. `isPrimed` sends an event id at once, so that the client can resume from it. */
   begin(connection: EventConnection, isPrimed: boolean): void {
     this.#connectTo(connection);
-    if (isPrimed) connection.write(primingFrame(this.#nextId()));
+    if (isPrimed) connection.write(primingFrame(this.#idOf(this.#nextPosition())));
     else connection.flush();
   }
 
@@ -73,11 +76,15 @@ export class EventStream implements MessageSink {
     };
   }
 
-  /** Returns the next id. The priming event also uses an id. */
-  #nextId(): { stream: number; seq: number } {
-    const id = { stream: this.number, seq: this.#seq };
+  /** Returns the next position. The priming event also uses a position. */
+  #nextPosition(): EventPosition {
+    const position = { stream: this.number, seq: this.#seq };
     this.#seq += 1;
-    return id;
+    return position;
+  }
+
+  #idOf({ stream, seq }: EventPosition): string {
+    return `${stream}.${seq}.${this.#idEnd}`;
   }
 }
 
@@ -85,16 +92,16 @@ export class EventStream implements MessageSink {
  * Copies the message, because frames stay in the replay ring and must not hold the buffer of the message. Without an id,
  * a client cannot resume from the event.
  */
-export function messageFrame(id: EventId | undefined, message: SplicedMessage): Uint8Array {
-  const pieces: Uint8Array[] = [Buffer.from(id === undefined ? 'data: ' : `id: ${id.stream}:${id.seq}\ndata: `)];
+export function messageFrame(id: string | undefined, message: SplicedMessage): Uint8Array {
+  const pieces: Uint8Array[] = [Buffer.from(id === undefined ? 'data: ' : `id: ${id}\ndata: `)];
   visitPieces(message, (piece) => pieces.push(onOneLine(piece)));
   pieces.push(END);
   return Buffer.concat(pieces);
 }
 
 /** Event without a message. It has an id to resume from before the first message, and the retry delay. */
-function primingFrame(id: EventId): Uint8Array {
-  return Buffer.from(`id: ${id.stream}:${id.seq}\nretry: ${RETRY_MS}\ndata: \n\n`);
+function primingFrame(id: string): Uint8Array {
+  return Buffer.from(`id: ${id}\nretry: ${RETRY_MS}\ndata: \n\n`);
 }
 
 /** Time after which a client should reconnect if its connection broke, in milliseconds. */
@@ -108,19 +115,14 @@ const END = Buffer.from('\n\n');
 /** Comment that keeps an idle connection open. Clients ignore it. */
 const KEEP_ALIVE = Buffer.from(': keep-alive\n\n');
 
-export function parseEventId(text: string): EventId | undefined {
-  const [, stream, seq] = /^(\d{1,15}):(\d{1,15})$/.exec(text) ?? [];
-  return stream === undefined || seq === undefined ? undefined : { stream: Number(stream), seq: Number(seq) };
-}
-
-/** The position of an event: the stream of a session and the number of the event in the stream. */
-export interface EventId {
+/** The stream of a session and the number of the event in the stream. */
+interface EventPosition {
   readonly stream: number;
   readonly seq: number;
 }
 
 interface StoredEvent {
-  readonly id: EventId;
+  readonly id: EventPosition;
   readonly frame: Uint8Array;
 }
 
@@ -136,7 +138,7 @@ export class ReplayRing {
     this.#maxBytes = maxBytes;
   }
 
-  add(id: EventId, frame: Uint8Array): void {
+  add(id: EventPosition, frame: Uint8Array): void {
     this.#events.push({ id, frame });
     this.#bytes += frame.length;
     while (this.#events.length > this.#maxEvents || this.#bytes > this.#maxBytes) {
@@ -149,7 +151,7 @@ export class ReplayRing {
   }
 
   /** Returns the later events of the same stream, if the ring still holds them. */
-  after({ stream, seq }: EventId): readonly Uint8Array[] {
+  after({ stream, seq }: EventPosition): readonly Uint8Array[] {
     return this.#events.filter(({ id }) => id.stream === stream && id.seq > seq).map(({ frame }) => frame);
   }
 

@@ -1,12 +1,21 @@
+import { randomInt } from 'node:crypto';
 import type { FeedConnection, MessageFeed } from '../../io/message-feed.js';
 import type { Backpressure, ClientBackpressure } from '../../io/streams/backpressure.js';
 import { readText } from '../../json/json-text.js';
+import { isRecord, parseJson } from '../../json/json-value.js';
 import { type SplicedMessage, splice } from '../../json/splice.js';
-import { type Answer, type MessageSink, type RpcError, whole } from '../../jsonrpc/message.js';
+import {
+  type Answer,
+  type MessageSink,
+  notificationMessage,
+  type RpcError,
+  requestMessage,
+  whole,
+} from '../../jsonrpc/message.js';
 import type { Envelope, Rejection, RequestEnvelope, ScanEnvelope } from '../../mcp/envelope.js';
 import { LISTS, METHODS } from '../../mcp/methods.js';
 import type { MirroredParam } from '../../mcp/mirrored-params.js';
-import { type ChooseEra, EraSessions, type OpenReply, type TransportSession } from '../transport.js';
+import { type ChooseEra, EraSessions, type OpenReply, type ReplyChannel, type TransportSession } from '../transport.js';
 
 /** Opens the sessions behind the HTTP endpoints. */
 export interface HttpSessionPort {
@@ -19,9 +28,15 @@ export interface HttpSessionPort {
   /**
    * Opens a session. `endpoint` is `undefined` for `/mcp`, the server's key for `/mcp/<key>`, or `endpointOfView` for
    * `/mcp/v/<name>`. `principal` is the authenticated subject. Returns `undefined` if there is no such server or view.
-   * `onGone` is called when the server or view is removed from the configuration.
+   * `onGone` is called when the server or view is removed from the configuration. `isResumed` is set if another process may
+   * have sent requests to the client in this session.
    */
-  openSession(endpoint: string | undefined, principal: string, onGone: () => void): HttpClientSession | undefined;
+  openSession(
+    endpoint: string | undefined,
+    principal: string,
+    onGone: () => void,
+    isResumed?: boolean,
+  ): HttpClientSession | undefined;
   isReady(): boolean;
   /** Ends the subscriptions of clients without a session, so that they subscribe elsewhere. */
   endSubscriptions(): void;
@@ -40,6 +55,11 @@ export interface HttpClientSession {
   mirroredParams(call: RequestEnvelope): readonly MirroredParam[];
   /** Sets the stream for unsolicited messages; `undefined` after the client closed it. */
   attach(stream: MessageSink | undefined): void;
+  /**
+   * Repeats the handshake of the client, whose answer the client has, for a session of another process. `initialize` is the
+   * params as JSON. Tells the client that all lists may have changed. Resolves with whether the handshake succeeded.
+   */
+  restore(initialize: Uint8Array): Promise<boolean>;
   /** The negotiated revision, once known. */
   readonly revision: string | undefined;
   close(): void;
@@ -66,11 +86,11 @@ export function createHttpClients(options: HttpClientsOptions): HttpSessionPort 
     beginsSession: (message) => chooseEra(message, () => false).beginsSession(message),
     isSessionless: (message) => !chooseEra(message, () => false).needsSession,
     refusalWithoutSession: (request) => chooseEra(request, () => false).refusalWithoutSession(request),
-    openSession: (endpoint, principal, onGone) => {
+    openSession: (endpoint, principal, onGone, isResumed = false) => {
       const view = viewAt(endpoint);
       const server = view === undefined ? endpoint : undefined;
       if ((view !== undefined && !hasView(view)) || (server !== undefined && !hasServer(server))) return undefined;
-      return new HttpClient({ scan, chooseEra, backpressure, messages, server, view, principal, onGone });
+      return new HttpClient({ scan, chooseEra, backpressure, messages, server, view, principal, onGone, isResumed });
     },
   };
 }
@@ -92,13 +112,21 @@ interface HttpClientOptions extends Pick<HttpClientsOptions, 'scan' | 'chooseEra
   readonly view: string | undefined;
   readonly principal: string;
   readonly onGone: () => void;
+  readonly isResumed: boolean;
 }
+
+/**
+ * Ids of server requests in a resumed session begin at random, so that a late answer to a request of an earlier process is
+ * no answer to a request of this one. They fit into a signed integer of 32 bits.
+ */
+const [MIN_RESUMED_ID, MAX_RESUMED_ID] = [2 ** 20, 2 ** 30];
 
 /** One client's HTTP session. Unsolicited messages wait in a buffer while the client has no GET stream open. */
 class HttpClient implements HttpClientSession, TransportSession {
   readonly principal: string;
   readonly server: string | undefined;
   readonly view: string | undefined;
+  readonly firstRequestId: number | undefined;
   readonly #options: HttpClientOptions;
   readonly #sessions: EraSessions;
   readonly #connection: FeedConnection;
@@ -106,12 +134,14 @@ class HttpClient implements HttpClientSession, TransportSession {
   /** While this client is connected, the servers never pause, because its streams are cut if it does not read. */
   readonly #backpressure: ClientBackpressure;
   #stream: MessageSink | undefined;
+  #onClosed: () => void = () => {};
 
   constructor(options: HttpClientOptions) {
     this.#options = options;
     this.principal = options.principal;
     this.server = options.server;
     this.view = options.view;
+    this.firstRequestId = options.isResumed ? randomInt(MIN_RESUMED_ID, MAX_RESUMED_ID) : undefined;
     this.#unsolicited = new UnsolicitedBuffer(options.scan);
     this.#backpressure = options.backpressure.client();
     this.#sessions = new EraSessions(options.chooseEra, this);
@@ -137,6 +167,23 @@ class HttpClient implements HttpClientSession, TransportSession {
       if (waitsForTask) this.#unsolicited.flushTo(reply);
       return reply;
     });
+  }
+
+  async restore(initialize: Uint8Array): Promise<boolean> {
+    const answer = await new Promise<Uint8Array | undefined>((resolve) => {
+      this.#onClosed = () => resolve(undefined);
+      this.#receiveOwn(requestMessage(0, METHODS.initialize, initialize), resolve);
+    });
+    if (answer === undefined || this.#sessions.isClosed || this.revision === undefined) return false;
+    this.#receiveOwn(notificationMessage(METHODS.initialized), () => {});
+    for (const changed of changesOf(answer)) this.send(notificationMessage(changed));
+    return true;
+  }
+
+  /** Takes a message in place of the client, which does not get the answer. */
+  #receiveOwn(message: SplicedMessage, answered: (answer: Uint8Array | undefined) => void): void {
+    const scanned = this.#options.scan(splice(message));
+    this.receive(scanned, () => unheardReply(answered));
   }
 
   passing(message: SplicedMessage): void {
@@ -166,7 +213,34 @@ class HttpClient implements HttpClientSession, TransportSession {
   close(): void {
     this.#sessions.close();
     this.#backpressure.close();
+    this.#onClosed();
   }
+}
+
+/** The channel of a request that the client has not sent. */
+function unheardReply(answered: (answer: Uint8Array | undefined) => void): ReplyChannel {
+  return {
+    ...{ isShared: false, isUnheard: true, unwrittenBytes: 0 },
+    send: () => {},
+    answer: (message) => {
+      answered(splice(message));
+      message.lease?.release();
+    },
+    withdraw: () => answered(undefined),
+    onAbandoned: () => {},
+  };
+}
+
+/** The notifications about the lists that a server declares in its answer to `initialize`. */
+function changesOf(answer: Uint8Array): readonly string[] {
+  const message = parseJson(new TextDecoder().decode(answer));
+  const result = isRecord(message) && isRecord(message.result) ? message.result : {};
+  const declared = isRecord(result.capabilities) ? result.capabilities : {};
+  const kinds = Object.values(LISTS).filter(({ capability }) => {
+    const list = declared[capability];
+    return isRecord(list) && list.listChanged === true;
+  });
+  return [...new Set(kinds.map(({ changed }) => changed))];
 }
 
 const LIST_CHANGED = /^notifications\/\w+\/list_changed$/;

@@ -9,6 +9,8 @@ export interface ConfigurableLimits {
   readonly maxSessions: number;
   /** Time after which a session without requests in flight and open streams ends. */
   readonly sessionIdleMs: number;
+  /** Age from which a session is not resumed any more. */
+  readonly maxSessionAgeMs: number;
   /** Limit of the requests with one token. */
   readonly requestsPerSecond: number;
   readonly requestBurst: number;

@@ -195,4 +195,4 @@ export function refuse(response: ServerResponse, refusal: HttpRefusal, headers: 
 
 type Headers = Readonly<Record<string, string>>;
 
-const JSON_HEADERS = { 'content-type': 'application/json', 'cache-control': 'no-store, no-transform' };
+export const JSON_HEADERS = { 'content-type': 'application/json', 'cache-control': 'no-store, no-transform' };

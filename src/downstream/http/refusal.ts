@@ -1,5 +1,7 @@
+import type { Code } from '../../errors/codes.js';
 import { splice } from '../../json/splice.js';
 import { errorMessage, NULL_ID, RPC_CODES, RpcError } from '../../jsonrpc/message.js';
+import type { Loss } from '../../mcp/lost-request.js';
 import type { RefusedName } from '../../observe/events/events.js';
 import { viewAt } from './http-client.js';
 
@@ -45,6 +47,12 @@ const UNKNOWN_VIEW: HttpRefusal = {
   message: 'There is no such view; the configuration names the views below `views:`',
 };
 export const FULL: HttpRefusal = { status: 503, message: 'Too many sessions', headers: retryAfter(30_000) };
+/** Not 404, because most clients do not open another session then. */
+export const NOT_RESUMED: HttpRefusal = {
+  status: 503,
+  message: 'The session cannot be resumed now, because its server does not run',
+  headers: retryAfter(5_000),
+};
 export const OVERLOADED: HttpRefusal = {
   status: 503,
   message: 'The gateway receives too much data at once',
@@ -68,6 +76,12 @@ export const NO_SUCH_METHOD: HttpRefusal = {
 /** Answer to the requests in flight of a session that ends. Clients begin a new session after a 404. */
 export const GONE: HttpRefusal = { status: 404, message: 'The session has ended' };
 export const SHUTTING_DOWN: HttpRefusal = { status: 503, message: 'Shutting down', headers: { 'retry-after': '5' } };
+
+/** The reason for which another process has lost a request. */
+export const INSTANCE_LOST: Loss = {
+  text: 'The process of Trunkline that had this call ended, or its connection broke, before it answered. Whether the call took effect is unknown: check before repeating it.',
+  facts: { reason: 'instance_lost', code: 'TL-CALL-INSTANCE-LOST' satisfies Code, sent: true, outcome: 'unknown' },
+};
 
 /** The refusal of an endpoint that the configuration does not have. */
 export function unknownEndpoint(endpoint: string | undefined): HttpRefusal {

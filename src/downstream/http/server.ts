@@ -14,6 +14,7 @@ import type { HttpSessionPort } from './http-client.js';
 import { type ConfigurableLimits, FIXED_LIMITS, type HttpLimits } from './limits.js';
 import { addressOf, endBrokenConnection, Listener, listenAlso, portOf } from './listener.js';
 import { RequestRates } from './rate-limit.js';
+import type { SealedIds } from './sealed-ids.js';
 import { SessionlessClients, Sessions } from './sessions.js';
 
 export interface HttpTransportOptions {
@@ -25,6 +26,7 @@ export interface HttpTransportOptions {
   readonly limits: ConfigurableLimits & Partial<HttpLimits>;
   /** Limit of the incomplete bodies of all requests together. The transport sets its size. */
   readonly requestBodies: FairMemory;
+  readonly ids: SealedIds;
   readonly events: EventSink;
   /** Returns the text of /metrics. Absent if there are no metrics. */
   readonly readMetrics?: (() => Promise<string>) | undefined;
@@ -46,7 +48,7 @@ const CLOSE_GRACE_MS = 500;
 
 /** Serves MCP over Streamable HTTP. Rejects with an `HttpBindError` if the settings would let unknown clients in. */
 export async function openHttpTransport(options: HttpTransportOptions): Promise<HttpTransport> {
-  const { core, clock, scan, bind, events, requestBodies } = options;
+  const { core, clock, scan, bind, events, ids, requestBodies } = options;
   const problem = checkBind(bind);
   if (problem !== undefined) throw problem;
 
@@ -54,11 +56,7 @@ export async function openHttpTransport(options: HttpTransportOptions): Promise<
   requestBodies.limitTo(limits.maxPartialBytes);
   const listener = new Listener({ https: bind.https, limits, events });
   const timers = new Deadlines<Timed>(clock, (timed) => timed.onDue());
-  const sessions = new Sessions({
-    clock,
-    maxSessions: limits.maxSessions,
-    onEnded: (reason, left) => events.emit({ kind: 'http.session-ended', reason, sessions: left }),
-  });
+  const sessions = new Sessions({ core, ids, clock, timers, limits, events });
   const sessionless = new SessionlessClients({
     clock,
     timers,
@@ -76,9 +74,9 @@ export async function openHttpTransport(options: HttpTransportOptions): Promise<
     requestBodies,
     bearer,
     rates: new RequestRates(limits),
+    ids,
     sessions,
     sessionless,
-    timers,
     onAuthenticated: (socket) => listener.authenticated(socket),
     onRequest: () => draining?.requested(),
     names: () => {

@@ -1,17 +1,30 @@
-import { randomBytes } from 'node:crypto';
+import { createHash } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
-import { type Answer, RPC_CODES } from '../../jsonrpc/message.js';
+import { isObject, isString, readString, readText, type Span } from '../../json/json-text.js';
+import { type Answer, RPC_CODES, whole } from '../../jsonrpc/message.js';
 import type { Envelope, Rejection, RequestEnvelope } from '../../mcp/envelope.js';
+import { type LostRequest, lostAnswer } from '../../mcp/lost-request.js';
 import { METHODS } from '../../mcp/methods.js';
 import type { MirroredParam } from '../../mcp/mirrored-params.js';
-import { MODERN_CODES } from '../../mcp/revisions.js';
+import { MODERN_CODES, negotiateRevision } from '../../mcp/revisions.js';
+import type { EventSink } from '../../observe/events/events.js';
 import type { Clock } from '../../timing/clock.js';
 import { Deadlines, type Due } from '../../timing/deadlines.js';
-import { EventConnection, type EventId, EventStream, OpenConnections, ReplayRing, type Timed } from './event-stream.js';
+import { EventConnection, EventStream, messageFrame, OpenConnections, ReplayRing, type Timed } from './event-stream.js';
 import type { HttpClientSession, HttpSessionPort } from './http-client.js';
 import type { HttpLimits } from './limits.js';
 import { PostStream, type PostStreamOptions, refuse, respond } from './post-stream.js';
-import { FULL, GONE, type HttpRefusal, SHUTTING_DOWN, unknownEndpoint } from './refusal.js';
+import {
+  FULL,
+  GONE,
+  type HttpRefusal,
+  INSTANCE_LOST,
+  NOT_RESUMED,
+  SHUTTING_DOWN,
+  UNKNOWN_SESSION,
+  unknownEndpoint,
+} from './refusal.js';
+import type { EventId, SealedIds, SealedSession, SessionOwner } from './sealed-ids.js';
 
 interface PostingClientOptions {
   readonly client: HttpClientSession;
@@ -152,13 +165,27 @@ abstract class PostingClients<C extends PostingClient> {
 type SessionEnd = 'deleted' | 'expired' | 'refused' | 'removed' | 'shutdown';
 
 interface SessionsOptions {
+  readonly core: HttpSessionPort;
+  readonly ids: SealedIds;
   readonly clock: Clock;
-  readonly maxSessions: number;
-  readonly onEnded: (reason: SessionEnd, left: number) => void;
+  readonly timers: Deadlines<Timed>;
+  readonly limits: HttpLimits;
+  readonly events: EventSink;
 }
 
+/** Limit of the deleted sessions that are remembered, so that they are not resumed. */
+const MAX_DELETED = 10_000;
+
+/**
+ * The sessions of this process. A session is resumed from its id if this process does not have it: because another process
+ * or an earlier run has served it, or because it was idle for long.
+ */
 export class Sessions extends PostingClients<Session> {
   readonly #options: SessionsOptions;
+  /** Sessions that are being resumed, which no request can use yet. */
+  readonly #resuming = new Map<string, Promise<Session | HttpRefusal>>();
+  /** Hashes of the ids of the deleted sessions, the oldest first. */
+  readonly #deleted = new Set<string>();
 
   constructor(options: SessionsOptions) {
     super(options.clock);
@@ -166,15 +193,58 @@ export class Sessions extends PostingClients<Session> {
   }
 
   get isFull(): boolean {
-    return this.size >= this.#options.maxSessions;
+    return this.size >= this.#options.limits.maxSessions;
   }
 
-  /** The session, if it belongs to this principal and endpoint. All others get `undefined`. */
-  find(id: string, principal: string, endpoint: string | undefined): Session | undefined {
+  override get hasCalls(): boolean {
+    return this.#resuming.size > 0 || super.hasCalls;
+  }
+
+  /** Opens a session for a client that sends this `initialize`. */
+  open(initialize: RequestEnvelope, owner: SessionOwner): Session | HttpRefusal {
+    const { ids, events } = this.#options;
+    const session = this.#create(ids.sealSession(handshakeOf(initialize), owner), owner, false);
+    if (session instanceof Session) events.emit({ kind: 'http.session-opened', sessions: this.size });
+    return session;
+  }
+
+  /** The session, if it belongs to this owner. All others get `undefined`. */
+  find(id: string, owner: SessionOwner): Session | undefined {
     const session = this.clients.get(id);
-    if (session?.principal !== principal || session.endpoint !== endpoint) return undefined;
+    if (session === undefined || !isSameOwner(session.owner, owner) || this.#resuming.has(id)) return undefined;
     session.touch();
     return session;
+  }
+
+  /** Whether the owner has a session with this id, which may have to be resumed. */
+  canResume(id: string, owner: SessionOwner): boolean {
+    return this.#unsealed(id, owner) !== undefined;
+  }
+
+  /** Resumes a session that this process does not have. Requests that come at the same time wait for the same session. */
+  async resume(id: string, owner: SessionOwner): Promise<Session | HttpRefusal> {
+    const sealed = this.#unsealed(id, owner);
+    if (sealed === undefined) return UNKNOWN_SESSION;
+    const begun = this.#resuming.get(id);
+    if (begun !== undefined) return await begun;
+    const resumed = this.#resume(id, owner, sealed.initialize);
+    this.#resuming.set(id, resumed);
+    try {
+      return await resumed;
+    } finally {
+      this.#resuming.delete(id);
+    }
+  }
+
+  /** Ends a session for good. Returns false if the owner has no such session. */
+  delete(id: string, owner: SessionOwner): boolean {
+    const known = this.clients.get(id);
+    if (known === undefined ? !this.canResume(id, owner) : !isSameOwner(known.owner, owner)) return false;
+    const [oldest] = this.#deleted;
+    if (this.#deleted.size >= MAX_DELETED && oldest !== undefined) this.#deleted.delete(oldest);
+    this.#deleted.add(hashOf(id));
+    if (known !== undefined) this.end(known, 'deleted');
+    return true;
   }
 
   /** Ends the GET streams. Their clients open the next ones, at another gateway if this one accepts no connections. */
@@ -184,16 +254,70 @@ export class Sessions extends PostingClients<Session> {
 
   override end(session: Session, reason: SessionEnd): boolean {
     const hasEnded = super.end(session, reason);
-    if (hasEnded) this.#options.onEnded(reason, this.size);
+    if (hasEnded) this.#options.events.emit({ kind: 'http.session-ended', reason, sessions: this.size });
     return hasEnded;
+  }
+
+  #unsealed(id: string, owner: SessionOwner): SealedSession | undefined {
+    const { ids, limits } = this.#options;
+    const sealed = ids.openSession(id, owner);
+    if (sealed === undefined || sealed.age >= limits.maxSessionAgeMs || this.#deleted.has(hashOf(id))) return undefined;
+    return sealed;
+  }
+
+  async #resume(id: string, owner: SessionOwner, initialize: Uint8Array): Promise<Session | HttpRefusal> {
+    const session = this.#create(id, owner, true);
+    if (!(session instanceof Session)) return session;
+    let isRestored = false;
+    try {
+      isRestored = await session.restore(initialize);
+    } finally {
+      if (!isRestored) this.end(session, 'refused');
+    }
+    // The session may have been deleted, or its server removed, during the handshake.
+    if (this.clients.get(id) !== session) return this.#deleted.has(hashOf(id)) ? UNKNOWN_SESSION : NOT_RESUMED;
+    this.#options.events.emit({ kind: 'http.session-resumed', sessions: this.size });
+    return session;
+  }
+
+  #create(id: string, owner: SessionOwner, isResumed: boolean): Session | HttpRefusal {
+    const { core, events } = this.#options;
+    if (this.isFull) return FULL;
+    const { endpoint, principal } = owner;
+    const client = core.openSession(endpoint, principal, () => this.end(session, 'removed'), isResumed);
+    if (client === undefined) return unknownEndpoint(endpoint);
+    const onCut = (unwrittenBytes: number) => events.emit({ kind: 'http.stream-cut', unwrittenBytes });
+    const session: Session = new Session({ ...this.#options, client, id, owner, onCut });
+    this.add(session);
+    return session;
   }
 }
 
+function isSameOwner(one: SessionOwner, other: SessionOwner): boolean {
+  return one.principal === other.principal && one.endpoint === other.endpoint;
+}
+
+function hashOf(id: string): string {
+  return createHash('sha256').update(id).digest('base64url');
+}
+
+/** The params of `initialize` that the gateway reads, as JSON, with the revision that it offers to the client. */
+function handshakeOf({ bytes, tokens }: RequestEnvelope): Uint8Array {
+  const { protocolVersion, capabilities, clientInfo } = tokens;
+  const requested = protocolVersion !== undefined && isString(bytes, protocolVersion);
+  const revision = negotiateRevision(requested ? readString(bytes, protocolVersion) : undefined);
+  const object = (span: Span | undefined) =>
+    span !== undefined && isObject(bytes, span) ? readText(bytes, span) : '{}';
+  return Buffer.from(
+    `{"protocolVersion":"${revision}","capabilities":${object(capabilities)},"clientInfo":${object(clientInfo)}}`,
+  );
+}
+
 interface SessionOptions extends PostingClientOptions {
+  readonly id: string;
+  readonly ids: SealedIds;
   /** The owner of the session. The session id alone gives no access. */
-  readonly principal: string;
-  /** The endpoint that opened the session. The session is unknown at other endpoints. */
-  readonly endpoint: string | undefined;
+  readonly owner: SessionOwner;
 }
 
 /** Number of the stream of unsolicited messages. Streams of POSTs have numbers from 1. */
@@ -204,10 +328,9 @@ const PRIMED_REVISION = '2025-11-25';
 
 /** One client's HTTP session: its POSTs in flight and its event streams. */
 export class Session extends PostingClient {
-  /** 256 random bits. */
-  readonly id = randomBytes(32).toString('base64url');
-  readonly principal: string;
-  readonly endpoint: string | undefined;
+  readonly id: string;
+  readonly owner: SessionOwner;
+  readonly #ids: SealedIds;
   readonly #ring: ReplayRing;
   readonly #unsolicited: EventStream;
   /** Streams whose requests were not answered yet. */
@@ -217,11 +340,12 @@ export class Session extends PostingClient {
 
   constructor(options: SessionOptions) {
     super(options);
-    const { client, limits, principal, endpoint } = options;
-    this.principal = principal;
-    this.endpoint = endpoint;
+    const { client, limits, id, ids, owner } = options;
+    this.id = id;
+    this.owner = owner;
+    this.#ids = ids;
     this.#ring = new ReplayRing({ maxEvents: limits.replayEvents, maxBytes: limits.maxReplayBytes });
-    this.#unsolicited = new EventStream(UNSOLICITED, this.#ring, () => {
+    this.#unsolicited = new EventStream(UNSOLICITED, this.#ring, ids.instance, () => {
       this.touch();
       if (!this.#isClosed) client.attach(undefined);
     });
@@ -229,6 +353,11 @@ export class Session extends PostingClient {
 
   override get isBusy(): boolean {
     return super.isBusy || this.isListening;
+  }
+
+  /** Repeats the handshake of the client. Resolves with whether it succeeded. */
+  restore(initialize: Uint8Array): Promise<boolean> {
+    return this.client.restore(initialize);
   }
 
   /** Serves a POST. Returns whether its body was JSON-RPC. `onOver` is called after all answers were sent or withdrawn. */
@@ -240,9 +369,10 @@ export class Session extends PostingClient {
   ): boolean {
     let stream: EventStream | undefined;
     const openStream = () => {
-      stream = new EventStream(this.#nextStream, this.#ring);
+      const number = this.#nextStream;
       this.#nextStream += 1;
-      this.#streams.set(stream.number, stream);
+      stream = new EventStream(number, this.#ring, this.#ids.sealStream(this.id, number, requestsOf(message)));
+      this.#streams.set(number, stream);
       stream.begin(this.connection(response, headers), this.#isPrimed);
       return stream;
     };
@@ -254,6 +384,11 @@ export class Session extends PostingClient {
       },
     };
     return this.serve(message, response, form, headers);
+  }
+
+  /** Whether the handshake has succeeded. */
+  get isInitialized(): boolean {
+    return this.client.revision !== undefined;
   }
 
   get isListening(): boolean {
@@ -270,14 +405,16 @@ export class Session extends PostingClient {
   }
 
   /** Whether the stream of the event still exists or has events left. */
-  canResume({ stream }: EventId): boolean {
-    return stream === UNSOLICITED || this.#streams.has(stream) || this.#ring.has(stream);
+  canResume({ instance, stream }: EventId): boolean {
+    const isOwn = instance === this.#ids.instance;
+    return stream === UNSOLICITED || (isOwn && (this.#streams.has(stream) || this.#ring.has(stream)));
   }
 
-  resume({ stream, seq }: EventId, response: ServerResponse): void {
+  resume({ instance, stream, seq }: EventId, response: ServerResponse): void {
     const connection = this.connection(response);
     if (stream === UNSOLICITED) {
-      this.#unsolicited.resume(connection, seq);
+      // The client has seen no event of this process if the last one was of another.
+      this.#unsolicited.resume(connection, instance === this.#ids.instance ? seq : -1);
       this.client.attach(this.#unsolicited);
       return;
     }
@@ -285,6 +422,17 @@ export class Session extends PostingClient {
     const resumed = pending ?? new EventStream(stream, this.#ring);
     resumed.resume(connection, seq);
     if (pending === undefined) resumed.end();
+  }
+
+  /** Ends a stream of another process, whose answers are lost. */
+  endLost(requests: readonly LostRequest[], response: ServerResponse): void {
+    const connection = this.connection(response);
+    for (const request of requests) {
+      const answer = whole(Buffer.from(lostAnswer(request, INSTANCE_LOST)));
+      this.client.passing(answer);
+      connection.write(messageFrame(undefined, answer));
+    }
+    connection.end();
   }
 
   close(refusal: HttpRefusal): void {
@@ -299,6 +447,13 @@ export class Session extends PostingClient {
   get #isPrimed(): boolean {
     return this.client.revision === PRIMED_REVISION;
   }
+}
+
+/** The request whose answer a stream carries. A batch has none, because its clients do not resume streams. */
+function requestsOf(message: Envelope | Rejection): readonly LostRequest[] {
+  if (message.kind !== 'request') return [];
+  const { bytes, id, method, tokens } = message;
+  return [{ id: readText(bytes, id), method, ...(tokens.task !== undefined && { isTask: true }) }];
 }
 
 interface SessionlessClientsOptions extends Omit<PostingClientOptions, 'client'> {

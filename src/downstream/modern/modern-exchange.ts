@@ -16,14 +16,7 @@ import type { Exchange, GatewaySeals, InputRequest, WithdrawInput } from '../por
 import { WireExchange, type WireExchangeOptions } from '../wire-exchange.js';
 import { InputRounds, type SuspendedCalls } from './input-rounds.js';
 import { type ClientExchange, type ModernClient, NOT_ASKING, requestedLogLevel } from './modern-client.js';
-import {
-  instanceName,
-  SERVER_STATE,
-  type StateContext,
-  sealState,
-  stateContext,
-  type VisitState,
-} from './request-state.js';
+import { SERVER_STATE, type StateContext, sealState, stateContext, type VisitState } from './request-state.js';
 import { UrlVisits, wantsVisits } from './url-visits.js';
 
 /** Parts that the requests of one session share. */
@@ -155,9 +148,9 @@ export class ModernExchange extends WireExchange implements ClientExchange {
   #beginRounds(): InputRounds {
     const { envelope, reply, shared } = this.#options;
     const { calls, scan, seals, onSuspended } = shared;
-    const { lasting, run } = seals();
+    const { lasting, run, instance } = seals();
     const rounds = new InputRounds({
-      ...{ clock: this.#clock, scan, calls, seal: lasting, id: calls.nextId(run), instance: instanceName(run) },
+      ...{ clock: this.#clock, scan, calls, seal: lasting, id: calls.nextId(run), instance },
       context: this.#context,
       first: { envelope, reply },
       inputRequired: (members) => this.form.inputRequired(members),

@@ -2,7 +2,7 @@ import { canonicalObject } from '../../json/edit-members.js';
 import { RPC_CODES, RpcError } from '../../jsonrpc/message.js';
 import type { RequestEnvelope } from '../../mcp/envelope.js';
 import { EnvelopeRequest, type RelayedRequest } from '../../mcp/relayed-request.js';
-import { type Hmac, isSameSeal } from '../../mcp/task-id.js';
+import { type Hmac, isSealOf } from '../../mcp/task-id.js';
 import type { GatewaySeals } from '../port.js';
 
 /*
@@ -47,11 +47,11 @@ export interface VisitState {
 
 /** Signs a text for one context. A server gets its own text back byte for byte. */
 export function sealState(kind: string, text: string, context: StateContext, seal: Hmac): string {
-  return `${kind}.${signature(kind, text, context, seal)}.${text}`;
+  return `${kind}.${seal(signed(kind, text, context))}.${text}`;
 }
 
-function signature(kind: string, text: string, { principal, request }: StateContext, seal: Hmac): string {
-  return seal(JSON.stringify([kind, text, principal, request]));
+function signed(kind: string, text: string, { principal, request }: StateContext): string {
+  return JSON.stringify([kind, text, principal, request]);
 }
 
 /** Content of a valid state. */
@@ -66,16 +66,11 @@ export function openState(
   if (seals === undefined) return STARTING;
   const [, kind = '', sent, text = ''] = /^([A-Z])\.([^.]*)\.(.*)$/s.exec(state) ?? [];
   const context = stateContext(principal, new EnvelopeRequest(envelope));
-  if (sent === undefined || !isSameSeal(sent, signature(kind, text, context, seals.lasting))) return UNKNOWN_STATE;
+  if (sent === undefined || !isSealOf(sent, signed(kind, text, context), seals.lasting)) return UNKNOWN_STATE;
   if (kind === SERVER_STATE) return { serverState: text };
   if (kind === VISIT_STATE) return { visit: JSON.parse(text) as VisitState };
   const opened = JSON.parse(text) as CallState;
-  return opened.instance === instanceName(seals.run) ? opened : OTHER_INSTANCE;
-}
-
-/** Returns the name of this process for the states of its calls. */
-export function instanceName(run: Hmac): string {
-  return run('instance').slice(0, 22);
+  return opened.instance === seals.instance ? opened : OTHER_INSTANCE;
 }
 
 /** Returns a digest of method and params, without the members that change each time the client sends the request. */

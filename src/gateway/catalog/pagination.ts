@@ -200,20 +200,24 @@ export class PagedList {
     // A hash of the entries identifies this state of the list.
     const texts =
       starts.length === 1 ? [] : this.#entries.map((entry) => readText(entry, { start: 0, end: entry.length }));
-    const snapshot = hmac(`list\0${texts.join('\0')}`);
-    const cursors = starts.map((start) => {
-      if (start === 0) return undefined;
-      return hmac(`cursor\0${this.#kind}.${snapshot}.${start}`).slice(0, CURSOR_LENGTH);
-    });
+    const cursorsWith = (key: Hmac) => {
+      const snapshot = key(`list\0${texts.join('\0')}`);
+      const cursorAt = (start: number) => key(`cursor\0${this.#kind}.${snapshot}.${start}`).slice(0, CURSOR_LENGTH);
+      return starts.map((start) => (start === 0 ? undefined : cursorAt(start)));
+    };
+    const cursors = cursorsWith(hmac);
     const member = this.#kind === 'skills' ? this.#kind : LISTS[this.#kind].member;
-    return new Map(
-      cursors.map((cursor, index) => {
-        const next = cursors[index + 1];
-        const entries = jsonArray(this.#entries.slice(starts[index], starts[index + 1]));
-        const end = toBytes(next === undefined ? '}' : `,"nextCursor":"${next}"}`);
-        return [cursor, join([toBytes(`{"${member}":`), entries, end])];
-      }),
-    );
+    const pages = starts.map((start, index) => {
+      const next = cursors[index + 1];
+      const entries = jsonArray(this.#entries.slice(start, starts[index + 1]));
+      const end = toBytes(next === undefined ? '}' : `,"nextCursor":"${next}"}`);
+      return join([toBytes(`{"${member}":`), entries, end]);
+    });
+    const found = new Map<string | undefined, Uint8Array>();
+    for (const each of [cursors, ...(hmac.older ?? []).map(cursorsWith)]) {
+      for (const [index, page] of pages.entries()) found.set(each[index], page);
+    }
+    return found;
   }
 }
 

@@ -1,45 +1,66 @@
 import type { DownstreamClient, Exchange } from '../../downstream/port.js';
-import { isString, readString, type Span, stringAt, toBytes, valuesAt, visitElements } from '../../json/json-text.js';
+import {
+  isString,
+  readString,
+  readText,
+  type Span,
+  stringAt,
+  toBytes,
+  valuesAt,
+  visitElements,
+} from '../../json/json-text.js';
 import { type Edit, splice } from '../../json/splice.js';
 import { join, jsonArray, RPC_CODES, RpcError } from '../../jsonrpc/message.js';
 import type { NotificationEnvelope, RequestEnvelope, ResponseEnvelope } from '../../mcp/envelope.js';
 import { isTaskResult } from '../../mcp/extensions.js';
-import { METHODS } from '../../mcp/methods.js';
+import { METHODS, TASK_METHODS } from '../../mcp/methods.js';
 import type { RelayedRequest } from '../../mcp/relayed-request.js';
 import { type Hmac, isTerminal, replaceId, unwrapTaskId, wrapTaskId } from '../../mcp/task-id.js';
 import { listAllPages } from '../catalog/pagination.js';
 import type { Backend } from '../registry/backend.js';
 import type { Target } from '../routing/router.js';
 
+interface ServerTasksOptions {
+  readonly seal: Hmac;
+  /** The name of this process. */
+  readonly instance: string;
+  /** Whether only clients of one principal use a process. */
+  readonly isPersonal: (backend: Backend) => boolean;
+}
+
 /** Tasks that servers create for clients, under sealed ids that identify the owner. */
 export class ServerTasks {
-  readonly #seal: Hmac;
-  readonly #isPersonal: (backend: Backend) => boolean;
+  readonly #options: ServerTasksOptions;
   /** Tasks by the servers' ids. Only messages of servers need them, because the ids of clients name their owners. */
   readonly #byBackend = new WeakMap<Backend, Map<string, KnownTask>>();
 
-  /** `isPersonal` says whether only clients of one principal use a process. */
-  constructor(seal: Hmac, isPersonal: (backend: Backend) => boolean) {
-    this.#seal = seal;
-    this.#isPersonal = isPersonal;
+  constructor(options: ServerTasksOptions) {
+    this.#options = options;
   }
 
   /** Returns the id under which this client knows a server's task. */
-  nameFor(client: DownstreamClient, { key }: Backend, original: string): string {
-    return wrapTaskId({ maker: key, original }, client.principal, this.#seal);
+  nameFor(client: DownstreamClient, backend: Backend, original: string): string {
+    const { seal, instance } = this.#options;
+    const madeBy = this.#find(backend, original)?.instance ?? instance;
+    return wrapTaskId({ maker: backend.key, instance: madeBy, original }, client.principal, seal);
   }
 
   /** Returns the server's id for a task that the client names; `undefined` if the task is not this client's. */
   originalOf(client: DownstreamClient, { key }: Backend, name: string): string | undefined {
-    const origin = unwrapTaskId(name, client.principal, this.#seal);
+    const origin = unwrapTaskId(name, client.principal, this.#options.seal);
     return origin?.maker === key ? origin.original : undefined;
   }
 
-  /** Returns backend and original id of a task that the client names; `undefined` if the id was not made for this client. */
+  /**
+   * Returns backend and original id of a task that the client names; `undefined` if the id was not made for this client.
+   * `instance` is the process that made the id, if that is not this process.
+   */
   named(name: string, client: DownstreamClient, backends: Backends) {
-    const origin = unwrapTaskId(name, client.principal, this.#seal);
+    const origin = unwrapTaskId(name, client.principal, this.#options.seal);
     const backend = origin && backends.get(origin.maker);
-    return backend && { backend, original: origin.original };
+    if (origin === undefined || backend === undefined) return undefined;
+    const { original, instance } = origin;
+    return { backend, original, instance: instance === this.#options.instance ? undefined : instance };
   }
 
   /**
@@ -56,17 +77,19 @@ export class ServerTasks {
     const name = stringAt(bytes, tokens.taskId);
     const found = name === undefined ? undefined : this.named(name, client, backends);
     if (found === undefined) return new RpcError(RPC_CODES.invalidParams, 'Unknown task');
-    const { backend, original } = found;
+    const { backend, original, instance } = found;
     const known = this.#find(backend, original);
-    const isOwner = known?.client === undefined || method === METHODS.taskResult;
-    if (isOwner) this.#set(backend, original, { ...known, principal: client.principal, client });
+    const { client: owner = client } = method === METHODS.taskResult ? {} : (known ?? {});
+    this.#set(backend, original, { ...known, principal: owner.principal, client: owner, instance });
     return { backend, edits: replaceId(tokens.taskId, original) };
   }
 
   /** Handles the server's response to a request about a task. Returns the edits that name the task as the client does. */
-  answered(response: ResponseEnvelope, { client, request }: Exchange, backend: Backend): Edit[] {
-    const { bytes, tokens, result } = response;
+  answered(response: ResponseEnvelope, exchange: Exchange, backend: Backend): Edit[] {
+    const { bytes, tokens, result, error } = response;
+    const { client, request } = exchange;
     const { method } = request;
+    if (error !== undefined) return this.#refused(response, exchange, backend);
     if (method === METHODS.taskResult) {
       const name = stringAt(request.bytes, request.tokens.taskId);
       const original = name === undefined ? undefined : this.originalOf(client, backend, name);
@@ -129,6 +152,17 @@ export class ServerTasks {
     return { client: isOwner ? only : undefined };
   }
 
+  /** Explains the error of a server that does not know a task of another process of the gateway. */
+  #refused({ bytes, tokens, error }: ResponseEnvelope, { client, request }: Exchange, backend: Backend): Edit[] {
+    const code = tokens.errorCode === undefined ? undefined : readText(bytes, tokens.errorCode);
+    const isAboutTask = TASK_METHODS.has(request.method) && code === String(RPC_CODES.invalidParams);
+    const name = isAboutTask ? stringAt(request.bytes, request.tokens.taskId) : undefined;
+    const original = name === undefined ? undefined : this.originalOf(client, backend, name);
+    if (error === undefined || original === undefined) return [];
+    if (this.#find(backend, original)?.instance === undefined) return [];
+    return [{ span: error, text: toBytes(JSON.stringify(TASK_ELSEWHERE)) }];
+  }
+
   async list(exchange: Exchange, backends: Iterable<Backend>): Promise<void> {
     if (exchange.request.tokens.cursor !== undefined) {
       exchange.fail(new RpcError(RPC_CODES.invalidParams, 'Invalid cursor'));
@@ -174,7 +208,7 @@ export class ServerTasks {
   /** Whether the task is this client's. An unknown task is, if a single principal uses the process. */
   isOf(client: DownstreamClient, backend: Backend, original: string): boolean {
     const known = this.#find(backend, original);
-    return known === undefined ? this.#isPersonal(backend) : known.principal === client.principal;
+    return known === undefined ? this.#options.isPersonal(backend) : known.principal === client.principal;
   }
 
   #find(backend: Backend, original: string): KnownTask | undefined {
@@ -199,6 +233,11 @@ interface TaskOwner {
   readonly carrier?: TaskCarrier | undefined;
 }
 
+const TASK_ELSEWHERE = new RpcError(
+  RPC_CODES.invalidParams,
+  'Another process of Trunkline made this task, and the server of this process does not know the task. Either the server that ran the task has ended, or the task still runs elsewhere. Whether the task took effect is unknown: check before repeating it',
+);
+
 const TASK_LIST = { method: METHODS.listTasks, token: 'resultTasks' } as const;
 
 const LIST_HEAD = toBytes('{"tasks":');
@@ -213,6 +252,8 @@ interface KnownTask {
   /** The principal of the owner, which stays known after the client has left. */
   readonly principal: string;
   readonly client: DownstreamClient | undefined;
+  /** The process of the gateway that named the task, if that is not this process. */
+  readonly instance?: string | undefined;
   /** The client that created the task and gets its progress, until `end` is called. */
   readonly progress?: { readonly client: DownstreamClient; readonly end: () => void } | undefined;
   readonly carrier?: TaskCarrier | undefined;
@@ -248,19 +289,21 @@ interface ClientTask {
 /** Tasks that clients create for servers (revision 2025-11-25), under sealed ids that identify the client. */
 export class ClientTasks {
   readonly #seal: Hmac;
+  readonly #instance: string;
   /** The tasks of each client by its own ids. `maker` identifies the client in the sealed ids. */
   readonly #byClient = new Map<DownstreamClient, { readonly maker: string; readonly tasks: Map<string, ClientTask> }>();
   #count = 0;
 
-  constructor(seal: Hmac) {
+  constructor(seal: Hmac, instance: string) {
     this.#seal = seal;
+    this.#instance = instance;
   }
 
   /** Returns the id under which this server knows a client's task; `undefined` if the task was not made for it. */
   nameFor(client: DownstreamClient, backend: Backend, original: string): string | undefined {
     const known = this.#byClient.get(client);
     if (known === undefined || known.tasks.get(original)?.backend !== backend) return undefined;
-    return wrapTaskId({ maker: known.maker, original }, backend.id, this.#seal);
+    return wrapTaskId({ maker: known.maker, instance: this.#instance, original }, backend.id, this.#seal);
   }
 
   /** Returns the client of a task that a server names, and the client's own id of the task. */

@@ -16,6 +16,8 @@ export interface TasksOptions {
   readonly seal: Hmac;
   /** Seals the ids of clients' tasks. Its key belongs to this process, because those tasks end with the process. */
   readonly runSeal: Hmac;
+  /** The name of this process. */
+  readonly instance: string;
   /** Whether only clients of one principal use this process. */
   readonly isPersonal: (backend: Backend) => boolean;
   readonly onInternalError?: OnInternalError | undefined;
@@ -30,10 +32,10 @@ export class Tasks {
   readonly watches: TaskWatches;
   readonly onInternalError: OnInternalError | undefined;
 
-  constructor({ seal, runSeal, isPersonal, onInternalError }: TasksOptions) {
+  constructor({ seal, runSeal, instance, isPersonal, onInternalError }: TasksOptions) {
     this.onInternalError = onInternalError;
-    this.ofServers = new ServerTasks(seal, isPersonal);
-    this.ofClients = new ClientTasks(runSeal);
+    this.ofServers = new ServerTasks({ seal, instance, isPersonal });
+    this.ofClients = new ClientTasks(runSeal, instance);
     this.watches = new TaskWatches(this.ofServers, onInternalError);
   }
 

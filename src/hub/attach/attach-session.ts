@@ -1,7 +1,6 @@
 import type { Code } from '../../errors/codes.js';
 import type { ByteReader } from '../../io/byte-reader.js';
-import { readText, valuesAt } from '../../json/json-text.js';
-import { isRecord, parseJson } from '../../json/json-value.js';
+import { type Fate, fateOfMessage, type Loss, lostAnswer } from '../../mcp/lost-request.js';
 import { FRAME, FrameReader, lineAfter } from '../wire.js';
 
 export interface AttachSessionOptions {
@@ -87,7 +86,7 @@ export class AttachSession implements ByteReader {
     for (const [slot, line] of this.#kept) this.#kept.set(slot, { ...line, isReplay: !unanswered.has(line) });
     const again: ClientLine[] = [];
     for (const line of lost) {
-      const fate = this.#isKept(line) ? DROPPED : fateOf(line);
+      const fate = this.#isKept(line) ? ({ kind: 'dropped' } as const) : fateOf(line);
       if (fate.kind === 'again') again.push(line);
       if (fate.kind === 'answered') this.#options.toClient(Buffer.from(`${fate.answer}\n`), KEPT);
     }
@@ -212,88 +211,13 @@ function isWhiteSpace(byte: number): boolean {
   return byte === SPACE || byte === TAB || byte === CARRIAGE_RETURN;
 }
 
-/** Treatment of a line whose hub died before it settled the line. */
-export type Fate =
-  /** The line is sent to the next hub. It may be served twice, because it changes nothing. */
-  | { readonly kind: 'again' }
-  | { readonly kind: 'answered'; readonly answer: string }
-  /** The line needs no answer. */
-  | { readonly kind: 'dropped' };
-
-/** Requests that may be served twice, because they only read or set the same value again. */
-const REPEATABLE = new Set([
-  ...['initialize', 'ping', 'tools/list', 'prompts/list', 'prompts/get', 'completion/complete', 'logging/setLevel'],
-  ...['resources/list', 'resources/templates/list', 'resources/read', 'resources/subscribe', 'resources/unsubscribe'],
-  ...['tasks/get', 'tasks/list', 'server/discover', 'subscriptions/listen'],
-]);
-
-const AGAIN: Fate = { kind: 'again' };
-const DROPPED: Fate = { kind: 'dropped' };
+const LOSS: Loss = {
+  text: 'The hub ended unexpectedly while this call was in flight. Whether the call took effect is unknown: check before repeating it.',
+  facts: { reason: 'hub_exited', code: 'TL-CALL-HUB-EXITED' satisfies Code, sent: true, outcome: 'unknown' },
+};
 
 /** Decides the fate of a line. Each request in the line gets exactly one answer, from this process or from the next hub. */
 export function fateOf({ pieces, isCut }: ClientLine): Fate {
-  if (isCut) return answered(errorText('null'));
-  const bytes = Buffer.concat(pieces);
-  const message = parseJson(bytes.toString());
-  // The next hub answers with the error.
-  if (message === undefined) return AGAIN;
-  if (!Array.isArray(message)) return fateOfMessage(message, bytes);
-  const requests = message.filter(isRequest);
-  if (requests.length === 0) return DROPPED;
-  if (requests.every(({ method }) => REPEATABLE.has(method))) return AGAIN;
-  return answered(`[${requests.map((request) => failureText(request, JSON.stringify(request.id))).join()}]`);
-}
-
-function fateOfMessage(message: unknown, bytes: Uint8Array): Fate {
-  // Answers and cancellations of the client are for requests that ended with the hub.
-  if (!isRequest(message)) return isHandshakeEnd(message) ? AGAIN : DROPPED;
-  if (REPEATABLE.has(message.method)) return AGAIN;
-  // Take the text of the id, because a parser changes large numbers.
-  const id = valuesAt(bytes, { start: 0, end: bytes.length }, ['id']).at(-1);
-  return answered(failureText(message, id === undefined ? 'null' : readText(bytes, id)));
-}
-
-function isHandshakeEnd(message: unknown): boolean {
-  return isRecord(message) && message.method === 'notifications/initialized';
-}
-
-interface Request {
-  readonly id: unknown;
-  readonly method: string;
-  readonly params?: unknown;
-}
-
-function isRequest(message: unknown): message is Request {
-  return isRecord(message) && typeof message.method === 'string' && Object.hasOwn(message, 'id');
-}
-
-/** Member of `_meta` in every request of a revision without a handshake. */
-const ERA = 'io.modelcontextprotocol/protocolVersion';
-
-const TEXT =
-  'The hub ended unexpectedly while this call was in flight. Whether the call took effect is unknown: check before repeating it.';
-const FACTS = {
-  reason: 'hub_exited',
-  code: 'TL-CALL-HUB-EXITED' satisfies Code,
-  sent: true,
-  outcome: 'unknown',
-};
-
-/** `id` is JSON. */
-function failureText({ method, params }: Request, id: string): string {
-  const isTask = isRecord(params) && params.task !== undefined;
-  if (method !== 'tools/call' || isTask) return errorText(id);
-  const content = [{ type: 'text', text: TEXT }];
-  // Only revisions without a handshake know `resultType`, and they require it.
-  const type = isRecord(params) && isRecord(params._meta) && ERA in params._meta ? { resultType: 'complete' } : {};
-  const result = { ...type, content, isError: true, _meta: { 'trunkline/failure': FACTS } };
-  return `{"jsonrpc":"2.0","id":${id},"result":${JSON.stringify(result)}}`;
-}
-
-function errorText(id: string): string {
-  return `{"jsonrpc":"2.0","id":${id},"error":${JSON.stringify({ code: -32603, message: TEXT, data: FACTS })}}`;
-}
-
-function answered(answer: string): Fate {
-  return { kind: 'answered', answer };
+  if (isCut) return { kind: 'answered', answer: lostAnswer({ id: 'null', method: '' }, LOSS) };
+  return fateOfMessage(Buffer.concat(pieces), LOSS);
 }

@@ -98,6 +98,8 @@ export type HttpEvent =
   /** The gateway finishes what is in flight, within `ms`, and then ends. */
   | { readonly kind: 'http.draining'; readonly ms: number }
   | { readonly kind: 'http.session-opened'; readonly sessions: number }
+  /** A session goes on that another process, or an earlier run, has served before, or that was idle. */
+  | { readonly kind: 'http.session-resumed'; readonly sessions: number }
   | { readonly kind: 'http.session-ended'; readonly reason: string; readonly sessions: number }
   /** The stream of a client that does not read was cut. The client can resume the stream. */
   | { readonly kind: 'http.stream-cut'; readonly unwrittenBytes: number }

@@ -40,7 +40,7 @@ describe('a draining gateway', () => {
     expect(http.events).toContainEqual({ kind: 'http.draining', ms: MINUTE_MS });
   });
 
-  it('accepts connections for 10 s, and then finishes its calls only', async () => {
+  it('F314: accepts connections for 10 s, and then finishes its calls only', async () => {
     const { http, session } = await inSession();
     const replies = http.core.hold();
     const call = http.post(request(1), session);

@@ -1,7 +1,10 @@
 import type { IncomingMessage } from 'node:http';
 
 export interface ReadEvent {
+  /** The stream and the number of the event, such as `1.0`. */
   readonly id?: string;
+  /** The whole id, for `Last-Event-ID`. */
+  readonly lastEventId?: string;
   readonly data?: string;
   /** Present for a comment, which is no event. */
   readonly comment?: string;
@@ -60,7 +63,8 @@ function parseBlock(block: string): ReadEvent {
   for (const line of block.split(/\r\n|\r|\n/)) {
     const [, field, value] = /^([^:]*):? ?(.*)$/s.exec(line) ?? [];
     if (field === '') event = { ...event, comment: value ?? '' };
-    else if (field === 'id') event = { ...event, id: value ?? '' };
+    else if (field === 'id')
+      event = { ...event, id: /^\d+\.\d+/.exec(value ?? '')?.[0] ?? '', lastEventId: value ?? '' };
     else if (field === 'retry' && value === '500') event = { ...event, retry: value };
     else if (field === 'data')
       event = { ...event, data: event.data === undefined ? (value ?? '') : `${event.data}\n${value}` };

@@ -8,22 +8,22 @@ const textOf = (frame: Uint8Array) => Buffer.from(frame).toString();
 describe('an event', () => {
   it('has its id and the message on one line', () => {
     const bytes = bytesOf('  {"id":0,"x":"ä"}  ');
-    const frame = messageFrame({ stream: 3, seq: 14 }, { bytes, span: { start: 2, end: bytes.length - 2 }, edits: [] });
-    expect(textOf(frame)).toBe('id: 3:14\ndata: {"id":0,"x":"ä"}\n\n');
+    const frame = messageFrame('3.14.x', { bytes, span: { start: 2, end: bytes.length - 2 }, edits: [] });
+    expect(textOf(frame)).toBe('id: 3.14.x\ndata: {"id":0,"x":"ä"}\n\n');
   });
 
   it('stays as it is when the memory of its message gets another use', () => {
     const bytes = bytesOf(`"${'x'.repeat(20_000)}"`);
-    const frame = messageFrame({ stream: 0, seq: 0 }, whole(bytes));
+    const frame = messageFrame('0.0.x', whole(bytes));
     bytes.fill(0);
-    expect(textOf(frame)).toBe(`id: 0:0\ndata: "${'x'.repeat(20_000)}"\n\n`);
+    expect(textOf(frame)).toBe(`id: 0.0.x\ndata: "${'x'.repeat(20_000)}"\n\n`);
   });
 
   it('leaves what it was given as it was when it has to replace line breaks', () => {
     for (const breaks of ['\r', '\n', '\r\n']) {
       const bytes = bytesOf(`{"a":${breaks}1}`);
       const spaces = breaks.replace(/./gs, ' ');
-      expect(textOf(messageFrame({ stream: 0, seq: 0 }, whole(bytes)))).toBe(`id: 0:0\ndata: {"a":${spaces}1}\n\n`);
+      expect(textOf(messageFrame('0.0.x', whole(bytes)))).toBe(`id: 0.0.x\ndata: {"a":${spaces}1}\n\n`);
       expect(Buffer.from(bytes).toString()).toBe(`{"a":${breaks}1}`);
     }
   });

@@ -14,7 +14,7 @@ describe('a GET', () => {
       'cache-control': 'no-store, no-transform',
     });
     http.core.last.stream?.send(note(1));
-    expect(await stream.next()).toMatchObject({ id: '0:0' });
+    expect(await stream.next()).toMatchObject({ id: '0.0' });
     stream.response.destroy();
     await expect.poll(() => http.core.last.attached).toHaveLength(2);
     expect(http.core.last.stream).toBeUndefined();
@@ -81,30 +81,34 @@ describe('Last-Event-ID', () => {
     ).toEqual([1, 2, 3]);
     listening.response.destroy();
 
-    const resumed = await http.listen({ ...session, 'last-event-id': '0:0' });
+    const resumed = await http.listen({ ...session, 'last-event-id': http.eventId(0, 0) });
     http.core.last.stream?.send(note(4));
     const events = [await resumed.next(), await resumed.next(), await resumed.next()].map((event) => event ?? {});
     expect(numbers(events)).toEqual([2, 3, 4]);
-    const other = await (await http.listen({ ...session, 'last-event-id': '2:0' })).rest();
-    expect(other.map(({ id }) => id)).toEqual(['2:1']);
+    const other = await (await http.listen({ ...session, 'last-event-id': http.eventId(2, 0) })).rest();
+    expect(other.map(({ id }) => id)).toEqual(['2.1']);
   });
 
   it('takes over from a connection that the client has lost and we have not', async () => {
     const { http, session } = await inSession();
     const lost = await http.listen(session);
     http.core.last.stream?.send(note(1));
-    const resumed = await http.listen({ ...session, 'last-event-id': '0:0' });
+    const resumed = await http.listen({ ...session, 'last-event-id': http.eventId(0, 0) });
     await lost.rest();
     expect(http.core.last.attached).not.toContain(undefined);
     http.core.last.stream?.send(note(2));
     expect((await resumed.next())?.data).toContain('"n":2');
   });
 
-  it.each(['', 'x', '1', '-1:0', '1:0:0', '0:1e3', '9:0', '1:0'])('"%s" names nothing to resume: 400', async (id) => {
-    const { http, session } = await inSession();
-    await http.post(request(1), session);
-    expect((await http.send('GET', '/mcp', { ...session, 'last-event-id': id })).status).toBe(400);
-  });
+  it.each(['', 'x', '1', '0.0', '-1.0.OWN', '1.0.0.OWN', '0.1e3.OWN', '9.0.OWN', '1.0.OWN', '1.0.bbbbbbbbbb'])(
+    '"%s" names nothing to resume: 400',
+    async (id) => {
+      const { http, session } = await inSession();
+      await http.post(request(1), session);
+      const lastEventId = id.replace('OWN', http.ids.instance);
+      expect((await http.send('GET', '/mcp', { ...session, 'last-event-id': lastEventId })).status).toBe(400);
+    },
+  );
 
   it('is worth nothing in another session', async () => {
     const http = await serving();
@@ -114,7 +118,7 @@ describe('Last-Event-ID', () => {
       reply.answer(json({ jsonrpc: '2.0', id: message.id, result: {} }));
     };
     await (await http.postForEvents(request(1), first)).rest();
-    expect((await http.send('GET', '/mcp', { ...second, 'last-event-id': '1:0' })).status).toBe(400);
+    expect((await http.send('GET', '/mcp', { ...second, 'last-event-id': http.eventId(1, 0) })).status).toBe(400);
   });
 
   it('brings no more than the ring holds', async () => {
@@ -122,7 +126,7 @@ describe('Last-Event-ID', () => {
     const stream = await http.listen(session);
     for (let n = 0; n < 10; n += 1) http.core.last.stream?.send(note(n));
     stream.response.destroy();
-    const resumed = await http.listen({ ...session, 'last-event-id': '0:1' });
+    const resumed = await http.listen({ ...session, 'last-event-id': http.eventId(0, 1) });
     const events = [await resumed.next(), await resumed.next(), await resumed.next()].map((event) => event ?? {});
     expect(numbers(events)).toEqual([7, 8, 9]);
   });

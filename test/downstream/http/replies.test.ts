@@ -27,7 +27,7 @@ describe('the answer to a POST', () => {
     const stream = await http.postForEvents(request(7), session);
     expect(stream.response.headers['content-type']).toBe('text/event-stream');
     const events = await stream.rest();
-    expect(events.map(({ id }) => id)).toEqual(['1:0', '1:1', '1:2']);
+    expect(events.map(({ id }) => id)).toEqual(['1.0', '1.1', '1.2']);
     expect(events.map(({ data }) => JSON.parse(data ?? ''))).toEqual([
       notification('notifications/progress', { progress: 1 }),
       notification('notifications/progress', { progress: 2 }),
@@ -224,8 +224,8 @@ describe('a stream', () => {
     expect(events[0]?.data === '').toBe(isPrimed);
     http.core.last.stream?.send(progress(2));
     const first = await listening.next();
-    expect(first).toEqual(
-      isPrimed ? { id: '0:0', data: '' } : { id: '0:0', data: expect.stringContaining('"progress":2') },
+    expect(first).toMatchObject(
+      isPrimed ? { id: '0.0', data: '' } : { id: '0.0', data: expect.stringContaining('"progress":2') },
     );
   });
 
@@ -244,14 +244,14 @@ describe('a stream', () => {
     http.clock.advance(15_000);
     replies[0]?.answer(result(1));
     const rest = await stream.rest();
-    expect(rest.map(({ id, comment }) => id ?? comment)).toEqual(['1:0', '1:1', 'keep-alive', '1:2']);
+    expect(rest.map(({ id, comment }) => id ?? comment)).toEqual(['1.0', '1.1', 'keep-alive', '1.2']);
     http.clock.advance(60_000);
     expect(replies[0]?.unwrittenBytes).toBe(0);
   });
 
   it('carries the session id when it answers initialize', async () => {
     const { http, session } = await inSession();
-    expect(session['mcp-session-id']).toMatch(/^[A-Za-z0-9_-]{43}$/);
+    expect(session['mcp-session-id']).toMatch(/^t1\.[a-z2-7]{10}\.[A-Za-z0-9_-]+$/);
     const other = await http.post(initializeRequest('2025-11-25'));
     expect(other.headers['mcp-session-id']).not.toBe(session['mcp-session-id']);
     expect((await http.post(request(1), session)).headers['mcp-session-id']).toBeUndefined();
@@ -287,7 +287,7 @@ describe('a client that goes away', () => {
     unheard?.send(progress(1));
     unheard?.answer(result(1));
     const stream = await retry(() => http.postForEvents(request(2), session));
-    expect((await stream.next())?.id).toBe('1:0');
+    expect((await stream.next())?.id).toBe('1.0');
     expect(http.core.last.bodies.join()).not.toContain('cancelled');
   });
 
@@ -295,15 +295,15 @@ describe('a client that goes away', () => {
     const { http, session } = await inSession('2025-11-25');
     const replies = http.core.hold(progress(1));
     const broken = await http.postForEvents(request(1), session);
-    expect((await broken.next())?.id).toBe('1:0');
-    expect((await broken.next())?.id).toBe('1:1');
+    expect((await broken.next())?.id).toBe('1.0');
+    expect((await broken.next())?.id).toBe('1.1');
     broken.response.destroy();
     replies[0]?.send(progress(2));
-    const resumed = await http.listen({ ...session, 'last-event-id': '1:1' });
+    const resumed = await http.listen({ ...session, 'last-event-id': http.eventId(1, 1) });
     expect((await resumed.next())?.data).toContain('"progress":2');
     replies[0]?.send(progress(3));
     replies[0]?.answer(result(1));
-    expect((await resumed.rest()).map(({ id }) => id)).toEqual(['1:3', '1:4']);
+    expect((await resumed.rest()).map(({ id }) => id)).toEqual(['1.3', '1.4']);
   });
 
   it('finds the answer that came while it was away', async () => {
@@ -313,9 +313,9 @@ describe('a client that goes away', () => {
     await broken.next();
     broken.response.destroy();
     replies[0]?.answer(result(1));
-    const events = await (await http.listen({ ...session, 'last-event-id': '1:0' })).rest();
-    expect(events.map(({ id }) => id)).toEqual(['1:1', '1:2']);
+    const events = await (await http.listen({ ...session, 'last-event-id': http.eventId(1, 0) })).rest();
+    expect(events.map(({ id }) => id)).toEqual(['1.1', '1.2']);
     // The client may ask again, because the events are still there. The stream ends at once.
-    expect(await (await http.listen({ ...session, 'last-event-id': '1:2' })).rest()).toEqual([]);
+    expect(await (await http.listen({ ...session, 'last-event-id': http.eventId(1, 2) })).rest()).toEqual([]);
   });
 });

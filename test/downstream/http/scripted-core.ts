@@ -28,6 +28,8 @@ export class ScriptedCore implements HttpSessionPort {
   refusal: RpcError | undefined;
   /** Answers `initialize` at once, unless the test calls `answer` later. */
   onInitialize: (answer: () => void, reply: ReplyChannel) => void = (answer) => answer();
+  /** Ends the repeated handshake of a resumed session. */
+  onRestore: () => Promise<boolean> = () => Promise.resolve(true);
   /** Answers the requests other than `initialize`. */
   onRequest: OnRequest = (message, reply) => {
     reply.answer(json({ jsonrpc: '2.0', id: message.id, result: { echo: message.params } }));
@@ -58,10 +60,15 @@ export class ScriptedCore implements HttpSessionPort {
       : new RpcError(-32602, 'begin');
   }
 
-  openSession(endpoint: string | undefined, _principal = '', onGone = () => {}): ScriptedSession | undefined {
+  openSession(
+    endpoint: string | undefined,
+    _principal = '',
+    onGone = () => {},
+    isResumed = false,
+  ): ScriptedSession | undefined {
     this.endpoints.push(endpoint);
     if (!this.servers.has(endpoint)) return undefined;
-    const session = new ScriptedSession(this, onGone);
+    const session = new ScriptedSession(this, onGone, isResumed);
     this.sessions.push(session);
     return session;
   }
@@ -93,11 +100,27 @@ export class ScriptedSession implements HttpClientSession {
   mirroredParams = (): readonly MirroredParam[] => [];
   /** Reports that the server or view of the session was removed. */
   readonly onGone: () => void;
-  readonly #core: Pick<ScriptedCore, 'onInitialize' | 'onRequest'>;
+  readonly isResumed: boolean;
+  /** The params of the repeated handshakes. */
+  readonly restored: Message[] = [];
+  readonly #core: Pick<ScriptedCore, 'onInitialize' | 'onRequest' | 'onRestore'>;
 
-  constructor(core: Pick<ScriptedCore, 'onInitialize' | 'onRequest'>, onGone: () => void) {
+  constructor(
+    core: Pick<ScriptedCore, 'onInitialize' | 'onRequest' | 'onRestore'>,
+    onGone: () => void,
+    isResumed: boolean,
+  ) {
     this.onGone = onGone;
+    this.isResumed = isResumed;
     this.#core = core;
+  }
+
+  async restore(initialize: Uint8Array): Promise<boolean> {
+    const params: Message = JSON.parse(Buffer.from(initialize).toString());
+    this.restored.push(params);
+    const isRestored = await this.#core.onRestore();
+    if (isRestored) this.revision = params.protocolVersion;
+    return isRestored;
   }
 
   get stream(): MessageSink | undefined {

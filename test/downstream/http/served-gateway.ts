@@ -5,7 +5,7 @@ import { type HttpTransport, openHttpTransport } from '../../../src/downstream/h
 import type { MessageFeed } from '../../../src/io/message-feed.js';
 import type { EventBus } from '../../../src/observe/events/events.js';
 import { type GatewayScript, scriptGateway } from '../../support/scripted-gateway.js';
-import { DEFAULT_LIMITS, onTestEnd, TOKEN } from './serving.js';
+import { DEFAULT_LIMITS, idsOf, onTestEnd, TOKEN } from './serving.js';
 
 export interface ServedGateway extends Omit<ReturnType<typeof scriptGateway>, 'events'> {
   readonly events: EventBus;
@@ -17,6 +17,7 @@ export interface ServedGateway extends Omit<ReturnType<typeof scriptGateway>, 'e
 
 /** Serves the scripted servers over HTTP until the test ends. All of them have started. */
 export async function serveGateway(script: GatewayScript): Promise<ServedGateway> {
+  const { instance = 'aaaaaaaaaa' } = script;
   const scripted = scriptGateway(script);
   const { clock, gateway, events } = scripted;
   const platform = { ...createPlatform(), clock };
@@ -36,6 +37,7 @@ export async function serveGateway(script: GatewayScript): Promise<ServedGateway
       ...{ allowedHosts: [], allowedOrigins: [] },
     },
     limits: DEFAULT_LIMITS,
+    ids: idsOf(instance),
   });
   onTestEnd(() => transport.close());
   gateway.start();

@@ -5,6 +5,7 @@ import { afterEach } from 'vitest';
 import { HTTP_SETTINGS, settingsOf } from '../../../src/config/schema/settings.js';
 import type { HttpBind } from '../../../src/downstream/http/bind.js';
 import { FIXED_LIMITS, type HttpLimits } from '../../../src/downstream/http/limits.js';
+import { SealedIds } from '../../../src/downstream/http/sealed-ids.js';
 import { type HttpTransport, openHttpTransport } from '../../../src/downstream/http/server.js';
 import { FairMemory } from '../../../src/io/shared-limit.js';
 import type { GatewayEvent } from '../../../src/observe/events/events.js';
@@ -38,17 +39,29 @@ export function onTestEnd(close: () => Promise<void>): void {
 /** The limits of a gateway whose configuration sets none. */
 export const DEFAULT_LIMITS: HttpLimits = { ...FIXED_LIMITS, ...settingsOf(HTTP_SETTINGS) };
 
+/** Ids of a process with this name. All processes of the tests have the same keys unless a test says otherwise. */
+export function idsOf(
+  instance: string,
+  { key = 1, now = () => 0 }: { key?: number; now?: () => number } = {},
+): SealedIds {
+  const keys = [Buffer.alloc(32, key)] as const;
+  return new SealedIds({ sessionKeys: keys, eventKeys: keys, instance, now });
+}
+
 /** A transport on a free port with a scripted core and a clock that stands still. */
 export async function serving({
   limits = {},
   bind = {},
   requestBodies = new FairMemory(0),
+  clock = new FakeClock(),
+  ids = idsOf('aaaaaaaaaa', { now: () => clock.now() }),
 }: {
   limits?: Partial<HttpLimits>;
   bind?: Partial<HttpBind>;
   requestBodies?: FairMemory;
+  clock?: FakeClock;
+  ids?: SealedIds;
 } = {}): Promise<Serving> {
-  const clock = new FakeClock();
   const core = new ScriptedCore();
   const events: GatewayEvent[] = [];
   const front = await openHttpTransport({
@@ -66,9 +79,10 @@ export async function serving({
     },
     limits: { ...DEFAULT_LIMITS, ...limits },
     requestBodies,
+    ids,
     events: { wants: () => true, emit: (event) => events.push(event) },
   });
-  const served = new Serving(front, core, clock, events);
+  const served = new Serving({ front, core, clock, events, ids });
   onTestEnd(() => served.close());
   return served;
 }
@@ -79,18 +93,27 @@ export async function inSession(revision?: string, options?: Parameters<typeof s
   return { http, session: await http.initialize(revision) };
 }
 
+type Parts = Pick<Serving, 'front' | 'core' | 'clock' | 'events' | 'ids'>;
+
 export class Serving {
   readonly front: HttpTransport;
   readonly core: ScriptedCore;
   readonly clock: FakeClock;
   readonly events: GatewayEvent[];
+  readonly ids: SealedIds;
   readonly #sockets = new Set<net.Socket>();
 
-  constructor(front: HttpTransport, core: ScriptedCore, clock: FakeClock, events: GatewayEvent[]) {
+  constructor({ front, core, clock, events, ids }: Parts) {
     this.front = front;
     this.core = core;
     this.clock = clock;
     this.events = events;
+    this.ids = ids;
+  }
+
+  /** The id of an event of this process, without the requests of its stream. */
+  eventId(stream: number, seq: number): string {
+    return `${stream}.${seq}.${this.ids.instance}`;
   }
 
   /** Headers of a well-behaved client. Set a header to `undefined` to leave it out. */

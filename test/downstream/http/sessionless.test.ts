@@ -66,7 +66,7 @@ describe('a request without a session', () => {
 
   it.each(['unknown', 'of another client'])('ignores a session id and a last event: %s', async (id) => {
     const { http, session } = await inSession();
-    const headers = { ...(id === 'unknown' ? { 'mcp-session-id': id } : session), 'last-event-id': '0:0' };
+    const headers = { ...(id === 'unknown' ? { 'mcp-session-id': id } : session), 'last-event-id': http.eventId(0, 0) };
     const answer = await post(http, modern(1, 'tools/list'), headers);
     expect([answer.status, answer.headers['mcp-session-id']]).toEqual([200, undefined]);
     expect(http.core.sessions).toHaveLength(2);

@@ -42,7 +42,7 @@ describe('a client that stops reading', () => {
     expect(isCut(http)).toBe(true);
     expect(reply.unwrittenBytes).toBe(0);
     reply.answer(json('{"jsonrpc":"2.0","id":1,"result":{}}'));
-    const events = await (await http.listen({ ...session, 'last-event-id': '1:0' })).rest();
+    const events = await (await http.listen({ ...session, 'last-event-id': http.eventId(1, 0) })).rest();
     expect(events.at(-1)?.data).toBe('{"jsonrpc":"2.0","id":1,"result":{}}');
   });
 

@@ -193,8 +193,7 @@ describe('invariant 15: the state of a suspended call', () => {
 
   it('F155: is refused by another process, with another word', () => {
     const { peer, retry } = suspended();
-    const { lasting } = peer.gateway.seals;
-    const other = new ModernPeer({ gateway: new PlayedGateway({ lasting, run: (text) => `other ${text}` }) });
+    const other = new ModernPeer({ gateway: new PlayedGateway({ ...peer.gateway.seals, instance: 'bbbbbbbbbb' }) });
     const answer = other.answerTo(other.call(retry));
     expect(answer?.error).toMatchObject({ code: -32602, message: expect.stringContaining('process') });
     expect(peer.gateway.exchanges).toHaveLength(1);
@@ -356,8 +355,8 @@ describe('the state of a server without a handshake', () => {
 
   it('F185: is taken by every gateway with the same key, and refused by one with another', () => {
     const peerWith = (sharedKey: string) => {
-      const { seal, runSeal } = createSeals({ sharedKey });
-      return new ModernPeer({ gateway: new PlayedGateway({ lasting: seal, run: runSeal }) });
+      const { seal, runSeal, instance } = createSeals({ sharedKeys: [sharedKey] });
+      return new ModernPeer({ gateway: new PlayedGateway({ lasting: seal, run: runSeal, instance }) });
     };
     const own = 'what the server remembers';
     const [first, second] = [peerWith('one'.repeat(20)), peerWith('one'.repeat(20))];

@@ -54,7 +54,7 @@ describe('a task that a client makes for a server', () => {
     );
     client.say('{"result":{"task":{ "x":1.0,"taskId":"t"}},"id":1,"jsonrpc":"2.0"}');
     const name = child.received.last.result.task.taskId;
-    expect(name).toMatch(/^~\d+:[0-9a-f]{64}:t$/);
+    expect(name).toMatch(/^~\d+:aaaaaaaaaa:[0-9a-f]{64}:t$/);
     expect(child.received.lines.at(-1)).toBe(
       `{"result":{"task":{ "x":1.0,"taskId":"${name}"}},"id":"q","jsonrpc":"2.0"}`,
     );

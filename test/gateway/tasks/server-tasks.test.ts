@@ -36,7 +36,7 @@ describe('a call that is to become a task', () => {
       `{"result":{"task":{"x":1e400, "taskId":"t-1","status":"working"},"taskId":"mine"},"id":${JSON.parse(sent).id},"jsonrpc":"2.0"}`,
     );
     const id = client.answerTo('c')?.result.task.taskId;
-    expect(id).toMatch(/^a:[0-9a-f]{64}:t-1$/);
+    expect(id).toMatch(/^a:aaaaaaaaaa:[0-9a-f]{64}:t-1$/);
     expect(client.received.lines.at(-1)).toBe(
       `{"result":{"task":{"x":1e400, "taskId":"${id}","status":"working"},"taskId":"mine"},"id":"c","jsonrpc":"2.0"}`,
     );
@@ -154,12 +154,46 @@ describe('a request about a task', () => {
     expect(child.asked('tasks/get').map(({ params }) => params.taskId)).toEqual(['t', 't']);
   });
 
-  it('may come after we were started anew; the server says itself whether it still has the task', async () => {
-    const before = await tasking();
-    const id = made(before.handshake(), before.child, 't');
+  describe('that another process of the gateway has named', () => {
+    /** A process, and the id of a task that an earlier process or another gateway with the same key has named. */
+    async function named() {
+      const { handshake, child } = await tasking('all', {}, 'bbbbbbbbbb');
+      const id = made(handshake(), child, 't');
+      expect(id).toMatch(/^a:bbbbbbbbbb:/);
+      return { ...(await withClient()), id };
+    }
+
+    it('reaches the server, which may have the task, and keeps its id', async () => {
+      const { client, child, id } = await named();
+      client.request(1, 'tasks/get', { taskId: id });
+      expect(child.asked('tasks/get')[0]?.params.taskId).toBe('t');
+      child.reply('tasks/get', taskOf('t'));
+      expect(client.answerTo(1)?.result.taskId).toBe(id);
+      child.say(statusOf('t', 'completed'));
+      expect(client.received.last.params.taskId).toBe(id);
+    });
+
+    it('F316: gets an error that says where the task may be if the server does not have it', async () => {
+      const { client, child, id } = await named();
+      client.request(1, 'tasks/get', { taskId: id });
+      child.reply('tasks/get', { code: -32602, message: 'Task not found' });
+      expect(client.answerTo(1)?.error).toEqual({
+        code: -32602,
+        message: expect.stringContaining('Another process of Trunkline made this task'),
+      });
+    });
+
+    it('gets every other error as the server wrote it, such as that of the task itself', async () => {
+      const { client, child, id } = await named();
+      client.request(1, 'tasks/result', { taskId: id });
+      child.reply('tasks/result', { code: -32000, message: 'The task failed' });
+      expect(client.answerTo(1)?.error).toEqual({ code: -32000, message: 'The task failed' });
+    });
+  });
+
+  it('gets the error of the server as it is for a task of this process', async () => {
     const { client, child } = await withClient();
-    client.request(1, 'tasks/get', { taskId: id });
-    expect(child.asked('tasks/get')[0]?.params.taskId).toBe('t');
+    client.request(1, 'tasks/get', { taskId: made(client, child, 't') });
     child.reply('tasks/get', { code: -32602, message: 'Task not found' });
     expect(client.answerTo(1)?.error).toEqual({ code: -32602, message: 'Task not found' });
   });

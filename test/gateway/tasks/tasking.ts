@@ -31,9 +31,9 @@ export function taskServer(script: ServerScript = {}): ServerScript {
 }
 
 /** Servers `a` and `b` with tasks, and clients with tasks. */
-export async function tasking(sharing: Sharing = 'all', script: ServerScript = {}) {
+export async function tasking(sharing: Sharing = 'all', script: ServerScript = {}, instance = 'aaaaaaaaaa') {
   const servers = { a: taskServer({ sharing, ...script }), b: taskServer({ sharing }) };
-  const world = await startGateway({ servers });
+  const world = await startGateway({ servers, instance });
   const handshake = (who: Who = {}, capabilities: Message = EVERYTHING, revision = '2025-11-25') =>
     world.connect(who).greet(revision, capabilities);
   return { ...world, handshake, child: world.server('a').child };

@@ -15,7 +15,8 @@ export async function drain({ settings, words: [url], isJson }: Invocation): Pro
   const running = await findHttpGateways(httpGatewayFolder());
   const configFile = url === undefined ? new ConfigLocation(settings).file : undefined;
   const chosen = running.filter((each) => (url === undefined ? each.configFile === configFile : each.url === url));
-  if (chosen.length === 0) note(`No gateway of yours serves ${url ?? `${configFile} over HTTP`}, so there is nothing to drain.`);
+  if (chosen.length === 0)
+    note(`No gateway of yours serves ${url ?? `${configFile} over HTTP`}, so there is nothing to drain.`);
   const since = performance.now();
   await Promise.all(chosen.map(drainOne));
   if (isJson) await printJson({ drained: chosen.map(({ url, pid }) => ({ url, pid })) });

@@ -1,0 +1,147 @@
+import { createCipheriv, createDecipheriv, createHmac, randomBytes } from 'node:crypto';
+import type { LostRequest } from '../../mcp/lost-request.js';
+import { isSameSeal } from '../../mcp/task-id.js';
+
+/** Keys of one purpose. The first one seals, and all of them open, so that a key can be replaced while gateways serve. */
+type Keys = readonly [Uint8Array, ...Uint8Array[]];
+
+export interface SealedIdsOptions {
+  readonly sessionKeys: Keys;
+  readonly eventKeys: Keys;
+  /** The name of this process. */
+  readonly instance: string;
+  /** Milliseconds since 1970. */
+  readonly now?: () => number;
+}
+
+/** The owner of a session. Nobody else can use the id of the session. */
+export interface SessionOwner {
+  readonly principal: string;
+  /** The endpoint that opened the session. The session is unknown at other endpoints. */
+  readonly endpoint: string | undefined;
+}
+
+/** Content of the id of a session. */
+export interface SealedSession {
+  /** The params of `initialize`, as JSON. */
+  readonly initialize: Uint8Array;
+  /** Age in milliseconds. */
+  readonly age: number;
+}
+
+/** The place of an event in its session: the process that sent it, the stream, and its number in the stream. */
+export interface EventId {
+  readonly instance: string;
+  readonly stream: number;
+  readonly seq: number;
+}
+
+/** Version of the ids of sessions. A gateway must open the ids of the version before. */
+const VERSION = 't1';
+const INSTANCE = '[a-z2-7]{10}';
+const SESSION_ID = new RegExp(`^${VERSION}\\.${INSTANCE}\\.([A-Za-z0-9_-]+)$`);
+const EVENT_ID = new RegExp(
+  `^(\\d{1,15})\\.(\\d{1,15})\\.(${INSTANCE})(?:\\.([A-Za-z0-9_-]+)\\.([A-Za-z0-9_-]{22}))?$`,
+);
+
+/** Longest id of a session, in characters. Proxies refuse headers of 8 KiB. */
+const MAX_SESSION_ID = 4_096;
+/** Longest list of requests in the id of an event, in characters, because each event of a stream has it. */
+const MAX_REQUESTS = 1_024;
+
+const CIPHER = 'aes-256-gcm';
+const [NONCE_BYTES, TAG_BYTES, TIME_BYTES, MAC_LENGTH] = [12, 16, 4, 22];
+
+/**
+ * Ids that every gateway with the same key can read, so that no gateway has to know what another one has done.
+ *
+ * The id of a session has the `initialize` of its client, encrypted and bound to its owner. The id of an event names the
+ * requests that its stream answers, signed for its session.
+ */
+export class SealedIds {
+  readonly #options: SealedIdsOptions;
+  readonly #now: () => number;
+
+  constructor(options: SealedIdsOptions) {
+    this.#options = options;
+    this.#now = options.now ?? Date.now;
+  }
+
+  get instance(): string {
+    return this.#options.instance;
+  }
+
+  /** Returns a new id for a session. An id is random, and only this process knows it, if the params are very long. */
+  sealSession(initialize: Uint8Array, owner: SessionOwner): string {
+    const { instance, sessionKeys } = this.#options;
+    const head = `${VERSION}.${instance}`;
+    const nonce = randomBytes(NONCE_BYTES);
+    const cipher = createCipheriv(CIPHER, sessionKeys[0], nonce).setAAD(boundTo(head, owner));
+    const time = Buffer.alloc(TIME_BYTES);
+    time.writeUInt32BE(Math.floor(this.#now() / 1_000));
+    const sealed = Buffer.concat([nonce, cipher.update(time), cipher.update(initialize), cipher.final()]);
+    const id = `${head}.${Buffer.concat([sealed, cipher.getAuthTag()]).toString('base64url')}`;
+    return id.length > MAX_SESSION_ID ? randomBytes(32).toString('base64url') : id;
+  }
+
+  /** Returns the content of the id; `undefined` if no gateway with the key has made the id for this owner. */
+  openSession(id: string, owner: SessionOwner): SealedSession | undefined {
+    const [, text] = (id.length <= MAX_SESSION_ID && SESSION_ID.exec(id)) || [];
+    if (text === undefined) return undefined;
+    const sealed = Buffer.from(text, 'base64url');
+    // Node ignores the bits of the last character that belong to no byte. With other bits, it is another id.
+    if (sealed.toString('base64url') !== text || sealed.length < NONCE_BYTES + TIME_BYTES + TAG_BYTES) return undefined;
+    const bound = boundTo(id.slice(0, -text.length - 1), owner);
+    for (const key of this.#options.sessionKeys) {
+      const opened = decrypted(sealed, key, bound);
+      if (opened === undefined) continue;
+      const age = this.#now() - opened.readUInt32BE() * 1_000;
+      return { initialize: opened.subarray(TIME_BYTES), age };
+    }
+    return undefined;
+  }
+
+  /** Returns the end of the ids of a stream's events, which names the requests that the stream answers. */
+  sealStream(session: string, stream: number, requests: readonly LostRequest[]): string {
+    const { instance, eventKeys } = this.#options;
+    const text = Buffer.from(JSON.stringify(requests)).toString('base64url');
+    if (requests.length === 0 || text.length > MAX_REQUESTS) return instance;
+    const end = `${instance}.${text}`;
+    return `${end}.${macOf(session, stream, end, eventKeys[0])}`;
+  }
+
+  /** Returns the requests in the id of an event of this session; `undefined` if there are none. */
+  openStream(session: string, eventId: string): readonly LostRequest[] | undefined {
+    const [, stream, , instance, text, mac] = EVENT_ID.exec(eventId) ?? [];
+    if (stream === undefined || text === undefined || mac === undefined) return undefined;
+    const isOurs = this.#options.eventKeys.some((key) =>
+      isSameSeal(mac, macOf(session, Number(stream), `${instance}.${text}`, key)),
+    );
+    return isOurs ? (JSON.parse(Buffer.from(text, 'base64url').toString()) as LostRequest[]) : undefined;
+  }
+}
+
+export function parseEventId(text: string): EventId | undefined {
+  const [, stream, seq, instance] = EVENT_ID.exec(text) ?? [];
+  return instance === undefined ? undefined : { instance, stream: Number(stream), seq: Number(seq) };
+}
+
+/** Joins the parts unambiguously, whatever characters they contain. */
+function boundTo(head: string, { principal, endpoint }: SessionOwner): Buffer {
+  return Buffer.from(JSON.stringify([head, principal, endpoint ?? null]));
+}
+
+function decrypted(sealed: Buffer, key: Uint8Array, bound: Buffer): Buffer | undefined {
+  const decipher = createDecipheriv(CIPHER, key, sealed.subarray(0, NONCE_BYTES), { authTagLength: TAG_BYTES });
+  decipher.setAAD(bound).setAuthTag(sealed.subarray(-TAG_BYTES));
+  try {
+    return Buffer.concat([decipher.update(sealed.subarray(NONCE_BYTES, -TAG_BYTES)), decipher.final()]);
+  } catch {
+    return undefined;
+  }
+}
+
+function macOf(session: string, stream: number, end: string, key: Uint8Array): string {
+  const mac = createHmac('sha256', key).update(JSON.stringify([session, stream, end]));
+  return mac.digest('base64url').slice(0, MAC_LENGTH);
+}
