@@ -13,7 +13,7 @@ const TINY_LINES = 25;
 
 /** Bounds are lowered when the program becomes smaller, and raised only with a reason in the commit. */
 const BOUNDS = {
-  sourceLines: 69_750,
+  sourceLines: 69_070,
   sourceFiles: 370,
   tinyFiles: 10,
   testLines: 71_200,

@@ -279,7 +279,7 @@ async function readerOf(web) {
   return {
     begin: async () => {
       stop = new AbortController();
-      const { ok, body } = await fetch(`${origin}/stream?calls=1`, { headers, signal: stop.signal });
+      const { ok, body } = await fetch(`${origin}/stream`, { headers, signal: stop.signal });
       if (!ok) throw new Error('The stream is refused');
       void body.pipeTo(new WritableStream()).catch(() => {});
       await wait(300);
@@ -337,7 +337,8 @@ async function closed() {
   await wait(1_000);
   const during = await ask();
   await page.context().close();
-  await wait(3_000);
+  // The hub is followed for some seconds more, because the page may be loaded again.
+  await wait(8_000);
   const after = await ask();
   return [
     {

@@ -264,7 +264,7 @@ export function compose(options: ComposeOptions): Composition {
       const pids = backends.flatMap((backend) => instances.factsOf(backend).lifecycle?.pid ?? []);
       await Promise.all(pids.map((pid) => processes?.resources.refresh(pid)));
     },
-    followOutput: (key, take) => instances.followOutput(key, take),
+    outputOf: (key) => instances.outputOf(key),
     restart,
     change: (next) => {
       const { notice, config: before } = activeConfig;
@@ -371,8 +371,8 @@ export interface Composition {
   readUsage(): Promise<void>;
   /** Reads all metrics, as text for Prometheus. */
   readMetrics(): Promise<string>;
-  /** Returns the last output of all processes of a server, and passes on further lines until `end` is called. */
-  followOutput(key: string, take: (line: OutputLine) => void): { readonly lines: readonly OutputLine[]; end(): void };
+  /** The last output of all processes of a server. */
+  outputOf(key: string): readonly OutputLine[];
   /** Restarts all processes of a server. Returns false if the server has none. */
   restart(key: string): boolean;
   /** Applies another configuration. Unchanged servers keep running. */

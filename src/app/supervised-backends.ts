@@ -66,8 +66,6 @@ interface InstanceChange extends ServerChanged {
 export class SupervisedBackends {
   readonly #options: SupervisedBackendsOptions;
   readonly #instances = new Map<string, Instance>();
-  /** Receivers of the output of servers, by the key of the server. */
-  readonly #outputs = new Map<string, Set<(id: string, line: OutputLine) => void>>();
   readonly #installer: ChildInstaller;
   readonly #supervisor: Supervisor;
   readonly #stateLog: StateLog;
@@ -171,14 +169,8 @@ export class SupervisedBackends {
     const log = new ChildLog({
       redact: secrets.redact,
       now: () => platform.clock.now(),
-      onLine: (line, at) => {
-        logger.debug({ server: id, line }, 'output');
-        for (const take of this.#outputs.get(key) ?? []) take(id, { at, text: line });
-      },
-      onStart: (at) => {
-        for (const take of this.#outputs.get(key) ?? []) take(id, startAt(at));
-      },
-      isFollowed: () => logger.level === 'debug' || this.#outputs.has(key),
+      onLine: (line) => logger.debug({ server: id, line }, 'output'),
+      isFollowed: () => logger.level === 'debug',
     });
     const backend = this.#createBackend(server, id, listenerFor);
     const instance: Instance = {
@@ -232,21 +224,13 @@ export class SupervisedBackends {
     };
   }
 
-  /** Returns the last output of all instances in its order, and passes on further lines. Lines of all but the first have its id. */
-  followOutput(key: string, take: (line: OutputLine) => void): { readonly lines: readonly OutputLine[]; end(): void } {
+  /** The last output of all instances in its order. Lines of all but the first have the id of their instance. */
+  outputOf(key: string): readonly OutputLine[] {
     const named = (id: string, line: OutputLine) => (id === key ? line : { ...line, text: `${id}: ${line.text}` });
-    const lines = [...this.#instances]
+    return [...this.#instances]
       .filter(([, { server }]) => server.key === key)
       .flatMap(([id, { log }]) => [...log.starts.map(startAt), ...log.timedLines].map((line) => named(id, line)))
       .sort((one, other) => one.at - other.at);
-    const listener = (id: string, line: OutputLine) => take(named(id, line));
-    const listeners = this.#outputs.get(key) ?? new Set();
-    this.#outputs.set(key, listeners.add(listener));
-    const end = () => {
-      listeners.delete(listener);
-      if (listeners.size === 0) this.#outputs.delete(key);
-    };
-    return { lines, end };
   }
 
   /** Whether the configuration or an earlier run says that the server speaks a revision without sessions. */

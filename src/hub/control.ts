@@ -89,35 +89,16 @@ export interface StatusAnswer {
 
 /** An event of the command `page`. */
 export type PageEvent =
-  /** The state, whenever it has changed, at most once a second. `report` is null until the hub has started its servers. */
+  /** The state, when it has changed, at most once a second. `report` is null until the hub has started its servers. */
   | { readonly kind: 'state'; readonly hub: HubDescription; readonly report: StatusReport | null }
-  /** The usage of all instances, every ten seconds. */
-  | { readonly kind: 'usage'; readonly servers: readonly UsagePoint[] };
+  | ({ readonly kind: 'calls' } & CallsEvent);
 
-/** Usage of one instance of a server. Unknown values are null. */
-export interface UsagePoint {
-  /** Id of the instance. */
-  readonly id: string;
-  readonly server: string;
-  readonly memoryBytes: number | null;
-  readonly cpuPercent: number | null;
-  /** Calls of clients since the point before, as calls in a minute. Null at the first point. */
-  readonly callsPerMinute: number | null;
-}
-
-/** An event of the command `calls`: the calls since the event before, 200 at most. `left` counts the others by outcome. */
+/** The calls since the event before, 200 at most. `left` counts the others by outcome. */
 export interface CallsEvent {
   readonly calls: readonly CallRow[];
   readonly left: Readonly<Record<string, number>>;
-  /** Only in the first event: milliseconds since 1970 from which on the calls were followed without a pause. */
+  /** Only in the first event: milliseconds since 1970 from which on calls are told. */
   readonly since?: number;
-}
-
-/** The result of the command `failures`: the latest failed calls of a server, the newest first. */
-export interface Failures {
-  /** Milliseconds since 1970 of the begin of the observation. */
-  readonly since: number;
-  readonly calls: readonly CallRow[];
 }
 
 /** A call of a client that has ended. */
@@ -156,13 +137,7 @@ export interface CallDetail {
   readonly command: string | null;
 }
 
-/** An event of the command `output`. The first has the last lines. `left` counts the lines that are missing before these. */
-export interface OutputEvent {
-  readonly lines: readonly OutputLine[];
-  readonly isFirst: boolean;
-  readonly left: number;
-}
-
+/** The result of the command `output` has the last lines. */
 export interface OutputLine {
   /** Milliseconds since 1970. */
   readonly at: number;

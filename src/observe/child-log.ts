@@ -19,10 +19,8 @@ export interface ChildLogOptions {
   readonly redact: Redact;
   /** Milliseconds on the monotonic clock. */
   readonly now: () => number;
-  /** Called for each stored line, with the milliseconds since 1970 at which it came. */
-  readonly onLine?: (line: string, at: number) => void;
-  /** Called when the server is started. */
-  readonly onStart?: (at: number) => void;
+  /** Called for each stored line. */
+  readonly onLine?: (line: string) => void;
   /** Whether `onLine` wants each line as it comes. Otherwise output is made into lines when the lines are read. */
   readonly isFollowed?: () => boolean;
 }
@@ -43,8 +41,7 @@ export interface LogLine {
 export class ChildLog {
   readonly #redact: Redact;
   readonly #now: () => number;
-  readonly #onLine: (line: string, at: number) => void;
-  readonly #onStart: (at: number) => void;
+  readonly #onLine: (line: string) => void;
   readonly #isFollowed: () => boolean;
   readonly #waiting = new WaitingLines();
   readonly #lines: LogLine[] = [];
@@ -60,11 +57,10 @@ export class ChildLog {
   #unreportedBytes = 0;
   #droppedBytes = 0;
 
-  constructor({ redact, now, onLine = () => {}, onStart = () => {}, isFollowed = () => false }: ChildLogOptions) {
+  constructor({ redact, now, onLine = () => {}, isFollowed = () => false }: ChildLogOptions) {
     this.#redact = redact;
     this.#now = now;
     this.#onLine = onLine;
-    this.#onStart = onStart;
     this.#isFollowed = isFollowed;
   }
 
@@ -97,9 +93,7 @@ export class ChildLog {
   /** The server is started. The lines before say nothing about it. */
   beginAttempt(): void {
     this.#beginLines();
-    const at = Date.now();
-    if (this.starts.push(at) > MAX_STARTS) this.starts.shift();
-    this.#onStart(at);
+    if (this.starts.push(Date.now()) > MAX_STARTS) this.starts.shift();
   }
 
   #beginLines(): void {
@@ -193,7 +187,7 @@ export class ChildLog {
       this.#latestStart = Math.max(0, this.#latestStart - 1);
       this.#previousStart = Math.max(0, this.#previousStart - 1);
     }
-    this.#onLine(text, at);
+    this.#onLine(text);
   }
 }
 

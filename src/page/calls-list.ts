@@ -3,6 +3,8 @@ import { matches } from './text.js';
 
 /** Calls that the page keeps. Older ones are dropped. */
 export const MAX_CALLS = 2_000;
+/** Failed calls that it keeps longer. */
+const MAX_FAILED = 100;
 
 /** Time in which calls were not followed. */
 export interface Gap {
@@ -14,6 +16,7 @@ export interface Gap {
 
 export interface CallLog {
   readonly calls: readonly CallRow[];
+  readonly failed: readonly CallRow[];
   /** Calls that the list has no more, and those for which the stream had no room. */
   readonly left: number;
   /** Time since which calls are followed; 0 before that. */
@@ -21,32 +24,20 @@ export interface CallLog {
   readonly gaps: readonly Gap[];
 }
 
-/** Adds calls, and drops the oldest beyond the bound. `resumed` tells of a pause in the following before these calls. */
-export function addCalls(
-  log: CallLog,
-  { calls, left, since }: CallsEvent,
-  resumed?: { readonly from: number; readonly to: number },
-): CallLog {
-  const known = new Set(resumed && log.calls.map(({ id }) => id));
-  // The first calls after a pause may be those that the hub has kept, some of which are known.
-  const fresh = calls.filter(({ id }) => !known.has(id));
+/** Adds calls, and drops the oldest beyond the bound. Calls were followed until the time `until`. */
+export function addCalls(log: CallLog, { calls, left, since = 0 }: CallsEvent, until = 0): CallLog {
+  const last = log.calls.at(-1);
+  // A stream begins with the latest calls, some of which are known.
+  const fresh = calls.filter(({ id }) => id > (last?.id ?? 0));
   const all = [...log.calls, ...fresh];
   const kept = all.slice(-MAX_CALLS);
-  const gaps = log.gaps.filter(({ after }) => after >= (kept[0]?.id ?? 0));
-  const last = log.calls.at(-1);
-  const isWhole = since !== undefined && last !== undefined && last.at >= since && fresh.length < calls.length;
-  if (resumed !== undefined && last !== undefined && !isWhole) {
-    // Calls that another page followed meanwhile end the gap.
-    const to = since !== undefined && since > resumed.from ? since : (fresh[0]?.at ?? resumed.to);
-    gaps.push({ after: last.id, from: resumed.from, to });
-  }
-  const isFirst = resumed !== undefined && last === undefined && log.left === 0;
-  const older = all.length - kept.length;
+  const gap = last !== undefined && since > until ? [{ after: last.id, from: until, to: since }] : [];
   return {
     calls: kept,
-    left: Object.values(left).reduce((sum, count) => sum + count, log.left + older),
-    since: isFirst ? ((since && fresh[0]?.at) ?? since ?? resumed.to) : log.since,
-    gaps,
+    failed: [...log.failed, ...fresh.filter(({ outcome }) => outcome !== 'ok')].slice(-MAX_FAILED),
+    left: Object.values(left).reduce((sum, count) => sum + count, log.left + all.length - kept.length),
+    since: last === undefined && since > until ? since : log.since,
+    gaps: [...log.gaps, ...gap].filter(({ after }) => after >= (kept[0]?.id ?? 0)),
   };
 }
 
@@ -97,15 +88,10 @@ export function groupCalls(calls: readonly CallRow[], gaps: readonly Gap[] = [])
   return [...entries, ...waiting].reverse();
 }
 
+const SAME = ['session', 'server', 'method', 'name', 'outcome', 'reason'] as const;
+
 function isRepeat(one: CallRow, other: CallRow): boolean {
-  return (
-    one.session === other.session &&
-    one.server === other.server &&
-    one.method === other.method &&
-    one.name === other.name &&
-    one.outcome === other.outcome &&
-    one.reason === other.reason
-  );
+  return SAME.every((member) => one[member] === other[member]);
 }
 
 /** Slowest first, each call on its own. */

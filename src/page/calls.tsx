@@ -4,10 +4,23 @@ import { useEffect } from 'preact/hooks';
 import { describeBytes } from '../json/printable.js';
 import type { CallDetail, CallRow } from '../web/contract.js';
 import { type CallGroup, type CallLog, filterCalls, type Gap, groupCalls, slowestFirst } from './calls-list.js';
-import { addressOf, hash, route } from './route.js';
+import { addressOf, hash, queried, route } from './route.js';
 import { callLog, hub, report } from './state.js';
 import { clock, milliseconds, number, prettyJson } from './text.js';
-import { Block, Choice, Command, Dialog, foreign, More, PAGE_ROWS, Search, useRead, Waiting } from './widgets.js';
+import {
+  Block,
+  Choice,
+  Command,
+  Dialog,
+  foreign,
+  More,
+  optionsOf,
+  PAGE_ROWS,
+  Pairs,
+  Search,
+  useRead,
+  Waiting,
+} from './widgets.js';
 
 /** Calls that are shown while the list is paused, and the time of the pause. */
 const paused = signal<{ log: CallLog; at: number } | undefined>(undefined);
@@ -55,50 +68,26 @@ const HEADS = ['Ended', 'Call', 'Client', 'Outcome', 'Took', 'Answer'];
 
 export function Calls() {
   const limit = useSignal(PAGE_ROWS);
-  const { query, item } = route.value;
-  const [words = '', server = '', client = '', outcome = '', minutes, sort] = [
-    'words',
-    'server',
-    'client',
-    'outcome',
-    'minutes',
-    'sort',
-  ].map((name) => query.get(name) ?? '');
+  const { item } = route.value;
   const held = paused.value;
   const log = held?.log ?? callLog.value;
+  const minutes = queried('minutes');
   const after = minutes === '' ? 0 : (held?.at ?? Date.now()) - Number(minutes) * 60_000;
   const all = log.calls.filter(({ at }) => at >= after);
+  const [words, server, client, outcome] = [queried('words'), queried('server'), queried('client'), queried('outcome')];
   const found = filterCalls(all, { words, server, client, outcome });
-  const entries =
-    sort === 'ms'
-      ? slowestFirst(found)
-      : groupCalls(
-          found,
-          log.gaps.filter(({ to }) => to >= after),
-        );
-  const servers = hub.value?.kind === 'none' ? hub.value.servers : (report.value?.servers ?? []);
+  const gaps = log.gaps.filter(({ to }) => to >= after);
+  const isSlowest = queried('sort') === 'ms';
+  const entries = isSlowest ? slowestFirst(found) : groupCalls(found, gaps);
+  const servers = [...(hub.value?.kind === 'none' ? hub.value.servers : (report.value?.servers ?? [])), ...log.calls];
+  const names = servers.map((each) => each.server);
+  const clients = log.calls.map((call) => call.client);
   return (
     <>
       <search class="filters">
         <Search label="Filter the calls" />
-        <Choice
-          label="Server"
-          name="server"
-          options={optionsOf(
-            'all servers',
-            server,
-            [...servers, ...log.calls].map((each) => each.server),
-          )}
-        />
-        <Choice
-          label="Client"
-          name="client"
-          options={optionsOf(
-            'all clients',
-            client,
-            log.calls.map((call) => call.client),
-          )}
-        />
+        <Choice label="Server" name="server" options={optionsOf('all servers', 'server', names)} />
+        <Choice label="Client" name="client" options={optionsOf('all clients', 'client', clients)} />
         <Choice label="Outcome" name="outcome" options={OUTCOME_OPTIONS} />
         <Choice label="Period" name="minutes" options={PERIODS} />
         <Choice label="Order" name="sort" options={ORDERS} />
@@ -109,9 +98,7 @@ export function Calls() {
       <Summary found={found} all={all} log={log} after={after} />
       {entries.length > 0 && (
         <table class="calls">
-          <caption class="unseen">
-            Calls, {sort === 'ms' ? 'slowest first' : 'latest first; repeats are one row'}
-          </caption>
+          <caption class="unseen">Calls, {isSlowest ? 'slowest first' : 'latest first; repeats are one row'}</caption>
           <thead>
             <tr>
               {HEADS.map((title, at) => (
@@ -126,7 +113,7 @@ export function Calls() {
               .slice(0, limit.value)
               .map((entry) =>
                 'calls' in entry ? (
-                  <Group key={entry.id} group={entry} isExact={sort === 'ms'} />
+                  <Group key={entry.id} group={entry} exactBelow={isSlowest ? EXACT_MS : undefined} />
                 ) : (
                   <GapRow key={`gap ${entry.from}`} {...entry} />
                 ),
@@ -138,11 +125,6 @@ export function Calls() {
       {item !== undefined && <Detail key={item} id={item} />}
     </>
   );
-}
-
-function optionsOf(all: string, chosen: string, values: readonly (string | null)[]) {
-  const options = [...new Set([...values, chosen])].filter((value) => value !== null && value !== '').sort();
-  return [['', all], ...options.map((value) => [value, value])] as [string, string][];
 }
 
 interface SummaryProps {
@@ -186,20 +168,18 @@ function GapRow({ from, to }: Gap) {
   );
 }
 
-function Group({ group, isExact }: { group: CallGroup; isExact: boolean }) {
+function Group({ group, exactBelow }: { group: CallGroup; exactBelow: number | undefined }) {
   const [latest, ...others] = group.calls;
   const isOpen = useSignal(false);
   const toggle = () => {
     isOpen.value = !isOpen.value;
   };
   useEffect(() => (isOpen.value ? pause(`group ${group.id}`) : undefined), [isOpen.value, group.id]);
-  const times = [latest, ...others].map(({ ms }) => ms);
-  const [least, most] = [Math.min(...times), Math.max(...times)].map((ms) =>
-    isExact ? milliseconds(ms, EXACT_MS) : milliseconds(ms),
-  );
+  const times = group.calls.map(({ ms }) => ms);
+  const range = [Math.min(...times), Math.max(...times)].map((ms) => milliseconds(ms, exactBelow));
   return (
     <>
-      <Row call={latest} took={least === most ? `${most}` : `${least} – ${most}`}>
+      <Row call={latest} took={[...new Set(range)].join(' – ')}>
         {others.length > 0 && (
           <button
             type="button"
@@ -249,11 +229,13 @@ export function outcomeText(outcome: CallRow['outcome'], reason: string | null):
 }
 
 function Detail({ id }: { id: string }) {
-  const read = useRead('/call', { id }, '');
+  const { answer, fault } = useRead('/call', { id }, '');
   useEffect(() => pause('detail'), []);
   // The row tells of a call that the hub does not keep any more.
-  const call = (paused.value?.log ?? callLog.value).calls.find((each) => String(each.id) === id);
-  const { fault, answer = fault && call && { call, messages: [], command: null } } = read;
+  const { calls, failed } = paused.value?.log ?? callLog.value;
+  const row = [...calls, ...failed].find((each) => String(each.id) === id);
+  const isMissing = answer === null || fault !== undefined;
+  const detail = answer ?? (isMissing && row ? { call: row, messages: [], command: null } : undefined);
   // A dialog also closes because the address shows something else by now.
   const close = () => {
     hash.value = location.hash;
@@ -261,8 +243,12 @@ function Detail({ id }: { id: string }) {
     if (part === 'calls' && item === id) location.hash = addressOf('calls', undefined, query);
   };
   return (
-    <Dialog title={answer ? (answer.call.name ?? answer.call.method) : 'Call'} onClose={close}>
-      {answer ? <Messages {...answer} /> : <Waiting fault={fault} />}
+    <Dialog title={detail ? (detail.call.name ?? detail.call.method) : 'Call'} onClose={close}>
+      {detail ? (
+        <Messages {...detail} />
+      ) : (
+        <Waiting fault={answer === null ? 'The hub does not keep this call any more.' : fault} />
+      )}
     </Dialog>
   );
 }
@@ -280,29 +266,23 @@ const TITLES = {
 
 function Messages({ call, messages, command }: CallDetail) {
   const { server, client, outcome, reason, at, ms, queueMs, serverMs } = call;
-  const times = [
-    ['Took', ms],
-    ['In the queue', queueMs],
-    ['In the server', serverMs],
-  ] as const;
+  const time = (value: number | null) => (value === null ? 'not sent' : milliseconds(value, EXACT_MS));
   return (
     <>
       <p>
         {foreign(`${server ?? 'Trunkline'} for ${client}, ended ${clock(at)}: `)}
         <b class={outcome === 'ok' ? '' : 'bad'}>{outcomeText(outcome, reason)}</b>
       </p>
-      <dl class="times">
-        {times.map(([name, value]) => (
-          <div key={name}>
-            <dt>{name}</dt>
-            <dd>{value === null ? 'not sent' : milliseconds(value, EXACT_MS)}</dd>
-          </div>
-        ))}
-      </dl>
+      <Pairs
+        kind="times"
+        rows={[
+          ['Took', time(ms)],
+          ['In the queue', time(queueMs)],
+          ['In the server', time(serverMs)],
+        ]}
+      />
       {command !== null && <Command text={command} />}
-      {messages.length === 0 && (
-        <p>The hub has no messages of this call. It keeps those of the latest calls that a page followed.</p>
-      )}
+      {messages.length === 0 && <p>The hub has no messages of this call. It keeps those of the latest calls.</p>}
       {LEGS.map(([name, own]) => {
         const shown = messages.filter(({ leg }) => leg === own);
         return (
@@ -310,8 +290,8 @@ function Messages({ call, messages, command }: CallDetail) {
             <section key={own}>
               <h2>{name}</h2>
               <div class="messages">
-                {shown.map(({ direction, text, bytes }) => (
-                  <Message key={direction} title={TITLES[`${own} ${direction}`]} text={text} bytes={bytes} />
+                {shown.map(({ direction, ...message }) => (
+                  <Message key={direction} title={TITLES[`${own} ${direction}`]} {...message} />
                 ))}
               </div>
             </section>

@@ -1,3 +1,5 @@
+import { Pairs } from './widgets.js';
+
 /** Words of the page that not every reader knows. */
 const WORDS = {
   parked: 'Failed five times in a row. Its tools are not listed; Trunkline tries again after minutes, or when asked.',
@@ -19,14 +21,7 @@ export function Help({ words }: { words: readonly (keyof typeof WORDS)[] }) {
   return (
     <details class="help">
       <summary>What the words mean</summary>
-      <dl>
-        {words.map((word) => (
-          <div key={word}>
-            <dt>{word}</dt>
-            <dd>{WORDS[word]}</dd>
-          </div>
-        ))}
-      </dl>
+      <Pairs rows={words.map((word) => [word, WORDS[word]])} />
     </details>
   );
 }

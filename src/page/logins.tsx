@@ -7,9 +7,9 @@ import { dateTime } from './text.js';
 import { Change, foreign, prose, Table, useRead, Waiting } from './widgets.js';
 
 export function Logins() {
-  const { answer, fault, load } = useRead('/logins', {}, [hub.value?.kind, revision.value]);
+  const { answer, fault, load } = useRead('/logins', {}, revision.value, hub.value !== undefined);
   if (answer === undefined) return <Waiting fault={fault} />;
-  if (answer.logins.length === 0) return <p>No server has a login. Only servers behind a URL can need one.</p>;
+  if (answer.length === 0) return <p>No server has a login. Only servers behind a URL can need one.</p>;
   const logOut = async (server: string) => {
     say((await act('/logout', { server })).text);
     await load();
@@ -17,7 +17,7 @@ export function Logins() {
   return (
     <Table
       caption="Logins at servers behind a URL"
-      rows={answer.logins}
+      rows={answer}
       keyOf={({ server }) => server}
       columns={[
         ['Server', ({ server }) => server],

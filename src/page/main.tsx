@@ -8,7 +8,7 @@ import { Clients } from './clients.js';
 import { Logins } from './logins.js';
 import { Needs } from './needs.js';
 import { Recording } from './recording.js';
-import { addressOf, hash, PARTS, type Part, route, titleOf } from './route.js';
+import { addressOf, hash, PARTS, type Part, route, TITLES } from './route.js';
 import { said, tellOfChanges } from './say.js';
 import { Server } from './server.js';
 import { Servers } from './servers.js';
@@ -17,7 +17,7 @@ import { description, heardAt, hello, hub, needs, receive, recording, report } f
 import { link, Stream } from './stream.js';
 import { clock } from './text.js';
 import { Tools } from './tools.js';
-import { Card, Command, foreign, prose, Select, Waiting } from './widgets.js';
+import { Card, type CardProps, Command, foreign, prose, Select, Waiting } from './widgets.js';
 
 const VIEWS: Readonly<Record<Part, () => preact.ComponentChild>> = {
   needs: Needs,
@@ -31,29 +31,34 @@ const VIEWS: Readonly<Record<Part, () => preact.ComponentChild>> = {
 
 const THEME = 'trunkline-theme';
 const theme = signal(localStorage.getItem(THEME) ?? 'system');
+const setTheme = (value: string) => {
+  theme.value = value;
+};
 
-/** Number beside the link of a part: undefined until it is known, null if the part has none. */
-function countOf(part: Part): number | undefined | null {
-  switch (part) {
-    case 'needs':
-      return needs.value?.length;
-    case 'servers':
-      return report.value?.servers.length ?? (hub.value?.kind === 'none' ? hub.value.servers.length : undefined);
-    case 'tools':
-      return report.value?.tools;
-    case 'clients':
-      return description.value?.clients.length;
-    default:
-      return null;
-  }
-}
+/** Numbers beside the links of parts. They are undefined until they are known. */
+const COUNTS: Readonly<Partial<Record<Part, () => number | undefined>>> = {
+  needs: () => needs.value?.length,
+  servers: () => (hub.value?.kind === 'none' ? hub.value.servers.length : report.value?.servers.length),
+  tools: () => report.value?.tools,
+  clients: () => description.value?.clients.length,
+};
+
+const THEMES = [
+  ['system', 'System theme'],
+  ['light', 'Light'],
+  ['dark', 'Dark'],
+] as const;
 
 function Page() {
   const { part, item } = route.value;
   const heading = useRef<HTMLHeadingElement>(null);
   const View = VIEWS[part];
   const isServer = part === 'servers' && item !== undefined;
-  const title = isServer ? item : titleOf(part);
+  const title = isServer ? item : TITLES[part];
+  const skip = (event: Event) => {
+    event.preventDefault();
+    heading.current?.focus();
+  };
   useEffect(() => {
     document.title = `${title} · Trunkline`;
     // A link that went away with its part leaves the focus nowhere.
@@ -62,34 +67,16 @@ function Page() {
   return (
     <>
       <header>
-        <a
-          class="skip"
-          href={hash.value}
-          onClick={(event) => {
-            event.preventDefault();
-            heading.current?.focus();
-          }}
-        >
+        <a class="skip" href={hash.value} onClick={skip}>
           Skip to the content
         </a>
         <strong>Trunkline</strong>
         <Service />
-        <Select
-          label="Theme"
-          value={theme.value}
-          options={[
-            ['system', 'System theme'],
-            ['light', 'Light'],
-            ['dark', 'Dark'],
-          ]}
-          onChange={(value) => {
-            theme.value = value;
-          }}
-        />
+        <Select label="Theme" value={theme.value} options={THEMES} onChange={setTheme} />
         <nav aria-label="Parts">
           {PARTS.map((name) => (
             <a key={name} href={addressOf(name)} aria-current={part === name ? 'page' : undefined}>
-              {titleOf(name)}
+              {TITLES[name]}
               {name === 'recording' && recording.value ? <span class="count bad"> on</span> : <Count part={name} />}
             </a>
           ))}
@@ -117,12 +104,10 @@ function Page() {
 }
 
 function Count({ part }: { readonly part: Part }) {
-  const count = countOf(part);
-  if (count === null) return null;
+  if (COUNTS[part] === undefined) return null;
+  const count = COUNTS[part]();
   // An empty place keeps the links where they are.
-  return (
-    <span class={`count ${part === 'needs' ? 'bad' : ''}`}> {count === 0 && part === 'needs' ? undefined : count}</span>
-  );
+  return <span class={`count ${part === 'needs' ? 'bad' : ''}`}> {part === 'needs' ? count || undefined : count}</span>;
 }
 
 /** Which hub the page shows, in a few words. */
@@ -144,42 +129,28 @@ function Service() {
 /** Faults that concern the whole page. */
 function Trouble() {
   const state = hub.value;
-  const fault = report.value?.configFault;
+  const { configFault: fault = null, configInForce } = report.value ?? {};
   const asOf = heardAt.value > 0 ? ` What it shows is from ${clock(heardAt.value)}.` : '';
+  const cards: CardProps[] = [];
+  const add = (level: CardProps['level'], title: string, detail: string) => cards.push({ level, title, detail });
+  if (link.value === 'lost') {
+    const detail = 'See whether it still runs in its terminal. This page connects again by itself.';
+    add('fail', '`trunkline web` does not answer', detail + asOf);
+  }
+  if (state?.kind === 'none')
+    add('fail', 'No hub runs', [state.because, state.remedy, state.fault].filter(Boolean).join(' '));
+  if (state?.kind === 'waiting') {
+    const detail = 'It has started no server yet. Start a client, such as your editor.';
+    add('note', 'The hub waits for its first client', detail);
+  }
+  if (fault !== null && configInForce === 'previous')
+    add('fail', 'The configuration file is unusable, so the previous one stays in force', fault);
+  else if (fault !== null) add('fail', 'The configuration cannot be used, so no server runs', fault);
   return (
     <div role="status">
-      {link.value === 'lost' && (
-        <Card
-          level="fail"
-          title="`trunkline web` does not answer"
-          detail={`See whether it still runs in its terminal. This page connects again by itself.${asOf}`}
-        />
-      )}
-      {state?.kind === 'none' && (
-        <Card
-          level="fail"
-          title="No hub runs"
-          detail={[state.because, state.remedy, state.fault].filter(Boolean).join(' ')}
-        />
-      )}
-      {state?.kind === 'waiting' && (
-        <Card
-          level="note"
-          title="The hub waits for its first client"
-          detail="It has started no server yet. Start a client, such as your editor."
-        />
-      )}
-      {fault && (
-        <Card
-          level="fail"
-          title={
-            report.value?.configInForce === 'previous'
-              ? 'The configuration file is unusable, so the previous one stays in force'
-              : 'The configuration cannot be used, so no server runs'
-          }
-          detail={fault}
-        />
-      )}
+      {cards.map((card) => (
+        <Card key={card.title} {...card} />
+      ))}
     </div>
   );
 }
@@ -231,11 +202,7 @@ effect(() => {
   localStorage.setItem(THEME, theme.value);
 });
 effect(() => {
-  const { part, item } = route.value;
-  const topics = new URLSearchParams();
-  if (part === 'calls') topics.set('calls', '1');
-  if (part === 'servers' && item !== undefined) topics.set('output', item);
-  if (session.value === 'open') stream.open(topics.size === 0 ? '' : `?${topics}`);
+  if (session.value === 'open') stream.open();
   else stream.close();
 });
 addEventListener('hashchange', () => {

@@ -1,6 +1,6 @@
 import { plural } from '../gateway/status/status-text.js';
 import type { Need } from '../web/contract.js';
-import { enable, logIn, restart, review } from './changes.js';
+import { logIn, restart, review } from './changes.js';
 import { ServerLink } from './servers.js';
 import { description, hub, needs, report } from './state.js';
 import { clock } from './text.js';
@@ -20,7 +20,7 @@ export function Needs() {
       {list.map((need) => (
         <Card key={need.id} {...need} link={need.server !== null && <ServerLink server={need.server} />}>
           <div class="row">
-            {need.action !== null && <Remedy {...need.action} />}
+            <Remedy {...need} />
             {need.command !== null && <Command text={need.command} />}
           </div>
         </Card>
@@ -30,27 +30,20 @@ export function Needs() {
   );
 }
 
-function Remedy({ kind, server }: NonNullable<Need['action']>) {
-  switch (kind) {
-    case 'restart':
-      return <Change label="Restart" about={server} kind="primary" run={() => restart(server)} />;
-    case 'enable':
-      return <Change label="Enable" about={server} kind="primary" run={() => enable(server, true)} />;
-    case 'login':
-      return <Change label="Log in" about={server} kind="primary" run={() => logIn(server)} />;
-    case 'review':
-      return <Action label="Review" about={server} kind="primary" run={() => review(server)} />;
-    case 'doctor':
-      return null;
-  }
+function Remedy({ action, server }: Need) {
+  if (action === null || server === null) return null;
+  const about = { about: server, kind: 'primary' };
+  if (action === 'review') return <Action label="Review" {...about} run={() => review(server)} />;
+  if (action === 'login') return <Change label="Log in" {...about} run={() => logIn(server)} />;
+  return <Change label="Restart" {...about} run={() => restart(server)} />;
 }
 
 /** Findings of the doctor. Those that are fine are only counted. */
 function Findings() {
-  const { answer, fault, at = 0, load } = useRead('/findings', {}, hub.value?.kind);
+  const { answer, fault, at = 0, load } = useRead('/findings', {}, hub.value?.kind, hub.value !== undefined);
   // A client may be registered in a file that the checks do not know.
   const isServing = (description.value?.clients.length ?? 0) > 0;
-  const all = answer?.findings.filter(({ code }) => !(isServing && code === 'TL-CLIENT-NONE')) ?? [];
+  const all = answer?.filter(({ code }) => !(isServing && code === 'TL-CLIENT-NONE')) ?? [];
   const bad = all.filter(({ level }) => level !== 'ok');
   return (
     <section>
@@ -66,16 +59,10 @@ function Findings() {
           <code>trunkline doctor</code> shows all.
         </p>
       )}
-      {bad.map(({ level, code, sentence, evidence, remedy }) => (
-        <Card
-          key={code + sentence}
-          level={level === 'fail' ? 'fail' : 'warn'}
-          title={sentence}
-          code={code}
-          cause={evidence}
-          detail={remedy}
-        />
-      ))}
+      {bad.map(({ level, code, sentence: title, evidence, remedy }) => {
+        const about = { level: level === 'fail' ? level : 'warn', title, code } as const;
+        return <Card key={code + title} {...about} cause={evidence} detail={remedy} />;
+      })}
     </section>
   );
 }

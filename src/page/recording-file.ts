@@ -2,7 +2,7 @@ import { isRecord, parseJson } from '../json/json-value.js';
 import type { Entry, Header } from '../record/format.js';
 
 /** A message of a recording. */
-export interface Message {
+export interface RecordedMessage {
   readonly index: number;
   readonly at: number;
   readonly direction: Entry['dir'];
@@ -22,19 +22,19 @@ export interface Message {
 export interface RecordingFile {
   /** Null if the file is no recording. */
   readonly header: Header | null;
-  readonly messages: readonly Message[];
+  readonly messages: readonly RecordedMessage[];
   /** Messages that were too many to be recorded. */
   readonly dropped: number;
   /** Lines that are no line of a recording. */
   readonly unreadable: number;
 }
 
-type Requests = Map<string, Pick<Message, 'at' | 'method' | 'name'>>;
+type Requests = Map<string, Pick<RecordedMessage, 'at' | 'method' | 'name'>>;
 
 /** Reads the lines of a recording, and finds the request of each answer. */
 export function readRecording(text: string): RecordingFile {
   const requests: Requests = new Map();
-  const messages: Message[] = [];
+  const messages: RecordedMessage[] = [];
   let header: Header | null = null;
   let [dropped, unreadable] = [0, 0];
   for (const line of text.split('\n')) {
@@ -49,7 +49,7 @@ export function readRecording(text: string): RecordingFile {
   return { header, messages, dropped, unreadable };
 }
 
-function messageOf(entry: Entry, index: number, requests: Requests): Message {
+function messageOf(entry: Entry, index: number, requests: Requests): RecordedMessage {
   const { t: at, dir: direction, server, instance, client, conn, gen } = entry;
   const isClient = direction === 'c>g' || direction === 'g>c';
   const text = entry.raw ?? (entry.base64 === undefined ? null : decodeBase64(entry.base64));
@@ -71,13 +71,8 @@ function messageOf(entry: Entry, index: number, requests: Requests): Message {
   const request = requests.get(asked);
   requests.delete(asked);
   const kind = content.error === undefined ? 'answer' : 'error';
-  return {
-    ...base,
-    kind,
-    method: request?.method ?? '',
-    name: request?.name ?? '',
-    ms: request === undefined ? null : at - request.at,
-  };
+  if (request === undefined) return { ...base, kind };
+  return { ...base, kind, method: request.method, name: request.name, ms: at - request.at };
 }
 
 function nameOf(params: unknown): string {

@@ -1,9 +1,9 @@
 import { signal, useSignal } from '@preact/signals';
 import { describeBytes } from '../json/printable.js';
 import type { RecordingState } from '../web/contract.js';
-import { Message as MessageText } from './calls.js';
-import { type Message, type RecordingFile, readRecording } from './recording-file.js';
-import { route } from './route.js';
+import { Message } from './calls.js';
+import { type RecordedMessage, type RecordingFile, readRecording } from './recording-file.js';
+import { queried } from './route.js';
 import { known } from './servers.js';
 import { act, request } from './session.js';
 import { hub, recording } from './state.js';
@@ -50,11 +50,11 @@ function Recorder() {
       )}
       {now?.fault && <Waiting fault={now.fault} />}
       <div class="row">
-        {now === null ? (
-          <Change label="Start recording" kind="primary" run={start} />
-        ) : (
-          <Change label="Stop recording" kind="primary" run={stop} />
-        )}
+        <Change
+          label={now === null ? 'Start recording' : 'Stop recording'}
+          kind="primary"
+          run={now === null ? start : stop}
+        />
         {stopped.value !== undefined && <Download {...stopped.value} />}
       </div>
     </section>
@@ -65,9 +65,8 @@ function Download({ file, written }: RecordingState) {
   const name = file.split(/[\\/]/).at(-1) ?? file;
   const download = async () => {
     const link = document.createElement('a');
-    link.href = URL.createObjectURL(
-      await (await request(`/recording?${new URLSearchParams({ file: name })}`, {})).blob(),
-    );
+    const answer = await request(`/recording?${new URLSearchParams({ file: name })}`, {});
+    link.href = URL.createObjectURL(await answer.blob());
     link.download = name;
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
@@ -110,17 +109,14 @@ const ARROWS: Readonly<Record<string, string>> = {
 };
 
 function Messages({ header, name, messages, dropped, unreadable }: NamedFile) {
-  const opened = useSignal<Message | undefined>(undefined);
-  const open = (message?: Message) => () => {
+  const opened = useSignal<RecordedMessage | undefined>(undefined);
+  const open = (message?: RecordedMessage) => () => {
     opened.value = message;
   };
-  const words = route.value.query.get('words') ?? '';
-  const found =
-    words === ''
-      ? messages
-      : messages.filter((message) =>
-          matches(`${titleOf(message)} ${message.party} ${message.kind} ${message.text}`, words),
-        );
+  const words = queried('words');
+  const isFound = (message: RecordedMessage) =>
+    matches(`${titleOf(message)} ${message.party} ${message.kind} ${message.text}`, words);
+  const found = words === '' ? messages : messages.filter(isFound);
   const { value } = opened;
   return (
     <>
@@ -154,13 +150,13 @@ function Messages({ header, name, messages, dropped, unreadable }: NamedFile) {
       />
       {value !== undefined && (
         <Dialog title={titleOf(value)} onClose={open()}>
-          <MessageText title={ARROWS[value.direction] ?? ''} text={value.text} bytes={value.bytes} />
+          <Message title={ARROWS[value.direction] ?? ''} text={value.text} bytes={value.bytes} />
         </Dialog>
       )}
     </>
   );
 }
 
-function titleOf({ method, name }: Message): string {
+function titleOf({ method, name }: RecordedMessage): string {
   return `${method} ${name}`.trim() || 'message';
 }

@@ -1,10 +1,7 @@
 import { computed, signal } from '@preact/signals';
 
 /** Parts of the page, in the order of their links. */
-export const PARTS = ['needs', 'servers', 'calls', 'tools', 'clients', 'logins', 'recording'] as const;
-export type Part = (typeof PARTS)[number];
-
-const TITLES: Readonly<Record<Part, string>> = {
+export const TITLES = {
   needs: 'Needs you',
   servers: 'Servers',
   calls: 'Calls',
@@ -12,11 +9,9 @@ const TITLES: Readonly<Record<Part, string>> = {
   clients: 'Clients',
   logins: 'Logins',
   recording: 'Recording',
-};
-
-export function titleOf(part: Part): string {
-  return TITLES[part];
-}
+} as const;
+export type Part = keyof typeof TITLES;
+export const PARTS = Object.keys(TITLES) as Part[];
 
 /** Place in the page: `#/calls/17?server=files` is call 17 in the list of calls of one server. */
 export const hash = signal(location.hash);
@@ -31,6 +26,11 @@ export const route = computed(() => {
     query: new URLSearchParams(query),
   };
 });
+
+/** A filter of the part; '' without one. */
+export function queried(name: string): string {
+  return route.value.query.get(name) ?? '';
+}
 
 function decoded(text: string): string {
   try {

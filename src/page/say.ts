@@ -1,4 +1,4 @@
-import { effect, signal } from '@preact/signals';
+import { signal } from '@preact/signals';
 import type { HubState } from '../web/contract.js';
 import { hub, needs } from './state.js';
 
@@ -6,7 +6,7 @@ import { hub, needs } from './state.js';
 export const said = signal('');
 
 const SHOWN_MS = 6_000;
-const SETTLE_MS = 1_000;
+const LOOK_EVERY_MS = 1_000;
 /** A server that fails again and again leaves the list for seconds. A need is new after this time. */
 const GONE_MS = 60_000;
 let end: ReturnType<typeof setTimeout> | undefined;
@@ -24,7 +24,7 @@ export function tellOfChanges(): void {
   let before: HubState['kind'] | undefined;
   /** When each need was seen last. */
   const seen = new Map<string, number>();
-  const look = () => {
+  setInterval(() => {
     const kind = hub.value?.kind;
     const now = needs.value;
     if (kind === undefined || now === undefined) return;
@@ -35,16 +35,5 @@ export function tellOfChanges(): void {
     else if (before !== undefined && fresh.length > 0)
       say(fresh.length === 1 ? (fresh[0]?.title ?? '') : `${fresh.length} new things need you.`);
     before = kind;
-  };
-  let isSettling = false;
-  effect(() => {
-    // While a server fails, each second brings another state, so the timer is not started again.
-    if (hub.value === undefined || needs.value === undefined || isSettling) return;
-    if (before === undefined) return look();
-    isSettling = true;
-    setTimeout(() => {
-      isSettling = false;
-      look();
-    }, SETTLE_MS);
-  });
+  }, LOOK_EVERY_MS);
 }

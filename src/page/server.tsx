@@ -1,5 +1,4 @@
 import { useSignal } from '@preact/signals';
-import type { ComponentChildren } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import type { ServerReport } from '../gateway/status/status.js';
 import { duration, plural } from '../gateway/status/status-text.js';
@@ -7,9 +6,10 @@ import { describeBytes } from '../json/printable.js';
 import { outcomeText } from './calls.js';
 import { enable, restart, review } from './changes.js';
 import { Help } from './help.js';
-import { addressOf, route } from './route.js';
+import { addressOf, queried } from './route.js';
 import { known, LEAST_CPU, LEAST_MEMORY, latencyText, processOf, restartsOf } from './servers.js';
-import { cpuOf, hello, hub, memoryOf, output, report, revision, usage } from './state.js';
+import { callLog, cpuOf, hello, hub, memoryOf, report, revision, usage } from './state.js';
+import { link } from './stream.js';
 import { clock, matches, milliseconds, type Point } from './text.js';
 import {
   Action,
@@ -19,6 +19,7 @@ import {
   foreign,
   Line,
   NONE,
+  Pairs,
   prose,
   Search,
   State,
@@ -82,7 +83,7 @@ function Details({ server }: Props) {
   ];
   return (
     <>
-      <Usage server={server} />
+      <Usage server={name} />
       <Facts {...server} />
       <Help words={['p50 / p95', 'breaker', 'legacy, modern', 'isolated', 'profile']} />
       {instances.length > 1 && (
@@ -97,11 +98,7 @@ function Details({ server }: Props) {
             ['Clients', ({ clients }) => clients, ({ clients }) => clients],
             ['In flight', ({ inFlight }) => inFlight, ({ inFlight }) => inFlight],
             ['Restarts', ({ restarts }) => restarts, ({ restarts }) => restarts],
-            [
-              'Memory',
-              ({ id, memoryBytes }) => known(usage.value.instances.get(id)?.memoryBytes ?? memoryBytes, describeBytes),
-              ({ memoryBytes }) => memoryBytes,
-            ],
+            ['Memory', ({ memoryBytes }) => known(memoryBytes, describeBytes), ({ memoryBytes }) => memoryBytes],
           ]}
         />
       )}
@@ -116,14 +113,14 @@ function Details({ server }: Props) {
           ]}
         />
       )}
-      <Failures key={`failures of ${name}`} server={server} />
-      <FromHub key={name} server={server} />
+      <Failures server={name} />
+      <Settings server={name} />
     </>
   );
 }
 
-function Usage({ server }: Props) {
-  const { memory, cpu } = usage.value.servers.get(server.server) ?? {};
+function Usage({ server }: { server: string }) {
+  const { memory, cpu } = usage.value.servers.get(server) ?? {};
   return (
     <div class="columns">
       <Measure title="Memory" value={memoryOf(server)} points={memory} least={LEAST_MEMORY} text={describeBytes} />
@@ -152,57 +149,46 @@ function Measure(props: {
 }
 
 function Facts(server: ServerReport) {
-  const { memoryBytes, processes } = server.resourceLimits;
+  const { lastExit, protocolVersion, era, resourceLimits, sharing, instances } = server;
+  const { memoryBytes, processes } = resourceLimits;
+  // Of several instances, the report has these facts about the first.
+  const isOne = instances.length <= 1;
+  const inFlight = instances.reduce((sum, each) => sum + each.inFlight, 0);
   const limits = [
     known(memoryBytes, (bytes) => `${describeBytes(bytes)} of memory`),
-    known(processes, (count) => plural(count, 'process').replace(/ss$/, 'sses')),
+    known(processes, (count) => (count === 1 ? '1 process' : `${count} processes`)),
   ];
-  const facts: readonly (readonly [string, ComponentChildren])[] = [
-    ['Process', processOf(server)],
-    ['Up', known(server.uptimeSeconds, duration)],
-    ['Restarts', String(restartsOf(server))],
-    [
-      'Last exit',
-      known(
-        server.lastExit,
-        ({ code, signal, secondsAgo }) => `${signal ?? `code ${code}`}, ${duration(secondsAgo)} ago`,
-      ),
-    ],
-    ['Package', server.packageVersion],
-    [
-      'Revision',
-      known(
-        server.protocolVersion,
-        (revision) => `${revision}${known(server.era, ({ name }) => `, ${name} era`) ?? ''}`,
-      ),
-    ],
-    ['Calls', `${server.inFlight} in flight, ${server.queued} waiting, breaker ${server.breaker}`],
-    ['p50 / p95', latencyText(server.latencyMs)],
-    ['Limits', limits.filter((limit) => limit !== null).join(', ') || null],
-    ['Sharing', known(server.sharing, ({ mode, because }) => prose(`${mode}, because ${because}`))],
-  ];
+  const exit = known(lastExit, ({ code, signal, secondsAgo }) => {
+    return `${signal ?? `code ${code}`}, ${duration(secondsAgo)} ago`;
+  });
   return (
-    <dl>
-      {facts.map(([name, value]) => (
-        <div key={name}>
-          <dt>{name}</dt>
-          <dd>{typeof value === 'string' ? foreign(value) : (value ?? NONE)}</dd>
-        </div>
-      ))}
-    </dl>
+    <Pairs
+      rows={[
+        ['Process', processOf(server)],
+        ['Up', isOne ? known(server.uptimeSeconds, duration) : null],
+        ['Restarts', restartsOf(server)],
+        ['Last exit', isOne ? exit : null],
+        ['Package', server.packageVersion],
+        ['Revision', known(protocolVersion, (revision) => (era === null ? revision : `${revision}, ${era.name} era`))],
+        ['Calls', `${inFlight} in flight${isOne ? `, ${server.queued} waiting, breaker ${server.breaker}` : ''}`],
+        ['p50 / p95', latencyText(server.latencyMs)],
+        ['Limits', limits.filter((limit) => limit !== null).join(', ') || null],
+        ['Sharing', known(sharing, ({ mode, because }) => prose(`${mode}, because ${because}`))],
+      ]}
+    />
   );
 }
 
-/** Failed calls since a page was opened. Read again when calls have run. */
-function Failures({ server: { server, calls, inFlight } }: Props) {
-  const { answer } = useRead('/failures', { server }, `${calls} ${inFlight}`);
-  if (answer === undefined) return null;
-  const since = `since ${clock(answer.since)}`;
-  if (answer.calls.length === 0) return <p class="quiet">No call has failed {since}.</p>;
+/** Failed calls since the page was opened. */
+function Failures({ server }: { server: string }) {
+  const { failed, since } = callLog.value;
+  const own = failed.filter((call) => call.server === server).reverse();
+  if (since === 0) return null;
+  if (own.length === 0) return <p class="quiet">No call has failed since {clock(since)}.</p>;
   return (
     <Table
-      caption={`Failed calls ${since}`}
-      rows={answer.calls}
+      caption={`Failed calls since ${clock(since)}`}
+      rows={own}
       keyOf={({ id }) => String(id)}
       columns={[
         ['At', ({ at }) => clock(at)],
@@ -215,13 +201,14 @@ function Failures({ server: { server, calls, inFlight } }: Props) {
   );
 }
 
-/** Settings, for which the page asks: at first those that are not built in. */
-function FromHub({ server }: Props) {
-  const { answer, fault } = useRead('/server', { server: server.server }, revision.value);
+const SUFFIXES = { server: '', defaults: ' (defaults)', 'built in': '' };
+
+/** Settings in force: at first those that are not built in. */
+function Settings({ server }: { server: string }) {
+  const { answer, fault } = useRead('/settings', { server }, revision.value);
   const isWhole = useSignal(false);
   if (answer === undefined) return <Waiting fault={fault} />;
   const file = hello.value?.configFile.split(/[\\/]/).at(-1);
-  const settings = answer.settings.filter(({ from }) => isWhole.value || from !== 'built in');
   const toggle = () => {
     isWhole.value = !isWhole.value;
   };
@@ -229,16 +216,12 @@ function FromHub({ server }: Props) {
     <>
       <Table
         caption="Settings in force"
-        rows={settings}
-        keyOf={({ name }) => name}
+        rows={answer.filter(({ from }) => isWhole.value || from !== 'built in')}
+        keyOf={({ name, from }) => `${name} ${from}`}
         columns={[
           ['Setting', ({ name }) => <code>{foreign(name)}</code>],
           ['Value', ({ value }) => value],
-          [
-            'From',
-            ({ from, line }) =>
-              line === null ? from : `${file}, line ${line}${from === 'server' ? '' : ` (${from})`}`,
-          ],
+          ['From', ({ from, line }) => (line === null ? from : `${file}, line ${line}${SUFFIXES[from]}`)],
         ]}
       />
       <button type="button" class="more" aria-pressed={isWhole.value} onClick={toggle}>
@@ -248,13 +231,21 @@ function FromHub({ server }: Props) {
   );
 }
 
-/** Output of the server, which arrives while it is shown. */
+const READ_EVERY_MS = 1_000;
+
+/** Output of the server. It is not read again while a person reads earlier lines. */
 function Output({ server }: { server: string }) {
   const follows = useSignal(true);
   const box = useRef<HTMLElement>(null);
-  const words = route.value.query.get('words') ?? '';
-  const { lines, left } = output.value.server === server ? output.value : { lines: undefined, left: 0 };
-  const shown = lines?.filter(({ text }) => matches(text, words));
+  const isThere = report.value !== undefined;
+  const { answer, fault, load } = useRead('/output', { server }, '', isThere);
+  useEffect(() => {
+    const look = () => {
+      if (follows.value && isThere && link.value === 'live') void load();
+    };
+    const timer = setInterval(look, READ_EVERY_MS);
+    return () => clearInterval(timer);
+  }, [server, isThere]);
   useEffect(() => {
     if (follows.value && box.current !== null) box.current.scrollTop = box.current.scrollHeight;
   });
@@ -263,29 +254,27 @@ function Output({ server }: { server: string }) {
     const { scrollTop = 0, scrollHeight = 0, clientHeight = 0 } = box.current ?? {};
     follows.value = scrollHeight - scrollTop - clientHeight < 8;
   };
+  const toggle = () => {
+    follows.value = !follows.value;
+  };
+  const lines = answer?.filter(({ text }) => matches(text, queried('words')));
   return (
     <section>
       <div class="head">
         <h2>Output</h2>
         <Search label="Filter the output" />
-        <button
-          type="button"
-          aria-pressed={follows.value}
-          onClick={() => {
-            follows.value = !follows.value;
-          }}
-        >
+        <button type="button" aria-pressed={follows.value} onClick={toggle}>
           Follow
         </button>
       </div>
-      {left > 0 && <p class="quiet">{plural(left, 'line')} more, not shown</p>}
       <Block label="Output" kind="output" box={box} onScroll={scrolled}>
-        {shown?.map(({ number, at, text, isStart }) => (
-          <div key={number} class={isStart && 'start'}>
+        {lines === undefined && (isThere ? foreign(fault ?? '…') : 'No hub runs.')}
+        {lines?.map(({ at, text, isStart }, index) => (
+          <div key={index} class={isStart && 'start'}>
             <time>{clock(at)}</time> {foreign(text)}
           </div>
-        )) ?? '…'}
-        {shown?.length === 0 && 'No line.'}
+        ))}
+        {lines?.length === 0 && 'No line.'}
       </Block>
     </section>
   );

@@ -17,18 +17,10 @@ const COLUMNS: readonly Column<ServerReport>[] = [
   ['Process', processOf],
   ['Revision', ({ protocolVersion }) => known(protocolVersion, whole)],
   ['Tools', ({ tools }) => tools.exposed.length, ({ tools }) => tools.exposed.length],
-  ['Calls/min', (server) => known(rateOf(server), Math.round), rateOf],
+  ['Calls/min', rateOf, rateOf],
   ['p50 / p95', ({ latencyMs }) => latencyText(latencyMs), ({ latencyMs }) => latencyMs?.p95 ?? null],
-  [
-    'Memory',
-    (server) => <Measured server={server} line="memory" text={known(memoryOf(server), describeBytes)} />,
-    memoryOf,
-  ],
-  [
-    'Processor',
-    (server) => <Measured server={server} line="cpu" text={known(cpuOf(server), (value) => `${value} %`)} />,
-    cpuOf,
-  ],
+  ['Memory', ({ server }) => <Memory server={server} />, ({ server }) => memoryOf(server)],
+  ['Processor', ({ server }) => <Processor server={server} />, ({ server }) => cpuOf(server)],
   ['Restarts', restartsOf, restartsOf],
   ['Instances', ({ instances }) => instances.length, ({ instances }) => instances.length],
   ['Clients', clientsOf, clientsOf],
@@ -78,19 +70,20 @@ function StateAndRestart({ server, state }: ServerReport) {
   );
 }
 
-function Measured({
-  server: { server },
-  line,
-  text,
-}: {
-  server: ServerReport;
-  line: 'memory' | 'cpu';
-  text: string | null;
-}) {
+function Memory({ server }: { server: string }) {
   return (
     <span class="measured">
-      <Line points={usage.value.servers.get(server)?.[line]} least={line === 'cpu' ? LEAST_CPU : LEAST_MEMORY} />
-      <span>{text ?? NONE}</span>
+      <Line points={usage.value.servers.get(server)?.memory} least={LEAST_MEMORY} />
+      <span>{known(memoryOf(server), describeBytes) ?? NONE}</span>
+    </span>
+  );
+}
+
+function Processor({ server }: { server: string }) {
+  return (
+    <span class="measured">
+      <Line points={usage.value.servers.get(server)?.cpu} least={LEAST_CPU} />
+      <span>{known(cpuOf(server), (value) => `${value} %`) ?? NONE}</span>
     </span>
   );
 }

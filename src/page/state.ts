@@ -1,8 +1,8 @@
 import { batch, computed, signal } from '@preact/signals';
-import type { ServerReport } from '../gateway/status/status.js';
-import type { Frame, HubState, Need, OutputLine, RecordingState, UsagePoint } from '../web/contract.js';
+import type { ProcessReport, ServerReport } from '../gateway/status/status.js';
+import type { Frame, HubState, Need, RecordingState } from '../web/contract.js';
 import { addCalls, type CallLog } from './calls-list.js';
-import type { Point } from './text.js';
+import { HISTORY_MS, type Point } from './text.js';
 
 /** Facts of which every part of the page shows some. They are `undefined` until they are known, which is not zero. */
 
@@ -16,40 +16,24 @@ export const recording = signal<RecordingState | null | undefined>(undefined);
 export const report = computed(() => (hub.value?.kind === 'running' ? hub.value.report : undefined));
 export const description = computed(() => (hub.value?.kind === 'none' ? undefined : hub.value?.hub));
 
-export const callLog = signal<CallLog>({ calls: [], left: 0, since: 0, gaps: [] });
-/** The pause in the following of calls that ends with the next ones. */
-let resumed: { readonly from: number; readonly to: number } | undefined;
+export const callLog = signal<CallLog>({ calls: [], failed: [], left: 0, since: 0, gaps: [] });
+/** Whether calls are followed now, and the time until which they were. */
+let isFollowed = false;
+let followedUntil = 0;
 
-/** Line with its number, by which the page knows it again. */
-type NumberedLine = OutputLine & { readonly number: number };
-
-export const output = signal<{
-  readonly server: string;
-  readonly lines: readonly NumberedLine[];
-  readonly left: number;
-}>({
-  server: '',
-  lines: [],
-  left: 0,
-});
-const MAX_LINES = 2_000;
-
-export interface Usage {
+interface Usage {
   readonly memory: readonly Point[];
   readonly cpu: readonly Point[];
+  readonly calls: number;
   /** Null until the second point. */
   readonly callsPerMinute: number | null;
 }
-export const HISTORY_MS = 15 * 60_000;
-/** By server, and by instance. Both begin when the page is opened. */
-export const usage = signal<{
-  readonly at: number;
-  readonly servers: ReadonlyMap<string, Usage>;
-  readonly instances: ReadonlyMap<string, UsagePoint>;
-}>({
+/** Time between two points. The hub measures every ten seconds. */
+const POINT_EVERY_MS = 9_500;
+/** By server. It begins when the page is opened. */
+export const usage = signal<{ readonly at: number; readonly servers: ReadonlyMap<string, Usage> }>({
   at: 0,
   servers: new Map(),
-  instances: new Map(),
 });
 
 export function receive(frames: readonly Frame[]): void {
@@ -63,81 +47,67 @@ function take(frame: Frame): void {
   switch (frame.kind) {
     case 'hello':
       hello.value = frame;
-      pauseCalls();
+      isFollowed = false;
       break;
     case 'state':
-      if (frame.hub.kind === 'none') pauseCalls();
       hub.value = frame.hub;
       needs.value = frame.needs;
-      break;
-    case 'usage':
-      takeUsage(frame.at, frame.servers);
+      isFollowed &&= frame.hub.kind === 'running';
+      if (isFollowed) followedUntil = frame.at;
+      if (frame.hub.kind === 'running') takeUsage(frame.at, frame.hub.hub.servers);
       break;
     case 'calls':
-      if (frame.since !== undefined) pauseCalls();
-      callLog.value = addCalls(callLog.value, frame, resumed);
-      resumed = undefined;
+      callLog.value = addCalls(callLog.value, frame, followedUntil);
+      isFollowed = true;
+      followedUntil = Math.max(followedUntil, frame.since ?? 0, frame.calls.at(-1)?.at ?? 0);
       break;
-    case 'output': {
-      const before = frame.isFirst || output.value.server !== frame.server ? { lines: [], left: 0 } : output.value;
-      const next = (before.lines.at(-1)?.number ?? 0) + 1;
-      const more = frame.lines.map((line, at) => ({ ...line, number: next + at }));
-      const lines = [...before.lines, ...more].slice(-MAX_LINES);
-      output.value = { server: frame.server, lines, left: before.left + frame.left };
-      break;
-    }
     case 'recording':
       recording.value = frame.recording;
       break;
   }
 }
 
-/** Begins a pause in the following of calls. It began at the latest frame if none came for long. */
-function pauseCalls(): void {
-  const now = Date.now();
-  resumed = { from: resumed?.from ?? (heardAt.value || now), to: now };
-}
-
-function takeUsage(at: number, points: readonly UsagePoint[]): void {
+function takeUsage(at: number, processes: readonly ProcessReport[]): void {
+  const before = usage.value;
+  if (at - before.at < POINT_EVERY_MS) return;
+  const minutes = (at - before.at) / 60_000;
   const servers = new Map<string, Usage>();
-  for (const server of new Set(points.map((point) => point.server))) {
-    const own = points.filter((point) => point.server === server);
-    const before = usage.value.servers.get(server);
-    const add = (line: readonly Point[] = [], values: readonly (number | null)[]) => {
-      const known = values.filter((value) => value !== null);
-      const value = known.length === 0 ? null : known.reduce((sum, each) => sum + each, 0);
-      return [...line.filter((point) => point.at > at - HISTORY_MS && point.at < at), { at, value }];
-    };
+  for (const { server } of processes) {
+    const own = processes.filter((each) => each.server === server);
+    const known = before.servers.get(server);
+    const add = (line: readonly Point[] = [], value: number | null) => [
+      ...line.filter((point) => point.at > at - HISTORY_MS),
+      { at, value },
+    ];
+    const calls = own.reduce((sum, each) => sum + each.calls, 0);
     servers.set(server, {
-      memory: add(
-        before?.memory,
-        own.map((point) => point.memoryBytes),
-      ),
-      cpu: add(
-        before?.cpu,
-        own.map((point) => point.cpuPercent),
-      ),
-      // The first point after the stream was opened again has no rate.
-      callsPerMinute: own.some((point) => point.callsPerMinute !== null)
-        ? own.reduce((sum, point) => sum + (point.callsPerMinute ?? 0), 0)
-        : (before?.callsPerMinute ?? null),
+      memory: add(known?.memory, memoryOf(server, own)),
+      cpu: add(known?.cpu, cpuOf(server, own)),
+      calls,
+      // Processes that have ended are counted no more.
+      callsPerMinute: known === undefined || calls < known.calls ? null : Math.round((calls - known.calls) / minutes),
     });
   }
-  usage.value = { at, servers, instances: new Map(points.map((point) => [point.id, point])) };
+  usage.value = { at, servers };
 }
 
 /** Memory of all processes of a server. Null if it is unknown, or if none runs. */
-export function memoryOf(server: ServerReport): number | null {
-  const latest = usage.value.servers.get(server.server)?.memory.at(-1);
-  if (latest !== undefined) return latest.value;
-  const known = server.instances.map((each) => each.memoryBytes).filter((each) => each !== null);
-  return known.length === 0 ? null : known.reduce((sum, each) => sum + each, 0);
+export function memoryOf(server: string, processes = description.value?.servers): number | null {
+  return sumOf(processes, server, ({ memoryBytes }) => memoryBytes);
 }
 
 /** Present share of one processor. Null if it is unknown. */
-export function cpuOf({ server, usage: own }: ServerReport): number | null {
-  const latest = usage.value.servers.get(server)?.cpu.at(-1);
-  return latest === undefined ? (own?.cpuPercent ?? null) : latest.value;
+export function cpuOf(server: string, processes = description.value?.servers): number | null {
+  return sumOf(processes, server, ({ cpuPercent }) => cpuPercent);
+}
+
+function sumOf(
+  processes: readonly ProcessReport[] = [],
+  server: string,
+  value: (process: ProcessReport) => number | null,
+): number | null {
+  const known = processes.flatMap((each) => (each.server === server ? (value(each) ?? []) : []));
+  return known.length === 0 ? null : known.reduce((sum, each) => sum + each, 0);
 }
 
 type Tone = 'good' | 'busy' | 'bad' | 'off';

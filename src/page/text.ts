@@ -12,18 +12,17 @@ export function milliseconds(value: number, exactBelow = 1_000): string {
   return value < 60_000 ? `${(value / 1_000).toFixed(1)} s` : `${(value / 60_000).toFixed(1)} min`;
 }
 
+/** Local date and time as in ISO 8601, which Swedish uses. */
+const LOCAL = 'sv-SE';
+
 /** Local time of a day, such as `14:03:59`. */
 export function clock(at: number): string {
-  const date = new Date(at);
-  return [date.getHours(), date.getMinutes(), date.getSeconds()].map((each) => String(each).padStart(2, '0')).join(':');
+  return new Date(at).toLocaleTimeString(LOCAL);
 }
 
 /** Date and time for people in all countries, such as `2026-11-24 14:03`. */
 export function dateTime(iso: string): string {
-  const date = new Date(iso);
-  if (Number.isNaN(date.getTime())) return iso;
-  const day = [date.getFullYear(), date.getMonth() + 1, date.getDate()].map((each) => String(each).padStart(2, '0'));
-  return `${day.join('-')} ${clock(date.getTime()).slice(0, 5)}`;
+  return new Date(iso).toLocaleString(LOCAL, { dateStyle: 'short', timeStyle: 'short' });
 }
 
 /** Whether each word of a filter is in the text. Case does not matter. */
@@ -70,28 +69,19 @@ export interface Point {
   readonly value: number | null;
 }
 
-/** Path of a line in a box, for the attribute `d` of SVG. A missing value interrupts the line. */
-export function linePath(
-  points: readonly Point[],
-  box: {
-    readonly from: number;
-    readonly to: number;
-    readonly max: number;
-    readonly width: number;
-    readonly height: number;
-  },
-): string {
+/** Time that the lines of memory and processor show. */
+export const HISTORY_MS = 15 * 60_000;
+
+/** Path of a line that ends with the last point, for the attribute `d` of SVG. `max` is the value at its top. */
+export function linePath(points: readonly Point[], max: number, width: number, height: number): string {
+  const from = (points.at(-1)?.at ?? 0) - HISTORY_MS;
   let path = '';
-  let isOpen = false;
+  let command = 'M';
   for (const { at, value } of points) {
-    if (value === null || at < box.from) {
-      isOpen = false;
-      continue;
-    }
-    const x = ((at - box.from) / (box.to - box.from)) * box.width;
-    const y = box.height - (box.max === 0 ? 0 : value / box.max) * box.height;
-    path += `${isOpen ? 'L' : 'M'}${x.toFixed(1)} ${y.toFixed(1)}`;
-    isOpen = true;
+    const [x, y] = [((at - from) / HISTORY_MS) * width, height - ((value ?? 0) / max) * height];
+    if (value !== null) path += `${command}${x.toFixed(1)} ${y.toFixed(1)}`;
+    // A missing value interrupts the line.
+    command = value === null ? 'M' : 'L';
   }
   return path;
 }

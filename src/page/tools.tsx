@@ -1,17 +1,29 @@
 import { plural } from '../gateway/status/status-text.js';
 import type { ToolLists, ToolRow, ViewTools } from '../web/contract.js';
 import { changeConfig, review, showDefinition } from './changes.js';
-import { route } from './route.js';
+import { queried } from './route.js';
 import { hub, revision } from './state.js';
 import { matches, number } from './text.js';
-import { Action, Change, Choice, foreign, prose, Search, Table, useRead, Waiting, whole } from './widgets.js';
+import {
+  Action,
+  Change,
+  Choice,
+  foreign,
+  optionsOf,
+  prose,
+  Search,
+  Table,
+  useRead,
+  Waiting,
+  whole,
+} from './widgets.js';
 
 export function Tools() {
-  const { answer, fault } = useRead('/tools', {}, [hub.value?.kind, revision.value]);
+  const { answer, fault } = useRead('/tools', {}, revision.value, hub.value?.kind === 'running');
   if (hub.value?.kind === 'none') return <p>No hub runs, so no tools are listed.</p>;
   if (answer === undefined) return <Waiting fault={fault} />;
   const { views, lists } = answer;
-  const view = views.find(({ name }) => name === (route.value.query.get('view') ?? '')) ?? views[0];
+  const view = views.find(({ name }) => name === queried('view')) ?? views[0];
   return view === undefined ? (
     <p>There is no view.</p>
   ) : (
@@ -20,7 +32,7 @@ export function Tools() {
 }
 
 function View({ view, views, lists }: { view: ViewTools; views: readonly ViewTools[]; lists: readonly ToolLists[] }) {
-  const [words = '', state, server] = ['words', 'state', 'server'].map((name) => route.value.query.get(name) ?? '');
+  const [words, state, server] = [queried('words'), queried('state'), queried('server')];
   const found = view.tools.filter(
     (tool) =>
       (state === '' || (state === 'shown') === (tool.state === 'shown')) &&
@@ -30,35 +42,17 @@ function View({ view, views, lists }: { view: ViewTools; views: readonly ViewToo
   const shown = view.tools.filter((tool) => tool.state === 'shown');
   const own = shown.filter((tool) => tool.server === 'trunkline').length;
   const largest = Math.max(1, ...shown.map(({ tokens }) => tokens));
-  const servers = [...new Set(view.tools.map((tool) => tool.server))].sort();
+  const servers = view.tools.map((tool) => tool.server);
+  const viewOptions = views.map(({ name, tokens }) => {
+    return [name, `${name === '' ? 'no view' : `view ${name}`}, ${number(tokens)} tokens`] as const;
+  });
   return (
     <>
       <search class="filters">
         <Search label="Filter the tools" />
-        {views.length > 1 && (
-          <Choice
-            label="View"
-            name="view"
-            options={views.map(({ name, tokens }) => [
-              name,
-              `${name === '' ? 'no view' : `view ${name}`}, ${number(tokens)} tokens`,
-            ])}
-          />
-        )}
-        <Choice
-          label="Server"
-          name="server"
-          options={[['', 'all servers'], ...servers.map((each) => [each, each] as const)]}
-        />
-        <Choice
-          label="State"
-          name="state"
-          options={[
-            ['', 'shown and hidden'],
-            ['shown', 'shown'],
-            ['hidden', 'hidden'],
-          ]}
-        />
+        {views.length > 1 && <Choice label="View" name="view" options={viewOptions} />}
+        <Choice label="Server" name="server" options={optionsOf('all servers', 'server', servers)} />
+        <Choice label="State" name="state" options={optionsOf('shown and hidden', 'state', ['shown', 'hidden'])} />
       </search>
       <p class="quiet">
         {plural(shown.length - own, 'tool')} shown{own > 0 && `, and ${own} of Trunkline itself`};{' '}

@@ -5,9 +5,9 @@ import type { ServerReport } from '../gateway/status/status.js';
 import { STATE_WORDS } from '../gateway/status/status-text.js';
 import { printable, printableLines } from '../json/printable.js';
 import type { DiffLine, Reads } from '../web/contract.js';
-import { route, setQuery } from './route.js';
+import { queried, setQuery } from './route.js';
 import { read } from './session.js';
-import { HISTORY_MS, hello, toneOf } from './state.js';
+import { hello, toneOf } from './state.js';
 import { linePath, number, type Point } from './text.js';
 
 /** Escapes text of a server, a client or a file. It may contain anything, and is drawn as text that hides nothing. */
@@ -178,29 +178,19 @@ export function topOf(points: readonly Point[] = [], least: number): number {
   return Math.max(least, ...points.map(({ value }) => value ?? 0));
 }
 
-/** Line of the last 15 minutes. Its value stands beside it, so it is for the eye only. */
-export function Line({
-  points = [],
-  least,
-  isWide = false,
-}: {
+interface LineProps {
   points?: readonly Point[] | undefined;
   least: number;
   isWide?: boolean;
-}) {
-  const to = points.at(-1)?.at ?? 0;
-  const max = topOf(points, least);
+}
+
+/** Line of the last 15 minutes. Its value stands beside it, so it is for the eye only. */
+export function Line({ points = [], least, isWide = false }: LineProps) {
   const [width, height] = isWide ? [320, 56] : [64, 16];
+  const size = { width, height, viewBox: `0 -1 ${width} ${height}` };
   return (
-    <svg
-      class="line"
-      width={width}
-      height={height}
-      viewBox={`0 -1 ${width} ${height}`}
-      preserveAspectRatio="none"
-      aria-hidden="true"
-    >
-      <path d={linePath(points, { from: to - HISTORY_MS, to, max, width, height: height - 2 })} />
+    <svg class="line" {...size} preserveAspectRatio="none" aria-hidden="true">
+      <path d={linePath(points, topOf(points, least), width, height - 2)} />
     </svg>
   );
 }
@@ -288,6 +278,20 @@ export function More({ limit, count }: { limit: { value: number }; count: number
   );
 }
 
+/** Names, each with what it stands for. */
+export function Pairs(props: { rows: readonly (readonly [name: string, value: ComponentChildren])[]; kind?: string }) {
+  return (
+    <dl class={props.kind}>
+      {props.rows.map(([name, value]) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd>{shown(value)}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
 /** Filter of a part. Its words are in the address, so that a reload keeps them. */
 export function Search({ label }: { label: string }) {
   return (
@@ -297,7 +301,7 @@ export function Search({ label }: { label: string }) {
       aria-label={label}
       aria-keyshortcuts="/"
       placeholder={`${label} ( / )`}
-      value={route.value.query.get('words') ?? ''}
+      value={queried('words')}
       onInput={(event) => setQuery('words', event.currentTarget.value)}
     />
   );
@@ -305,15 +309,16 @@ export function Search({ label }: { label: string }) {
 
 type Options = readonly (readonly [value: string, text: string])[];
 
+/** Filter by one value, which is in the address. */
 export function Choice({ label, name, options }: { label: string; name: string; options: Options }) {
-  return (
-    <Select
-      label={label}
-      value={route.value.query.get(name) ?? ''}
-      options={options}
-      onChange={(value) => setQuery(name, value)}
-    />
-  );
+  const set = (value: string) => setQuery(name, value);
+  return <Select label={label} value={queried(name)} options={options} onChange={set} />;
+}
+
+/** Options of a filter: all, or one of these values. The chosen one stays. */
+export function optionsOf(all: string, name: string, values: readonly (string | null)[]): Options {
+  const options = [...new Set([...values, queried(name)])].filter((value) => value !== null && value !== '').sort();
+  return [['', all], ...options.map((value) => [value, value] as const)] as Options;
 }
 
 export function Select(props: { label: string; value: string; options: Options; onChange: (value: string) => void }) {
@@ -337,20 +342,31 @@ export function Waiting({ fault }: { fault?: string | undefined }) {
   return <p class={fault === undefined ? 'quiet' : 'bad'}>{fault === undefined ? '…' : prose(fault)}</p>;
 }
 
-/** Reads an answer, and reads it again when `revision` changes. The old answer stays until then. */
-export function useRead<P extends keyof Reads>(path: P, query: Reads[P]['query'], revision: unknown) {
-  const result = useSignal<{ answer?: Reads[P]['answer']; fault?: string; at?: number }>({});
+/** Reads an answer while it is wanted, and again when `revision` changes. */
+export function useRead<P extends keyof Reads>(
+  path: P,
+  query: Reads[P]['query'],
+  revision: unknown = '',
+  isWanted = true,
+) {
+  return useAnswer(() => read(path, query), JSON.stringify([path, query, revision]), isWanted);
+}
+
+/** Asks for an answer while it is wanted, and again when `key` changes. The old answer stays until then. */
+export function useAnswer<T>(ask: () => Promise<T>, key: string, isWanted = true) {
+  const result = useSignal<{ answer?: T; fault?: string; at?: number }>({});
   const latest = useRef(0);
   const load = async () => {
     latest.current += 1;
     const turn = latest.current;
-    const next = await read(path, query).then(
+    const next = await ask().then(
       (answer) => ({ answer, at: Date.now() }),
       ({ message: fault }: Error) => ({ ...result.value, fault }),
     );
     if (turn === latest.current) result.value = next;
   };
-  const key = JSON.stringify([query, revision]);
-  useEffect(() => void load(), [path, key]);
+  useEffect(() => {
+    if (isWanted) void load();
+  }, [key, isWanted]);
   return { ...result.value, load };
 }

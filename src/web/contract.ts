@@ -1,9 +1,9 @@
 import type { StatusReport } from '../gateway/status/status.js';
 import type { ViewTools } from '../gateway/status/tool-report.js';
-import type { CallDetail, CallsEvent, Failures, HubDescription, OutputLine, UsagePoint } from '../hub/control.js';
+import type { CallDetail, CallsEvent, HubDescription, OutputLine } from '../hub/control.js';
 
 export type { ToolRow, ViewTools } from '../gateway/status/tool-report.js';
-export type { CallDetail, CallRow, CallsEvent, Failures, OutputLine, UsagePoint } from '../hub/control.js';
+export type { CallDetail, CallRow, CallsEvent } from '../hub/control.js';
 
 /*
  * Messages between `trunkline web` and its page. Both come from one build, so they have one version.
@@ -16,92 +16,65 @@ export type { CallDetail, CallRow, CallsEvent, Failures, OutputLine, UsagePoint 
  * session any more.
  */
 
+interface Read<Query, Answer> {
+  readonly query: Readonly<Query>;
+  readonly answer: Answer;
+}
+
 /** Requests that change nothing: `GET` with a query. Their answer is JSON. */
 export interface Reads {
-  /** A call, and its messages if the hub keeps them: those of the latest calls that a page followed, while a page is open. */
-  readonly '/call': { readonly query: { readonly id: string }; readonly answer: CallDetail };
-  readonly '/failures': { readonly query: { readonly server: string }; readonly answer: Failures };
-  readonly '/server': { readonly query: { readonly server: string }; readonly answer: ServerDetail };
+  /** A call with its messages; null if the hub does not keep them. It keeps those of the latest calls, while a page is open. */
+  readonly '/call': Read<{ id: string }, CallDetail | null>;
+  /** The last lines of a server's output. */
+  readonly '/output': Read<{ server: string }, readonly OutputLine[]>;
+  readonly '/settings': Read<{ server: string }, readonly SettingRow[]>;
   /** Tools that each view shows and hides, and `tools.deny` and `tools.allow` of each server that has one of them. */
-  readonly '/tools': {
-    readonly query: object;
-    readonly answer: { readonly views: readonly ViewTools[]; readonly lists: readonly ToolLists[] };
-  };
+  readonly '/tools': Read<object, { readonly views: readonly ViewTools[]; readonly lists: readonly ToolLists[] }>;
   /** The definition of a tool that the view shows, as its clients get it. */
-  readonly '/definition': {
-    readonly query: { readonly name: string; readonly view: string };
-    readonly answer: { readonly text: string };
-  };
+  readonly '/definition': Read<{ name: string; view: string }, string>;
   /** Tools of a server that wait for approval. */
-  readonly '/review': { readonly query: { readonly server: string }; readonly answer: ReviewAnswer };
-  readonly '/logins': { readonly query: object; readonly answer: { readonly logins: readonly LoginRow[] } };
+  readonly '/review': Read<{ server: string }, readonly ReviewRow[]>;
+  readonly '/logins': Read<object, readonly LoginRow[]>;
   /** Runs the checks of `trunkline doctor --no-start`. */
-  readonly '/findings': { readonly query: object; readonly answer: { readonly findings: readonly FindingRow[] } };
+  readonly '/findings': Read<object, readonly FindingRow[]>;
 }
 /* Besides, `GET /recording?file=NAME` answers with a recording that was made from the page. */
 
+interface Action<Body, Answer> {
+  readonly body: Readonly<Body>;
+  readonly answer: Answer;
+}
+
 /** Requests that change something: `POST` with a JSON object. Refused with 403 under `--read-only`. */
 export interface Actions {
-  readonly '/restart': { readonly body: { readonly server: string }; readonly answer: object };
+  readonly '/restart': Action<{ server: string }, object>;
   /** Answers with the changes of the configuration. Writes them if `hash` is the one of that answer; 409 if the file changed. */
-  readonly '/enable': {
-    readonly body: { readonly server: string; readonly isEnabled: boolean; readonly hash?: string };
-    readonly answer: ConfigDiff;
-  };
-  /** Replaces `tools.deny` or `tools.allow` of a server, in the same two steps. `null` removes `allow`. */
-  readonly '/tools': {
-    readonly body: {
-      readonly server: string;
-      readonly deny?: readonly string[];
-      readonly allow?: readonly string[] | null;
-      readonly hash?: string;
-    };
-    readonly answer: ConfigDiff;
-  };
+  readonly '/enable': Action<{ server: string; isEnabled: boolean; hash?: string }, ConfigDiff>;
+  /** Replaces `tools.deny` or `tools.allow` of a server, in the same two steps. */
+  readonly '/tools': Action<
+    { server: string; deny?: readonly string[]; allow?: readonly string[]; hash?: string },
+    ConfigDiff
+  >;
   /** 409 if the tool has another hash by now. */
-  readonly '/approve': {
-    readonly body: { readonly server: string; readonly tool: string; readonly hash: string };
-    readonly answer: object;
-  };
+  readonly '/approve': Action<{ server: string; tool: string; hash: string }, object>;
   /** Begins a login. `url` is the page of the authorization server; null if none is needed. `text` says what to do. */
-  readonly '/login': {
-    readonly body: { readonly server: string };
-    readonly answer: { readonly url: string | null; readonly text: string };
-  };
-  readonly '/logout': { readonly body: { readonly server: string }; readonly answer: { readonly text: string } };
-  readonly '/record': { readonly body: object; readonly answer: RecordingState };
-  readonly '/record/stop': { readonly body: object; readonly answer: RecordingState };
+  readonly '/login': Action<{ server: string }, { readonly url: string | null; readonly text: string }>;
+  readonly '/logout': Action<{ server: string }, { readonly text: string }>;
+  readonly '/record': Action<object, RecordingState>;
+  readonly '/record/stop': Action<object, RecordingState>;
 }
 
 /**
- * `GET /stream` is answered with Server-Sent Events, whose `data` is a frame. With `calls=1` calls are sent, with `output=KEY`
- * the output of a server; a page that shows something else opens another stream. At most ten frames a second. `id` is the number
- * of the frame in its stream. There is no resumption, because each stream begins with the whole state.
+ * `GET /stream` is answered with Server-Sent Events, whose `data` is a frame. At most ten frames a second. There is no resumption,
+ * because each stream begins with the whole state.
  */
 export type Frame =
   /** First frame: facts that do not change while `trunkline web` runs. */
-  | {
-      readonly kind: 'hello';
-      readonly version: string;
-      readonly configFile: string;
-      readonly isReadOnly: boolean;
-      /** The home folder, to shorten paths. */
-      readonly home: string;
-    }
+  | { readonly kind: 'hello'; readonly configFile: string; readonly isReadOnly: boolean }
   /** The whole state: soon after `hello`, then when it has changed, at most once a second. */
   | { readonly kind: 'state'; readonly at: number; readonly hub: HubState; readonly needs: readonly Need[] }
-  /** Use and rates of the last interval. Only while a hub runs, at most every 5 s. */
-  | { readonly kind: 'usage'; readonly at: number; readonly servers: readonly UsagePoint[] }
-  /** Calls since the frame before, 200 at most. `left` counts the others by outcome. */
+  /** Calls since the frame before, 200 at most. The first frame of a stream and of a hub has `since`: no call is missing from then on. */
   | ({ readonly kind: 'calls' } & CallsEvent)
-  /** Lines of a server's output, 200 at most. With `isFirst`, they replace those before. `left` counts the missing lines. */
-  | {
-      readonly kind: 'output';
-      readonly server: string;
-      readonly lines: readonly OutputLine[];
-      readonly isFirst: boolean;
-      readonly left: number;
-    }
   | { readonly kind: 'recording'; readonly recording: RecordingState | null };
 
 export type HubState =
@@ -148,21 +121,16 @@ export interface Need {
   readonly cause: readonly string[];
   /** A command to copy; null if none does it. */
   readonly command: string | null;
-  readonly action: {
-    readonly kind: 'restart' | 'enable' | 'login' | 'review' | 'doctor';
-    readonly server: string;
-  } | null;
+  /** What the page can do about `server`. */
+  readonly action: 'restart' | 'login' | 'review' | null;
 }
 
-export interface ServerDetail {
-  readonly report: StatusReport['servers'][number];
-  /** Settings in force, and where each comes from, such as `server`, `defaults` or `built in`, with the line in the file. */
-  readonly settings: readonly {
-    readonly name: string;
-    readonly value: string;
-    readonly from: string;
-    readonly line: number | null;
-  }[];
+/** A setting in force, and where it comes from, with the line in the file. */
+export interface SettingRow {
+  readonly name: string;
+  readonly value: string;
+  readonly from: 'server' | 'defaults' | 'built in';
+  readonly line: number | null;
 }
 
 export interface ToolLists {
@@ -171,14 +139,12 @@ export interface ToolLists {
   readonly allow: readonly string[];
 }
 
-export interface ReviewAnswer {
-  readonly server: string;
-  readonly tools: readonly {
-    readonly tool: string;
-    readonly change: 'new' | 'changed';
-    readonly hash: string;
-    readonly lines: readonly DiffLine[];
-  }[];
+/** A tool that waits for approval. `hash` names the definition that `lines` show. */
+export interface ReviewRow {
+  readonly tool: string;
+  readonly change: 'new' | 'changed';
+  readonly hash: string;
+  readonly lines: readonly DiffLine[];
 }
 
 export interface LoginRow {
@@ -211,7 +177,6 @@ export interface ConfigDiff {
   readonly file: string;
   readonly hash: string;
   readonly lines: readonly DiffLine[];
-  readonly isWritten: boolean;
 }
 
 export interface DiffLine {

@@ -1,51 +1,35 @@
 import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { extname, join } from 'node:path';
 
-/** A file of the page, ready to send. */
-export interface PageFile {
-  readonly body: Buffer;
+/** A file of the page, with the compressed copy that the build made. */
+interface PageFile {
   readonly headers: Readonly<Record<string, string>>;
+  readonly plain: Buffer;
+  readonly gzip: Buffer;
 }
 
 const TYPES: Readonly<Record<string, string>> = {
-  html: 'text/html; charset=utf-8',
-  js: 'text/javascript; charset=utf-8',
-  css: 'text/css; charset=utf-8',
+  '.html': 'text/html; charset=utf-8',
+  '.js': 'text/javascript; charset=utf-8',
+  '.css': 'text/css; charset=utf-8',
 };
 
-const DOCUMENT = 'index.html';
-
 /**
- * Files that the build made, each with a compressed copy. Names of files other than the document contain a hash of their content,
- * so a browser may keep them. Only listed files are sent, so no path leads out of the folder.
+ * Reads the files of the page, by the path of their address. Names of files other than the document contain a hash of their content,
+ * so a browser may keep them.
  */
-export class PageFiles {
-  readonly #folder: string;
-  readonly #names: ReadonlySet<string>;
-
-  constructor(folder: string) {
-    this.#folder = folder;
-    this.#names = new Set(readdirSync(folder).filter((name) => typeOf(name) !== undefined));
-  }
-
-  has(path: string): boolean {
-    return this.#names.has(nameOf(path));
-  }
-
-  read(path: string, isCompressed: boolean): PageFile {
-    const name = nameOf(path);
-    const cache = name === DOCUMENT ? 'no-cache' : 'public, max-age=31536000, immutable';
-    const headers = { 'Content-Type': typeOf(name) ?? '', 'Cache-Control': cache, Vary: 'Accept-Encoding' };
-    const body = readFileSync(join(this.#folder, isCompressed ? `${name}.gz` : name));
-    return { body, headers: isCompressed ? { ...headers, 'Content-Encoding': 'gzip' } : headers };
-  }
-}
-
-function nameOf(path: string): string {
-  // The document has one address, because `Sec-Fetch-Site: none` is allowed there only.
-  return path === '/' ? DOCUMENT : path === `/${DOCUMENT}` ? '' : path.slice(1);
-}
-
-function typeOf(name: string): string | undefined {
-  return TYPES[name.split('.').at(-1) ?? ''];
+export function readPageFiles(folder: string): ReadonlyMap<string, PageFile> {
+  const names = readdirSync(folder).filter((name) => extname(name) in TYPES);
+  const files = names.map((name): [string, PageFile] => {
+    const isDocument = name === 'index.html';
+    const headers = {
+      'Content-Type': TYPES[extname(name)] ?? '',
+      'Cache-Control': isDocument ? 'no-cache' : 'public, max-age=31536000, immutable',
+      Vary: 'Accept-Encoding',
+    };
+    const [plain, gzip] = [readFileSync(join(folder, name)), readFileSync(join(folder, `${name}.gz`))];
+    // The document has one address, because `Sec-Fetch-Site: none` is allowed there only.
+    return [isDocument ? '/' : `/${name}`, { headers, plain, gzip }];
+  });
+  return new Map(files);
 }

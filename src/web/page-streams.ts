@@ -1,26 +1,20 @@
 import type { Cancel, Clock } from '../timing/clock.js';
-import type { CallRow, Frame, OutputLine } from './contract.js';
-import type { Following, PageSource } from './page-source.js';
+import type { Frame } from './contract.js';
+import type { PageSource } from './page-source.js';
 
 export const STREAM_LIMITS = {
   /** Time between two frames of a stream. */
   frameMs: 100,
-  /** Calls or lines of output in a frame, and calls that wait for one. */
-  rows: 200,
-  /** Lines of output that wait for a frame, and those of a followed output that a further page gets first. */
-  lines: 500,
+  /** Calls in a frame, and latest calls that a further page gets first. */
+  calls: 200,
   /** Time between two comments on a stream, which also find out that its session has ended. */
   heartbeatMs: 15_000,
   /** Heartbeats for which a page may read nothing before its stream is closed. */
   silentBeats: 4,
   streams: 16,
+  /** Time for which the hub is followed after the last page has gone, because a page that is loaded again goes first. */
+  reloadMs: 5_000,
 };
-
-/** The facts that one page shows. */
-interface Shown {
-  readonly calls: boolean;
-  readonly output: string | undefined;
-}
 
 /** The connection of one page. */
 export interface StreamSink {
@@ -31,36 +25,32 @@ export interface StreamSink {
   end(): void;
 }
 
-type Of<Kind extends Frame['kind']> = Extract<Frame, { readonly kind: Kind }>;
+type Calls = Extract<Frame, { readonly kind: 'calls' }>;
 
 /**
- * The frames of one page. Frames that wait are merged, so that a page that reads slowly holds one frame of each kind: the newest
- * state, and calls and lines up to a limit, beyond which they are counted.
+ * The frames of one page. A page that reads slowly holds one frame of each kind: the newest state, and the latest calls with the
+ * counts of the others.
  */
 export class PageStream {
-  readonly shown: Shown;
   readonly #sink: StreamSink;
   readonly #clock: Clock;
   /** In the order in which they are sent. */
   readonly #waiting = new Map<Frame['kind'], Frame>();
-  #sent = 0;
   #nextAt = 0;
   #isFull = false;
   #silentBeats = 0;
   #cancelSend: Cancel | undefined;
   #cancelBeat: Cancel;
 
-  constructor(shown: Shown, sink: StreamSink, clock: Clock) {
-    this.shown = shown;
+  constructor(sink: StreamSink, clock: Clock) {
     this.#sink = sink;
     this.#clock = clock;
     this.#cancelBeat = clock.schedule(STREAM_LIMITS.heartbeatMs, this.#beat);
   }
 
   offer(frame: Frame): void {
-    if (frame.kind === 'calls' && !this.shown.calls) return;
-    if (frame.kind === 'output' && frame.server !== this.shown.output) return;
-    this.#waiting.set(frame.kind, merged(this.#waiting.get(frame.kind), frame));
+    const before = this.#waiting.get(frame.kind) as Calls | undefined;
+    this.#waiting.set(frame.kind, frame.kind === 'calls' ? withCalls(before, frame) : frame);
     this.#send();
   }
 
@@ -88,13 +78,10 @@ export class PageStream {
       });
       return;
     }
-    const [kind, whole] = first;
-    const [frame, rest] = cut(whole);
+    const [kind, frame] = first;
     this.#waiting.delete(kind);
-    if (rest !== undefined) this.#waiting.set(kind, rest);
-    this.#sent += 1;
     this.#nextAt = this.#clock.now() + STREAM_LIMITS.frameMs;
-    this.#isFull = !this.#sink.write(`id: ${this.#sent}\ndata: ${JSON.stringify(frame)}\n\n`);
+    this.#isFull = !this.#sink.write(`data: ${JSON.stringify(frame)}\n\n`);
     this.#send();
   };
 
@@ -106,94 +93,64 @@ export class PageStream {
   };
 }
 
-/** A frame in place of one that waits and the next of its kind. */
-function merged(before: Frame | undefined, next: Frame): Frame {
-  if (next.kind === 'calls') return withCalls(before as Of<'calls'> | undefined, next);
-  if (next.kind === 'output') return withLines(before as Of<'output'> | undefined, next);
-  return next;
-}
-
-/** The first calls are kept, because the page has room for as many as it can show, and the counts of all others. */
-function withCalls(before: Of<'calls'> | undefined, next: Of<'calls'>): Of<'calls'> {
-  const calls: CallRow[] = [...(before?.calls ?? [])];
+/** A frame in place of one that waits and the next one. It has the latest calls, and the counts of the others. */
+function withCalls(before: Calls | undefined, next: Calls): Calls {
+  const all = [...(before?.calls ?? []), ...next.calls];
   const left: Record<string, number> = { ...before?.left };
-  for (const [outcome, count] of Object.entries(next.left)) left[outcome] = (left[outcome] ?? 0) + count;
-  for (const call of next.calls) {
-    if (calls.length < STREAM_LIMITS.rows) calls.push(call);
-    else left[call.outcome] = (left[call.outcome] ?? 0) + 1;
-  }
-  return { ...before, ...next, calls, left };
+  const count = (outcome: string, more: number) => {
+    left[outcome] = (left[outcome] ?? 0) + more;
+  };
+  for (const [outcome, more] of Object.entries(next.left)) count(outcome, more);
+  for (const { outcome } of all.slice(0, -STREAM_LIMITS.calls)) count(outcome, 1);
+  return { ...before, ...next, calls: all.slice(-STREAM_LIMITS.calls), left };
 }
 
-/** The last lines are kept. */
-function withLines(waiting: Of<'output'> | undefined, next: Of<'output'>): Of<'output'> {
-  const before = next.isFirst ? undefined : waiting;
-  const lines = [...(before?.lines ?? []), ...next.lines];
-  const excess = Math.max(lines.length - STREAM_LIMITS.lines, 0);
-  const left = (before?.left ?? 0) + next.left + excess;
-  return { ...next, isFirst: next.isFirst || before?.isFirst === true, lines: lines.slice(excess), left };
-}
-
-/** The part of a frame that may be sent now, and the rest. */
-function cut(frame: Frame): [Frame, Frame?] {
-  if (frame.kind !== 'output' || frame.lines.length <= STREAM_LIMITS.rows) return [frame];
-  const lines = frame.lines.slice(0, STREAM_LIMITS.rows);
-  return [
-    { ...frame, lines },
-    { ...frame, lines: frame.lines.slice(STREAM_LIMITS.rows), isFirst: false, left: 0 },
-  ];
-}
-
-/** All open pages. They share one following of the hub, which ends with the last of them. */
+/** All open pages. They share one following of the hub, which ends after the last of them. */
 export class PageStreams {
   readonly #source: Pick<PageSource, 'follow'>;
+  readonly #clock: Clock;
   readonly #streams = new Set<PageStream>();
-  /** The newest frame of each kind that describes a state. */
+  /** The newest frame of each kind, and the latest calls, with which further pages begin. */
   readonly #latest = new Map<Frame['kind'], Frame>();
-  readonly #outputs = new Map<string, readonly OutputLine[]>();
-  #following: Following | undefined;
+  #end: (() => void) | undefined;
+  #cancelEnd: Cancel | undefined;
 
-  constructor(source: Pick<PageSource, 'follow'>) {
+  constructor(source: Pick<PageSource, 'follow'>, clock: Clock) {
     this.#source = source;
+    this.#clock = clock;
   }
 
   add(stream: PageStream): void {
-    // The calls are followed already, so no first frame comes.
-    if ([...this.#streams].some(({ shown }) => shown.calls)) stream.offer({ kind: 'calls', calls: [], left: {} });
+    this.#cancelEnd?.();
     this.#streams.add(stream);
     for (const frame of this.#latest.values()) stream.offer(frame);
-    const { output: server = '' } = stream.shown;
-    const lines = this.#outputs.get(server);
-    if (lines !== undefined) stream.offer({ kind: 'output', server, lines, isFirst: true, left: 0 });
-    this.#following ??= this.#source.follow((frame) => this.#took(frame));
-    this.#tell(this.#following);
+    this.#end ??= this.#source.follow((frame) => this.#took(frame));
   }
 
   remove(stream: PageStream): void {
     stream.close();
-    if (!this.#streams.delete(stream) || this.#following === undefined) return;
-    if (this.#streams.size > 0) {
-      this.#tell(this.#following);
-      return;
-    }
-    this.#following.close();
-    this.#following = undefined;
-    this.#latest.clear();
-    this.#outputs.clear();
+    if (!this.#streams.delete(stream) || this.#streams.size > 0 || this.#end === undefined) return;
+    this.#cancelEnd = this.#clock.schedule(STREAM_LIMITS.reloadMs, () => this.close());
   }
 
-  #tell(following: Following): void {
-    const shown = [...this.#streams].map((stream) => stream.shown);
-    const outputs = new Set(shown.flatMap(({ output }) => output ?? []));
-    for (const server of this.#outputs.keys()) if (!outputs.has(server)) this.#outputs.delete(server);
-    following.want({ calls: shown.some(({ calls }) => calls), outputs });
+  close(): void {
+    this.#cancelEnd?.();
+    this.#end?.();
+    this.#end = undefined;
+    this.#latest.clear();
   }
 
   #took(frame: Frame): void {
-    if (frame.kind === 'output') {
-      const lines = [...(frame.isFirst ? [] : (this.#outputs.get(frame.server) ?? [])), ...frame.lines];
-      this.#outputs.set(frame.server, lines.slice(-STREAM_LIMITS.lines));
-    } else if (frame.kind !== 'calls') this.#latest.set(frame.kind, frame);
+    this.#latest.set(frame.kind, frame.kind === 'calls' ? this.#latestCalls(frame) : frame);
     for (const stream of this.#streams) stream.offer(frame);
+  }
+
+  /** The latest calls of this hub. None of them is missing since the time in `since`. */
+  #latestCalls(frame: Calls): Calls {
+    const before = frame.since === undefined ? (this.#latest.get('calls') as Calls | undefined) : undefined;
+    const all = [...(before?.calls ?? []), ...frame.calls];
+    const calls = all.slice(-STREAM_LIMITS.calls);
+    const since = calls.length < all.length ? calls[0]?.at : (frame.since ?? before?.since);
+    return { kind: 'calls', calls, left: {}, since: since ?? 0 };
   }
 }

@@ -7,7 +7,7 @@ import { isRecord, parseJson } from '../json/json-value.js';
 import type { Clock } from '../timing/clock.js';
 import type { Actions, Reads } from './contract.js';
 import { type Refusal, refuseForeign, SECURITY_HEADERS } from './guards.js';
-import { PageFiles } from './page-files.js';
+import { readPageFiles } from './page-files.js';
 import { PageRefusal, type PageSource } from './page-source.js';
 import { PageStream, PageStreams, STREAM_LIMITS } from './page-streams.js';
 import { type NewUrlReason, type Session, Sessions } from './sessions.js';
@@ -52,8 +52,8 @@ const optional =
 const SERVER = { server: isText };
 const READS: { readonly [Path in keyof Reads]: Fields } = {
   '/call': { id: isText },
-  '/failures': SERVER,
-  '/server': SERVER,
+  '/output': SERVER,
+  '/settings': SERVER,
   '/tools': {},
   '/definition': { name: isText, view: isText },
   '/review': SERVER,
@@ -63,10 +63,7 @@ const READS: { readonly [Path in keyof Reads]: Fields } = {
 const ACTIONS: { readonly [Path in keyof Actions]: Fields } = {
   '/restart': SERVER,
   '/enable': { ...SERVER, isEnabled: (value) => typeof value === 'boolean', hash: optional(isText) },
-  '/tools': {
-    ...{ ...SERVER, hash: optional(isText), deny: optional(isTexts) },
-    allow: (value) => value === null || optional(isTexts)(value),
-  },
+  '/tools': { ...SERVER, deny: optional(isTexts), allow: optional(isTexts), hash: optional(isText) },
   '/approve': { ...SERVER, tool: isText, hash: isText },
   '/login': SERVER,
   '/logout': SERVER,
@@ -94,7 +91,7 @@ export class WebServer {
   readonly #options: WebOptions;
   readonly #limits: typeof WEB_LIMITS;
   readonly #server: Server;
-  readonly #files: PageFiles;
+  readonly #files: ReturnType<typeof readPageFiles>;
   readonly #sessions: Sessions;
   #source: Promise<Loaded> | undefined;
   #streamCount = 0;
@@ -102,7 +99,7 @@ export class WebServer {
   private constructor(options: WebOptions) {
     this.#options = options;
     this.#limits = { ...WEB_LIMITS, ...options.limits };
-    this.#files = new PageFiles(options.files);
+    this.#files = readPageFiles(options.files);
     this.#sessions = new Sessions(options.clock, (code, reason) => options.onNewUrl(this.#urlWith(code), reason));
     const { headerBytes, headersMs, requestMs, checkMs, connections } = this.#limits;
     this.#server = createServer(
@@ -142,6 +139,7 @@ export class WebServer {
   close(): void {
     this.#server.close();
     this.#server.closeAllConnections();
+    void this.#source?.then(({ streams }) => streams.close());
   }
 
   #urlWith(code: string): string {
@@ -174,12 +172,14 @@ export class WebServer {
 
   async #route(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { method = '', url = '' } = request;
-    const isFile = method === 'GET' && this.#files.has(url);
-    const foreign = refuseForeign(request, this.port, isFile);
+    const file = method === 'GET' ? this.#files.get(url) : undefined;
+    const foreign = refuseForeign(request, this.port, file !== undefined);
     if (foreign !== undefined) throw new Refused(foreign);
-    if (isFile) {
-      const { body, headers } = this.#files.read(url, /\bgzip\b/.test(String(request.headers['accept-encoding'])));
-      response.writeHead(200, { ...headers, 'Content-Length': body.length }).end(body);
+    if (file !== undefined) {
+      const isPacked = /\bgzip\b/.test(String(request.headers['accept-encoding']));
+      const body = isPacked ? file.gzip : file.plain;
+      const encoding = isPacked ? { 'Content-Encoding': 'gzip' } : undefined;
+      response.writeHead(200, { ...file.headers, ...encoding, 'Content-Length': body.length }).end(body);
       return;
     }
     if (url === '/session' && method === 'POST') {
@@ -212,11 +212,8 @@ export class WebServer {
       const { source } = await this.#loaded();
       sendJson(response, 200, await source.reads[path](wanted as never));
     } else if (method === 'GET' && path === '/stream') {
-      const { calls, output } = checked(query(), {
-        calls: optional((value) => value === '1'),
-        output: optional(isText),
-      });
-      await this.#stream(response, session, { calls: calls !== undefined, output: output as string | undefined });
+      checked(query(), {});
+      await this.#stream(response, session);
     } else if (method === 'GET' && path === '/recording') {
       const { file } = checked(query(), { file: isText });
       const { source } = await this.#loaded();
@@ -250,11 +247,7 @@ export class WebServer {
     return `trunkline_${this.port}`;
   }
 
-  async #stream(
-    response: ServerResponse,
-    session: Session,
-    shown: { readonly calls: boolean; readonly output: string | undefined },
-  ): Promise<void> {
+  async #stream(response: ServerResponse, session: Session): Promise<void> {
     if (this.#streamCount >= STREAM_LIMITS.streams)
       throw new Refused({ status: 429, message: 'Too many pages are open. Close one of them.' });
     this.#streamCount += 1;
@@ -266,7 +259,7 @@ export class WebServer {
       if (response.destroyed) return;
       response.setHeader('Content-Type', 'text/event-stream; charset=utf-8');
       const sink = { write: (text: string) => response.write(text), isAlive: () => this.#sessions.use(session), end };
-      const stream = new PageStream(shown, sink, this.#options.clock);
+      const stream = new PageStream(sink, this.#options.clock);
       response.on('drain', () => stream.drained());
       try {
         streams.add(stream);
@@ -284,7 +277,7 @@ export class WebServer {
   /** Loads the source with the first request that needs it. A later request tries again if this fails. */
   #loaded(): Promise<Loaded> {
     this.#source ??= this.#options.loadSource().then(
-      (source) => ({ source, streams: new PageStreams(source) }),
+      (source) => ({ source, streams: new PageStreams(source, this.#options.clock) }),
       (error: unknown) => {
         this.#source = undefined;
         throw error;

@@ -158,22 +158,30 @@ it('seven tabs of one browser share a session and a stream, which outlives the t
   await first.close();
   await other.end();
   for (const page of pages.slice(1)) await page.getByText('1 client,').first().waitFor();
+  await place.client.call('lab__echo');
+  for (const page of pages.slice(1)) {
+    await show(page, 'calls');
+    await page.getByText('1 call since').waitFor();
+  }
 });
 
-it('the list of calls stays while its tab shows other parts, and goes on when an opened call is closed', async () => {
-  const page = await place.page('calls');
+it('calls that end while a page shows another part are in its list, which goes on when an opened call is closed', async () => {
+  // A command of its own knows no earlier calls.
+  const page = await place.page('calls', { web: place.startWeb() });
   await page.getByText('No call yet').waitFor();
   await place.client.call('lab__echo');
   await page.getByText('1 call since').waitFor();
   await show(page, 'servers');
   await page.getByRole('row', { name: /lab/ }).waitFor();
-  await show(page, 'calls');
-  await page.getByText('were not followed').first().waitFor();
   await place.client.call('lab__echo');
+  await show(page, 'calls');
   await page.getByText('2 calls since').waitFor();
-  // The messages of the earlier call may be gone, because no page followed calls meanwhile.
-  await page.getByRole('link', { name: 'lab__echo' }).first().click();
+  await page.getByRole('button', { name: '×2' }).click();
+  await page.getByRole('link', { name: 'lab__echo' }).last().click();
   await page.getByRole('heading', { name: 'Trunkline and server' }).waitFor();
+  await page.getByRole('button', { name: 'Close' }).click();
+  await page.getByRole('button', { name: '×2' }).click();
+  await page.getByRole('link', { name: 'lab__echo' }).first().click();
   await place.client.call('lab__echo');
   await page.getByText('2 calls since').getByText('paused, 1 newer').waitFor();
   await page.getByRole('button', { name: 'Close' }).click();
@@ -181,8 +189,22 @@ it('the list of calls stays while its tab shows other parts, and goes on when an
   expect(await textOf(page)).not.toContain('paused');
 });
 
+it('an opened call has its messages, and its list, also after a reload', async () => {
+  // A command of its own knows no earlier calls.
+  const page = await place.page('calls', { web: place.startWeb() });
+  await page.getByText('No call yet').waitFor();
+  await place.client.call('lab__echo');
+  await page.getByRole('link', { name: 'lab__echo' }).click();
+  await page.getByRole('heading', { name: 'Trunkline and server' }).waitFor();
+  await page.reload();
+  await page.getByRole('heading', { name: 'Trunkline and server' }).waitFor();
+  await page.getByRole('button', { name: 'Close' }).click();
+  await page.getByText('1 call since').waitFor();
+});
+
 it('a flood of calls is counted to the last one, and leaves the tab below 40 MB', async () => {
-  const page = await place.page('calls');
+  // A command of its own knows no earlier calls.
+  const page = await place.page('calls', { web: place.startWeb() });
   await page.getByText('No call yet').waitFor();
   const count = repetitions({ full: 100_000, short: 10_000 });
   let begun = 0;

@@ -99,7 +99,8 @@ describe('the totals of the page', () => {
   });
 
   it('of calls are those that a client made, by outcome', async () => {
-    const page = await place.page('calls');
+    // A command of its own knows no earlier calls.
+    const page = await place.page('calls', { web: place.startWeb() });
     await page.getByText('No call yet').waitFor();
     for (let at = 0; at < 7; at += 1) await place.client.call('lab__echo', { at });
     for (let at = 0; at < 3; at += 1) await place.client.call('lab__unknown', { at });

@@ -21,10 +21,9 @@ function range(from: number, to: number): CallRow[] {
   return Array.from({ length: to - from + 1 }, (_, at) => call(from + at));
 }
 
-const EMPTY: CallLog = { calls: [], left: 0, since: 0, gaps: [] };
-const FIRST = { from: 0, to: 900 };
+const EMPTY: CallLog = { calls: [], failed: [], left: 0, since: 0, gaps: [] };
 /** A log with the calls 1 to 3, which ended after 1 to 3 s. */
-const THREE = addCalls(EMPTY, { calls: range(1, 3), left: {}, since: 500 }, FIRST);
+const THREE = addCalls(EMPTY, { calls: range(1, 3), left: {}, since: 500 });
 
 describe('the list of calls', () => {
   it('groups repeats, newest first', () => {
@@ -54,33 +53,35 @@ describe('the list of calls', () => {
 
   it('keeps the latest calls only, and counts the others', () => {
     const gaps = [{ after: 1, from: 1_000, to: 1_500 }];
-    const log = { ...addCalls(EMPTY, { calls: range(1, MAX_CALLS), left: { ok: 2 } }, FIRST), gaps };
+    const log = { ...addCalls(EMPTY, { calls: range(1, MAX_CALLS), left: { ok: 2 }, since: 900 }), gaps };
     const { calls, ...about } = addCalls(log, { calls: [call(MAX_CALLS + 1)], left: { failed: 3 } });
     expect([calls.length, calls[0]?.id, calls.at(-1)?.id]).toEqual([MAX_CALLS, 2, MAX_CALLS + 1]);
-    expect(about).toEqual({ left: 6, since: 900, gaps: [] });
+    expect(about).toEqual({ failed: [], left: 6, since: 900, gaps: [] });
   });
 
-  it('begins with the following, or with the first call that the hub has kept', () => {
-    expect(addCalls(EMPTY, { calls: [], left: {}, since: 500 }, FIRST).since).toBe(500);
-    expect(THREE.since).toBe(1_000);
+  it('keeps failed calls longer than others', () => {
+    const failed = addCalls(EMPTY, { calls: [call(1, { outcome: 'failed' })], left: {} });
+    const { calls, failed: kept } = addCalls(failed, { calls: range(2, MAX_CALLS + 1), left: {} });
+    expect([calls[0]?.id, kept.map(({ id }) => id)]).toEqual([2, [1]]);
+  });
+
+  it('begins with the following, also if that is interrupted before the first call', () => {
+    expect(THREE.since).toBe(500);
+    const none = addCalls(EMPTY, { calls: [], left: {}, since: 500 });
+    expect(none.since).toBe(500);
+    expect(addCalls(none, { calls: [], left: {}, since: 8_000 }, 900)).toMatchObject({ since: 8_000, gaps: [] });
   });
 
   it('marks the time in which calls were not followed, and has no group across it', () => {
-    const { calls, gaps, since } = addCalls(
-      THREE,
-      { calls: range(9, 10), left: {}, since: 8_000 },
-      { from: 3_500, to: 8_100 },
-    );
+    const { calls, gaps, since } = addCalls(THREE, { calls: range(9, 10), left: {}, since: 8_000 }, 3_500);
     expect(shape(calls, gaps)).toEqual([[10, 9], '3500 – 8000', [3, 2, 1]]);
     expect(shape(calls.slice(0, 3), gaps)).toEqual(['3500 – 8000', [3, 2, 1]]);
-    expect(since).toBe(1_000);
+    expect(since).toBe(500);
   });
 
-  it('has no gap and no call twice if the hub has kept all calls of a pause', () => {
-    const log = addCalls(THREE, { calls: range(2, 5), left: {}, since: 500 }, { from: 3_500, to: 6_000 });
+  it('has no gap and no call twice if another page followed calls in a pause', () => {
+    const log = addCalls(THREE, { calls: range(2, 5), left: {}, since: 2_000 }, 3_500);
     expect(shape(log.calls, log.gaps)).toEqual([[5, 4, 3, 2, 1]]);
-    const later = addCalls(THREE, { calls: range(6, 9), left: {}, since: 500 }, { from: 3_500, to: 9_500 });
-    expect(later.gaps).toEqual([{ after: 3, from: 3_500, to: 6_000 }]);
   });
 
   it.each([

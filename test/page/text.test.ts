@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { linePath, matches, milliseconds, prettyJson } from '../../src/page/text.js';
+import { clock, dateTime, HISTORY_MS, linePath, matches, milliseconds, prettyJson } from '../../src/page/text.js';
 
 describe('pretty JSON', () => {
   it('indents objects and lists, and keeps empty ones on a line', () => {
@@ -36,40 +36,25 @@ describe('pretty JSON', () => {
 });
 
 describe('the line of a value', () => {
-  const box = { from: 0, to: 100, max: 10, width: 100, height: 20 };
+  const END = 2 * HISTORY_MS;
+  const at = (share: number) => END - HISTORY_MS * (1 - share);
 
-  it('goes from the first point to the last, with the largest value at the top', () => {
-    expect(
-      linePath(
-        [
-          { at: 0, value: 0 },
-          { at: 50, value: 10 },
-          { at: 100, value: 5 },
-        ],
-        box,
-      ),
-    ).toBe('M0.0 20.0L50.0 0.0L100.0 10.0');
+  it('ends with the last point, with the largest value at the top', () => {
+    const points = [
+      { at: at(0), value: 0 },
+      { at: at(0.5), value: 10 },
+      { at: at(1), value: 5 },
+    ];
+    expect(linePath(points, 10, 100, 20)).toBe('M0.0 20.0L50.0 0.0L100.0 10.0');
   });
 
   it('is interrupted where no value is known', () => {
     const points = [
-      { at: 0, value: 1 },
-      { at: 10, value: null },
-      { at: 20, value: 1 },
+      { at: at(0), value: 1 },
+      { at: at(0.1), value: null },
+      { at: at(1), value: 1 },
     ];
-    expect(linePath(points, box)).toBe('M0.0 18.0M20.0 18.0');
-  });
-
-  it('leaves out what is too old, and stays on the ground without a largest value', () => {
-    expect(
-      linePath(
-        [
-          { at: -5, value: 3 },
-          { at: 10, value: 0 },
-        ],
-        { ...box, max: 0 },
-      ),
-    ).toBe('M10.0 20.0');
+    expect(linePath(points, 10, 100, 20)).toBe('M0.0 18.0M100.0 18.0');
   });
 });
 
@@ -87,5 +72,10 @@ describe('texts', () => {
     [90_000, '1.5 min'],
   ])('describe %d milliseconds as %s', (value, text) => {
     expect(milliseconds(value)).toBe(text);
+  });
+
+  it('give dates and times as in ISO 8601', () => {
+    const date = new Date(2026, 10, 4, 9, 3, 5);
+    expect([dateTime(date.toISOString()), clock(date.getTime())]).toEqual(['2026-11-04 09:03', '09:03:05']);
   });
 });

@@ -9,17 +9,18 @@ function call(id: number, outcome: CallRow['outcome'] = 'ok'): CallRow {
   return { id, at: id, session: 1, client: 'test', outcome, bytesIn: 1, bytesOut: 1, ...rest };
 }
 
-function calls(from: number, count: number, outcome?: CallRow['outcome']): Frame {
-  return { kind: 'calls', calls: Array.from({ length: count }, (_, at) => call(from + at, outcome)), left: {} };
-}
-
-function output(from: number, count: number, isFirst = false): Frame {
-  const lines = Array.from({ length: count }, (_, at) => ({ at: 0, text: `line ${from + at}` }));
-  return { kind: 'output', server: 'one', lines, isFirst, left: 0 };
+function calls(from: number, count: number, more: { outcome?: CallRow['outcome']; since?: number } = {}): Frame {
+  const { outcome, ...about } = more;
+  return {
+    kind: 'calls',
+    calls: Array.from({ length: count }, (_, at) => call(from + at, outcome)),
+    left: {},
+    ...about,
+  };
 }
 
 /** A stream whose connection is an array, and takes more as long as `takes` is true. */
-function stream(shown: { calls?: boolean; output?: string } = {}) {
+function stream() {
   const clock = new FakeClock();
   const sent: { at: number; text: string }[] = [];
   const sink = {
@@ -28,7 +29,6 @@ function stream(shown: { calls?: boolean; output?: string } = {}) {
     ends: 0,
   };
   const page = new PageStream(
-    { calls: shown.calls ?? false, output: shown.output },
     {
       write: (text) => {
         sent.push({ at: clock.now(), text });
@@ -48,67 +48,41 @@ function stream(shown: { calls?: boolean; output?: string } = {}) {
 
 describe('the stream of a page', () => {
   it('sends at most ten frames a second, in the order in which their kinds came', () => {
-    const { clock, sent, page, frames } = stream({ calls: true });
+    const { clock, sent, page, frames } = stream();
     page.offer(HELLO);
     page.offer(STATE);
     for (let at = 0; at < 300; at += 1) {
       page.offer(calls(at, 1));
-      page.offer({ kind: 'usage', at, servers: [] });
+      page.offer({ kind: 'recording', recording: null });
       clock.advance(10);
     }
     expect(
       frames()
         .slice(0, 4)
         .map(({ kind }) => kind),
-    ).toEqual(['hello', 'state', 'calls', 'usage']);
+    ).toEqual(['hello', 'state', 'calls', 'recording']);
     const times = sent.map(({ at }) => at);
     expect(times.slice(1).every((at, index) => at - (times[index] ?? 0) >= 100)).toBe(true);
     expect(sent).toHaveLength(31);
-    expect(sent[3]?.text).toMatch(/^id: 4\ndata: \{.*\}\n\n$/);
+    expect(sent[3]?.text).toMatch(/^data: \{.*\}\n\n$/);
     page.close();
     expect(clock.pending).toBe(0);
   });
 
-  it('has at most 200 calls in a frame, and counts the others by outcome', () => {
-    const { clock, page, frames } = stream({ calls: true });
+  it('has the latest 200 calls in a frame, and counts the others by outcome', () => {
+    const { clock, page, frames } = stream();
     page.offer(HELLO);
-    page.offer(calls(1, 150));
-    page.offer(calls(151, 100));
-    page.offer({ ...calls(251, 10, 'failed'), left: { ok: 3 } } as Frame);
+    page.offer(calls(1, 10, { outcome: 'failed' }));
+    page.offer(calls(11, 150));
+    page.offer({ ...calls(161, 100), left: { ok: 3 } } as Frame);
     clock.advance(100);
     const [, frame] = frames();
     expect(frame).toMatchObject({ kind: 'calls', left: { ok: 53, failed: 10 } });
-    expect(frame?.kind === 'calls' && frame.calls.map(({ id }) => id)).toEqual(range(1, 200));
-  });
-
-  it('has at most 200 lines in a frame, keeps the last 500, and counts the others', () => {
-    const { clock, page, frames } = stream({ output: 'one' });
-    page.offer(HELLO);
-    page.offer(output(1, 500, true));
-    page.offer(output(501, 30));
-    clock.advance(1_000);
-    const parts = frames().flatMap((frame) => (frame.kind === 'output' ? [frame] : []));
-    expect(parts.map(({ lines, isFirst, left }) => [lines.length, isFirst, left])).toEqual([
-      [200, true, 30],
-      [200, false, 0],
-      [100, false, 0],
-    ]);
-    expect(parts.flatMap(({ lines }) => lines).map(({ text }) => text)).toEqual(
-      range(31, 530).map((at) => `line ${at}`),
-    );
-  });
-
-  it('sends only what its page shows', () => {
-    const { clock, page, frames } = stream({ output: 'two' });
-    page.offer(calls(1, 1));
-    page.offer(output(1, 1));
-    page.offer(STATE);
-    clock.advance(1_000);
-    expect(frames()).toEqual([STATE]);
+    expect(frame?.kind === 'calls' && frame.calls.map(({ id }) => id)).toEqual(range(61, 260));
   });
 
   it('holds the newest state and a bounded number of calls while its page reads nothing', () => {
-    const { clock, sink, page, frames, sent } = stream({ calls: true });
+    const { clock, sink, page, frames, sent } = stream();
     sink.takes = false;
     page.offer(HELLO);
     for (let at = 1; at <= 1_000; at += 1) {
@@ -151,45 +125,52 @@ describe('the stream of a page', () => {
 });
 
 describe('all streams', () => {
-  it('share one following, which is told what they show, and ends with the last of them', () => {
+  it('share one following, which ends some seconds after the last of them', () => {
     const scripted = new ScriptedSource();
-    const streams = new PageStreams(scripted.source);
-    const [one, two] = [stream({ calls: true }), stream({ output: 'one' })];
+    const clock = new FakeClock();
+    const streams = new PageStreams(scripted.source, clock);
+    const [one, two] = [stream(), stream()];
     streams.add(one.page);
     streams.add(two.page);
     streams.remove(one.page);
     streams.remove(two.page);
     streams.remove(two.page);
-    expect(scripted.followed).toEqual([
-      { calls: true, outputs: new Set() },
-      { calls: true, outputs: new Set(['one']) },
-      { calls: false, outputs: new Set(['one']) },
-      'closed',
-    ]);
-    expect(scripted.followings).toBe(1);
-    expect([one, two].map(({ clock }) => clock.pending)).toEqual([0, 0]);
+    clock.advance(STREAM_LIMITS.reloadMs - 1);
+    // A page that is loaded again.
+    const again = stream();
+    streams.add(again.page);
+    again.clock.advance(100);
+    expect(again.frames()).toEqual([HELLO, STATE]);
+    clock.advance(STREAM_LIMITS.reloadMs);
+    expect([scripted.followings, scripted.ends]).toEqual([1, 0]);
+    streams.remove(again.page);
+    clock.advance(STREAM_LIMITS.reloadMs);
+    expect([scripted.followings, scripted.ends]).toEqual([1, 1]);
+    expect([clock, one.clock, two.clock, again.clock].map(({ pending }) => pending)).toEqual([0, 0, 0, 0]);
     streams.add(stream().page);
     expect(scripted.followings).toBe(2);
   });
 
-  it('begin with the state that others have, and with the output that others follow', () => {
+  it('begin with the state that others have, and with the latest calls of the hub', () => {
     const scripted = new ScriptedSource();
-    const streams = new PageStreams(scripted.source);
-    streams.add(stream({ output: 'one' }).page);
-    scripted.send(output(1, 400, true));
-    scripted.send(output(401, 200));
+    const streams = new PageStreams(scripted.source, new FakeClock());
+    streams.add(stream().page);
+    const first = () => {
+      const late = stream();
+      streams.add(late.page);
+      late.clock.advance(1_000);
+      return late.frames();
+    };
+    scripted.send(calls(0, 0, { since: 7 }));
+    scripted.send(calls(11, 150));
     scripted.send({ ...STATE, at: 2 } as Frame);
-    const late = stream({ output: 'one' });
-    streams.add(late.page);
-    late.clock.advance(1_000);
-    const [hello, state, ...parts] = late.frames();
-    expect([hello, state]).toEqual([HELLO, { ...STATE, at: 2 }]);
-    expect(parts[0]).toMatchObject({
-      kind: 'output',
-      isFirst: true,
-      lines: [{ text: 'line 101' }, ...Array(199).fill({})],
-    });
-    expect(parts).toHaveLength(3);
+    expect(first()).toEqual([HELLO, { ...STATE, at: 2 }, calls(11, 150, { since: 7 })]);
+    // Calls are missing before the oldest that is kept.
+    scripted.send(calls(161, 100));
+    expect(first()[2]).toEqual(calls(61, 200, { since: 61 }));
+    // Another hub.
+    scripted.send(calls(0, 0, { since: 900 }));
+    expect(first()[2]).toEqual(calls(0, 0, { since: 900 }));
   });
 });
 
@@ -197,15 +178,15 @@ describe('a stream on the wire', () => {
   it('is ended by the page, which ends the following', async () => {
     const place = await WebPlace.open();
     const { headers } = await place.session();
-    const response = await place.begin('GET', '/stream?calls=1&output=one', headers);
+    const response = await place.begin('GET', '/stream', headers);
     expect(response.headers['content-type']).toBe('text/event-stream; charset=utf-8');
     const reader = new StreamReader(response);
     expect(await reader.frame()).toEqual(HELLO);
     place.clock.advance(100);
     expect(await reader.frame()).toEqual(STATE);
-    expect(place.scripted.followed).toEqual([{ calls: true, outputs: new Set(['one']) }]);
+    expect(place.scripted.followings).toBe(1);
     response.destroy();
-    await expect.poll(() => place.scripted.followed.at(-1)).toBe('closed');
+    await untilEnded(place);
     expect(place.clock.pending).toBe(0);
   });
 
@@ -215,7 +196,7 @@ describe('a stream on the wire', () => {
     const both = await Promise.all([place.begin('GET', '/stream', headers), place.begin('GET', '/stream', headers)]);
     expect(place.scripted.followings).toBe(1);
     for (const response of both) response.destroy();
-    await expect.poll(() => place.scripted.followed.at(-1)).toBe('closed');
+    await untilEnded(place);
   });
 
   it('fails if the source fails, and begins when the source can be had', async () => {
@@ -242,7 +223,8 @@ describe('a stream on the wire', () => {
     expect(await new StreamReader(response).frame()).toEqual(HELLO);
     response.destroy();
     expect(place.faults).toEqual([new Error('not yet'), new Error('no')]);
-    await expect.poll(() => place.clock.pending).toBe(0);
+    await untilEnded({ clock: place.clock, scripted });
+    expect(place.clock.pending).toBe(0);
   });
 
   it('is refused beyond the sixteenth, and possible again when one of them ends', async () => {
@@ -260,16 +242,17 @@ describe('a stream on the wire', () => {
       })
       .toBe(200);
     for (const response of open) response.destroy();
-    await expect.poll(() => place.clock.pending).toBe(0);
+    await untilEnded(place);
+    expect(place.clock.pending).toBe(0);
   });
 
   it('F303: waits for a page that reads nothing, and tells it later how much is missing', async () => {
     const place = await WebPlace.open();
     const { headers } = await place.session();
-    const response = (await place.begin('GET', '/stream?output=one', headers)).pause();
-    const lines = Array.from({ length: 200 }, () => ({ at: 0, text: 'x'.repeat(8_000) }));
+    const response = (await place.begin('GET', '/stream', headers)).pause();
+    const big = Array.from({ length: 200 }, (_, at) => ({ ...call(at), reason: 'x'.repeat(8_000) }));
     for (let at = 0; at < 100; at += 1) {
-      place.scripted.send({ kind: 'output', server: 'one', lines, isFirst: false, left: 0 });
+      place.scripted.send({ kind: 'calls', calls: big, left: {} });
       place.clock.advance(100);
       await new Promise((resolve) => setImmediate(resolve));
     }
@@ -277,29 +260,38 @@ describe('a stream on the wire', () => {
     let frames = 0;
     for (let known = 0; known < 20_000; frames += 1) {
       const frame = await reader.frame();
-      if (frame.kind === 'output') known += frame.lines.length + frame.left;
+      if (frame.kind === 'calls') known += frame.calls.length + (frame.left.ok ?? 0);
       place.clock.advance(100);
     }
     // The buffers of the sockets hold some of the 100 frames, each of 1.6 MB.
     expect(frames).toBeLessThan(50);
     response.destroy();
-    await expect.poll(() => place.clock.pending).toBe(0);
+    await untilEnded(place);
   });
 
   it('F303: is closed if the page reads nothing for a minute', async () => {
     const place = await WebPlace.open();
     const { headers } = await place.session();
-    const response = (await place.begin('GET', '/stream?output=one', headers)).pause();
-    const lines = Array.from({ length: 200 }, () => ({ at: 0, text: 'x'.repeat(50_000) }));
+    const response = (await place.begin('GET', '/stream', headers)).pause();
+    const big = Array.from({ length: 200 }, (_, at) => ({ ...call(at), reason: 'x'.repeat(50_000) }));
     for (let at = 0; at < 3; at += 1) {
-      place.scripted.send({ kind: 'output', server: 'one', lines, isFirst: false, left: 0 });
+      place.scripted.send({ kind: 'calls', calls: big, left: {} });
       place.clock.advance(100);
     }
     place.clock.advance(75_000);
-    await expect.poll(() => place.scripted.followed.at(-1)).toBe('closed');
+    await untilEnded(place);
     response.destroy();
   });
 });
+
+/** Resolves when the following has ended, some seconds after the server has noticed that its last page has gone. */
+async function untilEnded({ clock, scripted }: Pick<WebPlace, 'clock' | 'scripted'>): Promise<void> {
+  const ends = () => {
+    clock.advance(STREAM_LIMITS.reloadMs);
+    return scripted.ends;
+  };
+  await expect.poll(ends).toBe(scripted.followings);
+}
 
 function range(from: number, to: number): number[] {
   return Array.from({ length: to - from + 1 }, (_, at) => from + at);

@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { describe, expect, it } from 'vitest';
+import { STREAM_LIMITS } from '../../src/web/page-streams.js';
 import { SESSION_LIMITS } from '../../src/web/sessions.js';
 import { readToEnd } from '../downstream/http/serving.js';
 import { codeOf, type Headers, StreamReader, WebPlace } from './web-place.js';
@@ -230,6 +231,7 @@ describe('a session', () => {
     place.clock.advance(HOUR);
     while ((await stream.next()) !== undefined);
     expect(await place.request('GET', '/tools', headers)).toMatchObject({ status: 401 });
+    place.clock.advance(STREAM_LIMITS.reloadMs);
     expect(place.clock.pending).toBe(0);
   });
 
@@ -261,7 +263,13 @@ describe('a path', () => {
   it('is refused with members that it does not know, that are missing, or of another type', async () => {
     const place = await WebPlace.open();
     const { headers } = await place.session();
-    for (const path of ['/server', '/server?server=a&server=b', '/server?server=a&x=1', '/tools?x=1'])
+    for (const path of [
+      '/settings',
+      '/settings?server=a&server=b',
+      '/settings?server=a&x=1',
+      '/tools?x=1',
+      '/stream?x=1',
+    ])
       expect(await place.request('GET', path, headers)).toMatchObject({ status: 400 });
     const bodies: [string, unknown][] = [
       ['/restart', {}],
@@ -270,6 +278,7 @@ describe('a path', () => {
       ['/restart', JSON.parse('{"server":"a","__proto__":{}}')],
       ['/enable', { server: 'a', isEnabled: 'yes' }],
       ['/tools', { server: 'a', deny: [1] }],
+      ['/tools', { server: 'a', allow: null }],
       ['/approve', { server: 'a', tool: 'b' }],
       ['/restart', []],
       ['/restart', 'text'],
@@ -286,9 +295,10 @@ describe('an action', () => {
     const body = { server: 'one', tool: 'read', hash: 'h' };
     const done = await place.post('/approve', body, headers);
     expect(JSON.parse(done.text)).toEqual({ path: '/approve', values: body });
-    await place.post('/tools', { server: 'one', allow: null, deny: ['a'] }, headers);
-    const read = await place.request('GET', '/server?server=a%20b', headers);
-    expect(JSON.parse(read.text)).toEqual({ path: '/server', values: { server: 'a b' } });
+    const changed = await place.post('/tools', { server: 'one', allow: [], deny: ['a'] }, headers);
+    expect(changed.status).toBe(200);
+    const read = await place.request('GET', '/settings?server=a%20b', headers);
+    expect(JSON.parse(read.text)).toEqual({ path: '/settings', values: { server: 'a b' } });
   });
 
   it('needs a session', async () => {

@@ -8,7 +8,7 @@ import { Readable } from 'node:stream';
 import { gzipSync } from 'node:zlib';
 import { onTestFinished } from 'vitest';
 import type { Frame } from '../../src/web/contract.js';
-import { PageRefusal, type PageSource, type Topics } from '../../src/web/page-source.js';
+import { PageRefusal, type PageSource } from '../../src/web/page-source.js';
 import { type WebOptions, WebServer } from '../../src/web/web-server.js';
 import { FakeClock } from '../support/fake-clock.js';
 
@@ -20,13 +20,7 @@ export interface Answer {
   readonly text: string;
 }
 
-export const HELLO: Frame = {
-  kind: 'hello',
-  version: '1.0.0',
-  configFile: '/home/me/trunkline.yaml',
-  isReadOnly: false,
-  home: '/home/me',
-};
+export const HELLO: Frame = { kind: 'hello', configFile: '/home/me/trunkline.yaml', isReadOnly: false };
 export const STATE: Frame = {
   kind: 'state',
   at: 1,
@@ -38,9 +32,9 @@ export const STATE: Frame = {
 export class ScriptedSource {
   /** Paths and parameters of reads and actions, in their order. */
   readonly asked: unknown[][] = [];
-  /** Topics of each call of `want`; `closed` at the end of a following. */
-  readonly followed: (Topics | 'closed')[] = [];
+  /** Followings that were begun, and those that were ended. */
   followings = 0;
+  ends = 0;
   /** Sends a frame to the server. */
   send: (frame: Frame) => void = () => {};
 
@@ -50,7 +44,9 @@ export class ScriptedSource {
       this.send = take;
       take(HELLO);
       take(STATE);
-      return { want: (topics) => this.followed.push(topics), close: () => this.followed.push('closed') };
+      return () => {
+        this.ends += 1;
+      };
     },
     reads: this.#answering<PageSource['reads']>(),
     actions: this.#answering<PageSource['actions']>(),

@@ -516,12 +516,15 @@ function hasProblem(server: ServerReport): boolean {
 }
 
 /** Share of a limit from which on the usage is mentioned. */
-export const NEAR = 0.8;
+const NEAR = 0.8;
+
+export function isNear(used: number, limit: number | null): boolean {
+  return limit !== null && used >= limit * NEAR;
+}
 
 /** Whether the usage of a server's processes comes near to their limits. */
 function isNearLimits({ usage, resourceLimits: { memoryBytes, processes } }: ServerReport): boolean {
   if (usage === null) return false;
-  const isNear = (used: number, limit: number | null) => limit !== null && used >= limit * NEAR;
   return isNear(usage.memoryBytes, memoryBytes) || isNear(usage.processes, processes);
 }
 

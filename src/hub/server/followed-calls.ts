@@ -6,7 +6,7 @@ import { type SplicedMessage, splice, splicedLength } from '../../json/splice.js
 import { METHODS } from '../../mcp/methods.js';
 import { createCleaner } from '../../record/clean-message.js';
 import type { RecordedGateway } from '../../record/record-to.js';
-import type { CallDetail, CallRow, CallsEvent, Failures } from '../control.js';
+import type { CallDetail, CallRow, CallsEvent } from '../control.js';
 
 /** Time between two events with calls. */
 const FRAME_MS = 100;
@@ -17,7 +17,6 @@ const ROWS_PER_MS = 0.5;
 const MAX_KEPT = 200;
 /** Longest message that is kept, in bytes. */
 const MAX_MESSAGE_BYTES = 16 * 1024;
-const MAX_FAILURES = 100;
 /** Characters of a name or a reason: as far as it is searched for secrets, and as far as it is shown. */
 const MAX_READ_CHARACTERS = 4_096;
 const MAX_SHOWN_CHARACTERS = 300;
@@ -44,13 +43,11 @@ type Counts = Record<string, number>;
 export class FollowedCalls implements CallObserver {
   readonly #gateway: RecordedGateway;
   readonly #configFile: string;
-  readonly #nextId: () => number;
-  readonly #stop: () => void;
-  /** Begin of the observation, and of the time in which calls were followed without a pause. */
-  readonly #since = Date.now();
-  #followedSince = 0;
   /** The receivers of calls, each with the counts of the calls that it has not got. */
   readonly #followers = new Map<Emit, Counts>();
+  #stop = () => {};
+  /** Begins with the time, because a link to a call of the hub before must not open one of this hub. */
+  #lastId = Date.now() * 1_000;
   /** Rows that may be sent now. */
   #room = MAX_ROWS;
   #roomAt = 0;
@@ -58,61 +55,37 @@ export class FollowedCalls implements CallObserver {
   #rows: CallRow[] = [];
   #left: Counts = {};
   readonly #kept = new Map<number, KeptCall>();
-  readonly #failures: CallRow[] = [];
   #cancelFlush: (() => void) | undefined;
-  /** Observation of a call without a row. One object for all of them. */
-  readonly #counted: CallObservation = {
+  /** Observation of a call whose messages are not kept. One object for all of them. A failure is told in any case. */
+  readonly #unkept: CallObservation = {
     ended: (call, end) => {
-      const { outcome } = call;
-      if (outcome !== 'ok') this.#failed(this.#rowOf(call, end));
-      if (this.#followers.size > 0) this.#count(outcome);
-    },
-  };
-  /** Observation of a call that begins without a follower. It has a row if there is one at its end. */
-  readonly #unfollowed: CallObservation = {
-    ended: (call, end) => {
-      const hasRow = this.#followers.size > 0 && this.#takesRow(this.#gateway.calls.now());
-      if (hasRow) this.#ended(call, end, []);
-      else this.#counted.ended?.(call, end);
+      if (call.outcome !== 'ok' || this.#takesRow(this.#gateway.calls.now())) this.#ended(call, end, []);
+      else this.#count(call.outcome);
     },
   };
 
-  constructor(gateway: RecordedGateway, configFile: string, nextId: () => number) {
-    this.#nextId = nextId;
+  constructor(gateway: RecordedGateway, configFile: string) {
     this.#gateway = gateway;
     this.#configFile = configFile;
-    this.#stop = gateway.calls.observe(this);
   }
 
-  close(): void {
-    this.#stop();
-    this.#cancelFlush?.();
-  }
-
-  /** Sends calls until the returned function is called. The first event has the kept ones without a pause among them. */
+  /** Sends the calls that end from now on, until the returned function is called. */
   follow(emit: Emit): () => void {
-    // Rows that wait are kept ones too, and would come twice.
-    if (this.#cancelFlush !== undefined) this.#flush();
-    if (this.#followers.size === 0) this.#followedSince = Date.now();
+    if (this.#followers.size === 0) this.#stop = this.#gateway.calls.observe(this);
     this.#followers.set(emit, {});
-    const rows = [...this.#kept.values()].map(({ row }) => row).filter(({ at }) => at >= this.#followedSince);
-    const calls = this.#cleaned(rows);
-    emit({ calls, left: {}, since: this.#followedSince });
-    return () => this.#followers.delete(emit);
-  }
-
-  /** The latest failed calls of a server, the newest first. */
-  failuresOf(server: string): Failures {
-    return {
-      since: this.#since,
-      calls: this.#cleaned(this.#failures.filter((row) => row.server === server).reverse()),
+    emit({ calls: [], left: {}, since: Date.now() });
+    return () => {
+      this.#followers.delete(emit);
+      if (this.#followers.size > 0) return;
+      this.#stop();
+      this.#flush();
+      this.#kept.clear();
     };
   }
 
   /** A call with its messages; `undefined` if it is not kept any more. */
   detailOf(id: number): CallDetail | undefined {
-    const failure = this.#failures.find((row) => row.id === id);
-    const kept = this.#kept.get(id) ?? (failure && { row: failure, messages: [] });
+    const kept = this.#kept.get(id);
     if (kept === undefined) return undefined;
     const clean = createCleaner(this.#gateway.secrets.find);
     const messages = kept.messages.map(({ copy, ...about }) => {
@@ -124,9 +97,7 @@ export class FollowedCalls implements CallObserver {
   }
 
   begin(call: ObservedCall): CallObservation {
-    if (this.#followers.size === 0) return this.#unfollowed;
-    if (!this.#takesRow(call.startedAt)) return this.#counted;
-    if (this.#copying >= MAX_KEPT) return { ended: (ended, end) => this.#ended(ended, end, []) };
+    if (this.#copying >= MAX_KEPT || !this.#takesRow(call.startedAt)) return this.#unkept;
     this.#copying += 1;
     const messages = [copyOf('client', 'request', call.exchange.received)];
     return {
@@ -154,41 +125,43 @@ export class FollowedCalls implements CallObserver {
   }
 
   #ended(call: ObservedCall, end: CallEnd, messages: readonly KeptMessage[]): void {
-    const row = this.#rowOf(call, end);
-    if (row.outcome !== 'ok') this.#failed(row);
     // Its last follower may have left.
     if (this.#followers.size === 0) return;
+    if (this.#rows.length >= MAX_ROWS) {
+      this.#count(call.outcome);
+      return;
+    }
+    const row = this.#rowOf(call, end);
+    this.#rows.push(row);
     this.#kept.set(row.id, { row, messages });
     const [oldest = row.id] = this.#kept.keys();
     if (this.#kept.size > MAX_KEPT) this.#kept.delete(oldest);
-    if (this.#rows.length < MAX_ROWS) this.#rows.push(row);
-    else this.#count(row.outcome);
     this.#planFlush();
   }
 
   #count(outcome: CallRow['outcome']): void {
+    if (this.#followers.size === 0) return;
     this.#left[outcome] = (this.#left[outcome] ?? 0) + 1;
     this.#planFlush();
   }
 
-  #failed(row: CallRow): void {
-    this.#failures.push(row);
-    if (this.#failures.length > MAX_FAILURES) this.#failures.shift();
-  }
-
   #rowOf(call: ObservedCall, end: CallEnd): CallRow {
-    const { client, method, outcome, isSent } = call;
-    const reason = outcome === 'ok' ? null : (call.reason ?? errorTextOf(end));
+    const { client, method, outcome, isSent, bytesIn, bytesOut } = call;
+    this.#lastId += 1;
     return {
-      ...{
-        id: this.#nextId(),
-        at: Date.now(),
-        session: client.session,
-        client: `${client.name} ${client.version}`.trim(),
-      },
-      ...{ server: call.server ?? null, method, name: call.name ?? null, outcome, reason },
-      ...{ ms: rounded(call.durationMs), queueMs: isSent ? rounded(call.waitedMs) : null },
-      ...{ serverMs: isSent ? rounded(call.servedMs) : null, bytesIn: call.bytesIn, bytesOut: call.bytesOut },
+      id: this.#lastId,
+      at: Date.now(),
+      session: client.session,
+      client: `${client.name} ${client.version}`.trim(),
+      server: call.server ?? null,
+      method,
+      name: call.name ?? null,
+      outcome,
+      reason: outcome === 'ok' ? null : (call.reason ?? errorTextOf(end)),
+      ms: rounded(call.durationMs),
+      queueMs: isSent ? rounded(call.waitedMs) : null,
+      serverMs: isSent ? rounded(call.servedMs) : null,
+      ...{ bytesIn, bytesOut },
     };
   }
 
@@ -213,15 +186,15 @@ export class FollowedCalls implements CallObserver {
   /** Rows without secrets and without characters that hide text. Most names come again, so each is cleaned once. */
   #cleaned(rows: readonly CallRow[]): CallRow[] {
     const known = new Map<string, string>();
-    const clean = (text: string | null) => {
-      if (text === null) return null;
+    const clean = (text: string) => {
       const found = known.get(text) ?? this.#clean(text);
       known.set(text, found);
       return found;
     };
     return rows.map((row) => ({
-      ...{ ...row, client: clean(row.client) ?? '', name: clean(row.name), reason: clean(row.reason) },
-      method: clean(row.method) ?? '',
+      ...{ ...row, client: clean(row.client), method: clean(row.method) },
+      name: row.name && clean(row.name),
+      reason: row.reason && clean(row.reason),
     }));
   }
 

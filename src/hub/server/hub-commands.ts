@@ -31,7 +31,7 @@ export interface ServedGateway extends RecordedGateway {
   status(): StatusFacts;
   readUsage(): Promise<void>;
   readMetrics(): Promise<string>;
-  followOutput(key: string, take: (line: OutputLine) => void): { readonly lines: readonly OutputLine[]; end(): void };
+  outputOf(key: string): readonly OutputLine[];
   /** Restarts all processes of a server. Returns whether there is one. */
   restart(key: string): boolean;
 }
@@ -259,6 +259,6 @@ function toPerson(emit: ControlContext['emit']): LineSink {
   };
 }
 
-export async function aborted(signal: AbortSignal): Promise<void> {
+async function aborted(signal: AbortSignal): Promise<void> {
   if (!signal.aborted) await once(signal, 'abort');
 }

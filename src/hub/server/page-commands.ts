@@ -1,72 +1,49 @@
 import { stripVTControlCharacters } from 'node:util';
 import type { Backend } from '../../gateway/registry/backend.js';
-import { listProcesses, reportStatus } from '../../gateway/status/status.js';
+import { reportStatus } from '../../gateway/status/status.js';
 import { definitionOf, reportView } from '../../gateway/status/tool-report.js';
 import { printable } from '../../json/printable.js';
 import type { Clock } from '../../timing/clock.js';
-import type { HubDescription, OutputEvent, OutputLine, PageEvent, UsagePoint } from '../control.js';
+import type { HubDescription, PageEvent } from '../control.js';
 import type { HubLife } from '../hub-life.js';
 import type { ControlCommands, ControlContext } from './control-connection.js';
 import { FollowedCalls } from './followed-calls.js';
-import { aborted, describe, type HubCommandsOptions, type ServedGateway } from './hub-commands.js';
+import { describe, type HubCommandsOptions, type ServedGateway } from './hub-commands.js';
 
 /** Time between two states, and between two looks at the counts of calls, which have no events. */
 const STATE_EVERY_MS = 1_000;
 /** Pause after an event, because one cause often has several events. */
 const GATHER_MS = 50;
 const USAGE_EVERY_MS = 10_000;
+/** Lines of output that a page shows. */
+const MAX_LINES = 500;
 
 /** The events after which the state differs. */
 const CHANGES = ['server.changed', 'lists.merged', 'client.connected', 'client.left', 'config.read'] as const;
 
 /** The commands of `trunkline web`. Nothing of them stays when their connection is closed. */
 export function pageCommands(options: HubCommandsOptions): ControlCommands {
-  const { running, configFile, platform } = options;
+  const { running, configFile } = options;
   let calls: FollowedCalls | undefined;
-  let pages = 0;
-  // Begins with the time, because a link to a call of the hub before must not open one of this hub.
-  let lastCall = Date.now() * 1_000;
-  const nextId = () => {
-    lastCall += 1;
-    return lastCall;
-  };
-  /** Observes the calls, also for other pages, until the signal. */
-  const observe = async (signal: AbortSignal): Promise<FollowedCalls | undefined> => {
-    const { composition } = await running;
-    if (signal.aborted) return undefined;
-    pages += 1;
-    calls ??= new FollowedCalls(composition, configFile, nextId);
-    signal.addEventListener('abort', () => {
-      pages -= 1;
-      if (pages > 0) return;
-      calls?.close();
-      calls = undefined;
-    });
-    return calls;
-  };
   return {
-    /** Emits the state when it has changed, and the usage of the servers, until the connection is closed. */
+    /** Emits the state and the calls that end, until the connection is closed. */
     page: async (_, context) => {
-      void observe(context.signal);
-      await Promise.all([followState(options, context), followUsage(options, context)]);
+      const { emit, signal } = context;
+      void running.then(({ composition }) => {
+        if (signal.aborted) return;
+        calls ??= new FollowedCalls(composition, configFile);
+        const end = calls.follow((event) => emit({ kind: 'calls', ...event } satisfies PageEvent));
+        signal.addEventListener('abort', end);
+      });
+      await followState(options, context);
       return null;
     },
-    /** Emits the calls that have ended, until the connection is closed. */
-    calls: async (_, { emit, signal }) => {
-      const end = (await observe(signal))?.follow(emit);
-      await aborted(signal);
-      end?.();
-      return null;
-    },
-    /** A call with its messages. They are kept for the latest followed calls, until the last page is closed. */
+    /** A call with its messages; null if they are not kept. The latest calls are, until the last page is closed. */
     call: ({ id }) => calls?.detailOf(Number(id)) ?? null,
-    /** The latest failed calls of a server since a page was opened. */
-    failures: ({ server }) => calls?.failuresOf(String(server)) ?? { since: Date.now(), calls: [] },
-    /** Emits the output of a server, until the connection is closed. */
-    output: async ({ server }, context) => {
-      const { composition } = await running;
-      await followOutput(String(server), composition, platform.clock, context);
-      return null;
+    /** The last output of a server, without colors, and with invisible characters shown. */
+    output: async ({ server }) => {
+      const lines = (await running).composition.outputOf(String(server)).slice(-MAX_LINES);
+      return lines.map((line) => ({ ...line, text: printable(stripVTControlCharacters(line.text)) }));
     },
     /** The definition of a shown tool, as clients of a view get it; null if there is none. */
     definition: async ({ name, view }) => {
@@ -94,6 +71,7 @@ export function pageCommands(options: HubCommandsOptions): ControlCommands {
   };
 }
 
+/** Emits the state when it has changed, and the usage of processes every ten seconds. */
 async function followState(options: HubCommandsOptions, { emit, signal }: ControlContext): Promise<void> {
   const { hub, running, life, platform } = options;
   const { clock } = platform;
@@ -112,6 +90,7 @@ async function followState(options: HubCommandsOptions, { emit, signal }: Contro
   });
   let counts = '';
   let sentAt = Number.NEGATIVE_INFINITY;
+  let readAt = Number.NEGATIVE_INFINITY;
   while (!signal.aborted) {
     const composition = hub()?.composition;
     const now = countsOf(composition, life);
@@ -122,6 +101,11 @@ async function followState(options: HubCommandsOptions, { emit, signal }: Contro
     }
     look = new AbortController();
     await pause(clock, STATE_EVERY_MS, look.signal);
+    if (composition !== undefined && clock.now() - readAt >= USAGE_EVERY_MS) {
+      readAt = clock.now();
+      await composition.readUsage();
+      isChanged = true;
+    }
     if (isChanged) await pause(clock, Math.max(GATHER_MS, sentAt + STATE_EVERY_MS - clock.now()), signal);
   }
   for (const end of ends) end();
@@ -147,65 +131,6 @@ function countsOf(composition: ServedGateway | undefined, { refusal }: HubLife):
 
 function instancesOf({ gateway: { pool } }: ServedGateway): readonly Backend[] {
   return [...pool.keys].flatMap((key) => pool.of(key));
-}
-
-async function followUsage(
-  { running, platform: { clock } }: HubCommandsOptions,
-  { emit, signal }: ControlContext,
-): Promise<void> {
-  const { composition } = await running;
-  let before: ReadonlyMap<string, number> | undefined;
-  let readAt = 0;
-  while (!signal.aborted) {
-    await composition.readUsage();
-    const now = clock.now();
-    const processes = listProcesses(composition.status());
-    const calls = new Map(processes.map((each) => [each.id, each.calls]));
-    const servers = processes.map(({ id, server, memoryBytes, cpuPercent, calls: count }): UsagePoint => {
-      const added = before && Math.max(0, count - (before.get(id) ?? 0));
-      const callsPerMinute = added === undefined ? null : Math.round((added * 60_000) / Math.max(1, now - readAt));
-      return { id, server, memoryBytes, cpuPercent, callsPerMinute };
-    });
-    if (emit({ kind: 'usage', servers } satisfies PageEvent)) [before, readAt] = [calls, now];
-    await pause(clock, USAGE_EVERY_MS, signal);
-  }
-}
-
-/** Time between two events with output, and lines that wait for one. */
-const OUTPUT_EVERY_MS = 100;
-const MAX_LINES = 500;
-
-async function followOutput(
-  server: string,
-  composition: ServedGateway,
-  clock: Clock,
-  { emit, signal }: ControlContext,
-): Promise<void> {
-  let waiting: OutputLine[] = [];
-  let left = 0;
-  let cancel: (() => void) | undefined;
-  const flush = () => {
-    cancel = undefined;
-    const excess = Math.max(0, waiting.length - MAX_LINES);
-    const lines = waiting.slice(excess);
-    const isTaken = emit({ lines, isFirst: false, left: left + excess } satisfies OutputEvent);
-    left = isTaken ? 0 : left + waiting.length;
-    waiting = [];
-  };
-  const { lines, end } = composition.followOutput(server, (line) => {
-    waiting.push(plain(line));
-    cancel ??= clock.schedule(OUTPUT_EVERY_MS, flush);
-  });
-  const first = lines.slice(-MAX_LINES).map(plain);
-  emit({ lines: first, isFirst: true, left: 0 } satisfies OutputEvent);
-  await aborted(signal);
-  end();
-  cancel?.();
-}
-
-/** Without colors, and with invisible characters shown. */
-function plain(line: OutputLine): OutputLine {
-  return { ...line, text: printable(stripVTControlCharacters(line.text)) };
 }
 
 /** Waits, at most until the signal. */

@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
 import { CallFeed } from '../../../src/gateway/call-feed.js';
+import type { CallsEvent } from '../../../src/hub/control.js';
 import { FollowedCalls } from '../../../src/hub/server/followed-calls.js';
 import type { ResponseEnvelope } from '../../../src/mcp/envelope.js';
 import type { RecordedGateway } from '../../../src/record/record-to.js';
@@ -12,7 +13,8 @@ it('a failed call has the words of its server, also if they came with other mess
   const calls = new CallFeed(() => clock.now());
   const secrets = { find: () => ({ known: [], likely: [] }), redact: (text: string) => text };
   const gateway = { platform: { clock }, calls, secrets } as unknown as RecordedGateway;
-  const followed = new FollowedCalls(gateway, '/c/trunkline.yaml', () => 1);
+  const events: CallsEvent[] = [];
+  const end = new FollowedCalls(gateway, '/c/trunkline.yaml').follow((event) => events.push(event) > 0);
   const facts = { profile: { clientInfo: {}, capabilities: {}, protocolVersion: '2025-11-25' } };
   const exchange = new InMemoryExchange('tools/call', { name: 'files__read' });
   calls.session({ facts, view: { serve: () => {} } })(exchange);
@@ -21,6 +23,8 @@ it('a failed call has the words of its server, also if they came with other mess
   const text = '{"jsonrpc":"2.0","id":1,"result":{"isError":true,"content":[{"type":"text","text":"no such file"}]}}';
   const read = bytesOf(`${before}${text}\n{"jsonrpc":"2.0","id":2,`);
   exchange.answer(scan(read, before.length, before.length + text.length) as ResponseEnvelope);
-  expect(followed.failuresOf('files').calls).toMatchObject([{ outcome: 'tool_error', reason: 'no such file' }]);
-  followed.close();
+  clock.advance(100);
+  expect(events.at(-1)?.calls).toMatchObject([{ outcome: 'tool_error', reason: 'no such file' }]);
+  end();
+  expect([clock.pending, calls.isObserved]).toEqual([0, false]);
 });

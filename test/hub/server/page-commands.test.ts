@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { NamedViews } from '../../../src/gateway/catalog/tool-policy.js';
 import { reportView } from '../../../src/gateway/status/tool-report.js';
 import type { OutputLine, PageEvent } from '../../../src/hub/control.js';
@@ -35,17 +35,20 @@ async function run(commands: ControlCommands, command: string, params: object): 
   return await commands[command]?.({ ...params }, context);
 }
 
-/** Follows a command until it is closed. */
-function follow<Event>(commands: ControlCommands, command: string, params: object = {}) {
+/** Follows the command `page` until it is closed. */
+function follow(commands: ControlCommands) {
   const closed = new AbortController();
-  const events: Event[] = [];
-  const emit = (event: unknown) => events.push(event as Event) > 0;
-  const ended = commands[command]?.({ ...params }, { emit, signal: closed.signal }) as Promise<unknown>;
+  const events: PageEvent[] = [];
+  const emit = (event: unknown) => events.push(event as PageEvent) > 0;
+  const ended = commands.page?.({}, { emit, signal: closed.signal }) as Promise<unknown>;
   const close = async () => {
     closed.abort();
     await ended;
   };
-  return { events, close };
+  const calls = () => events.filter((event) => event.kind === 'calls');
+  const rows = () => calls().flatMap((event) => event.calls);
+  const states = () => events.filter((event) => event.kind === 'state');
+  return { calls, rows, states, close };
 }
 
 // The end of the gateway fails if a timer is left.
@@ -56,10 +59,11 @@ describe('the command `page`', () => {
     const { composition } = gateway;
     const client = await gateway.connect();
     await client.listTools();
-    const { events, close } = follow<PageEvent>(hubOf(gateway), 'page');
-    const calls = () => events.flatMap((each) => (each.kind === 'state' ? (each.report?.servers[0]?.calls ?? []) : []));
+    const { states, close } = follow(hubOf(gateway));
+    const calls = () => states().flatMap(({ report }) => report?.servers[0]?.calls ?? []);
+    const memory = () => states().flatMap(({ hub }) => hub.servers[0]?.memoryBytes ?? []);
     await until('the first state is there', () => calls().length === 1);
-    await until('the usage is there', () => events.some(({ kind }) => kind === 'usage'));
+    await until('the usage is there', () => memory().length > 0);
     await client.call('one__echo');
     await until('the call is counted', () => calls().includes(1));
     expect(composition.platform.events.wants('config.read')).toBe(true);
@@ -68,29 +72,26 @@ describe('the command `page`', () => {
   });
 });
 
-interface Call {
-  readonly id: number;
-  readonly outcome: string;
-  readonly [member: string]: unknown;
-}
-
-describe('the command `calls`', () => {
-  it('emits each call, keeps the messages of both legs without secrets, and ends the observation with its connection', async () => {
+describe('the calls of the command `page`', () => {
+  it('are emitted, and their messages on both legs are kept without secrets until the connection ends', async () => {
     const gateway = InProcessGateway.start({ servers: { one: { ...lab, ...SECRET } } });
     await gateway.untilState('one', 'ready');
     const client = await gateway.connect();
     const commands = hubOf(gateway);
-    const { events, close } = follow<{ calls: Call[]; left: object }>(commands, 'calls');
-    await until('the calls are observed', () => events.length > 0);
+    const { calls, rows, close } = follow(commands);
+    await until('the calls are observed', () => calls().length > 0);
     await client.call('one__echo', { text: 'hunter2hunter2', big: 'x'.repeat(20_000) });
     await client.call('one__echo', { text: 'hunter2hunter2' });
     await client.call('one__missing\u202e');
-    const rows = () => events.flatMap(({ calls }) => calls);
     await until('three calls are there', () => rows().length === 3);
     const [large, small, missing] = rows();
     const own = { server: 'one', method: 'tools/call', name: 'one__echo', outcome: 'ok', client: 'test 1' };
     expect(small).toMatchObject({ ...own, serverMs: expect.any(Number), queueMs: expect.any(Number) });
-    expect(missing?.name).toBe('one__missing\\u{202e}');
+    expect(missing).toMatchObject({
+      name: 'one__missing\\u{202e}',
+      outcome: 'tool_error',
+      reason: 'no tool missing\\u{202e}',
+    });
     const detail = (id?: number) => run(commands, 'call', { id }) as Promise<Message>;
     const { messages, command } = await detail(small?.id);
     expect(messages.map((each: Message) => [each.leg, each.direction])).toEqual([
@@ -107,85 +108,70 @@ describe('the command `calls`', () => {
     const [tooLarge] = (await detail(large?.id)).messages;
     expect(tooLarge).toMatchObject({ text: null, bytes: expect.any(Number) });
     expect(tooLarge.bytes).toBeGreaterThan(20_000);
-    expect(await run(commands, 'failures', { server: 'one' })).toEqual({
-      since: expect.any(Number),
-      calls: [expect.objectContaining({ id: missing?.id, outcome: 'tool_error', reason: 'no tool missing\\u{202e}' })],
-    });
     await close();
     expect(await detail(small?.id)).toBeNull();
   });
 
-  it('numbers calls on after all pages were closed, and has a row for a call that began without a follower', async () => {
+  it('have numbers that go on after all pages were closed, also if they outlive them', async () => {
     const gateway = InProcessGateway.start({ servers: { one: lab } });
     await gateway.untilState('one', 'ready');
     const client = await gateway.connect();
     const commands = hubOf(gateway);
-    const first = follow<{ calls: Call[] }>(commands, 'calls');
-    await until('the calls are observed', () => first.events.length > 0);
+    const first = follow(commands);
+    await until('the calls are observed', () => first.calls().length > 0);
     await client.call('one__echo');
-    await until('the call is there', () => first.events.some(({ calls }) => calls.length > 0));
-    await first.close();
-    const page = follow<PageEvent>(commands, 'page');
-    await until('the page is open', () => page.events.length > 0);
+    await until('the call is there', () => first.rows().length > 0);
     const slow = client.call('one__wait', { delayMs: 60_000 });
     await until('the call is under way', () => gateway.status('one').inFlight === 1);
-    const second = follow<{ calls: Call[]; left: object; since?: number }>(commands, 'calls');
-    await until('the calls are observed again', () => second.events.length > 0);
+    await first.close();
+    const second = follow(commands);
+    await until('the calls are observed again', () => second.calls().length > 0);
     await client.call('one__die');
     await slow;
-    const rows = () => second.events.flatMap(({ calls }) => calls);
-    await until('both calls are there', () => rows().length === 2);
-    expect(rows().map(({ name }) => name)).toContain('one__wait');
-    expect(second.events.map(({ left }) => left)).toEqual(second.events.map(() => ({})));
-    expect(second.events.filter(({ since }) => since !== undefined)).toEqual([second.events[0]]);
-    const numbers = [...first.events, ...second.events].flatMap(({ calls }) => calls.map(({ id }) => id));
+    // Its observation outlived the first page, and its end is told to the second.
+    await until('both calls are there', () => second.rows().length === 2);
+    expect(second.calls().map(({ left }) => left)).toEqual(second.calls().map(() => ({})));
+    expect(second.calls().filter(({ since }) => since !== undefined)).toEqual([second.calls()[0]]);
+    const numbers = [...first.rows(), ...second.rows()].map(({ id }) => id);
     expect(numbers).toEqual([...new Set(numbers)].sort((one, other) => one - other));
     await second.close();
-    await page.close();
   });
 
-  it('F292: counts the calls of a flood for which it has no room, and loses none', async () => {
+  it('F292: are counted in a flood for which there is no room, and none is lost', async () => {
     const gateway = InProcessGateway.start({ servers: { one: lab } });
     await gateway.untilState('one', 'ready');
     const client = await gateway.connect();
-    const { events, close } = follow<{ calls: Call[]; left: Record<string, number> }>(hubOf(gateway), 'calls');
-    await until('the calls are observed', () => events.length > 0);
+    const { calls, rows, close } = follow(hubOf(gateway));
+    await until('the calls are observed', () => calls().length > 0);
     await Promise.all(
       Array.from({ length: 700 }, (_, at) => client.call(at % 2 === 0 ? 'one__echo' : 'trunkline__status')),
     );
-    const sent = () => events.flatMap(({ calls }) => calls).length;
     const left = () =>
-      events.flatMap(({ left: counts }) => Object.values(counts)).reduce((sum, count) => sum + count, 0);
-    await until('all are told', () => sent() + left() === 700);
+      calls()
+        .flatMap(({ left: counts }) => Object.values(counts))
+        .reduce((sum, count) => sum + count, 0);
+    await until('all are told', () => rows().length + left() === 700);
     expect(left()).toBeGreaterThan(0);
-    expect(Math.max(...events.map(({ calls }) => calls.length))).toBeLessThanOrEqual(200);
+    expect(Math.max(...calls().map((event) => event.calls.length))).toBeLessThanOrEqual(200);
     await close();
   });
 });
 
-describe('the command `output`', () => {
-  it('emits the starts and the last lines of a server and then each line, with its time, without colors and secrets', async () => {
-    const code = `console.error('\\x1b[31mred\\x1b[0m hunter2hunter2'); process.stdin.on('data', () => {})`;
-    const gateway = InProcessGateway.start({
-      servers: { one: { command: 'node', args: ['-e', code, 'RUN'], sharing: 'all', ...SECRET } },
-    });
-    await until('the first line is there', () => gateway.status('one').log.length > 0);
-    const { events, close } = follow<{ lines: OutputLine[]; isFirst: boolean }>(hubOf(gateway), 'output', {
-      server: 'one',
-    });
-    const lines = () => events.flatMap(({ lines: some }) => some.map(({ text }) => text));
-    await until('the last lines are there', () => lines().length > 0);
-    expect(events).toEqual([expect.objectContaining({ isFirst: true, left: 0 })]);
-    expect(lines()).toEqual(['started', 'red [redacted]']);
-    gateway.composition.restart('one');
-    await until('the output goes on', () => lines().filter((line) => line === 'red [redacted]').length >= 2);
-    const all = events.flatMap(({ lines: some }) => some);
-    const starts = all.filter(({ isStart }) => isStart).map(({ at }) => at);
-    expect(starts).toHaveLength(2);
-    expect(all.map(({ at }) => at)).toEqual(all.map(({ at }) => at).sort());
-    expect(Date.now() - (starts[0] ?? 0)).toBeLessThan(3_600_000);
-    await close();
+it('the command `output` has the starts and the last lines of a server, with their times, without colors and secrets', async () => {
+  const code = `console.error('\\x1b[31mred\\x1b[0m hunter2hunter2'); process.stdin.on('data', () => {})`;
+  const gateway = InProcessGateway.start({
+    servers: { one: { command: 'node', args: ['-e', code, 'RUN'], sharing: 'all', ...SECRET } },
   });
+  const commands = hubOf(gateway);
+  const lines = async () => (await run(commands, 'output', { server: 'one' })) as readonly OutputLine[];
+  const texts = async () => (await lines()).map(({ text }) => text);
+  await vi.waitFor(async () => expect(await texts()).toEqual(['started', 'red [redacted]']), { timeout: 10_000 });
+  gateway.composition.restart('one');
+  const all = ['started', 'red [redacted]', 'started', 'red [redacted]'];
+  await vi.waitFor(async () => expect(await texts()).toEqual(all), { timeout: 10_000 });
+  const times = (await lines()).map(({ at }) => at);
+  expect(times).toEqual(times.toSorted((one, other) => one - other));
+  expect(Date.now() - (times[0] ?? 0)).toBeLessThan(3_600_000);
 });
 
 describe('the tools of a view', () => {

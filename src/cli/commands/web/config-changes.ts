@@ -12,7 +12,7 @@ import { valueAt } from '../../../files/edit/edit-text.js';
 import { isRecord } from '../../../json/json-value.js';
 import { createRedactor, publicPartOf, REDACTED, type Redact } from '../../../observe/redact.js';
 import { withChangeLock } from '../../../state/process-lock.js';
-import type { ConfigDiff, DiffLine, ServerDetail, ToolLists } from '../../../web/contract.js';
+import type { ConfigDiff, DiffLine, SettingRow, ToolLists } from '../../../web/contract.js';
 import { PageRefusal } from '../../../web/page-source.js';
 import { difference } from '../../difference.js';
 
@@ -36,18 +36,13 @@ export async function changeConfig(
     if (hash !== undefined && hash !== now)
       throw new PageRefusal(
         409,
-        'The configuration file has changed since this change was shown. Nothing was written; look at the change again.',
+        'The file has changed since this change was shown, so nothing was written. Look at the change again.',
       );
     const edited = editConfig(text, file, edit);
     if (hash === undefined) checkEdited(open, edited);
     else if (edited !== text) saveConfig(open, edited);
     const lines = nearChanges(difference(text.split(/\r?\n/), edited.split(/\r?\n/)));
-    return {
-      file,
-      hash: now,
-      lines: lines.map((line) => ({ ...line, text: redact(line.text) })),
-      isWritten: hash !== undefined,
-    };
+    return { file, hash: now, lines: lines.map((line) => ({ ...line, text: redact(line.text) })) };
   };
   return await withChangeLock(change, { isDryRun: hash === undefined });
 }
@@ -80,57 +75,42 @@ function nearChanges(lines: readonly DiffLine[]): DiffLine[] {
   return lines.filter((_, at) => changed.some((each) => Math.abs(each - at) <= CONTEXT_LINES));
 }
 
-type Settings = ServerDetail['settings'];
-
 /** The settings of a server in force, each with its origin and its line in the file. Values that can be secret are left out. */
-export async function settingsOfServer(settings: GlobalOptions, server: string): Promise<Settings> {
+export async function settingsOfServer(settings: GlobalOptions, server: string): Promise<SettingRow[]> {
   const { file } = new ConfigLocation(settings);
   const source = parseYaml(readConfigText(file), file);
   const redact = await redactorOf(settings);
   const root = isRecord(source.value) && Object.hasOwn(source.value, 'mcpServers') ? 'mcpServers' : 'servers';
-  const origins = [
-    { from: 'server', path: [root, server] },
-    { from: 'defaults', path: ['defaults'] },
-  ];
-  const found = (name: readonly string[]) => {
-    for (const { from, path } of origins) {
-      const value = valueAt(source.value, [...path, ...name]);
-      if (value !== undefined) return { from, value, line: source.positionOfKey([...path, ...name]).line };
-    }
-    return undefined;
-  };
-  const table = (settingsTable: Table, above: readonly string[]): Settings =>
-    Object.entries(settingsTable).flatMap(([key, setting]: [string, Setting]) => {
-      const path = [...above, key];
-      if (setting.kind === 'section') return table(setting.table, path);
-      const { from, value, line } = found(path) ?? { from: 'built in', value: setting.standard, line: null };
-      return value === undefined ? [] : [{ name: path.join('.'), value: redact(String(value)), from, line }];
-    });
-  const entry = valueAt(source.value, [root, server]);
-  const members = Object.entries(isRecord(entry) ? entry : {}).filter(([key]) => !Object.hasOwn(SERVER_SETTINGS, key));
-  const own = members.map(([key, value]) => {
-    const { line } = source.positionOfKey([root, server, key]);
-    return { name: key, value: shown(key, value, redact), from: 'server', line };
-  });
-  const shared = ['env', 'envFile'].flatMap((key) => {
-    const value = valueAt(source.value, ['defaults', key]);
+  const paths = { server: [root, server], defaults: ['defaults'] };
+  const rowsIn = (from: keyof typeof paths, name: readonly string[]): SettingRow[] => {
+    const path = [...paths[from], ...name];
+    const value = valueAt(source.value, path);
     if (value === undefined) return [];
-    return [
-      {
-        name: key,
-        value: shown(key, value, redact),
-        from: 'defaults',
-        line: source.positionOfKey(['defaults', key]).line,
-      },
-    ];
-  });
-  return [...own, ...shared, ...table(SERVER_SETTINGS, [])];
+    const { line } = source.positionOfKey(path);
+    return [{ name: name.join('.'), value: shown(name[0], value, redact), from, line }];
+  };
+  const rowsOf = (table: Table, above: readonly string[]): SettingRow[] =>
+    Object.entries(table).flatMap(([key, setting]: [string, Setting]) => {
+      const name = [...above, key];
+      if (setting.kind === 'section') return rowsOf(setting.table, name);
+      const own = [...rowsIn('server', name), ...rowsIn('defaults', name)].slice(0, 1);
+      const { standard } = setting;
+      if (own.length > 0 || standard === undefined) return own;
+      return [{ name: name.join('.'), value: shown(key, standard, redact), from: 'built in', line: null }];
+    });
+  const entry = valueAt(source.value, paths.server);
+  const members = Object.keys(isRecord(entry) ? entry : {}).filter((key) => !Object.hasOwn(SERVER_SETTINGS, key));
+  return [
+    ...members.flatMap((key) => rowsIn('server', [key])),
+    ...['env', 'envFile'].flatMap((key) => rowsIn('defaults', [key])),
+    ...rowsOf(SERVER_SETTINGS, []),
+  ];
 }
 
 /** Members of an entry whose values are credentials or can contain some. Their names are shown. */
-const NAMED_ONLY = new Set(['env', 'headers', 'oauth', 'headersCommand', 'proxy']);
+const NAMED_ONLY = new Set<string | undefined>(['env', 'headers', 'oauth', 'headersCommand', 'proxy']);
 
-function shown(key: string, value: unknown, redact: Redact): string {
+function shown(key: string | undefined, value: unknown, redact: Redact): string {
   if (NAMED_ONLY.has(key)) return isRecord(value) ? Object.keys(value).join(', ') : REDACTED;
   if (key === 'url') return redact(publicPartOf(String(value)));
   return redact(typeof value === 'string' ? value : JSON.stringify(value));

@@ -3,15 +3,15 @@ import { LoginError } from '../../../auth/vault.js';
 import { ConfigError } from '../../../config/file/config-error.js';
 import { ConfigLocation } from '../../../config/file/find-config.js';
 import { UsageError } from '../../../errors/usage-error.js';
-import type { StatusReport } from '../../../gateway/status/status.js';
 import { RequestError } from '../../../http/send-request.js';
+import type { OutputLine } from '../../../hub/control.js';
 import { printable } from '../../../json/printable.js';
 import { createLogger } from '../../../observe/logger.js';
 import { systemClock } from '../../../observe/system-clock.js';
-import { Approvals, digestOf, type ServerApprovals, type WithheldTool } from '../../../state/approvals.js';
+import { Approvals, digestOf } from '../../../state/approvals.js';
 import { withChangeLock } from '../../../state/process-lock.js';
 import { approvalFolders, loginFolder } from '../../../state/user-files.js';
-import type { Actions, CallDetail, Failures, Frame, LoginRow, ReviewAnswer, ViewTools } from '../../../web/contract.js';
+import type { Actions, CallDetail, LoginRow, ReviewRow, ViewTools } from '../../../web/contract.js';
 import { PageRefusal, type PageSource } from '../../../web/page-source.js';
 import { definitionLines } from '../../difference.js';
 import { findHubSite, REFUSED, reachHub, silentText } from '../hub/hub-access.js';
@@ -24,23 +24,9 @@ export async function createPageSource(settings: GlobalOptions, isReadOnly: bool
   const recordings = new PageRecordings(settings);
   const logins = new PageLogins(settings);
   const reads: PageSource['reads'] = {
-    '/call': async ({ id }) => {
-      const call = (await askHub(settings, 'call', { id: Number(id) })) as CallDetail | null;
-      if (call === null) throw new PageRefusal(404, 'The hub does not keep this call any more.');
-      return call;
-    },
-    '/failures': async ({ server }) => (await askHub(settings, 'failures', { server })) as Failures,
-    '/server': async ({ server }) => {
-      const { servers } = (await askHub(settings, 'report', { server, withUsage: true })) as StatusReport;
-      const [report] = servers;
-      if (report === undefined) throw new PageRefusal(404, `There is no server ${printable(server)}.`);
-      // A file with mistakes is not in force.
-      const inForce = await settingsOfServer(settings, server).catch((error: unknown) => {
-        if (error instanceof ConfigError) return [];
-        throw error;
-      });
-      return { report, settings: inForce };
-    },
+    '/call': async ({ id }) => (await askHub(settings, 'call', { id: Number(id) })) as CallDetail | null,
+    '/output': async (server) => (await askHub(settings, 'output', server)) as OutputLine[],
+    '/settings': async ({ server }) => await settingsOfServer(settings, server),
     '/tools': async () => {
       const { views } = (await askHub(settings, 'tools')) as { readonly views: readonly ViewTools[] };
       return { views, lists: await toolLists(settings) };
@@ -48,14 +34,11 @@ export async function createPageSource(settings: GlobalOptions, isReadOnly: bool
     '/definition': async (tool) => {
       const text = (await askHub(settings, 'definition', tool)) as string | null;
       if (text === null) throw new PageRefusal(404, `${printable(tool.name)} is not shown any more.`);
-      return { text };
+      return text;
     },
     '/review': async ({ server }) => await review(settings, server),
-    '/logins': async () => ({ logins: await logins.all() }),
-    '/findings': async () => {
-      const { findFaults } = await import('../doctor/doctor.js');
-      return { findings: await findFaults(settings) };
-    },
+    '/logins': async () => await logins.all(),
+    '/findings': async () => await (await import('../doctor/doctor.js')).findFaults(settings),
   };
   const actions: PageSource['actions'] = {
     '/restart': async ({ server }) => {
@@ -77,18 +60,14 @@ export async function createPageSource(settings: GlobalOptions, isReadOnly: bool
   return {
     follow: (take) => {
       let end: (() => void) | undefined;
-      const takeNext = (frame: Frame) => {
+      const hub = new HubFollower(settings, isReadOnly, (frame) => {
         take(frame);
         // A page gets a frame every 100 ms, and the state first.
         if (frame.kind === 'state') end ??= recordings.follow((recording) => take({ kind: 'recording', recording }));
-      };
-      const following = new HubFollower({ settings, isReadOnly, clock: systemClock, take: takeNext });
-      return {
-        want: (topics) => following.want(topics),
-        close: () => {
-          end?.();
-          following.close();
-        },
+      });
+      return () => {
+        end?.();
+        hub.close();
       };
     },
     reads: withRefusals(reads),
@@ -119,7 +98,7 @@ function refusalOf(error: unknown): PageRefusal | undefined {
 }
 
 /** Gives the running hub a command. */
-export async function askHub(settings: GlobalOptions, command: string, params: object = {}): Promise<unknown> {
+async function askHub(settings: GlobalOptions, command: string, params: object = {}): Promise<unknown> {
   const { folder } = findHubSite(settings);
   const control = await reachHub(folder);
   if (control === 'not running') throw new PageRefusal(503, 'No hub runs.');
@@ -139,25 +118,19 @@ function approvalsOf(settings: GlobalOptions, server: string) {
   const logger = createLogger({ verbosity: 0, redact: (text) => text });
   logger.level = 'silent';
   const options = { folders: approvalFolders('review'), clock: systemClock, logger, onChange: () => {} };
-  const approvals: ServerApprovals = new Approvals(options).of(server, new ConfigLocation(settings).file);
+  const approvals = new Approvals(options).of(server, new ConfigLocation(settings).file);
   if (approvals.isUnreadable) throw new PageRefusal(400, approvals.facts.fault ?? 'The approvals cannot be read.');
   return { approvals, waiting: new Map(approvals.withheld.map((tool) => [tool.name, tool])) };
 }
 
-async function review(settings: GlobalOptions, server: string): Promise<ReviewAnswer> {
+async function review(settings: GlobalOptions, server: string): Promise<ReviewRow[]> {
   const { approvals, waiting } = approvalsOf(settings, server);
   const redact = await redactorOf(settings);
-  const tools = [...waiting.values()].map((tool: WithheldTool) => {
+  return [...waiting.values()].map((tool) => {
     const { wasApproved, definition: earlier } = approvals.earlier(tool);
     const lines = definitionLines(tool.definition, earlier).map(({ sign, text }) => ({ sign, text: redact(text) }));
-    return {
-      tool: tool.name,
-      change: wasApproved ? ('changed' as const) : ('new' as const),
-      hash: digestOf(tool.definition),
-      lines,
-    };
+    return { tool: tool.name, change: wasApproved ? 'changed' : 'new', hash: digestOf(tool.definition), lines };
   });
-  return { server, tools };
 }
 
 async function approve(
@@ -171,7 +144,7 @@ async function approve(
     if (digestOf(tool.definition) !== hash)
       throw new PageRefusal(
         409,
-        `${printable(name)} has changed since it was shown. Nothing was approved; read the change again.`,
+        `${printable(name)} has changed since it was shown, so it was not approved. Read the change again.`,
       );
     approvals.approve([tool]);
     return {};

@@ -1,62 +1,54 @@
 import { WITHHELD_BECAUSE } from '../../../gateway/catalog/exposed-list.js';
 import type { ServerReport, StatusReport } from '../../../gateway/status/status.js';
-import { NEAR, plural } from '../../../gateway/status/status-text.js';
+import { isNear, plural } from '../../../gateway/status/status-text.js';
 import type { HubDescription } from '../../../hub/control.js';
 import { describeBytes, quotedPath } from '../../../json/printable.js';
 import { VERSION } from '../../../version.js';
-import type { Need, UsagePoint } from '../../../web/contract.js';
+import type { Need } from '../../../web/contract.js';
 
-export interface NeedsFacts {
-  readonly hub: HubDescription;
-  readonly report: StatusReport;
-  /** Latest usage by instance, which is newer than that of the report. */
-  readonly usage: readonly UsagePoint[];
-}
+/** Takes a need. `words` are the arguments of the command that does it. */
+type Add = (
+  id: string,
+  level: Need['level'],
+  title: string,
+  more?: Partial<Need> & { readonly words?: string },
+) => void;
 
 /** The things that a person should do, most urgent first, in the words of the status. */
-export function needsOf(facts: NeedsFacts): Need[] {
-  const { servers } = facts.report;
-  const needs = [...ofConfig(facts), ...servers.flatMap((server) => ofServer(facts, server)), ...ofGateway(facts)];
-  return [...needs.filter(({ level }) => level === 'fail'), ...needs.filter(({ level }) => level === 'warn')];
+export function needsOf(hub: HubDescription, report: StatusReport): Need[] {
+  const needs: Need[] = [];
+  const config = quotedPath(hub.configFile, process.platform);
+  const add: Add = (id, level, title, { words, ...more } = {}) => {
+    const command = words === undefined ? null : `trunkline ${words} --config ${config}`;
+    needs.push({ id, level, title, code: null, server: null, detail: '', cause: [], command, action: null, ...more });
+  };
+  addConfig(report, add);
+  for (const server of report.servers) {
+    // Each need of a server has its name.
+    const addOwn: Add = (id, level, title, more) => add(id, level, title, { server: server.server, ...more });
+    addProblem(server, addOwn);
+    addEmptyLists(server, addOwn);
+    addApproval(server, addOwn);
+    addLimits(server, hub, addOwn);
+    if (server.unshaped.length > 0) {
+      const title = `The configuration of ${server.server} names tools or parameters that it does not have.`;
+      addOwn(`names:${server.server}`, 'warn', title, { cause: server.unshaped });
+    }
+  }
+  addGateway(report, hub, add);
+  return needs.toSorted((one, other) => Number(other.level === 'fail') - Number(one.level === 'fail'));
 }
 
-type Brief = Pick<Need, 'id' | 'level' | 'title'> & Partial<Need>;
-
-function need(brief: Brief): Need {
-  return { code: null, server: null, detail: '', cause: [], command: null, action: null, ...brief };
-}
-
-/** A command of this program for the configuration of the hub. */
-function command(words: string, { hub }: NeedsFacts): string {
-  return `trunkline ${words} --config ${quotedPath(hub.configFile, process.platform)}`;
-}
-
-function ofConfig(facts: NeedsFacts): Need[] {
-  const { configFault, configInForce, configNeedsRestart } = facts.report;
-  const inForce = configInForce === 'previous' ? 'The servers run on with the previous configuration.' : '';
-  const fault =
-    configFault === null
-      ? []
-      : [
-          need({
-            ...{ id: 'config', level: 'fail', title: 'The configuration file has mistakes.', detail: inForce },
-            ...{ cause: configFault.split('\n'), command: command('check', facts) },
-          }),
-        ];
-  const restart =
-    configNeedsRestart.length === 0
-      ? []
-      : [
-          need({
-            ...{
-              id: 'config-restart',
-              level: 'warn',
-              title: `Changes of ${configNeedsRestart.join(', ')} wait for a restart.`,
-            },
-            command: command('hub restart', facts),
-          }),
-        ];
-  return [...fault, ...restart];
+function addConfig({ configFault, configInForce, configNeedsRestart }: StatusReport, add: Add): void {
+  if (configFault !== null) {
+    const detail = configInForce === 'previous' ? 'The servers run on with the previous configuration.' : '';
+    const cause = configFault.split('\n');
+    add('config', 'fail', 'The configuration file has mistakes.', { detail, cause, words: 'check' });
+  }
+  if (configNeedsRestart.length > 0) {
+    const title = `Changes of ${configNeedsRestart.join(', ')} wait for a restart.`;
+    add('config-restart', 'warn', title, { words: 'hub restart' });
+  }
 }
 
 /** States in which a restart by a person helps. */
@@ -64,156 +56,98 @@ const RESTARTED = new Set<ServerReport['state']>(['parked', 'backoff', 'starting
 /** States from which a server comes back without a person. */
 const PASSING = new Set<ServerReport['state']>(['backoff', 'starting', 'suspect', 'ready', 'offline']);
 
-function ofServer(facts: NeedsFacts, server: ServerReport): Need[] {
-  return [
-    ...ofProblem(facts, server),
-    ...ofEmptyLists(facts, server),
-    ...ofApproval(facts, server),
-    ...ofLimits(facts, server),
-    ...ofShapes(server),
-  ];
-}
-
-function ofProblem(
-  facts: NeedsFacts,
-  { server, state, problem, advice, code, cause, log, lastFailure }: ServerReport,
-): Need[] {
-  if (problem === '') return [];
-  const [title = '', ...rest] = problem
-    .replace(/^Its\b/, `${server}: its`)
-    .replace(/^It\b/, server)
-    .split(/(?<=\.) /);
-  const isBlocked = state === 'blocked';
-  const restart = { words: `restart ${server}`, action: { kind: 'restart', server } } as const;
-  const login = { words: `login ${server}`, action: { kind: 'login', server } } as const;
-  const check = { words: 'check', action: { kind: 'doctor', server } } as const;
-  const remedy = isBlocked ? login : state === 'misconfigured' ? check : RESTARTED.has(state) ? restart : undefined;
+function addProblem({ server, state, problem, advice, code, cause, log, lastFailure }: ServerReport, add: Add): void {
+  if (problem === '') return;
+  const [title = '', ...rest] = sentences(problem.replace(/^Its\b/, `${server}: its`).replace(/^It\b/, server));
   const shown = cause.length > 0 ? cause : log;
-  return [
-    need({
-      ...{ id: `server:${server}:${code ?? state}`, level: PASSING.has(state) ? 'warn' : 'fail', code, server, title },
-      detail: [...rest, advice].filter(Boolean).join(' '),
-      cause: shown.length > 0 || lastFailure === null ? shown : [lastFailure],
-      command: remedy === undefined ? null : command(remedy.words, facts),
-      action: remedy?.action ?? null,
-    }),
-  ];
+  const about = {
+    code,
+    detail: [...rest, advice].filter(Boolean).join(' '),
+    cause: shown.length > 0 || lastFailure === null ? shown : [lastFailure],
+  };
+  const remedy =
+    state === 'blocked'
+      ? ({ words: `login ${server}`, action: 'login' } as const)
+      : RESTARTED.has(state)
+        ? ({ words: `restart ${server}`, action: 'restart' } as const)
+        : state === 'misconfigured' && { words: 'check' };
+  add(`server:${server}:${code ?? state}`, PASSING.has(state) ? 'warn' : 'fail', title, { ...about, ...remedy });
 }
 
 /** A server that lost its lists in a restart answers, so its state is good, but it is of no use. */
-function ofEmptyLists(facts: NeedsFacts, report: ServerReport): Need[] {
+function addEmptyLists(report: ServerReport, add: Add): void {
   const { server, state, problem, log, tools, prompts, resources, resourceTemplates } = report;
-  const lists = [tools, prompts, resources, resourceTemplates];
-  const isEmpty = lists.every(
+  const isEmpty = [tools, prompts, resources, resourceTemplates].every(
     ({ exposed, denied, quarantined }) => exposed.length + denied.length + quarantined.length === 0,
   );
-  if (state !== 'ready' || problem !== '' || !isEmpty) return [];
-  return [
-    need({
-      ...{ id: `empty:${server}`, level: 'warn', server, cause: log },
-      title: `${server} runs, but it has no tools, prompts or resources.`,
-      detail: 'Its output or its documentation may say what it needs. A restart reads its lists again.',
-      command: command(`restart ${server}`, facts),
-      action: { kind: 'restart', server },
-    }),
-  ];
+  if (state !== 'ready' || problem !== '' || !isEmpty) return;
+  const detail = 'Its output or its documentation may say what it needs. A restart reads its lists again.';
+  const remedy = { words: `restart ${server}`, action: 'restart' } as const;
+  const title = `${server} runs, but it has no tools, prompts or resources.`;
+  add(`empty:${server}`, 'warn', title, { detail, cause: log, ...remedy });
 }
 
-function ofApproval(facts: NeedsFacts, { server, approval, tools }: ServerReport): Need[] {
-  if (approval === null) return [];
-  const about = { server, code: 'TL-SERVER-APPROVAL', command: command(`approve ${server}`, facts) };
-  if (approval.fault !== null)
-    return [
-      need({
-        ...about,
-        id: `approval:${server}`,
-        level: 'fail',
-        title: `The approved tools of ${server} cannot be used.`,
-        detail: approval.fault,
-      }),
-    ];
-  const waiting = tools.quarantined.filter(
-    ({ reason }) => reason === WITHHELD_BECAUSE.changed || reason === WITHHELD_BECAUSE.new,
-  );
-  if (waiting.length === 0) return [];
-  const changed = waiting.filter(({ reason }) => reason === WITHHELD_BECAUSE.changed).length;
-  const kinds = [changed > 0 && `${changed} changed`, waiting.length > changed && `${waiting.length - changed} new`];
-  const title = `${server}: ${plural(waiting.length, 'tool')} ${waiting.length === 1 ? 'waits' : 'wait'} for approval (${kinds.filter(Boolean).join(', ')}).`;
-  const detail = `Clients do not see ${waiting.length === 1 ? 'it' : 'them'} until you approve.`;
-  const cause = waiting.map(({ name, reason }) => `${name}: ${reason}`);
-  return [
-    need({
-      ...about,
-      id: `approval:${server}`,
-      level: 'warn',
-      title,
-      detail,
-      cause,
-      action: { kind: 'review', server },
-    }),
-  ];
+function addApproval({ server, approval, tools }: ServerReport, add: Add): void {
+  const about = { code: 'TL-SERVER-APPROVAL', words: `approve ${server}` };
+  const id = `approval:${server}`;
+  if (approval !== null && approval.fault !== null) {
+    add(id, 'fail', `The approved tools of ${server} cannot be used.`, { ...about, detail: approval.fault });
+    return;
+  }
+  const changed = tools.quarantined.filter(({ reason }) => reason === WITHHELD_BECAUSE.changed);
+  const waiting = [...changed, ...tools.quarantined.filter(({ reason }) => reason === WITHHELD_BECAUSE.new)];
+  if (approval === null || waiting.length === 0) return;
+  const [verb, object] = waiting.length === 1 ? ['waits', 'it'] : ['wait', 'them'];
+  const counts = [
+    [changed.length, 'changed'],
+    [waiting.length - changed.length, 'new'],
+  ] as const;
+  const kinds = counts.flatMap(([count, kind]) => (count > 0 ? [`${count} ${kind}`] : [])).join(', ');
+  add(id, 'warn', `${server}: ${plural(waiting.length, 'tool')} ${verb} for approval (${kinds}).`, {
+    ...about,
+    detail: `Clients do not see ${object} until you approve.`,
+    cause: waiting.map(({ name, reason }) => `${name}: ${reason}`),
+    action: 'review',
+  });
 }
 
-function ofLimits({ hub, usage }: NeedsFacts, { server, resourceLimits }: ServerReport): Need[] {
-  const { memoryBytes: max, processes: maxProcesses } = resourceLimits;
-  const instances = hub.servers.filter((each) => each.server === server);
-  const memory = instances.map(
-    ({ id, memoryBytes }) => usage.find((point) => point.id === id)?.memoryBytes ?? memoryBytes ?? 0,
-  );
-  const usedBytes = Math.max(0, ...memory);
-  const processes = Math.max(0, ...instances.map((each) => each.processes ?? 0));
+/** The usage of the instance that is nearest to its limit. */
+function addLimits({ server, resourceLimits: limits }: ServerReport, { servers }: HubDescription, add: Add): void {
+  const own = servers.filter((each) => each.server === server);
+  const bytes = Math.max(0, ...own.map(({ memoryBytes }) => memoryBytes ?? 0));
+  const processes = Math.max(0, ...own.map((each) => each.processes ?? 0));
   const detail = 'Trunkline restarts it beyond the limit, and its calls in flight fail.';
-  const about = { level: 'warn', server, detail } as const;
-  const isNear = (used: number, limit: number | null) => limit !== null && used >= NEAR * limit;
-  return [
-    ...(isNear(usedBytes, max)
-      ? [
-          need({
-            ...about,
-            id: `memory:${server}`,
-            title: `${server} uses ${describeBytes(usedBytes)} of its limit of ${describeBytes(max ?? 0)}.`,
-          }),
-        ]
-      : []),
-    ...(isNear(processes, maxProcesses)
-      ? [
-          need({
-            ...about,
-            id: `processes:${server}`,
-            title: `${server} has ${processes} of the ${maxProcesses} processes that it may have.`,
-          }),
-        ]
-      : []),
-  ];
-}
-
-/** Names that the configuration shapes, and that the server does not have. */
-function ofShapes({ server, unshaped }: ServerReport): Need[] {
-  if (unshaped.length === 0) return [];
-  const title = `The configuration of ${server} names tools or parameters that it does not have.`;
-  return [need({ id: `names:${server}`, level: 'warn', server, title, cause: unshaped })];
-}
-
-function ofGateway(facts: NeedsFacts): Need[] {
-  const { report, hub } = facts;
-  const { waitingCalls } = report.limits;
-  const needs: Need[] = [];
-  if (waitingCalls.now >= NEAR * waitingCalls.max && waitingCalls.max > 0) {
-    const title = `${waitingCalls.now} of at most ${waitingCalls.max} calls wait in the queues of all servers.`;
-    needs.push(need({ id: 'queue', level: 'warn', title, detail: 'Further calls are refused at once.' }));
+  if (isNear(bytes, limits.memoryBytes)) {
+    const title = `${server} uses ${describeBytes(bytes)} of its limit of ${describeBytes(limits.memoryBytes ?? 0)}.`;
+    add(`memory:${server}`, 'warn', title, { detail });
   }
-  for (const { header, count, last, code, advice } of report.refusedNames) {
+  if (isNear(processes, limits.processes)) {
+    const title = `${server} has ${processes} of the ${limits.processes} processes that it may have.`;
+    add(`processes:${server}`, 'warn', title, { detail });
+  }
+}
+
+function addGateway({ limits, refusedNames, advice }: StatusReport, hub: HubDescription, add: Add): void {
+  const { now, max } = limits.waitingCalls;
+  if (max > 0 && isNear(now, max)) {
+    const title = `${now} of at most ${max} calls wait in the queues of all servers.`;
+    add('queue', 'warn', title, { detail: 'Further calls are refused at once.' });
+  }
+  for (const { header, count, last, code, advice: detail } of refusedNames) {
     const title = `${plural(count, 'request')} with the ${header} ${last} ${count === 1 ? 'was' : 'were'} refused.`;
-    needs.push(need({ id: `refused:${header}`, level: 'warn', code, title, detail: advice }));
+    add(`refused:${header}`, 'warn', title, { code, detail });
   }
-  if (report.advice !== '') {
-    const [title = '', ...rest] = report.advice.split(/(?<=\.) /);
-    needs.push(need({ id: 'tools', level: 'warn', code: 'TL-TOOLS-MANY', title, detail: rest.join(' ') }));
+  if (advice !== '') {
+    const [title = '', ...rest] = sentences(advice);
+    add('tools', 'warn', title, { code: 'TL-TOOLS-MANY', detail: rest.join(' ') });
   }
   if (hub.version !== VERSION) {
     const title = `The hub has version ${hub.version}, and this command has version ${VERSION}.`;
     const detail = 'Clients move to the new hub when they have no call in flight.';
-    needs.push(need({ id: 'version', level: 'warn', title, detail, command: command('hub restart', facts) }));
+    add('version', 'warn', title, { detail, words: 'hub restart' });
   }
-  return needs;
+}
+
+function sentences(text: string): string[] {
+  return text.split(/(?<=\.) /);
 }

@@ -17,7 +17,7 @@ const NAME = /^trunkline-\d{8}-\d{6}\.jsonl$/;
 interface Recording {
   readonly control: HubControl;
   readonly path: string;
-  /** Resolves when the hub has written the file. */
+  /** Resolves when the hub has written the file, or cannot go on. */
   readonly ended: Promise<void>;
 }
 
@@ -25,10 +25,8 @@ interface Recording {
 export class PageRecordings {
   readonly #settings: GlobalOptions;
   #running: Recording | undefined;
-  /** The running recording, or the last one. */
+  /** The recording that runs, or that was cut off and not stopped yet; null if pages offer to start one. */
   #state: RecordingState | null = null;
-  /** The recording that pages show; null if they offer to start one. */
-  #shown: RecordingState | null = null;
   #take: (recording: RecordingState | null) => void = () => {};
 
   constructor(settings: GlobalOptions) {
@@ -38,7 +36,7 @@ export class PageRecordings {
   /** Tells the state of the recording now and when it changes, until the returned function is called. */
   follow(take: (recording: RecordingState | null) => void): () => void {
     this.#take = take;
-    take(this.#shown);
+    take(this.#state);
     return () => {
       this.#take = () => {};
     };
@@ -50,41 +48,48 @@ export class PageRecordings {
     const control = await reachHub(folder);
     if (typeof control === 'string') throw new PageRefusal(503, 'No hub runs, so nothing can be recorded.');
     const since = Date.now();
-    const file = `trunkline-${new Date(since)
+    const [day, time] = new Date(since)
       .toISOString()
       .replace(/[-:]|\..*$/g, '')
-      .replace('T', '-')}.jsonl`;
+      .split('T');
+    const file = `trunkline-${day}-${time}.jsonl`;
     const path = join(recordingFolder(), file);
     await mkdir(recordingFolder(), { recursive: true, mode: 0o700 });
-    const state = { file, since, written: 0, dropped: 0, fault: null };
+    const begun: RecordingState = { file, since, written: 0, dropped: 0, fault: null };
     return await new Promise((resolve, reject) => {
       const took = (counts: unknown) => {
         const { written, dropped, fault = null } = counts as RecordCounts;
-        this.#tell({ ...state, written, dropped, fault });
-        resolve(this.#state ?? state);
+        const state = { ...begun, written, dropped, fault };
+        this.#tell(state);
+        resolve(state);
       };
-      const ended = control.request('record', { file: path }, took).then(took, (error: unknown) => {
+      const cutOff = (error: unknown) => {
         const fault = errorMessage(error);
+        // One that has not begun leaves nothing to stop.
         if (this.#state?.file === file) this.#tell({ ...this.#state, fault });
         reject(new PageRefusal(400, fault));
-      });
+      };
+      const ended = control
+        .request('record', { file: path }, took)
+        .then(took, cutOff)
+        .then(() => {
+          control.close();
+          this.#running = undefined;
+        });
       this.#running = { control, path, ended };
-      void ended.then(() => {
-        control.close();
-        this.#running = undefined;
-        // A recording that was cut off stays on the page until it is stopped there.
-        if (this.#state?.fault == null) this.#show(null);
-      });
     });
   }
 
   async stop(): Promise<RecordingState> {
-    const running = this.#running;
-    if (running === undefined && this.#state === null) throw new PageRefusal(409, 'No recording runs.');
-    await running?.control.request('stopRecording', { file: running.path }).catch(() => {});
-    await running?.ended;
-    this.#show(null);
-    return this.#state as RecordingState;
+    const before = this.#state;
+    if (before === null) throw new PageRefusal(409, 'No recording runs.');
+    const { control, path, ended } = this.#running ?? {};
+    await control?.request('stopRecording', { file: path }).catch(() => {});
+    await ended;
+    // Another tab may have stopped it meanwhile.
+    const last = this.#state ?? before;
+    this.#tell(null);
+    return last;
   }
 
   /** Opens a recording of this folder. */
@@ -95,13 +100,8 @@ export class PageRecordings {
     return createReadStream(path);
   }
 
-  #tell(state: RecordingState): void {
+  #tell(state: RecordingState | null): void {
     this.#state = state;
-    this.#show(state);
-  }
-
-  #show(recording: RecordingState | null): void {
-    this.#shown = recording;
-    this.#take(recording);
+    this.#take(state);
   }
 }

@@ -3,13 +3,12 @@ import { needsOf } from '../../../../src/cli/commands/web/needs.js';
 import type { StatusReport } from '../../../../src/gateway/status/status.js';
 import type { HubDescription } from '../../../../src/hub/control.js';
 import { VERSION } from '../../../../src/version.js';
-import type { UsagePoint } from '../../../../src/web/contract.js';
 import { FAULT, given, SOUND } from '../../../gateway/status/reporting.js';
 
 const HUB = { version: VERSION, configFile: '/c/my trunkline.yaml', servers: [] } as unknown as HubDescription;
 
-function needs(report: StatusReport, hub: Partial<HubDescription> = {}, usage: readonly UsagePoint[] = []) {
-  return needsOf({ hub: { ...HUB, ...hub }, report, usage });
+function needs(report: StatusReport, hub: Partial<HubDescription> = {}) {
+  return needsOf({ ...HUB, ...hub }, report);
 }
 
 /** The report about the server `a` alone, since `b` has never started. */
@@ -33,7 +32,7 @@ it('a parked server has the words of the status, its output, and a restart', asy
       detail: server?.advice,
       cause: ['Error: no key'],
       command: "trunkline restart a --config '/c/my trunkline.yaml'",
-      action: { kind: 'restart', server: 'a' },
+      action: 'restart',
     },
   ]);
 });
@@ -44,19 +43,17 @@ it('a server that runs without any list is not well', async () => {
   if (server === undefined) throw new Error('no server');
   const none = { ...server.tools, exposed: [], denied: [], quarantined: [] };
   const empty = { ...server, tools: none, prompts: none, resources: none, resourceTemplates: none };
-  expect(needs({ ...report, servers: [empty] })).toMatchObject([
-    { level: 'warn', server: 'a', action: { kind: 'restart', server: 'a' } },
-  ]);
+  expect(needs({ ...report, servers: [empty] })).toMatchObject([{ level: 'warn', server: 'a', action: 'restart' }]);
   const denied = { ...empty, tools: { ...none, denied: ['read'] } };
   expect(needs({ ...report, servers: [denied] })).toEqual([]);
 });
 
 it('a server that needs a login has the login, and one with a wrong entry the check', async () => {
   const blocked = needs(await reportOf({ lifecycle: { state: 'blocked' }, isRemote: true }));
-  expect(blocked).toMatchObject([{ level: 'fail', code: 'TL-SERVER-LOGIN', action: { kind: 'login', server: 'a' } }]);
+  expect(blocked).toMatchObject([{ level: 'fail', code: 'TL-SERVER-LOGIN', action: 'login' }]);
   expect(blocked[0]?.command).toContain('trunkline login a ');
   const wrong = needs(await reportOf({ problem: { message: '`env.KEY` is not set', hint: 'set it' } }));
-  expect(wrong).toMatchObject([{ level: 'fail', action: { kind: 'doctor', server: 'a' } }]);
+  expect(wrong).toMatchObject([{ level: 'fail', action: null, command: expect.stringContaining('trunkline check ') }]);
   expect(wrong[0]?.title).toBe('a: its configuration is wrong: `env.KEY` is not set.');
 });
 
@@ -75,24 +72,23 @@ it('tools that wait for approval are named with the change', async () => {
     {
       ...{ id: 'approval:a', level: 'warn', title: 'a: 2 tools wait for approval (1 changed, 1 new).' },
       cause: ['read: changed since it was approved', 'write: new, not approved yet'],
-      action: { kind: 'review', server: 'a' },
+      action: 'review',
     },
   ]);
 });
 
-it('memory near its limit is told from the latest usage', async () => {
+it('memory near its limit is told from the instance that uses the most', async () => {
   const report = await reportOf();
   const servers = report.servers.map((each) => ({
     ...each,
     resourceLimits: { memoryBytes: 1024 ** 2, processes: null },
   }));
-  const instance = { id: 'a', server: 'a', memoryBytes: 1, processes: 1 } as HubDescription['servers'][number];
-  const point = (memoryBytes: number): UsagePoint[] => [
-    { id: 'a', server: 'a', memoryBytes, cpuPercent: 0, callsPerMinute: 0 },
-  ];
-  const near = (memoryBytes: number) => needs({ ...report, servers }, { servers: [instance] }, point(memoryBytes));
-  expect(near(1024 ** 2 * 0.7)).toEqual([]);
-  expect(near(1024 ** 2 * 0.9)).toMatchObject([{ id: 'memory:a', title: 'a uses 921.6 KiB of its limit of 1 MiB.' }]);
+  const instance = (memoryBytes: number) =>
+    ({ id: 'a', server: 'a', memoryBytes, processes: 1 }) as HubDescription['servers'][number];
+  const near = (share: number) =>
+    needs({ ...report, servers }, { servers: [instance(1), instance(share * 1024 ** 2)] });
+  expect(near(0.7)).toEqual([]);
+  expect(near(0.9)).toMatchObject([{ id: 'memory:a', title: 'a uses 921.6 KiB of its limit of 1 MiB.' }]);
 });
 
 it('a wrong configuration comes before an older hub', async () => {
