@@ -128,7 +128,7 @@ export class ActiveConfig {
 
   /** The rules for the backends of a server. */
   rulesOf(server: ServerConfig): BackendRules {
-    const { key, prefix, tools, shapes, methods, trusted, calls, idleStopMs, approval, child } = server;
+    const { key, prefix, tools, shapes, methods, trusted, calls, idleStopMs, approval, results, child } = server;
     return {
       prefix,
       limits: this.sharingOf(server).isSerial === true ? { ...calls, concurrency: 1 } : calls,
@@ -137,6 +137,7 @@ export class ActiveConfig {
       isTrusted: trusted,
       isRemote: child?.kind === 'remote',
       idleStopMs,
+      maxResultBytes: results.maxBytes,
       shaping: shapes && new ToolShaping(shapes, (warnings) => this.#warn(key, warnings)),
       approvals: approval === 'off' ? undefined : this.#options.approvals.of(key, this.#config.file),
     };

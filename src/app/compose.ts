@@ -1,4 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { isDeepStrictEqual } from 'node:util';
 import {
   type Config,
   type ConfigChanges,
@@ -10,6 +11,7 @@ import {
 import { CallFeed } from '../gateway/call-feed.js';
 import { NamedViews } from '../gateway/catalog/tool-policy.js';
 import { Gateway, type GatewaySettings } from '../gateway/gateway.js';
+import type { LargeResults } from '../gateway/large-results.js';
 import type { Backend } from '../gateway/registry/backend.js';
 import type { PoolChange } from '../gateway/registry/backend-pool.js';
 import { createRestartTool, createStatusTool, type OwnTool } from '../gateway/status/own-tool.js';
@@ -40,6 +42,8 @@ import { SupervisedBackends, type SupervisedBackendsOptions } from './supervised
 
 interface ComposeOptions {
   readonly config: Config;
+  /** Code that the configuration needs. */
+  readonly code?: OptionalCode;
   readonly logger: Logger;
   /** Receives the secrets of the configuration; shared with the logger. */
   readonly secrets?: KnownSecrets;
@@ -69,6 +73,17 @@ interface ComposeOptions {
   readonly configFault?: string;
   /** How the clients are served, for the status. `undefined` if the status says nothing about it. */
   readonly service?: () => ServiceFacts | undefined;
+}
+
+/** Code that only some configurations need. */
+export interface OptionalCode {
+  readonly LargeResults?: typeof LargeResults;
+}
+
+/** Loads the code that only some configurations need, if this one needs it. */
+export async function codeFor({ servers, gateway }: Config): Promise<OptionalCode> {
+  const cutsResults = [...servers, ...gateway.views].some(({ results }) => (results?.maxBytes ?? 0) > 0);
+  return cutsResults ? await import('../gateway/large-results.js') : {};
 }
 
 /** Client profile for a server process that all clients share. It declares every request that the gateway can route to a client. */
@@ -104,6 +119,10 @@ export function compose(options: ComposeOptions): Composition {
   const notices = new Map<string, string>();
   let processes: ServerProcesses | undefined;
   const { redact } = secrets;
+  const seals = createSeals(options);
+  const largeResultsOf = ({ LargeResults }: OptionalCode = {}) =>
+    LargeResults && new LargeResults(clock, seals.runSeal);
+  let results = largeResultsOf(options.code);
   const approvals = new Approvals({
     folders: options.approvals,
     clock,
@@ -166,6 +185,7 @@ export function compose(options: ComposeOptions): Composition {
       readUsage: async (pid) => processes?.resources.refresh(pid),
     }),
     ...(activeConfig.config.gateway.restartTool ? [createRestartTool(runnable, (id) => instances.restart(id))] : []),
+    ...(results === undefined ? [] : [results.tool]),
   ];
   let ownTools = makeOwnTools();
   const calls = new CallFeed(() => clock.now(), internalErrors.onInternalError);
@@ -198,12 +218,12 @@ export function compose(options: ComposeOptions): Composition {
   });
   const settingsNow = (): GatewaySettings => ({
     ownTools,
+    results,
     startupWaitMs: activeConfig.config.gateway.startupWaitMs,
     notice: activeConfig.notice,
     views,
     maxInstructionsBytes: activeConfig.config.gateway.maxInstructionsBytes,
   });
-  const seals = createSeals(options);
   const gateway = new Gateway({
     clock,
     ...poolNow(),
@@ -215,12 +235,8 @@ export function compose(options: ComposeOptions): Composition {
     events,
     calls,
   });
-  const apply = (
-    changes: Pick<PoolChange, 'replaced' | 'retired'>,
-    notice: string | undefined,
-    hadRestartTool: boolean,
-  ) => {
-    const isOther = notice !== activeConfig.notice || hadRestartTool !== activeConfig.config.gateway.restartTool;
+  const apply = (changes: Pick<PoolChange, 'replaced' | 'retired'>, notice: string | undefined, before: Config) => {
+    const isOther = notice !== activeConfig.notice || !offersSameTools(before, activeConfig.config);
     // Unchanged tools stay the same objects, because clients are notified of every new list.
     if (isOther) ownTools = makeOwnTools();
     gateway.change({ ...poolNow(), ...changes }, settingsNow());
@@ -266,8 +282,9 @@ export function compose(options: ComposeOptions): Composition {
     },
     outputOf: (key) => instances.outputOf(key),
     restart,
-    change: (next) => {
+    change: (next, code) => {
       const { notice, config: before } = activeConfig;
+      results ??= largeResultsOf(code);
       const ofInstances = instances.changesTo(next);
       const changes = compareConfigs(instances.completed(before), instances.completed(next), ofInstances);
       const isOther = isChange(changes) || notice !== undefined;
@@ -283,14 +300,14 @@ export function compose(options: ComposeOptions): Composition {
       const replaced = { replaced: new Set(changes.replaced), retired: new Set(retired) };
       // Unchanged views stay the same object, so that the lists of their clients stay, too.
       if (changes.gateway.some((name) => name === 'views' || name === 'clientViews')) views = makeViews(next.gateway);
-      if (isOther) apply(replaced, notice, before.gateway.restartTool);
+      if (isOther) apply(replaced, notice, before);
       events.emit({ kind: 'config.read' });
       return { ...changes, isOther, needsRestart: activeConfig.needsRestart };
     },
     refuse: (report) => {
       const { notice, config: before } = activeConfig;
       const isNews = activeConfig.refuse(report);
-      if (activeConfig.notice !== notice) apply(NOTHING_REPLACED, notice, before.gateway.restartTool);
+      if (activeConfig.notice !== notice) apply(NOTHING_REPLACED, notice, before);
       events.emit({ kind: 'config.read' });
       return isNews;
     },
@@ -325,6 +342,18 @@ export function compose(options: ComposeOptions): Composition {
       await Promise.all([processes?.close(), catalogues?.settled(), approvals.close()]);
     },
   };
+}
+
+/** Whether clients get the same tools of Trunkline's own with both configurations. */
+function offersSameTools(before: Config, after: Config): boolean {
+  const [one, other] = [before, after].map(({ servers, gateway }) => ({
+    restartTool: gateway.restartTool,
+    limits: [
+      ...servers.map(({ key, results }) => [key, results]),
+      ...gateway.views.map(({ name, results }) => [name, results]),
+    ],
+  }));
+  return isDeepStrictEqual(one, other);
 }
 
 const NOTHING_REPLACED = { replaced: new Set<string>(), retired: new Set<string>() };
@@ -375,8 +404,8 @@ export interface Composition {
   outputOf(key: string): readonly OutputLine[];
   /** Restarts all processes of a server. Returns false if the server has none. */
   restart(key: string): boolean;
-  /** Applies another configuration. Unchanged servers keep running. */
-  change(config: Config): Changed;
+  /** Applies another configuration, with the code that it needs. Unchanged servers keep running. */
+  change(config: Config, code?: OptionalCode): Changed;
   /** Reports a file with mistakes and changes nothing else. Returns false if the last report was the same. */
   refuse(report: string): boolean;
   /** Stops all servers. Resolves when no process is left. A second call can shorten the times of `ladder`. */

@@ -6,7 +6,7 @@ import type { Config, Origin } from '../config/resolve/config.js';
 import type { FileWatch } from '../files/watch-files.js';
 import type { Logger } from '../observe/logger.js';
 import type { ConfigCache } from '../state/config-cache.js';
-import type { Composition } from './compose.js';
+import { type Composition, codeFor, type OptionalCode } from './compose.js';
 import type { GlobalOptions } from './global-options.js';
 import { logConfig, readConfig, readConfigFile } from './read-config.js';
 
@@ -97,10 +97,17 @@ export function reloadOnChange(options: ReloadOptions): () => Promise<void> {
   return stop;
 }
 
-/** Reads the configuration. Returns `undefined`, and logs the reason, if an error other than a `ConfigError` prevents it. */
-async function readOrKeep(read: () => Promise<Config>, logger: Logger): Promise<Config | undefined> {
+/**
+ * Reads the configuration, and loads the code that it needs. Returns `undefined`, and logs the reason, if an error other than a
+ * `ConfigError` prevents it.
+ */
+async function readOrKeep(
+  read: () => Promise<Config>,
+  logger: Logger,
+): Promise<[config: Config, code: OptionalCode] | undefined> {
   try {
-    return await read();
+    const config = await read();
+    return [config, await codeFor(config)];
   } catch (err) {
     if (err instanceof ConfigError) throw err;
     // Code is loaded on demand, and an update of Trunkline may have removed its files.
@@ -118,9 +125,10 @@ async function applyFile(
   logger: Logger,
 ): Promise<Config | undefined> {
   try {
-    const config = await readOrKeep(read, logger);
-    if (config === undefined) return undefined;
-    const { needsRestart, ...changes } = composition.change(config);
+    const found = await readOrKeep(read, logger);
+    if (found === undefined) return undefined;
+    const [config] = found;
+    const { needsRestart, ...changes } = composition.change(...found);
     if (changes.isOther) {
       logger.info(changes, 'applied the changed configuration');
       logConfig(config, logger);

@@ -21,7 +21,7 @@ import {
   packageFolders,
   runFolder,
 } from '../state/user-files.js';
-import { type Composition, compose } from './compose.js';
+import { type Composition, codeFor, compose } from './compose.js';
 import { type GlobalOptions, openLog } from './global-options.js';
 import type { LocalClients } from './local-clients.js';
 import type { Platform } from './platform.js';
@@ -61,6 +61,7 @@ export async function serveClients(settings: GlobalOptions, clientSide: ClientSi
   const sharedKeys = sealKeyFile === undefined ? undefined : await readSealKeys(sealKeyFile, secretFolder);
   const composition = compose({
     config,
+    code: await codeFor(config),
     logger,
     secrets,
     platform: clientSide.platform,

@@ -16,6 +16,7 @@ import { answerList } from './catalog/pagination.js';
 import type { NamedView } from './catalog/tool-policy.js';
 import { FAILURE_REASONS } from './dispatch/call.js';
 import type { EditAnswer, Handling } from './dispatch/handling.js';
+import type { LargeResults } from './large-results.js';
 import type { Backend } from './registry/backend.js';
 import type { LogLevelRouter } from './reverse/log-level-router.js';
 import type { Subscriptions } from './reverse/subscriptions.js';
@@ -28,7 +29,7 @@ import {
   type Target,
   tryInOrder,
 } from './routing/router.js';
-import type { OwnTool } from './status/own-tool.js';
+import { type OwnTool, offeredOf } from './status/own-tool.js';
 import { askedTask, calledTask, updated } from './tasks/called-task.js';
 import type { Tasks } from './tasks/tasks.js';
 
@@ -39,6 +40,10 @@ export interface ClientViewOptions {
   /** The view of the configuration that the clients have. Absent if they see everything. */
   readonly named?: NamedView | undefined;
   readonly ownTools: readonly OwnTool[];
+  /** Cuts large results. Absent if the clients get every result as it is. */
+  readonly results?: LargeResults | undefined;
+  /** Whether the client gets every result whole, as commands do. */
+  readonly getsAll: (client: DownstreamClient) => boolean;
   /** Longest wait of the first requests for servers that are still starting, in milliseconds. */
   readonly startupWaitMs: number;
   readonly subscriptions: Subscriptions;
@@ -224,7 +229,8 @@ export class ClientView {
     }
     const isSubscription = method === METHODS.subscribe || method === METHODS.unsubscribe;
     const uri = isSubscription ? stringAt(bytes, tokens.uri) : undefined;
-    const { subscriptions, logs } = this.#options;
+    const { subscriptions, logs, results } = this.#options;
+    if (method === METHODS.readResource && results?.serve(exchange) === true) return;
     const holder = uri === undefined ? undefined : subscriptions.holder(exchange.client, uri, this.#backends.values());
     const target = holder ?? this.#target(exchange);
     if (mayChange(target) && this.#queue.add(exchange)) return;
@@ -260,9 +266,12 @@ export class ClientView {
 
   #send(exchange: Exchange, target: Target): void {
     const { backend } = target;
-    this.#options.logs.raise(exchange, backend);
+    const { logs, tasks, named, getsAll } = this.#options;
+    let { results } = this.#options;
+    if (results !== undefined && getsAll(exchange.client)) results = undefined;
+    logs.raise(exchange, backend);
     const onAnswered = this.#learnsUris ? this.#router.learnFrom(backend) : target.onAnswered;
-    sendToServer(exchange, target, { tasks: this.#options.tasks, onAnswered });
+    sendToServer(exchange, target, { tasks, results, named, onAnswered });
   }
 
   /** Runs work that settles the exchange. An internal error fails the exchange. */
@@ -275,7 +284,7 @@ export class ClientView {
     const args: unknown = params && JSON.parse(readText(bytes, params)).arguments;
     const { backends, catalogs, shadowedSkills, named } = this;
     const visible = { backends, catalogs, shadowedSkills, named, revision: exchange.client.revision };
-    exchange.succeed(toBytes(JSON.stringify(await tool.call(args, visible))));
+    exchange.succeed(toBytes(JSON.stringify(await tool.call(args, visible, exchange))));
   }
 }
 
@@ -389,9 +398,14 @@ class StartupQueue {
 function sendToServer(
   exchange: Exchange,
   target: Target,
-  { tasks, onAnswered }: { readonly tasks: Tasks; readonly onAnswered: Handling['onAnswered'] },
+  {
+    tasks,
+    results,
+    named,
+    onAnswered,
+  }: Pick<ClientViewOptions, 'tasks' | 'results' | 'named'> & Pick<Handling, 'onAnswered'>,
 ): void {
-  const { backend, edits, editAnswer, tool } = target;
+  const { backend, edits, tool } = target;
   const needsApproval = tool !== undefined && backend.rules.approvals !== undefined;
   const refusal = needsApproval ? () => backend.lists.approvalRefusal(tool) : undefined;
   const { request, client } = exchange;
@@ -401,13 +415,15 @@ function sendToServer(
     const mayRepeat = tool === undefined ? isRepeatable(request.method) : backend.isRepeatable(tool);
     // The calls of a server without a handshake have a translation, because they may become tasks.
     const mayDiffer = translation !== undefined || knowsOldContentOnly(client.revision);
-    const editor = mayDiffer ? forClient(exchange, target) : editAnswer;
-    backend.serve(exchange, { edits, editAnswer: editor, onAnswered, translation, isRepeatable: mayRepeat, refusal });
+    const editor = mayDiffer ? forClient(exchange, target) : target.editAnswer;
+    const editAnswer = results === undefined ? editor : results.editor(exchange, target, named, editor);
+    backend.serve(exchange, { edits, editAnswer, onAnswered, translation, isRepeatable: mayRepeat, refusal });
     return;
   }
   if (updated(exchange, backend, tasks)) return;
   const related = tasks.towardServer(request, client, backend);
   const translation = askedTask(exchange, backend, tasks);
+  const editAnswer = results?.editor(exchange, target, named, target.editAnswer) ?? target.editAnswer;
   backend.serve(exchange, { edits: [...edits, ...related], editAnswer, onAnswered, translation, refusal });
 }
 
@@ -451,8 +467,11 @@ function relayPing(exchange: Exchange, server: Backend | undefined): void {
 }
 
 interface ClientViewsOptions
-  extends Omit<ClientViewOptions, 'backends' | 'named' | 'naming' | 'ownTools' | 'startupWaitMs' | 'before'> {
-  readonly settings: () => Pick<ClientViewOptions, 'ownTools' | 'startupWaitMs'>;
+  extends Omit<
+    ClientViewOptions,
+    'backends' | 'named' | 'naming' | 'ownTools' | 'results' | 'startupWaitMs' | 'before'
+  > {
+  readonly settings: () => Pick<ClientViewOptions, 'ownTools' | 'results' | 'startupWaitMs'>;
 }
 
 /** All views, each for the clients that use the same backends. */
@@ -474,10 +493,11 @@ export class ClientViews {
     const known = this.#views.get(id);
     if (known !== undefined) return known;
     const { settings, ...shared } = this.#options;
-    const { ownTools, startupWaitMs } = settings();
-    const naming = isAlone ? 'original' : 'exposed';
-    const own = { backends, named, naming, ownTools: isAlone ? [] : ownTools, startupWaitMs, before } as const;
-    const view = new ClientView({ ...shared, ...own });
+    const { ownTools, results, startupWaitMs } = settings();
+    const seen = isAlone
+      ? ({ naming: 'original', ownTools: [], results: undefined } as const)
+      : ({ naming: 'exposed', ownTools: offeredOf(ownTools, backends, named), results } as const);
+    const view = new ClientView({ ...shared, ...seen, backends, named, startupWaitMs, before });
     this.#views.set(id, view);
     return view;
   }

@@ -22,6 +22,7 @@ import { type Catalogs, mergeCatalogs } from './catalog/catalog.js';
 import { type NamedView, NamedViews } from './catalog/tool-policy.js';
 import { type ClientView, ClientViews } from './client-view.js';
 import { describeServers, onlyHandshake } from './instructions.js';
+import type { LargeResults } from './large-results.js';
 import type { Backend, BackendListener, ListenerFor } from './registry/backend.js';
 import {
   BackendPool,
@@ -34,7 +35,7 @@ import { LogLevelRouter } from './reverse/log-level-router.js';
 import { NotificationRouter } from './reverse/notification-router.js';
 import { ServerRequests } from './reverse/server-requests.js';
 import { Subscriptions } from './reverse/subscriptions.js';
-import type { OwnTool } from './status/own-tool.js';
+import { type OwnTool, offeredOf } from './status/own-tool.js';
 import { Tasks } from './tasks/tasks.js';
 
 export interface GatewayOptions extends Omit<BackendPoolOptions, 'create'>, GatewaySettings {
@@ -63,6 +64,8 @@ export interface GatewayOptions extends Omit<BackendPoolOptions, 'create'>, Gate
 /** Settings that a new configuration may change. */
 export interface GatewaySettings {
   readonly ownTools: readonly OwnTool[];
+  /** Cuts large results. Absent if the configuration has never limited any. */
+  readonly results?: LargeResults | undefined;
   /** Longest wait of the first requests for servers that are still starting, in milliseconds. */
   readonly startupWaitMs: number;
   /** Text for the instructions of every client, for example that the configuration cannot be used. */
@@ -117,6 +120,7 @@ export class Gateway implements GatewayPort {
     this.#views = new ClientViews({
       ...options,
       settings: () => this.#settings,
+      getsAll: (client) => this.#clients.get(client)?.facts.view === '',
       subscriptions: this.#subscriptions,
       logs: this.#logs,
       tasks: this.#tasks,
@@ -147,7 +151,8 @@ export class Gateway implements GatewayPort {
   catalogsIn(named: NamedView | undefined): Catalogs {
     const [{ hmac }, { ownTools }] = [this.#options, this.#settings];
     const servers = this.#pool.oldest.filter(({ key }) => named?.showsServer(key) ?? true);
-    return mergeCatalogs({ servers, ownTools, naming: 'exposed', view: named, paging: { hmac } });
+    const own = offeredOf(ownTools, servers, named);
+    return mergeCatalogs({ servers, ownTools: own, naming: 'exposed', view: named, paging: { hmac } });
   }
 
   /** Whether the first start of every server has ended or waits for a client. Stays true after that. */
@@ -252,6 +257,7 @@ export class Gateway implements GatewayPort {
 
   close(): void {
     this.endSubscriptions();
+    this.#settings.results?.close();
     this.#views.close();
     this.#draining.close();
     this.#pool.close();
@@ -371,6 +377,7 @@ export class Gateway implements GatewayPort {
     this.#tasks.left(client, backends);
     this.#subscriptions.drop(client, backends);
     this.#logs.drop(client);
+    this.#settings.results?.left(client);
     for (const backend of backends) {
       this.#pool.release(backend, client);
       this.#logs.adjust(backend);

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { type CachedCatalogue, readCatalogue, serializeCatalogue } from '../../src/gateway/catalog/cached-catalogue.js';
 import { createStatusTool } from '../../src/gateway/status/own-tool.js';
+import { InMemoryExchange } from '../support/in-memory-client.js';
 import { type GatewayScript, offering, scriptGateway, toolOf } from '../support/scripted-gateway.js';
 import { bytesOf, flush, type Message, scan } from '../support/wire.js';
 import { factsOf, given, READY } from './status/reporting.js';
@@ -281,6 +282,7 @@ describe('the status of a server', () => {
     const result = (await tool.call(
       { server: 'a' },
       { backends: new Map([['a', backend]]), catalogs: gateway.catalogs },
+      new InMemoryExchange(),
     )) as Message;
     expect(result.content[0].text).toContain('lists: those of the last run, until the server sends its own');
     expect(result.content[0].text).toContain(advice);

@@ -14,6 +14,7 @@ import { type ToolShapes, ToolShaping } from '../../src/gateway/catalog/tool-sha
 import type { ServerState } from '../../src/gateway/dispatch/availability.js';
 import type { CallLimits } from '../../src/gateway/dispatch/call.js';
 import { Gateway, type GatewaySettings } from '../../src/gateway/gateway.js';
+import type { LargeResults } from '../../src/gateway/large-results.js';
 import { Backend, type ListenerFor } from '../../src/gateway/registry/backend.js';
 import type { Sharing } from '../../src/gateway/registry/backend-pool.js';
 import type { OwnTool } from '../../src/gateway/status/own-tool.js';
@@ -65,6 +66,8 @@ export interface ServerScript {
   /** Reason for which it does not run, as a sentence. */
   readonly failureCause?: string;
   readonly idleStopMs?: number;
+  /** Limit of its results in the configuration. */
+  readonly maxResultBytes?: number;
   /** Whether the server is reached through a real `StdioBridge`, and not in memory. */
   readonly hasBridge?: boolean;
   /** The network to a server behind a URL. */
@@ -78,6 +81,7 @@ export interface ServerScript {
 export interface GatewayScript {
   readonly servers: Readonly<Record<string, ServerScript>>;
   readonly ownTools?: readonly OwnTool[];
+  readonly results?: LargeResults;
   readonly startupWaitMs?: number;
   readonly clock?: FakeClock;
   readonly views?: NamedViews;
@@ -197,6 +201,7 @@ export class ScriptedServer {
       retryInMs: script.retryInMs ?? (() => undefined),
       whyDown: () => ({ cause: script.failureCause }),
       idleStopMs: script.idleStopMs ?? 0,
+      maxResultBytes: script.maxResultBytes ?? 0,
       idleStop: () => {
         this.rests += 1;
       },
@@ -296,7 +301,8 @@ export function pageOf(tools: readonly string[]): string {
 
 export function scriptGateway({
   servers,
-  ownTools = [],
+  results,
+  ownTools = results === undefined ? [] : [results.tool],
   startupWaitMs = 10_000,
   clock = new FakeClock(),
   views,
@@ -339,6 +345,7 @@ export function scriptGateway({
     profileOfAll: { clientInfo: { name: 'trunkline' }, capabilities: { sampling: {} } },
     idleStopMs: 600_000,
     ownTools,
+    results,
     startupWaitMs,
     maxInstructionsBytes: MAX_INSTRUCTIONS_BYTES,
     views,
@@ -364,7 +371,7 @@ export function scriptGateway({
     const retired = [...scripted.values()].filter(isRetired).map(({ id }) => id);
     gateway.change(
       { servers: pooled(), replaced: new Set(replaced), retired: new Set(retired), idleStopMs: 600_000 },
-      { ownTools, startupWaitMs, maxInstructionsBytes: MAX_INSTRUCTIONS_BYTES, views, ...settings },
+      { ownTools, results, startupWaitMs, maxInstructionsBytes: MAX_INSTRUCTIONS_BYTES, views, ...settings },
     );
   };
   const connect = (facts: Who = {}) => new ScriptedClient(gateway, clock, facts);

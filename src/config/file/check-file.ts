@@ -81,6 +81,8 @@ export interface ViewConfig {
   readonly servers?: readonly string[];
   /** Globs over names such as `KEY__TOOL`. Absent means all tools. */
   readonly tools?: Partial<ToolFilter>;
+  /** Which results are cut, instead of the settings of the servers. */
+  readonly results?: Partial<ServerSettings['results']>;
 }
 
 /** Globs over the original tool names. Without `allow` all tools are allowed. `deny` overrides `allow`. */

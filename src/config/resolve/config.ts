@@ -32,7 +32,10 @@ export interface Origin {
 
 /** One server: its resolved entry, and the settings that need no resolution. */
 export interface ServerConfig
-  extends Pick<ServerSettings, 'sharing' | 'start' | 'idleStopMs' | 'era' | 'approval' | 'trusted' | 'limits'> {
+  extends Pick<
+    ServerSettings,
+    'sharing' | 'start' | 'idleStopMs' | 'era' | 'approval' | 'trusted' | 'limits' | 'results'
+  > {
   readonly key: string;
   /** The text before `__` in exposed names: the key, or '' if the prefix is disabled. */
   readonly prefix: string;
@@ -176,7 +179,7 @@ function ofTrunkline(server: ServerConfig) {
   const { child, prefix, tools, shapes, methods, trusted, calls, start, idleStopMs, approval, limits, variables } =
     server;
   const { timeouts, restart } = child ?? {};
-  const ofTools = { prefix, tools, shapes, methods, trusted, approval };
+  const ofTools = { prefix, tools, shapes, methods, trusted, approval, results: server.results };
   return { timeouts, restart, ...ofTools, calls, start, idleStopMs, limits, variables };
 }
 

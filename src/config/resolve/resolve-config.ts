@@ -127,7 +127,8 @@ function resolveServer(server: CheckedServer, surroundings: Surroundings): Serve
   const { variables, references, fault } = envFiles.variablesOf(entry, origin.environment, home);
   const expand = (text: string) => expandIn(text, references, secretReader(surroundings.secrets));
   const secrets = secretValuesOf(entry, references, surroundings.secrets);
-  const { sharing, start, idleStopMs, era, approval, trusted, limits, maxFrameBytes, maxUnwrittenBytes } = settings;
+  const { sharing, start, idleStopMs, era, approval, trusted, limits, results } = settings;
+  const { maxFrameBytes, maxUnwrittenBytes } = settings;
   const { timeoutMs, maxTimeoutMs, listTimeoutMs, concurrency, maxQueued, maxWaitMs } = settings;
   return {
     key,
@@ -138,7 +139,7 @@ function resolveServer(server: CheckedServer, surroundings: Surroundings): Serve
         ? childAndPackage(server, expand, surroundings)
         : { child: remoteSpec(server, expand, surroundings), ...shapesOf(server, expand) };
     }),
-    ...{ sharing, start, idleStopMs, era, approval, trusted, limits },
+    ...{ sharing, start, idleStopMs, era, approval, trusted, limits, results },
     methods: entry.methods ?? [],
     tools: { ...(entry.tools?.allow && { allow: entry.tools.allow }), deny: entry.tools?.deny ?? [] },
     calls: { timeoutMs, maxTimeoutMs, listTimeoutMs, concurrency, maxQueued, maxWaitMs },

@@ -329,8 +329,12 @@ const view = z.exactPartial(
         ),
         'The tools that the view shows.',
       ),
+      results: described(
+        fieldOf(SHARED_SETTINGS.results) as z.ZodMiniType<WrittenOf<(typeof SHARED_SETTINGS)['results']['table']>>,
+        'Which results are cut for clients of the view, instead of the `results` of the servers.',
+      ),
     },
-    expects('a map with `servers` or `tools`'),
+    expects('a map with `servers`, `tools` or `results`'),
   ),
 );
 

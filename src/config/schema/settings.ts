@@ -77,6 +77,17 @@ export const SHARED_SETTINGS = {
     'a map with `memory` or `processes`',
     'Resource limits of the server. A server that exceeds a limit at two checks in a row, 5s apart, is restarted, which counts as a failure. Without limits, nothing is checked.',
   ),
+  results: section(
+    {
+      max: bytes(
+        '0B',
+        'Limit on the text in the result of a tool. A longer text keeps its beginning and its end, and the client can read the rest. 0B means no limit.',
+        ['0B', '256MiB'],
+      ),
+    },
+    'a map with `max`',
+    'Which results are cut; see docs/results.md.',
+  ),
 };
 
 /** All settings of a server. */

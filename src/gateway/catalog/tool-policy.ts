@@ -53,6 +53,7 @@ interface ViewRules {
   readonly servers?: readonly string[] | undefined;
   /** Globs for names such as `KEY__TOOL`. */
   readonly tools?: Partial<ToolPolicyRules> | undefined;
+  readonly results?: { readonly maxBytes?: number } | undefined;
 }
 
 export interface NamedViewsOptions {
@@ -66,6 +67,8 @@ export interface NamedView extends ViewFilter {
   readonly name: string;
   /** A sentence that says why the view shows nothing. Absent if the configuration has the view. */
   readonly fault?: string | undefined;
+  /** Limit of the bytes in a result, instead of those of the servers. 0 means no limit. */
+  readonly maxResultBytes?: number | undefined;
   showsServer(key: string): boolean;
 }
 
@@ -118,10 +121,10 @@ export class NamedViews {
   }
 }
 
-function toView({ name, servers, tools }: ViewRules): NamedView {
+function toView({ name, servers, tools, results }: ViewRules): NamedView {
   const keys = servers && new Set(servers);
-  const showsServer = (key: string) => keys?.has(key) ?? true;
-  if (tools?.allow === undefined && tools?.deny === undefined) return { name, showsServer };
+  const view = { name, maxResultBytes: results?.maxBytes, showsServer: (key: string) => keys?.has(key) ?? true };
+  if (tools?.allow === undefined && tools?.deny === undefined) return view;
   const isAllowed = tools.allow === undefined ? () => true : createToolPolicy({ allow: tools.allow, deny: [] });
   // Checks all names of a tool, because a rule must apply even if the exposed name was shortened.
   const isDenied = createToolPolicy({ allow: tools.deny ?? [], deny: [] });
@@ -129,7 +132,7 @@ function toView({ name, servers, tools }: ViewRules): NamedView {
     const names = namesOf(tool);
     return names.some(isAllowed) && !names.some(isDenied);
   };
-  return { name, showsServer, showsTool };
+  return { ...view, showsTool };
 }
 
 function namesOf({ key, original, shown = original, exposed }: ViewedTool): string[] {

@@ -334,6 +334,8 @@ export interface BackendRules
   readonly isTrusted?: boolean;
   /** Milliseconds without a call after which the process is stopped. 0 means never. */
   readonly idleStopMs?: number;
+  /** Limit of the bytes in a tool result. 0 means no limit. */
+  readonly maxResultBytes?: number;
 }
 
 /** Whether the rules, or the headers of calls over HTTP, need the server's list of tools. */

@@ -1,5 +1,8 @@
 import type { CallToolResult, Tool } from '@modelcontextprotocol/sdk/types.js';
+import type { Exchange } from '../../downstream/port.js';
 import { toBytes } from '../../json/json-text.js';
+import type { NamedView } from '../catalog/tool-policy.js';
+import type { Backend } from '../registry/backend.js';
 import { reportStatus } from './status.js';
 import type { StatusFacts, VisibleBackends } from './status-facts.js';
 import { overviewOf, renderOneServer, renderStatus } from './status-text.js';
@@ -9,12 +12,23 @@ export interface OwnTool {
   readonly name: string;
   /** The list entry as JSON. */
   readonly entry: Uint8Array;
+  /** Whether the tool is listed for clients of these backends and this view. If absent, it is listed for all. */
+  readonly isOffered?: (backends: Iterable<Backend>, named: NamedView | undefined) => boolean;
   /** Calls the tool. Never throws or rejects: errors are results with `isError`. `args` is unchecked client input. */
-  call(args: unknown, visible: VisibleBackends): CallToolResult | Promise<CallToolResult>;
+  call(args: unknown, visible: VisibleBackends, exchange: Exchange): CallToolResult | Promise<CallToolResult>;
 }
 
 export function createOwnTool(tool: Tool, call: OwnTool['call']): OwnTool {
   return { name: tool.name, entry: toBytes(JSON.stringify(tool)), call };
+}
+
+/** The tools that are listed for clients of these backends and this view. */
+export function offeredOf(
+  tools: readonly OwnTool[],
+  backends: readonly Backend[],
+  named: NamedView | undefined,
+): readonly OwnTool[] {
+  return tools.filter(({ isOffered }) => isOffered?.(backends, named) ?? true);
 }
 
 interface StatusToolOptions {
@@ -104,6 +118,8 @@ function readServerArgument(
   return { fault: `There is no server ${JSON.stringify(server)}. ${known}` };
 }
 
-export function textResult(text: string, isError = false): CallToolResult {
-  return { content: [{ type: 'text', text }], ...(isError ? { isError } : {}) };
+/** Returns a result with one block for each text. */
+export function textResult(texts: string | readonly string[], isError = false): CallToolResult {
+  const content = [texts].flat().map((text) => ({ type: 'text' as const, text }));
+  return { content, ...(isError ? { isError } : {}) };
 }

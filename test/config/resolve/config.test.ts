@@ -81,6 +81,7 @@ servers:
     ['stopGrace', 'stopGrace: 1s'],
     ['restart', 'restart: { budget: 1 }'],
     ['limits', 'limits: { memory: 1GiB }'],
+    ['results', 'results: { max: 8kB }'],
     ['the naming of a variable', `env: { K: "\${UNSET:-v}" }`],
   ])('leaves the process alone when only %s changes', (_what, member) => {
     const entry = BEFORE.replace(member.startsWith('env') ? ', env: { K: v }' : /$^/, '');

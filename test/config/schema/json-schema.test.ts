@@ -39,9 +39,9 @@ describe('the JSON Schema for editors', () => {
     expect(schema.definitions.Server.properties).toMatchObject({ ...defaults, envFile });
     expect(Object.keys(defaults).sort()).toStrictEqual(Object.keys(SHARED_SETTINGS).sort());
     // Nothing is limited by default.
-    const { restart, limits, ...settings } = defaults;
+    const { restart, limits, results, ...settings } = defaults;
     for (const limit of Object.values(limits?.properties ?? {})) expect(limit).not.toHaveProperty('default');
-    for (const setting of Object.values({ ...settings, ...restart?.properties })) {
+    for (const setting of Object.values({ ...settings, ...restart?.properties, ...results?.properties })) {
       expect(setting).toHaveProperty('default');
     }
   });

@@ -3,8 +3,11 @@ import { createRestartTool, createStatusTool } from '../../../src/gateway/status
 import { reportStatus } from '../../../src/gateway/status/status.js';
 import type { StatusFacts, VisibleBackends } from '../../../src/gateway/status/status-facts.js';
 import { overviewOf, renderOneServer, renderStatus } from '../../../src/gateway/status/status-text.js';
+import { InMemoryExchange } from '../../support/in-memory-client.js';
 import { scriptGateway } from '../../support/scripted-gateway.js';
 import { given, NOTHING_SEEN } from './reporting.js';
+
+const EXCHANGE = new InMemoryExchange();
 
 describe('the tool trunkline__status', () => {
   it('takes up no more than 500 bytes of the list of tools, and has no output schema', async () => {
@@ -16,7 +19,7 @@ describe('the tool trunkline__status', () => {
 
   it('gives the overview of all servers as text and as data', async () => {
     const { make, report } = await given();
-    const result = await createStatusTool(make).call(undefined, NOTHING_SEEN);
+    const result = await createStatusTool(make).call(undefined, NOTHING_SEEN, EXCHANGE);
     expect(result.structuredContent).toEqual(overviewOf(report()));
     expect(result.content).toEqual([{ type: 'text', text: renderStatus(report()) }]);
     expect(result.isError).toBeUndefined();
@@ -24,7 +27,7 @@ describe('the tool trunkline__status', () => {
 
   it('gives the whole report about one server as text and as data', async () => {
     const { make } = await given();
-    const result = await createStatusTool(make).call({ server: 'a' }, NOTHING_SEEN);
+    const result = await createStatusTool(make).call({ server: 'a' }, NOTHING_SEEN, EXCHANGE);
     const report = reportStatus(make(), 'a');
     expect(result.structuredContent).toEqual(report);
     expect(result.content).toEqual([{ type: 'text', text: renderOneServer(report) }]);
@@ -34,7 +37,7 @@ describe('the tool trunkline__status', () => {
     const { make } = await given();
     const facts = ({ revision }: VisibleBackends): StatusFacts => ({ ...make(), revision });
     const ask = createStatusTool(facts);
-    const told = (revision: string) => ask.call({ server: 'a' }, { ...NOTHING_SEEN, revision });
+    const told = (revision: string) => ask.call({ server: 'a' }, { ...NOTHING_SEEN, revision }, EXCHANGE);
     const modern = await told('2026-07-28');
     expect(modern.structuredContent).toMatchObject({ clientRevision: '2026-07-28' });
     expect(JSON.stringify(modern.content)).toContain('This client speaks revision 2026-07-28 (modern era).');
@@ -47,9 +50,9 @@ describe('the tool trunkline__status', () => {
     const usage = { memoryBytes: 1024 ** 2, processes: 2, cpuMs: 1_400, cpuShare: 0.126 };
     const facts = (): StatusFacts => ({ ...make(), usageOf: (pid) => (readings.includes(pid) ? usage : undefined) });
     const tool = createStatusTool(facts, { readUsage: async (pid) => void readings.push(pid) });
-    await tool.call({}, NOTHING_SEEN);
+    await tool.call({}, NOTHING_SEEN, EXCHANGE);
     expect(readings).toEqual([]);
-    const { structuredContent, content } = await tool.call({ server: 'a' }, NOTHING_SEEN);
+    const { structuredContent, content } = await tool.call({ server: 'a' }, NOTHING_SEEN, EXCHANGE);
     expect(structuredContent).toMatchObject({
       servers: [{ usage: { memoryBytes: 1024 ** 2, processes: 2, cpuSeconds: 1, cpuPercent: 13 } }],
     });
@@ -61,7 +64,11 @@ describe('the tool trunkline__status', () => {
   it('tells how late the event loop was in the report about one server', async () => {
     const { make } = await given();
     const eventLoop = { p99Ms: 2, maxMs: 34 };
-    const result = await createStatusTool(() => ({ ...make(), eventLoop })).call({ server: 'a' }, NOTHING_SEEN);
+    const result = await createStatusTool(() => ({ ...make(), eventLoop })).call(
+      { server: 'a' },
+      NOTHING_SEEN,
+      EXCHANGE,
+    );
     expect(result.structuredContent).toMatchObject({ eventLoop });
     expect(JSON.stringify(result.content)).toContain(
       'Event loop: 99 % of the delays took up to 2 ms; the longest 34 ms.',
@@ -75,20 +82,20 @@ describe('the tool trunkline__status', () => {
     clock.advance(12.34);
     server('a').child.answer(0);
     const facts = () => ({ ...make(), now: 100_123.4 });
-    const { structuredContent } = await createStatusTool(facts).call({ server: 'a' }, NOTHING_SEEN);
+    const { structuredContent } = await createStatusTool(facts).call({ server: 'a' }, NOTHING_SEEN, EXCHANGE);
     const figures = JSON.stringify(structuredContent).match(/-?\d+\.\d+(?=[,}\]])/g);
     expect(figures).toBeNull();
   });
 
   it.each([{}, { server: undefined }, { server: null }, null, 'a', []])('shows all servers for %j', async (args) => {
     const { make } = await given();
-    const { structuredContent } = await createStatusTool(make).call(args, NOTHING_SEEN);
+    const { structuredContent } = await createStatusTool(make).call(args, NOTHING_SEEN, EXCHANGE);
     expect((structuredContent as { servers: unknown[] }).servers).toHaveLength(2);
   });
 
   it.each(['c', '', '__proto__', 7])('says which servers there are when asked for %j', async (server) => {
     const { make } = await given();
-    const result = await createStatusTool(make).call({ server }, NOTHING_SEEN);
+    const result = await createStatusTool(make).call({ server }, NOTHING_SEEN, EXCHANGE);
     expect(result.isError).toBe(true);
     expect(JSON.stringify(result.content)).toContain('Configured servers: a, b.');
   });
@@ -105,7 +112,7 @@ describe('the tool trunkline__restart', () => {
     );
     expect(tool.entry.length).toBeLessThanOrEqual(400);
     const results = [{ server: 'b' }, { server: 'c' }, {}, undefined].map((args) =>
-      tool.call(args, { backends, catalogs: gateway.catalogs }),
+      tool.call(args, { backends, catalogs: gateway.catalogs }, EXCHANGE),
     );
     expect((await Promise.all(results)).map(({ isError }) => isError)).toEqual([undefined, true, true, true]);
     expect(restarted).toEqual(['b']);
