@@ -58,7 +58,8 @@ export type ServerSettings = ValuesOf<typeof SERVER_SETTINGS>;
 export type ServersKey = 'servers' | 'mcpServers';
 
 /** The settings of `gateway:`, and the views. */
-export type GatewayConfig = ValuesOf<typeof GATEWAY_SETTINGS> & {
+export type GatewayConfig = Omit<ValuesOf<typeof GATEWAY_SETTINGS>, 'http'> & {
+  readonly http: HttpConfig;
   readonly startLimit: number;
   /** Where traces go. Absent if only the environment decides. */
   readonly tracing?: TracingConfig | undefined;
@@ -71,12 +72,24 @@ export type GatewayConfig = ValuesOf<typeof GATEWAY_SETTINGS> & {
 /** Settings of traces. References in the endpoint and the headers are resolved by `resolveConfig`, or are in `fault`. */
 export type TracingConfig = NonNullable<NonNullable<FileData['gateway']>['tracing']> | { readonly fault: string };
 
-/** Limits of the HTTP server. */
-export type HttpConfig = ValuesOf<typeof HTTP_SETTINGS>;
+/** Limits of the HTTP server, and its users. */
+export interface HttpConfig extends ValuesOf<typeof HTTP_SETTINGS> {
+  /** The URL that clients use, without a path. */
+  readonly publicUrl?: string | undefined;
+  /** Absent if all clients have one token. */
+  readonly auth?: AuthConfig | undefined;
+}
+
+/** The users of the HTTP server. Paths are relative to the folder of the file until `resolveConfig` has resolved them. */
+export type AuthConfig = NonNullable<WrittenHttp['auth']>;
+
+type WrittenHttp = NonNullable<NonNullable<FileData['gateway']>['http']>;
 
 /** A selection of servers and of their tools. */
 export interface ViewConfig {
   readonly name: string;
+  /** The groups of users who get the view. Absent means all users. */
+  readonly groups?: readonly string[];
   /** Keys of the servers. Absent means all servers. */
   readonly servers?: readonly string[];
   /** Globs over names such as `KEY__TOOL`. Absent means all tools. */
@@ -150,11 +163,17 @@ function toCheckedServer(
 }
 
 function toCheckedGateway({ gateway, views = {}, clients = {} }: FileData): CheckedFile['gateway'] {
-  const { http, ...settings } = settingsOf(GATEWAY_SETTINGS, gateway?.settings ?? {});
+  const { settings: limits = {}, publicUrl, auth } = gateway?.http ?? {};
+  const { http, ...settings } = settingsOf(GATEWAY_SETTINGS, { ...gateway?.settings, http: limits });
   return {
     ...settings,
     ...(gateway?.tracing !== undefined && { tracing: gateway.tracing }),
-    http: { ...http, maxPartialBytes: Math.max(http.maxPartialBytes, http.maxBodyBytes) },
+    http: {
+      ...http,
+      maxPartialBytes: Math.max(http.maxPartialBytes, http.maxBodyBytes),
+      ...(publicUrl !== undefined && { publicUrl: new URL(publicUrl).origin }),
+      ...(auth && { auth }),
+    },
     views: Object.entries(views).map(([name, view]) => ({ name, ...view })),
     clientViews: Object.entries(clients).map(([client, view]) => ({ client, view })),
   };
@@ -272,14 +291,40 @@ function settingWarnings(
     }));
 }
 
-/** A warning if `maxSessions` is greater than `maxConnections`. */
+/** Warnings about settings of the HTTP server and of views that need other settings. */
 function gatewayWarnings(
-  { http: { maxSessions, maxConnections } }: CheckedFile['gateway'],
+  { http: { maxSessions, maxConnections, auth }, views, clientViews }: CheckedFile['gateway'],
   { positionOfKey }: YamlSource,
 ): ConfigProblem[] {
-  if (maxSessions <= maxConnections) return [];
-  const message = `gateway.http: maxSessions (${maxSessions}) is greater than maxConnections (${maxConnections}), but each listening client holds a connection; raise maxConnections`;
-  return [{ message, ...positionOfKey(['gateway', 'http']) }];
+  const grouped = views.find(({ groups }) => groups !== undefined)?.name;
+  const isIgnored = auth !== undefined && grouped !== undefined && clientViews.length > 0;
+  return [
+    ...(maxSessions <= maxConnections
+      ? []
+      : [
+          {
+            message: `gateway.http: maxSessions (${maxSessions}) is greater than maxConnections (${maxConnections}), but each listening client holds a connection; raise maxConnections`,
+            ...positionOfKey(['gateway', 'http']),
+          },
+        ]),
+    ...(grouped === undefined || auth !== undefined
+      ? []
+      : [
+          {
+            message: `views.${grouped}: \`groups\` has no effect without \`gateway.http.auth\`, because only users have groups; add \`auth\` or remove \`groups\``,
+            ...positionOfKey(['views', grouped, 'groups']),
+          },
+        ]),
+    ...(isIgnored
+      ? [
+          {
+            message:
+              '`clients` has no effect over HTTP, because a view has `groups`: users get the first view of their groups',
+            ...positionOfKey(['clients']),
+          },
+        ]
+      : []),
+  ];
 }
 
 // Files with `mcpServers` are often those of other programs. Their entries with a URL were inert before Trunkline could connect

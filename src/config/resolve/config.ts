@@ -5,7 +5,7 @@ import type { PackageRequest, ServerSpec } from '../../supervision/launcher.js';
 import type { GatewayConfig, ServerSettings, ToolFilter } from '../file/check-file.js';
 import type { ServerProblem } from '../file/config-error.js';
 import type { Stamp } from '../file/find-config.js';
-import { variableIn } from './references.js';
+import { userVariable, variableIn } from './references.js';
 
 /** A configuration file, checked and resolved. Times are milliseconds, sizes bytes, paths absolute. */
 export interface Config {
@@ -28,6 +28,8 @@ export interface Origin {
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** The working folder; absolute. Used only with `sharing: folder`. */
   readonly folder: string;
+  /** The principal of the user whose variables are in `environment`. Absent for clients without a user. */
+  readonly user?: string | undefined;
 }
 
 /** One server: its resolved entry, and the settings that need no resolution. */
@@ -89,8 +91,9 @@ export function isInView(
 
 /**
  * Identifies the variant of a server for clients of an origin. Clients with the same variant may share a process, because
- * they have the same values of the variables in the entry and, with `sharing: folder`, the same working folder. The
- * default origin is the one that the server was resolved for.
+ * they have the same values of the variables in the entry and, with `sharing: folder`, the same working folder. A server with
+ * variables of users has a variant for each user, even if values are equal. The default origin is the one that the server
+ * was resolved for, without a user.
  *
  * The text must stay in memory, because it contains the values of variables.
  */
@@ -99,7 +102,8 @@ export function variantOf(
   origin: Origin = { environment: references, folder },
 ): string {
   const values = variables.map((name) => variableIn(name, origin.environment) ?? null);
-  return JSON.stringify(sharing === 'folder' ? [values, origin.folder] : [values]);
+  const user = variables.some((name) => userVariable(name) !== undefined) ? [{ user: origin.user ?? null }] : [];
+  return JSON.stringify([values, ...(sharing === 'folder' ? [origin.folder] : []), ...user]);
 }
 
 /** The differences between two configurations, for the servers that run. Keys are in the order of their file. */

@@ -5,9 +5,23 @@ import { ServerFault } from '../file/config-error.js';
 
 export type Variables = Readonly<Record<string, string | undefined>>;
 
-// Alternatives in this order: the escape `$${`, a secret, a variable, and any other `${`, which is an error.
+// Alternatives in this order: the escape `$${`, a secret, a variable of the environment or of a user, and any other `${`,
+// which is an error.
 const REFERENCE =
-  /\$(?<escaped>\$\{)|\$\{secret:(?<secret>[A-Za-z_][A-Za-z0-9_]*)\}|\$\{(?<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?<fallback>[^{}]*))?\}|\$\{/g;
+  /\$(?<escaped>\$\{)|\$\{secret:(?<secret>[A-Za-z_][A-Za-z0-9_]*)\}|\$\{(?<name>(?:user:)?[A-Za-z_][A-Za-z0-9_]*)(?::-(?<fallback>[^{}]*))?\}|\$\{/g;
+
+/** Begins the names of variables whose values belong to a user of the HTTP server. */
+const OF_USER = 'user:';
+
+/** The name of a user's variable without what stands before it; `undefined` for a variable of the environment. */
+export function userVariable(name: string): string | undefined {
+  return name.startsWith(OF_USER) ? name.slice(OF_USER.length) : undefined;
+}
+
+/** The variables of a user, by the names that references have for them. */
+export function asUserVariables(values: Readonly<Record<string, string>>): Record<string, string> {
+  return Object.fromEntries(Object.entries(values).map(([name, value]) => [OF_USER + name, value]));
+}
 
 /** The value of a secret, or the reason why it is missing: a sentence without a period, and the next step. */
 export type Secret = { readonly value: string } | { readonly fault: string; readonly hint: string };
@@ -17,7 +31,7 @@ type ReadSecret = (name: string) => string;
 
 /**
  * Replaces `${NAME}` and `${NAME:-default}` with the values of the variables, `${secret:NAME}` with the value of the secret,
- * and `$${` with a literal `${`.
+ * `${user:NAME}` with the value for the user, and `$${` with a literal `${`.
  *
  * As in a shell, the default also replaces an empty value. Values are not expanded again. Throws a `ServerFault` for
  * a variable that is not set and has no default, and for a `${` without a valid reference.
@@ -29,13 +43,20 @@ export function expand(text: string, variables: Variables, readSecret: ReadSecre
     if (secret !== undefined) return readSecret(secret);
     if (name === undefined) {
       throw new ServerFault(
-        `"\${" does not start a valid reference; expected \${NAME}, \${NAME:-default} or \${secret:NAME}`,
+        `"\${" does not start a valid reference; expected \${NAME}, \${NAME:-default}, \${secret:NAME} or \${user:NAME}`,
         `write "$\${" for a literal "\${"; a default cannot contain { or }`,
       );
     }
     const value = variableIn(name, variables);
     if (fallback !== undefined) return value || fallback;
     if (value !== undefined) return value;
+    const ofUser = userVariable(name);
+    if (ofUser !== undefined) {
+      throw new ServerFault(
+        `there is no user with a variable ${ofUser} here`,
+        `only clients over HTTP with \`gateway.http.auth\` have a user: store the value in the user's folder below \`auth.variables\`, or give it a default: \${user:${ofUser}:-default}`,
+      );
+    }
     throw new ServerFault(
       `the environment variable ${name} is not set`,
       `set ${name} in the environment that starts Trunkline or in an \`envFile\`, or give it a default: \${${name}:-default}`,
@@ -89,13 +110,19 @@ export function textsOf({
   return [...ofProgram, ...ofRemote, ...textsIn(tools)];
 }
 
-/** The values to remove from logs even if they do not look like secrets: `secret:` references, and variables in parameters. */
+/**
+ * The values to remove from logs even if they do not look like secrets: `secret:` references, variables of users, and
+ * variables in parameters.
+ */
 export function secretValuesOf(
   entry: CheckedEntry,
   environment: Variables,
   secrets: ReadonlyMap<string, Secret> = new Map(),
 ): Record<string, string> {
-  const ofParams = namesIn(textsIn(entry.tools)).map((name) => [name, variableIn(name, environment)] as const);
+  const ofUser = namesIn(textsOf(entry)).filter((name) => userVariable(name) !== undefined);
+  const ofParams = [...ofUser, ...namesIn(textsIn(entry.tools))].map(
+    (name) => [name, variableIn(name, environment)] as const,
+  );
   const stored = secretNamesIn(textsOf(entry)).map((name) => {
     const secret = secrets.get(name);
     return [`secret:${name}`, secret !== undefined && 'value' in secret ? secret.value : undefined] as const;

@@ -4,7 +4,14 @@ import { readJsonFile, readTextFile, realPath, statOf } from '../../files/whole-
 import type { ParamShapes, ToolShapes } from '../../gateway/catalog/tool-shaping.js';
 import { isRecord } from '../../json/json-value.js';
 import type { ChildSpec, LoginSettings, PackageRequest, RemoteSpec } from '../../supervision/launcher.js';
-import type { CheckedEntry, CheckedFile, CheckedServer, ServerSettings, TracingConfig } from '../file/check-file.js';
+import type {
+  AuthConfig,
+  CheckedEntry,
+  CheckedFile,
+  CheckedServer,
+  ServerSettings,
+  TracingConfig,
+} from '../file/check-file.js';
 import { faultsAt, formatProblem, locateFault, ServerFault } from '../file/config-error.js';
 import { candidateFiles } from '../file/find-config.js';
 import {
@@ -65,21 +72,22 @@ export function resolveConfig(path: string, checked: CheckedFile, options: LoadO
   const { sharedVariables } = checked;
   const resolveFor = (of: Origin, server: CheckedServer) =>
     resolveServer(server, { ...options, origin: of, file, folder, home, envFiles, sharedVariables });
-  const { startLimit, record, sealKeyFile, secretFolder, tracing, metrics, ...gateway } = checked.gateway;
+  const { startLimit, record, sealKeyFile, secretFolder, tracing, metrics, http, ...gateway } = checked.gateway;
   const { listen } = metrics;
+  const near = (path: string) => resolve(folder, expandHome(path, home));
   return {
     file,
     servers: checked.servers.map((server) => resolveFor(origin, server)),
     gateway: {
       ...gateway,
-      ...(record !== undefined && { record: resolve(folder, expandHome(record, home)) }),
-      ...(sealKeyFile !== undefined && { sealKeyFile: resolve(folder, expandHome(sealKeyFile, home)) }),
-      ...(secretFolder !== undefined && { secretFolder: resolve(folder, expandHome(secretFolder, home)) }),
+      ...(record !== undefined && { record: near(record) }),
+      ...(sealKeyFile !== undefined && { sealKeyFile: near(sealKeyFile) }),
+      ...(secretFolder !== undefined && { secretFolder: near(secretFolder) }),
+      http: { ...http, ...(http.auth && { auth: resolveAuth(http.auth, near) }) },
       ...(tracing !== undefined && { tracing: resolveTracing(tracing, options) }),
       metrics: {
         ...metrics,
-        ...(listen !== undefined &&
-          loopbackOf(listen) === undefined && { listen: resolve(folder, expandHome(listen, home)) }),
+        ...(listen !== undefined && loopbackOf(listen) === undefined && { listen: near(listen) }),
       },
       startLimit: startLimit ?? Math.max(MIN_START_LIMIT, availableParallelism()),
     },
@@ -89,6 +97,14 @@ export function resolveConfig(path: string, checked: CheckedFile, options: LoadO
       const found = checked.servers.find((server) => server.key === key);
       return found && resolveFor(other, found);
     },
+  };
+}
+
+function resolveAuth({ jwt, tokens, variables }: AuthConfig, near: (path: string) => string): AuthConfig {
+  return {
+    ...(jwt && { jwt }),
+    ...(tokens !== undefined && { tokens: near(tokens) }),
+    ...(variables !== undefined && { variables: near(variables) }),
   };
 }
 

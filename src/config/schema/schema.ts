@@ -12,6 +12,7 @@ import {
   type Count,
   type Flag,
   GATEWAY_SETTINGS,
+  HTTP_SETTINGS,
   loopbackOf,
   NOTATIONS,
   nameInProgram,
@@ -310,6 +311,10 @@ const viewName = z.string(expects('the name of a view')).check(
 const view = z.exactPartial(
   z.strictObject(
     {
+      groups: list(
+        text('The name of a group.'),
+        'The groups of users who get the view, with `gateway.http.auth`. For other users, the view does not exist. Default: all users.',
+      ),
       servers: list(text('The key of a server.'), 'The servers of the view. Default: all servers.'),
       tools: described(
         z.exactPartial(
@@ -334,7 +339,7 @@ const view = z.exactPartial(
         'Which results are cut for clients of the view, instead of the `results` of the servers.',
       ),
     },
-    expects('a map with `servers`, `tools` or `results`'),
+    expects('a map with `groups`, `servers`, `tools` or `results`'),
   ),
 );
 
@@ -421,6 +426,108 @@ const tracing = z.union(
   expects('off, or a map with settings of traces'),
 );
 
+const HTTPS_URL = 'a URL that begins with https://, or with http:// and a loopback address';
+
+/** A URL whose host can prove its identity, or is this machine. */
+function secureUrl(description: string, expected = HTTPS_URL, allows: (url: URL) => boolean = () => true) {
+  return text(description, expected).check(
+    z.refine((value) => isSecureUrl(value) && allows(new URL(value)), expects(expected, { quote: true })),
+  );
+}
+
+function isSecureUrl(text: string): boolean {
+  if (!URL.canParse(text)) return false;
+  const { protocol, hostname, username, password, hash } = new URL(text);
+  if (username !== '' || password !== '' || hash !== '') return false;
+  const isLoopback = hostname === 'localhost' || hostname === '[::1]' || /^127(?:\.\d{1,3}){3}$/.test(hostname);
+  return protocol === 'https:' || (protocol === 'http:' && isLoopback);
+}
+
+/** Signatures that anyone can check and only the issuer can make. A shared key (HS256) is not among them. */
+const ALGORITHMS = [
+  ...['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384', 'ES512', 'EdDSA', 'Ed25519'],
+] as const;
+
+const jwt = z.strictObject(
+  {
+    issuer: secureUrl('The issuer of the tokens, exactly as its tokens name it in `iss`.'),
+    audience: list(
+      text('A value of `aud`.'),
+      'The values of `aud` that tokens for this gateway have, such as `https://mcp.example.com/mcp`. A token for anything else is refused.',
+    ).check(z.minLength(1, expects('a list with at least one audience'))),
+    ...z.exactPartial(
+      z.strictObject({
+        algorithms: z
+          .array(
+            z.enum(ALGORITHMS, expects(`one of ${ALGORITHMS.join(', ')}`, { quote: true })),
+            expects('a list of algorithms'),
+          )
+          .check(z.minLength(1, expects('a list with at least one algorithm')))
+          .register(z.globalRegistry, {
+            description: 'The accepted signatures. Default: RS256, PS256, ES256, EdDSA and Ed25519.',
+          }),
+        jwksUri: secureUrl('The URL of the keys. Default: the one that the metadata of the issuer names.'),
+        userClaim: text('The claim that identifies the user. Default: `sub`.', 'the name of a claim'),
+        groupsClaim: text(
+          'The claim with the groups of the user. Dots lead into maps, as in `realm_access.roles`. Default: `groups`.',
+          'the name of a claim',
+        ),
+        scopes: list(text('The name of a scope.'), 'Scopes that every token must have. Default: none.'),
+      }),
+    ).shape,
+  },
+  expects('a map with `issuer` and `audience`'),
+);
+
+/** Users of the HTTP server. Without it, all clients have one token. */
+const auth = z
+  .exactPartial(
+    z.strictObject(
+      {
+        jwt: described(jwt, 'Users who log in at an identity provider, whose access tokens are JWTs.'),
+        tokens: text(
+          'A file with a line `NAME SHA256 GROUPS` for each machine that has a token of its own. Relative to the folder of this file.',
+          'the path of a file',
+        ),
+        variables: text(
+          `A folder with the files \`users/USER/NAME\` and \`machines/MACHINE/NAME\`, whose contents are the values of \${user:NAME} in an entry. Relative to the folder of this file.`,
+          'the path of a folder',
+        ),
+      },
+      expects('a map with `jwt` or `tokens`'),
+    ),
+  )
+  .check(
+    z.superRefine((values, { addIssue }) => {
+      if (values.jwt === undefined && values.tokens === undefined)
+        addIssue(aboutKey('found neither `jwt` nor `tokens`, so nobody could log in; add one of them'));
+    }),
+  );
+
+const http = described(
+  mapWith(
+    HTTP_SETTINGS,
+    {
+      publicUrl: secureUrl(
+        'The URL that clients use, without a path, such as https://mcp.example.com. Its host is an allowed host.',
+        'a URL without a path that begins with https://, or with http:// and a loopback address',
+        ({ pathname, search }) => pathname === '/' && search === '',
+      ),
+      auth: described(
+        auth,
+        'The users of `serve --http`: each has servers, sessions and tasks of his own. The token of `trunkline token` is no longer valid.',
+      ),
+    },
+    'a map of settings',
+    (values, report) => {
+      const { publicUrl, auth: users } = values as { readonly publicUrl?: string; readonly auth?: { jwt?: unknown } };
+      if (users?.jwt !== undefined && publicUrl === undefined)
+        report('found `auth.jwt` without `publicUrl`, which tells clients where to log in; add `publicUrl`', 'auth');
+    },
+  ),
+  GATEWAY_SETTINGS.http.about,
+);
+
 /** The shape of a configuration file. Parsing turns durations into milliseconds and sizes into bytes. */
 export const fileSchema = z
   .exactPartial(
@@ -436,7 +543,7 @@ export const fileSchema = z
         gateway: described(
           mapWith(
             GATEWAY_SETTINGS,
-            { tracing: described(tracing, 'Traces of calls with OpenTelemetry; see docs/metrics.md.') },
+            { http, tracing: described(tracing, 'Traces of calls with OpenTelemetry; see docs/metrics.md.') },
             'a map of settings',
           ),
           'Settings of Trunkline itself.',
@@ -470,8 +577,8 @@ export function jsonSchemaText(): string {
 }
 
 /**
- * A map with the settings of a table and with other fields. Parsing moves the settings below `settings`, under their names in
- * the program. `check` reports mistakes that concern several values: at a key of the map or, without a path, at the map's key.
+ * A map with the settings of a table and with other fields, which may replace settings. Parsing moves the settings below
+ * `settings`, under their names in the program. `check` reports mistakes that concern several values: at a key of the map or, without a path, at the map's key.
  */
 function mapWith<T extends Table, Fields extends Readonly<Record<string, z.ZodMiniType>>>(
   table: T,
@@ -479,14 +586,16 @@ function mapWith<T extends Table, Fields extends Readonly<Record<string, z.ZodMi
   expected: string,
   check: (values: Values, report: (message: string, ...path: string[]) => void) => void = () => {},
 ) {
-  const shape: Record<string, z.ZodMiniType> = { ...fields, ...fieldsOf(table) };
+  // A field that replaces a setting keeps the place of the setting.
+  const others = Object.entries(fields).filter(([key]) => !Object.hasOwn(table, key));
+  const shape: Record<string, z.ZodMiniType> = { ...Object.fromEntries(others), ...fieldsOf(table), ...fields };
   const map = z.exactPartial(z.strictObject(shape, expects(expected)));
   const checked = map.check(
     z.superRefine((values, { addIssue }) => check(values, (...issue) => addIssue(aboutKey(...issue)))),
   );
   const parse = (values: Values) => {
-    const others = Object.entries(values).filter(([key]) => !Object.hasOwn(table, key));
-    return { ...Object.fromEntries(others), settings: renamed(values, table) };
+    const found = Object.entries(values).filter(([key]) => Object.hasOwn(fields, key));
+    return { ...Object.fromEntries(found), settings: renamed(values, table) };
   };
   return z.pipe(checked, z.transform(parse)) as z.ZodMiniType as z.ZodMiniType<MapWith<T, Fields>>;
 }

@@ -28,9 +28,9 @@ export const SHARED_SETTINGS = {
     ['0s', '10s'],
   ),
   sharing: choice(
-    ['auto', 'profile', 'folder', 'isolated', 'all'],
+    ['auto', 'profile', 'user', 'folder', 'isolated', 'all'],
     'auto',
-    'Which clients share a process of the server: clients with equal name, version, capabilities, protocol revision and token (profile), such clients in the same working folder (folder), no clients (isolated), or all clients (all). With auto, as the server is known to need it; see docs/configuration.md.',
+    'Which clients share a process of the server: clients with equal name, version, capabilities, protocol revision and user (profile), all clients of one user (user), clients as with profile in the same working folder (folder), no clients (isolated), or all clients of all users (all). With auto, as the server is known to need it; see docs/configuration.md.',
   ),
   start: choice(
     ['eager', 'lazy'],
