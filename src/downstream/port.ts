@@ -46,6 +46,16 @@ export interface GatewayDescription {
   readonly instructions: string;
 }
 
+/** A user of the gateway, or a machine with a token of its own. */
+export interface User {
+  /** Identifies the user among all issuers. Everything that the user's clients have belongs to it. */
+  readonly principal: string;
+  /** Name that the issuer or the file of tokens gives. May be any text. */
+  readonly name: string;
+  readonly kind: 'user' | 'machine';
+  readonly groups: readonly string[];
+}
+
 /** Facts about a client that are known when its session opens. */
 export interface ClientFacts {
   readonly profile: ClientProfile;
@@ -55,6 +65,8 @@ export interface ClientFacts {
   readonly view?: string | undefined;
   /** Environment of the client's process. Absent if it is the gateway's own environment. */
   readonly origin?: ClientOrigin | undefined;
+  /** The user behind the client. Absent if clients need not say who their user is. */
+  readonly user?: User | undefined;
 }
 
 /** The environment and the working folder of a client's process. */
@@ -63,6 +75,8 @@ export interface ClientOrigin {
   readonly environment: Readonly<Record<string, string>>;
   /** The client's working folder, absolute. */
   readonly folder: string;
+  /** The principal of the user whose variables are in `environment`. */
+  readonly user?: string | undefined;
 }
 
 /** One client's session with the gateway. */

@@ -1,5 +1,5 @@
 import { outcomeOf } from '../downstream/failure.js';
-import type { CallEnd, CallTrail, ClientFacts, Exchange, SendingConnection } from '../downstream/port.js';
+import type { CallEnd, CallTrail, ClientFacts, Exchange, SendingConnection, User } from '../downstream/port.js';
 import { type OnInternalError, reportInternalError } from '../errors/internal-error.js';
 import { readText, stringAt } from '../json/json-text.js';
 import { asText } from '../json/json-value.js';
@@ -16,6 +16,8 @@ export interface CallingClient {
   readonly version: string;
   /** Number of the session, counted from the start of this process. */
   readonly session: number;
+  /** Absent if clients need not say who their user is. */
+  readonly user?: User | undefined;
 }
 
 /** Observes the calls of all clients, such as the call log, the metrics and the traces. */
@@ -77,11 +79,12 @@ export class CallFeed {
 
   /** Returns a function that passes the requests of one session to the current client view of that session. */
   session(connected: {
-    readonly facts: Pick<ClientFacts, 'profile'>;
+    readonly facts: Pick<ClientFacts, 'profile' | 'user'>;
     readonly view: { serve(exchange: Exchange): void };
   }): (exchange: Exchange) => void {
     this.#sessions += 1;
-    const session = { client: { ...namesOf(connected.facts), session: this.#sessions }, feed: this };
+    const { user } = connected.facts;
+    const session = { client: { ...namesOf(connected.facts), session: this.#sessions, user }, feed: this };
     return (exchange) => {
       // A request that its session serves again is still the same call.
       const isCall = CALLS.includes(exchange.request.method);

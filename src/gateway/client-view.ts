@@ -283,7 +283,8 @@ export class ClientView {
     const { bytes, params } = exchange.request;
     const args: unknown = params && JSON.parse(readText(bytes, params)).arguments;
     const { backends, catalogs, shadowedSkills, named } = this;
-    const visible = { backends, catalogs, shadowedSkills, named, revision: exchange.client.revision };
+    const { revision, principal } = exchange.client;
+    const visible = { backends, catalogs, shadowedSkills, named, revision, principal };
     exchange.succeed(toBytes(JSON.stringify(await tool.call(args, visible, exchange))));
   }
 }

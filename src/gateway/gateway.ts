@@ -183,7 +183,8 @@ export class Gateway implements GatewayPort {
       get instructions() {
         return description().instructions;
       },
-      caching: (kind) => connected.view.lists.caching(kind, this.#settings.views?.areNone !== false),
+      caching: (kind) =>
+        connected.view.lists.caching(kind, facts.user === undefined && this.#settings.views?.areNone !== false),
       handshake: () => (isAlone ? onlyHandshake(connected, this.#settings.startupWaitMs) : undefined),
       mirroredParams: (tool) => {
         const entry = connected.view.catalogs.tools.resolve(tool)?.entry;
@@ -200,16 +201,20 @@ export class Gateway implements GatewayPort {
   }
 
   describe(facts: ClientFacts): GatewayDescription {
-    const [own] = facts.server === undefined ? [] : this.#pool.of(facts.server);
+    const all = this.#pool.oldestFor(facts);
+    const own = facts.server === undefined ? undefined : all.find(({ key }) => key === facts.server);
+    const saidBy = (backend: Backend) =>
+      this.#pool.mayDescribe(backend, facts) ? this.#handshake(backend) : undefined;
     if (own !== undefined) {
-      const { capabilities = {}, instructions = '' } = this.#handshake(own) ?? {};
+      const { capabilities = {}, instructions = '' } = saidBy(own) ?? {};
       return { offered: [capabilities], instructions };
     }
     const named = this.named(this.viewNameFor(facts));
     const isShown = isShownTo(facts, named);
     return this.#description(
-      this.#pool.oldest.filter(({ key }) => isShown(key)),
+      all.filter(({ key }) => isShown(key)),
       named,
+      saidBy,
     );
   }
 
@@ -341,8 +346,12 @@ export class Gateway implements GatewayPort {
   }
 
   /** The view that the client asked for, or that the configuration has for the client's name. */
-  #description(backends: Iterable<Backend>, named: NamedView | undefined): GatewayDescription {
-    return describeServers([...backends], (backend) => this.#handshake(backend), named, this.#settings);
+  #description(
+    backends: Iterable<Backend>,
+    named: NamedView | undefined,
+    saidBy = (backend: Backend) => this.#handshake(backend),
+  ): GatewayDescription {
+    return describeServers([...backends], saidBy, named, this.#settings);
   }
 
   #drainingOf(client: DownstreamClient): Backend[] {
@@ -387,7 +396,8 @@ export class Gateway implements GatewayPort {
 
   #report(kind: 'client.connected' | 'client.left', { facts, view: { named } }: Connected): void {
     if (!this.#events.wants(kind)) return;
-    const client = { ...namesOf(facts), clients: this.#clients.size };
+    const { user } = facts;
+    const client = { ...namesOf(facts), clients: this.#clients.size, ...(user && { [user.kind]: user.name }) };
     this.#events.emit({ kind, ...client, ...(named && { view: named.name, fault: named.fault }) });
   }
 

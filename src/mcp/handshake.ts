@@ -139,6 +139,8 @@ export interface ClientProfile {
   readonly protocolVersion?: string;
   /** The raw text of the two objects, because parsing changes large numbers and drops duplicate members. */
   readonly raw?: { readonly clientInfo: Uint8Array; readonly capabilities: Uint8Array } | undefined;
+  /** The principal of the user to whom the process of this profile belongs. Its lists are cached for this user alone. */
+  readonly principal?: string | undefined;
 }
 
 /**

@@ -43,6 +43,9 @@ export interface Excerpt {
 /** One line of the call log. */
 export interface LoggedCall {
   readonly time: string;
+  /** The user, or the machine with a token of its own. Both are absent if clients need not say who their user is. */
+  readonly user?: string;
+  readonly machine?: string;
   readonly client: string;
   /** Id of the session, the same for all its calls. */
   readonly session: string;
@@ -100,7 +103,7 @@ export class CallLog implements CallObserver {
 
   ended(call: EndedCall): void {
     const { client, name, requestId, reason, params, result } = call;
-    const texts = [client.name, client.version, name, requestId, reason, params?.text, result?.text];
+    const texts = [client.name, client.version, client.user?.name, name, requestId, reason, params?.text, result?.text];
     this.#queue.offer(LINE_BYTES + texts.reduce((sum, text) => sum + (text?.length ?? 0), 0), () => {
       const time = new Date().toISOString();
       return () => JSON.stringify(this.#line(call, time));
@@ -137,8 +140,11 @@ export class CallLog implements CallObserver {
       params,
       result,
     } = call;
+    const { user } = client;
     return {
-      ...{ time, client: this.#short(`${client.name}/${client.version}`), session: this.#sessionOf(client.session) },
+      time,
+      ...(user && { [user.kind]: this.#short(user.name) }),
+      ...{ client: this.#short(`${client.name}/${client.version}`), session: this.#sessionOf(client.session) },
       ...(instance !== undefined && { server: serverOf(instance) }),
       method,
       ...(name !== undefined && { tool: this.#short(name) }),

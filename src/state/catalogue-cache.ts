@@ -90,13 +90,13 @@ export class CatalogueCache {
   }
 
   /**
-   * The file of a catalogue, by the program of the server and by the client's revision, capabilities and name, because
+   * The file of a catalogue, by the program of the server and by the client's revision, capabilities, name and user, because
    * catalogues may depend on them. The client's version is left out, so that an updated client finds the catalogue, too.
    */
   #nameOf(server: ServerConfig, child: ServerSpec, profile: ClientProfile): string {
-    const { protocolVersion, capabilities, clientInfo } = profile;
+    const { protocolVersion, capabilities, clientInfo, principal = '' } = profile;
     const client = { capabilities, clientInfo: { name: clientInfo.name }, ...(protocolVersion && { protocolVersion }) };
-    const what = [...programOf(server, child), profileKey(client, '')];
+    const what = [...programOf(server, child), profileKey(client, principal)];
     return fileNameOf(server, 'catalogue', what, this.#options.secret);
   }
 }

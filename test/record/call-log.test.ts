@@ -44,6 +44,16 @@ describe('the call log', () => {
     expect(three?.session).not.toBe(one?.session);
   });
 
+  it('names the user, or the machine, of a call', async () => {
+    const by = (kind: 'user' | 'machine') => ({
+      ...CALL,
+      client: { ...CALL.client, user: { principal: 'p', name: `x${'y'.repeat(600)}`, kind, groups: [] } },
+    });
+    const [user, machine] = (await logged([by('user'), by('machine')])).map((line): LoggedCall => JSON.parse(line));
+    expect([user?.user?.length, user?.machine, machine?.user]).toEqual([507, undefined, undefined]);
+    expect(machine?.machine).toBe(user?.user);
+  });
+
   it('has the members that the page about commands lists', async () => {
     const failed = {
       ...CALL,

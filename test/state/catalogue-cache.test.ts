@@ -100,7 +100,7 @@ describe('the catalogue of the last run', () => {
     expect([entryOf('one', next).find(), entryOf('two', next).find()]).toEqual(['missed', undefined]);
   });
 
-  it('is found for a client that was updated, and not for one with another name, revision or capabilities', async () => {
+  it('is found for a client that was updated, and not for one with another name, revision, user or capabilities', async () => {
     const { catalogues } = keeping();
     const { server, child } = own();
     catalogues.of(server, child, PROFILE).put(OFFERED);
@@ -111,6 +111,7 @@ describe('the catalogue of the last run', () => {
     expect(found({ clientInfo: { name: 'other' } })).toBe(false);
     expect(found({ protocolVersion: '2025-06-18' })).toBe(false);
     expect(found({ capabilities: {} })).toBe(false);
+    expect(found({ principal: 'of ann' })).toBe(false);
   });
 
   it.each([

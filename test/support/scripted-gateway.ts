@@ -3,7 +3,7 @@
 import { eraChooser } from '../../src/app/platform.js';
 import { legacyEra } from '../../src/downstream/legacy/legacy-session.js';
 import { modernEra } from '../../src/downstream/modern/modern-session.js';
-import type { ClientOrigin, DownstreamClient, GatewayPort } from '../../src/downstream/port.js';
+import type { ClientOrigin, DownstreamClient, GatewayPort, User } from '../../src/downstream/port.js';
 import { ClientPipe } from '../../src/downstream/stdio/stdio-transport.js';
 import type { Era, EraSession } from '../../src/downstream/transport.js';
 import { type CallFeed, NO_CALLS } from '../../src/gateway/call-feed.js';
@@ -323,7 +323,11 @@ export function scriptGateway({
         isSessionless: () => wasSessionless,
         isMisconfigured,
         variantOf: (origin: ClientOrigin = OWN_ORIGIN) =>
-          JSON.stringify([variables.map((name) => origin.environment[name]), sharing === 'folder' && origin.folder]),
+          JSON.stringify([
+            variables.map((name) => origin.environment[name]),
+            sharing === 'folder' && origin.folder,
+            variables.some((name) => name.startsWith('user:')) && origin.user,
+          ]),
       }),
     );
   const gateway = new Gateway({
@@ -398,6 +402,8 @@ export interface Who {
   readonly server?: string;
   readonly view?: string;
   readonly origin?: ClientOrigin | undefined;
+  /** In place of `principal`. */
+  readonly user?: User | undefined;
 }
 
 /** A client that the test plays, at the other end of a real pipe and session. */
@@ -409,7 +415,11 @@ export class ScriptedClient {
   #downstream: DownstreamClient | undefined;
   #eraSession: EraSession | undefined;
 
-  constructor(gateway: GatewayPort, clock: FakeClock, { principal = 'somebody', server, view, origin }: Who = {}) {
+  constructor(
+    gateway: GatewayPort,
+    clock: FakeClock,
+    { principal = 'somebody', server, view, origin, user }: Who = {},
+  ) {
     const observed: GatewayPort = {
       open: (client, facts) => {
         this.#downstream = client;
@@ -432,7 +442,7 @@ export class ScriptedClient {
       scan,
       chooseEra: eraChooser({ legacy, modern }),
       sink: this.received,
-      principal,
+      principal: user?.principal ?? principal,
       server,
       view,
       origin,
@@ -440,6 +450,8 @@ export class ScriptedClient {
         this.isGone = true;
       },
     });
+    // Over HTTP, a session has a user. A pipe has none.
+    Object.assign(this.session, { user });
   }
 
   /** The client as the gateway sees it, after `initialize`. */

@@ -228,8 +228,8 @@ class LegacySession implements DownstreamClient, EraSession {
     const profile = readHandshakeProfile(request);
     this.#profile = profile;
     if (this.#transport.server === undefined) this.#serverRequests.declare(profile.capabilities);
-    const { server, view, origin } = this.#transport;
-    const gatewaySession = gateway.open(this, { profile, server, view, origin });
+    const { server, view, origin, user } = this.#transport;
+    const gatewaySession = gateway.open(this, { profile, server, view, origin, user });
     this.#gatewaySession = gatewaySession;
     const answer = ({ revision, result }: InitializeAnswer) => {
       this.#revision = revision;

@@ -156,10 +156,10 @@ class ModernSession implements EraSession {
    */
   #discover(request: RequestEnvelope, reply: ReplyChannel): void {
     const { gateway, serverInfo, onInternalError } = this.#options;
-    const { server, view, origin } = this.#transport;
+    const { server, view, origin, user } = this.#transport;
     const handshake = server === undefined ? undefined : this.#clients.of(request).session.handshake();
     if (handshake === undefined) {
-      const description = gateway.describe({ profile: readProfile(request), server, view, origin });
+      const description = gateway.describe({ profile: readProfile(request), server, view, origin, user });
       reply.answer(resultMessage(rawId(request), describeAll(description, serverInfo)));
       return;
     }

@@ -79,11 +79,23 @@ export class BackendPool {
     return found !== undefined && found.instance.variant === found.server.variantOf(origin);
   }
 
-  /** The backends of the same server that run with the same variables, and in the same folder if the folder matters. */
+  /**
+   * The backends of the same server that run with the same variables, and in the same folder if the folder matters, but not
+   * those of another user.
+   */
   alike(backend: Backend): readonly Backend[] {
-    const found = this.#find(backend);
-    const instances = [...(found?.server.instances ?? [])].filter(({ variant }) => variant === found?.instance.variant);
-    return instances.map(({ running }) => running.backend);
+    const { server, instance } = this.#find(backend) ?? {};
+    if (server === undefined || instance === undefined) return [];
+    const { variant, principal } = instance;
+    const alike = [...server.instances].filter((each) => each.variant === variant && each.isOpenTo(principal));
+    return alike.map(({ running }) => running.backend);
+  }
+
+  /** Whether a client that does not use the backend may learn what the server has told about itself. */
+  mayDescribe(backend: Backend, { user, origin }: ClientFacts): boolean {
+    if (user === undefined) return true;
+    const { server, instance } = this.#find(backend) ?? {};
+    return instance?.variant === server?.variantOf(origin) && instance?.isOpenTo(user.principal) === true;
   }
 
   of(key: string): readonly Backend[] {
@@ -92,10 +104,15 @@ export class BackendPool {
 
   /** The oldest backend of each server that can run, or else the oldest. Some lack a variable that others have. */
   get oldest(): readonly Backend[] {
+    return [...this.keys].flatMap((key) => oldestOf(this.of(key)));
+  }
+
+  /** The same, but first those that may tell a client without backends of its own about themselves. */
+  oldestFor(facts: ClientFacts): readonly Backend[] {
     return [...this.keys].flatMap((key) => {
       const all = this.of(key);
-      const isSound = ({ dispatcher }: Backend) => unavailableBecause(dispatcher.availability) !== 'misconfigured';
-      return all.find(isSound) ?? all.slice(0, 1);
+      const open = all.filter((backend) => this.mayDescribe(backend, facts));
+      return oldestOf(open.length > 0 ? open : all);
     });
   }
 
@@ -164,13 +181,17 @@ export class BackendPool {
       variant: server.variantOf(facts.origin),
       scope,
     });
-    instance.setProfile(facts.profile);
-    instance.hasRoots = facts.profile.capabilities.roots !== undefined;
+    // A process for several clients gets the capabilities of all, which include no roots.
+    const isForMany = scope === ALL || server.sharing === 'user';
+    const profile = server.sharing === 'user' ? this.#options.profileOfAll : facts.profile;
+    instance.setProfile(facts.user === undefined ? profile : { ...profile, principal: facts.user.principal });
+    instance.hasRoots = profile.capabilities.roots !== undefined;
+    if (scope !== ALL) instance.principal = client.principal;
     instance.profileScope = profileKey(facts.profile, client.principal);
     instance.endWait();
     const { backend } = instance.running;
     // A process for all clients must read its lists, because a client of the merged lists may come at any time.
-    backend.join(client, facts.server !== undefined && scope !== ALL);
+    backend.join(client, facts.server !== undefined && !isForMany);
     backend.startIfParked();
     return backend;
   }
@@ -290,13 +311,14 @@ export class BackendPool {
 }
 
 /**
- * Which clients share a process of a server: those with the same profile, those with the same profile and working
- * folder, none, or all. `auto` means `profile` for a server whose revision has no sessions, else `isolated`.
+ * Which clients share a process of a server: those with the same profile, those of the same user, those with the same
+ * profile and working folder, none, or all. `auto` means `profile` for a server whose revision has no sessions, else
+ * `isolated`.
  *
  * A server learns the capabilities of one client in the handshake and may adapt its offer to them. Clients with
  * different capabilities therefore get different processes.
  */
-export type Sharing = 'profile' | 'folder' | 'isolated' | 'all' | 'auto';
+export type Sharing = 'profile' | 'user' | 'folder' | 'isolated' | 'all' | 'auto';
 
 interface PooledServer {
   readonly key: string;
@@ -323,7 +345,7 @@ export interface RunningBackend {
   end(): Promise<void>;
 }
 
-/** The clients of one variant that share an instance: all of them, those with this profile key, or one client. */
+/** The clients of one variant that share an instance: all of them, those with this profile key or principal, or one client. */
 type Scope = typeof ALL | string | DownstreamClient;
 
 const ALL = Symbol('all clients');
@@ -371,6 +393,8 @@ class ServerInstances {
     const { sharing } = this;
     const hasNoProcess = this.#hasNoProcess && this.variantOf(origin) === this.variantOf(undefined);
     if (sharing === 'all' || hasNoProcess) return ALL;
+    // No profile key is equal, because each is a JSON array.
+    if (sharing === 'user') return `user ${client.principal}`;
     const hasOwnRoots = this.requestsRoots && profile.capabilities.roots !== undefined;
     if (sharing === 'auto') this.isSessionless ??= this.#server.isSessionless?.() === true;
     const isApart = sharing === 'isolated' || (sharing === 'auto' && this.isSessionless === false);
@@ -402,6 +426,8 @@ export class Instance {
   variant: string;
   /** `undefined` until a client claims the instance. */
   scope: Scope | undefined;
+  /** The principal of its clients. `undefined` until a client claims the instance, and if it is for all clients. */
+  principal: string | undefined;
   /** The scope that clients like its first client share. */
   profileScope: string | undefined;
   /** Whether its clients have the roots capability, which is the same for all clients of one instance. */
@@ -432,6 +458,11 @@ export class Instance {
     this.#isStarted = true;
   }
 
+  /** Whether nothing that the process tells can come from clients of another principal. */
+  isOpenTo(principal: string | undefined): boolean {
+    return this.principal === undefined || this.principal === principal;
+  }
+
   get isConnected(): boolean {
     return this.running.backend.dispatcher.connection !== undefined;
   }
@@ -447,6 +478,12 @@ export class Instance {
     if (this.scope === ALL) return this.origin === undefined ? 'always' : 'for a while';
     return typeof this.scope === 'object' ? 'never' : 'for a while';
   }
+}
+
+/** The oldest backend that can run, or else the oldest; none of none. */
+function oldestOf(backends: readonly Backend[]): readonly Backend[] {
+  const sound = backends.find(({ dispatcher }) => unavailableBecause(dispatcher.availability) !== 'misconfigured');
+  return sound === undefined ? backends.slice(0, 1) : [sound];
 }
 
 /** Time for the calls in flight on a retired process to finish, in milliseconds. Then the process is stopped. */

@@ -95,7 +95,11 @@ export class NotificationRouter {
   #notifyAll({ clients, dispatcher }: Backend, notification: NotificationEnvelope): void {
     const { cause } = dispatcher.inFlightCalls;
     const { bytes, span } = notification;
-    for (const client of clients) {
+    const [first, ...others] = clients;
+    // A message may quote the call of a user, so it goes to no other user. Without a certain cause, nobody gets it.
+    const isOfSeveralUsers = others.some(({ principal }) => principal !== first?.principal);
+    const ofCause = cause === undefined ? [] : [cause.client];
+    for (const client of isOfSeveralUsers ? ofCause : clients) {
       if (!this.#isWanted(client, notification, cause?.client === client ? cause : undefined)) continue;
       if (cause?.client === client) cause.send({ bytes, span, edits: [] });
       else client.notify(notification);

@@ -109,6 +109,8 @@ export interface VisibleBackends {
   /** The view of the configuration that the client has; absent if it sees everything. `fault` is a sentence. */
   readonly named?: { readonly name: string; readonly fault?: string | undefined } | undefined;
   readonly revision?: string | undefined;
+  /** The principal of the client that asks. Absent if the operator asks. */
+  readonly principal?: string | undefined;
 }
 
 export interface StatusFacts extends Omit<VisibleBackends, 'backends'> {

@@ -70,6 +70,9 @@ interface ClientOfSession {
   /** Name that the client gave itself. */
   readonly name: string;
   readonly version: string;
+  /** The user, or the machine with a token of its own. Both are absent if clients need not say who their user is. */
+  readonly user?: string;
+  readonly machine?: string;
   /** The number of open sessions. */
   readonly clients: number;
   /** The view of the configuration that the client has, if it has one, and why that shows nothing. */
@@ -94,6 +97,9 @@ export type HttpEvent =
       readonly method: string;
       readonly address: string;
       readonly named?: RefusedName;
+      /** The user, or the machine, whose token was accepted. */
+      readonly user?: string;
+      readonly machine?: string;
     }
   /** The gateway finishes what is in flight, within `ms`, and then ends. */
   | { readonly kind: 'http.draining'; readonly ms: number }
