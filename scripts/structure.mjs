@@ -13,10 +13,10 @@ const TINY_LINES = 25;
 
 /** Bounds are lowered when the program becomes smaller, and raised only with a reason in the commit. */
 const BOUNDS = {
-  sourceLines: 69_830,
-  sourceFiles: 374,
+  sourceLines: 70_990,
+  sourceFiles: 381,
   tinyFiles: 10,
-  testLines: 72_050,
+  testLines: 74_300,
   callFiles: 47,
   listFiles: 156,
 };

@@ -42,6 +42,21 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
     ...['json', 'timing', 'errors', 'files', 'http', 'hub', 'supervision', 'config/resolve', 'upstream/http', 'node'],
     'npm:@modelcontextprotocol/client',
   ],
+  // The users of the HTTP transport.
+  users: [
+    ...[
+      'json',
+      'timing',
+      'errors',
+      'files',
+      'http',
+      'config/file',
+      'downstream',
+      'downstream/http',
+      'node',
+      'npm:jose',
+    ],
+  ],
   // The servers behind us.
   upstream: [...TEXT, 'io', 'supervision'],
   'upstream/health': ['mcp', 'timing', 'upstream', 'npm:opossum'],

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import {
   type Config,
   changeOf,
@@ -78,8 +79,7 @@ export class ActiveConfig {
   get needsRestart(): readonly string[] {
     const { config, servesHttp } = this.#options;
     const { http, sealKeyFile, secretFolder } = this.#config.gateway;
-    const now: Readonly<Record<string, number>> = { ...http };
-    const isOther = Object.entries(config.gateway.http).some(([name, value]) => now[name] !== value);
+    const isOther = !isDeepStrictEqual(http, config.gateway.http);
     return [
       ...(servesHttp && isOther ? ['gateway.http'] : []),
       ...(sealKeyFile === config.gateway.sealKeyFile ? [] : ['gateway.sealKeyFile']),

@@ -36,7 +36,7 @@ import type { StopLadder } from '../supervision/launcher.js';
 import { Tracing } from '../tracing/tracing.js';
 import { VERSION } from '../version.js';
 import { ActiveConfig, secretSourcesOf } from './active-config.js';
-import { createPlatform, type Platform } from './platform.js';
+import { createPlatform, LOCAL_USER, type Platform } from './platform.js';
 import type { ServerProcesses } from './server-processes.js';
 import { SupervisedBackends, type SupervisedBackendsOptions } from './supervised-backends.js';
 
@@ -69,6 +69,8 @@ interface ComposeOptions {
   readonly onlyView?: string | undefined;
   /** Each client has its own connections, as over HTTP. */
   readonly hasManyConnections?: boolean;
+  /** Clients over HTTP belong to different users, who must not learn of each other. */
+  readonly hasUsers?: boolean;
   /** The report about a configuration file that is rejected as a whole. */
   readonly configFault?: string;
   /** How the clients are served, for the status. `undefined` if the status says nothing about it. */
@@ -104,6 +106,7 @@ export function compose(options: ComposeOptions): Composition {
     service = () => undefined,
     secrets = new KnownSecrets(),
     hasManyConnections = false,
+    hasUsers = false,
     catalogues,
     platform = createPlatform(),
   } = options;
@@ -145,9 +148,15 @@ export function compose(options: ComposeOptions): Composition {
     ...(packages && { packages }),
     catalogues,
     servesHttp: hasManyConnections,
+    hasUsers,
   });
 
-  const statusOf = ({ backends, ...visible }: VisibleBackends): StatusFacts => ({
+  const statusOf = (visible: VisibleBackends): StatusFacts => {
+    const { principal } = visible;
+    const isOfUser = hasUsers && principal !== undefined && principal !== LOCAL_USER;
+    return isOfUser ? factsForUser(allFacts(visible), principal) : allFacts(visible);
+  };
+  const allFacts = ({ backends, ...visible }: VisibleBackends): StatusFacts => ({
     ...visible,
     now: clock.now(),
     startedAt,
@@ -354,6 +363,24 @@ function offersSameTools(before: Config, after: Config): boolean {
     ],
   }));
   return isDeepStrictEqual(one, other);
+}
+
+/**
+ * The facts that a user may know: about the user's own processes, about no other user, and about the machine only what
+ * explains a failure. The output of a process for all users may be about any of them.
+ */
+function factsForUser(facts: StatusFacts, principal: string): StatusFacts {
+  const isOwn = ({ clients }: Backend) => [...clients].some((client) => client.principal === principal);
+  return {
+    ...facts,
+    config: { ...facts.config, file: undefined },
+    refusedNames: [],
+    servers: facts.servers.map((server) => ({
+      ...server,
+      ...(server.sharing?.sharing === 'all' && { logLines: [], cause: [] }),
+      instances: server.instances.filter(({ backend }) => isOwn(backend)),
+    })),
+  };
 }
 
 const NOTHING_REPLACED = { replaced: new Set<string>(), retired: new Set<string>() };

@@ -33,9 +33,6 @@ export interface LocalClients {
 /** Largest message of a client. A gateway must accept every message that a direct connection accepts. */
 export const MAX_LINE_BYTES = 64 * 1024 * 1024;
 
-/** Principal of local clients: the operating-system user that started the gateway. */
-export const LOCAL_USER = 'local';
-
 /** How long the start waits for the first message of a client that is already connected. */
 const FIRST_MESSAGE_MS = 30;
 

@@ -33,6 +33,9 @@ export interface Platform {
   readonly internalErrors: InternalErrorLog;
 }
 
+/** Principal of local clients: the operating-system user that started the gateway. */
+export const LOCAL_USER = 'local';
+
 /** Limit on unfinished messages until the configuration is read. */
 const MAX_PARTIAL_BYTES = 256 * 1024 * 1024;
 

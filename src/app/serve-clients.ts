@@ -67,6 +67,7 @@ export async function serveClients(settings: GlobalOptions, clientSide: ClientSi
     platform: clientSide.platform,
     environment: process.env,
     hasManyConnections: clientSide.http !== undefined,
+    hasUsers: clientSide.http !== undefined && config.gateway.http.auth !== undefined,
     onlyView: clientSide.http === undefined ? settings.view : undefined,
     runFolder: runFolder(),
     approvals: approvalFolders('serve'),
@@ -80,8 +81,8 @@ export async function serveClients(settings: GlobalOptions, clientSide: ClientSi
   const observers = new Observers({ composition, settings, logger });
   const { tracing } = composition;
   await Promise.all([observers.apply(config), tracing.apply(config)]);
-  const limits = config.gateway.http;
-  const http = clientSide.http && (await openHttp({ settings: clientSide.http, limits, composition, logger }));
+  const httpOptions = { http: config.gateway.http, composition, logger };
+  const http = clientSide.http && (await openHttp({ settings: clientSide.http, ...httpOptions }));
   let unfollow = async () => {};
   return await runToEnd({
     composition,

@@ -1,9 +1,12 @@
 import type { HttpConfig } from '../config/file/check-file.js';
+import { asUserVariables, userVariable } from '../config/resolve/references.js';
 import { HttpBindError, literal } from '../downstream/http/bind.js';
+import type { HttpUsers } from '../downstream/http/caller.js';
 import { createHttpClients } from '../downstream/http/http-client.js';
 import { SealedIds } from '../downstream/http/sealed-ids.js';
 import { type HttpTransport, openHttpTransport } from '../downstream/http/server.js';
-import { errorCode } from '../errors/error-text.js';
+import type { ClientOrigin, User } from '../downstream/port.js';
+import { errorCode, errorMessage } from '../errors/error-text.js';
 import { UsageError } from '../errors/usage-error.js';
 import { readRegularFile } from '../files/whole-file.js';
 import { RefusedNames } from '../gateway/status/refused-names.js';
@@ -28,7 +31,8 @@ export interface HttpSettings {
 
 export interface ServeHttpOptions {
   readonly settings: HttpSettings;
-  readonly limits: HttpConfig;
+  /** The limits and the users. */
+  readonly http: HttpConfig;
   readonly composition: Composition;
   readonly logger: Logger;
 }
@@ -43,11 +47,14 @@ export async function serveHttp(options: ServeHttpOptions): Promise<Pick<HttpTra
   };
 }
 
-async function listen({ settings, limits, composition, logger }: ServeHttpOptions): Promise<HttpTransport> {
+async function listen({ settings, http, composition, logger }: ServeHttpOptions): Promise<HttpTransport> {
   const { platform, gateway, seals } = composition;
   const { host, port, noAuth, allowedHosts, allowedOrigins, tls } = settings;
+  const { auth, publicUrl } = http;
   logHttpEvents(platform.events, logger);
   try {
+    const ofUsers = auth === undefined ? undefined : await loadUsers(auth, { http, composition, logger });
+    const [publicHosts, publicOrigins] = publicUrl === undefined ? [[], []] : [[new URL(publicUrl).host], [publicUrl]];
     const transport = await openHttpTransport({
       core: createHttpClients({
         scan: platform.scan,
@@ -58,18 +65,20 @@ async function listen({ settings, limits, composition, logger }: ServeHttpOption
         hasView: (name) => composition.config.gateway.views.some((view) => view.name === name),
         isReady: () => gateway.isReady,
         endSubscriptions: () => gateway.endSubscriptions(),
+        ...ofUsers?.ofCore,
       }),
       ...platform,
       bind: {
         host,
         port,
         noAuth,
-        tokens: noAuth ? [] : [await readOrCreateToken(tokenFile())],
-        allowedHosts,
-        allowedOrigins,
+        tokens: noAuth || auth !== undefined ? [] : [await readOrCreateToken(tokenFile())],
+        allowedHosts: [...allowedHosts, ...publicHosts],
+        allowedOrigins: [...allowedOrigins, ...publicOrigins],
         ...(tls === undefined ? {} : { https: await readPems(tls) }),
       },
-      limits,
+      users: ofUsers?.users,
+      limits: http,
       ids: new SealedIds({
         sessionKeys: seals.keysFor('sessions'),
         eventKeys: seals.keysFor('events'),
@@ -78,13 +87,58 @@ async function listen({ settings, limits, composition, logger }: ServeHttpOption
       events: platform.events,
       readMetrics: () => composition.readMetrics(),
     });
-    process.stderr.write(
-      `Trunkline serves ${transport.url}/mcp${noAuth ? '' : '; `trunkline token` shows the token'}\n`,
-    );
+    const withToken = noAuth ? '' : '; `trunkline token` shows the token';
+    process.stderr.write(`Trunkline serves ${transport.url}/mcp${auth === undefined ? withToken : loginOf(auth)}\n`);
     return transport;
   } catch (error) {
     throw asUsageError(error, settings);
   }
+}
+
+type Auth = NonNullable<HttpConfig['auth']>;
+
+function loginOf({ jwt }: Auth): string {
+  return jwt === undefined ? ' to the machines of `auth.tokens`' : `; users log in at ${jwt.issuer}`;
+}
+
+/** Loads what users need: the check of their tokens, the endpoints that are open to them, and their variables. */
+async function loadUsers(auth: Auth, { http, composition, logger }: Omit<ServeHttpOptions, 'settings'>) {
+  const { clock } = composition.platform;
+  const [{ UserCheck }, { endpointFor }, { readUserVariables }] = await Promise.all([
+    import('../users/user-check.js'),
+    import('../users/endpoints.js'),
+    import('../users/user-variables.js'),
+  ]);
+  const log = { warn: (text: string) => logger.warn(text), error: (text: string) => logger.error(text) };
+  let users: HttpUsers;
+  try {
+    users = new UserCheck({ ...http, clock, now: Date.now, log });
+  } catch (error) {
+    throw new UsageError(errorMessage(error), 'correct the file, or `gateway.http.auth.tokens` in the configuration', {
+      cause: error,
+    });
+  }
+  const onFault = (file: string, reason: string) =>
+    logger.warn({ file, reason }, 'the variable of a user cannot be used');
+  const originOf = (user: User): ClientOrigin => {
+    const names = new Set(composition.config.servers.flatMap(({ variables }) => variables));
+    const own = [...names].flatMap((name) => userVariable(name) ?? []);
+    const values = auth.variables === undefined ? {} : readUserVariables(auth.variables, user, own, onFault);
+    const environment = { ...ownEnvironment(), ...asUserVariables(values) };
+    return { environment, folder: process.cwd(), user: user.principal };
+  };
+  const ofCore = {
+    originOf,
+    endpointFor: (asked: string | undefined, { groups }: User) =>
+      endpointFor(asked, groups, composition.config.gateway.views),
+  };
+  return { users, ofCore };
+}
+
+/** The variables of this process, without those that have the name of a user's variable. */
+function ownEnvironment(): Record<string, string> {
+  const all = Object.entries(process.env).filter(([name]) => userVariable(name) === undefined);
+  return Object.fromEntries(all.flatMap(([name, value]) => (value === undefined ? [] : [[name, value]])));
 }
 
 const PEM_HINT = 'pass readable PEM files with --tls-cert and --tls-key';

@@ -19,8 +19,8 @@ import type { Logger } from '../observe/logger.js';
 import { knownDescription } from '../state/known-instructions.js';
 import { IDENTITY, VERSION } from '../version.js';
 import type { GlobalOptions } from './global-options.js';
-import { deferred, firstMessageOrTimeout, LOCAL_USER, MAX_LINE_BYTES } from './local-clients.js';
-import { createEraChooser, createPlatform, type Platform } from './platform.js';
+import { deferred, firstMessageOrTimeout, MAX_LINE_BYTES } from './local-clients.js';
+import { createEraChooser, createPlatform, LOCAL_USER, type Platform } from './platform.js';
 import { endProcess } from './run-to-end.js';
 
 interface HubOptions {

@@ -7,8 +7,8 @@ import { knownDescription } from '../state/known-instructions.js';
 import { IDENTITY } from '../version.js';
 import type { DrainedClient } from './drain-client.js';
 import type { GlobalOptions } from './global-options.js';
-import { deferred, firstMessageOrTimeout, LOCAL_USER, type LocalClients, MAX_LINE_BYTES } from './local-clients.js';
-import { createEraChooser, createPlatform, type Platform } from './platform.js';
+import { deferred, firstMessageOrTimeout, type LocalClients, MAX_LINE_BYTES } from './local-clients.js';
+import { createEraChooser, createPlatform, LOCAL_USER, type Platform } from './platform.js';
 import { endProcess, fileOperationsEnd } from './run-to-end.js';
 import type { HttpSettings } from './serve-http.js';
 

@@ -33,6 +33,7 @@ export interface SupervisedBackendsOptions extends Pick<ServerProcessesOptions, 
   /** The cached catalogues of earlier runs. Nothing is cached if absent. */
   readonly catalogues: CatalogueCache | undefined;
   readonly servesHttp: boolean;
+  readonly hasUsers: boolean;
 }
 
 type StartedProcesses = Pick<ServerProcesses, 'launcher' | 'orphanGuard' | 'beginLogin'>;
@@ -294,7 +295,9 @@ export class SupervisedBackends {
 
   #createBackend(server: ServerConfig, id: string, listenerFor: ListenerFor): Backend {
     const { key, child } = server;
-    const { platform, waiting, activeConfig } = this.#options;
+    const { platform, waiting, activeConfig, hasUsers } = this.#options;
+    // The output of a process for all users may be about another user than the caller.
+    const isQuiet = hasUsers && activeConfig.sharingOf(server).sharing === 'all';
     return new Backend({
       ...activeConfig.rulesOf(server),
       key,
@@ -312,7 +315,7 @@ export class SupervisedBackends {
       onStartMissed: () => this.#instances.get(id)?.cacheEntry()?.putMissed(),
       offerLogin: this.#offerLogin(key, child),
       retryInMs: () => (child === undefined ? undefined : this.#supervisor.retryInMs(id)),
-      whyDown: () => this.#explain(id, (failed) => whyDown(failed, child?.kind === 'remote')),
+      whyDown: () => (isQuiet ? undefined : this.#explain(id, (failed) => whyDown(failed, child?.kind === 'remote'))),
     });
   }
 

@@ -10,6 +10,8 @@ export interface HttpBind {
   readonly tokens: readonly string[];
   /** Accepts every client without a token. Allowed on loopback only. */
   readonly noAuth: boolean;
+  /** Whether users have tokens of their own, so that `tokens` is empty. */
+  readonly hasUsers?: boolean;
   /** Additional values of `Host`, as clients send them. They include the port, unless it is the default of the scheme. */
   readonly allowedHosts: readonly string[];
   /** Additional values of `Origin`: scheme, host and port. */
@@ -32,13 +34,22 @@ export function checkBind(bind: HttpBind): HttpBindError | undefined {
   return problem === undefined ? undefined : new HttpBindError(problem);
 }
 
-function problemOf({ host, port, tokens, noAuth, allowedHosts, allowedOrigins }: HttpBind): string | undefined {
+function problemOf({
+  host,
+  port,
+  tokens,
+  noAuth,
+  hasUsers = false,
+  allowedHosts,
+  allowedOrigins,
+}: HttpBind): string | undefined {
   const isLocal = isLoopback(host);
   const listening = `Listening on ${host === '' ? 'all addresses' : host}`;
+  if (noAuth && hasUsers) return 'Users have to log in (`gateway.http.auth`), so there is no way in without a token';
   if (noAuth && !isLocal) {
     return `${listening} without authentication would let the whole network in; use a loopback address or a token`;
   }
-  if (!noAuth && tokens.length === 0) return `${listening} needs a token`;
+  if (!noAuth && !hasUsers && tokens.length === 0) return `${listening} needs a token`;
   if (!noAuth && tokens.some((token) => token.length < MIN_TOKEN_LENGTH || !/^[!-~]+$/.test(token))) {
     return `A token must have at least ${MIN_TOKEN_LENGTH} visible ASCII characters and no white space`;
   }

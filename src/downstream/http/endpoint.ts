@@ -7,26 +7,29 @@ import type { Envelope, Rejection, RequestEnvelope, ScanEnvelope } from '../../m
 import { fateOfMessage } from '../../mcp/lost-request.js';
 import type { EventSink } from '../../observe/events/events.js';
 import type { Clock } from '../../timing/clock.js';
+import type { CallerCheck } from './caller.js';
 import { onOneLine } from './event-stream.js';
-import type { BearerCheck } from './guards.js';
 import * as guards from './guards.js';
-import { endpointOfView, type HttpSessionPort } from './http-client.js';
+import { type Caller, endpointOfView, type HttpSessionPort } from './http-client.js';
 import type { HttpLimits } from './limits.js';
 import { addressOf } from './listener.js';
 import { JSON_HEADERS } from './post-stream.js';
 import type { RequestRates } from './rate-limit.js';
 import {
   BATCH_WITHOUT_SESSION,
+  FOR_MACHINES,
   type HttpRefusal,
   INSTANCE_LOST,
   LISTENING_ALREADY,
   MISSING_SESSION,
+  NO_GROUP,
   NO_SUCH_METHOD,
   NOTHING_TO_RESUME,
   ONLY_POST,
   OVERLOADED,
   refusalBody,
   UNKNOWN_SESSION,
+  unknownEndpoint,
 } from './refusal.js';
 import { isForServers, refusedBy, refuseMetadata, refuseParams, refuseUnreadable } from './request-metadata.js';
 import { parseEventId, type SealedIds, type SessionOwner } from './sealed-ids.js';
@@ -39,7 +42,7 @@ interface EndpointOptions {
   readonly limits: HttpLimits;
   /** Limit of the incomplete bodies of all requests together. */
   readonly requestBodies: FairMemory;
-  readonly bearer: BearerCheck;
+  readonly callers: CallerCheck;
   readonly rates: RequestRates;
   readonly ids: SealedIds;
   readonly sessions: Sessions;
@@ -79,24 +82,33 @@ export class Endpoint {
     else this.refuse(request, reply, refusal);
   };
 
-  /** Checks the headers before a byte of the body is read, and stores the principal on the request. */
+  /** Checks the headers before a byte of the body is read, and stores the caller and the endpoint on the request. */
   readonly admit = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> => {
+    const stranger = await this.#identify(request);
+    if (stranger !== undefined) return this.refuse(request, reply, stranger);
+    const closed = this.#locate(request);
     const { method, headers } = request;
-    const refusal = this.#identify(request) ?? refuseHeaders(method, headers, this.#options.limits.maxBodyBytes);
+    const { maxBodyBytes } = this.#options.limits;
+    const refusal = this.#refuseRate(request) ?? closed ?? refuseHeaders(method, headers, maxBodyBytes);
     if (refusal !== undefined) return this.refuse(request, reply, refusal);
+    // The client may have left during the check of its token. Nothing reports that to the code that follows.
+    if (request.raw.socket.destroyed) return reply.hijack();
     this.#options.onRequest();
     return undefined;
   };
 
-  /** Does the same for a request that is no message of MCP. */
+  /** Does the same for a request that is no message of MCP. Users get no facts about other users. */
   readonly admitReader = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> => {
-    const refusal = this.#identify(request);
+    const refusal =
+      (await this.#identify(request)) ??
+      this.#refuseRate(request) ??
+      (callerOf(request).user?.kind === 'user' ? FOR_MACHINES : undefined);
     return refusal === undefined ? undefined : this.refuse(request, reply, refusal);
   };
 
-  /** Refuses strangers and senders of too many requests. Stores the principal of every other request on it. */
-  #identify(request: FastifyRequest): HttpRefusal | undefined {
-    const { bearer, rates, clock, names, onAuthenticated } = this.#options;
+  /** Refuses strangers. Stores the caller of every other request on it. */
+  async #identify(request: FastifyRequest): Promise<HttpRefusal | undefined> {
+    const { callers, clock, names, onAuthenticated } = this.#options;
     const { headers, raw } = request;
     const { hosts, origins } = names();
     const stranger =
@@ -104,13 +116,29 @@ export class Endpoint {
       guards.refuseTarget(request.url, hosts) ??
       guards.refuseOrigin(headers.origin, origins);
     if (stranger !== undefined) return stranger;
-    const admission = bearer.admit(headers.authorization, addressOf(raw.socket), clock.now());
+    const admitted = callers.admit(headers.authorization, addressOf(raw.socket), clock.now(), askedEndpoint(request));
+    const admission = admitted instanceof Promise ? await admitted : admitted;
     if ('refusal' in admission) return admission.refusal;
     onAuthenticated(raw.socket);
-    const { principal } = admission;
-    request.setDecorator('principal', principal);
+    request.setDecorator('caller', admission);
+    return undefined;
+  }
 
-    return rates.refuse(principal, this.#senderOf(request, principal), clock.now());
+  /** Refuses a request beyond the rate of its principal. */
+  #refuseRate(request: FastifyRequest): HttpRefusal | undefined {
+    const { rates, clock } = this.#options;
+    return rates.refuse(principalOf(request), this.#senderOf(request), clock.now());
+  }
+
+  /** Refuses an endpoint that is closed to the user. Stores the endpoint that serves the request on it. */
+  #locate(request: FastifyRequest): HttpRefusal | undefined {
+    const { endpointFor } = this.#options.core;
+    const { user } = callerOf(request);
+    const asked = askedEndpoint(request);
+    const located = user === undefined || endpointFor === undefined ? { endpoint: asked } : endpointFor(asked, user);
+    request.setDecorator('endpoint', located?.endpoint);
+    if (located !== undefined) return undefined;
+    return asked === undefined ? NO_GROUP : unknownEndpoint(asked);
   }
 
   readonly serve = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> => {
@@ -130,7 +158,17 @@ export class Endpoint {
     const { status, message, headers = {}, named } = refusal;
     const { method, raw } = request;
     const address = addressOf(raw.socket);
-    this.#options.events.emit({ kind: 'http.refused', status, message, method, address, ...(named && { named }) });
+    const { user } = callerOf(request);
+    const who = user && { [user.kind]: user.name };
+    this.#options.events.emit({
+      kind: 'http.refused',
+      status,
+      message,
+      method,
+      address,
+      ...who,
+      ...(named && { named }),
+    });
     if (!reply.raw.shouldKeepAlive && isBodyComing(raw)) closeAfterBody(raw, reply.raw);
     return reply.code(status).headers(headers).type(JSON_TYPE).send(refusalBody(refusal));
   }
@@ -172,7 +210,7 @@ export class Endpoint {
     const refusal = refuseMetadata(message, headers, (asked) => core.refusalWithoutSession(asked));
     if (refusal !== undefined) return this.refuse(request, reply, refusal);
     if (message.kind !== 'request' && !isForServers(message)) return reply.code(202).send();
-    const client = sessionless.of(principalOf(request), endpointOf(request));
+    const client = sessionless.of(callerOf(request), endpointOf(request));
     if (!(client instanceof SessionlessClient)) return this.refuse(request, reply, client);
     const mismatch =
       message.kind === 'request' ? refuseParams(message, headers, client.mirroredParams(message)) : undefined;
@@ -207,6 +245,8 @@ export class Endpoint {
   async #get(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> {
     const session = await this.#session(request, ONLY_POST);
     if (!(session instanceof Session)) return this.refuse(request, reply, session);
+    // The client may have left while its session was resumed. A stream without a client would keep the next one out.
+    if (request.raw.socket.destroyed) return reply.hijack();
     const lastEventId = header(request, 'last-event-id');
     if (lastEventId === undefined) {
       if (session.isListening) return this.refuse(request, reply, LISTENING_ALREADY);
@@ -233,12 +273,12 @@ export class Endpoint {
    * to be resumed. So are all requests together that need no session, that open one, and that name an unknown one. A client
    * cannot invent a share.
    */
-  #senderOf(request: FastifyRequest, principal: string): string {
+  #senderOf(request: FastifyRequest): string {
     if (guards.namesModernRevision(header(request, 'mcp-protocol-version'))) return 'without sessions';
     const { sessions } = this.#options;
     const id = sessionIdOf(request);
     if (id === undefined) return 'no session';
-    const owner = { principal, endpoint: endpointOf(request) };
+    const owner = ownerOf(request);
     const isKnown = sessions.find(id, owner) !== undefined || (!sessions.isFull && sessions.canResume(id, owner));
     return isKnown ? id : 'unknown session';
   }
@@ -311,16 +351,29 @@ function closeAfterBody(request: FastifyRequest['raw'], response: FastifyReply['
   request.once('end', () => request.socket.destroySoon());
 }
 
+/** The caller of the request. Without a principal until the request was authenticated. */
+function callerOf(request: FastifyRequest): Caller {
+  // A request whose path cannot be read has no decorators.
+  return ('caller' in request ? request.getDecorator<Caller | null>('caller') : null) ?? NOBODY;
+}
+
+const NOBODY: Caller = { principal: '' };
+
 function principalOf(request: FastifyRequest): string {
-  return request.getDecorator<string>('principal');
+  return callerOf(request).principal;
 }
 
 function ownerOf(request: FastifyRequest): SessionOwner {
-  return { principal: principalOf(request), endpoint: endpointOf(request) };
+  return { ...callerOf(request), endpoint: endpointOf(request) };
 }
 
-/** The server or view whose endpoint the request came to, in the form for `HttpSessionPort.openSession`. */
+/** The server or view that serves the request, in the form for `HttpSessionPort.openSession`. */
 function endpointOf(request: FastifyRequest): string | undefined {
+  return request.getDecorator<string | null | undefined>('endpoint') ?? undefined;
+}
+
+/** The server or view that the request asks for. */
+function askedEndpoint(request: FastifyRequest): string | undefined {
   const { key, view } = request.params as { readonly key?: string; readonly view?: string };
   return view === undefined ? key : endpointOfView(view);
 }

@@ -2,6 +2,7 @@ import { createHash, timingSafeEqual } from 'node:crypto';
 import { RPC_CODES } from '../../jsonrpc/message.js';
 import { isLegacyRevision, isModernRevision, LEGACY_REVISIONS } from '../../mcp/revisions.js';
 import { isHostHeader } from './bind.js';
+import { type Admission, bearerToken, type CallerCheck } from './caller.js';
 import { FailureWindow } from './rate-limit.js';
 import { type HttpRefusal, retryAfter } from './refusal.js';
 
@@ -165,9 +166,6 @@ interface BearerCheckOptions {
   readonly failedLoginsPerMinute: number;
 }
 
-/** The principal, which is the hash of the client's token, or the refusal. */
-type Admission = { readonly principal: string } | { readonly refusal: HttpRefusal };
-
 const MINUTE_MS = 60_000;
 
 /** Refusal for a missing and for a wrong token. It is the same for both, so that it reveals nothing. */
@@ -178,12 +176,12 @@ const UNAUTHORIZED: HttpRefusal = {
 };
 
 /**
- * Authenticates requests by the `Authorization` header and limits failed logins.
+ * Authenticates requests by tokens that clients share, and limits failed logins. The principal is the hash of the token.
  *
  * A valid token is accepted even from an address with too many failures. On loopback all clients have the same address,
  * so any local program could otherwise lock out the user. The length of the token protects it against guesses.
  */
-export class BearerCheck {
+export class BearerCheck implements CallerCheck {
   readonly #hashes: readonly Buffer[];
   readonly #failures: FailureWindow;
 
@@ -202,7 +200,7 @@ export class BearerCheck {
   }
 
   #principal(authorization: string | undefined): string | undefined {
-    const presented = sha256(/^Bearer +([!-~]+) *$/i.exec(authorization ?? '')?.[1] ?? '');
+    const presented = sha256(bearerToken(authorization) ?? '');
     let found: Buffer | undefined;
     // Compares all hashes in constant time, even after a match. Hashes have equal lengths.
     for (const hash of this.#hashes) {

@@ -15,7 +15,16 @@ import {
 import type { Envelope, Rejection, RequestEnvelope, ScanEnvelope } from '../../mcp/envelope.js';
 import { LISTS, METHODS } from '../../mcp/methods.js';
 import type { MirroredParam } from '../../mcp/mirrored-params.js';
+import type { ClientOrigin, User } from '../port.js';
 import { type ChooseEra, EraSessions, type OpenReply, type ReplyChannel, type TransportSession } from '../transport.js';
+
+/** The sender of a request, as its token proves. */
+export interface Caller {
+  /** Identifies the subject: a user, or all holders of the shared token. Sessions and their state belong to it. */
+  readonly principal: string;
+  /** Absent with the shared token and without authentication. */
+  readonly user?: User;
+}
 
 /** Opens the sessions behind the HTTP endpoints. */
 export interface HttpSessionPort {
@@ -27,16 +36,20 @@ export interface HttpSessionPort {
   refusalWithoutSession(request: RequestEnvelope): RpcError | undefined;
   /**
    * Opens a session. `endpoint` is `undefined` for `/mcp`, the server's key for `/mcp/<key>`, or `endpointOfView` for
-   * `/mcp/v/<name>`. `principal` is the authenticated subject. Returns `undefined` if there is no such server or view.
-   * `onGone` is called when the server or view is removed from the configuration. `isResumed` is set if another process may
-   * have sent requests to the client in this session.
+   * `/mcp/v/<name>`. Returns `undefined` if there is no such server or view. `onGone` is called when the server or view is
+   * removed from the configuration. `isResumed` is set if another process may have sent requests to the client in this
+   * session.
    */
   openSession(
     endpoint: string | undefined,
-    principal: string,
+    caller: Caller,
     onGone: () => void,
     isResumed?: boolean,
   ): HttpClientSession | undefined;
+  /** Returns the endpoint that serves a user who asks for this one; `undefined` if the endpoint is closed to the user. */
+  readonly endpointFor?:
+    | ((endpoint: string | undefined, user: User) => { readonly endpoint: string | undefined } | undefined)
+    | undefined;
   isReady(): boolean;
   /** Ends the subscriptions of clients without a session, so that they subscribe elsewhere. */
   endSubscriptions(): void;
@@ -72,6 +85,9 @@ interface HttpClientsOptions {
   readonly messages: MessageFeed;
   readonly hasServer: (key: string) => boolean;
   readonly hasView: (name: string) => boolean;
+  readonly endpointFor?: HttpSessionPort['endpointFor'];
+  /** Returns the variables of a user, with which the user's servers run. Called when a session opens. */
+  readonly originOf?: ((user: User) => ClientOrigin) | undefined;
   /** Whether the first start of every server has ended. */
   readonly isReady: () => boolean;
   readonly endSubscriptions: () => void;
@@ -79,18 +95,19 @@ interface HttpClientsOptions {
 
 /** Opens the sessions behind the HTTP endpoints: `/mcp` serves all servers, `/mcp/<key>` one, `/mcp/v/<name>` a view. */
 export function createHttpClients(options: HttpClientsOptions): HttpSessionPort {
-  const { scan, chooseEra, backpressure, messages, hasServer, hasView, isReady, endSubscriptions } = options;
+  const { chooseEra, hasServer, hasView, isReady, endSubscriptions, endpointFor } = options;
   return {
     isReady,
     endSubscriptions,
+    ...(endpointFor && { endpointFor }),
     beginsSession: (message) => chooseEra(message, () => false).beginsSession(message),
     isSessionless: (message) => !chooseEra(message, () => false).needsSession,
     refusalWithoutSession: (request) => chooseEra(request, () => false).refusalWithoutSession(request),
-    openSession: (endpoint, principal, onGone, isResumed = false) => {
+    openSession: (endpoint, { principal, user }, onGone, isResumed = false) => {
       const view = viewAt(endpoint);
       const server = view === undefined ? endpoint : undefined;
       if ((view !== undefined && !hasView(view)) || (server !== undefined && !hasServer(server))) return undefined;
-      return new HttpClient({ scan, chooseEra, backpressure, messages, server, view, principal, onGone, isResumed });
+      return new HttpClient({ ...options, principal, ...(user && { user }), server, view, onGone, isResumed });
     },
   };
 }
@@ -107,10 +124,11 @@ export function viewAt(endpoint: string | undefined): string | undefined {
   return endpoint?.startsWith(VIEWS) === true ? endpoint.slice(VIEWS.length) : undefined;
 }
 
-interface HttpClientOptions extends Pick<HttpClientsOptions, 'scan' | 'chooseEra' | 'backpressure' | 'messages'> {
+interface HttpClientOptions
+  extends Caller,
+    Pick<HttpClientsOptions, 'scan' | 'chooseEra' | 'backpressure' | 'messages' | 'originOf'> {
   readonly server: string | undefined;
   readonly view: string | undefined;
-  readonly principal: string;
   readonly onGone: () => void;
   readonly isResumed: boolean;
 }
@@ -127,6 +145,8 @@ class HttpClient implements HttpClientSession, TransportSession {
   readonly server: string | undefined;
   readonly view: string | undefined;
   readonly firstRequestId: number | undefined;
+  readonly user: User | undefined;
+  readonly origin: ClientOrigin | undefined;
   readonly #options: HttpClientOptions;
   readonly #sessions: EraSessions;
   readonly #connection: FeedConnection;
@@ -142,6 +162,8 @@ class HttpClient implements HttpClientSession, TransportSession {
     this.server = options.server;
     this.view = options.view;
     this.firstRequestId = options.isResumed ? randomInt(MIN_RESUMED_ID, MAX_RESUMED_ID) : undefined;
+    this.user = options.user;
+    this.origin = options.user && options.originOf?.(options.user);
     this.#unsolicited = new UnsolicitedBuffer(options.scan);
     this.#backpressure = options.backpressure.client();
     this.#sessions = new EraSessions(options.chooseEra, this);

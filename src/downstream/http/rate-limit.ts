@@ -5,10 +5,13 @@ export interface RequestRate {
   readonly requestBurst: number;
 }
 
+/** Limit of the principals whose rates are known. The one that has been idle longest is forgotten. */
+const MAX_PRINCIPALS = 10_000;
+
 /** Limits the requests of each principal. The sessions of a principal share its limit. */
 export class RequestRates {
   readonly #rate: RequestRate;
-  /** Buckets by principal. There is one for each token, or a single one without authentication, so the map cannot grow. */
+  /** Buckets by principal, the least recently used first. */
   readonly #buckets = new Map<string, FairBucket>();
 
   constructor(rate: RequestRate) {
@@ -21,8 +24,11 @@ export class RequestRates {
     if (bucket === undefined) {
       const { requestBurst: burst, requestsPerSecond: perSecond } = this.#rate;
       bucket = new FairBucket({ burst, perSecond, now });
-      this.#buckets.set(principal, bucket);
     }
+    this.#buckets.delete(principal);
+    this.#buckets.set(principal, bucket);
+    const [oldest = ''] = this.#buckets.keys();
+    if (this.#buckets.size > MAX_PRINCIPALS) this.#buckets.delete(oldest);
     const waitMs = bucket.take(sender, now);
     return waitMs === 0 ? undefined : { status: 429, message: 'Too many requests', headers: retryAfter(waitMs) };
   }

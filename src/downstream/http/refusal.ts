@@ -46,6 +46,12 @@ const UNKNOWN_VIEW: HttpRefusal = {
   status: 404,
   message: 'There is no such view; the configuration names the views below `views:`',
 };
+/** For a user whose groups have none of the views. The refusal reveals no view. */
+export const NO_GROUP: HttpRefusal = { status: 403, message: 'Nothing is open to your groups; ask the operator' };
+export const FOR_MACHINES: HttpRefusal = {
+  status: 403,
+  message: 'This is for machines with a token of their own, because it is about all users',
+};
 export const FULL: HttpRefusal = { status: 503, message: 'Too many sessions', headers: retryAfter(30_000) };
 /** Not 404, because most clients do not open another session then. */
 export const NOT_RESUMED: HttpRefusal = {

@@ -1,6 +1,7 @@
 import { createCipheriv, createDecipheriv, createHmac, randomBytes } from 'node:crypto';
 import type { LostRequest } from '../../mcp/lost-request.js';
 import { isSameSeal } from '../../mcp/task-id.js';
+import type { Caller } from './http-client.js';
 
 /** Keys of one purpose. The first one seals, and all of them open, so that a key can be replaced while gateways serve. */
 type Keys = readonly [Uint8Array, ...Uint8Array[]];
@@ -15,8 +16,7 @@ export interface SealedIdsOptions {
 }
 
 /** The owner of a session. Nobody else can use the id of the session. */
-export interface SessionOwner {
-  readonly principal: string;
+export interface SessionOwner extends Caller {
   /** The endpoint that opened the session. The session is unknown at other endpoints. */
   readonly endpoint: string | undefined;
 }

@@ -6,6 +6,7 @@ import type { EventSink } from '../../observe/events/events.js';
 import type { Clock } from '../../timing/clock.js';
 import { Deadlines } from '../../timing/deadlines.js';
 import { allowedNames, checkBind, type HttpBind, literal } from './bind.js';
+import { type HttpUsers, METADATA_PATH } from './caller.js';
 import { Drain } from './drain.js';
 import { Endpoint } from './endpoint.js';
 import type { Timed } from './event-stream.js';
@@ -22,6 +23,8 @@ export interface HttpTransportOptions {
   readonly clock: Clock;
   readonly scan: ScanEnvelope;
   readonly bind: HttpBind;
+  /** Absent if all clients have the tokens of `bind`. */
+  readonly users?: HttpUsers | undefined;
   /** Limits. Tests shorten some of the fixed ones too. */
   readonly limits: ConfigurableLimits & Partial<HttpLimits>;
   /** Limit of the incomplete bodies of all requests together. The transport sets its size. */
@@ -48,8 +51,8 @@ const CLOSE_GRACE_MS = 500;
 
 /** Serves MCP over Streamable HTTP. Rejects with an `HttpBindError` if the settings would let unknown clients in. */
 export async function openHttpTransport(options: HttpTransportOptions): Promise<HttpTransport> {
-  const { core, clock, scan, bind, events, ids, requestBodies } = options;
-  const problem = checkBind(bind);
+  const { core, clock, scan, bind, events, ids, requestBodies, users } = options;
+  const problem = checkBind({ ...bind, hasUsers: users !== undefined });
   if (problem !== undefined) throw problem;
 
   const limits = { ...FIXED_LIMITS, ...options.limits };
@@ -64,7 +67,7 @@ export async function openHttpTransport(options: HttpTransportOptions): Promise<
     open: (...args) => core.openSession(...args),
     onCut: (unwrittenBytes) => events.emit({ kind: 'http.stream-cut', unwrittenBytes }),
   });
-  const bearer = new BearerCheck({ ...limits, tokens: bind.noAuth ? [] : bind.tokens });
+  const callers = users ?? new BearerCheck({ ...limits, tokens: bind.noAuth ? [] : bind.tokens });
   let names: ReturnType<typeof allowedNames> | undefined;
   const endpoint = new Endpoint({
     core,
@@ -72,7 +75,7 @@ export async function openHttpTransport(options: HttpTransportOptions): Promise<
     scan,
     limits,
     requestBodies,
-    bearer,
+    callers,
     rates: new RequestRates(limits),
     ids,
     sessions,
@@ -139,7 +142,7 @@ export async function openHttpTransport(options: HttpTransportOptions): Promise<
 function createApp(
   listener: Listener,
   endpoint: Endpoint,
-  { core, events, readMetrics }: HttpTransportOptions,
+  { core, events, readMetrics, users }: HttpTransportOptions,
   isDraining: () => boolean,
 ): FastifyInstance {
   const app = fastify({
@@ -159,7 +162,8 @@ function createApp(
     events.emit({ kind: 'internal.error', error });
     return endpoint.refuse(request, reply, FAILED);
   });
-  app.decorateRequest('principal', '');
+  app.decorateRequest('caller', null);
+  app.decorateRequest('endpoint', null);
   app.addHook('onRequest', endpoint.checkMessage);
 
   // Adds the less common methods, which fastify would answer with 404. The endpoint answers them with 405.
@@ -172,6 +176,7 @@ function createApp(
         .header('cache-control', 'no-store')
         .send(await readMetrics()),
     );
+  if (users !== undefined) addMetadata(app, users, endpoint);
   // Routes for process monitors. They need no token and no allowed `Host`, and reveal only the state.
   for (const path of ['/livez', '/healthz']) app.get(path, (_request, reply) => reply.send('ok'));
   app.get('/readyz', (_request, reply) => {
@@ -179,6 +184,33 @@ function createApp(
     return reply.code(state === 'ready' ? 200 : 503).send(state);
   });
   return app;
+}
+
+/**
+ * Tells clients where their users log in, without a token, and also pages of every origin, because clients may run in a
+ * browser. It says nothing about servers and views, so it does not matter whether they exist.
+ */
+function addMetadata(app: FastifyInstance, users: HttpUsers, endpoint: Endpoint): void {
+  const open = { 'access-control-allow-origin': '*' };
+  for (const path of [undefined, '/mcp', '/mcp/:key', '/mcp/v/:view']) {
+    const url = `${METADATA_PATH}${path ?? ''}`;
+    app.options(url, (_request, reply) =>
+      reply
+        .code(204)
+        .headers({ ...open, 'access-control-allow-methods': 'GET', 'access-control-allow-headers': '*' })
+        .send(),
+    );
+    app.get(url, (request, reply) => {
+      const params = Object.entries(request.params as Readonly<Record<string, string>>);
+      const own = params.reduce(
+        (all, [name, value]) => all.replace(`:${name}`, () => encodeURIComponent(value)),
+        path ?? '',
+      );
+      const metadata = users.metadata(path === undefined ? undefined : own);
+      if (metadata === undefined) return endpoint.refuse(request, reply, NOT_FOUND);
+      return reply.headers({ ...open, 'cache-control': 'max-age=300' }).send(metadata);
+    });
+  }
 }
 
 const NOT_FOUND = { status: 404, message: 'Not found' };

@@ -11,7 +11,7 @@ import type { EventSink } from '../../observe/events/events.js';
 import type { Clock } from '../../timing/clock.js';
 import { Deadlines, type Due } from '../../timing/deadlines.js';
 import { EventConnection, EventStream, messageFrame, OpenConnections, ReplayRing, type Timed } from './event-stream.js';
-import type { HttpClientSession, HttpSessionPort } from './http-client.js';
+import type { Caller, HttpClientSession, HttpSessionPort } from './http-client.js';
 import type { HttpLimits } from './limits.js';
 import { PostStream, type PostStreamOptions, refuse, respond } from './post-stream.js';
 import {
@@ -283,8 +283,8 @@ export class Sessions extends PostingClients<Session> {
   #create(id: string, owner: SessionOwner, isResumed: boolean): Session | HttpRefusal {
     const { core, events } = this.#options;
     if (this.isFull) return FULL;
-    const { endpoint, principal } = owner;
-    const client = core.openSession(endpoint, principal, () => this.end(session, 'removed'), isResumed);
+    const { endpoint } = owner;
+    const client = core.openSession(endpoint, owner, () => this.end(session, 'removed'), isResumed);
     if (client === undefined) return unknownEndpoint(endpoint);
     const onCut = (unwrittenBytes: number) => events.emit({ kind: 'http.stream-cut', unwrittenBytes });
     const session: Session = new Session({ ...this.#options, client, id, owner, onCut });
@@ -460,7 +460,7 @@ interface SessionlessClientsOptions extends Omit<PostingClientOptions, 'client'>
   readonly open: HttpSessionPort['openSession'];
 }
 
-/** The clients without a session, one for each token and endpoint. An idle one ends after the same time as a session. */
+/** The clients without a session, one for each principal and endpoint. An idle one ends after the same time as a session. */
 export class SessionlessClients extends PostingClients<SessionlessClient> {
   readonly #options: SessionlessClientsOptions;
 
@@ -469,12 +469,12 @@ export class SessionlessClients extends PostingClients<SessionlessClient> {
     this.#options = options;
   }
 
-  /** Returns the client of this token at this endpoint, or the refusal if there is none. */
-  of(principal: string, endpoint: string | undefined): SessionlessClient | HttpRefusal {
+  /** Returns the client of this caller at this endpoint, or the refusal if there is none. */
+  of(caller: Caller, endpoint: string | undefined): SessionlessClient | HttpRefusal {
     // The separator is unambiguous, because neither part contains a line break.
-    const id = `${principal}\n${endpoint ?? ''}`;
+    const id = `${caller.principal}\n${endpoint ?? ''}`;
     const known = this.clients.get(id);
-    if (known === undefined) return this.#opened(id, principal, endpoint);
+    if (known === undefined) return this.#opened(id, caller, endpoint);
     // Adds the client again at the end, so that the least recently used one is the first.
     this.clients.delete(id);
     this.clients.set(id, known);
@@ -482,10 +482,10 @@ export class SessionlessClients extends PostingClients<SessionlessClient> {
     return known;
   }
 
-  #opened(id: string, principal: string, endpoint: string | undefined): SessionlessClient | HttpRefusal {
+  #opened(id: string, caller: Caller, endpoint: string | undefined): SessionlessClient | HttpRefusal {
     const { limits, open } = this.#options;
     if (this.size >= limits.maxSessions && !this.#makeRoom()) return FULL;
-    const session = open(endpoint, principal, () => this.end(client, 'removed'));
+    const session = open(endpoint, caller, () => this.end(client, 'removed'));
     if (session === undefined) return unknownEndpoint(endpoint);
     const client = new SessionlessClient(id, { ...this.#options, client: session });
     this.add(client);

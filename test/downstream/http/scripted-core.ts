@@ -1,4 +1,4 @@
-import type { HttpClientSession, HttpSessionPort } from '../../../src/downstream/http/http-client.js';
+import type { Caller, HttpClientSession, HttpSessionPort } from '../../../src/downstream/http/http-client.js';
 import type { OpenReply, ReplyChannel } from '../../../src/downstream/transport.js';
 import type { SplicedMessage } from '../../../src/json/splice.js';
 import {
@@ -20,6 +20,8 @@ export type OnRequest = (message: Message, reply: ReplyChannel, session: Scripte
 export class ScriptedCore implements HttpSessionPort {
   readonly sessions: ScriptedSession[] = [];
   readonly endpoints: (string | undefined)[] = [];
+  /** Those who opened the sessions. */
+  readonly callers: Caller[] = [];
   readonly servers = new Set<string | undefined>([undefined, 'files', 'v/work']);
   ready = true;
   /** How often subscriptions were ended. */
@@ -60,13 +62,17 @@ export class ScriptedCore implements HttpSessionPort {
       : new RpcError(-32602, 'begin');
   }
 
+  /** Which endpoints are open to a user. All are if absent. */
+  endpointFor?: HttpSessionPort['endpointFor'];
+
   openSession(
     endpoint: string | undefined,
-    _principal = '',
+    caller: Caller,
     onGone = () => {},
     isResumed = false,
   ): ScriptedSession | undefined {
     this.endpoints.push(endpoint);
+    this.callers.push(caller);
     if (!this.servers.has(endpoint)) return undefined;
     const session = new ScriptedSession(this, onGone, isResumed);
     this.sessions.push(session);

@@ -1,5 +1,6 @@
 // The gateway in memory, with servers that the test plays, behind a real HTTP transport on a free port.
 import { createEraChooser, createPlatform } from '../../../src/app/platform.js';
+import type { HttpUsers } from '../../../src/downstream/http/caller.js';
 import { createHttpClients } from '../../../src/downstream/http/http-client.js';
 import { type HttpTransport, openHttpTransport } from '../../../src/downstream/http/server.js';
 import type { MessageFeed } from '../../../src/io/message-feed.js';
@@ -16,7 +17,7 @@ export interface ServedGateway extends Omit<ReturnType<typeof scriptGateway>, 'e
 }
 
 /** Serves the scripted servers over HTTP until the test ends. All of them have started. */
-export async function serveGateway(script: GatewayScript): Promise<ServedGateway> {
+export async function serveGateway(script: GatewayScript, users?: HttpUsers): Promise<ServedGateway> {
   const { instance = 'aaaaaaaaaa' } = script;
   const scripted = scriptGateway(script);
   const { clock, gateway, events } = scripted;
@@ -36,6 +37,7 @@ export async function serveGateway(script: GatewayScript): Promise<ServedGateway
       ...{ host: '127.0.0.1', port: 0, tokens: [TOKEN], noAuth: false },
       ...{ allowedHosts: [], allowedOrigins: [] },
     },
+    users,
     limits: DEFAULT_LIMITS,
     ids: idsOf(instance),
   });

@@ -4,6 +4,7 @@ import * as net from 'node:net';
 import { afterEach } from 'vitest';
 import { HTTP_SETTINGS, settingsOf } from '../../../src/config/schema/settings.js';
 import type { HttpBind } from '../../../src/downstream/http/bind.js';
+import type { HttpUsers } from '../../../src/downstream/http/caller.js';
 import { FIXED_LIMITS, type HttpLimits } from '../../../src/downstream/http/limits.js';
 import { SealedIds } from '../../../src/downstream/http/sealed-ids.js';
 import { type HttpTransport, openHttpTransport } from '../../../src/downstream/http/server.js';
@@ -55,14 +56,19 @@ export async function serving({
   requestBodies = new FairMemory(0),
   clock = new FakeClock(),
   ids = idsOf('aaaaaaaaaa', { now: () => clock.now() }),
+  users,
+  core = new ScriptedCore(),
+  readMetrics,
 }: {
   limits?: Partial<HttpLimits>;
   bind?: Partial<HttpBind>;
   requestBodies?: FairMemory;
   clock?: FakeClock;
   ids?: SealedIds;
+  users?: HttpUsers;
+  core?: ScriptedCore;
+  readMetrics?: () => Promise<string>;
 } = {}): Promise<Serving> {
-  const core = new ScriptedCore();
   const events: GatewayEvent[] = [];
   const front = await openHttpTransport({
     core,
@@ -80,6 +86,8 @@ export async function serving({
     limits: { ...DEFAULT_LIMITS, ...limits },
     requestBodies,
     ids,
+    users,
+    readMetrics,
     events: { wants: () => true, emit: (event) => events.push(event) },
   });
   const served = new Serving({ front, core, clock, events, ids });

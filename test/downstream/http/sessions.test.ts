@@ -169,8 +169,8 @@ describe('a session', () => {
   it('is not opened when its first message is refused', async () => {
     const http = await serving();
     const openSession = http.core.openSession.bind(http.core);
-    http.core.openSession = (endpoint) => {
-      const session = openSession(endpoint);
+    http.core.openSession = (endpoint, caller) => {
+      const session = openSession(endpoint, caller);
       if (session !== undefined) session.receive = () => json('{"jsonrpc":"2.0","id":null,"error":{}}');
       return session;
     };

@@ -1,0 +1,88 @@
+import { createHash } from 'node:crypto';
+import type { User } from '../downstream/port.js';
+import { readRegularFileSync, statOf } from '../files/whole-file.js';
+
+interface MachineTokensOptions {
+  readonly file: string;
+  /** Called with the reason when a changed file cannot be used. The machines of the previous file stay. */
+  readonly onFault: (fault: string) => void;
+}
+
+/** Shortest time in milliseconds between two looks at the file. */
+const LOOK_EVERY_MS = 1_000;
+const MAX_FILE_BYTES = 1024 * 1024;
+/** A name, which is also the name of a folder, the SHA-256 of a token, and groups between commas. */
+const LINE = /^([a-z0-9][a-z0-9._-]{0,62})[ \t]+([0-9a-f]{64})(?:[ \t]+([^\s,]+(?:,[^\s,]+)*))?$/i;
+
+/**
+ * The machines that have a token of their own. The file has the hashes of the tokens, so that whoever reads the file
+ * cannot use them. A changed file applies to the next request.
+ */
+export class MachineTokens {
+  readonly #options: MachineTokensOptions;
+  #machines: ReadonlyMap<string, User>;
+  #stamp: string;
+  #lookedAt = Number.NEGATIVE_INFINITY;
+
+  /** Throws an error for a file that cannot be used. */
+  constructor(options: MachineTokensOptions) {
+    this.#options = options;
+    this.#stamp = stampOf(options.file);
+    this.#machines = readMachines(options.file);
+  }
+
+  /** The machine whose token has this SHA-256, in hexadecimal digits. `now` is in milliseconds on the clock. */
+  find(hash: string, now: number): User | undefined {
+    if (now - this.#lookedAt >= LOOK_EVERY_MS) this.#look(now);
+    return this.#machines.get(hash);
+  }
+
+  #look(now: number): void {
+    const { file, onFault } = this.#options;
+    this.#lookedAt = now;
+    const stamp = stampOf(file);
+    if (stamp === this.#stamp) return;
+    this.#stamp = stamp;
+    try {
+      this.#machines = readMachines(file);
+    } catch (error) {
+      onFault(error instanceof Error ? error.message : String(error));
+    }
+  }
+}
+
+function stampOf(file: string): string {
+  const stats = statOf(file);
+  return stats === undefined ? 'absent' : [stats.ino, stats.size, stats.mtimeMs].join(' ');
+}
+
+/** Reads the file. Symbolic links are allowed, because Kubernetes puts secrets in place by them. */
+function readMachines(file: string): ReadonlyMap<string, User> {
+  const found = readRegularFileSync(file, { maxBytes: MAX_FILE_BYTES, followsLinks: true, isGuarded: true });
+  if (found.kind !== 'read') {
+    const reason = found.kind === 'absent' ? 'it does not exist' : found.reason;
+    throw new Error(`the file ${file} of \`auth.tokens\` cannot be used: ${reason}`);
+  }
+  const machines = new Map<string, User>();
+  for (const [at, line] of found.bytes.toString().split('\n').entries()) {
+    const text = line.trim();
+    if (text === '' || text.startsWith('#')) continue;
+    const [, name = '', hash = '', groups] = LINE.exec(text) ?? [];
+    const key = hash.toLowerCase();
+    const fault = faultOf(name, machines.get(key)?.name);
+    if (fault !== undefined) throw new Error(`line ${at + 1} of ${file} ${fault}`);
+    machines.set(key, { principal: principalOf(name), name, kind: 'machine', groups: groups?.split(',') ?? [] });
+  }
+  return machines;
+}
+
+function faultOf(name: string, other: string | undefined): string | undefined {
+  if (name === '') return 'is not `NAME SHA256 GROUPS`, such as `ci 9f86…0a08 builders,readers`';
+  if (name !== name.toLowerCase()) return `has a name with capital letters, ${name}`;
+  return other === undefined ? undefined : `has the token of another line, of ${other}`;
+}
+
+/** Identifies a machine. It begins with the character that no issuer contains, so no user has the same principal. */
+function principalOf(name: string): string {
+  return createHash('sha256').update(`\0machine\0${name}`).digest('hex');
+}

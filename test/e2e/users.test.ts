@@ -1,0 +1,226 @@
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { Workplace } from '../cli/cli-run.js';
+import { startIssuer } from '../fixtures/servers/protected.mjs';
+import { INITIALIZE, Place, RawHttpClient, type Running } from '../support/http-place.js';
+import { sha256 } from '../support/sha256.js';
+
+const ORIGIN = fileURLToPath(new URL('../fixtures/servers/origin.mjs', import.meta.url));
+const BROWSER = fileURLToPath(new URL('../fixtures/cli/browser.mjs', import.meta.url));
+const LOOPBACK = ['--http', '127.0.0.1:0'];
+
+const tokenOf = (name: string) => `a-token-for-the-machine-${name}-that-is-long-enough`;
+const secretOf = (name: string) => `value-of-${name}-4711`;
+
+/** Writes the tokens and the variables of machines, and a configuration for them. Returns the file. */
+function configure(place: Place, names: readonly string[]): string {
+  writeFileSync(place.file('machines'), names.map((name) => `${name} ${sha256(tokenOf(name))} ${name}s\n`).join(''));
+  for (const name of names.filter((each) => each !== 'eve')) {
+    mkdirSync(place.file(`variables/machines/${name}`), { recursive: true });
+    writeFileSync(place.file(`variables/machines/${name}/KEY`), `${secretOf(name)}\n`);
+  }
+  const server = place.server(ORIGIN);
+  const config = {
+    servers: {
+      own: { ...server, env: { SECRET_KEY: `\${user:KEY}` } },
+      common: { ...server, sharing: 'all', env: { SECRET_KEY: `\${user:KEY:-none}` } },
+      plain: { ...server, sharing: 'all' },
+    },
+    views: { anns: { groups: ['anns'], servers: ['own', 'common', 'plain'] }, others: { servers: ['own'] } },
+    gateway: {
+      callLog: 'metadata',
+      record: 'recording.jsonl',
+      http: { auth: { tokens: 'machines', variables: 'variables' } },
+    },
+  };
+  const file = place.file('trunkline.yaml');
+  writeFileSync(file, JSON.stringify(config));
+  return file;
+}
+
+async function connect(running: Running, name: string): Promise<RawHttpClient> {
+  const client = new RawHttpClient(running.url, tokenOf(name));
+  await client.initialize();
+  return client;
+}
+
+const where = async (client: RawHttpClient, server: string) => JSON.parse(await client.call(`${server}__where`));
+
+describe('two machines with tokens and variables of their own', () => {
+  let place: Place;
+  let running: Running;
+  let ann: RawHttpClient;
+  let bob: RawHttpClient;
+
+  beforeAll(async () => {
+    place = new Place();
+    running = await place.serve({ config: configure(place, ['ann', 'bob', 'eve']), args: ['-vv'] });
+    [ann, bob] = [await connect(running, 'ann'), await connect(running, 'bob')];
+  });
+
+  afterAll(async () => {
+    await Promise.all([ann.end(), bob.end()]);
+    await place.dispose();
+  });
+
+  it('have each a process with the own values', async () => {
+    const [hers, his] = [await where(ann, 'own'), await where(bob, 'own')];
+    expect([hers.env.SECRET_KEY, his.env.SECRET_KEY]).toEqual([secretOf('ann'), secretOf('bob')]);
+    expect(hers.pid).not.toBe(his.pid);
+  });
+
+  it('share no process whose variables are those of users, even with `sharing: all`', async () => {
+    expect((await where(ann, 'common')).env.SECRET_KEY).toBe(secretOf('ann'));
+  });
+
+  it('get the views of their groups', async () => {
+    const namesOf = async (client: RawHttpClient) => {
+      const { tools } = (await client.request('tools/list')).result;
+      return tools.map(({ name }: { name: string }) => name);
+    };
+    expect(await namesOf(ann)).toEqual(['own__where', 'common__where', 'plain__where', 'trunkline__status']);
+    expect(await namesOf(bob)).toEqual(['own__where', 'trunkline__status']);
+  });
+
+  it('do not see processes, output and files of each other in the status', async () => {
+    await where(ann, 'plain');
+    const statusOf = async (client: RawHttpClient, server: string) => {
+      const { result } = await client.request('tools/call', { name: 'trunkline__status', arguments: { server } });
+      return { text: JSON.stringify(result), report: result.structuredContent };
+    };
+    const { report, text } = await statusOf(bob, 'own');
+    expect(report.servers[0].instances.map(({ isYours }: { isYours: boolean }) => isYours)).toEqual([true]);
+    expect(report.configFile).toBeNull();
+    expect(text).not.toContain(place.folder);
+    // The process writes a line of output when it starts.
+    expect((await statusOf(ann, 'plain')).report.servers[0].log).toEqual([]);
+    expect((await statusOf(ann, 'own')).report.servers[0].log).not.toEqual([]);
+  });
+
+  it('leave no value and no token in logs and recordings', async () => {
+    await Promise.all([where(ann, 'own'), where(bob, 'own')]);
+    const texts = [running.stderr, readFileSync(place.file('recording.jsonl'), 'utf8')];
+    for (const text of texts)
+      for (const secret of ['ann', 'bob'].flatMap((name) => [secretOf(name), tokenOf(name), sha256(tokenOf(name))]))
+        expect(text).not.toContain(secret);
+    expect(texts[1]).toContain('SECRET_KEY');
+  });
+
+  it('are named in the call log', async () => {
+    await where(bob, 'own');
+    const log = join(dirname(place.tokenFile), 'calls.jsonl');
+    await expect.poll(() => readFileSync(log, 'utf8')).toContain('"machine":"bob"');
+    const lines = readFileSync(log, 'utf8')
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line));
+    expect(lines.every(({ machine, outcome }) => ['ann', 'bob'].includes(machine) && outcome === 'ok')).toBe(true);
+    const { stdout } = await place.run(['activity']);
+    expect(stdout).toContain('machine bob with test/1');
+  });
+
+  it('are not served with the token of `trunkline token`', async () => {
+    const { stdout } = await place.run(['token']);
+    const authorization = `Bearer ${stdout.trim()}`;
+    expect(await place.statusOf(running, { authorization })).toBe(401);
+  });
+
+  it('of which one lacks a variable are told so, and have no process', async () => {
+    const eve = await connect(running, 'eve');
+    const { result } = await eve.request('tools/call', { name: 'trunkline__status', arguments: {} });
+    expect(result.content[0].text).toContain('there is no user with a variable KEY here');
+    await eve.end();
+  });
+
+  it('are admitted and shut out when the file of tokens changes', async () => {
+    const authorization = `Bearer ${tokenOf('new')}`;
+    expect(await place.statusOf(running, { authorization })).toBe(401);
+    const before = readFileSync(place.file('machines'), 'utf8');
+    writeFileSync(place.file('machines'), `${before}new ${sha256(tokenOf('new'))}\n`);
+    await expect.poll(() => place.statusOf(running, { authorization })).toBe(200);
+    writeFileSync(place.file('machines'), before);
+    await expect.poll(() => place.statusOf(running, { authorization })).toBe(401);
+  });
+});
+
+describe('the gateway does not start', () => {
+  it.each([
+    [
+      'without the file of tokens',
+      { auth: { tokens: 'none' } },
+      [],
+      'of `auth.tokens` cannot be used: it does not exist',
+    ],
+    ['with `--no-auth` for users', { auth: { tokens: 'machines' } }, ['--no-auth'], 'Users have to log in'],
+  ])('%s', async (_, http, args, message) => {
+    const place = new Place();
+    onTestFinished(() => place.dispose());
+    configure(place, ['ann']);
+    const { code, stderr } = await place.run([...place.configure({ a: place.lab() }, { http }), ...LOOPBACK, ...args]);
+    expect(code).toBe(2);
+    expect(stderr).toContain(message);
+  });
+});
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
+
+describe('users of an identity provider', () => {
+  it('log in with a client that only knows the URL, and get the view of their group', async () => {
+    const place = new Place();
+    onTestFinished(() => place.dispose());
+    const port = await freePort();
+    const publicUrl = `http://127.0.0.1:${port}`;
+    const { issuer, close } = await startIssuer(`${publicUrl}/mcp`, { alice: ['eng'], bob: ['ops'] });
+    onTestFinished(close);
+    const config = place.file('trunkline.yaml');
+    const scopes = ['mcp:read'];
+    writeFileSync(
+      config,
+      JSON.stringify({
+        servers: { one: place.server(ORIGIN), two: place.server(ORIGIN) },
+        views: { dev: { groups: ['eng'], servers: ['one'] }, run: { groups: ['ops'], servers: ['two'] } },
+        gateway: { http: { publicUrl, auth: { jwt: { issuer, audience: [`${publicUrl}/mcp`], scopes } } } },
+      }),
+    );
+    const running = await place.serve({ config, address: ['--http', `127.0.0.1:${port}`] });
+    expect(running.stderr).toContain(`; users log in at ${issuer}`);
+
+    for (const [name, tool] of [
+      ['alice', 'one__where'],
+      ['bob', 'two__where'],
+    ] as const) {
+      const client = new Workplace();
+      const data = mkdtempSync('/tmp/tlu-');
+      onTestFinished(() => {
+        client.dispose();
+        rmSync(data, { recursive: true, force: true });
+      });
+      client.configure({ team: { url: `${publicUrl}/mcp` } });
+      const path = dirname(process.execPath);
+      Object.assign(client.env, {
+        ...{ PATH: path, XDG_DATA_HOME: data, TRUNKLINE_HUB: 'off', LOGIN_NAME: name },
+        BROWSER: `${process.execPath} ${BROWSER}`,
+      });
+      expect(await client.run(['login', 'team'])).toMatchObject({ code: 0 });
+      const { stdout } = await client.run(['tools', '--json']);
+      const names = JSON.parse(stdout).tools.map((each: { name: string }) => each.name);
+      expect(names).toEqual([`team__${tool}`, 'team__trunkline__status', 'trunkline__status']);
+    }
+
+    const challenge = await fetch(`${publicUrl}/mcp`, { method: 'POST', body: JSON.stringify(INITIALIZE) });
+    expect([challenge.status, challenge.headers.get('www-authenticate')]).toEqual([
+      401,
+      `Bearer scope="mcp:read", resource_metadata="${publicUrl}/.well-known/oauth-protected-resource/mcp"`,
+    ]);
+  });
+});
