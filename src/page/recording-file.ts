@@ -1,5 +1,6 @@
 import { isRecord, parseJson } from '../json/json-value.js';
-import type { Entry, Header } from '../record/format.js';
+import { utf8Length } from '../json/printable.js';
+import { type Entry, type Header, parseLine, textOf } from '../record/format.js';
 
 /** A message of a recording. */
 export interface RecordedMessage {
@@ -39,11 +40,10 @@ export function readRecording(text: string): RecordingFile {
   let [dropped, unreadable] = [0, 0];
   for (const line of text.split('\n')) {
     if (line === '') continue;
-    const value = parseJson(line);
-    if (isRecord(value) && value.trunkline === 'recording') header = value as unknown as Header;
-    else if (isRecord(value) && typeof value.dropped === 'number') dropped += value.dropped;
-    else if (isRecord(value) && typeof value.dir === 'string')
-      messages.push(messageOf(value as unknown as Entry, messages.length, requests));
+    const parsed = parseLine(line);
+    if (parsed?.kind === 'header') header = parsed.header;
+    else if (parsed?.kind === 'gap') dropped += parsed.dropped;
+    else if (parsed?.kind === 'entry') messages.push(messageOf(parsed.entry, messages.length, requests));
     else unreadable += 1;
   }
   return { header, messages, dropped, unreadable };
@@ -52,10 +52,10 @@ export function readRecording(text: string): RecordingFile {
 function messageOf(entry: Entry, index: number, requests: Requests): RecordedMessage {
   const { t: at, dir: direction, server, instance, client, conn, gen } = entry;
   const isClient = direction === 'c>g' || direction === 'g>c';
-  const text = entry.raw ?? (entry.base64 === undefined ? null : decodeBase64(entry.base64));
+  const text = textOf(entry) ?? null;
   const content = text === null ? undefined : parseJson(text);
   const party = isClient ? `${client ?? 'client'} #${conn}` : (instance ?? server ?? 'server');
-  const bytes = entry.omitted ?? new TextEncoder().encode(text ?? '').length;
+  const bytes = entry.omitted ?? utf8Length(text ?? '');
   const base = { index, at, direction, party, text, bytes, method: '', name: '', ms: null, kind: 'other' } as const;
   if (!isRecord(content)) return base;
   const { id, method } = content;
@@ -79,8 +79,4 @@ function nameOf(params: unknown): string {
   if (!isRecord(params)) return '';
   const name = params.name ?? params.uri;
   return typeof name === 'string' ? name : '';
-}
-
-function decodeBase64(text: string): string {
-  return new TextDecoder().decode(Uint8Array.from(atob(text), (each) => each.charCodeAt(0)));
 }

@@ -1,4 +1,3 @@
-import { isUtf8 } from 'node:buffer';
 import type { Direction } from '../io/message-feed.js';
 import { isRecord, parseJson } from '../json/json-value.js';
 import { printable } from '../json/printable.js';
@@ -57,13 +56,6 @@ export function describeGap(lines: number): string {
   return JSON.stringify({ t: Date.now(), dropped: lines });
 }
 
-/** Returns the content of an entry. Bytes that are not UTF-8 are passed to `clean` as Latin 1, which shows all bytes. */
-export function contentOf(bytes: Uint8Array, clean: (text: string) => string): Pick<Entry, 'raw' | 'base64'> {
-  if (isUtf8(bytes)) return { raw: clean(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('utf8')) };
-  const text = clean(Buffer.from(bytes).toString('latin1'));
-  return { base64: Buffer.from(text, 'latin1').toString('base64') };
-}
-
 /** Content of one line. `undefined` for a line that is incomplete or unknown to this version. */
 export type RecordedLine =
   | { readonly kind: 'header'; readonly header: Header }
@@ -79,9 +71,10 @@ export function parseLine(line: string): RecordedLine | undefined {
   return { kind: 'entry', entry: value as unknown as Entry };
 }
 
-/** The text of a message; `undefined` if it was too large. */
+/** The text of a message; `undefined` if it was too large. A page in a browser reads recordings, too. */
 export function textOf({ raw, base64 }: Entry): string | undefined {
-  return raw ?? (base64 === undefined ? undefined : Buffer.from(base64, 'base64').toString('utf8'));
+  if (raw !== undefined || base64 === undefined) return raw;
+  return new TextDecoder().decode(Uint8Array.from(atob(base64), (each) => each.charCodeAt(0)));
 }
 
 /** Returns the key in the name of an instance, such as `KEY`, `KEY~2` or `KEY~3`. */

@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import { createHash } from 'node:crypto';
 import type { Config } from '../config/resolve/config.js';
 import type { CallFeed } from '../gateway/call-feed.js';
@@ -11,7 +12,7 @@ import type { Clock } from '../timing/clock.js';
 import { VERSION } from '../version.js';
 import { CallLog, openCallFile } from './call-log.js';
 import { createCleaner } from './clean-message.js';
-import { contentOf, describeGap, type Entry, serverOf } from './format.js';
+import { describeGap, type Entry, serverOf } from './format.js';
 import { LineQueue, type LineSink } from './line-queue.js';
 import { createRecording, DEFAULT_MAX_BYTES, largestMessage, MAX_MESSAGE_BYTES } from './recording-file.js';
 
@@ -173,4 +174,11 @@ function nameOf(
 ): string {
   const text = clean([name, version].map((each) => asText(each).slice(0, MAX_READ_CHARACTERS)).join('/'));
   return text.length > MAX_NAME_CHARACTERS ? `${text.slice(0, MAX_NAME_CHARACTERS)}…` : text;
+}
+
+/** Returns the content of an entry. Bytes that are not UTF-8 are passed to `clean` as Latin 1, which shows all bytes. */
+function contentOf(bytes: Uint8Array, clean: (text: string) => string): Pick<Entry, 'raw' | 'base64'> {
+  if (isUtf8(bytes)) return { raw: clean(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('utf8')) };
+  const text = clean(Buffer.from(bytes).toString('latin1'));
+  return { base64: Buffer.from(text, 'latin1').toString('base64') };
 }
