@@ -50,26 +50,29 @@ const optional =
     value === undefined || check(value);
 
 const SERVER = { server: isText };
-const READS: { readonly [Path in keyof Reads]: Fields } = {
-  '/call': { id: isText },
-  '/output': SERVER,
-  '/settings': SERVER,
-  '/tools': {},
-  '/definition': { name: isText, view: isText },
-  '/review': SERVER,
-  '/logins': {},
-  '/findings': {},
+/** Members of the query of a `GET` and of the body of a `POST`. */
+const REQUESTS: Readonly<Record<Route, Fields>> = {
+  'GET /stream': {},
+  'GET /recording': { file: isText },
+  'GET /call': { id: isText },
+  'GET /output': SERVER,
+  'GET /settings': SERVER,
+  'GET /tools': {},
+  'GET /definition': { name: isText, view: isText },
+  'GET /review': SERVER,
+  'GET /logins': {},
+  'GET /findings': {},
+  'POST /restart': SERVER,
+  'POST /enable': { ...SERVER, isEnabled: (value) => typeof value === 'boolean', hash: optional(isText) },
+  'POST /tools': { ...SERVER, deny: optional(isTexts), allow: optional(isTexts), hash: optional(isText) },
+  'POST /approve': { ...SERVER, tool: isText, hash: isText },
+  'POST /login': SERVER,
+  'POST /logout': SERVER,
+  'POST /record': {},
+  'POST /record/stop': {},
 };
-const ACTIONS: { readonly [Path in keyof Actions]: Fields } = {
-  '/restart': SERVER,
-  '/enable': { ...SERVER, isEnabled: (value) => typeof value === 'boolean', hash: optional(isText) },
-  '/tools': { ...SERVER, deny: optional(isTexts), allow: optional(isTexts), hash: optional(isText) },
-  '/approve': { ...SERVER, tool: isText, hash: isText },
-  '/login': SERVER,
-  '/logout': SERVER,
-  '/record': {},
-  '/record/stop': {},
-};
+type Route = 'GET /stream' | 'GET /recording' | `GET ${keyof Reads}` | `POST ${keyof Actions}`;
+type Answers = Readonly<Record<string, (values: never) => Promise<unknown>>>;
 
 /** An error that ends a request with this answer. */
 class Refused extends Error {
@@ -200,27 +203,23 @@ export class WebServer {
     const { method, url = '' } = request;
     if (method === 'POST' && this.#options.isReadOnly)
       throw new Refused({ status: 403, message: 'This page is read-only, because it was started with `--read-only`.' });
-    const at = url.indexOf('?');
-    const path = at < 0 ? url : url.slice(0, at);
-    const query = () => queryOf(url.slice(path.length + 1));
-    if (method === 'POST' && isPath(ACTIONS, path)) {
-      const body = checked(await this.#bodyOf(request), ACTIONS[path]);
-      const { source } = await this.#loaded();
-      sendJson(response, 200, await source.actions[path](body as never));
-    } else if (method === 'GET' && isPath(READS, path)) {
-      const wanted = checked(query(), READS[path]);
-      const { source } = await this.#loaded();
-      sendJson(response, 200, await source.reads[path](wanted as never));
-    } else if (method === 'GET' && path === '/stream') {
-      checked(query(), {});
+    const [, path = '', query = ''] = /^([^?]*)\??(.*)$/.exec(url) ?? [];
+    const route = `${method} ${path}`;
+    if (!isRoute(route)) throw new Refused({ status: 404, message: 'There is no such page.' });
+    const values = checked(method === 'GET' ? queryOf(query) : await this.#bodyOf(request), REQUESTS[route]);
+    if (route === 'GET /stream') {
       await this.#stream(response, session);
-    } else if (method === 'GET' && path === '/recording') {
-      const { file } = checked(query(), { file: isText });
-      const { source } = await this.#loaded();
-      const recording = await source.openRecording(file as string);
+      return;
+    }
+    const { source } = await this.#loaded();
+    if (route === 'GET /recording') {
+      const recording = await source.openRecording(values.file as string);
       response.writeHead(200, { 'Content-Type': 'application/x-ndjson', 'Content-Disposition': 'attachment' });
       await pipeline(recording, response);
-    } else throw new Refused({ status: 404, message: 'There is no such page.' });
+      return;
+    }
+    const answers: Answers = method === 'GET' ? source.reads : source.actions;
+    sendJson(response, 200, await answers[path]?.(values as never));
   }
 
   #openSession(body: Readonly<Record<string, unknown>>, response: ServerResponse): void {
@@ -321,8 +320,8 @@ function refusalOf(error: unknown): Refusal {
   return error instanceof PageRefusal ? error : INTERNAL;
 }
 
-function isPath<Paths extends object>(table: Paths, path: string): path is keyof Paths & string {
-  return Object.hasOwn(table, path);
+function isRoute(route: string): route is Route {
+  return Object.hasOwn(REQUESTS, route);
 }
 
 /** The parameters of a query. A repeated one counts as unknown, because programs disagree about which value counts. */
