@@ -76,43 +76,32 @@ function reportTools(
   view: NamedView | undefined,
   { routes, shadowed }: Catalogs['tools'],
 ): ToolRow[] {
-  const { key } = backend;
+  const { key: server } = backend;
   const { entries, withheld, denied, verdicts } = backend.knownListsAs('exposed').tools;
-  const shown = new Map([...routes].flatMap(([exposed, route]) => (route.key === key ? [[exposed, route.entry]] : [])));
-  const hidden = (state: ToolRow['state'], because: string) => ({ because, state });
-  const outside = `the view ${view?.name ?? ''} leaves it out`;
-  const listed = entries.map(({ exposed, original, entry }): ToolRow => {
-    const known = shown.get(exposed) ?? entry;
-    const about = {
-      server: key,
-      name: exposed,
-      original,
-      title: titleOf(known),
-      tokens: estimateTokens(known?.length ?? 0),
-    };
-    const verdict = verdicts?.get(original) ?? 'approved';
-    const owner = shadowed.find((each) => each.key === key && each.exposed === exposed)?.owner;
-    const reason = withheld.find(({ name }) => name === original)?.reason ?? '';
-    if (verdict !== 'approved') return { ...about, ...hidden('unapproved', reason) };
-    if (entry === undefined) return { ...about, ...hidden('quarantined', reason) };
-    if (owner !== undefined) return { ...about, ...hidden('shadowed', `the server ${owner} has this name already`) };
-    if (backend.isUnavailable) return { ...about, ...hidden('outside', 'its server does not run') };
-    return { ...about, ...(shown.has(exposed) ? SHOWN : hidden('outside', outside)) };
+  const shown = new Map([...routes].flatMap(([exposed, { key, entry }]) => (key === server ? [[exposed, entry]] : [])));
+  const reasonOf = (original: string) => withheld.find(({ name }) => name === original)?.reason ?? '';
+  const listed = entries.map(({ exposed: name, original, entry }): ToolRow => {
+    const known = shown.get(name) ?? entry;
+    const about = { server, name, original, title: titleOf(known), tokens: estimateTokens(known?.length ?? 0) };
+    const owner = shadowed.find((each) => each.key === server && each.exposed === name)?.owner;
+    if ((verdicts?.get(original) ?? 'approved') !== 'approved')
+      return { ...about, state: 'unapproved', because: reasonOf(original) };
+    if (entry === undefined) return { ...about, state: 'quarantined', because: reasonOf(original) };
+    if (owner !== undefined)
+      return { ...about, state: 'shadowed', because: `the server ${owner} has this name already` };
+    if (backend.isUnavailable) return { ...about, state: 'outside', because: 'its server does not run' };
+    if (shown.has(name)) return { ...about, ...SHOWN };
+    return { ...about, state: 'outside', because: `the view ${view?.name ?? ''} leaves it out` };
   });
   const named = new Set(entries.map(({ original }) => original));
-  const blank = { server: key, title: '', tokens: 0 };
+  const unlisted = (name: string, state: ToolRow['state'], because: string): ToolRow => {
+    return { server, name, original: name, title: '', tokens: 0, state, because };
+  };
   return [
     ...listed,
-    ...denied.map((name) => ({
-      ...blank,
-      name,
-      original: name,
-      ...hidden('denied', '`tools` in the configuration leaves it out'),
-    })),
+    ...denied.map((name) => unlisted(name, 'denied', '`tools` in the configuration leaves it out')),
     // An entry without a name, or the second one with its name.
-    ...withheld.flatMap(({ name, reason }) =>
-      named.has(name) ? [] : [{ ...blank, name, original: name, ...hidden('quarantined', reason) }],
-    ),
+    ...withheld.flatMap(({ name, reason }) => (named.has(name) ? [] : [unlisted(name, 'quarantined', reason)])),
   ];
 }
 
