@@ -7,24 +7,21 @@ import { outcomeText } from './calls.js';
 import { enable, restart, review } from './changes.js';
 import { Help } from './help.js';
 import { addressOf, queried } from './route.js';
-import { known, LEAST_CPU, LEAST_MEMORY, latencyText, processOf, restartsOf } from './servers.js';
-import { callLog, cpuOf, hello, hub, memoryOf, report, revision, usage } from './state.js';
+import { known, latencyText, Measure, processOf, restartsOf } from './servers.js';
+import { callLog, hello, hub, report, revision } from './state.js';
 import { link } from './stream.js';
-import { clock, matches, milliseconds, type Point } from './text.js';
+import { clock, matches, milliseconds } from './text.js';
 import {
   Action,
   Block,
   Card,
   Change,
   foreign,
-  Line,
-  NONE,
   Pairs,
   prose,
   Search,
   State,
   Table,
-  topOf,
   useRead,
   Waiting,
 } from './widgets.js';
@@ -59,6 +56,7 @@ interface Props {
 
 function Head({ server }: Props) {
   const { server: name, problem, advice, code, cause, approval, tools } = server;
+  const hidden = tools.denied.length + tools.quarantined.length;
   return (
     <>
       <div class="row">
@@ -67,7 +65,9 @@ function Head({ server }: Props) {
         <Change label="Disable" about={name} run={() => enable(name, false)} />
         {approval !== null && <Action label="Review tools" about={name} run={() => review(name)} />}
         <a href={addressOf('calls', undefined, { server: name })}>Calls</a>
-        <a href={addressOf('tools', undefined, { server: name })}>{plural(tools.exposed.length, 'tool')} listed</a>
+        <a href={addressOf('tools', undefined, { server: name })}>
+          {plural(tools.exposed.length, 'tool')} listed{hidden > 0 && `, ${hidden} hidden`}
+        </a>
       </div>
       {problem !== '' && <Card level="fail" title={problem} detail={advice} code={code} cause={cause} />}
       {problem === '' && advice !== '' && <Card level="note" title={advice} code={code} />}
@@ -76,14 +76,13 @@ function Head({ server }: Props) {
 }
 
 function Details({ server }: Props) {
-  const { server: name, tools, instances } = server;
-  const hidden = [
-    ...tools.denied.map((tool) => ({ name: tool, reason: '`tools` in the configuration leaves it out' })),
-    ...tools.quarantined,
-  ];
+  const { server: name, instances } = server;
   return (
     <>
-      <Usage server={name} />
+      <div class="columns">
+        <Measure server={name} kind="memory" isWide />
+        <Measure server={name} kind="cpu" isWide />
+      </div>
       <Facts {...server} />
       <Help words={['p50 / p95', 'breaker', 'legacy, modern', 'isolated', 'profile']} />
       {instances.length > 1 && (
@@ -102,49 +101,9 @@ function Details({ server }: Props) {
           ]}
         />
       )}
-      {hidden.length > 0 && (
-        <Table
-          caption="Tools that are not shown"
-          rows={hidden}
-          keyOf={({ name: tool, reason }) => tool + reason}
-          columns={[
-            ['Tool', (tool) => tool.name],
-            ['Why', ({ reason }) => prose(reason)],
-          ]}
-        />
-      )}
       <Failures server={name} />
       <Settings server={name} />
     </>
-  );
-}
-
-function Usage({ server }: { server: string }) {
-  const { memory, cpu } = usage.value.servers.get(server) ?? {};
-  return (
-    <div class="columns">
-      <Measure title="Memory" value={memoryOf(server)} points={memory} least={LEAST_MEMORY} text={describeBytes} />
-      <Measure title="Processor" value={cpuOf(server)} points={cpu} least={LEAST_CPU} text={(value) => `${value} %`} />
-    </div>
-  );
-}
-
-function Measure(props: {
-  title: string;
-  value: number | null;
-  points: readonly Point[] | undefined;
-  least: number;
-  text: (value: number) => string;
-}) {
-  const { title, value, points, least, text } = props;
-  return (
-    <section class="usage">
-      <h2>{title}</h2>
-      <p class="figure">
-        {known(value, text) ?? NONE} <small class="quiet">Top of the line: {text(topOf(points, least))}</small>
-      </p>
-      <Line points={points} least={least} isWide />
-    </section>
   );
 }
 

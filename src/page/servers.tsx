@@ -5,11 +5,13 @@ import { Help } from './help.js';
 import { addressOf } from './route.js';
 import { cpuOf, hub, memoryOf, toneOf, usage } from './state.js';
 import { milliseconds } from './text.js';
-import { Change, type Column, Line, NONE, prose, State, Table, Waiting, whole } from './widgets.js';
+import { Change, type Column, Line, NONE, prose, State, Table, topOf, Waiting, whole } from './widgets.js';
 
-/** Tops of lines whose values are all small. */
-export const LEAST_MEMORY = 64 * 1024 * 1024;
-export const LEAST_CPU = 25;
+/** Use of a server that is shown as a line. `least` is the top of a line whose values are all small. */
+const MEASURES = {
+  memory: { title: 'Memory', of: memoryOf, text: describeBytes, least: 64 * 1024 * 1024 },
+  cpu: { title: 'Processor', of: cpuOf, text: (value: number) => `${value} %`, least: 25 },
+};
 
 const COLUMNS: readonly Column<ServerReport>[] = [
   ['Server', ({ server }) => <ServerLink server={server} />],
@@ -19,8 +21,8 @@ const COLUMNS: readonly Column<ServerReport>[] = [
   ['Tools', ({ tools }) => tools.exposed.length, ({ tools }) => tools.exposed.length],
   ['Calls/min', rateOf, rateOf],
   ['p50 / p95', ({ latencyMs }) => latencyText(latencyMs), ({ latencyMs }) => latencyMs?.p95 ?? null],
-  ['Memory', ({ server }) => <Memory server={server} />, ({ server }) => memoryOf(server)],
-  ['Processor', ({ server }) => <Processor server={server} />, ({ server }) => cpuOf(server)],
+  ['Memory', ({ server }) => <Measure server={server} kind="memory" />, ({ server }) => memoryOf(server)],
+  ['Processor', ({ server }) => <Measure server={server} kind="cpu" />, ({ server }) => cpuOf(server)],
   ['Restarts', restartsOf, restartsOf],
   ['Instances', ({ instances }) => instances.length, ({ instances }) => instances.length],
   ['Clients', clientsOf, clientsOf],
@@ -70,20 +72,25 @@ function StateAndRestart({ server, state }: ServerReport) {
   );
 }
 
-function Memory({ server }: { server: string }) {
-  return (
+/** A value with its line: beside it in a table, or below it. */
+export function Measure(props: { server: string; kind: keyof typeof MEASURES; isWide?: boolean }) {
+  const { server, kind, isWide = false } = props;
+  const { title, of, text, least } = MEASURES[kind];
+  const points = usage.value.servers.get(server)?.[kind];
+  const value = known(of(server), text) ?? NONE;
+  const line = <Line points={points} least={least} isWide={isWide} />;
+  return isWide ? (
+    <section class="usage">
+      <h2>{title}</h2>
+      <p class="figure">
+        {value} <small class="quiet">Top of the line: {text(topOf(points, least))}</small>
+      </p>
+      {line}
+    </section>
+  ) : (
     <span class="measured">
-      <Line points={usage.value.servers.get(server)?.memory} least={LEAST_MEMORY} />
-      <span>{known(memoryOf(server), describeBytes) ?? NONE}</span>
-    </span>
-  );
-}
-
-function Processor({ server }: { server: string }) {
-  return (
-    <span class="measured">
-      <Line points={usage.value.servers.get(server)?.cpu} least={LEAST_CPU} />
-      <span>{known(cpuOf(server), (value) => `${value} %`) ?? NONE}</span>
+      {line}
+      <span>{value}</span>
     </span>
   );
 }
