@@ -12,7 +12,7 @@ import { addressOf, hash, PARTS, type Part, route, TITLES } from './route.js';
 import { said, tellOfChanges } from './say.js';
 import { Server } from './server.js';
 import { Servers } from './servers.js';
-import { CODE, endSession, headers, isLinkPrinted, openSession, session } from './session.js';
+import { CODE, endSession, headers, openSession, session } from './session.js';
 import { description, heardAt, hello, hub, needs, receive, recording, report } from './state.js';
 import { link, Stream } from './stream.js';
 import { clock } from './text.js';
@@ -164,35 +164,21 @@ function Locked() {
       <h1>{hasEnded ? 'The session has ended' : 'This page needs a new link'}</h1>
       <p>
         {prose(
-          isLinkPrinted.value
-            ? 'The command `trunkline web` shows a new link in its terminal. It works once, within a minute.'
-            : 'Run this command, and open the link that it prints. A link works once, within a minute.',
+          'The command `trunkline web` shows a new link in its terminal. It works once, within a minute. If the command does not run any more, start it again.',
         )}
       </p>
-      {!isLinkPrinted.value && <Command text="trunkline web" />}
+      <Command text="trunkline web" />
     </article>
   );
 }
 
-/** Keys that work everywhere: `/` goes to the filter, arrows go from row to row. */
+/** The key `/` goes to the filter. */
 function onKey(event: KeyboardEvent): void {
-  const { target, key } = event;
+  const { target, key, ctrlKey, metaKey, altKey } = event;
   const isTyping = target instanceof HTMLInputElement || target instanceof HTMLSelectElement;
-  if (event.ctrlKey || event.metaKey || event.altKey) return;
-  if (key === '/' && !isTyping) {
-    event.preventDefault();
-    const filters = document.querySelectorAll<HTMLInputElement>('dialog[open] .filter, main .filter');
-    filters[0]?.focus();
-  } else if (key === 'Escape' && target instanceof HTMLInputElement && target.type === 'search') target.blur();
-  else if (
-    (key === 'ArrowDown' || key === 'ArrowUp') &&
-    target instanceof HTMLElement &&
-    target.dataset.row !== undefined
-  ) {
-    event.preventDefault();
-    const rows = [...document.querySelectorAll<HTMLElement>('[data-row]')];
-    rows[rows.indexOf(target) + (key === 'ArrowDown' ? 1 : -1)]?.focus();
-  }
+  if (key !== '/' || isTyping || ctrlKey || metaKey || altKey) return;
+  event.preventDefault();
+  document.querySelector<HTMLInputElement>('main .filter')?.focus();
 }
 
 const stream = new Stream(receive, headers, endSession);

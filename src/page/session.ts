@@ -38,14 +38,10 @@ function postSession(body: { readonly code?: string }): Promise<Response | undef
   return fetch('/session', { method: 'POST', headers, body: JSON.stringify(body) }).catch(() => undefined);
 }
 
-/** Whether `trunkline web` runs, and so shows a link in its terminal. It refuses a session without a code in any case. */
-export const isLinkPrinted = signal(false);
-
 function lock(how: 'none' | 'ended'): void {
   session.value = how;
-  void postSession({}).then((response) => {
-    isLinkPrinted.value = response !== undefined;
-  });
+  // The command prints a new link.
+  void postSession({});
 }
 
 function keyOfOtherTab(): Promise<string | undefined> {
