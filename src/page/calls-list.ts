@@ -93,8 +93,3 @@ const SAME = ['session', 'server', 'method', 'name', 'outcome', 'reason'] as con
 function isRepeat(one: CallRow, other: CallRow): boolean {
   return SAME.every((member) => one[member] === other[member]);
 }
-
-/** Slowest first, each call on its own. */
-export function slowestFirst(calls: readonly CallRow[]): readonly CallGroup[] {
-  return calls.toSorted((one, other) => other.ms - one.ms).map((call) => ({ id: call.id, calls: [call] }));
-}

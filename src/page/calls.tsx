@@ -1,9 +1,7 @@
 import { signal, useComputed, useSignal } from '@preact/signals';
-import type { ComponentChildren } from 'preact';
-import { useEffect } from 'preact/hooks';
 import { describeBytes } from '../json/printable.js';
 import type { CallDetail, CallRow } from '../web/contract.js';
-import { type CallGroup, type CallLog, filterCalls, type Gap, groupCalls, slowestFirst } from './calls-list.js';
+import { type CallLog, filterCalls, type Gap, groupCalls } from './calls-list.js';
 import { addressOf, hash, queried, route } from './route.js';
 import { callLog, hub, report } from './state.js';
 import { clock, milliseconds, number, prettyJson } from './text.js';
@@ -13,36 +11,20 @@ import {
   Command,
   Dialog,
   foreign,
-  More,
   optionsOf,
   PAGE_ROWS,
   Pairs,
   Search,
+  Table,
   useRead,
   Waiting,
 } from './widgets.js';
 
 /** Calls that are shown while the list is paused, and the time of the pause. */
 const paused = signal<{ log: CallLog; at: number } | undefined>(undefined);
-/** Causes of the pause, such as an opened call. */
-const pausers = new Set<string>();
-
-/** Pauses the list until the returned function is called, or until the person continues. */
-function pause(by: string): () => void {
-  pausers.add(by);
-  paused.value ??= { log: callLog.peek(), at: Date.now() };
-  return () => {
-    pausers.delete(by);
-    if (pausers.size === 0) paused.value = undefined;
-  };
-}
 
 function togglePause(): void {
-  if (paused.value === undefined) pause('person');
-  else {
-    pausers.clear();
-    paused.value = undefined;
-  }
+  paused.value = paused.value === undefined ? { log: callLog.value, at: Date.now() } : undefined;
 }
 
 const OUTCOMES: Readonly<Record<CallRow['outcome'], string>> = {
@@ -58,16 +40,10 @@ const PERIODS = [
   ['1', 'last minute'],
   ['5', 'last 5 minutes'],
 ] as const;
-const ORDERS = [
-  ['', 'latest first'],
-  ['ms', 'slowest first'],
-] as const;
 /** From this duration on, seconds are enough where durations are compared. */
 const EXACT_MS = 10_000;
-const HEADS = ['Ended', 'Call', 'Client', 'Outcome', 'Took', 'Answer'];
 
 export function Calls() {
-  const limit = useSignal(PAGE_ROWS);
   const { item } = route.value;
   const held = paused.value;
   const log = held?.log ?? callLog.value;
@@ -77,8 +53,6 @@ export function Calls() {
   const [words, server, client, outcome] = [queried('words'), queried('server'), queried('client'), queried('outcome')];
   const found = filterCalls(all, { words, server, client, outcome });
   const gaps = log.gaps.filter(({ to }) => to >= after);
-  const isSlowest = queried('sort') === 'ms';
-  const entries = isSlowest ? slowestFirst(found) : groupCalls(found, gaps);
   const servers = [...(hub.value?.kind === 'none' ? hub.value.servers : (report.value?.servers ?? [])), ...log.calls];
   const names = servers.map((each) => each.server);
   const clients = log.calls.map((call) => call.client);
@@ -90,38 +64,12 @@ export function Calls() {
         <Choice label="Client" name="client" options={optionsOf('all clients', 'client', clients)} />
         <Choice label="Outcome" name="outcome" options={OUTCOME_OPTIONS} />
         <Choice label="Period" name="minutes" options={PERIODS} />
-        <Choice label="Order" name="sort" options={ORDERS} />
         <button type="button" onClick={togglePause}>
           {held === undefined ? 'Pause' : 'Continue'}
         </button>
       </search>
       <Summary found={found} all={all} log={log} after={after} />
-      {entries.length > 0 && (
-        <table class="calls">
-          <caption class="unseen">Calls, {isSlowest ? 'slowest first' : 'latest first; repeats are one row'}</caption>
-          <thead>
-            <tr>
-              {HEADS.map((title, at) => (
-                <th key={title} scope="col" class={at > 3 ? 'number' : ''}>
-                  {title}
-                </th>
-              ))}
-            </tr>
-          </thead>
-          <tbody>
-            {entries
-              .slice(0, limit.value)
-              .map((entry) =>
-                'calls' in entry ? (
-                  <Group key={entry.id} group={entry} exactBelow={isSlowest ? EXACT_MS : undefined} />
-                ) : (
-                  <GapRow key={`gap ${entry.from}`} {...entry} />
-                ),
-              )}
-          </tbody>
-        </table>
-      )}
-      <More limit={limit} count={entries.length} />
+      {found.length + gaps.length > 0 && <List calls={found} gaps={gaps} />}
       {item !== undefined && <Detail key={item} id={item} />}
     </>
   );
@@ -158,70 +106,99 @@ function Summary({ found, all, log, after }: SummaryProps) {
   );
 }
 
-function GapRow({ from, to }: Gap) {
+/** A call with its repeats, one of these repeats, or a time in which no call was followed. */
+type Line = { readonly key: string } & (
+  | { readonly gap: Gap }
+  | { readonly calls: readonly [CallRow, ...CallRow[]]; readonly isRepeat?: true }
+);
+
+/** Makes a cell of the latest call of a line. */
+function latest<T>(cell: (call: CallRow) => T): (line: Line) => T | null {
+  return (line) => ('gap' in line ? null : cell(line.calls[0]));
+}
+
+/** Latest first, with repeats in one row. Sorted by another column, each call has a row. */
+function List({ calls, gaps }: { calls: readonly CallRow[]; gaps: readonly Gap[] }) {
+  const by = useSignal('');
+  const opened = useSignal<ReadonlySet<string>>(new Set());
+  const toggle = (key: string) => () => {
+    const others = [...opened.value].filter((each) => each !== key);
+    opened.value = new Set(opened.value.has(key) ? others : [...others, key]);
+  };
+  const lines = groupCalls(calls, gaps).flatMap((entry): Line[] => {
+    if (!('calls' in entry)) return [{ key: `gap ${entry.from}`, gap: entry }];
+    const key = String(entry.id);
+    const repeats = opened.value.has(key) ? entry.calls.slice(1, PAGE_ROWS) : [];
+    return [
+      { key, calls: entry.calls },
+      ...repeats.map((call): Line => ({ key: `${key} ${call.id}`, calls: [call], isRepeat: true })),
+    ];
+  });
+  const singles = calls.map((call): Line => ({ key: String(call.id), calls: [call] }));
+  const exactBelow = by.value === '' ? undefined : EXACT_MS;
   return (
-    <tr class="gap">
-      <td colSpan={HEADS.length}>
-        Calls between {clock(from)} and {clock(to)} were not followed.
-      </td>
-    </tr>
+    <Table
+      kind="calls"
+      caption={by.value === '' ? 'Latest first; repeats are one row' : 'Each call has a row'}
+      rows={by.value === '' ? lines : singles}
+      by={by}
+      keyOf={({ key }) => key}
+      kindOf={(line) => ('gap' in line ? 'gap' : line.isRepeat ? 'inner' : undefined)}
+      columns={[
+        ['Ended', latest(({ at }) => clock(at))],
+        ['Call', (line) => <Name line={line} isOpen={opened.value.has(line.key)} toggle={toggle(line.key)} />],
+        ['Client', latest(({ client, session }) => <Client client={client} session={session} />)],
+        ['Outcome', latest((call) => <Outcome {...call} />)],
+        ['Took', (line) => ('gap' in line ? null : took(line.calls, exactBelow)), latest(({ ms }) => ms)],
+        ['Answer', latest(({ bytesOut }) => describeBytes(bytesOut)), latest(({ bytesOut }) => bytesOut)],
+      ]}
+    />
   );
 }
 
-function Group({ group, exactBelow }: { group: CallGroup; exactBelow: number | undefined }) {
-  const [latest, ...others] = group.calls;
-  const isOpen = useSignal(false);
-  const toggle = () => {
-    isOpen.value = !isOpen.value;
-  };
-  useEffect(() => (isOpen.value ? pause(`group ${group.id}`) : undefined), [isOpen.value, group.id]);
-  const times = group.calls.map(({ ms }) => ms);
-  const range = [Math.min(...times), Math.max(...times)].map((ms) => milliseconds(ms, exactBelow));
+function Name({ line, isOpen, toggle }: { line: Line; isOpen: boolean; toggle: () => void }) {
+  if ('gap' in line)
+    return (
+      <>
+        Calls between {clock(line.gap.from)} and {clock(line.gap.to)} were not followed.
+      </>
+    );
+  const [{ id, name, method, server }, ...repeats] = line.calls;
   return (
     <>
-      <Row call={latest} took={[...new Set(range)].join(' – ')}>
-        {others.length > 0 && (
-          <button
-            type="button"
-            class="repeats"
-            aria-expanded={isOpen}
-            aria-description="Shows each call"
-            onClick={toggle}
-          >
-            ×{number(times.length)}
-          </button>
-        )}
-      </Row>
-      {isOpen.value &&
-        others
-          .slice(0, PAGE_ROWS)
-          .map((call) => <Row key={call.id} call={call} took={milliseconds(call.ms)} kind="inner" />)}
+      <a href={addressOf('calls', String(id), route.value.query)}>{foreign(name ?? method)}</a>{' '}
+      {repeats.length > 0 && (
+        <button
+          type="button"
+          class="repeats"
+          aria-expanded={isOpen}
+          aria-description="Shows each call"
+          onClick={toggle}
+        >
+          ×{number(line.calls.length)}
+        </button>
+      )}{' '}
+      <span class="quiet">{server !== null && foreign(server)}</span>
     </>
   );
 }
 
-function Row(props: { call: CallRow; took: string; kind?: string; children?: ComponentChildren }) {
-  const { call, took, kind = '', children } = props;
-  const { id, at, client, session, server, name, method, outcome, reason, bytesOut } = call;
+function Client({ client, session }: Pick<CallRow, 'client' | 'session'>) {
   return (
-    <tr class={kind}>
-      <td>{clock(at)}</td>
-      <td>
-        <a href={addressOf('calls', String(id), route.value.query)} data-row>
-          {foreign(name ?? method)}
-        </a>{' '}
-        {children} <span class="quiet">{server !== null && foreign(server)}</span>
-      </td>
-      <td>
-        {foreign(client)} <span class="quiet">#{session}</span>
-      </td>
-      <td>
-        <span class={outcome === 'ok' ? 'quiet' : 'state bad'}>{outcomeText(outcome, reason)}</span>
-      </td>
-      <td class="number">{took}</td>
-      <td class="number">{describeBytes(bytesOut)}</td>
-    </tr>
+    <>
+      {foreign(client)} <span class="quiet">#{session}</span>
+    </>
   );
+}
+
+function Outcome({ outcome, reason }: Pick<CallRow, 'outcome' | 'reason'>) {
+  return <span class={outcome === 'ok' ? 'quiet' : 'state bad'}>{outcomeText(outcome, reason)}</span>;
+}
+
+function took(calls: readonly CallRow[], exactBelow: number | undefined): string {
+  const times = calls.map(({ ms }) => ms);
+  const range = [Math.min(...times), Math.max(...times)].map((ms) => milliseconds(ms, exactBelow));
+  return [...new Set(range)].join(' – ');
 }
 
 export function outcomeText(outcome: CallRow['outcome'], reason: string | null): string {
@@ -230,9 +207,8 @@ export function outcomeText(outcome: CallRow['outcome'], reason: string | null):
 
 function Detail({ id }: { id: string }) {
   const { answer, fault } = useRead('/call', { id }, '');
-  useEffect(() => pause('detail'), []);
   // The row tells of a call that the hub does not keep any more.
-  const { calls, failed } = paused.value?.log ?? callLog.value;
+  const { calls, failed } = callLog.value;
   const row = [...calls, ...failed].find((each) => String(each.id) === id);
   const isMissing = answer === null || fault !== undefined;
   const detail = answer ?? (isMissing && row ? { call: row, messages: [], command: null } : undefined);

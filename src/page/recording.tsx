@@ -138,7 +138,7 @@ function Messages({ header, name, messages, dropped, unreadable }: NamedFile) {
           [
             'Message',
             (message) => (
-              <button type="button" class="link" data-row onClick={open(message)}>
+              <button type="button" class="link" onClick={open(message)}>
                 {foreign(titleOf(message))}
               </button>
             ),

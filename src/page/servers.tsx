@@ -56,11 +56,7 @@ export function restartsOf({ instances }: ServerReport): number {
 }
 
 export function ServerLink({ server }: { server: string }) {
-  return (
-    <a href={addressOf('servers', server)} data-row>
-      {whole(server)}
-    </a>
-  );
+  return <a href={addressOf('servers', server)}>{whole(server)}</a>;
 }
 
 function StateAndRestart({ server, state }: ServerReport) {

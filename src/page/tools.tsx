@@ -1,3 +1,4 @@
+import { useSignal } from '@preact/signals';
 import { plural } from '../gateway/status/status-text.js';
 import type { ToolLists, ToolRow, ViewTools } from '../web/contract.js';
 import { changeConfig, review, showDefinition } from './changes.js';
@@ -32,6 +33,7 @@ export function Tools() {
 }
 
 function View({ view, views, lists }: { view: ViewTools; views: readonly ViewTools[]; lists: readonly ToolLists[] }) {
+  const by = useSignal('Tokens');
   const [words, state, server] = [queried('words'), queried('state'), queried('server')];
   const found = view.tools.filter(
     (tool) =>
@@ -62,7 +64,7 @@ function View({ view, views, lists }: { view: ViewTools; views: readonly ViewToo
       </p>
       <Table
         caption={view.name === '' ? 'Tools of clients without a view' : `Tools of the view ${view.name}`}
-        sorted="Tokens"
+        by={by}
         rows={found}
         keyOf={({ server: key, name, state: own }) => `${key} ${name} ${own}`}
         columns={[
@@ -86,7 +88,7 @@ function Name({ tool: { name, title, state }, view }: { tool: ToolRow; view: str
       {state !== 'shown' ? (
         code
       ) : (
-        <button type="button" class="link" data-row onClick={open}>
+        <button type="button" class="link" onClick={open}>
           {code}
         </button>
       )}{' '}

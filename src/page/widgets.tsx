@@ -1,4 +1,4 @@
-import { useSignal } from '@preact/signals';
+import { type Signal, useSignal } from '@preact/signals';
 import type { ComponentChildren, Ref } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import type { ServerReport } from '../gateway/status/status.js';
@@ -210,13 +210,16 @@ interface TableProps<Row> {
   columns: readonly Column<Row>[];
   rows: readonly Row[];
   keyOf: (row: Row) => string;
-  /** Title of the column by which the rows are sorted at first. */
-  sorted?: string;
+  kindOf?: (row: Row) => string | undefined;
+  /** Title of the column by which the rows are sorted. */
+  by?: Signal<string>;
+  kind?: string;
 }
 
 /** Table that becomes a list of cards in a narrow window. */
-export function Table<Row>({ caption, columns, rows, keyOf, sorted = '' }: TableProps<Row>) {
-  const by = useSignal(sorted);
+export function Table<Row>({ caption, columns, rows, keyOf, kindOf, kind = 'cards', ...props }: TableProps<Row>) {
+  const own = useSignal('');
+  const { by = own } = props;
   const limit = useSignal(PAGE_ROWS);
   const value = columns.find(([title]) => title === by.value)?.[2];
   const order = value === undefined ? rows : rows.toSorted((one, other) => (value(other) ?? -1) - (value(one) ?? -1));
@@ -236,14 +239,14 @@ export function Table<Row>({ caption, columns, rows, keyOf, sorted = '' }: Table
   ));
   return (
     <>
-      <table class="cards">
+      <table class={kind}>
         <caption>{foreign(caption)}</caption>
         <thead>
           <tr>{heads}</tr>
         </thead>
         <tbody>
           {order.slice(0, limit.value).map((row) => (
-            <tr key={keyOf(row)}>
+            <tr key={keyOf(row)} class={kindOf?.(row)}>
               {columns.map(([title, cell, isSorted]) => (
                 <td key={title} data-title={title} class={isSorted && 'number'}>
                   {shown(cell(row))}
@@ -266,7 +269,7 @@ function shown(content: ComponentChildren): ComponentChildren {
 /** Number of rows that a long list shows at first, and adds on request. */
 export const PAGE_ROWS = 100;
 
-export function More({ limit, count }: { limit: { value: number }; count: number }) {
+function More({ limit, count }: { limit: { value: number }; count: number }) {
   if (count <= limit.value) return null;
   const more = () => {
     limit.value += PAGE_ROWS;

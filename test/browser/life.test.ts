@@ -165,7 +165,7 @@ it('seven tabs of one browser share a session and a stream, which outlives the t
   }
 });
 
-it('calls that end while a page shows another part are in its list, which goes on when an opened call is closed', async () => {
+it('calls that end while a page shows another part are in its list, which goes on after a pause', async () => {
   // A command of its own knows no earlier calls.
   const page = await place.page('calls', { web: place.startWeb() });
   await page.getByText('No call yet').waitFor();
@@ -180,11 +180,10 @@ it('calls that end while a page shows another part are in its list, which goes o
   await page.getByRole('link', { name: 'lab__echo' }).last().click();
   await page.getByRole('heading', { name: 'Trunkline and server' }).waitFor();
   await page.getByRole('button', { name: 'Close' }).click();
-  await page.getByRole('button', { name: '×2' }).click();
-  await page.getByRole('link', { name: 'lab__echo' }).first().click();
+  await page.getByRole('button', { name: 'Pause' }).click();
   await place.client.call('lab__echo');
   await page.getByText('2 calls since').getByText('paused, 1 newer').waitFor();
-  await page.getByRole('button', { name: 'Close' }).click();
+  await page.getByRole('button', { name: 'Continue' }).click();
   await page.getByText('3 calls since').waitFor();
   expect(await textOf(page)).not.toContain('paused');
 });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { addCalls, type CallLog, filterCalls, groupCalls, MAX_CALLS, slowestFirst } from '../../src/page/calls-list.js';
+import { addCalls, type CallLog, filterCalls, groupCalls, MAX_CALLS } from '../../src/page/calls-list.js';
 import type { CallRow } from '../../src/web/contract.js';
 
 const EVERYTHING = { words: '', server: '', client: '', outcome: '' };
@@ -98,10 +98,5 @@ describe('the list of calls', () => {
       call(4, { client: 'agent 2' }),
     ];
     expect(filterCalls(calls, { ...EVERYTHING, ...filter }).map(({ id }) => id)).toEqual(ids);
-  });
-
-  it('sorts single calls by their time', () => {
-    const slowest = slowestFirst([call(1, { ms: 5 }), call(2, { ms: 90 }), call(3, { ms: 5 })]);
-    expect(slowest.map(({ id }) => id)).toEqual([2, 1, 3]);
   });
 });
